@@ -1,0 +1,172 @@
+// One server's share of one lcore: receives, adds and sends for the threads assigned to it, run to completion.
+//
+//   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
+//   for each session: take submissions
+//   timers
+//   for each port: fill the transmit burst: resends, results, partial sums, first contributions; owed acknowledgements
+//   for each job: finished collectives
+//
+// An engine owns one receive and one transmit queue (the same index) on each of its server's ports and everything in its
+// jobs between attach() and detach(). Engines share nothing but a Session's counters (session.h). All members are called
+// on the lcore's thread, or, by the control thread, through Poller::call() while the lcore stands still.
+//
+// Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path throws, locks, allocates
+// or logs: what goes wrong is counted (EngineCounters) and the frame dropped.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_H_
+#define GRADCUBE_DATAPLANE_ENGINE_H_
+
+#include <array>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "bcube_forwarding/neighbours.h"
+#include "dataplane/engine_counters.h"
+#include "dataplane/job_at_engine.h"
+#include "dataplane/port.h"
+#include "protocol/credit.h"
+#include "protocol/timer_wheel.h"
+
+namespace gradcube::dataplane {
+
+// Something that the control thread has to act on. POD; travels through the engine's event ring.
+struct EngineEvent {
+  enum class Kind : std::uint8_t { disagreement, violation };
+  Kind kind{};
+  std::uint32_t job = 0;
+  std::uint16_t epoch = 0;
+  bcube::ServerId server = 0;  // where it was seen
+  Disagreement disagreement;
+};
+
+// Where engines put events; the control thread empties it. Called on the engine's thread, must not block.
+class EventSink {
+ public:
+  virtual ~EventSink() = default;
+  virtual bool report(const EngineEvent& event) = 0;
+};
+
+struct EngineSettings {
+  bcube::ServerId server = 0;
+  std::uint16_t queue = 0;              // of every port
+  std::vector<unsigned> threads;        // the plan's threads that run here
+  std::uint32_t segment_bytes = 0;      // the most a segment carries; a multiple of 64
+  std::uint64_t credit_budget = 0;      // bytes granted and not yet received, per port; 0: unlimited
+  unsigned window = 32;                 // segments a neighbour may be ahead, per flow
+  protocol::RecoverySettings recovery;
+};
+
+class Engine {
+ public:
+  static constexpr unsigned kBurst = 32;
+  static constexpr unsigned kJobSlots = 64;
+
+  // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this lcore alone. Both must
+  // outlive the engine.
+  Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
+         rte_mempool* packets, EventSink& events);
+  ~Engine();
+  Engine(const Engine&) = delete;
+  Engine& operator=(const Engine&) = delete;
+
+  // One turn of the loop. Returns how many packets and orders it moved: 0 when idle.
+  unsigned poll(std::int64_t now);
+
+  // Whether a job has collectives or unanswered packets in flight: then timers run and the lcore must not sleep long.
+  bool busy() const;
+
+  // Control thread, through Poller::call() ----------------------------------
+
+  // Builds what this engine needs of a job; any thread, touches nothing of the engine's running state.
+  std::unique_ptr<JobAtEngine> prepare(std::uint32_t job, Session& session,
+                                       const aggregation::Kernels& kernels) const;
+  void attach(JobAtEngine& job);
+  void start(std::uint32_t job, std::uint16_t epoch);
+  void freeze(std::uint32_t job);
+  // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams fresh; start() follows.
+  void reset(std::uint32_t job, std::uint64_t fails_through, std::int32_t code);
+  // Of a frozen job: fails everything, now and later, with `code`.
+  void break_off(std::uint32_t job, std::int32_t code);
+  // Drops all that it holds of the job.
+  void detach(std::uint32_t job);
+
+  // Whether frames carry CRC32C, and whether it is demanded of what comes in.
+  void set_checksums(bool send, bool demand) {
+    checksum_sent_ = send;
+    checksum_demanded_ = demand;
+  }
+
+  const EngineSettings& settings() const { return settings_; }
+  const EngineCounters& counters() const { return counters_; }
+  const std::array<JobAtEngine*, kJobSlots>& jobs() const { return jobs_; }
+
+ private:
+  // engine_receive.cc
+  unsigned receive(unsigned level);
+  template <bool kDemandChecksum>
+  void receive_burst(unsigned level, rte_mbuf** packets, unsigned count);
+  template <bool kDemandChecksum>
+  bool receive_packet(unsigned level, rte_mbuf* packet);
+  bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
+                       const Contribution& contribution);
+  Flow* find_flow(unsigned level, const protocol::ParsedFrame& frame);
+
+  // engine_transmit.cc
+  unsigned transmit(unsigned level);
+  template <bool kChecksum>
+  void fill(unsigned level, unsigned room);
+  template <bool kChecksum>
+  bool send_segment(Flow& flow, std::uint64_t sequence);
+  template <bool kChecksum>
+  bool send_acknowledgement(Flow& flow);
+  protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence);
+  void arm_timer(Flow& flow);
+
+  // engine.cc
+  unsigned take_orders();
+  unsigned take_submissions(JobAtEngine& job);
+  void finish_collectives();
+  void complete(JobAtEngine& job);
+  void run_timers();
+  void report(JobAtEngine& job, EngineEvent::Kind kind, const Disagreement& disagreement);
+  void collect_flows();
+  void update_credit();
+  JobAtEngine* find_job(std::uint32_t id) {
+    JobAtEngine* job = jobs_[id & 0xff];
+    return job != nullptr && job->id() == id ? job : nullptr;
+  }
+
+  // A set of flows served in turn.
+  struct Turn {
+    std::vector<Flow*> flows;
+    std::size_t next = 0;
+  };
+  // One port as this engine uses it. The classes are served in order: what is nearest to its end goes first, which keeps
+  // the pipeline short and what waits in windows little.
+  struct Link {
+    Port* port = nullptr;
+    Turn all;
+    std::vector<Turn> classes;  // results, then partial sums of the last step ... then the first step's contributions
+    std::unique_ptr<protocol::CreditPool> credit;
+    std::array<rte_mbuf*, kBurst> burst{};
+    unsigned filled = 0;
+  };
+
+  EngineSettings settings_;
+  const control::Plan& plan_;
+  bcube::NeighbourTable neighbours_;
+  rte_mempool* packets_;
+  EventSink& events_;
+  std::vector<Link> links_;  // by level
+  std::array<JobAtEngine*, kJobSlots> jobs_{};
+  std::vector<JobAtEngine*> attached_;
+  protocol::TimerWheel timers_;
+  bool checksum_sent_ = false;
+  bool checksum_demanded_ = false;
+  std::int64_t now_ = 0;
+  EngineCounters counters_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif
