@@ -1,10 +1,10 @@
 #include "comparison.h"
 
 #include <algorithm>
-#include <chrono>
 #include <cstring>
 #include <limits>
 #include <new>
+#include <time.h>
 #include <unistd.h>
 
 #include "aggregation/kernels.h"
@@ -15,12 +15,11 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-template <typename Call>
-double seconds_of(std::size_t repeats, Call call) {
-  const auto begin = std::chrono::steady_clock::now();
-  for (std::size_t i = 0; i < repeats; ++i) call();
-  const std::chrono::duration<double> time = std::chrono::steady_clock::now() - begin;
-  return time.count();
+// The time this thread ran: another process on this core must not count against either side.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
 }
 
 double median(std::vector<double> values) {
@@ -49,48 +48,50 @@ std::size_t bytes_in_memory() {
 
 Comparison compare_float32_sum(std::size_t source_count, std::size_t total_bytes,
                                const std::string& place) {
-  // Whole blocks of the peer's loop. Zeros stay zeros, so in-place sums never overflow.
-  const std::size_t count = total_bytes / source_count / sizeof(float) / 64 * 64;
-  const std::size_t array_bytes = count * sizeof(float);
-  std::vector<Memory> arrays;
-  std::vector<const void*> sources;
-  for (std::size_t s = 0; s < source_count; ++s) {
-    arrays.push_back(make_memory(array_bytes));
-    sources.push_back(arrays.back().get());
-  }
-  void* const result = arrays[0].get();
-  auto* const a = static_cast<float*>(result);
-  const auto* const b = static_cast<const float*>(sources[1]);
-  const auto* const c = static_cast<const float*>(sources.back());
+  // A sample covers one window of the arrays, in whole blocks of the peer's loop. Windows follow
+  // one another through the arrays, so that of arrays beyond the caches none is there when it is
+  // due.
+  constexpr std::size_t kMostWindowBytes = std::size_t{16} << 20;
+  constexpr std::size_t kSamples = 400;
+  const std::size_t windows = (total_bytes + kMostWindowBytes - 1) / kMostWindowBytes;
+  const std::size_t count = total_bytes / windows / source_count / sizeof(float) / 64 * 64;
+  const std::size_t repeats = windows > 1 ? 1 : kMostWindowBytes / total_bytes;
 
+  // Zeros stay zeros, so sums in place never overflow.
+  std::vector<Memory> arrays;
+  for (std::size_t s = 0; s < source_count; ++s) {
+    arrays.push_back(make_memory(windows * count * sizeof(float)));
+  }
   const PeerLoops& peer = peer_loops();
   const FoldFunction fold =
       select_kernels(std::numeric_limits<unsigned>::max()).fold(DataType::float32, Operation::sum);
-  const auto run_kernel = [&] { fold(result, sources.data(), source_count, count); };
-  const auto run_peer = [&] {
-    if (source_count == 2) {
-      peer.two(a, a, b, count);
-    } else {
-      peer.three(a, a, b, c, count);
-    }
-  };
-
-  constexpr std::size_t kBytesPerSample = std::size_t{64} << 20;
-  const std::size_t repeats = std::max<std::size_t>(1, kBytesPerSample / total_bytes);
-  const std::size_t samples = total_bytes > kBytesPerSample ? 15 : 201;
   std::vector<double> kernel_seconds;
   std::vector<double> peer_seconds;
-  run_kernel();
-  run_peer();
-  for (std::size_t sample = 0; sample < samples; ++sample) {
-    const bool kernel_first = sample % 2 == 0;
-    if (kernel_first) kernel_seconds.push_back(seconds_of(repeats, run_kernel));
-    peer_seconds.push_back(seconds_of(repeats, run_peer));
-    if (!kernel_first) kernel_seconds.push_back(seconds_of(repeats, run_kernel));
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    const void* sources[3] = {};
+    float* window[3] = {};
+    for (std::size_t s = 0; s < source_count; ++s) {
+      window[s] = reinterpret_cast<float*>(arrays[s].get()) + sample % windows * count;
+      sources[s] = window[s];
+    }
+    // The sides take turns, and each takes every window.
+    const bool kernels_turn = (sample % windows + sample / windows) % 2 == 0;
+    const double begin = thread_seconds();
+    for (std::size_t i = 0; i < repeats; ++i) {
+      if (kernels_turn) {
+        fold(window[0], sources, source_count, count);
+      } else if (source_count == 2) {
+        peer.two(window[0], window[0], window[1], count);
+      } else {
+        peer.three(window[0], window[0], window[1], window[2], count);
+      }
+    }
+    (kernels_turn ? kernel_seconds : peer_seconds).push_back(thread_seconds() - begin);
   }
   const double kernel = median(kernel_seconds);
   const double other = median(peer_seconds);
-  const double gigabytes = static_cast<double>((source_count + 1) * array_bytes * repeats) / 1e9;
+  const double gigabytes =
+      static_cast<double>((source_count + 1) * count * sizeof(float) * repeats) / 1e9;
   return {"kernel float32 sum, " + std::to_string(source_count) + " sources, " + place,
           gigabytes / kernel, gigabytes / other, peer.name, other / kernel};
 }
