@@ -1,0 +1,60 @@
+#include "protocol/crc.h"
+
+#include <array>
+#include <cassert>
+#include <cstddef>
+#include <cstring>
+#include <isa-l/crc.h>
+
+#include "protocol/bytes.h"
+#include "protocol/wire.h"
+
+namespace gradcube::protocol {
+namespace {
+
+constexpr std::size_t kHopByte = 1;
+constexpr std::uint8_t kHopIndexMask = 0x0f;
+
+std::uint32_t field_value(std::uint32_t crc) {
+  const std::uint32_t value = ~crc;
+  return value == 0 ? 0xffffffffU : value;
+}
+
+std::uint32_t update(std::uint32_t crc, const std::uint8_t* bytes, std::size_t length) {
+  // ISA-L's signature lacks a const; it only reads.
+  return crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(length), crc);
+}
+
+}  // namespace
+
+std::uint32_t begin_crc(std::span<const std::uint8_t> headers) {
+  assert(headers.size() >= kAcknowledgementHeaderBytes && headers.size() <= kMaxHeaderBytes);
+  const std::size_t covered = headers.size() - kOuterHeaderBytes - kCrcBytes;
+  std::array<std::uint8_t, kMaxHeaderBytes> copy;
+  std::memcpy(copy.data(), headers.data() + kOuterHeaderBytes, covered);
+  copy[kHopByte] = static_cast<std::uint8_t>(copy[kHopByte] & ~kHopIndexMask);
+  return update(0xffffffffU, copy.data(), covered);
+}
+
+std::uint32_t extend_crc(std::uint32_t crc, std::span<const std::uint8_t> part) {
+  return part.empty() ? crc : update(crc, part.data(), part.size());
+}
+
+bool crc_matches(std::span<const std::uint8_t> headers, std::uint32_t crc) {
+  return load_little<std::uint32_t>(headers.data() + headers.size() - kCrcBytes) ==
+         field_value(crc);
+}
+
+void store_crc(std::span<std::uint8_t> headers, std::uint32_t crc) {
+  store_little<std::uint32_t>(headers.data() + headers.size() - kCrcBytes, field_value(crc));
+}
+
+void seal(std::span<std::uint8_t> headers, std::span<const std::uint8_t> payload) {
+  store_crc(headers, extend_crc(begin_crc(headers), payload));
+}
+
+bool crc_is_right(std::span<const std::uint8_t> headers, std::span<const std::uint8_t> payload) {
+  return crc_matches(headers, extend_crc(begin_crc(headers), payload));
+}
+
+}  // namespace gradcube::protocol

@@ -1,0 +1,21 @@
+#include "protocol/frame_error.h"
+
+#include <array>
+
+namespace gradcube::protocol {
+namespace {
+
+constexpr std::array<std::string_view, kFrameErrorCount> kNames = {
+    "none",         "too_short",   "bad_length",  "not_gradcube", "fragmented",     "bad_checksum",
+    "bad_version",  "bad_type",    "bad_hops",    "bad_address",  "bad_flow",       "bad_crc",
+    "wrong_server", "unknown_job", "stale_epoch", "unknown_flow", "outside_window", "bad_segment",
+};
+
+}  // namespace
+
+std::string_view name(FrameError error) {
+  const auto index = static_cast<std::size_t>(error);
+  return index < kNames.size() ? kNames[index] : std::string_view("unknown");
+}
+
+}  // namespace gradcube::protocol

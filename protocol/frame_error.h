@@ -1,0 +1,45 @@
+// Why a received frame was dropped. One list for the parser and for the engine behind it, so that
+// one array of counters indexed by the reason tells everything that was ever thrown away on a port.
+#ifndef GRADCUBE_PROTOCOL_FRAME_ERROR_H_
+#define GRADCUBE_PROTOCOL_FRAME_ERROR_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+namespace gradcube::protocol {
+
+enum class FrameError : std::uint8_t {
+  none,
+  // What parse_frame() finds.
+  too_short,   // the frame, or its contiguous first part, ends inside the headers
+  bad_length,  // the lengths of IPv4, UDP and the segment do not agree with each other or with the
+               // frame
+  not_gradcube,  // another ethertype, IP version or options, protocol or UDP port: foreign traffic
+  fragmented,    // a fragment of an IPv4 packet; Gradcube's are sent with DF
+  bad_checksum,  // the IPv4 header checksum is wrong, or UDP's, which is always sent as 0, is not 0
+  bad_version,   // another version of this protocol
+  bad_type,      // not a segment, an acknowledgement or a probe
+  bad_hops,      // no hop, more than kMaxHops, or the current hop is not one of them
+  bad_address,   // the source is the destination
+  bad_flow,      // the thread in the flow is not the one in the UDP source port
+  // What only the receiver of the frame can know; counted by the engine.
+  bad_crc,         // crc_is_right() said no
+  wrong_server,    // arrived where it does not belong: destination, current hop or neighbour is
+                   // another
+  unknown_job,     // no such job here
+  stale_epoch,     // of another life of the sender's or of this daemon
+  unknown_flow,    // no such thread, or no such neighbour for it
+  outside_window,  // beyond the credit granted
+  bad_segment,     // step, position or length fit no place of the collective
+};
+
+inline constexpr std::size_t kFrameErrorCount =
+    static_cast<std::size_t>(FrameError::bad_segment) + 1;
+
+// The enumerator's own name, for counters and messages; "unknown" for a value that is none of them.
+std::string_view name(FrameError error);
+
+}  // namespace gradcube::protocol
+
+#endif  // GRADCUBE_PROTOCOL_FRAME_ERROR_H_

@@ -1,0 +1,76 @@
+#include "protocol/receive_window.h"
+
+#include <algorithm>
+#include <limits>
+
+namespace gradcube::protocol {
+
+ReceiveWindow::ReceiveWindow(unsigned initial_limit)
+    : limit_(std::clamp(initial_limit, 1U, kWindow)), limit_told_(limit_) {}
+
+Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
+                              Nanoseconds now) {
+  const auto ahead =
+      static_cast<std::int64_t>(static_cast<std::int32_t>(wire_sequence - acknowledged()));
+  sequence = expand(wire_sequence);
+  if (ahead < 0) {
+    urgent_ = true;
+    return static_cast<std::uint64_t>(-ahead) <= cumulative_ ? Arrival::duplicate
+                                                             : Arrival::outside;
+  }
+  if (sequence >= limit_) {
+    urgent_ = true;
+    return Arrival::outside;
+  }
+  const auto bit = static_cast<unsigned>(ahead);
+  if (beyond_.test(bit)) {
+    urgent_ = true;
+    return Arrival::duplicate;
+  }
+  // Out of order, or the end of a gap: either way the set of what is here has a hole before or
+  // after this one.
+  if (bit != 0 || beyond_.any()) urgent_ = true;
+  beyond_.set(bit);
+  const unsigned run = beyond_.leading_run();
+  beyond_.advance(run);
+  cumulative_ += run;
+  if (unacknowledged_ == 0) delayed_until_ = now + kAcknowledgeDelay;
+  if (unacknowledged_ < kAcknowledgeEvery) ++unacknowledged_;
+  return Arrival::fresh;
+}
+
+bool ReceiveWindow::received(std::uint64_t sequence) const {
+  if (sequence < cumulative_) return true;
+  const std::uint64_t bit = sequence - cumulative_;
+  return bit < kWindow && beyond_.test(static_cast<unsigned>(bit));
+}
+
+bool ReceiveWindow::raise_limit(std::uint64_t limit) {
+  limit = std::min(limit, cumulative_ + kWindow);
+  if (limit <= limit_) return false;
+  limit_ = limit;
+  return true;
+}
+
+bool ReceiveWindow::credit_to_tell() const {
+  if (limit_ == limit_told_) return false;
+  const std::uint64_t highest_here = highest();
+  const std::uint64_t left = limit_told_ > highest_here ? limit_told_ - highest_here : 0;
+  return limit_ - limit_told_ >= left;
+}
+
+Nanoseconds ReceiveWindow::acknowledgement_deadline() const {
+  if (urgent_ || unacknowledged_ >= kAcknowledgeEvery || credit_to_tell()) {
+    return std::numeric_limits<Nanoseconds>::min();
+  }
+  return delayed_until_;
+}
+
+void ReceiveWindow::acknowledged_now() {
+  limit_told_ = limit_;
+  delayed_until_ = kNever;
+  unacknowledged_ = 0;
+  urgent_ = false;
+}
+
+}  // namespace gradcube::protocol

@@ -1,0 +1,221 @@
+#include "protocol/send_window.h"
+
+#include <algorithm>
+#include <bit>
+
+namespace gradcube::protocol {
+namespace {
+
+// What one acknowledgement can tell of: the cumulative point and the 64 sequences of the bitmap.
+constexpr unsigned kVisible = 65;
+constexpr unsigned kDuplicateThreshold = 3;
+constexpr unsigned kMostReorderQuarters = 64;
+constexpr unsigned kMostExpiries = 16;
+
+}  // namespace
+
+SendWindow::SendWindow(const RecoverySettings& settings, unsigned initial_limit)
+    : limit_(std::clamp(initial_limit, 1U, kWindow)),
+      rtt_(settings.initial_rtt),
+      settings_(settings) {}
+
+bool SendWindow::acknowledged(std::uint64_t sequence) const {
+  if (sequence < cumulative_) return true;
+  return sequence < next_ && delivered_.test(offset(sequence));
+}
+
+std::uint64_t SendWindow::record_send(Nanoseconds now) {
+  if (next_ == cumulative_) {
+    progress_at_ = now;
+    expiries_ = 0;
+    tail_probed_ = false;
+    probe_owed_ = false;
+  }
+  sent_at_[slot(next_)] = now;
+  return next_++;
+}
+
+std::optional<std::uint64_t> SendWindow::next_lost() const {
+  if (!lost_.any()) return std::nullopt;
+  return cumulative_ + lost_.lowest();
+}
+
+void SendWindow::record_resend(std::uint64_t sequence, Nanoseconds now) {
+  if (sequence >= next_ || acknowledged(sequence)) return;
+  lost_.clear(offset(sequence));
+  resent_.set(offset(sequence));
+  sent_at_[slot(sequence)] = now;
+  ++counters_.resent;
+}
+
+bool SendWindow::sent_before_newest(std::uint64_t sequence) const {
+  const Nanoseconds sent_at = sent_at_[slot(sequence)];
+  return sent_at < newest_sent_at_ || (sent_at == newest_sent_at_ && sequence < newest_sequence_);
+}
+
+void SendWindow::take_newest(std::uint64_t sequence, Nanoseconds now) {
+  if (highest_delivered_ != 0 && sent_before_newest(sequence)) return;
+  newest_sent_at_ = sent_at_[slot(sequence)];
+  newest_sequence_ = sequence;
+  newest_rtt_ = now - newest_sent_at_;
+}
+
+void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
+  const std::uint64_t highest_before = highest_delivered_;
+  Nanoseconds sampled_sent_at = -1;
+  for (Bitmap128 left = fresh; left.any();) {
+    const unsigned bit = left.lowest();
+    left.clear(bit);
+    const std::uint64_t sequence = cumulative_ + bit;
+    const Nanoseconds sent_at = sent_at_[slot(sequence)];
+    if (!resent_.test(bit)) {
+      sampled_sent_at = std::max(sampled_sent_at, sent_at);
+      if (sequence < highest_before) reordering_seen_ = true;
+      take_newest(sequence, now);
+    } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
+      // Faster than the path allows: this answers the original, and the resend was needless.
+      ++counters_.spurious;
+      reordering_seen_ = true;
+      reorder_quarters_ =
+          static_cast<std::uint8_t>(std::min(2U * reorder_quarters_, kMostReorderQuarters));
+    } else {
+      take_newest(sequence, now);
+    }
+    highest_delivered_ = std::max(highest_delivered_, sequence + 1);
+  }
+  // Of what one acknowledgement answers, the last sent waited least for it.
+  if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at);
+}
+
+AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                                         std::uint16_t credit, Nanoseconds now) {
+  AckResult result;
+  const std::int64_t ahead =
+      static_cast<std::int32_t>(acknowledged - static_cast<std::uint32_t>(cumulative_));
+  const std::uint64_t point = cumulative_ + static_cast<std::uint64_t>(ahead);
+  const auto selective_end = static_cast<unsigned>(std::bit_width(selective));
+  const bool before_start = ahead < 0 && static_cast<std::uint64_t>(-ahead) > cumulative_;
+  if (before_start || point > next_ || (selective != 0 && point + 1 + selective_end > next_)) {
+    ++counters_.refused;
+    result.status = AckStatus::refused;
+    return result;
+  }
+  if (ahead < -static_cast<std::int64_t>(kWindow)) {
+    result.status = AckStatus::stale;
+    return result;
+  }
+  Bitmap128 reported;
+  if (ahead >= 0) {
+    const auto run = static_cast<unsigned>(ahead);
+    reported = Bitmap128::below(run) | Bitmap128::placed(selective, run + 1);
+  } else {
+    reported = Bitmap128::placed(selective, 0);
+    reported.advance(static_cast<unsigned>(-ahead - 1));
+  }
+  const Bitmap128 fresh = reported & ~delivered_;
+  if (fresh.any()) {
+    take_deliveries(fresh, now);
+    delivered_ = delivered_ | fresh;
+    lost_ = lost_ & ~fresh;
+    const unsigned run = delivered_.leading_run();
+    cumulative_ += run;
+    delivered_.advance(run);
+    lost_.advance(run);
+    resent_.advance(run);
+    progress_at_ = now;
+    expiries_ = 0;
+    tail_probed_ = false;
+    result.delivered = static_cast<std::uint16_t>(fresh.count());
+  }
+  visible_end_ = std::max(visible_end_, point + kVisible);
+  if (const std::uint64_t limit = point + std::min<unsigned>(credit, kWindow); limit > limit_) {
+    limit_ = limit;
+    result.credit_raised = true;
+    probe_owed_ = false;
+    if (in_flight() == 0) expiries_ = 0;
+  }
+  result.lost = static_cast<std::uint16_t>(detect_losses(now));
+  return result;
+}
+
+Nanoseconds SendWindow::reorder_window() const {
+  if (!reordering_seen_ && delivered_.count() >= kDuplicateThreshold) return 0;
+  return std::min(rtt_.minimum() * reorder_quarters_ / 4, rtt_.smoothed());
+}
+
+unsigned SendWindow::detect_losses(Nanoseconds now) {
+  reorder_deadline_ = kNever;
+  if (highest_delivered_ == 0 || in_flight() == 0) return 0;
+  // Without a gap, a resend, or a first missing one older than the newest delivery, nothing can be
+  // lost.
+  if (!delivered_.any() && !resent_.any() && !sent_before_newest(cumulative_)) return 0;
+  const auto visible =
+      static_cast<unsigned>(visible_end_ > cumulative_ ? visible_end_ - cumulative_ : 0);
+  const Nanoseconds window = reorder_window();
+  unsigned found = 0;
+  for (Bitmap128 left = missing() & ~lost_ & Bitmap128::below(visible); left.any();) {
+    const unsigned bit = left.lowest();
+    left.clear(bit);
+    const std::uint64_t sequence = cumulative_ + bit;
+    if (!sent_before_newest(sequence)) continue;
+    Nanoseconds due = newest_rtt_ + window;
+    if (resent_.test(bit)) due = std::max(due, rtt_.smoothed());
+    due += sent_at_[slot(sequence)];
+    if (now >= due) {
+      lost_.set(bit);
+      ++found;
+    } else {
+      reorder_deadline_ = std::min(reorder_deadline_, due);
+    }
+  }
+  return found;
+}
+
+Nanoseconds SendWindow::probe_timeout() const {
+  return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + kAcknowledgeDelay;
+}
+
+Nanoseconds SendWindow::retransmission_timeout() const {
+  const Nanoseconds first =
+      std::max(settings_.rto_floor, rtt_.smoothed() + 4 * rtt_.deviation() + kAcknowledgeDelay);
+  return std::max(std::min(first << expiries_, settings_.rto_ceiling), probe_timeout());
+}
+
+Nanoseconds SendWindow::tail_deadline() const {
+  const unsigned first = missing().lowest();
+  if (first == Bitmap128::kBits || lost_.test(first)) return kNever;
+  const Nanoseconds since = std::max(progress_at_, sent_at_[slot(cumulative_ + first)]);
+  return since + (tail_probed_ ? retransmission_timeout() : probe_timeout());
+}
+
+Nanoseconds SendWindow::credit_deadline() const {
+  if (in_flight() != 0 || next_ < limit_ || probe_owed_) return kNever;
+  return progress_at_ + retransmission_timeout();
+}
+
+Nanoseconds SendWindow::deadline() const {
+  return std::min({reorder_deadline_, tail_deadline(), credit_deadline()});
+}
+
+void SendWindow::on_timer(Nanoseconds now) {
+  if (reorder_deadline_ <= now) detect_losses(now);
+  if (tail_deadline() <= now) {
+    lost_.set(missing().lowest());
+    progress_at_ = now;
+    if (!tail_probed_) {
+      tail_probed_ = true;
+      ++counters_.probes;
+    } else {
+      ++counters_.timeouts;
+      if (expiries_ < kMostExpiries) ++expiries_;
+    }
+  }
+  if (credit_deadline() <= now) {
+    probe_owed_ = true;
+    progress_at_ = now;
+    ++counters_.credit_probes;
+    if (expiries_ < kMostExpiries) ++expiries_;
+  }
+}
+
+}  // namespace gradcube::protocol

@@ -1,0 +1,167 @@
+// The sending half of one flow: what is on its way, what was lost, and when to try again.
+//
+// It keeps no payload: a sequence that is lost is made again by the owner from where it lies (the
+// gradient buffer), and sent with the same number. The owner's loop, per flow:
+//
+//   frame arrives:  on_acknowledgement(...)            deadline() passed:  on_timer(now)
+//   to send:        while (auto lost = next_lost())    -> resend it, record_resend(*lost, now)
+//                   while (may_send() && ready)        -> send next(), record_send(now)
+//                   if (probe_owed())                  -> send a probe, record_probe(now)
+// and after any of them the timer is set to deadline() again. Take in what has arrived before
+// calling on_timer(): an engine that did not run for a while finds the acknowledgements that its
+// timers miss in the receive ring.
+//
+// Loss is found by time, as in RACK (RFC 8985): a sequence is lost once one that was sent after it
+// has been delivered and the round trip plus a reorder window have passed since it was sent. The
+// window is min_rtt / 4 and grows, up to the smoothed RTT, as resends prove needless; while no
+// reordering has been seen, three deliveries after a gap settle it at once. What no later delivery
+// can show is found by timers: after the probe timeout without progress the first missing segment
+// is sent again, and after the retransmission timeout (RTO) again, doubling. One segment suffices:
+// its acknowledgement shows by time what else is missing. A resend is not repeated within a
+// smoothed RTT.
+//
+//   probe timeout  max(probe_floor, 2 srtt) + kAcknowledgeDelay
+//   RTO            min(max(rto_floor, srtt + 4 rttvar + kAcknowledgeDelay) * 2^expiries,
+//   rto_ceiling), at least the probe timeout
+//
+// Credit news that are lost would stall a flow with nothing on its way: such a flow asks with a
+// probe each RTO, doubling.
+//
+// Every field of an acknowledgement is hostile: one that speaks of what was never sent is refused,
+// and counted. Owned and used by one engine; no allocation, no clock. All times are the owner's
+// `now`, never decreasing.
+#ifndef GRADCUBE_PROTOCOL_SEND_WINDOW_H_
+#define GRADCUBE_PROTOCOL_SEND_WINDOW_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+
+#include "protocol/bitmap.h"
+#include "protocol/rtt.h"
+#include "protocol/time.h"
+
+namespace gradcube::protocol {
+
+// Defaults for engines with a core each. Where pollers share cores, floors of a scheduler's slice
+// or more.
+struct RecoverySettings {
+  Nanoseconds probe_floor = 200 * kMicrosecond;
+  Nanoseconds rto_floor = 500 * kMicrosecond;
+  Nanoseconds rto_ceiling = 64 * kMillisecond;
+  Nanoseconds initial_rtt = 100 * kMicrosecond;  // taken for the RTT until one is measured
+};
+
+enum class AckStatus : std::uint8_t {
+  taken,
+  stale,    // overtaken by a later one by more than a window; ignored
+  refused,  // speaks of what was never sent; ignored
+};
+
+struct AckResult {
+  AckStatus status = AckStatus::taken;
+  std::uint16_t delivered = 0;  // sequences that this one reports for the first time
+  std::uint16_t lost = 0;       // sequences that it shows to be lost
+  bool credit_raised = false;
+};
+
+struct SendCounters {
+  std::uint64_t resent = 0;    // record_resend() calls
+  std::uint64_t probes = 0;    // tail probes: a segment sent again for want of progress
+  std::uint64_t timeouts = 0;  // RTO expiries
+  std::uint64_t credit_probes = 0;
+  std::uint64_t spurious = 0;  // resends whose original was delivered all the same
+  std::uint64_t refused = 0;   // acknowledgements of what was never sent
+};
+
+class SendWindow {
+ public:
+  static constexpr unsigned kWindow = 128;
+
+  // `initial_limit`: as ReceiveWindow's at the other end.
+  explicit SendWindow(const RecoverySettings& settings, unsigned initial_limit = 1);
+
+  // Whether the next sequence may be sent: within the credit and within kWindow of the cumulative
+  // point.
+  bool may_send() const { return next_ < limit_ && next_ - cumulative_ < kWindow; }
+  std::uint64_t next() const { return next_; }
+  std::uint32_t next_on_wire() const { return static_cast<std::uint32_t>(next_); }
+  // All sequences below this one have been acknowledged.
+  std::uint64_t cumulative() const { return cumulative_; }
+  std::uint64_t limit() const { return limit_; }
+  unsigned in_flight() const { return static_cast<unsigned>(next_ - cumulative_); }
+  bool acknowledged(std::uint64_t sequence) const;
+
+  // The next sequence has been sent; returns it. Only where may_send().
+  std::uint64_t record_send(Nanoseconds now);
+
+  // The lowest sequence that is lost and not yet resent. Resends need no further credit.
+  std::optional<std::uint64_t> next_lost() const;
+  // `sequence` has been sent again. One that is acknowledged or was never sent is ignored.
+  void record_resend(std::uint64_t sequence, Nanoseconds now);
+
+  // Whether the owner is to send a probe (FrameTemplate::write_probe).
+  bool probe_owed() const { return probe_owed_; }
+  void record_probe() { probe_owed_ = false; }
+
+  AckResult on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                               std::uint16_t credit, Nanoseconds now);
+
+  // When on_timer() is next needed; kNever if nothing waits.
+  Nanoseconds deadline() const;
+  void on_timer(Nanoseconds now);
+
+  const RttEstimator& rtt() const { return rtt_; }
+  const SendCounters& counters() const { return counters_; }
+
+ private:
+  static constexpr unsigned slot(std::uint64_t sequence) {
+    return static_cast<unsigned>(sequence % kWindow);
+  }
+  unsigned offset(std::uint64_t sequence) const {
+    return static_cast<unsigned>(sequence - cumulative_);
+  }
+
+  // Sequences on their way, as far as anybody knows.
+  Bitmap128 missing() const { return Bitmap128::below(in_flight()) & ~delivered_; }
+  bool sent_before_newest(std::uint64_t sequence) const;
+  void take_deliveries(Bitmap128 fresh, Nanoseconds now);
+  void take_newest(std::uint64_t sequence, Nanoseconds now);
+  unsigned detect_losses(Nanoseconds now);
+  Nanoseconds reorder_window() const;
+  Nanoseconds probe_timeout() const;
+  Nanoseconds retransmission_timeout() const;
+  // When the first missing sequence is tried again for want of progress; kNever if there is none or
+  // it is already waiting to be resent.
+  Nanoseconds tail_deadline() const;
+  Nanoseconds credit_deadline() const;
+
+  std::uint64_t cumulative_ = 0;
+  std::uint64_t next_ = 0;
+  std::uint64_t limit_;
+  // Bit i: cumulative_ + i.
+  Bitmap128 delivered_;
+  Bitmap128 lost_;    // to be resent
+  Bitmap128 resent_;  // sent more than once
+  Nanoseconds reorder_deadline_ = kNever;
+  Nanoseconds progress_at_ = 0;  // of the last delivery, credit or timer
+  // The most recently sent transmission that has been delivered.
+  Nanoseconds newest_sent_at_ = 0;
+  std::uint64_t newest_sequence_ = 0;
+  Nanoseconds newest_rtt_ = 0;
+  std::uint64_t highest_delivered_ = 0;  // one more than the highest sequence delivered
+  std::uint64_t visible_end_ = 0;      // acknowledgements have told of all sequences below this one
+  std::uint8_t reorder_quarters_ = 1;  // the reorder window in quarters of min_rtt
+  std::uint8_t expiries_ = 0;
+  bool reordering_seen_ = false;
+  bool tail_probed_ = false;
+  bool probe_owed_ = false;
+  RttEstimator rtt_;
+  RecoverySettings settings_;
+  SendCounters counters_;
+  std::array<Nanoseconds, kWindow> sent_at_{};
+};
+
+}  // namespace gradcube::protocol
+
+#endif  // GRADCUBE_PROTOCOL_SEND_WINDOW_H_

@@ -1,0 +1,44 @@
+#include "protocol/timer_wheel.h"
+
+#include <bit>
+#include <stdexcept>
+
+namespace gradcube::protocol {
+
+TimerWheel::TimerWheel(Nanoseconds now, Nanoseconds width, std::size_t slots)
+    : origin_(now), width_(width), mask_(0), tick_end_(now + width) {
+  if (width <= 0) throw std::invalid_argument("a timer wheel's tick takes time");
+  if (slots == 0) throw std::invalid_argument("a timer wheel has at least one slot");
+  const std::size_t count = std::bit_ceil(slots);
+  mask_ = count - 1;
+  slots_ = std::make_unique<TimerEntry[]>(count);
+}
+
+void TimerWheel::schedule(TimerEntry& entry, Nanoseconds deadline) {
+  entry.unlink();
+  if (deadline == kNever) return;
+  entry.link_before(slot(std::max(tick_of(deadline), tick_)), deadline);
+}
+
+void TimerWheel::splice(TimerEntry& from, TimerEntry& to) {
+  if (!from.scheduled()) return;
+  to.next_ = from.next_;
+  to.previous_ = from.previous_;
+  to.next_->previous_ = &to;
+  to.previous_->next_ = &to;
+  from.previous_ = from.next_ = &from;
+}
+
+Nanoseconds TimerWheel::next_expiry() const {
+  Nanoseconds earliest = kNever;
+  for (std::size_t index = 0; index <= mask_; ++index) {
+    const TimerEntry& head = slots_[index];
+    for (const TimerEntry* entry = head.next_; entry != &head; entry = entry->next_) {
+      earliest = std::min(earliest, entry->deadline_);
+    }
+  }
+  if (earliest == kNever) return kNever;
+  return origin_ + (std::max(tick_of(earliest), tick_) + 1) * width_;
+}
+
+}  // namespace gradcube::protocol

@@ -1,0 +1,292 @@
+#include "protocol/wire.h"
+
+#include <algorithm>
+#include <cstring>
+#include <stdexcept>
+
+#include "protocol/bytes.h"
+
+namespace gradcube::protocol {
+namespace {
+
+using std::uint16_t;
+using std::uint32_t;
+using std::uint64_t;
+using std::uint8_t;
+
+// Offsets from the start of the frame.
+constexpr std::size_t kEtherTypeAt = 12;
+constexpr std::size_t kIpAt = 14;
+constexpr std::size_t kIpTosAt = kIpAt + 1;
+constexpr std::size_t kIpLengthAt = kIpAt + 2;
+constexpr std::size_t kIpFragmentAt = kIpAt + 6;
+constexpr std::size_t kIpTtlAt = kIpAt + 8;
+constexpr std::size_t kIpProtocolAt = kIpAt + 9;
+constexpr std::size_t kIpChecksumAt = kIpAt + 10;
+constexpr std::size_t kIpSourceAt = kIpAt + 12;
+constexpr std::size_t kIpDestinationAt = kIpAt + 16;
+constexpr std::size_t kUdpAt = kIpAt + 20;
+constexpr std::size_t kUdpDestinationAt = kUdpAt + 2;
+constexpr std::size_t kUdpLengthAt = kUdpAt + 4;
+constexpr std::size_t kUdpChecksumAt = kUdpAt + 6;
+constexpr std::size_t kRoutingAt = kOuterHeaderBytes;
+constexpr std::size_t kHopsAt = kRoutingAt + 1;
+constexpr std::size_t kSourceAt = kRoutingAt + 2;
+constexpr std::size_t kDestinationAt = kRoutingAt + 4;
+constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
+
+// Offsets in the transport header.
+constexpr std::size_t kJob = 0;
+constexpr std::size_t kEpoch = 4;
+constexpr std::size_t kFlow = 6;
+constexpr std::size_t kBacklog = 7;
+constexpr std::size_t kSequence = 8;
+constexpr std::size_t kAcknowledged = 12;
+constexpr std::size_t kSelective = 16;
+constexpr std::size_t kCredit = 24;
+
+// Offsets in the segment header.
+constexpr std::size_t kCollective = 0;
+constexpr std::size_t kStep = 4;
+constexpr std::size_t kTypeAndOperation = 5;
+constexpr std::size_t kLength = 6;
+constexpr std::size_t kPosition = 8;
+constexpr std::size_t kCount = 12;
+
+constexpr uint16_t kEtherTypeIpv4 = 0x0800;
+constexpr uint8_t kIpVersionAndWords = 0x45;
+constexpr uint8_t kEcnMask = 0x03;
+constexpr uint8_t kEcnCapable = 0x02;  // ECT(0)
+constexpr uint8_t kEcnMarked = 0x03;   // CE
+constexpr uint16_t kDoNotFragment = 0x4000;
+constexpr uint8_t kTimeToLive = 64;
+constexpr uint8_t kProtocolUdp = 17;
+constexpr uint8_t kStageBit = 0x80;
+
+uint16_t fold(uint32_t sum) {
+  sum = (sum & 0xffffU) + (sum >> 16);
+  sum = (sum & 0xffffU) + (sum >> 16);
+  return static_cast<uint16_t>(sum);
+}
+
+// The one's-complement sum of the IPv4 header, unfolded.
+uint32_t ip_sum(const uint8_t* frame) {
+  uint32_t sum = 0;
+  for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<uint16_t>(frame + at);
+  return sum;
+}
+
+void renew_ip_checksum(uint8_t* frame) {
+  store_network<uint16_t>(frame + kIpChecksumAt, 0);
+  store_network<uint16_t>(frame + kIpChecksumAt, static_cast<uint16_t>(~fold(ip_sum(frame))));
+}
+
+void store_link(uint8_t* frame, const LinkAddresses& link) {
+  std::memcpy(frame, link.destination_mac.data(), link.destination_mac.size());
+  std::memcpy(frame + 6, link.source_mac.data(), link.source_mac.size());
+  store_network<uint32_t>(frame + kIpSourceAt, link.source_ip);
+  store_network<uint32_t>(frame + kIpDestinationAt, link.destination_ip);
+}
+
+uint8_t version_and(FrameType type) {
+  return static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type));
+}
+
+FrameError check_link(const uint8_t* frame) {
+  if (load_network<uint16_t>(frame + kEtherTypeAt) != kEtherTypeIpv4 ||
+      frame[kIpAt] != kIpVersionAndWords || frame[kIpProtocolAt] != kProtocolUdp) {
+    return FrameError::not_gradcube;
+  }
+  if (fold(ip_sum(frame)) != 0xffffU) return FrameError::bad_checksum;
+  if ((load_network<uint16_t>(frame + kIpFragmentAt) & ~kDoNotFragment) != 0) {
+    return FrameError::fragmented;
+  }
+  if (load_network<uint16_t>(frame + kUdpDestinationAt) != kUdpPort) {
+    return FrameError::not_gradcube;
+  }
+  if (load_network<uint16_t>(frame + kUdpChecksumAt) != 0) return FrameError::bad_checksum;
+  return FrameError::none;
+}
+
+FrameError parse_routing(const uint8_t* frame, ParsedFrame& out) {
+  const uint8_t first = frame[kRoutingAt];
+  if (first >> 4 != kVersion) return FrameError::bad_version;
+  const uint8_t type = first & 0x0f;
+  if (type < static_cast<uint8_t>(FrameType::segment) ||
+      type > static_cast<uint8_t>(FrameType::probe)) {
+    return FrameError::bad_type;
+  }
+  out.type = static_cast<FrameType>(type);
+  out.is_segment = out.type == FrameType::segment;
+  out.routing.hop_count = frame[kHopsAt] >> 4;
+  out.routing.hop_index = frame[kHopsAt] & 0x0f;
+  if (out.routing.hop_count == 0 || out.routing.hop_count > kMaxHops ||
+      out.routing.hop_index >= out.routing.hop_count) {
+    return FrameError::bad_hops;
+  }
+  out.routing.source = load_little<uint16_t>(frame + kSourceAt);
+  out.routing.destination = load_little<uint16_t>(frame + kDestinationAt);
+  if (out.routing.source == out.routing.destination) return FrameError::bad_address;
+  return FrameError::none;
+}
+
+void parse_hops(const uint8_t* at, RoutingHeader& routing) {
+  for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
+    routing.hops[hop] = Hop{at[0], at[1]};
+  }
+}
+
+void parse_transport(const uint8_t* at, TransportHeader& out) {
+  out.job = load_little<uint32_t>(at + kJob);
+  out.epoch = load_little<uint16_t>(at + kEpoch);
+  out.stage = (at[kFlow] & kStageBit) != 0 ? Stage::broadcast : Stage::aggregation;
+  out.thread = static_cast<uint8_t>(at[kFlow] & ~kStageBit);
+  out.backlog = at[kBacklog];
+  out.sequence = load_little<uint32_t>(at + kSequence);
+  out.acknowledged = load_little<uint32_t>(at + kAcknowledged);
+  out.selective = load_little<uint64_t>(at + kSelective);
+  out.credit = load_little<uint16_t>(at + kCredit);
+}
+
+void parse_segment(const uint8_t* at, SegmentHeader& out) {
+  out.collective = load_little<uint32_t>(at + kCollective);
+  out.step = at[kStep];
+  out.type_and_operation = at[kTypeAndOperation];
+  out.length = load_little<uint16_t>(at + kLength);
+  out.position = load_little<uint32_t>(at + kPosition);
+  out.count = load_little<uint32_t>(at + kCount);
+}
+
+}  // namespace
+
+FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
+                             const TransportHeader& flow) {
+  if (routing.hop_count == 0 || routing.hop_count > kMaxHops ||
+      routing.hop_index >= routing.hop_count) {
+    throw std::invalid_argument("a route has 1 to 8 hops, and the current hop is one of them");
+  }
+  if (flow.thread >= kMaxThreads) throw std::invalid_argument("a thread's number is below 128");
+  uint8_t* const frame = prefix_.data();
+  store_link(frame, link);
+  store_network<uint16_t>(frame + kEtherTypeAt, kEtherTypeIpv4);
+  frame[kIpAt] = kIpVersionAndWords;
+  frame[kIpTosAt] = kEcnCapable;
+  store_network<uint16_t>(frame + kIpFragmentAt, kDoNotFragment);
+  frame[kIpTtlAt] = kTimeToLive;
+  frame[kIpProtocolAt] = kProtocolUdp;
+  address_sum_ = ip_sum(frame);
+  store_network<uint16_t>(frame + kUdpAt, static_cast<uint16_t>(kFirstSourcePort + flow.thread));
+  store_network<uint16_t>(frame + kUdpDestinationAt, kUdpPort);
+  frame[kHopsAt] = static_cast<uint8_t>(routing.hop_count << 4 | routing.hop_index);
+  store_little<uint16_t>(frame + kSourceAt, routing.source);
+  store_little<uint16_t>(frame + kDestinationAt, routing.destination);
+  uint8_t* at = frame + kFirstHopAt;
+  for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
+    at[0] = routing.hops[hop].level;
+    at[1] = routing.hops[hop].digit;
+  }
+  transport_offset_ = static_cast<uint8_t>(at - frame);
+  store_little<uint32_t>(at + kJob, flow.job);
+  store_little<uint16_t>(at + kEpoch, flow.epoch);
+  at[kFlow] = static_cast<uint8_t>(flow.thread | (flow.stage == Stage::broadcast ? kStageBit : 0));
+}
+
+std::size_t FrameTemplate::write(std::span<uint8_t> out, const TransportHeader& transport,
+                                 const SegmentHeader* segment) const {
+  return write_frame(out, segment != nullptr ? FrameType::segment : FrameType::acknowledgement,
+                     transport, segment);
+}
+
+std::size_t FrameTemplate::write_probe(std::span<uint8_t> out,
+                                       const TransportHeader& transport) const {
+  return write_frame(out, FrameType::probe, transport, nullptr);
+}
+
+std::size_t FrameTemplate::write_frame(std::span<uint8_t> out, FrameType type,
+                                       const TransportHeader& transport,
+                                       const SegmentHeader* segment) const {
+  const std::size_t headers =
+      transport_offset_ + kTransportBytes + (segment != nullptr ? kSegmentBytes : 0) + kCrcBytes;
+  const std::size_t payload = segment != nullptr ? segment->length : 0;
+  if (out.size() < headers || payload > kMaxPayloadBytes) return 0;
+  uint8_t* const frame = out.data();
+  // The shortest frame is longer than the prefix, so its copy has a constant length; what it writes
+  // too much, the fields below overwrite.
+  static_assert(kAcknowledgementHeaderBytes >= kPrefixBytes);
+  std::memcpy(frame, prefix_.data(), kPrefixBytes);
+  const auto ip_length = static_cast<uint16_t>(headers + payload - kIpAt);
+  store_network<uint16_t>(frame + kIpLengthAt, ip_length);
+  store_network<uint16_t>(frame + kIpChecksumAt,
+                          static_cast<uint16_t>(~fold(address_sum_ + ip_length)));
+  store_network<uint16_t>(frame + kUdpLengthAt, static_cast<uint16_t>(headers + payload - kUdpAt));
+  frame[kRoutingAt] = version_and(type);
+  uint8_t* at = frame + transport_offset_;
+  at[kBacklog] = transport.backlog;
+  store_little<uint32_t>(at + kSequence, transport.sequence);
+  store_little<uint32_t>(at + kAcknowledged, transport.acknowledged);
+  store_little<uint64_t>(at + kSelective, transport.selective);
+  store_little<uint16_t>(at + kCredit, transport.credit);
+  at += kTransportBytes;
+  if (segment != nullptr) {
+    store_little<uint32_t>(at + kCollective, segment->collective);
+    at[kStep] = segment->step;
+    at[kTypeAndOperation] = segment->type_and_operation;
+    store_little<uint16_t>(at + kLength, segment->length);
+    store_little<uint32_t>(at + kPosition, segment->position);
+    store_little<uint32_t>(at + kCount, segment->count);
+    at += kSegmentBytes;
+  }
+  store_little<uint32_t>(at, 0);
+  return headers;
+}
+
+std::size_t encode_frame(std::span<uint8_t> out, const LinkAddresses& link,
+                         const RoutingHeader& routing, const TransportHeader& transport,
+                         const SegmentHeader* segment) {
+  return FrameTemplate(link, routing, transport).write(out, transport, segment);
+}
+
+FrameError parse_frame(std::span<const uint8_t> contiguous, std::size_t frame_bytes,
+                       ParsedFrame& out) {
+  const std::size_t readable = std::min(contiguous.size(), frame_bytes);
+  const uint8_t* const frame = contiguous.data();
+  if (readable < kFirstHopAt) return FrameError::too_short;
+  if (const FrameError error = check_link(frame); error != FrameError::none) return error;
+  const std::size_t ip_length = load_network<uint16_t>(frame + kIpLengthAt);
+  const std::size_t udp_length = load_network<uint16_t>(frame + kUdpLengthAt);
+  if (kIpAt + ip_length > frame_bytes || udp_length + (kUdpAt - kIpAt) != ip_length) {
+    return FrameError::bad_length;
+  }
+  if (const FrameError error = parse_routing(frame, out); error != FrameError::none) return error;
+  const std::size_t headers = header_bytes(out.routing.hop_count, out.is_segment);
+  if (readable < headers) return FrameError::too_short;
+  if (kUdpAt + udp_length < headers) return FrameError::bad_length;
+  parse_hops(frame + kFirstHopAt, out.routing);
+  const uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
+  parse_transport(transport, out.transport);
+  if (load_network<uint16_t>(frame + kUdpAt) != kFirstSourcePort + out.transport.thread) {
+    return FrameError::bad_flow;
+  }
+  out.header_bytes = headers;
+  out.payload_bytes = kUdpAt + udp_length - headers;
+  if (out.is_segment) parse_segment(transport + kTransportBytes, out.segment);
+  if (out.payload_bytes != (out.is_segment ? out.segment.length : 0)) return FrameError::bad_length;
+  out.congestion_marked = (frame[kIpTosAt] & kEcnMask) == kEcnMarked;
+  return FrameError::none;
+}
+
+void advance_hop(std::span<uint8_t> frame) {
+  frame[kHopsAt] = static_cast<uint8_t>(frame[kHopsAt] + 1);
+}
+
+void readdress(std::span<uint8_t> frame, const LinkAddresses& link) {
+  store_link(frame.data(), link);
+  renew_ip_checksum(frame.data());
+}
+
+void mark_congestion(std::span<uint8_t> frame) {
+  frame[kIpTosAt] = static_cast<uint8_t>(frame[kIpTosAt] | kEcnMarked);
+  renew_ip_checksum(frame.data());
+}
+
+}  // namespace gradcube::protocol
