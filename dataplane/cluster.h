@@ -1,6 +1,7 @@
 // The engines of all servers that this process runs, as the control plane sees them.
 //
-// Engines are touched through their pollers only (Poller::call). Lives as long as the daemon; the control thread's.
+// Engines are touched through their pollers only (Poller::call). Lives as long as the daemon; the
+// control thread's.
 #ifndef GRADCUBE_DATAPLANE_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_CLUSTER_H_
 
@@ -31,7 +32,8 @@ class Cluster {
   virtual const std::vector<EngineAt>& engines(bcube::ServerId server) const = 0;
 };
 
-// Runs `function` on each of the engines, on its poller's thread; one call per poller. Returns when all are done.
+// Runs `function` on each of the engines, on its poller's thread; one call per poller. Returns when
+// all are done.
 inline void on_each(const std::vector<EngineAt>& engines,
                     const std::function<void(const EngineAt&)>& function) {
   std::map<Poller*, std::vector<const EngineAt*>> by_poller;

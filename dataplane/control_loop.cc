@@ -1,11 +1,10 @@
 #include "dataplane/control_loop.h"
 
-#include <sys/epoll.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
+#include <sys/epoll.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace gradcube::dataplane {
 
@@ -14,7 +13,8 @@ constexpr int kTickMilliseconds = 20;
 }
 
 ControlLoop::ControlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
-  if (epoll_ < 0) throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
+  if (epoll_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
 }
 
 ControlLoop::~ControlLoop() { close(epoll_); }

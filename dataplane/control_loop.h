@@ -1,6 +1,7 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
-// One thread. A callback may add and remove descriptors, its own too: a removed one is not called again.
+// One thread. A callback may add and remove descriptors, its own too: a removed one is not called
+// again.
 #ifndef GRADCUBE_DATAPLANE_CONTROL_LOOP_H_
 #define GRADCUBE_DATAPLANE_CONTROL_LOOP_H_
 
@@ -18,14 +19,15 @@ class ControlLoop {
   ControlLoop(const ControlLoop&) = delete;
   ControlLoop& operator=(const ControlLoop&) = delete;
 
-  // The caller keeps the descriptor open until remove(). The callback also runs when the other end hangs up.
+  // The caller keeps the descriptor open until remove(). The callback also runs when the other end
+  // hangs up.
   void add(int descriptor, std::function<void()> on_readable);
   void remove(int descriptor);
 
   // Called after every round of events, and at least every 20 ms.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
-  void run();   // until stop()
+  void run();                       // until stop()
   void stop() { stopped_ = true; }  // from a callback
 
  private:

@@ -1,9 +1,8 @@
 #include "dataplane/engine.h"
 
-#include <rte_mbuf.h>
-
 #include <algorithm>
 #include <numeric>
+#include <rte_mbuf.h>
 
 namespace gradcube::dataplane {
 
@@ -21,9 +20,9 @@ std::vector<unsigned> port_per_level(std::size_t levels) {
 
 std::string_view name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasons> kNames = {
-      "not_for_this_server", "unknown_job",       "stale_epoch",       "job_not_running",
-      "foreign_thread",      "not_a_neighbour",   "scattered_payload", "unexpected_result",
-      "outside_window",      "disagreement",      "bad_acknowledgement"};
+      "not_for_this_server", "unknown_job",     "stale_epoch",        "job_not_running",
+      "foreign_thread",      "not_a_neighbour", "scattered_payload",  "unexpected_result",
+      "outside_window",      "disagreement",    "bad_acknowledgement"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 
@@ -35,12 +34,11 @@ Engine::Engine(const EngineSettings& settings, const control::Plan& plan, std::v
       packets_(packets),
       events_(events),
       links_(ports.size()),
-      timers_(kTimerSlot) {
+      timers_(0, kTimerSlot) {
   for (std::size_t level = 0; level < ports.size(); ++level) {
     links_[level].port = ports[level];
-    links_[level].credit = std::make_unique<protocol::CreditPool>(
-        settings.credit_budget, settings.segment_bytes, settings.window);
   }
+  collect_flows();
 }
 
 Engine::~Engine() {
@@ -62,7 +60,8 @@ unsigned Engine::poll(std::int64_t now) {
 
 bool Engine::busy() const {
   for (JobAtEngine* job : attached_) {
-    if (job->state == JobAtEngine::State::forming || job->state == JobAtEngine::State::broken) continue;
+    if (job->state == JobAtEngine::State::forming || job->state == JobAtEngine::State::broken)
+      continue;
     for (JobThread& thread : job->threads()) {
       if (thread.active()) return true;
       for (const Flow& flow : thread.flows()) {
@@ -133,8 +132,8 @@ void Engine::report(JobAtEngine& job, EngineEvent::Kind kind, const Disagreement
 }
 
 void Engine::run_timers() {
-  timers_.advance(now_, [this](protocol::TimerWheel::Entry& entry) {
-    Flow& flow = *static_cast<Flow*>(entry.owner);
+  timers_.advance(now_, [this](protocol::TimerEntry& entry) {
+    Flow& flow = *static_cast<FlowTimer&>(entry).flow;
     if (flow.send.deadline() <= now_) flow.send.on_timer(now_);
     arm_timer(flow);
   });
@@ -175,8 +174,12 @@ void Engine::start(std::uint32_t id, std::uint16_t epoch) {
       route.destination = static_cast<std::uint16_t>(flow.peer);
       route.hop_count = 1;
       route.hops[0] = {flow.level, static_cast<std::uint8_t>(peer.digit)};
-      flow.frame = protocol::FrameTemplate(link, route, id, epoch, flow.stage,
-                                           static_cast<std::uint8_t>(thread.thread()));
+      protocol::TransportHeader constant;
+      constant.job = id;
+      constant.epoch = epoch;
+      constant.stage = flow.stage;
+      constant.thread = static_cast<std::uint8_t>(thread.thread());
+      flow.frame.emplace(link, route, constant);
     }
   }
 }
@@ -228,7 +231,10 @@ void Engine::collect_flows() {
   for (Link& link : links_) {
     link.all = {};
     link.classes.assign(steps + 1, {});
-    link.credit->clear();
+    link.credit = std::make_unique<protocol::CreditPool>(protocol::CreditSettings{
+        settings_.credit_budget,
+        static_cast<std::uint32_t>(settings_.segment_bytes + protocol::kSegmentHeaderBytes),
+        settings_.window});
   }
   for (JobAtEngine* job : attached_) {
     for (JobThread& thread : job->threads()) {
@@ -238,7 +244,7 @@ void Engine::collect_flows() {
         const unsigned rank =
             flow.stage == protocol::Stage::broadcast ? 0 : 1 + (steps - 1 - flow.step);
         link.classes[rank].flows.push_back(&flow);
-        if (job->state != JobAtEngine::State::broken) link.credit->add(flow.receive);
+        flow.credit = link.credit->add(&flow.receive);
       }
     }
   }

@@ -1,17 +1,20 @@
-// One server's share of one lcore: receives, adds and sends for the threads assigned to it, run to completion.
+// One server's share of one lcore: receives, adds and sends for the threads assigned to it, run to
+// completion.
 //
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
 //   for each session: take submissions
 //   timers
-//   for each port: fill the transmit burst: resends, results, partial sums, first contributions; owed acknowledgements
-//   for each job: finished collectives
+//   for each port: fill the transmit burst: resends, results, partial sums, first contributions;
+//   owed acknowledgements for each job: finished collectives
 //
-// An engine owns one receive and one transmit queue (the same index) on each of its server's ports and everything in its
-// jobs between attach() and detach(). Engines share nothing but a Session's counters (session.h). All members are called
-// on the lcore's thread, or, by the control thread, through Poller::call() while the lcore stands still.
+// An engine owns one receive and one transmit queue (the same index) on each of its server's ports
+// and everything in its jobs between attach() and detach(). Engines share nothing but a Session's
+// counters (session.h). All members are called on the lcore's thread, or, by the control thread,
+// through Poller::call() while the lcore stands still.
 //
-// Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path throws, locks, allocates
-// or logs: what goes wrong is counted (EngineCounters) and the frame dropped.
+// Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
+// throws, locks, allocates or logs: what goes wrong is counted (EngineCounters) and the frame
+// dropped.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_H_
 
@@ -39,7 +42,8 @@ struct EngineEvent {
   Disagreement disagreement;
 };
 
-// Where engines put events; the control thread empties it. Called on the engine's thread, must not block.
+// Where engines put events; the control thread empties it. Called on the engine's thread, must not
+// block.
 class EventSink {
  public:
   virtual ~EventSink() = default;
@@ -48,11 +52,12 @@ class EventSink {
 
 struct EngineSettings {
   bcube::ServerId server = 0;
-  std::uint16_t queue = 0;              // of every port
-  std::vector<unsigned> threads;        // the plan's threads that run here
-  std::uint32_t segment_bytes = 0;      // the most a segment carries; a multiple of 64
-  std::uint64_t credit_budget = 0;      // bytes granted and not yet received, per port; 0: unlimited
-  unsigned window = 32;                 // segments a neighbour may be ahead, per flow
+  std::uint16_t queue = 0;          // of every port
+  std::vector<unsigned> threads;    // the plan's threads that run here
+  std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of 64
+  std::uint64_t credit_budget =
+      protocol::CreditSettings::kUnlimited;  // bytes granted and not here yet, per port
+  unsigned window = 32;                      // segments a neighbour may be ahead, per flow
   protocol::RecoverySettings recovery;
 };
 
@@ -61,8 +66,8 @@ class Engine {
   static constexpr unsigned kBurst = 32;
   static constexpr unsigned kJobSlots = 64;
 
-  // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this lcore alone. Both must
-  // outlive the engine.
+  // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this
+  // lcore alone. Both must outlive the engine.
   Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
          rte_mempool* packets, EventSink& events);
   ~Engine();
@@ -72,18 +77,21 @@ class Engine {
   // One turn of the loop. Returns how many packets and orders it moved: 0 when idle.
   unsigned poll(std::int64_t now);
 
-  // Whether a job has collectives or unanswered packets in flight: then timers run and the lcore must not sleep long.
+  // Whether a job has collectives or unanswered packets in flight: then timers run and the lcore
+  // must not sleep long.
   bool busy() const;
 
   // Control thread, through Poller::call() ----------------------------------
 
-  // Builds what this engine needs of a job; any thread, touches nothing of the engine's running state.
+  // Builds what this engine needs of a job; any thread, touches nothing of the engine's running
+  // state.
   std::unique_ptr<JobAtEngine> prepare(std::uint32_t job, Session& session,
                                        const aggregation::Kernels& kernels) const;
   void attach(JobAtEngine& job);
   void start(std::uint32_t job, std::uint16_t epoch);
   void freeze(std::uint32_t job);
-  // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams fresh; start() follows.
+  // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams
+  // fresh; start() follows.
   void reset(std::uint32_t job, std::uint64_t fails_through, std::int32_t code);
   // Of a frozen job: fails everything, now and later, with `code`.
   void break_off(std::uint32_t job, std::int32_t code);
@@ -118,7 +126,7 @@ class Engine {
   template <bool kChecksum>
   bool send_segment(Flow& flow, std::uint64_t sequence);
   template <bool kChecksum>
-  bool send_acknowledgement(Flow& flow);
+  bool send_without_segment(Flow& flow, bool probe);
   protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence);
   void arm_timer(Flow& flow);
 
@@ -141,12 +149,13 @@ class Engine {
     std::vector<Flow*> flows;
     std::size_t next = 0;
   };
-  // One port as this engine uses it. The classes are served in order: what is nearest to its end goes first, which keeps
-  // the pipeline short and what waits in windows little.
+  // One port as this engine uses it. The classes are served in order: what is nearest to its end
+  // goes first, which keeps the pipeline short and what waits in windows little.
   struct Link {
     Port* port = nullptr;
     Turn all;
-    std::vector<Turn> classes;  // results, then partial sums of the last step ... then the first step's contributions
+    std::vector<Turn> classes;  // results, then partial sums of the last step ... then the first
+                                // step's contributions
     std::unique_ptr<protocol::CreditPool> credit;
     std::array<rte_mbuf*, kBurst> burst{};
     unsigned filled = 0;

@@ -3,6 +3,7 @@
 #include <rte_prefetch.h>
 
 #include "dataplane/engine.h"
+#include "protocol/crc.h"
 
 namespace gradcube::dataplane {
 
@@ -12,10 +13,12 @@ using protocol::Stage;
 
 namespace {
 
-// The frame's payload, which lies behind the headers in the first mbuf or alone in the second; null if it is scattered.
+// The frame's payload, which lies behind the headers in the first mbuf or alone in the second; null
+// if it is scattered.
 const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame) {
   const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
-  if (packet->data_len >= frame.header_bytes + frame.payload_bytes) return head + frame.header_bytes;
+  if (packet->data_len >= frame.header_bytes + frame.payload_bytes)
+    return head + frame.header_bytes;
   const rte_mbuf* second = packet->next;
   if (packet->data_len == frame.header_bytes && second != nullptr &&
       second->data_len >= frame.payload_bytes) {
@@ -76,35 +79,40 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
   const protocol::TransportHeader& transport = frame.transport;
   const protocol::AckResult acknowledged = flow->send.on_acknowledgement(
       transport.acknowledged, transport.selective, transport.credit, now_);
-  if (!acknowledged.valid) {
+  if (acknowledged.status == protocol::AckStatus::refused) {
     counters_.drop(DropReason::bad_acknowledgement);
     return false;
   }
   arm_timer(*flow);
-  links_[level].credit->heard(flow->receive, transport.backlog);
-  if (!frame.is_segment) return false;
+  if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
-  return receive_segment(*flow, frame,
-                         {packet, payload, segment.length, segment.type_and_operation, segment.count});
+  const bool held =
+      frame.is_segment &&
+      receive_segment(*flow, frame,
+                      {packet, payload, segment.length, segment.type_and_operation, segment.count});
+  links_[level].credit->on_arrival(flow->credit, transport.backlog);
+  return held;
 }
 
-bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame, const Contribution& contribution) {
+bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
+                             const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
   JobThread& thread = *flow.thread;
   if (flow.stage == Stage::broadcast && !flow.receive.received(sequence) &&
       !thread.result_fits(flow, sequence, contribution)) {
-    counters_.drop(thread.disagreement() ? DropReason::disagreement : DropReason::unexpected_result);
+    counters_.drop(thread.disagreement() ? DropReason::disagreement
+                                         : DropReason::unexpected_result);
     return false;
   }
   std::uint64_t arrived = 0;
-  switch (flow.receive.arrive(frame.transport.sequence, now_, arrived)) {
-    case protocol::ReceiveWindow::Arrival::duplicate:
+  switch (flow.receive.arrive(frame.transport.sequence, arrived, now_)) {
+    case protocol::Arrival::duplicate:
       ++counters_.duplicates;
       return false;
-    case protocol::ReceiveWindow::Arrival::outside:
+    case protocol::Arrival::outside:
       counters_.drop(DropReason::outside_window);
       return false;
-    case protocol::ReceiveWindow::Arrival::fresh:
+    case protocol::Arrival::fresh:
       break;
   }
   ++counters_.segments_received;
@@ -122,7 +130,8 @@ Flow* Engine::find_flow(unsigned level, const ParsedFrame& frame) {
     counters_.drop(reason);
     return nullptr;
   };
-  if (frame.routing.destination != settings_.server || !protocol::destination_reached(frame.routing)) {
+  if (frame.routing.destination != settings_.server ||
+      !protocol::destination_reached(frame.routing)) {
     return refuse(DropReason::not_for_this_server);
   }
   JobAtEngine* job = find_job(frame.transport.job);

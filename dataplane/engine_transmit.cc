@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/engine.h"
+#include "protocol/crc.h"
 
 namespace gradcube::dataplane {
 
@@ -10,9 +11,10 @@ using protocol::Stage;
 
 namespace {
 
-// Serves the flows of a turn one segment at a time, beginning where it ended last, until `room` is used up or none has
-// anything to send. try_send returns whether it sent one. With one flow per neighbour, begun at the next digit, this is
-// the rotation that keeps each switch port to one sender at a time.
+// Serves the flows of a turn one segment at a time, beginning where it ended last, until `room` is
+// used up or none has anything to send. try_send returns whether it sent one. With one flow per
+// neighbour, begun at the next digit, this is the rotation that keeps each switch port to one
+// sender at a time.
 template <typename TurnOfFlows, typename TrySend>
 unsigned serve(TurnOfFlows& turn, unsigned room, TrySend&& try_send) {
   const std::size_t flows = turn.flows.size();
@@ -55,6 +57,13 @@ void Engine::fill(unsigned level, unsigned room) {
   const auto running = [](const Flow& flow) {
     return flow.job->state == JobAtEngine::State::running;
   };
+  // What is owed is overdue: no segment came along that could have carried it.
+  room -= serve(link.all, room, [&](Flow& flow) {
+    if (!running(flow)) return false;
+    const bool probe = flow.send.probe_owed();
+    if (!probe && !flow.receive.acknowledgement_owed(now_)) return false;
+    return send_without_segment<kChecksum>(flow, probe);
+  });
   room -= serve(link.all, room, [&](Flow& flow) {
     if (!running(flow)) return false;
     const std::optional<std::uint64_t> lost = flow.send.next_lost();
@@ -67,7 +76,8 @@ void Engine::fill(unsigned level, unsigned room) {
   for (Turn& turn : link.classes) {
     if (room == 0) return;
     room -= serve(turn, room, [&](Flow& flow) {
-      if (!flow.send.may_send() || !running(flow) || !flow.thread->next_is_ready(flow)) return false;
+      if (!flow.send.may_send() || !running(flow) || !flow.thread->next_is_ready(flow))
+        return false;
       if (!send_segment<kChecksum>(flow, flow.send.next())) return false;
       flow.send.record_send(now_);
       ++counters_.segments_sent;
@@ -75,10 +85,6 @@ void Engine::fill(unsigned level, unsigned room) {
       return true;
     });
   }
-  serve(link.all, room, [&](Flow& flow) {
-    return running(flow) && flow.receive.acknowledgement_owed(now_) &&
-           send_acknowledgement<kChecksum>(flow);
-  });
 }
 
 protocol::TransportHeader Engine::transport(Flow& flow, std::uint64_t sequence) {
@@ -91,7 +97,8 @@ protocol::TransportHeader Engine::transport(Flow& flow, std::uint64_t sequence) 
   return header;
 }
 
-// A segment leaves without a copy: an mbuf with the headers, chained to one that points into the trainer's buffer.
+// A segment leaves without a copy: an mbuf with the headers, chained to one that points into the
+// trainer's buffer.
 template <bool kChecksum>
 bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
   rte_mbuf* parts[2];
@@ -111,8 +118,8 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
 
   rte_mbuf* head = parts[0];
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
-                                        protocol::kOneHopSegmentHeaderBytes};
-  flow.frame.write(headers, transport(flow, sequence), &segment);
+                                        protocol::kSegmentHeaderBytes};
+  flow.frame->write(headers, transport(flow, sequence), &segment);
   if constexpr (kChecksum) protocol::seal(headers, {outgoing.payload, outgoing.bytes});
   head->data_len = static_cast<std::uint16_t>(headers.size());
   head->pkt_len = head->data_len + outgoing.bytes;
@@ -129,16 +136,23 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
   return true;
 }
 
+// An acknowledgement, or a probe, which is one that asks for an answer.
 template <bool kChecksum>
-bool Engine::send_acknowledgement(Flow& flow) {
+bool Engine::send_without_segment(Flow& flow, bool probe) {
   rte_mbuf* head = rte_pktmbuf_alloc(packets_);
   if (head == nullptr) {
     ++counters_.no_packet_memory;
     return false;
   }
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
-                                        protocol::kOneHopAcknowledgementBytes};
-  flow.frame.write(headers, transport(flow, flow.send.next()), nullptr);
+                                        protocol::kAcknowledgementHeaderBytes};
+  const protocol::TransportHeader header = transport(flow, flow.send.next());
+  if (probe) {
+    flow.frame->write_probe(headers, header);
+    flow.send.record_probe();
+  } else {
+    flow.frame->write(headers, header, nullptr);
+  }
   if constexpr (kChecksum) protocol::seal(headers, {});
   head->data_len = static_cast<std::uint16_t>(headers.size());
   head->pkt_len = head->data_len;
@@ -153,8 +167,7 @@ void Engine::arm_timer(Flow& flow) {
   const std::int64_t deadline = flow.send.deadline();
   if (deadline == protocol::kNever) {
     timers_.cancel(flow.timer);
-  } else if (!flow.timer.scheduled() || deadline < flow.timer.deadline) {
-    flow.timer.owner = &flow;
+  } else if (deadline < flow.timer.deadline()) {
     timers_.schedule(flow.timer, deadline);
   }
 }
@@ -162,7 +175,9 @@ void Engine::arm_timer(Flow& flow) {
 // Grants what this turn's arrivals and folds have made room for.
 void Engine::update_credit() {
   for (Link& link : links_) {
-    for (Flow* flow : link.all.flows) link.credit->consumed(flow->receive, flow->thread->consumed(*flow));
+    for (Flow* flow : link.all.flows) {
+      link.credit->set_consumed(flow->credit, flow->thread->consumed(*flow));
+    }
     link.credit->distribute();
   }
 }

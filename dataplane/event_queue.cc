@@ -1,10 +1,9 @@
 #include "dataplane/event_queue.h"
 
-#include <sys/eventfd.h>
-#include <unistd.h>
-
 #include <cerrno>
+#include <sys/eventfd.h>
 #include <system_error>
+#include <unistd.h>
 
 namespace gradcube::dataplane {
 

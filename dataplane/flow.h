@@ -1,14 +1,16 @@
-// One flow: the reliable exchange of one stage of one thread of one job with one neighbour, both directions.
+// One flow: the reliable exchange of one stage of one thread of one job with one neighbour, both
+// directions.
 //
-// What it sends and receives are streams of segments (thread_shape.h) numbered by position: a segment keeps its sequence
-// when it is sent again, and neither half stores a payload: the sender finds it in the trainer's buffer, the receiver adds
-// it where it arrives.
+// What it sends and receives are streams of segments (thread_shape.h) numbered by position: a
+// segment keeps its sequence when it is sent again, and neither half stores a payload: the sender
+// finds it in the trainer's buffer, the receiver adds it where it arrives.
 //
 // Owned by its JobThread; touched only by the engine's thread.
 #ifndef GRADCUBE_DATAPLANE_FLOW_H_
 #define GRADCUBE_DATAPLANE_FLOW_H_
 
 #include <cstdint>
+#include <optional>
 
 #include "bcube_forwarding/address.h"
 #include "protocol/credit.h"
@@ -22,6 +24,13 @@ namespace gradcube::dataplane {
 class JobAtEngine;
 class JobThread;
 
+struct Flow;
+
+// A flow's place in its engine's timer wheel.
+struct FlowTimer : protocol::TimerEntry {
+  Flow* flow = nullptr;
+};
+
 struct Flow {
   Flow(const protocol::RecoverySettings& recovery, JobAtEngine& its_job, JobThread& its_thread,
        protocol::Stage its_stage, unsigned its_step, unsigned its_offset, unsigned its_level,
@@ -33,11 +42,13 @@ struct Flow {
         step(static_cast<std::uint8_t>(its_step)),
         offset(static_cast<std::uint8_t>(its_offset)),
         level(static_cast<std::uint8_t>(its_level)),
-        peer(its_peer) {}
+        peer(its_peer) {
+    timer.flow = this;
+  }
 
   protocol::SendWindow send;
   protocol::ReceiveWindow receive;
-  protocol::FrameTemplate frame;
+  std::optional<protocol::FrameTemplate> frame;  // made when the job starts: it holds the epoch
 
   JobAtEngine* job;
   JobThread* thread;
@@ -48,7 +59,8 @@ struct Flow {
   bcube::ServerId peer;
 
   std::uint64_t sending = 1;  // the collective that holds send.next(), or the next one to begin
-  protocol::TimerWheel::Entry timer;
+  protocol::CreditPool::Flow credit = 0;
+  FlowTimer timer;
 };
 
 }  // namespace gradcube::dataplane

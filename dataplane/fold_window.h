@@ -1,19 +1,21 @@
-// The contributions to one step's inward stream that wait to be added, and the memory of which have been.
+// The contributions to one step's inward stream that wait to be added, and the memory of which have
+// been.
 //
-// A segment is folded once all neighbours' contributions are there: in one fused pass, in the order of the digits
-// (aggregation/kernels.h), so the sum is the same bits in every run. A contribution that comes early waits here in the
-// mbuf it came in. All neighbours number one segment alike, and none may run more than kWindow ahead of the first segment
-// not yet folded: that bounds what waits, whatever the gradient's size.
+// A segment is folded once all neighbours' contributions are there: in one fused pass, in the order
+// of the digits (aggregation/kernels.h), so the sum is the same bits in every run. A contribution
+// that comes early waits here in the mbuf it came in. All neighbours number one segment alike, and
+// none may run more than kWindow ahead of the first segment not yet folded: that bounds what waits,
+// whatever the gradient's size.
 //
-// Ownership: the window owns the mbufs it holds; take() hands them to the caller. One thread: the engine's.
+// Ownership: the window owns the mbufs it holds; take() hands them to the caller. One thread: the
+// engine's.
 #ifndef GRADCUBE_DATAPLANE_FOLD_WINDOW_H_
 #define GRADCUBE_DATAPLANE_FOLD_WINDOW_H_
-
-#include <rte_mbuf.h>
 
 #include <array>
 #include <bitset>
 #include <cstdint>
+#include <rte_mbuf.h>
 #include <vector>
 
 #include "protocol/receive_window.h"
@@ -26,7 +28,8 @@ struct Contribution {
   const std::uint8_t* payload = nullptr;
   std::uint16_t bytes = 0;
   std::uint8_t type_and_operation = 0;
-  std::uint32_t count = 0;  // the low 32 bits of the collective's element count, as its sender sees it
+  std::uint32_t count =
+      0;  // the low 32 bits of the collective's element count, as its sender sees it
 };
 
 class FoldWindow {
@@ -47,8 +50,8 @@ class FoldWindow {
     return sequence < base_ || (sequence < base_ + kWindow && folded_[sequence % kWindow]);
   }
 
-  // offset: the neighbour's, 1..neighbours. The caller has seen that the sequence lies in [base, base + kWindow) and that
-  // this neighbour's contribution is not here yet.
+  // offset: the neighbour's, 1..neighbours. The caller has seen that the sequence lies in [base,
+  // base + kWindow) and that this neighbour's contribution is not here yet.
   void hold(std::uint64_t sequence, unsigned offset, const Contribution& contribution) {
     const unsigned slot = sequence % kWindow;
     held_[slot * neighbours_ + offset - 1] = contribution;

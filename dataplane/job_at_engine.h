@@ -1,17 +1,17 @@
-// What one engine holds of one job: the threads it runs, and the count of packets that point into the trainer's memory.
+// What one engine holds of one job: the threads it runs, and the count of packets that point into
+// the trainer's memory.
 //
-// Made and destroyed by the control thread; between attach and detach it belongs to the engine's thread. Destroy it, and
-// the session with its region, only when references() is 0: packets that carry segments of this trainer may still lie in
-// other servers' queues.
+// Made and destroyed by the control thread; between attach and detach it belongs to the engine's
+// thread. Destroy it, and the session with its region, only when references() is 0: packets that
+// carry segments of this trainer may still lie in other servers' queues.
 #ifndef GRADCUBE_DATAPLANE_JOB_AT_ENGINE_H_
 #define GRADCUBE_DATAPLANE_JOB_AT_ENGINE_H_
-
-#include <rte_mbuf.h>
 
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <memory>
+#include <rte_mbuf.h>
 
 #include "dataplane/job_thread.h"
 
@@ -19,7 +19,8 @@ namespace gradcube::dataplane {
 
 class JobAtEngine {
  public:
-  JobAtEngine(std::uint32_t id, Session& session, bool home) : id_(id), session_(session), home_(home) {
+  JobAtEngine(std::uint32_t id, Session& session, bool home)
+      : id_(id), session_(session), home_(home) {
     rte_mbuf_ext_refcnt_set(&shared_info_, 1);
     shared_info_.free_cb = [](void*, void*) {};
   }
@@ -32,7 +33,8 @@ class JobAtEngine {
   bool home() const { return home_; }
   std::deque<JobThread>& threads() { return threads_; }
 
-  // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives the reference back.
+  // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
+  // the reference back.
   void point_at(rte_mbuf* packet, const std::uint8_t* bytes, std::uint16_t length) {
     rte_mbuf_ext_refcnt_update(&shared_info_, 1);
     rte_pktmbuf_attach_extbuf(packet, const_cast<std::uint8_t*>(bytes), RTE_BAD_IOVA, length,
@@ -40,22 +42,22 @@ class JobAtEngine {
     packet->data_len = length;
     packet->data_off = 0;
   }
-  unsigned references() const {
-    return rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;
-  }
+  unsigned references() const { return rte_mbuf_ext_refcnt_read(&shared_info_) - 1U; }
 
   // Engine's thread ---------------------------------------------------------
   enum class State : std::uint8_t {
     forming,  // submissions are taken, nothing is sent: not all trainers are here yet
     running,
-    frozen,   // nothing moves: the control thread is about to reset the job
-    broken,   // submissions are taken and fail: a trainer has gone
+    frozen,  // nothing moves: the control thread is about to reset the job
+    broken,  // submissions are taken and fail: a trainer has gone
   };
   State state = State::forming;
   std::uint16_t epoch = 0;
-  std::uint64_t fails_through = 0;  // collectives up to this one fail with failure_code as they come
+  std::uint64_t fails_through =
+      0;  // collectives up to this one fail with failure_code as they come
   std::int32_t failure_code = 0;
-  bool reported = false;  // a disagreement or a violation of this incarnation has been told to the control thread
+  bool reported = false;  // a disagreement or a violation of this incarnation has been told to the
+                          // control thread
 
  private:
   std::uint32_t id_;

@@ -1,14 +1,13 @@
 #include "dataplane/job_coordinator.h"
 
-#include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "control/errors.h"
 #include "trainer/gradcube.h"
@@ -21,8 +20,8 @@ constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
 constexpr auto kLinger = std::chrono::milliseconds(500);
 
 std::string describe(const CollectiveOrder& order) {
-  return fmt::format("{} {} {}", order.count, aggregation::name(order.dtype),
-                     aggregation::name(order.operation));
+  return fmt::format("{} {} {}", order.count, aggregation::data_type_name(order.dtype),
+                     aggregation::operation_name(order.operation));
 }
 
 }  // namespace
@@ -33,16 +32,19 @@ JobCoordinator::~JobCoordinator() {
 
 Joined JobCoordinator::join(const JoinRequest& request) {
   if (request.heap_bytes == 0 || request.heap_bytes > kLargestHeap) {
-    throw JoinRefused(GRADCUBE_EINVAL,
-                      fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
-                                  request.heap_bytes, kLargestHeap));
+    throw JoinRefused(
+        GRADCUBE_EINVAL,
+        fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
+                    request.heap_bytes, kLargestHeap));
   }
   auto region = std::make_unique<SessionRegion>(request.heap_bytes);
   std::array<int, 2> doorbells{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, doorbells.data()) != 0) {
-    throw control::SetupError(fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
+    throw control::SetupError(
+        fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
   }
-  auto session = std::make_unique<Session>(std::move(region), doorbells[0], cluster_.plan().threads());
+  auto session =
+      std::make_unique<Session>(std::move(region), doorbells[0], cluster_.plan().threads());
 
   const auto outcome = jobs_.join(request.job, request.server,
                                   {static_cast<std::int32_t>(request.pid), request.uid});
@@ -59,7 +61,8 @@ Joined JobCoordinator::join(const JoinRequest& request) {
   member.pid = request.pid;
   member.session = std::move(session);
   for (const EngineAt& at : cluster_.engines(request.server)) {
-    member.parts.push_back({at, at.engine->prepare(place.job, *member.session, cluster_.kernels())});
+    member.parts.push_back(
+        {at, at.engine->prepare(place.job, *member.session, cluster_.kernels())});
   }
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
@@ -101,7 +104,8 @@ std::vector<JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t jo
 
 std::vector<const JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t job) const {
   std::vector<const Member*> members;
-  for (Member* member : const_cast<JobCoordinator*>(this)->members_of(job)) members.push_back(member);
+  for (Member* member : const_cast<JobCoordinator*>(this)->members_of(job))
+    members.push_back(member);
   return members;
 }
 
@@ -118,7 +122,8 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (found == members_.end()) return;
   Member& member = found->second;
   const std::uint32_t job = member.job;
-  // What a home engine has published it also completes, so equal counts mean that nothing is in flight.
+  // What a home engine has published it also completes, so equal counts mean that nothing is in
+  // flight.
   const bool nothing_in_flight = member.session->published() == member.session->completed() &&
                                  !member.session->has_submission();
   const auto departed = departure == Departure::orderly
@@ -129,8 +134,9 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
     detach_all(job);
     return;
   }
-  const std::string sentence =
-      departure == Departure::violation ? fmt::format("{} ({})", departed->sentence, reason) : departed->sentence;
+  const std::string sentence = departure == Departure::violation
+                                   ? fmt::format("{} ({})", departed->sentence, reason)
+                                   : departed->sentence;
   member.lingering = true;
   Ending& ending = endings_[job];
   if (ending.sentence.empty()) {
@@ -182,7 +188,8 @@ void JobCoordinator::break_off(std::uint32_t job, std::int32_t code, const std::
   }
 }
 
-void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& sentence) {
+void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
+                                    const std::string& sentence) {
   const std::vector<EngineAt> engines = engines_of(job);
   std::uint64_t last = 0;
   for (const Member* member : members_of(job)) last = std::max(last, member->session->published());
@@ -223,7 +230,8 @@ void JobCoordinator::handle(const EngineEvent& event) {
   if (event.kind == EngineEvent::Kind::violation) {
     for (const Member* member : members_of(event.job)) {
       if (member->server != event.server || member->lingering) continue;
-      const std::string reason = fmt::format("the daemon closed its session: {}", member->session->violation());
+      const std::string reason =
+          fmt::format("the daemon closed its session: {}", member->session->violation());
       const MemberId id = member->id;
       link_.dismiss(id, GRADCUBE_EPROTOCOL,
                     fmt::format("this session was closed: {}", member->session->violation()));
@@ -242,7 +250,8 @@ std::string JobCoordinator::describe_disagreement(std::uint32_t job, const Engin
   std::map<std::string, std::vector<std::string>> servers_by_order;
   for (const Member* member : members_of(job)) {
     const bool submitted = member->session->published() >= collective;
-    const std::string order = submitted ? describe(member->session->order(collective)) : "nothing yet";
+    const std::string order =
+        submitted ? describe(member->session->order(collective)) : "nothing yet";
     servers_by_order[order].push_back(cluster_.plan().space().text(member->server));
   }
   std::vector<std::string> parts;
@@ -250,10 +259,12 @@ std::string JobCoordinator::describe_disagreement(std::uint32_t job, const Engin
     parts.push_back(fmt::format("{} submitted {}", fmt::join(servers, " "), order));
   }
   return fmt::format(
-      "collective {} of job \"{}\": the trainers disagree on count, type or operation: {} (met at server {}, "
+      "collective {} of job \"{}\": the trainers disagree on count, type or operation: {} (met at "
+      "server {}, "
       "thread {}, step {}); all trainers must submit the same collectives in the same order",
-      collective, jobs_.find(job)->name, fmt::join(parts, "; "), cluster_.plan().space().text(event.server),
-      event.disagreement.thread, event.disagreement.step);
+      collective, jobs_.find(job)->name, fmt::join(parts, "; "),
+      cluster_.plan().space().text(event.server), event.disagreement.thread,
+      event.disagreement.step);
 }
 
 std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
@@ -273,12 +284,15 @@ std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
     }
   }
   if (!late.empty()) {
-    return fmt::format("collective {} of job \"{}\" waits for trainers that have not submitted it: {}", request,
-                       job->name, fmt::join(late, ", "));
+    return fmt::format(
+        "collective {} of job \"{}\" waits for trainers that have not submitted it: {}", request,
+        job->name, fmt::join(late, ", "));
   }
-  return fmt::format("collective {} of job \"{}\" has been submitted by all {} trainers and is under way at {}",
-                     request, job->name, job->joined,
-                     at_work.empty() ? std::string("none: it has just ended") : fmt::format("{}", fmt::join(at_work, " ")));
+  return fmt::format(
+      "collective {} of job \"{}\" has been submitted by all {} trainers and is under way at {}",
+      request, job->name, job->joined,
+      at_work.empty() ? std::string("none: it has just ended")
+                      : fmt::format("{}", fmt::join(at_work, " ")));
 }
 
 std::vector<JobFacts> JobCoordinator::facts() const {
@@ -309,9 +323,9 @@ std::uint64_t JobCoordinator::trainer_bytes() const {
 }
 
 unsigned JobCoordinator::trainers(bcube::ServerId server) const {
-  return static_cast<unsigned>(std::count_if(members_.begin(), members_.end(), [&](const auto& entry) {
-    return entry.second.server == server && !entry.second.lingering;
-  }));
+  return static_cast<unsigned>(std::count_if(
+      members_.begin(), members_.end(),
+      [&](const auto& entry) { return entry.second.server == server && !entry.second.lingering; }));
 }
 
 std::string JobCoordinator::job_name(std::uint32_t job) const {

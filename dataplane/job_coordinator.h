@@ -1,23 +1,28 @@
-// The control plane of jobs: who is in, when a job starts, and what happens when something goes wrong.
+// The control plane of jobs: who is in, when a job starts, and what happens when something goes
+// wrong.
 //
-// A job runs once each server has its trainer. Every failure is mended the same way, in the order that makes it safe:
+// A job runs once each server has its trainer. Every failure is mended the same way, in the order
+// that makes it safe:
 //
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
 //   2. tell      each trainer gets a Notice: the sentence, and which of its requests it is about
-//   3. reset     the engines drop what was in flight and fail all collectives that any trainer has submitted so far (that
-//                is the one cut that all trainers can agree on); a new epoch makes stale frames recognisable
+//   3. reset     the engines drop what was in flight and fail all collectives that any trainer has
+//   submitted so far (that
+//                is the one cut that all trainers can agree on); a new epoch makes stale frames
+//                recognisable
 //      or break  where a trainer has gone, all that is and will be submitted fails
 //   4. start     (after a reset) with fresh streams
 //
-// A trainer that goes while nothing of its own is in flight does not end its neighbours' last collective: its engines linger
-// until the others have finished what they share (their last acknowledgements may be on the way), and only then is the job
-// broken off.
+// A trainer that goes while nothing of its own is in flight does not end its neighbours' last
+// collective: its engines linger until the others have finished what they share (their last
+// acknowledgements may be on the way), and only then is the job broken off.
 //
-// Each phase is over on all engines before the next begins (Poller::call waits), so no engine ever meets a neighbour that
-// is a phase ahead with frames that it would take.
+// Each phase is over on all engines before the next begins (Poller::call waits), so no engine ever
+// meets a neighbour that is a phase ahead with frames that it would take.
 //
-// Threads: the control thread. Ownership: a member owns its session and what the engines hold of it; both are destroyed
-// only when the engines have let go and no packet points into the trainer's memory (reap()).
+// Threads: the control thread. Ownership: a member owns its session and what the engines hold of
+// it; both are destroyed only when the engines have let go and no packet points into the trainer's
+// memory (reap()).
 #ifndef GRADCUBE_DATAPLANE_JOB_COORDINATOR_H_
 #define GRADCUBE_DATAPLANE_JOB_COORDINATOR_H_
 
@@ -65,7 +70,8 @@ struct Joined {
 // A trainer may not join: GRADCUBE_E... code and the sentence for it.
 class JoinRefused : public std::runtime_error {
  public:
-  JoinRefused(std::int32_t code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  JoinRefused(std::int32_t code, const std::string& sentence)
+      : std::runtime_error(sentence), code_(code) {}
   std::int32_t code() const { return code_; }
 
  private:
@@ -110,12 +116,12 @@ class JobCoordinator {
   // Why `request` is not done: who has not joined, who has not submitted, or that all have.
   std::string explain(MemberId member, std::uint64_t request) const;
 
-  // To be called now and then: breaks off jobs whose departed members have lingered long enough, and frees what departed
-  // members have left behind once nothing points to it.
+  // To be called now and then: breaks off jobs whose departed members have lingered long enough,
+  // and frees what departed members have left behind once nothing points to it.
   void settle(SteadyClock::time_point now);
 
   std::vector<JobFacts> facts() const;
-  std::uint64_t trainer_bytes() const;       // shared heaps, as far as they take memory
+  std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   unsigned trainers(bcube::ServerId server) const;
   std::string job_name(std::uint32_t job) const;
 

@@ -22,6 +22,7 @@ JobThread::JobThread(const control::Plan& plan, bcube::ServerId server, unsigned
       session_(session),
       kernels_(kernels),
       segment_bytes_(segment_bytes),
+      recovery_(recovery),
       server_(server) {
   const bcube::AddressSpace& addresses = plan.space();
   unsigned count = 0;
@@ -149,8 +150,7 @@ bool JobThread::contributions_agree(const InFlight& collective, unsigned w, std:
     }
     const unsigned digit = shape_.digit_at_offset(w, r);
     disagreement_ = {collective.order.number,
-                     plan_.space().with_digit(server_, shape_.step(w).level, digit), thread(),
-                     w};
+                     plan_.space().with_digit(server_, shape_.step(w).level, digit), thread(), w};
     return false;
   }
   return true;
@@ -190,7 +190,8 @@ bool JobThread::ready(const Flow& flow, const InFlight& collective, std::uint32_
 
 bool JobThread::next_is_ready(Flow& flow) {
   const std::uint64_t sequence = flow.send.next();
-  flow.sending = std::max(flow.sending, oldest_);  // what lies before has ended: its entry may be reused
+  flow.sending =
+      std::max(flow.sending, oldest_);  // what lies before has ended: its entry may be reused
   while (flow.sending < next_ && sequence >= in_flight(flow.sending).layout.end(flow.step)) {
     ++flow.sending;
   }
@@ -237,8 +238,8 @@ bool JobThread::finish_completed() {
 void JobThread::reset(std::uint64_t last_failed) {
   for (FoldWindow& window : folds_) window.clear();
   for (Flow& flow : flows_) {
-    flow.send.reset();
-    flow.receive.reset();
+    flow.send = protocol::SendWindow(recovery_);
+    flow.receive = protocol::ReceiveWindow();
     flow.sending = last_failed + 1;
   }
   end_of_streams_.fill(0);

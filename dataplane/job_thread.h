@@ -1,19 +1,23 @@
-// The executor: one thread of a plan, for one job at one server. It knows at every moment which segments may be sent, adds
-// what arrives, writes results, and tells when a collective has ended.
+// The executor: one thread of a plan, for one job at one server. It knows at every moment which
+// segments may be sent, adds what arrives, writes results, and tells when a collective has ended.
 //
-// It keeps no queue and no state per segment. Streams are consumed and produced in order (thread_shape.h), so "may this
-// segment go out?" is a question about another stream's progress: the fold window of the step before, or the receive
-// window of the flow that brings results. Its memory is the windows', whatever the size of the gradients.
+// It keeps no queue and no state per segment. Streams are consumed and produced in order
+// (thread_shape.h), so "may this segment go out?" is a question about another stream's progress:
+// the fold window of the step before, or the receive window of the flow that brings results. Its
+// memory is the windows', whatever the size of the gradients.
 //
-// Order makes it free of deadlock: every server sends a stream's segments in the same order, and a receiver grants a
-// window beyond the first segment that it has not folded yet; so the first unfolded segment of a stream can always be
-// sent by whoever owes it. Results are written the moment they arrive and never wait for anything.
+// Order makes it free of deadlock: every server sends a stream's segments in the same order, and a
+// receiver grants a window beyond the first segment that it has not folded yet; so the first
+// unfolded segment of a stream can always be sent by whoever owes it. Results are written the
+// moment they arrive and never wait for anything.
 //
-// Several collectives may be in flight; each begins as soon as it is submitted, behind its predecessors in every stream.
-// A contribution to a collective that this server's trainer has not submitted yet waits in its window.
+// Several collectives may be in flight; each begins as soon as it is submitted, behind its
+// predecessors in every stream. A contribution to a collective that this server's trainer has not
+// submitted yet waits in its window.
 //
-// Threads: the engine's only. Errors: what a neighbour sends is checked against this server's own order; a disagreement is
-// kept for the engine to report (disagreement()), and the job is then reset by the control thread.
+// Threads: the engine's only. Errors: what a neighbour sends is checked against this server's own
+// order; a disagreement is kept for the engine to report (disagreement()), and the job is then
+// reset by the control thread.
 //
 // Implements RunAggregation and RunBroadcast of Algorithm 1 in the BML paper.
 #ifndef GRADCUBE_DATAPLANE_JOB_THREAD_H_
@@ -73,7 +77,8 @@ class JobThread {
   // The flow of `stage` with the neighbour that has `digit` at `level`.
   Flow& flow(protocol::Stage stage, unsigned level, unsigned digit);
 
-  // Collectives in flight: from the oldest unfinished to before the next to be taken from the session.
+  // Collectives in flight: from the oldest unfinished to before the next to be taken from the
+  // session.
   std::uint64_t oldest() const { return oldest_; }
   std::uint64_t next() const { return next_; }
   bool active() const { return oldest_ != next_; }
@@ -83,8 +88,9 @@ class JobThread {
 
   // Receiving ---------------------------------------------------------------
 
-  // Whether a result for this sequence can be placed: its collective is in flight, its size and kind are right.
-  // False and no disagreement: it is not ours to take now (dropped, unacknowledged).
+  // Whether a result for this sequence can be placed: its collective is in flight, its size and
+  // kind are right. False and no disagreement: it is not ours to take now (dropped,
+  // unacknowledged).
   bool result_fits(const Flow& flow, std::uint64_t sequence, const Contribution& result);
   // Writes the result into the trainer's buffer.
   void write_result(const Flow& flow, std::uint64_t sequence, const Contribution& result);
@@ -111,8 +117,8 @@ class JobThread {
 
   // Ends ----------------------------------------------------------------------
 
-  // Finishes collectives whose results are all here and whose segments are all acknowledged, in order; reports to the
-  // session. True if there was one.
+  // Finishes collectives whose results are all here and whose segments are all acknowledged, in
+  // order; reports to the session. True if there was one.
   bool finish_completed();
 
   // Forgets everything in flight; the next collective is `last_failed` + 1, in fresh streams.
@@ -144,6 +150,7 @@ class JobThread {
   Session& session_;
   const aggregation::Kernels& kernels_;
   std::uint32_t segment_bytes_;
+  protocol::RecoverySettings recovery_;
   bcube::ServerId server_;
 
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()

@@ -1,14 +1,13 @@
 #include "dataplane/poller.h"
 
+#include <algorithm>
+#include <chrono>
 #include <rte_pause.h>
 #include <sched.h>
 #include <sys/epoll.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <chrono>
 #include <system_error>
 #include <thread>
+#include <unistd.h>
 
 #include "control/errors.h"
 
@@ -16,17 +15,19 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::int64_t kSpin = 20'000;            // ns of idle turns before yielding
+constexpr std::int64_t kSpin = 20'000;              // ns of idle turns before yielding
 constexpr std::int64_t kIdleBeforeSleep = 200'000;  // ns
 constexpr std::int64_t kLongestSleep = 100'000'000;
-constexpr std::int64_t kShortestSleep = 50'000;  // below this the switch to sleep costs more than it gives back
+constexpr std::int64_t kShortestSleep =
+    50'000;  // below this the switch to sleep costs more than it gives back
 constexpr std::int64_t kStall = 1'000'000;
 
 }  // namespace
 
 Poller::Poller(Clock& clock, control::Idle idle) : clock_(clock), idle_mode_(idle) {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0) throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
+  if (epoll_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
   epoll_event event{};
   event.events = EPOLLIN;
   epoll_ctl(epoll_, EPOLL_CTL_ADD, doorbell_.descriptor(), &event);
@@ -92,7 +93,8 @@ void Poller::idle(std::int64_t now) {
 }
 
 bool Poller::may_sleep() const {
-  return std::none_of(engines_.begin(), engines_.end(), [](const Engine* engine) { return engine->busy(); });
+  return std::none_of(engines_.begin(), engines_.end(),
+                      [](const Engine* engine) { return engine->busy(); });
 }
 
 std::int64_t Poller::next_event() const {
@@ -106,7 +108,8 @@ void Poller::sleep(std::int64_t now) {
   if (next != kNever && next - now < kShortestSleep) return;
   const std::int64_t most = next == kNever ? kLongestSleep : std::min(kLongestSleep, next - now);
 
-  // Tell everybody who may wake us, then look once more: whoever missed the word has left something to be seen.
+  // Tell everybody who may wake us, then look once more: whoever missed the word has left something
+  // to be seen.
   doorbell_.announce_sleep();
   for (Session* session : sessions_) session->set_asleep(true);
   if (turn() == 0 && requested_.load() == nullptr && !stop_.load()) {
@@ -141,9 +144,11 @@ void Poller::call(const std::function<void()>& function) {
   const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
   while (served_.load(std::memory_order_acquire) == before) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
-    // Past the deadline the request is taken back, unless the poller has taken it already: then it will be done.
+    // Past the deadline the request is taken back, unless the poller has taken it already: then it
+    // will be done.
     if (std::chrono::steady_clock::now() > deadline && requested_.exchange(nullptr) != nullptr) {
-      throw control::SetupError("a poller has not answered for 5 s: its core is taken, see `status`");
+      throw control::SetupError(
+          "a poller has not answered for 5 s: its core is taken, see `status`");
     }
   }
 }

@@ -1,12 +1,14 @@
-// One lcore's loop: it turns its engines and its share of the emulated switches, runs what the control thread asks of it,
-// and goes to sleep when there is nothing to do.
+// One lcore's loop: it turns its engines and its share of the emulated switches, runs what the
+// control thread asks of it, and goes to sleep when there is nothing to do.
 //
-// Idle (`--idle`): `spin` never gives the core away. `adaptive` spins for a moment, then yields to whoever shares the core
-// (two pollers that share one without yielding are hundreds of times slower), and, when no collective is in flight, sleeps
-// on its doorbell and its sessions' until a trainer, another poller or the control thread wakes it.
+// Idle (`--idle`): `spin` never gives the core away. `adaptive` spins for a moment, then yields to
+// whoever shares the core (two pollers that share one without yielding are hundreds of times
+// slower), and, when no collective is in flight, sleeps on its doorbell and its sessions' until a
+// trainer, another poller or the control thread wakes it.
 //
-// Threads: run() and turn() on the lcore's thread. The control thread changes what the poller or its engines hold only
-// through call(), which runs a function between two turns and waits for it; stop() and doorbell() are for any thread.
+// Threads: run() and turn() on the lcore's thread. The control thread changes what the poller or
+// its engines hold only through call(), which runs a function between two turns and waits for it;
+// stop() and doorbell() are for any thread.
 #ifndef GRADCUBE_DATAPLANE_POLLER_H_
 #define GRADCUBE_DATAPLANE_POLLER_H_
 
@@ -15,7 +17,7 @@
 #include <functional>
 #include <vector>
 
-#include "control/cluster_file.h"
+#include "control/cluster_settings.h"
 #include "dataplane/clock.h"
 #include "dataplane/doorbell.h"
 #include "dataplane/emulated_switch.h"
@@ -46,8 +48,9 @@ class Poller {
   // One turn of the loop; returns what it moved, 0 when idle.
   unsigned turn();
 
-  // Runs `function` on the poller's thread between two turns and returns when it is done; runs it at once when nobody is
-  // in run(). One caller at a time. Throws control::SetupError when the poller does not answer within 5 s.
+  // Runs `function` on the poller's thread between two turns and returns when it is done; runs it
+  // at once when nobody is in run(). One caller at a time. Throws control::SetupError when the
+  // poller does not answer within 5 s.
   void call(const std::function<void()>& function);
 
   // Turns that took longer than a millisecond: the core was taken away, or a burst was very long.

@@ -1,9 +1,8 @@
 #include "dataplane/session.h"
 
+#include <algorithm>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
 
 namespace gradcube::dataplane {
 
@@ -29,7 +28,8 @@ Session::Take Session::take() {
     violation_ = "its submission ring's tail is out of range";
     return Take::violation;
   }
-  // Room for the completion of everything in flight, so that completing never has to wait for the trainer.
+  // Room for the completion of everything in flight, so that completing never has to wait for the
+  // trainer.
   const std::uint64_t consumed = header.completion_head.load(std::memory_order_acquire);
   const std::uint64_t completed = completed_.load(std::memory_order_relaxed);
   if (consumed > completed || completed - consumed > shared::kRingEntries) {

@@ -1,13 +1,14 @@
 // One trainer's membership in a job at one server, as the daemon's engines see it.
 //
-// The server's home engine (the one that runs thread 0) takes submissions out of the shared ring, once and checked, and
-// publishes them as CollectiveOrders to the server's other engines. Each engine reports how far its threads have come; when
-// all threads have finished a collective the home engine writes the completion.
+// The server's home engine (the one that runs thread 0) takes submissions out of the shared ring,
+// once and checked, and publishes them as CollectiveOrders to the server's other engines. Each
+// engine reports how far its threads have come; when all threads have finished a collective the
+// home engine writes the completion.
 //
-// Threads. take(), complete() and the ring words: the home engine. order(), published(): any engine of the server.
-// report(): the engine that runs that thread. Everything else: the control thread, before engines know the session or
-// after they have forgotten it. An order's slot is written again only after its collective has completed on every thread,
-// which the home engine ensures.
+// Threads. take(), complete() and the ring words: the home engine. order(), published(): any engine
+// of the server. report(): the engine that runs that thread. Everything else: the control thread,
+// before engines know the session or after they have forgotten it. An order's slot is written again
+// only after its collective has completed on every thread, which the home engine ensures.
 //
 // Nothing in the region is believed: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_SESSION_H_
@@ -51,8 +52,8 @@ class Session {
 
   enum class Take { none, taken, violation };
 
-  // Copies the next submission out of the ring, checks it, and publishes it. After a violation (see violation()) the
-  // session must be closed; nothing more is taken.
+  // Copies the next submission out of the ring, checks it, and publishes it. After a violation (see
+  // violation()) the session must be closed; nothing more is taken.
   Take take();
   const char* violation() const { return violation_; }
 
@@ -70,7 +71,9 @@ class Session {
   // Any engine of the server ------------------------------------------------
 
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
-  const CollectiveOrder& order(std::uint64_t number) const { return orders_[number % kMaxInFlight]; }
+  const CollectiveOrder& order(std::uint64_t number) const {
+    return orders_[number % kMaxInFlight];
+  }
   void report(unsigned thread, std::uint64_t finished) {
     finished_[thread].value.store(finished, std::memory_order_release);
   }
@@ -87,7 +90,8 @@ class Session {
   int doorbell_;
   const char* violation_ = nullptr;
   std::uint64_t submissions_taken_ = 0;
-  std::atomic<std::uint64_t> completed_{0};  // written by the home engine; the control thread reads it
+  std::atomic<std::uint64_t> completed_{
+      0};  // written by the home engine; the control thread reads it
   std::array<CollectiveOrder, kMaxInFlight> orders_{};
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::vector<Counter> finished_;

@@ -1,14 +1,13 @@
 #include "dataplane/session_region.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <new>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
-#include <new>
 
 #include "control/errors.h"
 
@@ -22,14 +21,14 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
   const auto fail = [&](const char* what) {
     const int error = errno;
     if (descriptor_ >= 0) close(descriptor_);
-    throw control::SetupError(fmt::format("cannot {} a session's shared memory of {} bytes: {}", what,
-                                          bytes_, std::strerror(error)));
+    throw control::SetupError(fmt::format("cannot {} a session's shared memory of {} bytes: {}",
+                                          what, bytes_, std::strerror(error)));
   };
   if (descriptor_ < 0) fail("create");
   if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) fail("size");
   if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) fail("seal");
-  void* mapping = mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
-                       descriptor_, 0);
+  void* mapping =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
   if (mapping == MAP_FAILED) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
   // A trainer that dies leaves no core dump of gigabytes of gradients through the daemon.

@@ -1,17 +1,15 @@
 #include "dataplane/session_server.h"
 
-#include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fmt/format.h>
 #include <string_view>
+#include <sys/socket.h>
+#include <unistd.h>
 
 #include "control/errors.h"
+#include "dataplane/unix_listener.h"
 #include "trainer/gradcube.h"
 
 namespace gradcube::dataplane {
@@ -21,7 +19,8 @@ namespace {
 constexpr std::size_t kMostConnections = 1024;
 constexpr auto kHelloWithin = std::chrono::seconds(5);
 
-shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& sentence) {
+shared::Notice make_notice(shared::MessageType type, std::int32_t code,
+                           const std::string& sentence) {
   shared::Notice notice{};
   notice.type = type;
   notice.code = code;
@@ -49,7 +48,8 @@ bool send_with_descriptors(int socket, const shared::Welcome& welcome, int first
   header->cmsg_len = CMSG_LEN(2 * sizeof(int));
   const std::array<int, 2> descriptors{first, second};
   std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
-  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) == static_cast<ssize_t>(sizeof welcome);
+  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
+         static_cast<ssize_t>(sizeof welcome);
 }
 
 // The message as a T, if it is as long as one.
@@ -64,7 +64,10 @@ bool read_as(std::string_view bytes, T& message) {
 
 SessionServer::SessionServer(ControlLoop& loop, Cluster& cluster,
                              std::vector<std::filesystem::path> sockets, std::uint32_t nonce_seed)
-    : loop_(loop), cluster_(cluster), paths_(std::move(sockets)), jobs_(cluster, *this, nonce_seed) {
+    : loop_(loop),
+      cluster_(cluster),
+      paths_(std::move(sockets)),
+      jobs_(cluster, *this, nonce_seed) {
   for (std::size_t server = 0; server < paths_.size(); ++server) {
     listen_at(static_cast<bcube::ServerId>(server), paths_[server]);
   }
@@ -85,22 +88,7 @@ SessionServer::~SessionServer() {
 }
 
 void SessionServer::listen_at(bcube::ServerId server, const std::filesystem::path& path) {
-  sockaddr_un address{};
-  address.sun_family = AF_UNIX;
-  if (path.string().size() >= sizeof address.sun_path) {
-    throw control::SetupError(fmt::format("the socket path {} is too long: choose a shorter GRADCUBE_RUN",
-                                          path.string()));
-  }
-  path.string().copy(address.sun_path, sizeof address.sun_path - 1);
-  const int listener = socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-  unlink(path.c_str());
-  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(path.c_str(), 0600) != 0 || listen(listener, 64) != 0) {
-    const int error = errno;
-    if (listener >= 0) close(listener);
-    throw control::SetupError(
-        fmt::format("cannot listen on {}: {}", path.string(), std::strerror(error)));
-  }
+  const int listener = listen_on(path, SOCK_SEQPACKET);
   listeners_.push_back(listener);
   loop_.add(listener, [this, listener, server] { accept(listener, server); });
 }
@@ -109,10 +97,8 @@ void SessionServer::accept(int listener, bcube::ServerId server) {
   for (;;) {
     const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
     if (socket < 0) return;
-    ucred peer{};
-    socklen_t length = sizeof peer;
-    const bool known = getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0;
-    if (!known || (peer.uid != geteuid() && peer.uid != 0)) {
+    const std::optional<Peer> peer = peer_of(socket);
+    if (!peer.has_value() || !peer_is_us(socket)) {
       send_message(socket, make_notice(shared::MessageType::refused, GRADCUBE_EJOB,
                                        "this daemon belongs to another user"));
       close(socket);
@@ -124,8 +110,8 @@ void SessionServer::accept(int listener, bcube::ServerId server) {
       close(socket);
       continue;
     }
-    connections_[socket] = {server, 0, static_cast<std::uint32_t>(peer.pid),
-                            static_cast<std::uint32_t>(peer.uid), SteadyClock::now()};
+    connections_[socket] = {server, 0, static_cast<std::uint32_t>(peer->pid),
+                            static_cast<std::uint32_t>(peer->uid), SteadyClock::now()};
     loop_.add(socket, [this, socket] { read(socket); });
   }
 }
@@ -149,15 +135,17 @@ void SessionServer::read(int socket) {
     shared::Inquiry inquiry{};
     if (type == shared::MessageType::hello && connection.member == 0 && read_as(bytes, hello)) {
       welcome(socket, connection, hello);
-    } else if (type == shared::MessageType::inquiry && connection.member != 0 && read_as(bytes, inquiry)) {
+    } else if (type == shared::MessageType::inquiry && connection.member != 0 &&
+               read_as(bytes, inquiry)) {
       answer(socket, connection, inquiry);
     } else if (type == shared::MessageType::goodbye) {
       end(socket, Departure::orderly, "left the job");
       return;
     } else {
-      send_message(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
-                                       "the daemon does not understand this trainer: is it of the same "
-                                       "version?"));
+      send_message(socket,
+                   make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
+                               "the daemon does not understand this trainer: is it of the same "
+                               "version?"));
       end(socket, Departure::violation, "was closed: it sent a message that makes no sense");
       return;
     }
@@ -170,8 +158,9 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
     close_connection(socket);
   };
   if (hello.version != shared::kLayoutVersion) {
-    refuse(GRADCUBE_EPROTOCOL, fmt::format("the trainer's library speaks version {}, this daemon version {}",
-                                           hello.version, shared::kLayoutVersion));
+    refuse(GRADCUBE_EPROTOCOL,
+           fmt::format("the trainer's library speaks version {}, this daemon version {}",
+                       hello.version, shared::kLayoutVersion));
     return;
   }
   const std::size_t name_bytes = strnlen(hello.job, shared::kJobNameBytes);
@@ -203,7 +192,8 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
   }
 }
 
-void SessionServer::answer(int socket, const Connection& connection, const shared::Inquiry& inquiry) {
+void SessionServer::answer(int socket, const Connection& connection,
+                           const shared::Inquiry& inquiry) {
   shared::Notice notice = make_notice(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
                                       jobs_.explain(connection.member, inquiry.request));
   notice.first_request = notice.last_request = inquiry.request;

@@ -1,8 +1,9 @@
-// The sockets on which trainers open their sessions: one per server, server-<digits>.sock in the run directory.
+// The sockets on which trainers open their sessions: one per server, server-<digits>.sock in the
+// run directory.
 //
-// Speaks trainer/shared_layout.h's messages. Trainers of another user are turned away (SO_PEERCRED; root is let in). The
-// end of a socket without a goodbye is the notice of a trainer's death. Nothing here blocks: a trainer that does not read
-// its notices misses them.
+// Speaks trainer/shared_layout.h's messages. Trainers of another user are turned away (SO_PEERCRED;
+// root is let in). The end of a socket without a goodbye is the notice of a trainer's death.
+// Nothing here blocks: a trainer that does not read its notices misses them.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_SESSION_SERVER_H_
