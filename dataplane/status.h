@@ -7,7 +7,7 @@
 
 #include <nlohmann/json.hpp>
 
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 #include "control/cluster_settings.h"
 #include "dataplane/eal.h"
 #include "dataplane/embedded_cluster.h"
