@@ -9,6 +9,7 @@ import dataclasses
 import json
 import os
 import pathlib
+import signal
 import statistics
 import sys
 from typing import Callable, List, Optional
@@ -217,6 +218,8 @@ def measure(name: str, section: Callable, setting: Setting) -> List[Row]:
         return section(setting)
     except Failure as failure:
         return [Row(name, error=str(failure))]
+    except (KeyError, TypeError) as error:
+        return [Row(name, error=f"output of another form than expected: {error!r}")]
 
 
 def cells(row):
@@ -265,6 +268,8 @@ def main():
 
 
 if __name__ == "__main__":
+    # So that a SIGTERM, too, brings down what is up.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         sys.exit(main())
     except KeyboardInterrupt:

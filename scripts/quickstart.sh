@@ -45,6 +45,16 @@ attended() {
   return "$code"
 }
 
+bring_down() {
+  case $cluster in
+    starting) timeout 30 "$gradcube" down >/dev/null 2>&1 || true ;;
+    up) timeout 30 "$gradcube" down || return 1 ;;
+  esac
+  cluster=none
+  if [[ -n $run_directory ]]; then rm -rf "$run_directory"; fi
+  run_directory=
+}
+
 finish() {
   local code=$?
   trap '' INT TERM
@@ -52,28 +62,18 @@ finish() {
     kill -TERM "$child" 2>/dev/null || true
     wait "$child" 2>/dev/null || true
   fi
-  local gone=true
-  case $cluster in
-    starting) timeout 30 "$gradcube" down >/dev/null 2>&1 || true ;;
-    up)
-      echo "bringing the cluster down"
-      timeout 30 "$gradcube" down || gone=false
-      ;;
-  esac
-  if ! $gone; then
-    echo "the cluster did not come down; see GRADCUBE_RUN=$run_directory $gradcube status" >&2
-    if ((code == 0)); then code=1; fi
-  elif [[ -n $run_directory ]]; then
-    rm -rf "$run_directory"
+  bring_down || echo "the cluster did not come down; see:" \
+    "GRADCUBE_RUN=$run_directory $gradcube status" >&2
+  if ((code != 0)); then
+    echo "${red}the quick start did not finish (exit code $code)$plain" >&2
   fi
-  if ((code != 0)); then echo "${red}the quick start did not finish (exit code $code)$plain" >&2; fi
   exit "$code"
 }
 trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-steps_total=5
+steps_total=6
 
 step "installing what is missing"
 install_packages "${build_packages[@]}"
@@ -101,8 +101,11 @@ mkdir -p out
 rm -f "$picture"
 attended /usr/bin/python3 trainer/examples/digits_cluster.py --run-dir "$run_directory" \
   --picture "$picture"
-step_done
 [[ -s $picture ]] || die "training wrote no $picture"
+
+step "bringing everything down"
+bring_down || die "the cluster did not come down"
+step_done
 
 cat <<NEXT
 
