@@ -49,10 +49,11 @@ trap 'exit 143' TERM
 
 check_format() {
   local files log
-  mapfile -t files < <(git ls-files '*.h' '*.cc' '*.cpp' 2>/dev/null)
-  if ((${#files[@]} == 0)); then
-    echo "      not a git checkout: nothing checked"
-  elif log=$(clang-format --dry-run -Werror "${files[@]}" 2>&1); then
+  # Without git (an unpacked archive), every source that is not in a build directory.
+  mapfile -t files < <(git ls-files '*.h' '*.cc' '*.cpp' 2>/dev/null ||
+    find . -path './build*' -prune -o -name '*.h' -print -o -name '*.cc' -print \
+      -o -name '*.cpp' -print)
+  if log=$(clang-format --dry-run -Werror "${files[@]}" 2>&1); then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
