@@ -1,0 +1,125 @@
+"""Processes that the benchmarks start: each with a deadline, none outlives its caller."""
+
+import contextlib
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import tempfile
+
+
+class Failure(Exception):
+    """Something could not be measured; the text says what and why."""
+
+
+def _stop(process):
+    """Ends the process and its whole group."""
+    for number in (signal.SIGTERM, signal.SIGKILL):
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(process.pid, number)
+        try:
+            process.wait(timeout=5)
+            break
+        except subprocess.TimeoutExpired:
+            continue
+
+
+def _failed(command, code, errors):
+    lines = errors.strip().splitlines()
+    reason = lines[-1] if lines else "no message"
+    return Failure(f"{pathlib.Path(command[0]).name} ended with code {code}: {reason}")
+
+
+def run_all(commands, seconds, environment=None):
+    """Runs the commands side by side; returns the first one's standard output."""
+    started = []
+    # Files, not pipes: a command that talks much never waits for a reader.
+    with contextlib.ExitStack() as stack:
+        try:
+            for command in commands:
+                output = stack.enter_context(tempfile.TemporaryFile("w+"))
+                errors = stack.enter_context(tempfile.TemporaryFile("w+"))
+                process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=output,
+                    stderr=errors,
+                    env=environment,
+                    start_new_session=True,
+                )
+                started.append((command, process, output, errors))
+            for command, process, _, errors in started:
+                try:
+                    code = process.wait(timeout=seconds)
+                except subprocess.TimeoutExpired:
+                    raise Failure(f"{command[0]} took longer than {seconds} s") from None
+                if code != 0:
+                    errors.seek(0)
+                    raise _failed(command, code, errors.read())
+            output = started[0][2]
+            output.seek(0)
+            return output.read()
+        except FileNotFoundError as error:
+            raise Failure(f"{error.filename} is not there") from None
+        finally:
+            for _, process, _, _ in started:
+                if process.poll() is None:
+                    _stop(process)
+
+
+def run_json(command, seconds, environment=None):
+    """Runs a command that prints one JSON object; returns the object."""
+    text = run_all([command], seconds, environment)
+    try:
+        return json.loads(text)
+    except ValueError:
+        raise Failure(f"{' '.join(command[:2])} printed no JSON") from None
+
+
+class Cluster:
+    """An embedded cluster in a run directory of its own: up on entry, down on exit."""
+
+    def __init__(self, build, *options, topology="bcube:3,2"):
+        self._gradcube = str(pathlib.Path(build) / "control/cli/gradcube")
+        self._options = ["--topology", topology, *options]
+
+    def __enter__(self):
+        # Directly in /tmp: a socket's path holds only 107 characters.
+        self._directory = tempfile.mkdtemp(prefix="gradcube-bench.", dir="/tmp")
+        self._environment = {**os.environ, "GRADCUBE_RUN": self._directory}
+        try:
+            self._run(60, "up", *self._options)
+        except BaseException:
+            self._end()
+            raise
+        return self
+
+    def __exit__(self, *_):
+        self._end()
+
+    def _run(self, seconds, *arguments):
+        return run_all([[self._gradcube, *arguments]], seconds, self._environment)
+
+    def _end(self):
+        with contextlib.suppress(Failure):
+            self._run(30, "down")
+        shutil.rmtree(self._directory, ignore_errors=True)
+
+    def allreduce(self, size, iterations, check=False):
+        """The result of `gradcube perf allreduce` for one size."""
+        command = [self._gradcube, "perf", "allreduce", "--json"]
+        command += ["--sizes", size, "--iterations", str(iterations)]
+        if check:
+            command.append("--check")
+        result = run_json(command, 300, self._environment)["results"][0]
+        if result["wrong"]:
+            raise Failure(f"{result['wrong']} elements of {size} are wrong")
+        return result
+
+    def status(self):
+        return run_json([self._gradcube, "status", "--json"], 30, self._environment)
+
+    def impair(self, *options):
+        self._run(30, "impair", *options)

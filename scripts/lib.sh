@@ -1,0 +1,101 @@
+# shellcheck shell=bash
+# What the scripts share: messages, steps with timings, packages, the build. Sourced, never run.
+# Expects `set -euo pipefail` in the script that sources it.
+
+source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
+
+# Python packages come from the distribution, so the distribution's python3 and meson must be the
+# ones that are found, whatever else the user's PATH holds.
+export PATH="/usr/bin:$PATH"
+
+# shellcheck disable=SC2034  # used by the scripts that source this file
+build_packages=(
+  meson ninja-build g++ pkg-config ccache
+  dpdk libdpdk-dev libisal-dev libnuma-dev
+  libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
+  libgtest-dev libgmock-dev libbenchmark-dev
+  python3 python3-numpy python3-torch python3-sklearn python3-matplotlib
+)
+
+if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
+  bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
+else
+  bold='' red='' green='' plain=''
+fi
+
+die() {
+  printf '%s%s: %s%s\n' "$red" "$(basename "$0")" "$*" "$plain" >&2
+  exit 1
+}
+
+# Steps: `steps_total=5`, then `step "building"` before each one and `step_done` after the last.
+steps_total=0
+steps_begun=0
+step_started=0
+
+step_done() {
+  if ((step_started > 0)); then
+    local tenths=$((($(date +%s%N) - step_started) / 100000000))
+    printf '%s      done in %d.%d s%s\n' "$green" $((tenths / 10)) $((tenths % 10)) "$plain"
+  fi
+  step_started=0
+}
+
+step() {
+  step_done
+  steps_begun=$((steps_begun + 1))
+  step_started=$(date +%s%N)
+  printf '%s[%d/%d] %s ...%s\n' "$bold" "$steps_begun" "$steps_total" "$*" "$plain"
+}
+
+missing_packages() {
+  local package
+  for package in "$@"; do
+    if [[ $(dpkg-query -W -f='${db:Status-Status}' "$package" 2>/dev/null) != installed ]]; then
+      printf '%s\n' "$package"
+    fi
+  done
+}
+
+# Installs what is missing, and touches neither the network nor root's rights when nothing is.
+install_packages() {
+  command -v dpkg-query >/dev/null ||
+    die "this is not a Debian system; install the equivalents of: $*"
+  local missing
+  mapfile -t missing < <(missing_packages "$@")
+  if ((${#missing[@]} == 0)); then
+    echo "      all $# packages are installed"
+    return
+  fi
+  echo "      installing: ${missing[*]}"
+  local root=()
+  if ((EUID != 0)); then
+    command -v sudo >/dev/null ||
+      die "packages are missing and only root can install them; run as root:" \
+        "apt-get install --no-install-recommends ${missing[*]}"
+    root=(sudo)
+  fi
+  local apt=("${root[@]}" env DEBIAN_FRONTEND=noninteractive apt-get -q
+    -o 'DPkg::Lock::Timeout=300' -o 'Dpkg::Use-Pty=0')
+  "${apt[@]}" update ||
+    die "apt-get update failed; check the network and /etc/apt/sources.list, then run this again"
+  "${apt[@]}" install -y --no-install-recommends "${missing[@]}" ||
+    die "these packages could not be installed: ${missing[*]}"
+}
+
+# build_tree DIRECTORY [MESON OPTION...]: configures (anew, or again with these options) and builds.
+build_tree() {
+  local directory=$1
+  shift
+  local log
+  if [[ -f $directory/build.ninja ]]; then
+    log=$(meson setup --reconfigure "$directory" "$source_root" "$@" 2>&1) ||
+      # Left by another meson or another place of the sources: begin again.
+      log=$(meson setup --wipe "$directory" "$source_root" "$@" 2>&1) ||
+      die "meson setup failed:"$'\n'"$log"
+  else
+    log=$(meson setup "$directory" "$source_root" "$@" 2>&1) ||
+      die "meson setup failed:"$'\n'"$log"
+  fi
+  ninja -C "$directory" -j "$(nproc)"
+}

@@ -1,0 +1,132 @@
+#!/usr/bin/env bash
+# From a fresh clone to nine trainers that train one model over an embedded BCube(3,2): installs
+# what is missing, builds, measures, trains, and leaves nothing running. See --help.
+set -euo pipefail
+# shellcheck source=scripts/lib.sh
+source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
+cd "$source_root"
+
+picture=out/quickstart.png
+log=out/quickstart.log
+
+usage() {
+  cat <<'USAGE'
+usage: ./scripts/quickstart.sh [OPTION OF `gradcube up`...]
+Builds Gradcube, brings up an embedded BCube(3,2), measures all-reduce on the gradient sizes of
+LeNet-5 and ResNet-50, trains a LeNet-5-style network on handwritten digits with nine trainers,
+and brings everything down again. For instance, on links of 1 Gbit/s that lose a packet in 1000:
+  ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
+USAGE
+}
+
+up_options=("$@")
+has_topology=false
+for argument in "$@"; do
+  case $argument in
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    --topology | --topology=*) has_topology=true ;;
+  esac
+done
+if ! $has_topology; then up_options=(--topology "bcube:3,2" "${up_options[@]}"); fi
+
+child=0
+run_directory=
+cluster=none # none, starting, up
+
+# Children run in the background and are waited for, so that a signal is acted on at once.
+attended() {
+  "$@" &
+  child=$!
+  local code=0
+  wait "$child" || code=$?
+  child=0
+  return "$code"
+}
+
+bring_down() {
+  case $cluster in
+    starting) timeout 30 "$gradcube" down >/dev/null 2>&1 || true ;;
+    up) timeout 30 "$gradcube" down || return 1 ;;
+  esac
+  cluster=none
+  if [[ -n $run_directory ]]; then rm -rf "$run_directory"; fi
+  run_directory=
+}
+
+finish() {
+  local code=$?
+  trap '' INT TERM
+  if ((child > 0)); then
+    kill -TERM "$child" 2>/dev/null || true
+    wait "$child" 2>/dev/null || true
+  fi
+  bring_down || echo "the cluster did not come down; see:" \
+    "GRADCUBE_RUN=$run_directory $gradcube status" >&2
+  if ((code != 0)); then
+    echo "${red}the quick start did not finish (exit code $code)$plain" >&2
+  fi
+  exit "$code"
+}
+trap finish EXIT
+trap 'exit 130' INT
+trap 'exit 143' TERM
+
+steps_total=6
+
+step "installing what is missing"
+install_packages "${build_packages[@]}"
+
+step "building (release)"
+build_tree build -Dbuildtype=release
+gradcube=$source_root/build/control/cli/gradcube
+[[ -x $gradcube ]] || die "the build made no $gradcube"
+# This build's library, where several builds lie side by side.
+export GRADCUBE_LIBRARY=$source_root/build/trainer/libgradcube.so
+
+# A directory of its own, so that a cluster that the user has up is not disturbed; directly in
+# /tmp, because a socket's path holds only 107 characters.
+run_directory=$(mktemp -d /tmp/gradcube-quickstart.XXXXXX)
+export GRADCUBE_RUN=$run_directory
+
+step "bringing up: gradcube up ${up_options[*]}"
+cluster=starting
+attended "$gradcube" up "${up_options[@]}"
+cluster=up
+
+step "measuring all-reduce: LeNet-5's gradient (12.5 MB), ResNet-50's (97 MB), every element checked"
+attended "$gradcube" perf allreduce --sizes 12.5M,97M --iterations 5 --check
+
+step "training on handwritten digits, one trainer per server"
+mkdir -p out
+rm -f "$picture"
+# Through a pipe with a name, so that the trainers' launcher itself is what a signal ends.
+mkfifo "$run_directory/training"
+tee "$log" <"$run_directory/training" &
+tee_process=$!
+attended /usr/bin/python3 -u trainer/examples/digits_cluster.py --run-dir "$run_directory" \
+  --picture "$picture" >"$run_directory/training"
+wait "$tee_process"
+[[ -s $picture ]] || die "training wrote no $picture"
+
+step "bringing everything down"
+bring_down || die "the cluster did not come down"
+step_done
+
+echo
+echo "${bold}It works.$plain One model, trained by a trainer on every server:"
+grep -E '^(test accuracy|seconds per step|share of communication|weights):' "$log" | sed 's/^/  /' ||
+  die "training told no results"
+cat <<NEXT
+  picture of loss and step time: $picture
+
+What to try next:
+  ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
+      the same on slow links that lose packets
+  ./build/control/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1
+      who owns what, who sends what to whom
+  ./scripts/bench.sh
+      how fast it is, next to Open MPI and Gloo
+NEXT
