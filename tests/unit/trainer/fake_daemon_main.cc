@@ -1,0 +1,27 @@
+// The fake daemon as a program, for tests in other languages: listens at the path given, says
+// "ready", and runs until its standard input closes.
+#include <cstdio>
+#include <exception>
+#include <unistd.h>
+
+#include "fake_daemon.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2) {
+    std::fprintf(stderr, "usage: fake_daemon SOCKET\n");
+    return 2;
+  }
+  try {
+    gradcube::trainer::FakeDaemon daemon(argv[1]);
+    std::puts("ready");
+    std::fflush(stdout);
+    char command = 0;
+    while (::read(STDIN_FILENO, &command, 1) == 1) {
+      if (command == 'r') daemon.release();
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}
