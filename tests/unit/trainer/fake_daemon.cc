@@ -12,8 +12,11 @@
 
 namespace gradcube::trainer {
 
-FakeDaemon::FakeDaemon(const std::string& socket_path)
-    : path_(socket_path), listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+FakeDaemon::FakeDaemon(const std::string& socket_path, int rank, int size)
+    : path_(socket_path),
+      rank_(rank),
+      size_(size),
+      listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
   if (path_.size() >= sizeof(address.sun_path)) throw std::runtime_error("the path is too long");
@@ -72,7 +75,8 @@ void FakeDaemon::run() {
 
 void FakeDaemon::accept() {
   Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket.valid()) sessions_.push_back(std::make_unique<FakeSession>(std::move(socket)));
+  if (socket.valid())
+    sessions_.push_back(std::make_unique<FakeSession>(std::move(socket), rank_, size_));
 }
 
 }  // namespace gradcube::trainer

@@ -43,7 +43,7 @@ class FakeDaemon {
   static constexpr int kRank = 7;
   static constexpr int kSize = 9;
 
-  explicit FakeDaemon(const std::string& socket_path);
+  explicit FakeDaemon(const std::string& socket_path, int rank = kRank, int size = kSize);
   ~FakeDaemon();
 
   // Completes what sessions of job "hold" wait for, now and from now on.
@@ -62,6 +62,8 @@ class FakeDaemon {
   void accept();
 
   std::string path_;
+  int rank_;
+  int size_;
   Descriptor listener_;
   std::vector<std::unique_ptr<FakeSession>> sessions_;
   std::atomic<bool> released_{false};

@@ -15,11 +15,11 @@ namespace gradcube::trainer {
 namespace {
 
 template <typename T>
-void multiply(std::byte* memory, std::uint64_t count) {
+void multiply(std::byte* memory, std::uint64_t count, int factor) {
   for (std::uint64_t i = 0; i < count; ++i) {
     T value;
     std::memcpy(&value, memory + i * sizeof(T), sizeof(T));
-    value *= FakeDaemon::kSize;
+    value *= static_cast<T>(factor);
     std::memcpy(memory + i * sizeof(T), &value, sizeof(T));
   }
 }
@@ -97,8 +97,8 @@ void FakeSession::welcome(std::uint64_t heap_bytes) {
   shared::Welcome welcome{};
   welcome.type = shared::MessageType::welcome;
   welcome.version = shared::kLayoutVersion + (job_ == "version" ? 1 : 0);
-  welcome.rank = FakeDaemon::kRank;
-  welcome.size = FakeDaemon::kSize;
+  welcome.rank = static_cast<std::uint32_t>(rank_);
+  welcome.size = static_cast<std::uint32_t>(size_);
   welcome.region_bytes = region_bytes_;
   std::strcpy(welcome.server, "[2,1]");
 
@@ -182,13 +182,13 @@ void FakeSession::add_up(const shared::Submission& submission) {
   std::byte* memory = region_ + submission.offset;
   switch (submission.dtype) {
     case GRADCUBE_FLOAT32:
-      return multiply<float>(memory, submission.count);
+      return multiply<float>(memory, submission.count, size_);
     case GRADCUBE_FLOAT64:
-      return multiply<double>(memory, submission.count);
+      return multiply<double>(memory, submission.count, size_);
     case GRADCUBE_INT32:
-      return multiply<std::int32_t>(memory, submission.count);
+      return multiply<std::int32_t>(memory, submission.count, size_);
     case GRADCUBE_INT64:
-      return multiply<std::int64_t>(memory, submission.count);
+      return multiply<std::int64_t>(memory, submission.count, size_);
     default:
       // 16-bit floats pass through unchanged: this daemon is about rings, not about arithmetic.
       return;

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <deque>
 #include <string>
+#include <utility>
 
 #include "trainer/descriptor.h"
 #include "trainer/shared_layout.h"
@@ -14,7 +15,8 @@ namespace gradcube::trainer {
 
 class FakeSession {
  public:
-  explicit FakeSession(Descriptor socket) : socket_(std::move(socket)) {}
+  FakeSession(Descriptor socket, int rank, int size)
+      : socket_(std::move(socket)), rank_(rank), size_(size) {}
   ~FakeSession();
 
   enum class Heard { nothing, inquiry, goodbye, death };
@@ -39,6 +41,8 @@ class FakeSession {
   bool misbehave();
 
   Descriptor socket_;
+  int rank_;
+  int size_;
   Descriptor doorbell_;
   Descriptor trainers_doorbell_;
   Descriptor memory_;

@@ -4,7 +4,10 @@ Usage: python_test.py FAKE_DAEMON. The package and the library are found through
 """
 
 import gc
+import importlib.util
+import json
 import os
+import pathlib
 import signal
 import subprocess
 import sys
@@ -203,6 +206,29 @@ class FailureTest(WithDaemon):
             with self.assertRaises(KeyboardInterrupt):
                 session.allreduce(array)
             self.release()
+
+
+class DigitsTest(unittest.TestCase):
+    EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "trainer" / "examples"
+
+    @unittest.skipUnless(
+        importlib.util.find_spec("torch") and importlib.util.find_spec("sklearn"), "needs PyTorch and scikit-learn"
+    )
+    def test_a_job_of_one_trains_to_the_same_bits_as_without_gradcube(self):
+        with tempfile.TemporaryDirectory(prefix="gradcube-") as directory:
+            socket = os.path.join(directory, "server-0-0.sock")
+            results = []
+            with subprocess.Popen(
+                [FAKE_DAEMON, socket, "0", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ) as daemon:
+                self.assertEqual(daemon.stdout.readline(), b"ready\n")
+                for way in (["--socket", socket], ["--alone", "1"]):
+                    output = os.path.join(directory, "result.json")
+                    command = [sys.executable, str(self.EXAMPLES / "digits.py"), "--steps", "20", "--output", output]
+                    subprocess.run(command + way, check=True, stdout=subprocess.DEVNULL)
+                    results.append(json.loads(pathlib.Path(output).read_text()))
+            self.assertEqual(results[0]["sha256"], results[1]["sha256"])
+            self.assertEqual(len(results[0]["steps"]), 20)
 
 
 if __name__ == "__main__":
