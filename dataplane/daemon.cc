@@ -2,7 +2,6 @@
 
 #include <fmt/format.h>
 #include <rte_launch.h>
-#include <rte_vect.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
@@ -84,7 +83,7 @@ Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory director
       directory_(std::move(directory)),
       eal_(eal_options(settings_)),
       cluster_(settings_, lcores_of(eal_), clock_,
-               aggregation::select_kernels(rte_vect_get_max_simd_bitwidth()), events_),
+               aggregation::select_kernels(eal_.facts().simd_bits), events_),
       sessions_(loop_, cluster_, server_sockets(directory_, cluster_.plan().space()),
                 std::random_device{}()),
       control_(loop_, directory_.control_socket()) {

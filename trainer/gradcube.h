@@ -47,6 +47,9 @@ extern "C" {
 #endif
 
 typedef struct gradcube_session gradcube_session;
+#ifndef __cplusplus
+typedef gradcube_session gradcube; /* the short name; in C++ `gradcube` is the namespace of gradcube.hpp */
+#endif
 
 typedef enum {
   GRADCUBE_FLOAT32 = 0,
