@@ -140,11 +140,13 @@ TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
     const std::uint64_t budget = 24;
     Flows flows(segments(budget), count);
     std::vector<std::uint64_t> served(count);
-    // Grants are used in the order in which they were given, as a switch's queue would.
+    // One queue, as in a switch: those granted in one burst enter it in an order of chance.
     std::deque<std::size_t> queue;
     std::vector<std::uint64_t> queued(count);
     for (int burst = 0; burst < 5'000; ++burst) {
-      for (std::size_t flow = 0; flow < count; ++flow) {
+      const std::size_t ahead = random() % count;  // whose segments get into the queue first
+      for (std::size_t step = 0; step < count; ++step) {
+        const std::size_t flow = (ahead + step) % count;
         while (queued[flow] < flows.windows[flow]->limit()) {
           queue.push_back(flow);
           ++queued[flow];
