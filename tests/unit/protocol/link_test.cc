@@ -229,6 +229,17 @@ TEST(Link, WithoutLossTheLineStaysFull) {
   EXPECT_LE(link.now(), 5'000 * 1'200 * 102 / 100 + 200 * kMicrosecond);
 }
 
+TEST(Link, ABudgetOfTwiceTheBandwidthDelayProductKeepsTheLineFull) {
+  const CreditSettings credit{.budget_bytes = 36 * 1500, .segment_bytes = 1500};
+  for (const std::uint64_t back : {0, 5'000}) {
+    Link link({}, 1, 5'000, back, credit);
+    ASSERT_TRUE(link.run(kSecond));
+    link.expect_all_delivered_once();
+    EXPECT_LE(link.now(), 5'000 * 1'200 * 102 / 100 + 200 * kMicrosecond);
+    EXPECT_EQ(link.a().send.counters().credit_probes, 0U);
+  }
+}
+
 TEST(Link, RandomLossIsRepairedWithFewResendsAndLittleTime) {
   for (const double loss : {0.001, 0.01, 0.05}) {
     for (std::uint64_t round = 0; round < 5; ++round) {
