@@ -5,8 +5,10 @@
 
 namespace gradcube::protocol {
 
-ReceiveWindow::ReceiveWindow(unsigned initial_limit)
-    : limit_(std::clamp(initial_limit, 1U, kWindow)), limit_told_(limit_) {}
+ReceiveWindow::ReceiveWindow(unsigned initial_limit, std::uint64_t first)
+    : cumulative_(first),
+      limit_(first + std::clamp(initial_limit, 1U, kWindow)),
+      limit_told_(limit_) {}
 
 Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
                               Nanoseconds now) {

@@ -47,7 +47,8 @@ class ReceiveWindow {
 
   // What a sender may send before it has heard anything; both halves are made with the same value,
   // in 1 .. kWindow.
-  explicit ReceiveWindow(unsigned initial_limit = 1);
+  // `first` is the first sequence of the flow, the same at both ends too.
+  explicit ReceiveWindow(unsigned initial_limit = 1, std::uint64_t first = 0);
 
   // The 64-bit sequence nearest to the cumulative point with these low bits.
   std::uint64_t expand(std::uint32_t wire) const {

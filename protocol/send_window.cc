@@ -14,8 +14,11 @@ constexpr unsigned kMostExpiries = 16;
 
 }  // namespace
 
-SendWindow::SendWindow(const RecoverySettings& settings, unsigned initial_limit)
-    : limit_(std::clamp(initial_limit, 1U, kWindow)),
+SendWindow::SendWindow(const RecoverySettings& settings, unsigned initial_limit,
+                       std::uint64_t first)
+    : cumulative_(first),
+      next_(first),
+      limit_(first + std::clamp(initial_limit, 1U, kWindow)),
       rtt_(settings.initial_rtt),
       settings_(settings) {}
 

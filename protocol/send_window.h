@@ -78,8 +78,9 @@ class SendWindow {
  public:
   static constexpr unsigned kWindow = 128;
 
-  // `initial_limit`: as ReceiveWindow's at the other end.
-  explicit SendWindow(const RecoverySettings& settings, unsigned initial_limit = 1);
+  // `initial_limit` and `first`: as ReceiveWindow's at the other end.
+  explicit SendWindow(const RecoverySettings& settings, unsigned initial_limit = 1,
+                      std::uint64_t first = 0);
 
   // Whether the next sequence may be sent: within the credit and within kWindow of the cumulative
   // point.

@@ -5,8 +5,7 @@
 // beyond one rotation stay in their slot until their turn. schedule() and cancel() are O(1);
 // advance() is O(1) within a tick and O(timers in the slots passed) else. Nothing is allocated
 // after construction: the owner keeps the TimerEntry (a member of the flow), which leaves the wheel
-// by itself when it is destroyed. The wheel must outlive no entry, but may be destroyed before
-// them.
+// by itself when it is destroyed. Wheel and entries may be destroyed in any order.
 //
 // Owned and used by one engine.
 #ifndef GRADCUBE_PROTOCOL_TIMER_WHEEL_H_

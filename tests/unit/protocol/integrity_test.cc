@@ -1,0 +1,105 @@
+// The CRC, and what relays and switches may change under it.
+#include <gtest/gtest.h>
+#include <string_view>
+#include <vector>
+
+#include "protocol/bytes.h"
+#include "protocol/crc.h"
+#include "protocol/wire.h"
+#include "tests/unit/protocol/sample_frame.h"
+
+namespace gradcube::protocol {
+namespace {
+
+using Bytes = std::vector<std::uint8_t>;
+
+TEST(Crc, IsCrc32c) {
+  constexpr std::string_view check = "123456789";
+  const auto* bytes = reinterpret_cast<const std::uint8_t*>(check.data());
+  EXPECT_EQ(~extend_crc(0xffffffffU, {bytes, check.size()}), 0xe3069283U);
+}
+
+TEST(Crc, EverySingleBitFlippedAnywhereBehindTheMacAddressesIsRefused) {
+  for (unsigned hops : {1U, 3U}) {
+    const SampleFrame sample(64, hops);
+    for (const Bytes& good : {sample.bytes(), sample.acknowledgement_bytes()}) {
+      ASSERT_EQ(receive(good), FrameError::none);
+      for (std::size_t bit = 12 * 8; bit < good.size() * 8; ++bit) {
+        Bytes frame = good;
+        frame[bit / 8] = static_cast<std::uint8_t>(frame[bit / 8] ^ (1U << (bit % 8)));
+        // The current hop is the relays' to change; that it is this server's turn is checked with
+        // the route.
+        if (bit / 8 == 43 && bit % 8 < 4) continue;
+        EXPECT_NE(receive(frame), FrameError::none) << "bit " << bit;
+      }
+    }
+  }
+}
+
+TEST(Crc, AFlippedCurrentHopNeverPassesForTheLastButOnItsWay) {
+  Bytes frame = SampleFrame(64, 1).bytes();
+  for (unsigned bit = 0; bit < 4; ++bit) {
+    Bytes flipped = frame;
+    flipped[43] = static_cast<std::uint8_t>(flipped[43] ^ (1U << bit));
+    EXPECT_EQ(receive(flipped), FrameError::bad_hops);
+  }
+}
+
+TEST(Crc, AFrameWithoutOneIsNotRight) {
+  SampleFrame sample;
+  Bytes headers(kMaxHeaderBytes);
+  headers.resize(
+      encode_frame(headers, sample.link, sample.routing, sample.transport, &sample.segment));
+  EXPECT_FALSE(crc_is_right(headers, sample.payload));
+  seal(headers, sample.payload);
+  EXPECT_TRUE(crc_is_right(headers, sample.payload));
+}
+
+TEST(Crc, NeverComesOutAsTheMarkForNone) {
+  Bytes headers(kSegmentHeaderBytes, 1);
+  store_crc(headers, 0xffffffffU);
+  EXPECT_EQ(load_little<std::uint32_t>(headers.data() + headers.size() - kCrcBytes), 0xffffffffU);
+  EXPECT_TRUE(crc_matches(headers, 0xffffffffU));
+}
+
+TEST(Crc, APayloadInPartsGivesTheSame) {
+  const SampleFrame sample(1000);
+  const Bytes frame = sample.bytes();
+  const std::span<const std::uint8_t> headers = std::span(frame).first(kSegmentHeaderBytes);
+  const std::span<const std::uint8_t> payload(sample.payload);
+  for (std::size_t cut : {0U, 1U, 63U, 500U, 1000U}) {
+    std::uint32_t crc = begin_crc(headers);
+    crc = extend_crc(crc, payload.first(cut));
+    crc = extend_crc(crc, payload.subspan(cut));
+    EXPECT_TRUE(crc_matches(headers, crc)) << cut;
+  }
+}
+
+TEST(Relay, ReaddressingAndTheNextHopKeepTheFrameRight) {
+  const LinkAddresses next{{2, 9, 9, 9, 9, 1}, {2, 9, 9, 9, 9, 2}, 0x0a010203, 0x0a010209};
+  Bytes frame = SampleFrame(64, 3).bytes();
+  ParsedFrame parsed;
+  for (unsigned hop = 0; hop < 3; ++hop) {
+    ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
+    EXPECT_EQ(parsed.routing.hop_index, hop);
+    EXPECT_EQ(destination_reached(parsed.routing), hop == 2);
+    EXPECT_EQ(receive(frame), FrameError::none);
+    if (hop == 2) break;
+    advance_hop(frame);
+    readdress(frame, next);
+  }
+  EXPECT_EQ(Bytes(frame.begin(), frame.begin() + 6), (Bytes{2, 9, 9, 9, 9, 2}));
+  EXPECT_EQ(Bytes(frame.begin() + 26, frame.begin() + 34), (Bytes{10, 1, 2, 3, 10, 1, 2, 9}));
+}
+
+TEST(Switch, ACongestionMarkIsSeenAndKeepsTheFrameRight) {
+  Bytes frame = SampleFrame().bytes();
+  mark_congestion(frame);
+  ParsedFrame parsed;
+  ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
+  EXPECT_TRUE(parsed.congestion_marked);
+  EXPECT_EQ(receive(frame), FrameError::none);
+}
+
+}  // namespace
+}  // namespace gradcube::protocol

@@ -1,0 +1,143 @@
+#include "protocol/receive_window.h"
+
+#include <gtest/gtest.h>
+
+namespace gradcube::protocol {
+namespace {
+
+constexpr unsigned kWindow = ReceiveWindow::kWindow;
+
+Arrival arrive(ReceiveWindow& window, std::uint64_t sequence, Nanoseconds now = 0) {
+  std::uint64_t expanded = ~0ULL;
+  const Arrival arrival = window.arrive(static_cast<std::uint32_t>(sequence), expanded, now);
+  if (arrival != Arrival::outside) {
+    EXPECT_EQ(expanded, sequence);
+  }
+  return arrival;
+}
+
+TEST(ReceiveWindow, EachSequenceIsFreshOnceInWhateverOrder) {
+  ReceiveWindow window(kWindow);
+  for (unsigned sequence : {3U, 1U, 0U, 2U, 127U}) {
+    EXPECT_EQ(arrive(window, sequence), Arrival::fresh);
+    EXPECT_EQ(arrive(window, sequence), Arrival::duplicate);
+    EXPECT_TRUE(window.received(sequence));
+  }
+  EXPECT_EQ(window.cumulative(), 4U);
+  EXPECT_EQ(window.arrivals(), 5U);
+  EXPECT_EQ(window.highest(), 128U);
+  EXPECT_FALSE(window.received(4));
+  EXPECT_FALSE(window.received(128));
+}
+
+TEST(ReceiveWindow, TheBitmapSpeaksOfTheSequencesBehindTheFirstMissing) {
+  ReceiveWindow window(kWindow);
+  arrive(window, 0);
+  arrive(window, 2);
+  arrive(window, 4);
+  arrive(window, 65);
+  EXPECT_EQ(window.acknowledged(), 1U);
+  EXPECT_EQ(window.selective(), 1ULL | 1ULL << 2 | 1ULL << 63);
+}
+
+TEST(ReceiveWindow, WhatLiesBeyondTheLimitIsOutside) {
+  ReceiveWindow window(2);
+  EXPECT_EQ(arrive(window, 2), Arrival::outside);
+  EXPECT_EQ(arrive(window, 1), Arrival::fresh);
+  EXPECT_TRUE(window.raise_limit(3));
+  EXPECT_EQ(arrive(window, 2), Arrival::fresh);
+  EXPECT_EQ(arrive(window, 0x7fffffff), Arrival::outside);
+}
+
+TEST(ReceiveWindow, WhatLiesBeforeTheFlowBeganIsOutside) {
+  ReceiveWindow window(kWindow);
+  EXPECT_EQ(arrive(window, 0xffffffffU), Arrival::outside);
+  arrive(window, 0);
+  EXPECT_EQ(arrive(window, 0), Arrival::duplicate);
+  EXPECT_EQ(arrive(window, 0xffffffffU), Arrival::outside);
+}
+
+TEST(ReceiveWindow, TheLimitNeverFallsAndNeverPassesOneWindow) {
+  ReceiveWindow window(10);
+  EXPECT_FALSE(window.raise_limit(9));
+  EXPECT_EQ(window.limit(), 10U);
+  EXPECT_TRUE(window.raise_limit(100'000));
+  EXPECT_EQ(window.limit(), kWindow);
+  EXPECT_EQ(window.credit(), kWindow);
+}
+
+TEST(ReceiveWindow, SequencesGoOnBeyond32Bits) {
+  const std::uint64_t first = (1ULL << 32) - 200;
+  ReceiveWindow window(kWindow, first);
+  for (std::uint64_t sequence = first; sequence < first + 400; sequence += 2) {
+    window.raise_limit(sequence + kWindow);
+    ASSERT_EQ(arrive(window, sequence + 1), Arrival::fresh);
+    ASSERT_EQ(arrive(window, sequence), Arrival::fresh);
+    ASSERT_EQ(arrive(window, sequence + 1), Arrival::duplicate);
+    ASSERT_EQ(window.cumulative(), sequence + 2);
+  }
+  EXPECT_EQ(window.acknowledged(), 200U);
+  EXPECT_EQ(window.expand(0xfffffff0U), (1ULL << 32) - 16);
+  EXPECT_EQ(window.expand(300), (1ULL << 32) + 300);
+}
+
+TEST(Acknowledgement, InOrderSegmentsAreAnsweredByTheFourthOrAfterTheDelay) {
+  ReceiveWindow window(kWindow);
+  EXPECT_FALSE(window.acknowledgement_owed(1'000'000));
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+  arrive(window, 0, 100);
+  arrive(window, 1, 200);
+  arrive(window, 2, 300);
+  EXPECT_FALSE(window.acknowledgement_owed(300));
+  EXPECT_EQ(window.acknowledgement_deadline(), 100 + kAcknowledgeDelay);
+  EXPECT_TRUE(window.acknowledgement_owed(100 + kAcknowledgeDelay));
+  arrive(window, 3, 400);
+  EXPECT_TRUE(window.acknowledgement_owed(400));
+  window.acknowledged_now();
+  EXPECT_FALSE(window.acknowledgement_owed(kMillisecond));
+}
+
+TEST(Acknowledgement, AGapItsEndADuplicateAndAnOutsiderAreAnsweredAtOnce) {
+  ReceiveWindow window(kWindow);
+  arrive(window, 1);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  arrive(window, 3);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  arrive(window, 0);  // ends one gap; another is left
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  arrive(window, 2);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  arrive(window, 2);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  arrive(window, 1000);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  window.acknowledged_now();
+  window.on_probe();
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+}
+
+TEST(Acknowledgement, ASenderWithoutCreditIsToldOfTheFirstNewOne) {
+  ReceiveWindow window(1);
+  arrive(window, 0);
+  window.acknowledged_now();
+  EXPECT_FALSE(window.acknowledgement_owed(0));
+  window.raise_limit(2);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+  EXPECT_LE(window.acknowledgement_deadline(), 0);
+}
+
+TEST(Acknowledgement, ASenderWithMuchCreditIsNotToldOfALittleMore) {
+  ReceiveWindow window(64);
+  window.raise_limit(66);
+  EXPECT_FALSE(window.acknowledgement_owed(0));
+  window.raise_limit(128);
+  EXPECT_TRUE(window.acknowledgement_owed(0));
+}
+
+}  // namespace
+}  // namespace gradcube::protocol

@@ -1,0 +1,236 @@
+#include "protocol/send_window.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace gradcube::protocol {
+namespace {
+
+constexpr RecoverySettings kSettings{};
+constexpr Nanoseconds kRtt = 20 * kMicrosecond;
+
+// A window with the RTT measured and `count` sequences sent at `now`, the first of them being
+// `first()`.
+class SendWindowTest : public testing::Test {
+ protected:
+  SendWindowTest() {
+    window_.record_send(0);
+    window_.on_acknowledgement(1, 0, SendWindow::kWindow, kRtt);
+    now_ = kMillisecond;
+  }
+
+  std::uint64_t send(unsigned count) {
+    const std::uint64_t first = window_.next();
+    for (unsigned index = 0; index < count; ++index) window_.record_send(now_);
+    return first;
+  }
+
+  AckResult acknowledge(std::uint64_t point, std::uint64_t selective = 0) {
+    return window_.on_acknowledgement(static_cast<std::uint32_t>(point), selective, 128, now_);
+  }
+
+  std::vector<std::uint64_t> resend_all() {
+    std::vector<std::uint64_t> resent;
+    while (const auto lost = window_.next_lost()) {
+      resent.push_back(*lost);
+      window_.record_resend(*lost, now_);
+    }
+    return resent;
+  }
+
+  using Sequences = std::vector<std::uint64_t>;
+
+  SendWindow window_{kSettings};
+  Nanoseconds now_ = 0;
+};
+
+TEST(SendWindow, SendsNoMoreThanTheCreditAndOneWindow) {
+  SendWindow window(kSettings, 2);
+  window.record_send(0);
+  window.record_send(0);
+  EXPECT_FALSE(window.may_send());
+  window.on_acknowledgement(0, 0, 65535, 1);
+  while (window.may_send()) window.record_send(1);
+  EXPECT_EQ(window.in_flight(), SendWindow::kWindow);
+}
+
+TEST_F(SendWindowTest, AnAcknowledgementOfWhatWasNeverSentIsRefusedAndCounted) {
+  const auto first = send(4);
+  EXPECT_EQ(acknowledge(first + 5).status, AckStatus::refused);
+  EXPECT_EQ(acknowledge(first, 1ULL << 3).status, AckStatus::refused);
+  EXPECT_EQ(acknowledge(first, ~0ULL).status, AckStatus::refused);
+  EXPECT_EQ(acknowledge(0xffffff00U).status, AckStatus::refused);
+  EXPECT_EQ(acknowledge(0x80000000U).status, AckStatus::refused);
+  EXPECT_EQ(window_.counters().refused, 5U);
+  EXPECT_EQ(window_.cumulative(), first);
+  EXPECT_EQ(acknowledge(first, 1ULL << 2).status, AckStatus::taken);
+  EXPECT_TRUE(window_.acknowledged(first + 3));
+  EXPECT_EQ(acknowledge(first + 4).delivered, 3U);
+  EXPECT_EQ(window_.in_flight(), 0U);
+}
+
+TEST_F(SendWindowTest, AnOldAcknowledgementTakesNothingBack) {
+  const auto first = send(10);
+  acknowledge(first + 8);
+  const std::uint64_t limit = window_.limit();
+  const AckResult result =
+      window_.on_acknowledgement(static_cast<std::uint32_t>(first + 2), 0b111, 1, now_);
+  EXPECT_EQ(result.status, AckStatus::taken);
+  EXPECT_EQ(result.delivered, 0U);
+  EXPECT_EQ(window_.cumulative(), first + 8);
+  EXPECT_EQ(window_.limit(), limit);
+}
+
+TEST_F(SendWindowTest, AnOldAcknowledgementStillReportsWhatNoOtherDid) {
+  const auto first = send(10);
+  acknowledge(first + 4);
+  EXPECT_EQ(acknowledge(first + 2, 1ULL << 4).delivered, 1U);
+  EXPECT_TRUE(window_.acknowledged(first + 7));
+}
+
+TEST_F(SendWindowTest, ThreeDeliveriesBehindAGapFindTheLossAtOnce) {
+  const auto first = send(8);
+  now_ += kRtt;
+  acknowledge(first, 0b1);
+  EXPECT_FALSE(window_.next_lost());
+  acknowledge(first, 0b111);
+  EXPECT_EQ(resend_all(), Sequences{first});
+}
+
+TEST_F(SendWindowTest, OneDeliveryBehindAGapFindsTheLossAfterTheReorderWindow) {
+  const auto first = send(2);
+  now_ += kRtt;
+  acknowledge(first, 0b1);
+  EXPECT_FALSE(window_.next_lost());
+  EXPECT_EQ(window_.deadline(), now_ + kRtt / 4);
+  now_ = window_.deadline();
+  window_.on_timer(now_);
+  EXPECT_EQ(resend_all(), Sequences{first});
+}
+
+TEST_F(SendWindowTest, AResendIsNotRepeatedWithinARoundTrip) {
+  const auto first = send(8);
+  now_ += kRtt;
+  acknowledge(first, 0b111);
+  EXPECT_EQ(resend_all(), Sequences{first});
+  for (unsigned later = 4; later < 8; ++later) {
+    now_ += kRtt / 8;
+    acknowledge(first, (1ULL << later) - 1);
+    EXPECT_FALSE(window_.next_lost());
+  }
+}
+
+TEST_F(SendWindowTest, ALostResendIsFoundByWhatWasSentAfterIt) {
+  const auto first = send(4);
+  now_ += kRtt;
+  acknowledge(first, 0b111);
+  resend_all();
+  now_ += kMicrosecond;
+  send(4);
+  now_ += 2 * kRtt;
+  acknowledge(first, 0b1111111);
+  EXPECT_EQ(resend_all(), Sequences{first});
+}
+
+TEST_F(SendWindowTest, ReorderingOnceSeenIsWaitedFor) {
+  const auto first = send(8);
+  now_ += kRtt;
+  acknowledge(first, 0b1);
+  acknowledge(first + 2);  // the first came late, but came
+  acknowledge(first + 2, 0b1111);
+  EXPECT_FALSE(window_.next_lost());
+  EXPECT_GT(window_.deadline(), now_);
+}
+
+TEST_F(SendWindowTest, ATailLossIsProbedWithTheFirstMissing) {
+  const auto first = send(5);
+  now_ += kRtt;
+  acknowledge(first + 2);
+  const Nanoseconds since = now_;
+  now_ = window_.deadline();
+  EXPECT_GE(now_ - since, kSettings.probe_floor);
+  EXPECT_LE(now_ - since, kSettings.probe_floor + kAcknowledgeDelay + 2 * kRtt);
+  window_.on_timer(now_);
+  EXPECT_EQ(resend_all(), Sequences{first + 2});
+  EXPECT_EQ(window_.counters().probes, 1U);
+  now_ += kRtt;
+  acknowledge(first + 3);  // its delivery shows that those sent before it were lost too
+  now_ += kRtt;
+  window_.on_timer(now_);
+  EXPECT_EQ(resend_all(), (Sequences{first + 3, first + 4}));
+}
+
+TEST_F(SendWindowTest, TimeoutsDoubleUpToTheCeiling) {
+  const auto first = send(1);
+  std::vector<Nanoseconds> waits;
+  for (int round = 0; round < 12; ++round) {
+    const Nanoseconds before = now_;
+    now_ = window_.deadline();
+    waits.push_back(now_ - before);
+    window_.on_timer(now_);
+    ASSERT_EQ(resend_all(), Sequences{first});
+  }
+  EXPECT_EQ(waits[1], kSettings.rto_floor);
+  EXPECT_EQ(waits[2], 2 * kSettings.rto_floor);
+  EXPECT_EQ(waits.back(), kSettings.rto_ceiling);
+  EXPECT_EQ(window_.counters().probes, 1U);
+  EXPECT_EQ(window_.counters().timeouts, 11U);
+}
+
+TEST_F(SendWindowTest, NothingOnItsWayAndCreditLeftNeedsNoTimer) {
+  const auto first = send(3);
+  now_ += kRtt;
+  acknowledge(first + 3);
+  EXPECT_EQ(window_.deadline(), kNever);
+}
+
+TEST_F(SendWindowTest, OutOfCreditWithNothingOnItsWayItAsks) {
+  SendWindow window(kSettings, 1);
+  window.record_send(0);
+  window.on_acknowledgement(1, 0, 0, kRtt);
+  EXPECT_FALSE(window.may_send());
+  EXPECT_FALSE(window.probe_owed());
+  const Nanoseconds first = window.deadline();
+  window.on_timer(first);
+  EXPECT_TRUE(window.probe_owed());
+  window.record_probe();
+  const Nanoseconds second = window.deadline();
+  EXPECT_GE(second - first, 2 * kSettings.rto_floor);
+  window.on_timer(second);
+  EXPECT_TRUE(window.probe_owed());
+  window.on_acknowledgement(1, 0, 1, second + kRtt);
+  EXPECT_FALSE(window.probe_owed());
+  EXPECT_TRUE(window.may_send());
+}
+
+TEST_F(SendWindowTest, ResentSegmentsGiveNoRttSample) {
+  const auto first = send(1);
+  now_ = window_.deadline();
+  window_.on_timer(now_);
+  resend_all();
+  const Nanoseconds smoothed = window_.rtt().smoothed();
+  now_ += 10 * kRtt;
+  acknowledge(first + 1);
+  EXPECT_EQ(window_.rtt().smoothed(), smoothed);
+}
+
+TEST_F(SendWindowTest, AResendAnsweredFasterThanTheLightIsSpurious) {
+  const auto first = send(1);
+  now_ = window_.deadline();
+  window_.on_timer(now_);
+  resend_all();
+  now_ += kRtt / 2;
+  acknowledge(first + 1);
+  EXPECT_EQ(window_.counters().spurious, 1U);
+}
+
+TEST_F(SendWindowTest, AResendOfWhatIsAcknowledgedOrWasNeverSentIsIgnored) {
+  const auto first = send(2);
+  acknowledge(first + 1);
+  window_.record_resend(first, now_);
+  window_.record_resend(first + 2, now_);
+  EXPECT_EQ(window_.counters().resent, 0U);
+}
+
+}  // namespace
+}  // namespace gradcube::protocol
