@@ -37,8 +37,9 @@ class Reader {
 
   ClusterSettings read(const toml::table& root) {
     for (const auto& [key, node] : root) {
+      const std::string_view wanted = key.str();
       const auto section = std::find_if(sections().begin(), sections().end(),
-                                        [&](const Section& s) { return s.name == key.str(); });
+                                        [&](const Section& s) { return s.name == wanted; });
       if (section == sections().end()) {
         Keys names;
         for (const Section& s : sections()) names.push_back(s.name);

@@ -32,15 +32,15 @@ std::string_view state_name(JobState state) {
 JobTable::JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed)
     : space_(space), next_nonce_(nonce_seed & kNonceMask) {}
 
-const JobTable::Job* JobTable::find(JobId job) const {
+const Job* JobTable::find(JobId job) const {
   const unsigned slot = job_slot(job);
   if (slot >= kMaxJobs || !slots_[slot] || slots_[slot]->id != job) return nullptr;
   return &*slots_[slot];
 }
 
-JobTable::Job* JobTable::find_mutable(JobId job) { return const_cast<Job*>(find(job)); }
+Job* JobTable::find_mutable(JobId job) { return const_cast<Job*>(find(job)); }
 
-std::vector<const JobTable::Job*> JobTable::jobs() const {
+std::vector<const Job*> JobTable::jobs() const {
   std::vector<const Job*> all;
   for (const auto& slot : slots_) {
     if (slot) all.push_back(&*slot);
@@ -48,14 +48,14 @@ std::vector<const JobTable::Job*> JobTable::jobs() const {
   return all;
 }
 
-JobTable::Job* JobTable::open_job(std::string_view name) {
+Job* JobTable::open_job(std::string_view name) {
   for (auto& slot : slots_) {
     if (slot && slot->name == name && slot->state != JobState::broken) return &*slot;
   }
   return nullptr;
 }
 
-JobTable::Job* JobTable::create(std::string_view name) {
+Job* JobTable::create(std::string_view name) {
   for (unsigned slot = 0; slot < kMaxJobs; ++slot) {
     if (slots_[slot]) continue;
     if (next_nonce_ == 0) next_nonce_ = 1;  // so that no job's id is 0

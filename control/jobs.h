@@ -71,6 +71,17 @@ struct Departure {
   bool forgotten = false;               // nobody remains, and the JobId is void
 };
 
+// One job, as the table keeps it.
+struct Job {
+  JobId id = 0;
+  std::string name;
+  JobState state = JobState::gathering;
+  uint16_t epoch = 0;
+  uint32_t joined = 0;                              // members now
+  std::vector<std::optional<TrainerInfo>> members;  // by server
+  std::optional<JobFailure> last_failure;
+};
+
 class JobTable {
  public:
   // `nonce_seed` makes the nonces of a restarted daemon differ from those of its former self.
@@ -90,16 +101,6 @@ class JobTable {
 
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
   std::string missing(JobId job) const;
-
-  struct Job {
-    JobId id = 0;
-    std::string name;
-    JobState state = JobState::gathering;
-    uint16_t epoch = 0;
-    uint32_t joined = 0;                              // members now
-    std::vector<std::optional<TrainerInfo>> members;  // by server
-    std::optional<JobFailure> last_failure;
-  };
 
   const Job* find(JobId job) const;      // null if it does not exist, or is another incarnation
   std::vector<const Job*> jobs() const;  // all, by slot
