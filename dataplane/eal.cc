@@ -27,6 +27,9 @@ constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr unsigned kMaxWorkers = RTE_MAX_LCORE - 1;
 constexpr const char* kHugePageFolder = "/sys/kernel/mm/hugepages";
 
+/// DPDK numbers CPUs like lcores: it can name none from here on.
+constexpr unsigned kCpuLimit = RTE_MAX_LCORE;
+
 std::string joined(const std::vector<unsigned>& numbers) {
   std::string text;
   for (const unsigned number : numbers) {
@@ -143,7 +146,7 @@ std::vector<unsigned> usable_cores() {
     throw std::system_error(errno, std::generic_category(), "cannot read the CPUs of this process");
   }
   std::vector<unsigned> cores;
-  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+  for (unsigned core = 0; core < std::min<unsigned>(CPU_SETSIZE, kCpuLimit); ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;

@@ -1,7 +1,9 @@
 #include <algorithm>
+#include <atomic>
 #include <gtest/gtest.h>
 #include <numeric>
 #include <stdexcept>
+#include <thread>
 
 #include "switch_fixture.h"
 
@@ -137,6 +139,45 @@ TEST_F(SwitchForwardingTest, WithoutARateASlowReceiverHoldsItsSendersBackAndLose
   EXPECT_EQ(got, expected);
 }
 
+TEST_F(SwitchForwardingTest, ASwitchThatSleepsIsWokenByItsServers) {
+  RingPortOptions shallow;
+  shallow.uplink_depth = 32;
+  build(2, {}, shallow);
+  Doorbell at_switch;
+  for (const auto& port : ports_) port->set_doorbells(0, &at_switch, nullptr);
+  std::atomic<bool> stop{false};
+  std::thread poller([&] {
+    SwitchShard& shard = switch_->shard(0);
+    while (!stop.load()) {
+      if (shard.poll(0) != 0) continue;
+      at_switch.announce_sleep();
+      const bool resting = shard.nothing_waiting() && shard.next_event() == kNever && !stop.load();
+      // Without a limit: a lost wake-up hangs the test.
+      if (resting) {
+        at_switch.sleep(-1);
+      } else {
+        at_switch.stay_awake();
+      }
+    }
+  });
+  constexpr std::uint32_t kFrames = 20'000;
+  std::uint32_t sent = 0;
+  std::vector<std::uint32_t> got;
+  while (got.size() < kFrames) {
+    if (sent < kFrames && send(0, {.to = 1, .number = sent})) {
+      ++sent;
+    } else {
+      std::this_thread::yield();
+    }
+    const auto numbers = received_numbers(1);
+    got.insert(got.end(), numbers.begin(), numbers.end());
+  }
+  stop.store(true);
+  at_switch.ring();
+  poller.join();
+  EXPECT_TRUE(std::is_sorted(got.begin(), got.end()));
+}
+
 TEST_F(SwitchForwardingTest, PacketsInsideGoWithTheSwitch) {
   EmulatedSwitchOptions options;
   options.shape.bits_per_second = 1'000'000;
@@ -176,6 +217,12 @@ TEST_F(SwitchForwardingTest, RefusesWhatDoesNotFitTogether) {
   EmulatedSwitchOptions many_shards;
   many_shards.shards = 3;
   EXPECT_THROW(build(2, many_shards, two_queues), std::runtime_error);
+  EmulatedSwitchOptions crawling;
+  crawling.shape.bits_per_second = 999'999;
+  EXPECT_THROW(build(2, crawling), std::runtime_error);
+  EmulatedSwitchOptions clairvoyant;
+  clairvoyant.shape.delay = -1;
+  EXPECT_THROW(build(2, clairvoyant), std::runtime_error);
   EXPECT_THROW(build(0, {}), std::runtime_error);
   EXPECT_THROW(MacTable({{mac_of(1), 0}, {mac_of(1), 1}}), std::runtime_error);
   EXPECT_THROW(MacTable({{0xFFFFFFFFFFFF, 0}}), std::runtime_error);
