@@ -115,8 +115,9 @@ std::string advice(int error) {
       return "DPDK can be started only once in a process";
     case EACCES:
     case EPERM:
-      return "the NIC must be bound to vfio-pci and readable by this user; the embedded fabric "
-             "needs no permission";
+      return "this user must be allowed to use the huge pages and the NICs (bound to vfio-pci) "
+             "that "
+             "were asked for; the embedded fabric on ordinary pages needs no permission";
     case ENODEV:
     case EINVAL:
       return "check the names of PCI and virtual devices and the list of cores";
