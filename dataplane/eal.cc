@@ -27,6 +27,9 @@ constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr unsigned kMaxWorkers = RTE_MAX_LCORE - 1;
 constexpr const char* kHugePageFolder = "/sys/kernel/mm/hugepages";
 
+/// DPDK numbers CPUs like lcores: it can name none from here on.
+constexpr unsigned kCpuLimit = RTE_MAX_LCORE;
+
 std::string joined(const std::vector<unsigned>& numbers) {
   std::string text;
   for (const unsigned number : numbers) {
@@ -112,8 +115,9 @@ std::string advice(int error) {
       return "DPDK can be started only once in a process";
     case EACCES:
     case EPERM:
-      return "the NIC must be bound to vfio-pci and readable by this user; the embedded fabric "
-             "needs no permission";
+      return "this user must be allowed to use the huge pages and the NICs (bound to vfio-pci) "
+             "that "
+             "were asked for; the embedded fabric on ordinary pages needs no permission";
     case ENODEV:
     case EINVAL:
       return "check the names of PCI and virtual devices and the list of cores";
@@ -143,7 +147,7 @@ std::vector<unsigned> usable_cores() {
     throw std::system_error(errno, std::generic_category(), "cannot read the CPUs of this process");
   }
   std::vector<unsigned> cores;
-  for (unsigned core = 0; core < CPU_SETSIZE; ++core) {
+  for (unsigned core = 0; core < std::min<unsigned>(CPU_SETSIZE, kCpuLimit); ++core) {
     if (CPU_ISSET(core, &set)) cores.push_back(core);
   }
   return cores;

@@ -68,7 +68,7 @@ class Eal {
   std::vector<unsigned> workers_;
 };
 
-/// The CPUs that this process may run on, ascending.
+/// The CPUs that this process may run on and DPDK can name (Debian's: below 128), ascending.
 std::vector<unsigned> usable_cores();
 
 /// Bytes of huge pages that are free on this host now, over all sizes.

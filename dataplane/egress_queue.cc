@@ -97,7 +97,8 @@ unsigned EgressQueue::deliver(std::int64_t now) {
   unsigned moved = 0;
   while (head_ != tail_) {
     rte_mbuf* burst[kBurst];
-    std::uint64_t bytes[kBurst + 1] = {0};  // bytes[i]: of the first i frames
+    std::uint64_t bytes[kBurst + 1];  // bytes[i]: of the first i frames
+    bytes[0] = 0;
     const std::uint16_t queue = entries_[head_ & mask_].queue;
     std::uint16_t count = 0;
     for (std::uint32_t at = head_; at != tail_ && count < kBurst; ++at) {

@@ -56,6 +56,11 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
     throw std::runtime_error(
         "a switch with a rate or a bounded queue has one shard: its queues share the wires");
   }
+  const std::uint64_t rate = options.shape.bits_per_second;
+  if (rate != 0 && rate < Wire::kMinRate) {
+    throw std::runtime_error("a link carries at least 1 Mb/s, not " + std::to_string(rate) +
+                             " bit/s (0: as fast as it can)");
+  }
   if (options.shape.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
 }
 

@@ -7,7 +7,7 @@ namespace gradcube::dataplane {
 
 /// The cable between a server and its switch and the switch's memory behind it.
 struct LinkShape {
-  /// Each direction's rate; 0: not limited.
+  /// Each direction's rate, 1 Mb/s at least; 0: not limited.
   std::uint64_t bits_per_second = 0;
   /// From the end of sending to arrival, in nanoseconds: what a whole way through the switch takes
   /// besides serialisation and queueing.
@@ -27,7 +27,10 @@ struct LinkShape {
 /// exactly as long as its bytes do, whenever somebody looks.
 class Wire {
  public:
-  /// 0 bits per second: frames take no time.
+  /// Below it a long frame's time would not fit the arithmetic.
+  static constexpr std::uint64_t kMinRate = 1'000'000;
+
+  /// 0 bits per second: frames take no time; otherwise at least kMinRate.
   explicit Wire(std::uint64_t bits_per_second)
       : fraction_per_byte_(
             bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {}
