@@ -83,7 +83,7 @@ Joined JobCoordinator::join(const JoinRequest& request) {
 void JobCoordinator::start_if_complete(MemberId id) {
   const auto member = members_.find(id);
   if (member == members_.end()) return;
-  const control::JobTable::Job* job = jobs_.find(member->second.job);
+  const control::Job* job = jobs_.find(member->second.job);
   if (job != nullptr && job->state == control::JobState::running) start(job->id);
 }
 
@@ -225,7 +225,7 @@ void JobCoordinator::detach(MemberId id) {
 }
 
 void JobCoordinator::handle(const EngineEvent& event) {
-  const control::JobTable::Job* job = jobs_.find(event.job);
+  const control::Job* job = jobs_.find(event.job);
   if (job == nullptr || job->epoch != event.epoch) return;
   if (event.kind == EngineEvent::Kind::violation) {
     for (const Member* member : members_of(event.job)) {
@@ -270,7 +270,7 @@ std::string JobCoordinator::describe_disagreement(std::uint32_t job, const Engin
 std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
   const auto found = members_.find(id);
   if (found == members_.end()) return "the job has ended";
-  const control::JobTable::Job* job = jobs_.find(found->second.job);
+  const control::Job* job = jobs_.find(found->second.job);
   if (job == nullptr) return "the job has ended";
   if (std::string missing = jobs_.missing(job->id); !missing.empty()) return missing;
   std::vector<std::string> late;
@@ -297,7 +297,7 @@ std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
 
 std::vector<JobFacts> JobCoordinator::facts() const {
   std::vector<JobFacts> facts;
-  for (const control::JobTable::Job* job : jobs_.jobs()) {
+  for (const control::Job* job : jobs_.jobs()) {
     JobFacts fact;
     fact.name = job->name;
     fact.id = job->id;
@@ -329,7 +329,7 @@ unsigned JobCoordinator::trainers(bcube::ServerId server) const {
 }
 
 std::string JobCoordinator::job_name(std::uint32_t job) const {
-  const control::JobTable::Job* found = jobs_.find(job);
+  const control::Job* found = jobs_.find(job);
   return found == nullptr ? std::string() : found->name;
 }
 
