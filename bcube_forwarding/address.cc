@@ -1,0 +1,89 @@
+#include "bcube_forwarding/address.h"
+
+#include <charconv>
+#include <stdexcept>
+
+namespace gradcube::bcube {
+
+AddressSpace::AddressSpace(std::span<const unsigned> radices) {
+  if (radices.empty() || radices.size() > kMaxLevels) {
+    throw std::invalid_argument("an address has 1.." + std::to_string(kMaxLevels) +
+                                " levels, not " + std::to_string(radices.size()));
+  }
+  levels_ = static_cast<unsigned>(radices.size());
+  uint64_t servers = 1;
+  for (unsigned level = 0; level < levels_; ++level) {
+    if (radices[level] < 2 || radices[level] > kMaxRadix) {
+      throw std::invalid_argument("the radix of level " + std::to_string(level) + " is " +
+                                  std::to_string(radices[level]) + ", but a radix is 2.." +
+                                  std::to_string(kMaxRadix));
+    }
+    radices_[level] = radices[level];
+    weights_[level] = static_cast<uint32_t>(servers);
+    servers *= radices[level];
+    if (servers > kMaxServers) {
+      throw std::invalid_argument("there would be more than " + std::to_string(kMaxServers) +
+                                  " servers, but a server's number has 16 bits on the wire");
+    }
+  }
+  servers_ = static_cast<uint32_t>(servers);
+}
+
+std::array<unsigned, kMaxLevels> AddressSpace::digits(ServerId server) const {
+  std::array<unsigned, kMaxLevels> result{};
+  for (unsigned i = 0; i < levels_; ++i) result[i] = digit(server, levels_ - 1 - i);
+  return result;
+}
+
+std::string AddressSpace::joined(ServerId server, char separator) const {
+  std::string result;
+  const auto all = digits(server);
+  for (unsigned i = 0; i < levels_; ++i) {
+    if (i > 0) result += separator;
+    result += std::to_string(all[i]);
+  }
+  return result;
+}
+
+std::string AddressSpace::text(ServerId server) const {
+  std::string result(1, '[');
+  result += joined(server, ',');
+  result += ']';
+  return result;
+}
+
+std::string AddressSpace::suffix(ServerId server) const { return joined(server, '-'); }
+
+ServerId AddressSpace::parse(std::string_view text) const {
+  std::string quoted(1, '"');
+  quoted.append(text).append(1, '"');
+  const std::string example = std::string(", for example ").append(joined(servers_ - 1, ','));
+  std::string_view rest = text;
+  if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') {
+    rest = rest.substr(1, rest.size() - 2);
+  }
+  ServerId server = 0;
+  for (unsigned i = 0; i < levels_; ++i) {
+    const unsigned level = levels_ - 1 - i;
+    unsigned value = 0;
+    const auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);
+    const bool last = i + 1 == levels_;
+    const bool ends_well =
+        last ? end == rest.data() + rest.size() : end != rest.data() + rest.size() && *end == ',';
+    if (error == std::errc::invalid_argument || !ends_well) {
+      throw std::invalid_argument(
+          quoted + " is not a server's address: accepted are " + std::to_string(levels_) +
+          " digits with commas between them, the highest level first" + example);
+    }
+    if (error != std::errc() || value >= radices_[level]) {
+      throw std::invalid_argument(quoted + " is not a server's address: its digit at level " +
+                                  std::to_string(level) + " must be 0.." +
+                                  std::to_string(radices_[level] - 1) + example);
+    }
+    server += value * weights_[level];
+    rest.remove_prefix(static_cast<size_t>(end - rest.data()) + (last ? 0 : 1));
+  }
+  return server;
+}
+
+}  // namespace gradcube::bcube

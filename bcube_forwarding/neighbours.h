@@ -1,0 +1,82 @@
+// A server's 1-hop neighbours: who is under the switch of each of its levels, through which port,
+// at which link addresses, and whether they are alive (BML, section 3.1).
+//
+// One table per server, made at start; it allocates only then. It has one row for each (level,
+// digit) but the server's own digit. Looking up a row is O(1), which is also all that a relay
+// needs: a hop on the wire is a byte of level and a byte of digit, and find() checks both, so bytes
+// from a frame may be handed to it as they are.
+//
+// Threads: the owning engine alone changes `alive`; engines of one server have a table each.
+#ifndef GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
+#define GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
+
+#include <array>
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+
+namespace gradcube::bcube {
+
+struct LinkAddress {
+  std::array<uint8_t, 6> mac{};
+  uint32_t ip = 0;  // IPv4, in host byte order
+
+  bool operator==(const LinkAddress&) const = default;
+};
+
+// The scheme of the embedded fabric, whose ports are given their addresses by us and need no
+// discovery: the port of `server` at `level` has the MAC 02:47:<level>:<server, 24 bits> (locally
+// administered, unicast) and the IPv4 address 10.<level>.<server's high byte>.<server's low byte>.
+LinkAddress embedded_link_address(unsigned level, ServerId server);
+
+struct Neighbour {
+  ServerId server = 0;
+  unsigned level = 0;
+  unsigned digit = 0;  // the neighbour's digit at `level`, the only one in which it differs from us
+  unsigned port = 0;   // our port that leads to it
+  LinkAddress address;
+  bool alive = true;
+};
+
+class NeighbourTable {
+ public:
+  // ports[l] is the server's port for level l. Throws std::invalid_argument when `self` is not in
+  // the space or the number of ports is not the number of levels.
+  NeighbourTable(const AddressSpace& space, ServerId self, std::span<const unsigned> ports);
+
+  ServerId self() const { return self_; }
+  const AddressSpace& space() const { return space_; }
+  unsigned own_digit(unsigned level) const { return own_digits_[level]; }
+  unsigned port(unsigned level) const { return ports_[level]; }
+
+  // The neighbour with `digit` at `level`; null for our own digit and for what is out of range.
+  const Neighbour* find(unsigned level, unsigned digit) const;
+
+  // All neighbours at a level, by ascending digit.
+  std::span<const Neighbour> at_level(unsigned level) const {
+    return {rows_.data() + first_[level], space_.radix(level) - 1};
+  }
+
+  // Whether `server` (any number) is under our switch at `level` (any number) and is not ourselves.
+  bool is_neighbour(unsigned level, ServerId server) const;
+
+  // The same as find(level, digit)->alive = alive, for the rows that exist; others are ignored.
+  void set_alive(unsigned level, unsigned digit, bool alive);
+
+ private:
+  static constexpr uint32_t kNoRow = UINT32_MAX;
+  uint32_t row(unsigned level, unsigned digit) const;
+
+  AddressSpace space_;
+  ServerId self_;
+  std::array<unsigned, kMaxLevels> own_digits_{};
+  std::array<unsigned, kMaxLevels> ports_{};
+  std::array<uint32_t, kMaxLevels> first_{};
+  std::vector<Neighbour> rows_;
+};
+
+}  // namespace gradcube::bcube
+
+#endif

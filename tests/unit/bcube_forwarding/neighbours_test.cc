@@ -1,0 +1,96 @@
+#include "bcube_forwarding/neighbours.h"
+
+#include <gtest/gtest.h>
+#include <set>
+#include <stdexcept>
+#include <utility>
+#include <vector>
+
+namespace gradcube::bcube {
+namespace {
+
+const AddressSpace kSpace(std::vector<unsigned>{3, 4});
+const std::vector<unsigned> kPorts = {5, 7};
+
+TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
+  for (ServerId self = 0; self < kSpace.servers(); ++self) {
+    const NeighbourTable table(kSpace, self, kPorts);
+    for (unsigned level = 0; level < 2; ++level) {
+      ASSERT_EQ(table.at_level(level).size(), kSpace.radix(level) - 1);
+      for (unsigned digit = 0; digit < kSpace.radix(level); ++digit) {
+        const Neighbour* row = table.find(level, digit);
+        if (digit == kSpace.digit(self, level)) {
+          EXPECT_EQ(row, nullptr);
+          continue;
+        }
+        ASSERT_NE(row, nullptr);
+        EXPECT_EQ(row->server, kSpace.with_digit(self, level, digit));
+        EXPECT_EQ(row->level, level);
+        EXPECT_EQ(row->digit, digit);
+        EXPECT_EQ(row->port, kPorts[level]);
+        EXPECT_TRUE(row->alive);
+      }
+    }
+  }
+}
+
+TEST(NeighbourTable, ListsALevelsNeighboursByAscendingDigit) {
+  const NeighbourTable table(kSpace, kSpace.parse("2,1"), kPorts);
+  std::vector<unsigned> digits;
+  for (const Neighbour& neighbour : table.at_level(1)) digits.push_back(neighbour.digit);
+  EXPECT_EQ(digits, (std::vector<unsigned>{0, 1, 3}));
+}
+
+TEST(NeighbourTable, AnswersAnyBytesOfAHopWithoutARow) {
+  const NeighbourTable table(kSpace, 0, kPorts);
+  for (unsigned level = 0; level < 256; ++level) {
+    for (unsigned digit = 0; digit < 256; ++digit) {
+      const bool valid = level < 2 && digit > 0 && digit < kSpace.radix(level);
+      EXPECT_EQ(table.find(level, digit) != nullptr, valid);
+    }
+  }
+}
+
+TEST(NeighbourTable, TellsNeighboursFromAllOtherServers) {
+  const ServerId self = kSpace.parse("1,2");
+  const NeighbourTable table(kSpace, self, kPorts);
+  for (unsigned level = 0; level < 4; ++level) {
+    for (ServerId server = 0; server < 300; ++server) {
+      const bool expected = level < 2 && server < 12 && server != self &&
+                            kSpace.digit(server, 1 - level) == kSpace.digit(self, 1 - level);
+      EXPECT_EQ(table.is_neighbour(level, server), expected) << level << " " << server;
+    }
+  }
+}
+
+TEST(NeighbourTable, RemembersWhichNeighbourIsDown) {
+  NeighbourTable table(kSpace, kSpace.parse("1,2"), kPorts);
+  table.set_alive(1, 3, false);
+  EXPECT_FALSE(table.find(1, 3)->alive);
+  EXPECT_TRUE(table.find(1, 0)->alive);
+  table.set_alive(1, 3, true);
+  EXPECT_TRUE(table.find(1, 3)->alive);
+  table.set_alive(1, 1, false);  // our own digit
+  table.set_alive(9, 9, false);
+}
+
+TEST(NeighbourTable, RefusesAServerOutsideTheSpaceAndAMissingPort) {
+  EXPECT_THROW(NeighbourTable(kSpace, 12, kPorts), std::invalid_argument);
+  EXPECT_THROW(NeighbourTable(kSpace, 0, std::vector<unsigned>{0}), std::invalid_argument);
+}
+
+TEST(EmbeddedLinkAddress, CarriesLevelAndServerAndIsUniquePerPort) {
+  const LinkAddress address = embedded_link_address(3, 0xabcd);
+  EXPECT_EQ(address.mac, (std::array<uint8_t, 6>{0x02, 0x47, 3, 0, 0xab, 0xcd}));
+  EXPECT_EQ(address.ip, 0x0a03abcdu);
+  std::set<std::pair<uint32_t, std::array<uint8_t, 6>>> all;
+  for (unsigned level = 0; level < 4; ++level) {
+    for (ServerId server = 0; server < 65536; server += 17) {
+      const LinkAddress one = embedded_link_address(level, server);
+      EXPECT_TRUE(all.emplace(one.ip, one.mac).second);
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::bcube
