@@ -1,0 +1,151 @@
+// The kernels in AVX2 and F16C, 32 bytes per vector.
+#include <immintrin.h>
+
+#include "aggregation/fold_loop.h"
+#include "aggregation/instruction_sets.h"
+
+namespace gradcube::aggregation {
+namespace {
+
+__m256i load_256(const std::byte* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+__m128i load_128(const std::byte* from) {
+  return _mm_loadu_si128(reinterpret_cast<const __m128i*>(from));
+}
+void store_256(std::byte* to, __m256i value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
+}
+void store_128(std::byte* to, __m128i value) {
+  _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
+}
+
+// min and max are a comparison and a blend, not VMINPS: that one would let a NaN in x vanish.
+struct Float32 {
+  using Vector = __m256;
+  using Divisor = __m256;
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 4;
+
+  static Vector load(const std::byte* from) { return _mm256_castsi256_ps(load_256(from)); }
+  static void store(std::byte* to, Vector value) { store_256(to, _mm256_castps_si256(value)); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_ps(acc, x); }
+  static Vector min(Vector acc, Vector x) {
+    return _mm256_blendv_ps(
+        acc, x,
+        _mm256_and_ps(_mm256_cmp_ps(acc, acc, _CMP_ORD_Q), _mm256_cmp_ps(x, acc, _CMP_NGE_UQ)));
+  }
+  static Vector max(Vector acc, Vector x) {
+    return _mm256_blendv_ps(
+        acc, x,
+        _mm256_and_ps(_mm256_cmp_ps(acc, acc, _CMP_ORD_Q), _mm256_cmp_ps(x, acc, _CMP_NLE_UQ)));
+  }
+  static Divisor divisor(std::uint32_t value) { return _mm256_set1_ps(static_cast<float>(value)); }
+  static Vector divide(Vector value, Divisor by) { return _mm256_div_ps(value, by); }
+};
+
+struct Float64 {
+  using Vector = __m256d;
+  using Divisor = __m256d;
+  static constexpr std::size_t kLanes = 4;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return _mm256_castsi256_pd(load_256(from)); }
+  static void store(std::byte* to, Vector value) { store_256(to, _mm256_castpd_si256(value)); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_pd(acc, x); }
+  static Vector min(Vector acc, Vector x) {
+    return _mm256_blendv_pd(
+        acc, x,
+        _mm256_and_pd(_mm256_cmp_pd(acc, acc, _CMP_ORD_Q), _mm256_cmp_pd(x, acc, _CMP_NGE_UQ)));
+  }
+  static Vector max(Vector acc, Vector x) {
+    return _mm256_blendv_pd(
+        acc, x,
+        _mm256_and_pd(_mm256_cmp_pd(acc, acc, _CMP_ORD_Q), _mm256_cmp_pd(x, acc, _CMP_NLE_UQ)));
+  }
+  static Divisor divisor(std::uint32_t value) { return _mm256_set1_pd(static_cast<double>(value)); }
+  static Vector divide(Vector value, Divisor by) { return _mm256_div_pd(value, by); }
+};
+
+struct Float16 : Float32 {
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) { return _mm256_cvtph_ps(load_128(from)); }
+  static void store(std::byte* to, Vector value) {
+    store_128(to, _mm256_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+};
+
+struct Bfloat16 : Float32 {
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) {
+    return _mm256_castsi256_ps(_mm256_slli_epi32(_mm256_cvtepu16_epi32(load_128(from)), 16));
+  }
+  static void store(std::byte* to, Vector value) {
+    const __m256i bits = _mm256_castps_si256(value);
+    const __m256i upper = _mm256_srli_epi32(bits, 16);
+    const __m256i odd = _mm256_and_si256(upper, _mm256_set1_epi32(1));
+    const __m256i bias = _mm256_add_epi32(odd, _mm256_set1_epi32(0x7fff));
+    const __m256i rounded = _mm256_srli_epi32(_mm256_add_epi32(bits, bias), 16);
+    const __m256i quiet = _mm256_or_si256(upper, _mm256_set1_epi32(0x40));
+    const __m256i nan = _mm256_castps_si256(_mm256_cmp_ps(value, value, _CMP_UNORD_Q));
+    const __m256i wide = _mm256_blendv_epi8(rounded, quiet, nan);
+    store_128(to,
+              _mm_packus_epi32(_mm256_castsi256_si128(wide), _mm256_extracti128_si256(wide, 1)));
+  }
+};
+
+struct Int32 {
+  using Vector = __m256i;
+  using Divisor = __m256d;
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 4;
+
+  static Vector load(const std::byte* from) { return load_256(from); }
+  static void store(std::byte* to, Vector value) { store_256(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_epi32(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm256_min_epi32(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm256_max_epi32(acc, x); }
+  static Divisor divisor(std::uint32_t value) { return _mm256_set1_pd(static_cast<double>(value)); }
+  // Exact: a quotient of 32-bit numbers that is no integer is farther from the next integer than
+  // the rounding to float64 can carry it.
+  static Vector divide(Vector value, Divisor by) {
+    const __m256d lower = _mm256_cvtepi32_pd(_mm256_castsi256_si128(value));
+    const __m256d upper = _mm256_cvtepi32_pd(_mm256_extracti128_si256(value, 1));
+    return _mm256_set_m128i(_mm256_cvttpd_epi32(_mm256_div_pd(upper, by)),
+                            _mm256_cvttpd_epi32(_mm256_div_pd(lower, by)));
+  }
+};
+
+struct Int64 {
+  using Vector = __m256i;
+  using Divisor = std::int64_t;
+  static constexpr std::size_t kLanes = 4;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return load_256(from); }
+  static void store(std::byte* to, Vector value) { store_256(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_epi64(acc, x); }
+  static Vector min(Vector acc, Vector x) {
+    return _mm256_blendv_epi8(acc, x, _mm256_cmpgt_epi64(acc, x));
+  }
+  static Vector max(Vector acc, Vector x) {
+    return _mm256_blendv_epi8(acc, x, _mm256_cmpgt_epi64(x, acc));
+  }
+  static Divisor divisor(std::uint32_t value) { return value; }
+  // There is no vector division of 64-bit integers.
+  static Vector divide(Vector value, Divisor by) {
+    alignas(32) std::int64_t lanes[kLanes];
+    _mm256_store_si256(reinterpret_cast<__m256i*>(lanes), value);
+    for (std::int64_t& lane : lanes) lane /= by;
+    return _mm256_load_si256(reinterpret_cast<const __m256i*>(lanes));
+  }
+};
+
+}  // namespace
+
+constinit const Kernels kAvx2Kernels =
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64>(InstructionSet::avx2);
+
+}  // namespace gradcube::aggregation

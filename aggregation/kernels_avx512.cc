@@ -1,0 +1,136 @@
+// The kernels in AVX-512, 64 bytes per vector. The arithmetic of AVX512_BF16 and AVX512-FP16 is
+// left alone: the former flushes denormals, the latter rounds after every addition.
+#include <immintrin.h>
+
+#include "aggregation/fold_loop.h"
+#include "aggregation/instruction_sets.h"
+
+namespace gradcube::aggregation {
+namespace {
+
+__m256i load_256(const std::byte* from) {
+  return _mm256_loadu_si256(reinterpret_cast<const __m256i*>(from));
+}
+void store_256(std::byte* to, __m256i value) {
+  _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
+}
+
+// min and max are comparisons and a blend, not VMINPS: that one would let a NaN in x vanish.
+struct Float32 {
+  using Vector = __m512;
+  using Divisor = __m512;
+  static constexpr std::size_t kLanes = 16;
+  static constexpr std::size_t kElementBytes = 4;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_ps(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_ps(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_ps(acc, x); }
+  static Vector min(Vector acc, Vector x) {
+    const __mmask16 ordered = _mm512_cmp_ps_mask(acc, acc, _CMP_ORD_Q);
+    return _mm512_mask_mov_ps(acc, _mm512_mask_cmp_ps_mask(ordered, x, acc, _CMP_NGE_UQ), x);
+  }
+  static Vector max(Vector acc, Vector x) {
+    const __mmask16 ordered = _mm512_cmp_ps_mask(acc, acc, _CMP_ORD_Q);
+    return _mm512_mask_mov_ps(acc, _mm512_mask_cmp_ps_mask(ordered, x, acc, _CMP_NLE_UQ), x);
+  }
+  static Divisor divisor(std::uint32_t value) { return _mm512_set1_ps(static_cast<float>(value)); }
+  static Vector divide(Vector value, Divisor by) { return _mm512_div_ps(value, by); }
+};
+
+struct Float64 {
+  using Vector = __m512d;
+  using Divisor = __m512d;
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_pd(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_pd(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_pd(acc, x); }
+  static Vector min(Vector acc, Vector x) {
+    const __mmask8 ordered = _mm512_cmp_pd_mask(acc, acc, _CMP_ORD_Q);
+    return _mm512_mask_mov_pd(acc, _mm512_mask_cmp_pd_mask(ordered, x, acc, _CMP_NGE_UQ), x);
+  }
+  static Vector max(Vector acc, Vector x) {
+    const __mmask8 ordered = _mm512_cmp_pd_mask(acc, acc, _CMP_ORD_Q);
+    return _mm512_mask_mov_pd(acc, _mm512_mask_cmp_pd_mask(ordered, x, acc, _CMP_NLE_UQ), x);
+  }
+  static Divisor divisor(std::uint32_t value) { return _mm512_set1_pd(static_cast<double>(value)); }
+  static Vector divide(Vector value, Divisor by) { return _mm512_div_pd(value, by); }
+};
+
+struct Float16 : Float32 {
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) { return _mm512_cvtph_ps(load_256(from)); }
+  static void store(std::byte* to, Vector value) {
+    store_256(to, _mm512_cvtps_ph(value, _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC));
+  }
+};
+
+struct Bfloat16 : Float32 {
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) {
+    return _mm512_castsi512_ps(_mm512_slli_epi32(_mm512_cvtepu16_epi32(load_256(from)), 16));
+  }
+  static void store(std::byte* to, Vector value) {
+    const __m512i bits = _mm512_castps_si512(value);
+    const __m512i upper = _mm512_srli_epi32(bits, 16);
+    const __m512i odd = _mm512_and_si512(upper, _mm512_set1_epi32(1));
+    const __m512i bias = _mm512_add_epi32(odd, _mm512_set1_epi32(0x7fff));
+    const __m512i rounded = _mm512_srli_epi32(_mm512_add_epi32(bits, bias), 16);
+    const __mmask16 nan = _mm512_cmp_ps_mask(value, value, _CMP_UNORD_Q);
+    store_256(to, _mm512_cvtepi32_epi16(
+                      _mm512_mask_or_epi32(rounded, nan, upper, _mm512_set1_epi32(0x40))));
+  }
+};
+
+struct Int32 {
+  using Vector = __m512i;
+  using Divisor = __m512d;
+  static constexpr std::size_t kLanes = 16;
+  static constexpr std::size_t kElementBytes = 4;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_si512(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_epi32(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm512_min_epi32(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm512_max_epi32(acc, x); }
+  static Divisor divisor(std::uint32_t value) { return _mm512_set1_pd(static_cast<double>(value)); }
+  // Exact: a quotient of 32-bit numbers that is no integer is farther from the next integer than
+  // the rounding to float64 can carry it.
+  static Vector divide(Vector value, Divisor by) {
+    const __m512d lower = _mm512_cvtepi32_pd(_mm512_castsi512_si256(value));
+    const __m512d upper = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(value, 1));
+    return _mm512_inserti64x4(_mm512_castsi256_si512(_mm512_cvttpd_epi32(_mm512_div_pd(lower, by))),
+                              _mm512_cvttpd_epi32(_mm512_div_pd(upper, by)), 1);
+  }
+};
+
+struct Int64 {
+  using Vector = __m512i;
+  using Divisor = std::int64_t;
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_si512(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_epi64(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm512_min_epi64(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm512_max_epi64(acc, x); }
+  static Divisor divisor(std::uint32_t value) { return value; }
+  // There is no vector division of 64-bit integers.
+  static Vector divide(Vector value, Divisor by) {
+    alignas(64) std::int64_t lanes[kLanes];
+    _mm512_store_si512(lanes, value);
+    for (std::int64_t& lane : lanes) lane /= by;
+    return _mm512_load_si512(lanes);
+  }
+};
+
+}  // namespace
+
+constinit const Kernels kAvx512Kernels =
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64>(InstructionSet::avx512);
+
+}  // namespace gradcube::aggregation

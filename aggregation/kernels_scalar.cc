@@ -1,0 +1,81 @@
+// The portable kernels: one element per "vector". A compiler may still put several into the vectors
+// of the baseline CPU, which changes no bit.
+#include "aggregation/fold_loop.h"
+#include "aggregation/instruction_sets.h"
+
+namespace gradcube::aggregation {
+namespace {
+
+template <typename Element>
+Element load_element(const std::byte* from) {
+  Element element;
+  std::memcpy(&element, from, sizeof(element));
+  return element;
+}
+
+template <typename Element>
+void store_element(std::byte* to, Element element) {
+  std::memcpy(to, &element, sizeof(element));
+}
+
+template <typename Float>
+struct FloatLanes {
+  using Vector = Float;
+  using Divisor = Float;
+  static constexpr std::size_t kLanes = 1;
+  static constexpr std::size_t kElementBytes = sizeof(Float);
+
+  static Vector load(const std::byte* from) { return load_element<Float>(from); }
+  static void store(std::byte* to, Vector value) { store_element(to, value); }
+  static Vector sum(Vector acc, Vector x) { return acc + x; }
+  // The bitwise & spares a branch per element. !(x >= acc) is true for a NaN, on purpose.
+  static Vector min(Vector acc, Vector x) {
+    return (static_cast<int>(acc == acc) & static_cast<int>(!(x >= acc))) != 0 ? x : acc;
+  }
+  static Vector max(Vector acc, Vector x) {
+    return (static_cast<int>(acc == acc) & static_cast<int>(!(x <= acc))) != 0 ? x : acc;
+  }
+  static Divisor divisor(std::uint32_t value) { return static_cast<Float>(value); }
+  static Vector divide(Vector value, Divisor by) { return value / by; }
+};
+
+template <float (*kWiden)(std::uint16_t) noexcept, std::uint16_t (*kRound)(float) noexcept>
+struct SmallFloatLanes : FloatLanes<float> {
+  static constexpr std::size_t kElementBytes = 2;
+
+  static Vector load(const std::byte* from) { return kWiden(load_element<std::uint16_t>(from)); }
+  static void store(std::byte* to, Vector value) { store_element(to, kRound(value)); }
+};
+
+// Unsigned keeps a sum that overflows defined: it wraps.
+template <typename Integer, typename Unsigned>
+struct IntegerLanes {
+  using Vector = Integer;
+  using Divisor = std::int64_t;
+  static constexpr std::size_t kLanes = 1;
+  static constexpr std::size_t kElementBytes = sizeof(Integer);
+
+  static Vector load(const std::byte* from) { return load_element<Integer>(from); }
+  static void store(std::byte* to, Vector value) { store_element(to, value); }
+  static Vector sum(Vector acc, Vector x) {
+    return static_cast<Integer>(static_cast<Unsigned>(acc) + static_cast<Unsigned>(x));
+  }
+  static Vector min(Vector acc, Vector x) { return x < acc ? x : acc; }
+  static Vector max(Vector acc, Vector x) { return x > acc ? x : acc; }
+  static Divisor divisor(std::uint32_t value) { return value; }
+  static Vector divide(Vector value, Divisor by) { return static_cast<Integer>(value / by); }
+};
+
+using Float32 = FloatLanes<float>;
+using Float64 = FloatLanes<double>;
+using Float16 = SmallFloatLanes<float16_to_float32, float32_to_float16>;
+using Bfloat16 = SmallFloatLanes<bfloat16_to_float32, float32_to_bfloat16>;
+using Int32 = IntegerLanes<std::int32_t, std::uint32_t>;
+using Int64 = IntegerLanes<std::int64_t, std::uint64_t>;
+
+}  // namespace
+
+constinit const Kernels kScalarKernels =
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64>(InstructionSet::scalar);
+
+}  // namespace gradcube::aggregation

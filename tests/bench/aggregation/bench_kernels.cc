@@ -1,0 +1,129 @@
+// How fast the kernels are. `bench_kernels` runs every kernel under Google Benchmark, with its
+// usual options, and `ratio` counters beside the peer loop; `bench_kernels --json` prints the
+// comparison with the peer as one JSON object:
+//
+//     {"rows":[{"figure":..,"value":..,"unit":"GB/s","peer":..,"peer_name":..,"ratio":..},...]}
+#include <benchmark/benchmark.h>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <string>
+#include <vector>
+
+#include "aggregation/kernels.h"
+#include "comparison.h"
+
+namespace gradcube::aggregation::bench {
+namespace {
+
+void print_json(const std::vector<Comparison>& comparisons) {
+  std::printf("{\"rows\":[");
+  const char* separator = "";
+  for (const Comparison& row : comparisons) {
+    std::printf(
+        "%s\n{\"figure\":\"%s\",\"value\":%.2f,\"unit\":\"GB/s\",\"peer\":%.2f,"
+        "\"peer_name\":\"%s\",\"ratio\":%.3f}",
+        separator, row.figure.c_str(), row.gigabytes_per_second, row.peer_gigabytes_per_second,
+        row.peer_name.c_str(), row.ratio);
+    separator = ",";
+  }
+  std::printf("\n]}\n");
+}
+
+void run_comparison(benchmark::State& state, std::size_t source_count, std::size_t total_bytes,
+                    const std::string& place) {
+  Comparison comparison;
+  for (auto _ : state) comparison = compare_float32_sum(source_count, total_bytes, place);
+  state.counters["GB/s"] = comparison.gigabytes_per_second;
+  state.counters["peer_GB/s"] = comparison.peer_gigabytes_per_second;
+  state.counters["ratio"] = comparison.ratio;
+}
+
+void run_fold(benchmark::State& state, const Kernels& kernels, DataType type, Operation operation,
+              std::size_t source_count, std::size_t total_bytes) {
+  const std::size_t count = total_bytes / source_count / element_bytes(type);
+  std::vector<Memory> arrays;
+  std::vector<const void*> sources;
+  for (std::size_t s = 0; s < source_count; ++s) {
+    arrays.push_back(make_memory(count * element_bytes(type)));
+    sources.push_back(arrays.back().get());
+  }
+  const FoldFunction fold = kernels.fold(type, operation);
+  for (auto _ : state) {
+    fold(arrays[0].get(), sources.data(), source_count, count);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(
+      state.iterations() *
+      static_cast<std::int64_t>((source_count + 1) * count * element_bytes(type)));
+}
+
+void run_divide(benchmark::State& state, const Kernels& kernels, DataType type) {
+  const std::size_t count = kBytesInL2 / element_bytes(type);
+  const Memory values = make_memory(count * element_bytes(type));
+  const DivideFunction divide = kernels.divide(type);
+  for (auto _ : state) {
+    divide(values.get(), count, 9);
+    benchmark::ClobberMemory();
+  }
+  state.SetBytesProcessed(state.iterations() *
+                          static_cast<std::int64_t>(2 * count * element_bytes(type)));
+}
+
+void register_kernels(const Kernels& kernels) {
+  const std::string prefix(instruction_set_name(kernels.instruction_set));
+  for (std::size_t t = 0; t < kDataTypes; ++t) {
+    const auto type = static_cast<DataType>(t);
+    const std::string typed = prefix + "/" + std::string(data_type_name(type));
+    for (const Operation operation : {Operation::sum, Operation::min, Operation::max}) {
+      for (const std::size_t source_count : {2, 3, 9}) {
+        const std::string name = typed + "/" + std::string(operation_name(operation)) + "/" +
+                                 std::to_string(source_count) + "_sources/L2";
+        benchmark::RegisterBenchmark(name.c_str(), [=, &kernels](benchmark::State& state) {
+          run_fold(state, kernels, type, operation, source_count, kBytesInL2);
+        });
+      }
+    }
+    benchmark::RegisterBenchmark(
+        (typed + "/divide/L2").c_str(),
+        [=, &kernels](benchmark::State& state) { run_divide(state, kernels, type); });
+  }
+}
+
+void register_all() {
+  for (const std::size_t source_count : {2, 3}) {
+    const std::string name = "peer/float32/sum/" + std::to_string(source_count) + "_sources/";
+    benchmark::RegisterBenchmark((name + "L2").c_str(), [=](benchmark::State& state) {
+      run_comparison(state, source_count, kBytesInL2, "in L2");
+    })->Iterations(1);
+    benchmark::RegisterBenchmark((name + "memory").c_str(), [=](benchmark::State& state) {
+      run_comparison(state, source_count, bytes_in_memory(), "in memory");
+    })->Iterations(1);
+  }
+  for (const InstructionSet instruction_set :
+       {InstructionSet::scalar, InstructionSet::avx2, InstructionSet::avx512}) {
+    if (const Kernels* kernels = kernels_for(instruction_set)) register_kernels(*kernels);
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::aggregation::bench
+
+int main(int argc, char** argv) {
+  namespace bench = gradcube::aggregation::bench;
+  try {
+    if (argc == 2 && std::strcmp(argv[1], "--json") == 0) {
+      bench::print_json(bench::compare_all());
+      return 0;
+    }
+    bench::register_all();
+    benchmark::Initialize(&argc, argv);
+    if (benchmark::ReportUnrecognizedArguments(argc, argv)) return 1;
+    benchmark::RunSpecifiedBenchmarks();
+    benchmark::Shutdown();
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "bench_kernels: %s\n", error.what());
+    return 1;
+  }
+}

@@ -1,0 +1,105 @@
+#include "comparison.h"
+
+#include <algorithm>
+#include <cstring>
+#include <limits>
+#include <new>
+#include <time.h>
+#include <unistd.h>
+
+#include "aggregation/kernels.h"
+#include "peer_loop.h"
+
+namespace gradcube::aggregation::bench {
+namespace {
+
+constexpr std::size_t kPage = 4096;
+
+// The time this thread ran: another process on this core must not count against either side.
+double thread_seconds() {
+  timespec now{};
+  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
+  return static_cast<double>(now.tv_sec) + static_cast<double>(now.tv_nsec) * 1e-9;
+}
+
+double median(std::vector<double> values) {
+  const auto middle = values.begin() + static_cast<std::ptrdiff_t>(values.size() / 2);
+  std::nth_element(values.begin(), middle, values.end());
+  return *middle;
+}
+
+}  // namespace
+
+Memory make_memory(std::size_t bytes) {
+  const std::size_t whole_pages = (bytes + kPage - 1) / kPage * kPage;
+  Memory memory(static_cast<std::byte*>(std::aligned_alloc(kPage, whole_pages)));
+  if (!memory) throw std::bad_alloc();
+  std::memset(memory.get(), 0, whole_pages);
+  return memory;
+}
+
+std::size_t bytes_in_memory() {
+  constexpr std::size_t kLeast = std::size_t{256} << 20;
+  constexpr std::size_t kMost = std::size_t{1} << 30;
+  const long last_level = sysconf(_SC_LEVEL3_CACHE_SIZE);
+  return last_level <= 0 ? kMost
+                         : std::clamp(3 * static_cast<std::size_t>(last_level), kLeast, kMost);
+}
+
+Comparison compare_float32_sum(std::size_t source_count, std::size_t total_bytes,
+                               const std::string& place) {
+  // A sample covers one window of the arrays, in whole blocks of the peer's loop. Windows follow
+  // one another through the arrays, so that of arrays beyond the caches none is there when it is
+  // due.
+  constexpr std::size_t kMostWindowBytes = std::size_t{16} << 20;
+  constexpr std::size_t kSamples = 400;
+  const std::size_t windows = (total_bytes + kMostWindowBytes - 1) / kMostWindowBytes;
+  const std::size_t count = total_bytes / windows / source_count / sizeof(float) / 64 * 64;
+  const std::size_t repeats = windows > 1 ? 1 : kMostWindowBytes / total_bytes;
+
+  // Zeros stay zeros, so sums in place never overflow.
+  std::vector<Memory> arrays;
+  for (std::size_t s = 0; s < source_count; ++s) {
+    arrays.push_back(make_memory(windows * count * sizeof(float)));
+  }
+  const PeerLoops& peer = peer_loops();
+  const FoldFunction fold =
+      select_kernels(std::numeric_limits<unsigned>::max()).fold(DataType::float32, Operation::sum);
+  std::vector<double> kernel_seconds;
+  std::vector<double> peer_seconds;
+  for (std::size_t sample = 0; sample < kSamples; ++sample) {
+    const void* sources[3] = {};
+    float* window[3] = {};
+    for (std::size_t s = 0; s < source_count; ++s) {
+      window[s] = reinterpret_cast<float*>(arrays[s].get()) + sample % windows * count;
+      sources[s] = window[s];
+    }
+    // The sides take turns, and each takes every window.
+    const bool kernels_turn = (sample % windows + sample / windows) % 2 == 0;
+    const double begin = thread_seconds();
+    for (std::size_t i = 0; i < repeats; ++i) {
+      if (kernels_turn) {
+        fold(window[0], sources, source_count, count);
+      } else if (source_count == 2) {
+        peer.two(window[0], window[0], window[1], count);
+      } else {
+        peer.three(window[0], window[0], window[1], window[2], count);
+      }
+    }
+    (kernels_turn ? kernel_seconds : peer_seconds).push_back(thread_seconds() - begin);
+  }
+  const double kernel = median(kernel_seconds);
+  const double other = median(peer_seconds);
+  const double gigabytes =
+      static_cast<double>((source_count + 1) * count * sizeof(float) * repeats) / 1e9;
+  return {"kernel float32 sum, " + std::to_string(source_count) + " sources, " + place,
+          gigabytes / kernel, gigabytes / other, peer.name, other / kernel};
+}
+
+std::vector<Comparison> compare_all() {
+  return {compare_float32_sum(2, kBytesInL2, "in L2"), compare_float32_sum(3, kBytesInL2, "in L2"),
+          compare_float32_sum(2, bytes_in_memory(), "in memory"),
+          compare_float32_sum(3, bytes_in_memory(), "in memory")};
+}
+
+}  // namespace gradcube::aggregation::bench
