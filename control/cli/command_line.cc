@@ -1,12 +1,11 @@
 #include "control/cli/command_line.h"
 
-#include <fmt/format.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
 #include <exception>
+#include <fmt/format.h>
 #include <string>
 
 #include "control/cli/commands.h"
@@ -30,7 +29,8 @@ std::string one_line(std::string text) {
 }
 
 std::string command_of(const CLI::App& tool) {
-  for (const CLI::App* command : tool.get_subcommands()) return tool.get_name() + " " + command->get_name();
+  for (const CLI::App* command : tool.get_subcommands())
+    return tool.get_name() + " " + command->get_name();
   return tool.get_name();
 }
 
@@ -47,7 +47,8 @@ int run_command_line(int argc, const char* const* argv) {
       "  gradcube status\n"
       "  gradcube down\n"
       "\n"
-      "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
+      "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, "
+      "else\n"
       "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong.");
   Action action;
   add_up(tool, action);
@@ -63,7 +64,8 @@ int run_command_line(int argc, const char* const* argv) {
   } catch (const CLI::Success& asked) {  // --help, --version
     return tool.exit(asked);
   } catch (const CLI::ParseError& error) {
-    complain(fmt::format("{}; `{} --help` tells what is accepted", one_line(error.what()), command_of(tool)));
+    complain(fmt::format("{}; `{} --help` tells what is accepted", one_line(error.what()),
+                         command_of(tool)));
     return kExitUsage;
   } catch (const control::UsageError& error) {
     complain(error.what());

@@ -1,8 +1,10 @@
-// The commands of `gradcube`, one file each. Every add_...() adds its subcommand with flags, help and examples to the tool;
-// parsing chooses what is to be done, and nothing is done before all of the command line has been understood.
+// The commands of `gradcube`, one file each. Every add_...() adds its subcommand with flags, help
+// and examples to the tool; parsing chooses what is to be done, and nothing is done before all of
+// the command line has been understood.
 //
-// A command returns its exit code, 0 or 1, or throws: UsageError (2) or any other exception (1). Facts go to standard
-// output, with --json one JSON object and nothing else; diagnostics and progress go to standard error.
+// A command returns its exit code, 0 or 1, or throws: UsageError (2) or any other exception (1).
+// Facts go to standard output, with --json one JSON object and nothing else; diagnostics and
+// progress go to standard error.
 #ifndef GRADCUBE_CONTROL_CLI_COMMANDS_H_
 #define GRADCUBE_CONTROL_CLI_COMMANDS_H_
 

@@ -1,12 +1,11 @@
 #include "control/cli/control_client.h"
 
-#include <fmt/format.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-
 #include <cerrno>
 #include <cstring>
+#include <fmt/format.h>
 #include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
 
 #include "control/cli/line_channel.h"
 #include "control/errors.h"
@@ -74,7 +73,8 @@ json ask_daemon(const RunDirectory& directory, const json& request,
   const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
   const auto ok = answer.is_object() ? answer.find("ok") : answer.end();
   if (!answer.is_object() || ok == answer.end() || !ok->is_boolean()) {
-    throw SetupError("the daemon answered something that is not of its protocol: is it of another version?");
+    throw SetupError(
+        "the daemon answered something that is not of its protocol: is it of another version?");
   }
   if (!ok->get<bool>()) {
     const auto error = answer.find("error");

@@ -1,18 +1,17 @@
 #include "control/cli/daemon_process.h"
 
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <cerrno>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <sys/wait.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
 #include "control/cli/interrupt.h"
@@ -87,9 +86,9 @@ std::string last_line(const fs::path& log) {
 std::string how_it_ended(pid_t pid, const RunDirectory& directory) {
   int status = 0;
   waitpid(pid, &status, 0);
-  std::string how = WIFSIGNALED(status)
-                        ? fmt::format("signal {} ({})", WTERMSIG(status), strsignal(WTERMSIG(status)))
-                        : fmt::format("exit code {}", WEXITSTATUS(status));
+  std::string how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
+                                                      strsignal(WTERMSIG(status)))
+                                        : fmt::format("exit code {}", WEXITSTATUS(status));
   const std::string last = last_line(directory.log_file());
   return fmt::format("the daemon ended at its start with {}; its log is {}{}{}", how,
                      directory.log_file().string(), last.empty() ? "" : ", which ends: ", last);
@@ -98,9 +97,8 @@ std::string how_it_ended(pid_t pid, const RunDirectory& directory) {
 pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int ready,
                   const InterruptGuard& interrupt) {
   const std::string log_path = directory.log_file().string();
-  const Descriptor log(open(log_path.c_str(),
-                            O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW,
-                            0600));
+  const Descriptor log(open(
+      log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
   if (log.get() < 0 || null_device.get() < 0) {
     throw SetupError(fmt::format("cannot write {}: {}", log_path, std::strerror(errno)));
@@ -181,15 +179,16 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   if (end != LineEnd::line) {
     end_child(pid);
     if (InterruptGuard::interrupted()) throw SetupError("interrupted: the daemon was ended");
-    throw SetupError(fmt::format("the daemon was not ready after {} s and was ended; its log is {}",
-                                 std::chrono::duration_cast<std::chrono::seconds>(start.timeout).count(),
-                                 directory.log_file().string()));
+    throw SetupError(
+        fmt::format("the daemon was not ready after {} s and was ended; its log is {}",
+                    std::chrono::duration_cast<std::chrono::seconds>(start.timeout).count(),
+                    directory.log_file().string()));
   }
   const auto answer = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("ok") && answer["ok"] == true) return pid;
   end_child(pid);
-  const bool has_sentence = answer.is_object() && answer.contains("error") &&
-                            answer["error"].is_string();
+  const bool has_sentence =
+      answer.is_object() && answer.contains("error") && answer["error"].is_string();
   throw SetupError(fmt::format("{}; the daemon's log is {}",
                                has_sentence ? answer["error"].get<std::string>()
                                             : "the daemon said something unexpected at its start",

@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
 #include <iterator>
 #include <memory>
 #include <vector>
@@ -25,8 +24,9 @@ int run_doctor(bool json) {
     fmt::print("{}\n", checks_json(checks).dump());
   } else {
     fmt::print("{}\n{}\n", checks_text(checks),
-               can_run(checks) ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
-                               : "this host cannot run the embedded fabric until what has FAILed is mended");
+               can_run(checks)
+                   ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
+                   : "this host cannot run the embedded fabric until what has FAILed is mended");
   }
   return can_run(checks) ? 0 : kExitFailure;
 }
@@ -38,7 +38,8 @@ void add_doctor(CLI::App& tool, Action& action) {
       "doctor", "What this host lacks for a cluster, and the command that mends it");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "One JSON object on standard output");
-  command->footer("Exit code 0 means that the embedded fabric can run. Example:\n  gradcube doctor");
+  command->footer(
+      "Exit code 0 means that the embedded fabric can run. Example:\n  gradcube doctor");
   command->callback([json, &action] { action = [json] { return run_doctor(*json); }; });
 }
 

@@ -1,9 +1,8 @@
-#include <fmt/format.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
+#include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <thread>
@@ -50,8 +49,8 @@ int run_down(bool json) {
   const auto daemon = directory.living_daemon();
   if (!daemon) {
     remove_leftovers(directory);
-    throw SetupError(fmt::format("no cluster runs in {}: there is nothing to end",
-                                 directory.path().string()));
+    throw SetupError(
+        fmt::format("no cluster runs in {}: there is nothing to end", directory.path().string()));
   }
   ask_to_end(directory, daemon->pid);
   const auto deadline = std::chrono::steady_clock::now() + kPatience;

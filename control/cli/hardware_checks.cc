@@ -1,18 +1,17 @@
-#include <fcntl.h>
-#include <fmt/format.h>
-#include <sys/mman.h>
-#include <sys/resource.h>
-#include <sys/statvfs.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <optional>
 #include <string>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
 
 #include "aggregation/kernels.h"
 #include "control/cli/host_checks.h"
@@ -25,7 +24,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-// A daemon of nine servers with nine trainers of a small model; measured with `gradcube status`, rounded up.
+// A daemon of nine servers with nine trainers of a small model; measured with `gradcube status`,
+// rounded up.
 constexpr std::uint64_t kLeastMemory = 512'000'000;
 // The same with ResNet-50's gradients (97 MB) in nine trainers.
 constexpr std::uint64_t kGoodMemory = 2'000'000'000;
@@ -152,8 +152,8 @@ HostCheck check_memlock() {
 }  // namespace
 
 std::vector<HostCheck> check_hardware() {
-  return {check_cores(),      check_vector_instructions(), check_memory(), check_memfd(), check_shm(),
-          check_huge_pages(), check_memlock()};
+  return {check_cores(), check_vector_instructions(), check_memory(), check_memfd(),
+          check_shm(),   check_huge_pages(),          check_memlock()};
 }
 
 }  // namespace gradcube::cli

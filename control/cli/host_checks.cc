@@ -1,16 +1,14 @@
 #include "control/cli/host_checks.h"
 
-#include <dlfcn.h>
-#include <fmt/format.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <algorithm>
-
 #include <cstdlib>
+#include <dlfcn.h>
 #include <exception>
 #include <filesystem>
+#include <fmt/format.h>
 #include <optional>
+#include <sys/wait.h>
+#include <unistd.h>
 #include <utility>
 
 #include "control/cli/daemon_process.h"
@@ -39,8 +37,9 @@ HostCheck check_dpdk() {
     const std::string ring = std::string("librte_net_ring") + (eal + sizeof "librte_eal" - 1);
     if (library_loads(ring.c_str())) return good("dpdk", fmt::format("{} and {} load", eal, ring));
     return {"dpdk", Verdict::fail,
-            fmt::format("{} loads, but its driver {} does not: the embedded fabric's ports are ring ports",
-                        eal, ring),
+            fmt::format(
+                "{} loads, but its driver {} does not: the embedded fabric's ports are ring ports",
+                eal, ring),
             install};
   }
   return {"dpdk", Verdict::fail, "DPDK's library librte_eal is not installed", install};
@@ -54,9 +53,10 @@ HostCheck check_daemon() {
   }
 }
 
-std::string shell_quoted(const fs::path& path) { return "'" + path.string() + "'"; }
+std::string shell_quoted(const fs::path& path) { return fmt::format("'{}'", path.string()); }
 
-// The exit status of `program`, which finds a Python module without running it; empty when there is no such program.
+// The exit status of `program`, which finds a Python module without running it; empty when there is
+// no such program.
 std::optional<int> find_module(const std::string& python, const std::string& module) {
   const std::string command = fmt::format(
       "{} -c 'import importlib.util, sys; "
@@ -111,8 +111,7 @@ std::vector<HostCheck> check_cluster(const RunDirectory& directory) {
 }
 
 std::vector<HostCheck> check_python() {
-  const std::string python =
-      access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
+  const std::string python = access("/usr/bin/python3", X_OK) == 0 ? "/usr/bin/python3" : "python3";
   std::vector<HostCheck> checks;
   for (const auto& [module, package] :
        {std::pair{"numpy", "python3-numpy"}, std::pair{"torch", "python3-torch"}}) {
@@ -121,10 +120,11 @@ std::vector<HostCheck> check_python() {
     if (found == 0) {
       checks.push_back(good(name, fmt::format("{} has it", python)));
     } else {
-      checks.push_back({name, Verdict::warn,
-                        found ? fmt::format("{} has no module {}: Python trainers need it", python, module)
-                              : fmt::format("{} does not run: Python trainers need it", python),
-                        fmt::format("sudo apt-get install -y {}", package)});
+      checks.push_back(
+          {name, Verdict::warn,
+           found ? fmt::format("{} has no module {}: Python trainers need it", python, module)
+                 : fmt::format("{} does not run: Python trainers need it", python),
+           fmt::format("sudo apt-get install -y {}", package)});
     }
   }
   return checks;

@@ -1,8 +1,10 @@
-// What `gradcube doctor` looks at: whether this host can run the embedded fabric, and what would make it better.
+// What `gradcube doctor` looks at: whether this host can run the embedded fabric, and what would
+// make it better.
 //
-// Each check looks at one thing, changes nothing, and ends in a verdict, a sentence, and where something is wrong the
-// command that mends it. `fail` is what keeps the embedded fabric from running; `warn` is what slows it down, or keeps
-// something else (huge pages, Python trainers) from working.
+// Each check looks at one thing, changes nothing, and ends in a verdict, a sentence, and where
+// something is wrong the command that mends it. `fail` is what keeps the embedded fabric from
+// running; `warn` is what slows it down, or keeps something else (huge pages, Python trainers) from
+// working.
 #ifndef GRADCUBE_CONTROL_CLI_HOST_CHECKS_H_
 #define GRADCUBE_CONTROL_CLI_HOST_CHECKS_H_
 

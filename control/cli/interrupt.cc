@@ -1,6 +1,7 @@
 #include "control/cli/interrupt.h"
 
 #include <cstdio>
+#include <initializer_list>
 
 namespace gradcube::cli {
 

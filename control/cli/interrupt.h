@@ -1,8 +1,9 @@
 // Ctrl-C without a handler: the signals are blocked, and asked after where a loop comes by.
 //
-// Make the guard before any thread is started (threads inherit the mask). When it is destroyed the old mask returns, and
-// with it a signal that came meanwhile: the process then ends by that signal, as its parent shell expects, with everything
-// that the guard's owner had to clean up already clean.
+// Make the guard before any thread is started (threads inherit the mask). When it is destroyed the
+// old mask returns, and with it a signal that came meanwhile: the process then ends by that signal,
+// as its parent shell expects, with everything that the guard's owner had to clean up already
+// clean.
 #ifndef GRADCUBE_CONTROL_CLI_INTERRUPT_H_
 #define GRADCUBE_CONTROL_CLI_INTERRUPT_H_
 

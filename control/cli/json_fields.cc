@@ -31,7 +31,8 @@ std::optional<double> number_field(const json& object, std::string_view path) {
 std::optional<std::uint64_t> count_field(const json& object, std::string_view path) {
   const json& value = field(object, path);
   if (value.is_number_unsigned()) return value.get<std::uint64_t>();
-  if (value.is_number_integer() && value.get<std::int64_t>() >= 0) return value.get<std::uint64_t>();
+  if (value.is_number_integer() && value.get<std::int64_t>() >= 0)
+    return value.get<std::uint64_t>();
   return std::nullopt;
 }
 

@@ -1,6 +1,8 @@
-// Reads fields of JSON that another program wrote, without believing that they are there or of the type expected.
+// Reads fields of JSON that another program wrote, without believing that they are there or of the
+// type expected.
 //
-// A path is keys joined by '/': "memory/pool_bytes". A missing field, or one of another type, is empty.
+// A path is keys joined by '/': "memory/pool_bytes". A missing field, or one of another type, is
+// empty.
 #ifndef GRADCUBE_CONTROL_CLI_JSON_FIELDS_H_
 #define GRADCUBE_CONTROL_CLI_JSON_FIELDS_H_
 
@@ -20,7 +22,8 @@ std::optional<std::uint64_t> count_field(const nlohmann::json& object, std::stri
 std::optional<std::string> text_field(const nlohmann::json& object, std::string_view path);
 std::optional<bool> flag_field(const nlohmann::json& object, std::string_view path);
 
-// An address as people write it, "[2,1]"; "-" for anything that is not an array of numbers. A string stays as it is.
+// An address as people write it, "[2,1]"; "-" for anything that is not an array of numbers. A
+// string stays as it is.
 std::string address_text(const nlohmann::json& address);
 
 // Any scalar as a cell of a table; "-" where there is none.

@@ -1,11 +1,10 @@
 #include "control/cli/line_channel.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
 #include <utility>
 
 namespace gradcube::cli {

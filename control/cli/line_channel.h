@@ -1,4 +1,5 @@
-// One line of text from, or to, a descriptor, before a deadline. For the control socket and for the daemon's ready pipe.
+// One line of text from, or to, a descriptor, before a deadline. For the control socket and for the
+// daemon's ready pipe.
 #ifndef GRADCUBE_CONTROL_CLI_LINE_CHANNEL_H_
 #define GRADCUBE_CONTROL_CLI_LINE_CHANNEL_H_
 
@@ -31,8 +32,8 @@ class Descriptor {
 
 enum class LineEnd { line, closed, timed_out, too_long, failed };
 
-// Appends to *text what arrives, up to and without the newline. `closed` is the end of the stream before one; on `failed`
-// errno tells why. `too_long` is more than `limit` bytes.
+// Appends to *text what arrives, up to and without the newline. `closed` is the end of the stream
+// before one; on `failed` errno tells why. `too_long` is more than `limit` bytes.
 LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text);
 
 // `line` when all of it is written; never raises SIGPIPE. For sockets.

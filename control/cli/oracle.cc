@@ -37,7 +37,8 @@ std::size_t count_different(const void* expected, const void* found, std::size_t
 
 }  // namespace
 
-// The computation of one block: elements of one thread's part. Holds, for each step, room for the sources of its fold.
+// The computation of one block: elements of one thread's part. Holds, for each step, room for the
+// sources of its fold.
 class Oracle::Block {
  public:
   Block(const Oracle& oracle, const Contribution& contribution)
@@ -64,7 +65,8 @@ class Oracle::Block {
   }
 
  private:
-  // The partial result of the first `steps` steps over all servers that agree with `server` at the levels of the later ones.
+  // The partial result of the first `steps` steps over all servers that agree with `server` at the
+  // levels of the later ones.
   void fold(unsigned steps, ServerId server, void* out) {
     if (steps == 0) return contribution_(server, first_, length_, out);
     const control::Plan& plan = oracle_.plan_;
@@ -123,9 +125,11 @@ std::size_t count_wrong(DataType type, const void* expected, const void* found,
       return count_different<std::uint64_t>(expected, found, length,
                                             is_nan<std::uint64_t, 0x7ff0000000000000u>);
     case DataType::float16:
-      return count_different<std::uint16_t>(expected, found, length, is_nan<std::uint16_t, 0x7c00u>);
+      return count_different<std::uint16_t>(expected, found, length,
+                                            is_nan<std::uint16_t, 0x7c00u>);
     case DataType::bfloat16:
-      return count_different<std::uint16_t>(expected, found, length, is_nan<std::uint16_t, 0x7f80u>);
+      return count_different<std::uint16_t>(expected, found, length,
+                                            is_nan<std::uint16_t, 0x7f80u>);
     case DataType::int32:
       return count_different<std::uint32_t>(expected, found, length,
                                             [](std::uint32_t) { return false; });

@@ -1,14 +1,13 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <cstdio>
+#include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "aggregation/element.h"
@@ -46,7 +45,8 @@ struct PerfOptions {
 };
 
 template <typename T, typename Parse, typename Name>
-T parse_name(const std::string& text, const char* flag, std::size_t values, Parse parse, Name name) {
+T parse_name(const std::string& text, const char* flag, std::size_t values, Parse parse,
+             Name name) {
   if (const std::optional<T> value = parse(text)) return *value;
   std::string accepted;
   for (std::size_t i = 0; i < values; ++i) {
@@ -58,13 +58,16 @@ T parse_name(const std::string& text, const char* flag, std::size_t values, Pars
 PerfSettings settings_of(const PerfOptions& options) {
   using namespace aggregation;
   if (options.collective != "allreduce") {
-    throw UsageError(fmt::format("perf: there is no collective {}; accepted is allreduce",
-                                 options.collective));
+    throw UsageError(
+        fmt::format("perf: there is no collective {}; accepted is allreduce", options.collective));
   }
   PerfSettings settings = options.settings;
-  settings.type = parse_name<DataType>(options.dtype, "--dtype", kDataTypes, parse_data_type, data_type_name);
-  settings.operation = parse_name<Operation>(options.op, "--op", kOperations, parse_operation, operation_name);
-  settings.timeout = std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
+  settings.type =
+      parse_name<DataType>(options.dtype, "--dtype", kDataTypes, parse_data_type, data_type_name);
+  settings.operation =
+      parse_name<Operation>(options.op, "--op", kOperations, parse_operation, operation_name);
+  settings.timeout =
+      std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
   return settings;
 }
 
@@ -78,8 +81,8 @@ struct Cluster {
 
 Cluster read_cluster(const RunDirectory& directory) {
   const json status = ask_status(directory);
-  const auto topology = control::parse_topology(topology_text(field(status, "topology")),
-                                                "the daemon's topology");
+  const auto topology =
+      control::parse_topology(topology_text(field(status, "topology")), "the daemon's topology");
   std::vector<std::string> sockets(topology.servers());
   const json& servers = field(status, "servers");
   if (servers.is_array()) {
@@ -95,10 +98,11 @@ Cluster read_cluster(const RunDirectory& directory) {
     }
   }
   const auto rate = number_field(status, "rate_bps");
-  return Cluster{.plan = control::make_plan("bml", topology, "perf"),
-                 .sockets = std::move(sockets),
-                 .links = {.servers = topology.servers(), .levels = topology.levels(), .rate_bps = rate},
-                 .rate_bps = field(status, "rate_bps")};
+  return Cluster{
+      .plan = control::make_plan("bml", topology, "perf"),
+      .sockets = std::move(sockets),
+      .links = {.servers = topology.servers(), .levels = topology.levels(), .rate_bps = rate},
+      .rate_bps = field(status, "rate_bps")};
 }
 
 std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
@@ -152,7 +156,9 @@ int run_perf(const PerfOptions& options) {
   }
   if (options.json) {
     const auto topology = control::topology_json(cluster.plan.topology());
-    fmt::print("{}\n", json{{"topology", topology}, {"rate_bps", cluster.rate_bps}, {"results", results}}.dump());
+    fmt::print(
+        "{}\n",
+        json{{"topology", topology}, {"rate_bps", cluster.rate_bps}, {"results", results}}.dump());
   } else {
     print_foot(settings, wrong);
   }
@@ -161,7 +167,9 @@ int run_perf(const PerfOptions& options) {
 
 void add_options(CLI::App* command, PerfOptions* options) {
   command->add_option("collective", options->collective, "allreduce")->required();
-  command->add_option("--sizes", options->sizes, "Bytes of each gradient, as a list; K, M and G are decimal")
+  command
+      ->add_option("--sizes", options->sizes,
+                   "Bytes of each gradient, as a list; K, M and G are decimal")
       ->capture_default_str();
   command->add_option("--iterations", options->settings.iterations, "Measured per size")
       ->capture_default_str()
@@ -169,7 +177,8 @@ void add_options(CLI::App* command, PerfOptions* options) {
   command->add_option("--warmup", options->settings.warmup, "Iterations before those")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1000000u));
-  command->add_option("--dtype", options->dtype, "float32, float64, float16, bfloat16, int32, int64")
+  command
+      ->add_option("--dtype", options->dtype, "float32, float64, float16, bfloat16, int32, int64")
       ->capture_default_str();
   command->add_option("--op", options->op, "sum, average, min, max")->capture_default_str();
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
@@ -179,7 +188,8 @@ void add_options(CLI::App* command, PerfOptions* options) {
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")
       ->capture_default_str()
       ->check(CLI::Range(0.001, 1e6));
-  command->add_flag("--check", options->settings.check, "Compare every element on every server with an oracle");
+  command->add_flag("--check", options->settings.check,
+                    "Compare every element on every server with an oracle");
   command->add_flag("--json", options->json, "One JSON object on standard output");
 }
 
@@ -191,8 +201,10 @@ void add_perf(CLI::App& tool, Action& action) {
   auto options = std::make_shared<PerfOptions>();
   add_options(command, options.get());
   command->footer(
-      "A row is one size: the least, median and greatest time of an iteration; algbw, bytes by median\n"
-      "time; busbw, algbw x 2(N-1)/N; bound, 2(N-1)/(kN) x bytes at the links' rate; eff, bound by\n"
+      "A row is one size: the least, median and greatest time of an iteration; algbw, bytes by "
+      "median\n"
+      "time; busbw, algbw x 2(N-1)/N; bound, 2(N-1)/(kN) x bytes at the links' rate; eff, bound "
+      "by\n"
       "median; wrong, elements that differ from the oracle's; resent, segments sent again.\n"
       "Examples:\n"
       "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"

@@ -14,7 +14,8 @@ constexpr std::uint64_t mixed(std::uint64_t x) {
   return x ^ (x >> 31);
 }
 
-// IEEE 754 bits with a random sign and mantissa, and an exponent in [lowest, lowest + 2^exponent_bits).
+// IEEE 754 bits with a random sign and mantissa, and an exponent in [lowest, lowest +
+// 2^exponent_bits).
 template <typename Bits, int kMantissaBits, int kBias, int kLowest, int kExponentBits>
 constexpr Bits random_float(std::uint64_t random) {
   constexpr int kWidth = sizeof(Bits) * 8;
@@ -53,8 +54,9 @@ void fill_input(DataType type, std::uint64_t seed, std::uint32_t server, std::si
       return fill<std::uint16_t>(stream, first, length, out,
                                  random_float<std::uint16_t, 7, 127, -4, 3>);
     case DataType::int32:
-      return fill<std::uint32_t>(stream, first, length, out,
-                                 [](std::uint64_t random) { return static_cast<std::uint32_t>(random >> 16); });
+      return fill<std::uint32_t>(stream, first, length, out, [](std::uint64_t random) {
+        return static_cast<std::uint32_t>(random >> 16);
+      });
     case DataType::int64:
       return fill<std::uint64_t>(stream, first, length, out,
                                  [](std::uint64_t random) { return random; });

@@ -1,9 +1,9 @@
-// What the trainers of `gradcube perf` put into their gradients: pseudo-random values that anybody can compute again from
-// (seed, server, index), so that the oracle needs no copy of them.
+// What the trainers of `gradcube perf` put into their gradients: pseudo-random values that anybody
+// can compute again from (seed, server, index), so that the oracle needs no copy of them.
 //
-// Floats have random mantissas and magnitudes over several powers of two, so that another order of addition, or one
-// rounding more, shows in the bits; they are finite, and sums over 1000 servers stay finite in every type. Integers take
-// their whole range: sums wrap.
+// Floats have random mantissas and magnitudes over several powers of two, so that another order of
+// addition, or one rounding more, shows in the bits; they are finite, and sums over 1000 servers
+// stay finite in every type. Integers take their whole range: sums wrap.
 #ifndef GRADCUBE_CONTROL_CLI_PERF_INPUTS_H_
 #define GRADCUBE_CONTROL_CLI_PERF_INPUTS_H_
 

@@ -1,8 +1,7 @@
 #include "control/cli/perf_report.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
+#include <fmt/format.h>
 
 namespace gradcube::cli {
 namespace {
@@ -72,23 +71,23 @@ json row_json(const PerfRow& row, const PerfLinks& links) {
 }
 
 std::string table_head() {
-  return fmt::format(fmt::runtime(kRowFormat), "bytes", "count", "type", "op", "min", "median", "max",
-                     "algbw", "busbw", "bound", "eff", "wrong", "resent") +
+  return fmt::format(fmt::runtime(kRowFormat), "bytes", "count", "type", "op", "min", "median",
+                     "max", "algbw", "busbw", "bound", "eff", "wrong", "resent") +
          fmt::format(fmt::runtime(kRowFormat), "(B)", "(elements)", "", "", "(us)", "(us)", "(us)",
                      "(GB/s)", "(GB/s)", "(us)", "", "", "");
 }
 
 std::string table_row(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
-  return fmt::format(
-      fmt::runtime(kRowFormat), row.bytes(), row.count, aggregation::data_type_name(row.type),
-      aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
-      microseconds(derived.seconds_median), microseconds(derived.seconds_max),
-      fmt::format("{:.3f}", derived.algbw), fmt::format("{:.3f}", derived.busbw),
-      derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",
-      derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
-      row.wrong ? std::to_string(*row.wrong) : "-",
-      row.retransmitted ? std::to_string(*row.retransmitted) : "-");
+  return fmt::format(fmt::runtime(kRowFormat), row.bytes(), row.count,
+                     aggregation::data_type_name(row.type),
+                     aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
+                     microseconds(derived.seconds_median), microseconds(derived.seconds_max),
+                     fmt::format("{:.3f}", derived.algbw), fmt::format("{:.3f}", derived.busbw),
+                     derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",
+                     derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
+                     row.wrong ? std::to_string(*row.wrong) : "-",
+                     row.retransmitted ? std::to_string(*row.retransmitted) : "-");
 }
 
 }  // namespace gradcube::cli

@@ -2,11 +2,11 @@
 //
 //   algbw        the gradient's bytes by the median time: how fast a trainer's gradient is reduced
 //   busbw        algbw x 2(N-1)/N, as in nccl-tests: what a ring of N would move on each link
-//   bound        2(N-1)/(kN) x the gradient's bytes at the links' rate: BML's synchronization time (BML, section 3.4)
-//   efficiency   bound by median; 1 is the best that the links allow
+//   bound        2(N-1)/(kN) x the gradient's bytes at the links' rate: BML's synchronization time
+//   (BML, section 3.4) efficiency   bound by median; 1 is the best that the links allow
 //
-// Bandwidths are in GB/s (10^9 bytes). With several collectives in flight a row's time is that of all of them, and so are the bytes
-// that bandwidth and bound are reckoned with.
+// Bandwidths are in GB/s (10^9 bytes). With several collectives in flight a row's time is that of
+// all of them, and so are the bytes that bandwidth and bound are reckoned with.
 #ifndef GRADCUBE_CONTROL_CLI_PERF_REPORT_H_
 #define GRADCUBE_CONTROL_CLI_PERF_REPORT_H_
 
@@ -32,7 +32,7 @@ struct PerfRow {
   aggregation::DataType type{};
   aggregation::Operation operation{};
   unsigned in_flight = 1;
-  std::vector<double> seconds;  // one per iteration, in the order of measurement
+  std::vector<double> seconds;                 // one per iteration, in the order of measurement
   std::optional<std::uint64_t> wrong;          // elements over all servers; empty without --check
   std::optional<std::uint64_t> retransmitted;  // segments, from the daemon's counters
 

@@ -1,10 +1,9 @@
 #include "control/cli/perf_runner.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <atomic>
 #include <exception>
+#include <fmt/format.h>
 #include <functional>
 #include <mutex>
 #include <thread>
@@ -26,7 +25,8 @@ constexpr auto kSlice = std::chrono::milliseconds(200);
 // Words, since the element type is known only at run time.
 using Gradient = Buffer<std::int64_t>;
 
-// Every iteration, and each of its collectives, has inputs of its own: a result left over from the one before is wrong.
+// Every iteration, and each of its collectives, has inputs of its own: a result left over from the
+// one before is wrong.
 std::uint64_t seed_of(unsigned iteration, unsigned collective) {
   return std::uint64_t{iteration} << 16 | collective;
 }
@@ -115,11 +115,14 @@ class Row {
     for (;;) {
       int done = 0;
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
-      const auto slice = std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kSlice);
-      detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done), session);
+      const auto slice =
+          std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kSlice);
+      detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
+                    session);
       if (done != 0) return;
       if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
-      if (barrier_.cancelled()) throw control::SetupError("another trainer of this measurement failed");
+      if (barrier_.cancelled())
+        throw control::SetupError("another trainer of this measurement failed");
       if (left.count() <= 0) {
         // Asks the daemon who is missing; its sentence is the error.
         return detail::check(gradcube_wait(session, request, 0), session);
@@ -142,15 +145,15 @@ class Row {
                                     void* out) {
         fill_input(settings_.type, seed_of(iteration, i), server, first, length, out);
       };
-      oracle_.for_each_block(
-          begin, end, contribution,
-          [&](std::size_t first, std::size_t length, const void* expected) {
-            for (const auto& gradients : gradients_) {
-              const auto* found =
-                  reinterpret_cast<const std::byte*>(gradients[i].data()) + first * element_bytes_;
-              wrong_ += count_wrong(settings_.type, expected, found, length);
-            }
-          });
+      oracle_.for_each_block(begin, end, contribution,
+                             [&](std::size_t first, std::size_t length, const void* expected) {
+                               for (const auto& gradients : gradients_) {
+                                 const auto* found =
+                                     reinterpret_cast<const std::byte*>(gradients[i].data()) +
+                                     first * element_bytes_;
+                                 wrong_ += count_wrong(settings_.type, expected, found, length);
+                               }
+                             });
     }
   }
 

@@ -1,10 +1,13 @@
-// Measures all-reduces with one trainer per server: threads of this process, each with a session of its own.
+// Measures all-reduces with one trainer per server: threads of this process, each with a session of
+// its own.
 //
-// An iteration: every trainer fills its gradients, all meet at a barrier, every trainer takes the time, submits, waits for
-// the end, and takes the time again. The iteration's time is from the first start to the last end. With checks, all meet
-// again and share the elements among them: each compares its share of every server's gradient with the oracle.
+// An iteration: every trainer fills its gradients, all meet at a barrier, every trainer takes the
+// time, submits, waits for the end, and takes the time again. The iteration's time is from the
+// first start to the last end. With checks, all meet again and share the elements among them: each
+// compares its share of every server's gradient with the oracle.
 //
-// An error, or an interrupt (interrupt.h), in one trainer ends the row for all: run() throws it once.
+// An error, or an interrupt (interrupt.h), in one trainer ends the row for all: run() throws it
+// once.
 #ifndef GRADCUBE_CONTROL_CLI_PERF_RUNNER_H_
 #define GRADCUBE_CONTROL_CLI_PERF_RUNNER_H_
 
@@ -24,7 +27,7 @@ struct PerfSettings {
   aggregation::DataType type = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
   unsigned iterations = 5;
-  unsigned warmup = 1;    // iterations that are made, and not reported
+  unsigned warmup = 1;     // iterations that are made, and not reported
   unsigned in_flight = 1;  // collectives at once, each with a gradient of its own
   bool check = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
@@ -32,7 +35,8 @@ struct PerfSettings {
 
 class PerfRunner {
  public:
-  // sockets[s] is where server number s takes trainers. Opens all the sessions. The plan must outlive the runner.
+  // sockets[s] is where server number s takes trainers. Opens all the sessions. The plan must
+  // outlive the runner.
   PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
              const std::string& job, const PerfSettings& settings);
 

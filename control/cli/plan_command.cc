@@ -1,8 +1,7 @@
-#include <fmt/format.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <fmt/format.h>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -13,7 +12,7 @@
 #include "control/assignment.h"
 #include "control/cli/commands.h"
 #include "control/cli/host_cores.h"
-#include "control/cli/settings_options.h"
+#include "control/cluster_settings.h"
 #include "control/plan_json.h"
 #include "control/plan_text.h"
 #include "control/topology.h"
@@ -29,6 +28,15 @@ struct PlanOptions {
   bool json = false;
 };
 
+std::vector<control::Lcore> lcores_of(const std::string& text) {
+  control::ClusterSettings settings;
+  settings.lcores = available_cores();
+  if (!text.empty()) control::apply_setting(settings, "lcores", text, "--lcores");
+  std::vector<control::Lcore> lcores;
+  for (const unsigned id : settings.lcores) lcores.push_back({.id = id});
+  return lcores;
+}
+
 int run_plan(const PlanOptions& options) {
   const auto topology = control::parse_topology(options.topology, "--topology");
   const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
@@ -36,11 +44,7 @@ int run_plan(const PlanOptions& options) {
   if (!options.server.empty()) {
     server = control::parse_server(topology, options.server, "--server");
   }
-  std::vector<control::Lcore> lcores;
-  for (const unsigned core : options.lcores.empty() ? available_cores() : parse_lcores(options.lcores)) {
-    lcores.push_back({.id = core});
-  }
-  const auto assignment = control::Assignment::all_servers(plan, lcores);
+  const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   if (options.json) {
     control::write_plan_json(std::cout, plan, assignment, server);
   } else {
@@ -60,7 +64,8 @@ void add_plan(CLI::App& tool, Action& action) {
       ->capture_default_str();
   command->add_option("--algorithm", options->algorithm, "bml")->capture_default_str();
   command->add_option("--server", options->server, "One server alone, by its address: 2,1");
-  command->add_option("--lcores", options->lcores, "Cores that share the threads: 0,2-3 (default: all)");
+  command->add_option("--lcores", options->lcores,
+                      "Cores that share the threads: 0,2-3 (default: all)");
   command->add_flag("--json", options->json, "One JSON object on standard output");
   command->footer(
       "Examples:\n  gradcube plan --topology bcube:3,2\n"

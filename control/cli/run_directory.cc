@@ -1,19 +1,18 @@
 #include "control/cli/run_directory.h"
 
-#include <fcntl.h>
-#include <sys/file.h>
-#include <sys/stat.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <algorithm>
 #include <cerrno>
 #include <charconv>
 #include <chrono>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <thread>
+#include <unistd.h>
 #include <utility>
 
 #include "control/errors.h"
@@ -21,7 +20,8 @@
 namespace gradcube::control {
 namespace {
 
-// What the longest socket name of a BCube may take of sockaddr_un: "/server-", eight digits of three characters, ".sock".
+// What the longest socket name of a BCube may take of sockaddr_un: "/server-", eight digits of
+// three characters, ".sock".
 constexpr std::size_t kLongestSocketName = 8 + 8 * 4 + 5;
 constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1 - kLongestSocketName;
 
@@ -113,8 +113,9 @@ void RunDirectory::check() const {
     throw SetupError("cannot look at " + name + ": " + reason(errno));
   }
   if (S_ISLNK(status.st_mode)) {
-    throw SetupError(name + " is a symbolic link, which could lead anywhere: remove it, or set "
-                            "GRADCUBE_RUN to a directory");
+    throw SetupError(name +
+                     " is a symbolic link, which could lead anywhere: remove it, or set "
+                     "GRADCUBE_RUN to a directory");
   }
   if (!S_ISDIR(status.st_mode)) {
     throw SetupError(name + " is not a directory: remove it, or set GRADCUBE_RUN to a directory");

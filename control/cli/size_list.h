@@ -8,7 +8,8 @@
 
 namespace gradcube::cli {
 
-// Bytes; K, M and G are decimal, 0 is a size. Throws UsageError for an empty list or item, and for what is no size.
+// Bytes; K, M and G are decimal, 0 is a size. Throws UsageError for an empty list or item, and for
+// what is no size.
 std::vector<std::uint64_t> parse_size_list(std::string_view text);
 
 }  // namespace gradcube::cli

@@ -1,14 +1,13 @@
-#include <fmt/format.h>
-#include <unistd.h>
-
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
 #include <cstdio>
+#include <fmt/format.h>
 #include <memory>
 #include <string>
 #include <thread>
+#include <unistd.h>
 
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
@@ -68,10 +67,12 @@ void add_status(CLI::App& tool, Action& action) {
   auto options = std::make_shared<StatusOptions>();
   command->add_flag("--json", options->json, "One JSON object on standard output");
   command->add_flag("--flows", options->flows, "List the flows even when they are many");
-  command->add_option("--watch", options->watch_seconds, "Again every so many seconds, until Ctrl-C")
+  command
+      ->add_option("--watch", options->watch_seconds, "Again every so many seconds, until Ctrl-C")
       ->check(CLI::Range(0.1, 3600.0));
   command->footer(
-      "Examples:\n  gradcube status\n  gradcube status --json | jq .memory\n  gradcube status --watch 1");
+      "Examples:\n  gradcube status\n  gradcube status --json | jq .memory\n  gradcube status "
+      "--watch 1");
   command->callback([options, &action] { action = [options] { return run_status(*options); }; });
 }
 

@@ -1,7 +1,6 @@
 #include "control/cli/status_text.h"
 
 #include <fmt/format.h>
-
 #include <string_view>
 #include <vector>
 
@@ -42,8 +41,14 @@ const json& items(const json& status, std::string_view key) {
 }
 
 std::string servers_text(const json& status) {
-  TextTable table({{"server"}, {"trainers"}, {"level"}, {"rx packets"}, {"rx bytes"},
-                   {"tx packets"}, {"tx bytes"}, {"socket", Align::left}});
+  TextTable table({{"server"},
+                   {"trainers"},
+                   {"level"},
+                   {"rx packets"},
+                   {"rx bytes"},
+                   {"tx packets"},
+                   {"tx bytes"},
+                   {"socket", Align::left}});
   for (const json& server : items(status, "servers")) {
     std::vector<std::string> head = {address_text(field(server, "address")),
                                      cell_text(server, "trainers")};
@@ -59,12 +64,20 @@ std::string servers_text(const json& status) {
       socket.clear();
     }
   }
-  return table.empty() ? "" : "\nservers\n" + table.text();
+  return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
 }
 
 std::string switches_text(const json& status) {
-  TextTable table({{"switch", Align::left}, {"level"}, {"forwarded"}, {"bytes"}, {"queue peak"},
-                   {"marked"}, {"dropped: queue"}, {"loss"}, {"duplicated"}, {"reordered"},
+  TextTable table({{"switch", Align::left},
+                   {"level"},
+                   {"forwarded"},
+                   {"bytes"},
+                   {"queue peak"},
+                   {"marked"},
+                   {"dropped: queue"},
+                   {"loss"},
+                   {"duplicated"},
+                   {"reordered"},
                    {"corrupted"}});
   for (const json& one : items(status, "switches")) {
     table.add_row({cell_text(one, "name"), cell_text(one, "level"), cell_text(one, "forwarded"),
@@ -73,12 +86,16 @@ std::string switches_text(const json& status) {
                    cell_text(one, "dropped_loss"), cell_text(one, "duplicated"),
                    cell_text(one, "reordered"), cell_text(one, "corrupted")});
   }
-  return table.empty() ? "" : "\nswitches\n" + table.text();
+  return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
 }
 
 std::string jobs_text(const json& status) {
-  TextTable table({{"job", Align::left}, {"id"}, {"epoch"}, {"state", Align::left},
-                   {"collectives"}, {"trainers", Align::left}});
+  TextTable table({{"job", Align::left},
+                   {"id"},
+                   {"epoch"},
+                   {"state", Align::left},
+                   {"collectives"},
+                   {"trainers", Align::left}});
   for (const json& job : items(status, "jobs")) {
     std::string trainers;
     for (const json& trainer : items(job, "trainers")) {
@@ -93,7 +110,7 @@ std::string jobs_text(const json& status) {
     table.add_row({cell_text(job, "name"), cell_text(job, "id"), cell_text(job, "epoch"),
                    cell_text(job, "state"), cell_text(job, "collectives"), trainers});
   }
-  return table.empty() ? "\njobs: none\n" : "\njobs\n" + table.text();
+  return table.empty() ? "\njobs: none\n" : fmt::format("\njobs\n{}", table.text());
 }
 
 std::string flows_text(const json& status, bool all_flows) {
@@ -102,18 +119,26 @@ std::string flows_text(const json& status, bool all_flows) {
   if (flows.size() > kFewFlows && !all_flows) {
     return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", flows.size());
   }
-  TextTable table({{"flow: job"}, {"server"}, {"thread"}, {"stage", Align::left}, {"peer"},
-                   {"sent"}, {"resent"}, {"probes"}, {"timeouts"}, {"in flight"}, {"srtt us"},
+  TextTable table({{"flow: job"},
+                   {"server"},
+                   {"thread"},
+                   {"stage", Align::left},
+                   {"peer"},
+                   {"sent"},
+                   {"resent"},
+                   {"probes"},
+                   {"timeouts"},
+                   {"in flight"},
+                   {"srtt us"},
                    {"credit"}});
   for (const json& flow : flows) {
-    table.add_row({cell_text(flow, "job"), address_text(field(flow, "server")),
-                   cell_text(flow, "thread"), cell_text(flow, "stage"),
-                   address_text(field(flow, "peer")), cell_text(flow, "sent"),
-                   cell_text(flow, "resent"), cell_text(flow, "probes"),
-                   cell_text(flow, "timeouts"), cell_text(flow, "in_flight"),
-                   cell_text(flow, "srtt_us"), cell_text(flow, "credit")});
+    table.add_row(
+        {cell_text(flow, "job"), address_text(field(flow, "server")), cell_text(flow, "thread"),
+         cell_text(flow, "stage"), address_text(field(flow, "peer")), cell_text(flow, "sent"),
+         cell_text(flow, "resent"), cell_text(flow, "probes"), cell_text(flow, "timeouts"),
+         cell_text(flow, "in_flight"), cell_text(flow, "srtt_us"), cell_text(flow, "credit")});
   }
-  return "\n" + table.text();
+  return fmt::format("\n{}", table.text());
 }
 
 void add_counters(const json& counters, const std::string& prefix, TextTable* table) {
@@ -132,7 +157,7 @@ std::string counters_text(const json& status) {
   if (!counters.is_object() || counters.empty()) return "";
   TextTable table({{"counter", Align::left}, {"value"}});
   add_counters(counters, "", &table);
-  return "\n" + table.text();
+  return fmt::format("\n{}", table.text());
 }
 
 }  // namespace
@@ -170,13 +195,14 @@ std::string status_summary(const json& status) {
     text += fmt::format("{:<12}  {}\n", name, value);
   };
   const std::string topology_name = topology_text(topology);
-  line("cluster", fmt::format("{}: {} servers, {} fabric", topology_name.empty() ? "-" : topology_name,
-                              cell_text(topology, "servers"), cell_text(status, "fabric")));
+  line("cluster",
+       fmt::format("{}: {} servers, {} fabric", topology_name.empty() ? "-" : topology_name,
+                   cell_text(topology, "servers"), cell_text(status, "fabric")));
   const auto uptime = number_field(status, "uptime_seconds");
   const auto pid = count_field(status, "pid");
-  line("daemon", fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),
-                             pid ? std::to_string(*pid) : "-",
-                             uptime ? human_seconds(*uptime) : "-"));
+  line("daemon",
+       fmt::format("gradcubed {}, pid {}, up for {}", cell_text(status, "version"),
+                   pid ? std::to_string(*pid) : "-", uptime ? human_seconds(*uptime) : "-"));
   const auto mtu = count_field(status, "mtu");
   line("links", fmt::format("{}, MTU {}", rate_text(status), mtu ? std::to_string(*mtu) : "-"));
   line("impairments", impairments_text(field(status, "impairments")));
@@ -187,13 +213,15 @@ std::string status_summary(const json& status) {
                              bytes_text(status, "memory/daemon_bytes"),
                              bytes_text(status, "memory/pool_bytes"),
                              bytes_text(status, "memory/trainer_bytes"),
-                             !huge ? "-" : *huge ? "huge" : "ordinary"));
+                             !huge   ? "-"
+                             : *huge ? "huge"
+                                     : "ordinary"));
   return text;
 }
 
 std::string status_text(const json& status, bool all_flows) {
-  return status_summary(status) + servers_text(status) + switches_text(status) +
-         jobs_text(status) + flows_text(status, all_flows) + counters_text(status);
+  return status_summary(status) + servers_text(status) + switches_text(status) + jobs_text(status) +
+         flows_text(status, all_flows) + counters_text(status);
 }
 
 }  // namespace gradcube::cli

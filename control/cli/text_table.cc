@@ -1,10 +1,9 @@
 #include "control/cli/text_table.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <array>
 #include <cmath>
+#include <fmt/format.h>
 #include <utility>
 
 namespace gradcube::cli {
@@ -74,7 +73,7 @@ std::string grouped(std::uint64_t number) {
   std::string text = std::to_string(number);
   for (std::size_t i = text.size(); i > 3;) {
     i -= 3;
-    text.insert(i, ",");
+    text.insert(i, 1, ',');
   }
   return text;
 }

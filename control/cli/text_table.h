@@ -1,4 +1,5 @@
-// Tables for people: columns as wide as their widest cell, numbers to the right, two spaces between.
+// Tables for people: columns as wide as their widest cell, numbers to the right, two spaces
+// between.
 #ifndef GRADCUBE_CONTROL_CLI_TEXT_TABLE_H_
 #define GRADCUBE_CONTROL_CLI_TEXT_TABLE_H_
 

@@ -1,17 +1,16 @@
 #include "control/cli/control_client.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/socket.h>
-#include <sys/un.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <optional>
 #include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <thread>
+#include <unistd.h>
 
 #include "control/cli/line_channel.h"
 #include "control/errors.h"
@@ -24,7 +23,8 @@ using control::DaemonLock;
 using control::RunDirectory;
 using control::SetupError;
 
-// A run directory with something in it that holds the lock and answers one request with what it is told to.
+// A run directory with something in it that holds the lock and answers one request with what it is
+// told to.
 class ControlClientTest : public testing::Test {
  protected:
   ControlClientTest() : root_(make_root()), directory_(root_) {}

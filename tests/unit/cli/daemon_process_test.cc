@@ -1,16 +1,15 @@
 #include "control/cli/daemon_process.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
 #include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <sstream>
 #include <string>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include "control/errors.h"
 
@@ -31,7 +30,10 @@ class DaemonProcessTest : public testing::Test {
     const fs::path path = root_ / "daemon.sh";
     std::ofstream(path) << "#!/bin/sh\n" << body << "\n";
     fs::permissions(path, fs::perms::owner_all);
-    return {.executable = path, .settings = R"({"mtu":9000})", .timeout = std::chrono::seconds(20), .waiting = {}};
+    return {.executable = path,
+            .settings = R"({"mtu":9000})",
+            .timeout = std::chrono::seconds(20),
+            .waiting = {}};
   }
 
   std::string sentence_of_failure(const DaemonStart& start) {
@@ -61,10 +63,12 @@ class DaemonProcessTest : public testing::Test {
 
 TEST_F(DaemonProcessTest, ReturnsThePidOfAReadyDaemonInASessionOfItsOwn) {
   const pid_t pid = start_daemon(
-      directory_, script("echo \"$@\"; echo '{\"ok\":true,\"pid\":'$$'}' >&3; exec 3>&-; exec sleep 100"));
+      directory_,
+      script("echo \"$@\"; echo '{\"ok\":true,\"pid\":'$$'}' >&3; exec 3>&-; exec sleep 100"));
   ASSERT_GT(pid, 0);
   EXPECT_EQ(getsid(pid), pid);
-  EXPECT_EQ(log(), "--all --run-dir " + root_.string() + " --settings {\"mtu\":9000} --ready-fd 3\n");
+  EXPECT_EQ(log(),
+            "--all --run-dir " + root_.string() + " --settings {\"mtu\":9000} --ready-fd 3\n");
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
 }
@@ -91,13 +95,16 @@ TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {
   EXPECT_GT(waited, 0);
   pid_t pid = 0;
   std::ifstream(root_ / "pid") >> pid;
-  if (pid > 0) EXPECT_EQ(kill(pid, 0), -1) << "it must be gone";
+  if (pid > 0) {
+    EXPECT_EQ(kill(pid, 0), -1) << "it must be gone";
+  }
 }
 
 TEST_F(DaemonProcessTest, TellsOfAProgramThatIsNone) {
   DaemonStart start = script("");
   start.executable = root_ / "nothing";
-  EXPECT_THAT(sentence_of_failure(start), testing::HasSubstr("cannot run " + start.executable.string()));
+  EXPECT_THAT(sentence_of_failure(start),
+              testing::HasSubstr("cannot run " + start.executable.string()));
 }
 
 TEST_F(DaemonProcessTest, TellsOfAnAnswerThatIsNone) {

@@ -1,10 +1,9 @@
 #include "control/cli/oracle.h"
 
-#include <gtest/gtest.h>
-
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <gtest/gtest.h>
 #include <limits>
 #include <string>
 #include <vector>
@@ -21,8 +20,8 @@ using aggregation::Operation;
 
 constexpr std::uint64_t kSeed = 7;
 
-// One element's way through the plan, without blocks or kernels: T is the arithmetic's type, and to_element what a fold
-// ends with.
+// One element's way through the plan, without blocks or kernels: T is the arithmetic's type, and
+// to_element what a fold ends with.
 template <typename Wide, typename Stored>
 class NaiveOracle {
  public:
@@ -44,8 +43,8 @@ class NaiveOracle {
     }
     Wide sum{};
     for (unsigned digit = 0; digit < plan_.radix(thread, steps - 1); ++digit) {
-      const Wide value = widen(
-          fold(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
+      const Wide value =
+          widen(fold(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
       sum = digit == 0 ? value : combine(sum, value);
     }
     return narrow(sum);

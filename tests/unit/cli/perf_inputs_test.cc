@@ -1,8 +1,7 @@
 #include "control/cli/perf_inputs.h"
 
-#include <gtest/gtest.h>
-
 #include <cmath>
+#include <gtest/gtest.h>
 #include <set>
 #include <vector>
 

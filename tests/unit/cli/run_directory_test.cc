@@ -1,14 +1,13 @@
 #include "control/cli/run_directory.h"
 
-#include <gmock/gmock.h>
-#include <gtest/gtest.h>
-#include <sys/stat.h>
-#include <unistd.h>
-
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "control/errors.h"
 
@@ -45,8 +44,7 @@ TEST_F(RunDirectoryTest, IsTakenFromTheEnvironmentInOrder) {
   EXPECT_EQ(RunDirectory::from_environment().path(), "/run/user/7/gradcube");
   unsetenv("XDG_RUNTIME_DIR");
   unsetenv("GRADCUBE_RUN");
-  EXPECT_EQ(RunDirectory::from_environment().path(),
-            "/tmp/gradcube-" + std::to_string(geteuid()));
+  EXPECT_EQ(RunDirectory::from_environment().path(), "/tmp/gradcube-" + std::to_string(geteuid()));
 }
 
 TEST_F(RunDirectoryTest, NamesItsFiles) {

@@ -17,7 +17,8 @@ TEST(SizeList, ReadsDecimalSuffixesFractionsAndZero) {
 }
 
 TEST(SizeList, RefusesWhatIsNoSize) {
-  for (const char* text : {"", ",", "1K,", ",1K", "1K,,2K", "1Q", "-1", "K", "1.2.3M", "nan", "1e400"}) {
+  for (const char* text :
+       {"", ",", "1K,", ",1K", "1K,,2K", "1Q", "-1", "K", "1.2.3M", "nan", "1e400"}) {
     EXPECT_THROW(parse_size_list(text), control::UsageError) << text;
   }
 }
