@@ -1,0 +1,171 @@
+#include "control/cluster_settings.h"
+
+#include <cstdio>
+#include <fstream>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "control/cluster_file.h"
+#include "control/errors.h"
+#include "sentence.h"
+
+namespace gradcube::control {
+namespace {
+
+std::string file_refusal(std::string_view text) {
+  return sentence_of<UsageError>([&] { parse_cluster_file(text, "c.toml"); });
+}
+
+TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
+  ClusterSettings settings;
+  const std::pair<const char*, const char*> flags[] = {
+      {"topology", "bcube:4,2"}, {"rate", "1gbit"},        {"mtu", "1500"},  {"delay", "50us"},
+      {"queue", "64K"},          {"ecn-threshold", "20K"}, {"loss", "0.01"}, {"duplicate", "0.02"},
+      {"reorder", "0.05"},       {"corrupt", "0.03"},      {"seed", "42"},   {"lcores", "0-2,5"},
+      {"idle", "spin"}};
+  for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
+  EXPECT_EQ(std::size(flags), setting_names().size());
+  EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
+  EXPECT_EQ(settings.rate_bps, 1'000'000'000u);
+  EXPECT_EQ(settings.mtu, 1500u);
+  EXPECT_EQ(settings.delay_ns, 50'000);
+  EXPECT_EQ(settings.queue_bytes, 64'000u);
+  EXPECT_EQ(settings.ecn_threshold(), 20'000u);
+  EXPECT_EQ(settings.loss, 0.01);
+  EXPECT_EQ(settings.duplicate, 0.02);
+  EXPECT_EQ(settings.reorder, 0.05);
+  EXPECT_EQ(settings.corrupt, 0.03);
+  EXPECT_EQ(settings.seed, 42u);
+  EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
+  EXPECT_EQ(settings.idle, Idle::spin);
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+}
+
+TEST(ClusterSettings, DefaultsAreValidAndSurviveJson) {
+  const ClusterSettings settings;
+  EXPECT_NO_THROW(validate(settings));
+  EXPECT_EQ(settings_from_json(nlohmann::ordered_json::parse(to_json(settings).dump())), settings);
+  EXPECT_EQ(settings.ecn_threshold(), settings.queue_bytes / 2);
+}
+
+TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
+  ClusterSettings settings;
+  EXPECT_NE(sentence_of<UsageError>([&] {
+              apply_setting(settings, "speed", "1", "--speed");
+            }).find("accepted are topology, rate, mtu"),
+            std::string::npos);
+  for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
+    EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
+  }
+  EXPECT_THROW(apply_setting(settings, "idle", "lazy", "--idle"), UsageError);
+  EXPECT_EQ(settings, ClusterSettings());
+}
+
+TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
+  ClusterSettings settings;
+  settings.queue_bytes = 10'000;
+  EXPECT_EQ(sentence_of<UsageError>([&] { validate(settings); }),
+            "the queue of a switch port is 10K, but at MTU 9000 accepted is 18036 bytes (two full "
+            "frames) to 1G");
+  settings.mtu = 1500;
+  EXPECT_NO_THROW(validate(settings));
+  settings.ecn_threshold_bytes = 10'001;
+  EXPECT_THROW(validate(settings), UsageError);
+}
+
+TEST(ClusterSettings, RefuseJsonThatIsNotTheirs) {
+  const nlohmann::ordered_json good = to_json(ClusterSettings());
+  for (const auto& [key, value] : good.items()) {
+    nlohmann::ordered_json bad = good;
+    bad.erase(key);
+    EXPECT_THROW(settings_from_json(bad), UsageError) << key;
+    bad = good;
+    bad[key] = nlohmann::ordered_json::object({{"x", 1}});
+    EXPECT_THROW(settings_from_json(bad), UsageError) << key;
+    bad[key] = -1;
+    EXPECT_THROW(settings_from_json(bad), UsageError) << key;
+  }
+  EXPECT_THROW(settings_from_json(nlohmann::ordered_json::array()), UsageError);
+}
+
+TEST(ClusterFile, FillsTheSettings) {
+  const ClusterSettings settings = parse_cluster_file(R"(
+[topology]
+kind = "bcube"
+n = 4
+k = 2
+[link]
+rate = "200mbit"
+mtu = 1500
+delay = "1ms"
+queue = "128KB"
+[impair]
+loss = 0.01
+duplicate = 0
+seed = 7
+[engine]
+lcores = [0, 2]
+idle = "spin"
+)",
+                                                      "c.toml");
+  EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
+  EXPECT_EQ(settings.rate_bps, 200'000'000u);
+  EXPECT_EQ(settings.mtu, 1500u);
+  EXPECT_EQ(settings.delay_ns, 1'000'000);
+  EXPECT_EQ(settings.queue_bytes, 128'000u);
+  EXPECT_EQ(settings.loss, 0.01);
+  EXPECT_EQ(settings.seed, 7u);
+  EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 2}));
+  EXPECT_EQ(settings.idle, Idle::spin);
+}
+
+TEST(ClusterFile, MayLeaveEverythingOut) {
+  EXPECT_EQ(parse_cluster_file("", "c.toml"), ClusterSettings());
+  EXPECT_EQ(parse_cluster_file("[topology]\nspec = \"star:4\"\n", "c.toml").topology.spec(),
+            "star:4");
+  EXPECT_EQ(
+      parse_cluster_file("[topology]\nkind = \"torus\"\nn=4\nh=2\n", "c.toml").topology.spec(),
+      "torus:4,2");
+  EXPECT_EQ(parse_cluster_file("[topology]\nkind = \"star\"\nn=4\n", "c.toml").topology.spec(),
+            "star:4");
+}
+
+TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
+  EXPECT_EQ(file_refusal("[link]\nrate = \"1gbit\"\nspeed = 3\n"),
+            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are rate, mtu, delay, "
+            "queue, ecn-threshold");
+  EXPECT_EQ(file_refusal("[links]\n"),
+            "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
+            "impair, engine");
+  EXPECT_EQ(file_refusal("\n[link]\nrate = 200\n"),
+            "c.toml, line 3: link.rate \"200\": the unit is missing; accepted is a number and its "
+            "unit bit, kbit, mbit, gbit or tbit (bits per second), for example 200mbit");
+}
+
+TEST(ClusterFile, RefusesWhatItDoesNotUnderstand) {
+  for (const char* text :
+       {"[link\n", "rate = \"1gbit\"\n", "link = 3\n", "[link]\nmtu = true\n",
+        "[link]\nmtu = 9001\n", "[link]\nmtu = -1\n", "[impair]\nloss = 2\n",
+        "[engine]\nlcores = [[0]]\n", "[engine]\nlcores = []\n", "[engine]\nlcores = [-1]\n",
+        "[topology]\nkind = \"bcube\"\n", "[topology]\nkind = \"bcube\"\nn = 3\nh = 2\n",
+        "[topology]\nkind = \"torus\"\nn = 3\nk = 2\n", "[topology]\nspec = \"bcube:3,2\"\nn = 3\n",
+        "[topology]\nn = 3\nk = 2\n", "[link]\nqueue = 1000\n", "[link]\nmtu = 1500\nmtu = 1500\n",
+        "\xff\xfe"}) {
+    EXPECT_EQ(file_refusal(text).find("c.toml"), 0u) << text << ": " << file_refusal(text);
+  }
+}
+
+TEST(ClusterFile, IsReadFromDisk) {
+  const std::string path = testing::TempDir() + "gradcube-cluster-file-test.toml";
+  std::ofstream(path) << "[link]\nmtu = 1500\n";
+  EXPECT_EQ(read_cluster_file(path).mtu, 1500u);
+  std::remove(path.c_str());
+  EXPECT_NE(sentence_of<UsageError>([&] { read_cluster_file(path); }).find(path),
+            std::string::npos);
+  EXPECT_THROW(read_cluster_file(testing::TempDir()), UsageError);
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -1,0 +1,103 @@
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+
+#include "control/algorithms.h"
+#include "control/plan_json.h"
+#include "control/plan_text.h"
+
+namespace gradcube::control {
+namespace {
+
+using nlohmann::json;
+
+Plan bml(const char* spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
+
+std::string written(const Plan& plan, std::optional<ServerId> server) {
+  const std::vector<Lcore> lcores = {{4, 0}, {6, 0}};
+  std::ostringstream out;
+  write_plan_json(out, plan, Assignment::all_servers(plan, lcores), server);
+  return out.str();
+}
+
+TEST(PlanJson, HasTheFormThatToolsRelyOn) {
+  const std::string text = written(bml("bcube:3,2"), 7);
+  EXPECT_EQ(text.back(), '\n');
+  const json plan = json::parse(text);
+  EXPECT_EQ(plan["topology"], json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
+  EXPECT_EQ(plan["algorithm"], "bml");
+  EXPECT_EQ(plan["pieces"], 18);
+  ASSERT_EQ(plan["servers"].size(), 1u);
+  const json& server = plan["servers"][0];
+  EXPECT_EQ(server["address"], json::parse("[2,1]"));
+  ASSERT_EQ(server["threads"].size(), 2u);
+  EXPECT_EQ(server["threads"][1]["thread"], 1);
+  EXPECT_EQ(server["threads"][1]["lcore"], 6);
+  EXPECT_EQ(server["threads"][1]["owns"], json::parse("[1,2,1]"));
+  const json& steps = server["threads"][0]["steps"];
+  ASSERT_EQ(steps.size(), 4u);
+  EXPECT_EQ(steps[0], json::parse(R"({"stage":"aggregation","step":0,"level":0,"exchanges":[
+    {"peer":[2,0],"send":[[0,0,0],[0,1,0],[0,2,0]],"receive":[[0,0,1],[0,1,1],[0,2,1]]},
+    {"peer":[2,2],"send":[[0,0,2],[0,1,2],[0,2,2]],"receive":[[0,0,1],[0,1,1],[0,2,1]]}]})"));
+  EXPECT_EQ(steps[2], json::parse(R"({"stage":"broadcast","step":0,"level":1,"exchanges":[
+    {"peer":[0,1],"send":[[0,2,1]],"receive":[[0,0,1]]},
+    {"peer":[1,1],"send":[[0,2,1]],"receive":[[0,1,1]]}]})"));
+}
+
+TEST(PlanJson, ListsAllServersAndAllExchangesOfThePlan) {
+  const Plan plan = bml("bcube:2,3");
+  const json parsed = json::parse(written(plan, std::nullopt));
+  ASSERT_EQ(parsed["servers"].size(), 8u);
+  for (ServerId s = 0; s < 8; ++s) {
+    EXPECT_EQ(parsed["servers"][s]["address"], json(address_json(plan.space(), s)));
+    for (unsigned t = 0; t < 3; ++t) {
+      const json& steps = parsed["servers"][s]["threads"][t]["steps"];
+      ASSERT_EQ(steps.size(), 6u);
+      for (unsigned i = 0; i < 6; ++i) {
+        const Stage stage = i < 3 ? Stage::aggregation : Stage::broadcast;
+        EXPECT_EQ(steps[i]["stage"], std::string(stage_name(stage)));
+        EXPECT_EQ(steps[i]["step"], i % 3);
+        const auto exchanges = plan.exchanges(s, t, stage, i % 3);
+        ASSERT_EQ(steps[i]["exchanges"].size(), exchanges.size());
+        for (size_t x = 0; x < exchanges.size(); ++x) {
+          json send = json::array();
+          exchanges[x].send.for_each(plan.space(), [&](PieceId piece) {
+            json entry = json(address_json(plan.space(), piece.owner));
+            entry.insert(entry.begin(), piece.thread);
+            send.push_back(entry);
+          });
+          EXPECT_EQ(steps[i]["exchanges"][x]["send"], send);
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanJson, StaysSmallForOneServerOf65536) {
+  const std::string text = written(bml("bcube:16,4"), 65535);
+  EXPECT_LT(text.size(), 4u << 20);
+  const json plan = json::parse(text);
+  EXPECT_EQ(plan["topology"]["servers"], 65536);
+  EXPECT_EQ(plan["pieces"], 4 * 65536);
+  const json& steps = plan["servers"][0]["threads"][0]["steps"];
+  // 4096 pieces are one entry, null standing for every digit; 256 are listed.
+  EXPECT_EQ(steps[0]["exchanges"][1]["send"], json::parse("[[0,null,null,null,1]]"));
+  EXPECT_EQ(steps[1]["exchanges"][0]["send"].size(), 256u);
+  EXPECT_EQ(steps[1]["exchanges"][0]["send"][255], json::parse("[0,15,15,0,15]"));
+}
+
+TEST(PlanText, ShowsThePapersExample) {
+  const Plan plan = bml("bcube:3,2");
+  const std::vector<Lcore> lcores = {{0, 0}};
+  std::ostringstream out;
+  write_plan_text(out, plan, Assignment::all_servers(plan, lcores), 0);
+  const std::string text = out.str();
+  EXPECT_NE(text.find("bml on bcube:3,2: 9 servers, 2 threads, 18 pieces"), std::string::npos);
+  EXPECT_NE(text.find("thread 0 on lcore 0, owns <0,0,0>"), std::string::npos);
+  EXPECT_NE(text.find("<0,*,2>          <0,*,0>"), std::string::npos) << text;
+  EXPECT_EQ(text.find("server [0,1]"), std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -1,0 +1,97 @@
+#include "control/units.h"
+
+#include <gtest/gtest.h>
+#include <limits>
+
+#include "control/errors.h"
+#include "sentence.h"
+
+namespace gradcube::control {
+namespace {
+
+TEST(Units, ReadsRatesWithTheirUnit) {
+  EXPECT_EQ(parse_rate("200mbit", "--rate"), 200'000'000u);
+  EXPECT_EQ(parse_rate("1gbit", "--rate"), 1'000'000'000u);
+  EXPECT_EQ(parse_rate("2.5gbit", "--rate"), 2'500'000'000u);
+  EXPECT_EQ(parse_rate("64kbit", "--rate"), 64'000u);
+  EXPECT_EQ(parse_rate("10Gbit", "--rate"), 10'000'000'000u);
+}
+
+TEST(Units, RefusesARateWithoutAUnit) {
+  EXPECT_EQ(sentence_of<UsageError>([] { parse_rate("200", "--rate"); }),
+            "--rate \"200\": the unit is missing; accepted is a number and its unit bit, kbit, "
+            "mbit, gbit or tbit (bits per second), for example 200mbit");
+}
+
+TEST(Units, RefusesWhatIsNoRate) {
+  for (const char* text : {"", "mbit", "-1mbit", "1.2.3mbit", ".5gbit", "5.gbit", "0mbit",
+                           "1e3mbit", "200 mbit", "200mbps", "nan", "999999999tbit", "0x10mbit"}) {
+    EXPECT_THROW(parse_rate(text, "--rate"), UsageError) << text;
+  }
+}
+
+TEST(Units, ReadsSizesInDecimal) {
+  EXPECT_EQ(parse_size("0", "--sizes"), 0u);
+  EXPECT_EQ(parse_size("4096", "--sizes"), 4096u);
+  EXPECT_EQ(parse_size("1K", "--sizes"), 1000u);
+  EXPECT_EQ(parse_size("64k", "--sizes"), 64000u);
+  EXPECT_EQ(parse_size("128KB", "--sizes"), 128000u);
+  EXPECT_EQ(parse_size("12.5M", "--sizes"), 12'500'000u);
+  EXPECT_EQ(parse_size("97M", "--sizes"), 97'000'000u);
+  EXPECT_EQ(parse_size("1G", "--sizes"), 1'000'000'000u);
+  EXPECT_EQ(parse_size("0.001K", "--sizes"), 1u);
+}
+
+TEST(Units, RefusesASizeThatIsNotAWholeNumberOfBytes) {
+  for (const char* text : {"", "K", "1.5", "0.0001K", "-5", "1T", "1 K", "99999999G"}) {
+    EXPECT_THROW(parse_size(text, "--sizes"), UsageError) << text;
+  }
+}
+
+TEST(Units, ReadsDurations) {
+  EXPECT_EQ(parse_duration("0", "--delay"), 0);
+  EXPECT_EQ(parse_duration("250ns", "--delay"), 250);
+  EXPECT_EQ(parse_duration("50us", "--delay"), 50'000);
+  EXPECT_EQ(parse_duration("1.5ms", "--delay"), 1'500'000);
+  EXPECT_EQ(parse_duration("2s", "--delay"), 2'000'000'000);
+  for (const char* text : {"", "5", "5m", "-1us", "2h", "7200s"}) {
+    EXPECT_THROW(parse_duration(text, "--delay"), UsageError) << text;
+  }
+}
+
+TEST(Units, ReadsProbabilities) {
+  EXPECT_EQ(parse_probability("0", "--loss"), 0.0);
+  EXPECT_EQ(parse_probability("0.01", "--loss"), 0.01);
+  EXPECT_EQ(parse_probability("1", "--loss"), 1.0);
+  for (const char* text : {"", "1.01", "-0.1", "nan", "inf", "1%", "0.1x"}) {
+    EXPECT_THROW(parse_probability(text, "--loss"), UsageError) << text;
+  }
+}
+
+TEST(Units, ReadsWholeNumbersWithinTheirBounds) {
+  EXPECT_EQ(parse_integer("9000", "--mtu", 1500, 9000), 9000u);
+  EXPECT_EQ(parse_integer("18446744073709551615", "--seed", 0, UINT64_MAX), UINT64_MAX);
+  EXPECT_EQ(sentence_of<UsageError>([] { parse_integer("9001", "--mtu", 1500, 9000); }),
+            "--mtu \"9001\": accepted is a whole number in 1500..9000");
+  for (const char* text : {"", "x", "1.5", "-1", "18446744073709551616"}) {
+    EXPECT_THROW(parse_integer(text, "--seed", 0, UINT64_MAX), UsageError) << text;
+  }
+}
+
+TEST(Units, WritesWhatItReadsBack) {
+  for (const uint64_t rate : {1'000ull, 64'000ull, 200'000'000ull, 2'500'000'000ull}) {
+    EXPECT_EQ(parse_rate(format_rate(rate), "rate"), rate);
+  }
+  for (const uint64_t size : {0ull, 1ull, 999ull, 1'000ull, 12'500'000ull, 97'000'001ull}) {
+    EXPECT_EQ(parse_size(format_size(size), "size"), size);
+  }
+  for (const int64_t time : {0ll, 1ll, 50'000ll, 1'500'000ll, 2'000'000'000ll}) {
+    EXPECT_EQ(parse_duration(format_duration(time), "time"), time);
+  }
+  EXPECT_EQ(format_rate(2'500'000'000), "2.5gbit");
+  EXPECT_EQ(format_size(12'500'000), "12.5M");
+  EXPECT_EQ(format_duration(50'000), "50us");
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -1,0 +1,148 @@
+#include "control/verify.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/algorithms.h"
+#include "sentence.h"
+#include "topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+constexpr PieceSet kAllOfThread0{.thread = 0, .digits = {PieceSet::kAnyDigit, PieceSet::kAnyDigit}};
+
+Plan bml(const std::string& spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
+
+TEST(Verify, ProvesBmlOnEveryBCubeUpTo81Servers) {
+  for (const Topology& topology : small_cubes(81)) {
+    SCOPED_TRACE(topology.spec());
+    const VerifyReport report = verify(make_plan("bml", topology, "test"));
+    EXPECT_EQ(report.pieces, topology.levels() * topology.servers());
+    for (const uint64_t pieces : report.link_pieces) {
+      EXPECT_EQ(pieces, 2 * (uint64_t{topology.servers()} - 1));
+    }
+    // The paper's bound is met exactly when every link of every server carries its share.
+    EXPECT_EQ(report.transfers,
+              uint64_t{topology.servers()} * topology.levels() * 2 * (topology.servers() - 1));
+  }
+}
+
+TEST(Verify, ProvesBmlWhereLevelsHaveDifferentRadices) {
+  for (const Topology& topology : small_topologies(81)) {
+    SCOPED_TRACE(topology.spec());
+    EXPECT_NO_THROW(verify(make_plan("bml", topology, "test")));
+  }
+}
+
+TEST(Verify, ProvesAPlanOfOneThreadToo) {
+  const Plan plan("flat", parse_topology("bcube:3,3", "test"), {{{2}, {0}, {1}}});
+  const VerifyReport report = verify(plan);
+  EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{12, 4, 36}));
+}
+
+TEST(Verify, FindsTwoThreadsOnOneLink) {
+  const Plan plan("collide", parse_topology("bcube:3,2", "test"), {{{0}, {1}}, {{0}, {1}}});
+  EXPECT_EQ(sentence_of<PlanError>([&] { verify(plan); }),
+            "aggregation step 0, thread 1: [0,0]'s link of level 0 is already used by thread 0");
+}
+
+// Runs the verifier on bcube(3,2) with the exchanges of one (server, thread, stage, step) changed.
+template <typename Change>
+std::string sabotage(ServerId where, unsigned thread, Stage stage, unsigned step, Change&& change) {
+  const Plan plan = bml("bcube:3,2");
+  return sentence_of<PlanError>([&] {
+    verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
+      std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
+      if (server == where && t == thread && s == stage && w == step) change(exchanges);
+      return exchanges;
+    });
+  });
+}
+
+TEST(Verify, FindsAMissingExchange) {
+  EXPECT_EQ(
+      sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e.pop_back(); }),
+      "aggregation step 0, thread 0: [0,0] and [0,2] do not agree on what passes between them");
+}
+
+TEST(Verify, FindsAPeerThatIsNoNeighbour) {
+  EXPECT_EQ(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 4; }),
+            "aggregation step 0, thread 0: [0,0] exchanges with server [1,1], which is not its "
+            "neighbour at level 0");
+  EXPECT_NE(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 9; }), "");
+  EXPECT_NE(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 0; }), "");
+}
+
+TEST(Verify, FindsAnExchangeNamedTwice) {
+  EXPECT_NE(sabotage(3, 1, Stage::broadcast, 1, [](auto& e) { e.push_back(e[0]); }).find("twice"),
+            std::string::npos);
+}
+
+TEST(Verify, FindsThatTheTwoEndsDisagree) {
+  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].send.digits[0] ^= 1; }), "");
+  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].receive.digits[0] ^= 1; }),
+            "");
+}
+
+// All servers alike do something wrong, so that the two ends agree and only the outcome shows it.
+template <typename Change>
+std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
+  const Plan plan = bml("bcube:3,2");
+  return sentence_of<PlanError>([&] {
+    verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
+      std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
+      if (t == 0 && s == stage && w == step) change(exchanges);
+      return exchanges;
+    });
+  });
+}
+
+TEST(Verify, FindsALostContribution) {
+  EXPECT_EQ(sabotage_everywhere(Stage::aggregation, 0, [](auto& e) { e.clear(); }),
+            "after the aggregation stage, [0,0] has the contribution of [0,1] in piece <0,0,0> 0 "
+            "times, not once");
+}
+
+TEST(Verify, FindsAContributionAddedTwice) {
+  const Plan plan = bml("bcube:3,2");
+  // Thread 1 carries thread 0's pieces over level 1 at step 0; thread 0 does so again at step 1.
+  EXPECT_EQ(sentence_of<PlanError>([&] {
+              verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
+                std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
+                if (t == 1 && s == Stage::aggregation && w == 0) {
+                  for (Exchange& e : exchanges) e.send = e.receive = kAllOfThread0;
+                }
+                return exchanges;
+              });
+            }),
+            "after the aggregation stage, [0,0] has the contribution of [0,0] in piece <0,0,0> 3 "
+            "times, not once");
+}
+
+TEST(Verify, FindsALinkThatCarriesMoreThanItsShare) {
+  // Right sums, but everything is sent where one piece would do.
+  EXPECT_EQ(sabotage_everywhere(Stage::aggregation, 1,
+                                [](auto& e) {
+                                  for (Exchange& x : e) x.send = x.receive = kAllOfThread0;
+                                }),
+            "[0,0]'s link of level 1 carries 32 pieces, more than its share of 16");
+}
+
+TEST(Verify, FindsAnIncompletePieceThatIsBroadcast) {
+  EXPECT_NE(sabotage_everywhere(Stage::broadcast, 0,
+                                [](auto& e) {
+                                  for (Exchange& x : e) x.send = x.receive = kAllOfThread0;
+                                })
+                .find("before it is complete"),
+            std::string::npos);
+}
+
+TEST(Verify, FindsAServerThatNeverGetsAResult) {
+  EXPECT_NE(sabotage_everywhere(Stage::broadcast, 1, [](auto& e) { e.clear(); })
+                .find("after the broadcast stage"),
+            std::string::npos);
+}
+
+}  // namespace
+}  // namespace gradcube::control
