@@ -1,0 +1,82 @@
+#include "fake_daemon.h"
+
+#include <algorithm>
+#include <cstring>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "fake_session.h"
+
+namespace gradcube::trainer {
+
+FakeDaemon::FakeDaemon(const std::string& socket_path, int rank, int size)
+    : path_(socket_path),
+      rank_(rank),
+      size_(size),
+      listener_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC, 0)) {
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path_.size() >= sizeof(address.sun_path)) throw std::runtime_error("the path is too long");
+  std::memcpy(address.sun_path, path_.data(), path_.size());
+  if (::bind(listener_.get(), reinterpret_cast<sockaddr*>(&address), sizeof(address)) != 0 ||
+      ::listen(listener_.get(), 16) != 0) {
+    throw std::runtime_error("cannot listen at " + path_);
+  }
+  thread_ = std::thread([this] { run(); });
+}
+
+FakeDaemon::~FakeDaemon() {
+  kill();
+  ::unlink(path_.c_str());
+}
+
+void FakeDaemon::kill() {
+  stop_ = true;
+  if (thread_.joinable()) thread_.join();
+  sessions_.clear();
+  listener_.reset();
+}
+
+void FakeDaemon::run() {
+  constexpr int kLookUpMilliseconds = 5;  // release() and kill() have no doorbell
+  while (!stop_) {
+    bool idle = true;
+    std::vector<pollfd> waiting{{listener_.get(), POLLIN, 0}};
+    for (const auto& session : sessions_) {
+      session->work(released_);
+      idle = session->about_to_sleep() && idle;
+      waiting.push_back({session->socket(), POLLIN, 0});
+      waiting.push_back({session->doorbell(), POLLIN, 0});
+    }
+    ::poll(waiting.data(), waiting.size(), idle ? kLookUpMilliseconds : 0);
+    for (const auto& session : sessions_) {
+      rings_heard_ += session->awake();
+      switch (session->hear()) {
+        case FakeSession::Heard::nothing:
+          break;
+        case FakeSession::Heard::inquiry:
+          ++inquiries_;
+          break;
+        case FakeSession::Heard::goodbye:
+          ++orderly_leaves_;
+          break;
+        case FakeSession::Heard::death:
+          ++deaths_;
+          break;
+      }
+    }
+    std::erase_if(sessions_, [](const auto& session) { return session->finished(); });
+    if ((waiting.front().revents & POLLIN) != 0) accept();
+  }
+}
+
+void FakeDaemon::accept() {
+  Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
+  if (socket.valid())
+    sessions_.push_back(std::make_unique<FakeSession>(std::move(socket), rank_, size_));
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,30 @@
+// The fake daemon as a program, for tests in other languages: listens at the path given, says
+// "ready", and runs until its standard input closes.
+#include <cstdio>
+#include <cstdlib>
+#include <exception>
+#include <unistd.h>
+
+#include "fake_daemon.h"
+
+int main(int argc, char** argv) {
+  if (argc != 2 && argc != 4) {
+    std::fprintf(stderr, "usage: fake_daemon SOCKET [RANK SIZE]\n");
+    return 2;
+  }
+  try {
+    using gradcube::trainer::FakeDaemon;
+    FakeDaemon daemon(argv[1], argc == 4 ? std::atoi(argv[2]) : FakeDaemon::kRank,
+                      argc == 4 ? std::atoi(argv[3]) : FakeDaemon::kSize);
+    std::puts("ready");
+    std::fflush(stdout);
+    char command = 0;
+    while (::read(STDIN_FILENO, &command, 1) == 1) {
+      if (command == 'r') daemon.release();
+    }
+    return 0;
+  } catch (const std::exception& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

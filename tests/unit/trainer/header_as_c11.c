@@ -1,0 +1,11 @@
+/* gradcube.h is C: it compiles as C11, alone, and its constants are what they were. */
+#include "trainer/gradcube.h"
+
+_Static_assert(GRADCUBE_FLOAT32 == 0 && GRADCUBE_INT64 == 5, "dtypes are part of the ABI");
+_Static_assert(GRADCUBE_SUM == 0 && GRADCUBE_MAX == 3, "operations are part of the ABI");
+_Static_assert(GRADCUBE_ESYSTEM == -10, "codes are part of the ABI");
+
+int call_from_c(void);
+int call_from_c(void) {
+  return gradcube_open("/nonexistent/socket", "job", &(gradcube_session*){0});
+}

@@ -1,0 +1,235 @@
+"""The Python package against the fake daemon.
+
+Usage: python_test.py FAKE_DAEMON. The package and the library are found through PYTHONPATH and GRADCUBE_LIBRARY.
+"""
+
+import gc
+import importlib.util
+import json
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+os.environ["GRADCUBE_HEAP"] = "64M"
+
+import gradcube  # noqa: E402
+import numpy  # noqa: E402
+
+FAKE_DAEMON = sys.argv.pop(1)
+SIZE = 9  # what the fake daemon says, and multiplies a sum by
+
+
+class WithDaemon(unittest.TestCase):
+    def setUp(self):
+        self.directory = tempfile.TemporaryDirectory(prefix="gradcube-")
+        self.socket = os.path.join(self.directory.name, "server-2-1.sock")
+        self.daemon = subprocess.Popen(
+            [FAKE_DAEMON, self.socket], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+        )
+        self.assertEqual(self.daemon.stdout.readline(), b"ready\n")
+
+    def tearDown(self):
+        self.stop_daemon()
+        self.directory.cleanup()
+
+    def stop_daemon(self):
+        self.daemon.stdin.close()
+        self.daemon.wait()
+        self.daemon.stdout.close()
+
+    def release(self):
+        self.daemon.stdin.write(b"r")
+        self.daemon.stdin.flush()
+
+
+class SessionTest(WithDaemon):
+    def test_rank_and_size_are_the_daemons(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            self.assertEqual((session.rank, session.size), (7, SIZE))
+
+    def test_the_only_server_of_the_run_directory_is_found(self):
+        os.environ["GRADCUBE_RUN"] = self.directory.name
+        self.addCleanup(os.environ.pop, "GRADCUBE_RUN")
+        gradcube.Session(job="job").close()
+
+    def test_every_type_is_allocated_and_reduced_in_place(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for name in ("float32", "float64", "int32", "int64"):
+                array = session.alloc((3, 5), name)
+                self.assertEqual((array.shape, array.dtype.name), ((3, 5), name))
+                self.assertEqual(array.ctypes.data % 64, 0)
+                self.assertTrue((array == 0).all())
+                array[:] = 2
+                session.allreduce(array, op="sum")
+                self.assertTrue((array == 2 * SIZE).all())
+                session.allreduce(array, op="average")
+                self.assertTrue((array == 2 * SIZE).all())
+            half = session.alloc(10, numpy.float16)
+            session.allreduce(half, op="max")
+            bits = session.alloc(10, "bfloat16")
+            self.assertEqual(bits.dtype, numpy.uint16)
+            session.allreduce(bits, op="min", dtype="bfloat16")
+            session.barrier()
+
+    def test_foreign_arrays_and_views_are_staged(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            foreign = numpy.ones((4, 4))
+            session.allreduce(foreign)
+            self.assertTrue((foreign == SIZE).all())
+            shared = session.alloc(100)
+            shared[:] = 1
+            session.allreduce(shared[1:99])
+            self.assertEqual((shared[0], shared[1], shared[98], shared[99]), (1, SIZE, SIZE, 1))
+
+    def test_unfit_arrays_are_refused(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            strided = numpy.ones((4, 4))[:, ::2]
+            frozen = numpy.ones(4)
+            frozen.flags.writeable = False
+            for array in (strided, frozen, numpy.ones(4, ">f4"), numpy.ones(4, "uint8"), [1.0]):
+                with self.assertRaises(gradcube.InvalidError):
+                    session.allreduce(array)
+            with self.assertRaises(ValueError):
+                session.allreduce(numpy.ones(4), op="product")
+            with self.assertRaises(ValueError):
+                session.allreduce(numpy.ones(4), dtype="float32")
+            with self.assertRaises(ValueError):
+                session.alloc(4, "complex64")
+
+    def test_memory_returns_when_the_array_is_collected_not_before(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for _ in range(10):
+                array = session.alloc(10 << 20, "float32")  # 40 of 64 MiB
+                view = array[100:]
+                del array
+                gc.collect()
+                with self.assertRaises(gradcube.MemoryFullError):
+                    session.alloc(10 << 20, "float32")
+                del view
+
+    def test_arrays_outlive_their_session(self):
+        session = gradcube.Session(self.socket, job="job")
+        array = session.alloc(1000)
+        session.close()
+        session.close()
+        del session
+        gc.collect()
+        array[:] = 3
+        self.assertEqual(array.sum(), 3000)
+
+    def test_a_closed_session_says_so(self):
+        session = gradcube.Session(self.socket, job="hold")
+        request = session.allreduce_async(session.alloc(10))
+        session.close()
+        for call in (request.wait, lambda: session.alloc(1), session.barrier):
+            with self.assertRaises(gradcube.InvalidError):
+                call()
+
+    def test_requests_run_side_by_side_and_end_once_released(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            arrays = [session.alloc(10) for _ in range(64)]
+            requests = []
+            for i, array in enumerate(arrays):
+                array[:] = i
+                requests.append(session.allreduce_async(array))
+            self.assertFalse(requests[0].test())
+            with self.assertRaises(gradcube.AgainError):
+                session.allreduce_async(session.alloc(1))
+            self.release()
+            for i, request in reversed(list(enumerate(requests))):
+                request.wait(timeout=60)
+                request.wait()
+                self.assertTrue(request.test())
+                self.assertEqual(arrays[i][9], SIZE * i)
+
+    def test_forgotten_requests_make_room(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for _ in range(500):
+                try:
+                    session.allreduce_async(numpy.ones(10))
+                except gradcube.AgainError:
+                    time.sleep(0.001)  # the daemon has all 64 still
+
+
+class FailureTest(WithDaemon):
+    def test_a_timeout_says_who_is_missing_and_the_request_goes_on(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = session.alloc(10)
+            array[:] = 1
+            request = session.allreduce_async(array)
+            with self.assertRaisesRegex(gradcube.TimeoutError, "have not submitted"):
+                request.wait(timeout=0.25)
+            with self.assertRaises(TimeoutError):
+                request.wait(timeout=0)
+            self.release()
+            request.wait(timeout=60)
+            self.assertEqual(array[0], SIZE)
+
+    def test_a_failure_is_the_exception_of_its_code(self):
+        with gradcube.Session(self.socket, job="fail") as session:
+            request = session.allreduce_async(numpy.ones(10))
+            for _ in range(2):
+                with self.assertRaisesRegex(gradcube.PeerError, "died") as caught:
+                    request.wait()
+                self.assertEqual(caught.exception.code, -6)
+
+    def test_a_refused_job(self):
+        with self.assertRaisesRegex(gradcube.JobError, "taken"):
+            gradcube.Session(self.socket, job="refuse")
+
+    def test_a_daemon_that_dies_ends_the_wait(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request = session.allreduce_async(session.alloc(10))
+            stopper = threading.Timer(0.2, self.daemon.kill)
+            stopper.start()
+            with self.assertRaises(gradcube.NoDaemonError):
+                request.wait()
+            stopper.join()
+
+    def test_no_daemon(self):
+        missing = os.path.join(self.directory.name, "server-0-0.sock")
+        with self.assertRaisesRegex(gradcube.NoDaemonError, "gradcube up"):
+            gradcube.Session(missing)
+        with self.assertRaises(ConnectionError):
+            gradcube.Session(missing)
+
+    def test_control_c_ends_a_wait(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = session.alloc(10)
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with self.assertRaises(KeyboardInterrupt):
+                session.allreduce(array)
+            self.release()
+
+
+class DigitsTest(unittest.TestCase):
+    EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "trainer" / "examples"
+
+    @unittest.skipUnless(
+        importlib.util.find_spec("torch") and importlib.util.find_spec("sklearn"), "needs PyTorch and scikit-learn"
+    )
+    def test_a_job_of_one_trains_to_the_same_bits_as_without_gradcube(self):
+        with tempfile.TemporaryDirectory(prefix="gradcube-") as directory:
+            socket = os.path.join(directory, "server-0-0.sock")
+            results = []
+            with subprocess.Popen(
+                [FAKE_DAEMON, socket, "0", "1"], stdin=subprocess.PIPE, stdout=subprocess.PIPE
+            ) as daemon:
+                self.assertEqual(daemon.stdout.readline(), b"ready\n")
+                for way in (["--socket", socket], ["--alone", "1"]):
+                    output = os.path.join(directory, "result.json")
+                    command = [sys.executable, str(self.EXAMPLES / "digits.py"), "--steps", "20", "--output", output]
+                    subprocess.run(command + way, check=True, stdout=subprocess.DEVNULL)
+                    results.append(json.loads(pathlib.Path(output).read_text()))
+            self.assertEqual(results[0]["sha256"], results[1]["sha256"])
+            self.assertEqual(len(results[0]["steps"]), 20)
+
+
+if __name__ == "__main__":
+    unittest.main()

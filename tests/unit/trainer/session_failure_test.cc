@@ -1,0 +1,173 @@
+// Sessions when things go wrong: at the door, in a collective, and with the daemon itself.
+#include <chrono>
+#include <cstring>
+#include <thread>
+
+#include "session_fixture.h"
+
+namespace gradcube::trainer {
+namespace {
+
+class FailureTest : public SessionTest {
+ protected:
+  std::pair<int, std::string> refusal(const char* job) {
+    gradcube_session* session = reinterpret_cast<gradcube_session*>(this);
+    const int code = gradcube_open(socket_.c_str(), job, &session);
+    EXPECT_EQ(session, nullptr);
+    return {code, gradcube_last_error(nullptr)};
+  }
+
+  // Waits for a request that must fail, and returns its code.
+  int failed(gradcube_session* session, std::uint64_t request) {
+    const auto begin = std::chrono::steady_clock::now();
+    const int code = gradcube_wait(session, request, kLong);
+    // The contract: a dead daemon or peer is known within a second. This bounds hanging, not speed.
+    EXPECT_LT(std::chrono::steady_clock::now() - begin, std::chrono::seconds(10));
+    return code;
+  }
+
+  static bool says(gradcube_session* session, const char* words) {
+    const char* sentence = gradcube_last_error(session);
+    EXPECT_NE(std::strstr(sentence, words), nullptr) << sentence;
+    return std::strstr(sentence, words) != nullptr;
+  }
+};
+
+TEST_F(FailureTest, WithoutADaemonTheSentenceNamesThePathAndTheCommand) {
+  gradcube_session* session = nullptr;
+  const std::string path = directory_ / "server-0-0.sock";
+  EXPECT_EQ(gradcube_open(path.c_str(), "job", &session), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(session, nullptr);
+  EXPECT_EQ(std::string(gradcube_last_error(nullptr)),
+            "no daemon answers at " + path + ": start a cluster with `gradcube up`");
+}
+
+TEST_F(FailureTest, AStaleSocketIsNoDaemon) {
+  daemon_.kill();
+  EXPECT_EQ(refusal("job").first, GRADCUBE_ENODAEMON);
+}
+
+TEST_F(FailureTest, APathThatNoSocketCanHaveIsRefused) {
+  gradcube_session* session = nullptr;
+  EXPECT_EQ(gradcube_open(std::string(200, 'x').c_str(), "job", &session), GRADCUBE_EINVAL);
+}
+
+TEST_F(FailureTest, BadJobNamesAreRefusedBeforeTheDaemonHearsThem) {
+  for (const std::string& job : {std::string(), std::string("a b"), std::string("a/b"),
+                                 std::string("\xc3\xa4"), std::string(64, 'x')}) {
+    EXPECT_EQ(refusal(job.c_str()).first, GRADCUBE_EJOB) << job;
+  }
+  EXPECT_EQ(refusal(nullptr).first, GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_open(socket_.c_str(), "job", nullptr), GRADCUBE_EINVAL);
+}
+
+TEST_F(FailureTest, ARefusalIsTheDaemonsOwnCodeAndSentence) {
+  EXPECT_EQ(refusal("refuse"), std::pair(int{GRADCUBE_EJOB}, std::string(kRefusal)));
+}
+
+TEST_F(FailureTest, AnAnswerThatIsNoWelcomeIsAProtocolError) {
+  for (const char* job : {"garbage", "version", "unsealed"}) {
+    const auto [code, sentence] = refusal(job);
+    EXPECT_EQ(code, GRADCUBE_EPROTOCOL) << job;
+    EXPECT_NE(sentence.find("the library that came with the daemon"), std::string::npos)
+        << sentence;
+  }
+}
+
+TEST_F(FailureTest, AHeapSizeThatIsNoneIsRefused) {
+  const Environment heap("GRADCUBE_HEAP", "lots");
+  EXPECT_EQ(refusal("job").first, GRADCUBE_EINVAL);
+}
+
+TEST_F(FailureTest, ATimeoutBringsTheDaemonsReportAndTheRequestGoesOn) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(gradcube_wait(session, request, 10), GRADCUBE_ETIMEDOUT);
+  EXPECT_STREQ(gradcube_last_error(session), kReport);
+  EXPECT_TRUE(eventually([&] { return daemon_.inquiries() == 1; }));
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
+  EXPECT_EQ(buffer[0], 9);
+}
+
+TEST_F(FailureTest, ATimeoutWithoutAReportSaysThat) {
+  gradcube_session* session = open("silent");
+  const std::uint64_t request = start(session, floats(session, 1), 1);
+  EXPECT_EQ(gradcube_wait(session, request, 10), GRADCUBE_ETIMEDOUT);
+  EXPECT_TRUE(says(session, "did not say why"));
+}
+
+TEST_F(FailureTest, AFailedCollectiveBringsTheNoticeAboutIt) {
+  gradcube_session* session = open("fail");
+  std::vector<float> foreign(10, 1);
+  const std::uint64_t first = start(session, foreign.data(), 10);
+  const std::uint64_t second = start(session, floats(session, 10), 10);
+  EXPECT_EQ(failed(session, second), GRADCUBE_EPEER);
+  EXPECT_STREQ(gradcube_last_error(session), kFailure);
+  int done = 0;
+  EXPECT_EQ(gradcube_test(session, first, &done), GRADCUBE_EPEER);
+  EXPECT_EQ(done, 1);
+  EXPECT_STREQ(gradcube_last_error(session), kFailure);
+}
+
+TEST_F(FailureTest, AFailureWithoutANoticeStillHasASentence) {
+  gradcube_session* session = open("unexplained");
+  const std::uint64_t request = start(session, floats(session, 10), 10);
+  EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
+  EXPECT_TRUE(says(session, "another trainer of the job died or left"));
+  EXPECT_TRUE(says(session, "[2,1]"));
+}
+
+TEST_F(FailureTest, ADaemonThatDiesEndsEveryWait) {
+  gradcube_session* session = open("hold");
+  const std::uint64_t first = start(session, floats(session, 10), 10);
+  const std::uint64_t second = start(session, floats(session, 10), 10);
+  std::thread killer([this] {
+    ::usleep(50'000);
+    daemon_.kill();
+  });
+  EXPECT_EQ(failed(session, first), GRADCUBE_ENODAEMON);
+  EXPECT_TRUE(says(session, socket_.c_str()));
+  killer.join();
+  EXPECT_EQ(failed(session, second), GRADCUBE_ENODAEMON);
+  std::uint64_t refused = 0;
+  EXPECT_EQ(gradcube_allreduce(session, nullptr, 0, GRADCUBE_FLOAT32, GRADCUBE_SUM, &refused),
+            GRADCUBE_ENODAEMON);
+  EXPECT_TRUE(says(session, "gradcube up"));
+}
+
+TEST_F(FailureTest, ADaemonThatDiesIsFoundByTestingAlone) {
+  gradcube_session* session = open("hold");
+  const std::uint64_t request = start(session, floats(session, 10), 10);
+  daemon_.kill();
+  int done = 0;
+  EXPECT_EQ(gradcube_test(session, request, &done), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(done, 1);
+}
+
+TEST_F(FailureTest, AConnectionThatClosesAtASubmissionIsADeadDaemon) {
+  gradcube_session* session = open("die");
+  EXPECT_EQ(failed(session, start(session, floats(session, 10), 10)), GRADCUBE_ENODAEMON);
+}
+
+TEST_F(FailureTest, AClosingNoticeGivesTheReason) {
+  gradcube_session* session = open("scold");
+  EXPECT_EQ(failed(session, start(session, floats(session, 10), 10)), GRADCUBE_EPROTOCOL);
+  EXPECT_STREQ(gradcube_last_error(session), kClosing);
+}
+
+TEST_F(FailureTest, NonsenseInTheCompletionRingEndsTheSession) {
+  gradcube_session* session = open("scribble");
+  EXPECT_EQ(failed(session, start(session, floats(session, 10), 10)), GRADCUBE_EPROTOCOL);
+  EXPECT_TRUE(says(session, "nonsense"));
+}
+
+TEST_F(FailureTest, EveryCodeHasItsName) {
+  for (int code = GRADCUBE_ESYSTEM; code <= GRADCUBE_OK; ++code) {
+    EXPECT_STRNE(gradcube_strerror(code), gradcube_strerror(1)) << code;
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::trainer

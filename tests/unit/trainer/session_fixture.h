@@ -1,0 +1,73 @@
+// A fake daemon, and sessions at it through the C ABI.
+#ifndef GRADCUBE_TESTS_UNIT_TRAINER_SESSION_FIXTURE_H_
+#define GRADCUBE_TESTS_UNIT_TRAINER_SESSION_FIXTURE_H_
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "fake_daemon.h"
+#include "temporary_directory.h"
+#include "trainer/gradcube.h"
+
+namespace gradcube::trainer {
+
+class SessionTest : public ::testing::Test {
+ protected:
+  ~SessionTest() override {
+    for (gradcube_session* session : sessions_) gradcube_close(session);
+  }
+
+  gradcube_session* open(const char* job) {
+    gradcube_session* session = nullptr;
+    EXPECT_EQ(gradcube_open(socket_.c_str(), job, &session), GRADCUBE_OK)
+        << gradcube_last_error(nullptr);
+    if (session != nullptr) sessions_.push_back(session);
+    return session;
+  }
+
+  void close(gradcube_session* session) {
+    std::erase(sessions_, session);
+    gradcube_close(session);
+  }
+
+  // Starts a sum of floats.
+  static std::uint64_t start(gradcube_session* session, float* buffer, std::size_t count) {
+    std::uint64_t request = 0;
+    EXPECT_EQ(gradcube_allreduce(session, buffer, count, GRADCUBE_FLOAT32, GRADCUBE_SUM, &request),
+              GRADCUBE_OK)
+        << gradcube_last_error(session);
+    return request;
+  }
+
+  static float* floats(gradcube_session* session, std::size_t count, float value = 1) {
+    auto* buffer = static_cast<float*>(gradcube_alloc(session, count * sizeof(float)));
+    for (std::size_t i = 0; buffer != nullptr && i < count; ++i) buffer[i] = value;
+    return buffer;
+  }
+
+  // Until the daemon's thread has come as far as the test wants to see it; gives up after many
+  // seconds.
+  template <typename Condition>
+  static bool eventually(const Condition& condition) {
+    for (int turn = 0; turn < 10000; ++turn) {
+      if (condition()) return true;
+      ::usleep(1000);
+    }
+    return false;
+  }
+
+  static constexpr int kLong = 60000;  // ms; no test waits that long unless something hangs
+
+  TemporaryDirectory directory_;
+  Environment heap_{"GRADCUBE_HEAP", "64M"};
+  std::string socket_ = directory_ / "server-2-1.sock";
+  FakeDaemon daemon_{socket_};
+  std::vector<gradcube_session*> sessions_;
+};
+
+}  // namespace gradcube::trainer
+
+#endif

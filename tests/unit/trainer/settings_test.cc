@@ -1,0 +1,86 @@
+#include "trainer/settings.h"
+
+#include <fstream>
+#include <gtest/gtest.h>
+#include <unistd.h>
+
+#include "temporary_directory.h"
+#include "trainer/failure.h"
+#include "trainer/gradcube.h"
+
+namespace gradcube::trainer {
+namespace {
+
+template <typename Call>
+std::pair<int, std::string> failure_of(const Call& call) {
+  try {
+    call();
+  } catch (const Failure& failure) {
+    return {failure.code(), failure.what()};
+  }
+  return {GRADCUBE_OK, "no failure"};
+}
+
+TEST(Settings, HeapSizesAreBytesOrCarryAUnitOfMemory) {
+  EXPECT_EQ(parse_heap_bytes("4096"), 4096U);
+  EXPECT_EQ(parse_heap_bytes("512K"), 512U << 10);
+  EXPECT_EQ(parse_heap_bytes("100M"), 100U << 20);
+  EXPECT_EQ(parse_heap_bytes("16G"), std::uint64_t{16} << 30);
+}
+
+TEST(Settings, OtherHeapSizesAreRefusedWithWhatIsAccepted) {
+  for (const char* text : {"", "0", "-1", "1.5G", "16g", "16GB", " 1", "K", "99999999999999999999",
+                           "1025G", "18446744073709551615G", "0K"}) {
+    const auto [code, sentence] = failure_of([&] { parse_heap_bytes(text); });
+    EXPECT_EQ(code, GRADCUBE_EINVAL) << text;
+    EXPECT_NE(sentence.find("512K"), std::string::npos) << sentence;
+  }
+}
+
+TEST(Settings, AGivenSocketComesBeforeTheEnvironmentBeforeTheRunDirectory) {
+  const TemporaryDirectory run;
+  std::ofstream(run / "server-0-1.sock");
+  const Environment directory("GRADCUBE_RUN", run.path());
+  {
+    const Environment socket("GRADCUBE_SOCKET", "/from/environment");
+    EXPECT_EQ(find_socket("/given"), "/given");
+    EXPECT_EQ(find_socket(""), "/from/environment");
+  }
+  EXPECT_EQ(find_socket(""), run / "server-0-1.sock");
+}
+
+TEST(Settings, SeveralServersAreListedAndTheVariableToSetIsNamed) {
+  const TemporaryDirectory run;
+  std::ofstream(run / "server-0-1.sock");
+  std::ofstream(run / "server-2-2.sock");
+  std::ofstream(run / "other.sock");
+  const Environment directory("GRADCUBE_RUN", run.path());
+  const auto [code, sentence] = failure_of([] { find_socket(""); });
+  EXPECT_EQ(code, GRADCUBE_EINVAL);
+  EXPECT_NE(sentence.find("server-0-1.sock, server-2-2.sock:"), std::string::npos) << sentence;
+  EXPECT_NE(sentence.find("GRADCUBE_SOCKET"), std::string::npos) << sentence;
+}
+
+TEST(Settings, AnEmptyOrMissingRunDirectoryMeansThatNoDaemonRuns) {
+  const TemporaryDirectory run;
+  for (const std::string& path : {run.path(), run / "missing"}) {
+    const Environment directory("GRADCUBE_RUN", path);
+    const auto [code, sentence] = failure_of([] { find_socket(""); });
+    EXPECT_EQ(code, GRADCUBE_ENODAEMON);
+    EXPECT_NE(sentence.find(path), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("gradcube up"), std::string::npos) << sentence;
+  }
+}
+
+TEST(Settings, TheRunDirectoryFollowsTheUsersRuntimeDirectory) {
+  const Environment unset("GRADCUBE_RUN", "");
+  {
+    const Environment runtime("XDG_RUNTIME_DIR", "/run/user/1234");
+    EXPECT_EQ(run_directory(), "/run/user/1234/gradcube");
+  }
+  const Environment runtime("XDG_RUNTIME_DIR", "");
+  EXPECT_EQ(run_directory(), "/tmp/gradcube-" + std::to_string(::getuid()));
+}
+
+}  // namespace
+}  // namespace gradcube::trainer

@@ -1,0 +1,24 @@
+// allreduce.cc: the smallest trainer in C++. Start one per server socket; each prints the same sum.
+//
+//     ./allreduce_cc "$GRADCUBE_RUN/server-0-0.sock" & ./allreduce_cc
+//     "$GRADCUBE_RUN/server-0-1.sock" & ...
+#include <algorithm>
+#include <chrono>
+#include <cstdio>
+
+#include "trainer/gradcube.hpp"
+
+int main(int argc, char** argv) {
+  try {
+    gradcube::Session session("example", argc > 1 ? argv[1] : "");
+    auto numbers = session.buffer<double>(1000);
+    std::fill(numbers.begin(), numbers.end(), session.rank());
+    session.all_reduce(numbers.span(), gradcube::Op::sum).wait(std::chrono::minutes(1));
+    std::printf("rank %d of %d: the sum of all ranks is %g\n", session.rank(), session.size(),
+                numbers[0]);
+    return 0;
+  } catch (const gradcube::Error& error) {
+    std::fprintf(stderr, "%s\n", error.what());
+    return 1;
+  }
+}

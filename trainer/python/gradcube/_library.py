@@ -1,0 +1,68 @@
+"""Finds libgradcube.so and declares its functions (gradcube.h) to ctypes.
+
+Looked for, in this order: $GRADCUBE_LIBRARY; beside this package; in a build folder of the source tree that
+the package lies in; where the system looks for libraries.
+"""
+
+import ctypes
+import functools
+import os
+import pathlib
+
+from ._errors import Error
+
+_SESSION = ctypes.c_void_p
+_FUNCTIONS = {
+    "gradcube_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(_SESSION)]),
+    "gradcube_close": (None, [_SESSION]),
+    "gradcube_leave": (None, [_SESSION]),
+    "gradcube_rank": (ctypes.c_int, [_SESSION]),
+    "gradcube_size": (ctypes.c_int, [_SESSION]),
+    "gradcube_alloc": (ctypes.c_void_p, [_SESSION, ctypes.c_size_t]),
+    "gradcube_free": (None, [_SESSION, ctypes.c_void_p]),
+    "gradcube_allreduce": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int]
+        + [ctypes.POINTER(ctypes.c_uint64)],
+    ),
+    "gradcube_poll": (
+        ctypes.c_int,
+        [_SESSION, ctypes.c_uint64, ctypes.c_int, ctypes.POINTER(ctypes.c_int)],
+    ),
+    "gradcube_wait": (ctypes.c_int, [_SESSION, ctypes.c_uint64, ctypes.c_int]),
+    "gradcube_last_error": (ctypes.c_char_p, [_SESSION]),
+}
+
+
+def _candidates():
+    given = os.environ.get("GRADCUBE_LIBRARY")
+    if given:
+        return [given]
+    package = pathlib.Path(__file__).resolve().parent
+    beside = [package / "libgradcube.so", package / "libgradcube.so.1"]
+    built = sorted(
+        package.parents[2].glob("build*/trainer/libgradcube.so"),
+        key=lambda path: path.stat().st_mtime,
+        reverse=True,
+    )
+    return [str(path) for path in beside + built if path.exists()] + ["libgradcube.so.1"]
+
+
+@functools.lru_cache(maxsize=None)
+def library():
+    """The loaded library. Loaded once, at the first session."""
+    refusals = []
+    for candidate in _candidates():
+        try:
+            loaded = ctypes.CDLL(candidate)
+        except OSError as error:
+            refusals.append(str(error))
+            continue
+        for name, (result, arguments) in _FUNCTIONS.items():
+            function = getattr(loaded, name)
+            function.restype = result
+            function.argtypes = arguments
+        return loaded
+    raise Error(
+        "cannot load libgradcube.so (" + "; ".join(refusals) + "): build it, or set GRADCUBE_LIBRARY to its path"
+    )
