@@ -39,7 +39,7 @@ std::string command_of(const CLI::App& tool) {
 int run_command_line(int argc, const char* const* argv) {
   CLI::App tool("A cluster of Gradcube daemons: start it, look at it, measure it.", "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
-  tool.require_subcommand(1);
+  tool.require_subcommand(0, 1);  // none is told below, in a sentence that lists them
   tool.footer(
       "Examples:\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit     nine servers on this host\n"
@@ -60,6 +60,11 @@ int run_command_line(int argc, const char* const* argv) {
   add_doctor(tool, action);
   try {
     tool.parse(argc, argv);
+    if (!action) {
+      throw control::UsageError(
+          "a command is missing; accepted are up, down, status, impair, plan, perf and doctor: "
+          "`gradcube --help` tells more");
+    }
     return action();
   } catch (const CLI::Success& asked) {  // --help, --version
     return tool.exit(asked);

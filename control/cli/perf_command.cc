@@ -109,7 +109,7 @@ std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
   return count_field(ask_status(directory), "counters/resent");
 }
 
-// JSON lists addresses by level; the table's reader wants to know what the figures are of.
+// What the figures are of.
 void print_head(const Cluster& cluster, const std::string& job) {
   fmt::print("# {}, {} servers, {}, job {}\n", cluster.plan.topology().spec(),
              cluster.plan.servers(),
@@ -138,7 +138,7 @@ int run_perf(const PerfOptions& options) {
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
   PerfRunner runner(cluster.plan, cluster.sockets, job, settings);
 
-  json results = json::array();
+  auto results = nlohmann::ordered_json::array();
   std::uint64_t wrong = 0;
   if (!options.json) print_head(cluster, job);
   auto resent = resent_so_far(directory);
@@ -155,10 +155,11 @@ int run_perf(const PerfOptions& options) {
     }
   }
   if (options.json) {
-    const auto topology = control::topology_json(cluster.plan.topology());
-    fmt::print(
-        "{}\n",
-        json{{"topology", topology}, {"rate_bps", cluster.rate_bps}, {"results", results}}.dump());
+    const nlohmann::ordered_json report = {
+        {"topology", control::topology_json(cluster.plan.topology())},
+        {"rate_bps", nlohmann::ordered_json(cluster.rate_bps)},
+        {"results", results}};
+    fmt::print("{}\n", report.dump());
   } else {
     print_foot(settings, wrong);
   }

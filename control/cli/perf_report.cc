@@ -6,7 +6,7 @@
 namespace gradcube::cli {
 namespace {
 
-using nlohmann::json;
+using json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
 
 double median(std::vector<double> values) {
   if (values.empty()) return 0;

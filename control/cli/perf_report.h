@@ -51,7 +51,7 @@ struct PerfFigures {
 
 PerfFigures figures(const PerfRow& row, const PerfLinks& links);
 
-nlohmann::json row_json(const PerfRow& row, const PerfLinks& links);
+nlohmann::ordered_json row_json(const PerfRow& row, const PerfLinks& links);
 
 // The lines above the rows, and one row; each ends with a newline.
 std::string table_head();
