@@ -1,6 +1,6 @@
 // The kernels: element-wise folding of several contributions to a segment, and the division that
 // makes a sum an average. They are what a server does to the gradients of its 1-hop neighbours in a
-// step of the aggregation stage (BML, sections 3.2 and 3.3), straight out of the receive buffers.
+// step of the aggregation stage (BML, section 3.2), straight out of the receive buffers.
 //
 // The one written reference order
 // -------------------------------

@@ -1,0 +1,207 @@
+// Runs the tool itself, with no cluster anywhere near: what it prints where, and its exit codes.
+#include <cstdlib>
+#include <fcntl.h>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <sstream>
+#include <string>
+#include <sys/wait.h>
+#include <unistd.h>
+#include <vector>
+
+namespace {
+
+namespace fs = std::filesystem;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::IsEmpty;
+using testing::StartsWith;
+
+struct Outcome {
+  int code;
+  std::string out;
+  std::string err;
+};
+
+class CommandLine : public testing::Test {
+ protected:
+  CommandLine() {
+    std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+  }
+  ~CommandLine() override { fs::remove_all(root_); }
+
+  Outcome gradcube(const std::vector<std::string>& arguments) {
+    const std::string tool =
+        std::getenv("GRADCUBE_TOOL") != nullptr ? std::getenv("GRADCUBE_TOOL") : "gradcube";
+    std::vector<const char*> argv = {tool.c_str()};
+    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
+    argv.push_back(nullptr);
+    const fs::path out = root_ / "out", err = root_ / "err";
+    const pid_t pid = fork();
+    if (pid == 0) {
+      setenv("GRADCUBE_RUN", (root_ / "run").c_str(), 1);
+      setenv("GRADCUBED", "/nowhere/gradcubed", 1);
+      dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+      dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
+      execvp(argv[0], const_cast<char* const*>(argv.data()));
+      _exit(126);
+    }
+    int status = 0;
+    waitpid(pid, &status, 0);
+    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(out), text_of(err)};
+  }
+
+  // One sentence on standard error, nothing on standard output, nothing started.
+  void expect_usage_error(const std::vector<std::string>& arguments, const std::string& what) {
+    const Outcome outcome = gradcube(arguments);
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    EXPECT_EQ(outcome.code, 2) << outcome.err;
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_THAT(outcome.err, AllOf(StartsWith("gradcube: "), HasSubstr(what)));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
+    EXPECT_FALSE(fs::exists(root_ / "run")) << "nothing may be left behind";
+  }
+
+  static std::string text_of(const fs::path& path) {
+    std::ifstream file(path);
+    std::stringstream text;
+    text << file.rdbuf();
+    return text.str();
+  }
+
+  fs::path root_;
+};
+
+TEST_F(CommandLine, RefusesTopologiesThatAreNone) {
+  for (const char* command : {"up", "plan"}) {
+    expect_usage_error({command, "--topology", "bcube:0,2"}, "--topology");
+    expect_usage_error({command, "--topology", "bcube:3"}, "--topology");
+    expect_usage_error({command, "--topology", "ring:4"}, "--topology");
+    expect_usage_error({command, "--topology", "bcube:256,7"}, "--topology");
+    expect_usage_error({command, "--topology", "torus:4,2"}, "torus");
+  }
+}
+
+TEST_F(CommandLine, RefusesSettingsThatAreNone) {
+  expect_usage_error({"up", "--rate", "200"}, "--rate");
+  expect_usage_error({"up", "--loss", "2"}, "--loss");
+  expect_usage_error({"up", "--loss", "nan"}, "--loss");
+  expect_usage_error({"up", "--mtu", "100"}, "--mtu");
+  expect_usage_error({"up", "--delay", "5"}, "--delay");
+  expect_usage_error({"up", "--idle", "sleepy"}, "--idle");
+  expect_usage_error({"up", "--lcores", "0,x"}, "--lcores");
+  expect_usage_error({"up", "--queue", "1"}, "queue");
+}
+
+TEST_F(CommandLine, RefusesAClusterFileWithAnUnknownKeyAndNamesIt) {
+  const std::string file = (root_ / "cluster.toml").string();
+  std::ofstream(file) << "[link]\nrat = \"200mbit\"\n";
+  expect_usage_error({"up", "--cluster", file}, "rat");
+  expect_usage_error({"up", "--cluster", (root_ / "missing.toml").string()}, "missing.toml");
+}
+
+TEST_F(CommandLine, RefusesCommandsAndFlagsThatAreNone) {
+  expect_usage_error({}, "--help");
+  expect_usage_error({"dance"}, "dance");
+  expect_usage_error({"status", "--nothing"}, "--nothing");
+  expect_usage_error({"perf"}, "collective");
+  expect_usage_error({"perf", "allgather"}, "accepted is allreduce");
+  expect_usage_error({"perf", "allreduce", "--sizes", "1K,,2K"}, "--sizes");
+  expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "accepted are float32");
+  expect_usage_error({"perf", "allreduce", "--op", "product"}, "accepted are sum");
+  expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
+  expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
+  expect_usage_error({"impair"}, "nothing to change");
+  expect_usage_error({"impair", "--loss", "1.5"}, "--loss");
+  expect_usage_error({"plan", "--server", "3,0"}, "--server");
+  expect_usage_error({"plan", "--algorithm", "magic"}, "--algorithm");
+}
+
+TEST_F(CommandLine, WithoutAClusterNamesTheCommandThatStartsOne) {
+  for (const std::vector<std::string>& arguments : {std::vector<std::string>{"perf", "allreduce"},
+                                                    {"perf", "allreduce", "--json"},
+                                                    {"status"},
+                                                    {"status", "--json"},
+                                                    {"impair", "--loss", "0.1"}}) {
+    const Outcome outcome = gradcube(arguments);
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.out, IsEmpty());
+    EXPECT_EQ(outcome.err, "gradcube: no cluster runs in " + (root_ / "run").string() +
+                               ": start one with `gradcube up --topology bcube:3,2`\n");
+  }
+  const Outcome down = gradcube({"down"});
+  EXPECT_EQ(down.code, 1);
+  EXPECT_THAT(down.err, HasSubstr("nothing to end"));
+}
+
+TEST_F(CommandLine, DownCleansUpAfterADaemonThatDied) {
+  fs::create_directory(root_ / "run");
+  fs::permissions(root_ / "run", fs::perms::owner_all);
+  std::ofstream(root_ / "run" / "control.sock") << "";
+  std::ofstream(root_ / "run" / "gradcubed.lock") << "4711\n";
+  EXPECT_EQ(gradcube({"down"}).code, 1);
+  EXPECT_FALSE(fs::exists(root_ / "run" / "control.sock"));
+}
+
+TEST_F(CommandLine, UpTellsWhenThereIsNoDaemonToStart) {
+  const Outcome outcome = gradcube({"up", "--json"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.out, IsEmpty());
+  EXPECT_THAT(outcome.err, HasSubstr("GRADCUBED names /nowhere/gradcubed"));
+}
+
+TEST_F(CommandLine, PlanPrintsOneJsonObject) {
+  const Outcome outcome = gradcube(
+      {"plan", "--topology", "bcube:3,2", "--algorithm", "bml", "--json", "--lcores", "0,1"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_THAT(outcome.err, IsEmpty());
+  const auto plan = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(plan["topology"], nlohmann::json::parse(R"({"kind":"bcube","n":3,"k":2,"servers":9})"));
+  EXPECT_EQ(plan["algorithm"], "bml");
+  EXPECT_EQ(plan["pieces"], 18);
+  ASSERT_EQ(plan["servers"].size(), 9u);
+  const auto& thread = plan["servers"][7]["threads"][1];
+  EXPECT_EQ(plan["servers"][7]["address"], nlohmann::json({2, 1}));
+  EXPECT_EQ(thread["owns"], nlohmann::json({1, 2, 1}));
+  EXPECT_EQ(thread["lcore"], 1);
+  EXPECT_EQ(thread["steps"].size(), 4u);
+}
+
+TEST_F(CommandLine, PlanOfOneServerIsSmallEvenInALargeCluster) {
+  const Outcome outcome =
+      gradcube({"plan", "--topology", "bcube:16,4", "--server", "2,1,0,15", "--json"});
+  ASSERT_EQ(outcome.code, 0) << outcome.err;
+  EXPECT_EQ(nlohmann::json::parse(outcome.out)["servers"].size(), 1u);
+  EXPECT_LT(outcome.out.size(), 10'000'000u);
+}
+
+TEST_F(CommandLine, HelpAndVersionGoToStandardOutput) {
+  for (const char* command : {"up", "down", "status", "impair", "plan", "perf", "doctor"}) {
+    const Outcome outcome = gradcube({command, "--help"});
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_THAT(outcome.out, HasSubstr("Example"));
+    EXPECT_THAT(outcome.err, IsEmpty());
+  }
+  EXPECT_THAT(gradcube({"--version"}).out, StartsWith("gradcube "));
+  EXPECT_THAT(gradcube({"--help"}).out, HasSubstr("$GRADCUBE_RUN"));
+}
+
+TEST_F(CommandLine, DoctorAnswersInJsonEvenWhenSomethingIsMissing) {
+  const Outcome outcome = gradcube({"doctor", "--json"});
+  EXPECT_EQ(outcome.code, 1) << "there is no daemon at /nowhere";
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report["ok"], false);
+  bool named = false;
+  for (const auto& check : report["checks"]) {
+    EXPECT_TRUE(check["verdict"] == "OK" || !check["finding"].get<std::string>().empty());
+    named = named || (check["name"] == "daemon" && check["verdict"] == "FAIL");
+  }
+  EXPECT_TRUE(named);
+}
+
+}  // namespace

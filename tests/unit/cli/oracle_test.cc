@@ -1,0 +1,204 @@
+#include "control/cli/oracle.h"
+
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "control/algorithms.h"
+#include "control/cli/perf_inputs.h"
+#include "control/topology.h"
+
+namespace gradcube::cli {
+namespace {
+
+using aggregation::DataType;
+using aggregation::Operation;
+
+constexpr std::uint64_t kSeed = 7;
+
+// One element's way through the plan, without blocks or kernels: T is the arithmetic's type, and
+// to_element what a fold ends with.
+template <typename Wide, typename Stored>
+class NaiveOracle {
+ public:
+  NaiveOracle(const control::Plan& plan, DataType type, Operation operation)
+      : plan_(plan), type_(type), operation_(operation) {}
+
+  Stored expect(unsigned thread, std::size_t index) const {
+    const Stored folded = fold(thread, plan_.steps(), 0, index);
+    if (operation_ != Operation::average) return folded;
+    return narrow(divide(widen(folded), plan_.servers()));
+  }
+
+ private:
+  Stored fold(unsigned thread, unsigned steps, control::ServerId server, std::size_t index) const {
+    if (steps == 0) {
+      Stored value;
+      fill_input(type_, kSeed, server, index, 1, &value);
+      return value;
+    }
+    Wide sum{};
+    for (unsigned digit = 0; digit < plan_.radix(thread, steps - 1); ++digit) {
+      const Wide value =
+          widen(fold(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
+      sum = digit == 0 ? value : combine(sum, value);
+    }
+    return narrow(sum);
+  }
+
+  Wide combine(Wide a, Wide b) const {
+    if (operation_ == Operation::min) return b < a ? b : a;
+    if (operation_ == Operation::max) return b > a ? b : a;
+    if constexpr (std::is_integral_v<Wide>) {
+      using Unsigned = std::make_unsigned_t<Wide>;
+      return static_cast<Wide>(static_cast<Unsigned>(a) + static_cast<Unsigned>(b));
+    } else {
+      return a + b;
+    }
+  }
+
+  static Wide divide(Wide value, std::uint32_t divisor) {
+    return static_cast<Wide>(value / static_cast<Wide>(divisor));
+  }
+
+  Wide widen(Stored value) const {
+    if constexpr (sizeof(Stored) == 2) {
+      return type_ == DataType::float16 ? aggregation::float16_to_float32(value)
+                                        : aggregation::bfloat16_to_float32(value);
+    } else {
+      return std::bit_cast<Wide>(value);
+    }
+  }
+
+  Stored narrow(Wide value) const {
+    if constexpr (sizeof(Stored) == 2) {
+      return type_ == DataType::float16 ? aggregation::float32_to_float16(value)
+                                        : aggregation::float32_to_bfloat16(value);
+    } else {
+      return std::bit_cast<Stored>(value);
+    }
+  }
+
+  const control::Plan& plan_;
+  DataType type_;
+  Operation operation_;
+};
+
+struct Case {
+  const char* topology;
+  std::size_t count;
+};
+
+template <typename Wide, typename Stored>
+void expect_oracle_agrees(const Case& which, DataType type, Operation operation) {
+  SCOPED_TRACE(std::string(which.topology) + " count " + std::to_string(which.count) + " " +
+               std::string(data_type_name(type)) + " " + std::string(operation_name(operation)));
+  const auto topology = control::parse_topology(which.topology, "test");
+  const auto plan = control::make_plan("bml", topology, "test");
+  const NaiveOracle<Wide, Stored> naive(plan, type, operation);
+  const Oracle oracle(plan, type, operation, which.count);
+
+  std::vector<int> seen(which.count, 0);
+  const Contribution contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
+                                        void* out) {
+    fill_input(type, kSeed, server, first, length, out);
+  };
+  const auto check = [&](std::size_t first, std::size_t length, const void* expected) {
+    std::vector<Stored> values(length);
+    std::memcpy(values.data(), expected, length * sizeof(Stored));
+    for (std::size_t i = 0; i < length; ++i) {
+      ++seen[first + i];
+      unsigned thread = 0;
+      while (plan.thread_range(thread, which.count * sizeof(Stored)).end <=
+             (first + i) * sizeof(Stored)) {
+        ++thread;
+      }
+      ASSERT_EQ(values[i], naive.expect(thread, first + i)) << "element " << first + i;
+    }
+  };
+  // Two shares, as two trainers would take them.
+  oracle.for_each_block(0, which.count / 3, contribution, check);
+  oracle.for_each_block(which.count / 3, which.count, contribution, check);
+  EXPECT_EQ(seen, std::vector<int>(which.count, 1));
+}
+
+class OracleOnTopology : public testing::TestWithParam<Case> {};
+
+TEST_P(OracleOnTopology, AgreesWithOneElementAtATimeForEveryTypeAndOperation) {
+  for (const Operation operation :
+       {Operation::sum, Operation::average, Operation::min, Operation::max}) {
+    expect_oracle_agrees<float, std::uint32_t>(GetParam(), DataType::float32, operation);
+    expect_oracle_agrees<double, std::uint64_t>(GetParam(), DataType::float64, operation);
+    expect_oracle_agrees<float, std::uint16_t>(GetParam(), DataType::float16, operation);
+    expect_oracle_agrees<float, std::uint16_t>(GetParam(), DataType::bfloat16, operation);
+    expect_oracle_agrees<std::int32_t, std::uint32_t>(GetParam(), DataType::int32, operation);
+    expect_oracle_agrees<std::int64_t, std::uint64_t>(GetParam(), DataType::int64, operation);
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Topologies, OracleOnTopology,
+                         testing::Values(Case{"bcube:3,2", 0}, Case{"bcube:3,2", 1},
+                                         Case{"bcube:3,2", 8}, Case{"bcube:3,2", 1001},
+                                         Case{"bcube:2,1", 100}, Case{"bcube:2,3", 777},
+                                         Case{"bcube:4,2", 333}, Case{"bcube:3,3", 259},
+                                         Case{"star:5", 97},
+                                         Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5}));
+
+TEST(Oracle, FoldsEachThreadsPartAlongThatThreadsOrderOfLevels) {
+  const auto topology = control::parse_topology("bcube:3,2", "test");
+  const auto plan = control::make_plan("bml", topology, "test");
+  constexpr std::size_t kCount = 2000;
+  const Oracle oracle(plan, DataType::float32, Operation::sum, kCount);
+  std::vector<float> sums(kCount);
+  oracle.for_each_block(
+      0, kCount,
+      [](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
+        fill_input(DataType::float32, kSeed, server, first, length, out);
+      },
+      [&](std::size_t first, std::size_t length, const void* expected) {
+        std::memcpy(sums.data() + first, expected, length * sizeof(float));
+      });
+
+  std::size_t differs = 0;
+  for (std::size_t i = 0; i < kCount; ++i) {
+    float value[9];
+    for (unsigned s = 0; s < 9; ++s) fill_input(DataType::float32, kSeed, s, i, 1, &value[s]);
+    const auto rows = ((value[0] + value[1]) + value[2]) + ((value[3] + value[4]) + value[5]) +
+                      ((value[6] + value[7]) + value[8]);
+    const auto columns = ((value[0] + value[3]) + value[6]) + ((value[1] + value[4]) + value[7]) +
+                         ((value[2] + value[5]) + value[8]);
+    const bool first_thread = i * sizeof(float) < plan.thread_range(0, kCount * sizeof(float)).end;
+    EXPECT_EQ(sums[i], first_thread ? rows : columns) << i;
+    differs += rows != columns ? 1 : 0;
+  }
+  // The inputs must tell the two orders apart, or the oracle would tell nothing.
+  EXPECT_GT(differs, kCount / 10);
+}
+
+TEST(CountWrong, CountsElementsWhoseBitsDiffer) {
+  const std::vector<float> expected = {1, 2, 3, 0.0f};
+  std::vector<float> found = expected;
+  EXPECT_EQ(count_wrong(DataType::float32, expected.data(), found.data(), 4), 0u);
+  found[1] = std::nextafter(2.0f, 3.0f);
+  found[3] = -0.0f;
+  EXPECT_EQ(count_wrong(DataType::float32, expected.data(), found.data(), 4), 2u);
+  EXPECT_EQ(count_wrong(DataType::float32, expected.data(), found.data(), 1), 0u);
+}
+
+TEST(CountWrong, TakesEveryNaNForEveryOtherButNotForANumber) {
+  const std::uint32_t quiet = 0x7fc00000u, other = 0xffc00001u, infinity = 0x7f800000u;
+  EXPECT_EQ(count_wrong(DataType::float32, &quiet, &other, 1), 0u);
+  EXPECT_EQ(count_wrong(DataType::float32, &quiet, &infinity, 1), 1u);
+  EXPECT_EQ(count_wrong(DataType::int32, &quiet, &other, 1), 1u);
+  const std::uint16_t half = 0x7e00u, half_other = 0xfe01u, half_infinity = 0x7c00u;
+  EXPECT_EQ(count_wrong(DataType::float16, &half, &half_other, 1), 0u);
+  EXPECT_EQ(count_wrong(DataType::float16, &half, &half_infinity, 1), 1u);
+  EXPECT_EQ(count_wrong(DataType::bfloat16, &half, &half_other, 1), 1u);
+}
+
+}  // namespace
+}  // namespace gradcube::cli

@@ -1,0 +1,94 @@
+#include "control/cli/perf_report.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <sstream>
+
+namespace gradcube::cli {
+namespace {
+
+PerfRow measured_row() {
+  return {.count = 3125000,
+          .type = aggregation::DataType::float32,
+          .operation = aggregation::Operation::sum,
+          .in_flight = 1,
+          .seconds = {0.5, 0.9, 0.46, 0.48},
+          .wrong = 0,
+          .retransmitted = 7};
+}
+
+constexpr PerfLinks kBcube32{.servers = 9, .levels = 2, .rate_bps = 200e6};
+
+TEST(PerfFigures, BoundIsTheShareOfTheGradientThatEachLinkMustCarry) {
+  const PerfFigures derived = figures(measured_row(), kBcube32);
+  EXPECT_DOUBLE_EQ(derived.bound_seconds.value(), 2.0 * 8 / (2 * 9) * 12.5e6 * 8 / 200e6);
+  EXPECT_DOUBLE_EQ(derived.efficiency.value(), derived.bound_seconds.value() / 0.49);
+}
+
+TEST(PerfFigures, BandwidthsComeFromTheMedian) {
+  const PerfFigures derived = figures(measured_row(), kBcube32);
+  EXPECT_DOUBLE_EQ(derived.seconds_min, 0.46);
+  EXPECT_DOUBLE_EQ(derived.seconds_median, 0.49);
+  EXPECT_DOUBLE_EQ(derived.seconds_max, 0.9);
+  EXPECT_DOUBLE_EQ(derived.algbw, 12.5e6 / 0.49 / 1e9);
+  EXPECT_DOUBLE_EQ(derived.busbw, derived.algbw * 16 / 9);
+}
+
+TEST(PerfFigures, WithSeveralInFlightCountTheBytesOfAll) {
+  PerfRow row = measured_row();
+  const PerfFigures one = figures(row, kBcube32);
+  row.in_flight = 4;
+  const PerfFigures four = figures(row, kBcube32);
+  EXPECT_DOUBLE_EQ(four.algbw, 4 * one.algbw);
+  EXPECT_DOUBLE_EQ(four.bound_seconds.value(), 4 * one.bound_seconds.value());
+}
+
+TEST(PerfFigures, OfAnEmptyGradientAreZeroAndWithoutEfficiency) {
+  PerfRow row = measured_row();
+  row.count = 0;
+  const PerfFigures derived = figures(row, kBcube32);
+  EXPECT_EQ(derived.algbw, 0);
+  EXPECT_EQ(derived.bound_seconds, 0.0);
+  EXPECT_EQ(derived.efficiency, std::nullopt);
+}
+
+TEST(RowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
+  const auto row = row_json(measured_row(), {.servers = 9, .levels = 2, .rate_bps = std::nullopt});
+  EXPECT_EQ(row["bytes"], 12500000);
+  EXPECT_EQ(row["count"], 3125000);
+  EXPECT_EQ(row["dtype"], "float32");
+  EXPECT_EQ(row["op"], "sum");
+  EXPECT_EQ(row["iterations"], 4);
+  EXPECT_EQ(row["wrong"], 0);
+  EXPECT_EQ(row["retransmitted"], 7);
+  EXPECT_TRUE(row["bound_seconds"].is_null());
+  EXPECT_TRUE(row["efficiency"].is_null());
+  for (const char* key : {"seconds_min", "seconds_median", "seconds_max", "algbw", "busbw"}) {
+    EXPECT_TRUE(row[key].is_number()) << key;
+  }
+}
+
+TEST(PerfTable, AlignsRowsWithItsHead) {
+  std::istringstream head(table_head());
+  std::string titles, units;
+  std::getline(head, titles);
+  std::getline(head, units);
+  std::string row = table_row(measured_row(), kBcube32);
+  ASSERT_EQ(row.back(), '\n');
+  row.pop_back();
+  EXPECT_EQ(titles.size(), row.size());
+  EXPECT_EQ(units.size(), row.size());
+  EXPECT_THAT(row, testing::HasSubstr("12500000"));
+  EXPECT_THAT(row, testing::HasSubstr(" 490000 "));
+  EXPECT_THAT(row, testing::EndsWith(" 7"));
+}
+
+TEST(PerfTable, ShowsADashForWhatWasNotMeasured) {
+  PerfRow row = measured_row();
+  row.wrong.reset();
+  row.retransmitted.reset();
+  EXPECT_THAT(table_row(row, kBcube32), testing::EndsWith("-       -\n"));
+}
+
+}  // namespace
+}  // namespace gradcube::cli

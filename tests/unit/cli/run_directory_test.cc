@@ -1,0 +1,129 @@
+#include "control/cli/run_directory.h"
+
+#include <cstdlib>
+#include <filesystem>
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <string>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/errors.h"
+
+namespace gradcube::control {
+namespace {
+
+namespace fs = std::filesystem;
+
+class RunDirectoryTest : public testing::Test {
+ protected:
+  RunDirectoryTest() {
+    std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
+    root_ = mkdtemp(name.data());
+  }
+  ~RunDirectoryTest() override { fs::remove_all(root_); }
+
+  static std::string sentence_of(const RunDirectory& directory) {
+    try {
+      directory.create();
+    } catch (const SetupError& error) {
+      return error.what();
+    }
+    return "";
+  }
+
+  fs::path root_;
+};
+
+TEST_F(RunDirectoryTest, IsTakenFromTheEnvironmentInOrder) {
+  setenv("GRADCUBE_RUN", "/somewhere/run/", 1);
+  setenv("XDG_RUNTIME_DIR", "/run/user/7", 1);
+  EXPECT_EQ(RunDirectory::from_environment().path(), "/somewhere/run");
+  setenv("GRADCUBE_RUN", "", 1);
+  EXPECT_EQ(RunDirectory::from_environment().path(), "/run/user/7/gradcube");
+  unsetenv("XDG_RUNTIME_DIR");
+  unsetenv("GRADCUBE_RUN");
+  EXPECT_EQ(RunDirectory::from_environment().path(), "/tmp/gradcube-" + std::to_string(geteuid()));
+}
+
+TEST_F(RunDirectoryTest, NamesItsFiles) {
+  const RunDirectory directory("/run/g");
+  EXPECT_EQ(directory.control_socket(), "/run/g/control.sock");
+  EXPECT_EQ(directory.lock_file(), "/run/g/gradcubed.lock");
+  EXPECT_EQ(directory.log_file(), "/run/g/gradcubed.log");
+  EXPECT_EQ(directory.server_socket("2-1"), "/run/g/server-2-1.sock");
+}
+
+TEST_F(RunDirectoryTest, IsMadeForItsOwnerAlone) {
+  const RunDirectory directory(root_ / "deep" / "run");
+  directory.create();
+  struct stat status;
+  ASSERT_EQ(stat(directory.path().c_str(), &status), 0);
+  EXPECT_EQ(status.st_mode & 0777u, 0700u);
+  EXPECT_NO_THROW(directory.create()) << "making it again";
+}
+
+TEST_F(RunDirectoryTest, RefusesASymbolicLinkAFileAndOneThatOthersMayWriteTo) {
+  fs::create_directory(root_ / "real");
+  fs::create_symlink(root_ / "real", root_ / "link");
+  EXPECT_THAT(sentence_of(RunDirectory(root_ / "link")), testing::HasSubstr("symbolic link"));
+  std::ofstream(root_ / "file") << "x";
+  EXPECT_THAT(sentence_of(RunDirectory(root_ / "file")), testing::HasSubstr("not a directory"));
+  fs::create_directory(root_ / "open");
+  fs::permissions(root_ / "open", fs::perms::all);
+  EXPECT_THAT(sentence_of(RunDirectory(root_ / "open")), testing::HasSubstr("chmod 700"));
+}
+
+TEST_F(RunDirectoryTest, RefusesADirectoryOfAnotherUser) {
+  if (geteuid() != 0) {
+    EXPECT_THAT(sentence_of(RunDirectory("/usr")), testing::HasSubstr("belongs to user 0"));
+    return;
+  }
+  fs::create_directory(root_ / "theirs");
+  ASSERT_EQ(chown((root_ / "theirs").c_str(), 12345, 12345), 0);
+  EXPECT_THAT(sentence_of(RunDirectory(root_ / "theirs")),
+              testing::HasSubstr("belongs to user 12345"));
+}
+
+TEST_F(RunDirectoryTest, RefusesAPathTooLongForUnixSockets) {
+  EXPECT_THAT(sentence_of(RunDirectory(root_ / std::string(100, 'x'))),
+              testing::HasSubstr("set GRADCUBE_RUN to a shorter one"));
+}
+
+TEST_F(RunDirectoryTest, KnowsALivingDaemonByItsLock) {
+  const RunDirectory directory(root_ / "run");
+  EXPECT_FALSE(directory.living_daemon()) << "without a directory";
+  directory.create();
+  EXPECT_FALSE(directory.living_daemon()) << "without a lock file";
+  {
+    const auto lock = DaemonLock::acquire(directory);
+    ASSERT_TRUE(lock);
+    lock->write_pid();
+    const auto daemon = directory.living_daemon();
+    ASSERT_TRUE(daemon);
+    EXPECT_EQ(daemon->pid, getpid());
+    EXPECT_FALSE(DaemonLock::acquire(directory)) << "there is one daemon at a time";
+  }
+  EXPECT_FALSE(directory.living_daemon()) << "after its end, though the file is still there";
+  EXPECT_TRUE(DaemonLock::acquire(directory));
+}
+
+TEST_F(RunDirectoryTest, RemovesTheSocketsOfADeadDaemonAndNothingElse) {
+  const RunDirectory directory(root_ / "run");
+  directory.create();
+  for (const char* name : {"control.sock", "server-0-1.sock", "notes.txt", "gradcubed.log"}) {
+    std::ofstream(directory.path() / name) << "x";
+  }
+  EXPECT_THAT(directory.stale_sockets(),
+              testing::ElementsAre(directory.control_socket(), directory.server_socket("0-1")));
+  const auto lock = DaemonLock::acquire(directory);
+  ASSERT_TRUE(lock);
+  directory.remove_stale_sockets(*lock);
+  EXPECT_THAT(directory.stale_sockets(), testing::IsEmpty());
+  EXPECT_TRUE(fs::exists(directory.path() / "notes.txt"));
+  EXPECT_TRUE(fs::exists(directory.log_file()));
+}
+
+}  // namespace
+}  // namespace gradcube::control

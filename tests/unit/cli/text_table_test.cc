@@ -1,0 +1,40 @@
+#include "control/cli/text_table.h"
+
+#include <gtest/gtest.h>
+
+namespace gradcube::cli {
+namespace {
+
+TEST(TextTable, MakesColumnsAsWideAsTheirWidestCell) {
+  TextTable table({{"name", Align::left}, {"n"}});
+  table.add_row({"a", "1,000"});
+  table.add_row({"longest", "1"});
+  EXPECT_EQ(table.text(),
+            "name         n\n"
+            "a        1,000\n"
+            "longest      1\n");
+}
+
+TEST(TextTable, FillsMissingCellsAndDropsSurplusOnes) {
+  TextTable table({{"a", Align::left}, {"b", Align::left}});
+  table.add_row({"x"});
+  table.add_row({"1", "2", "3"});
+  EXPECT_EQ(table.text(), "a  b\nx\n1  2\n");
+}
+
+TEST(HumanNumbers, AreShortAndDecimal) {
+  EXPECT_EQ(human_bytes(0), "0 B");
+  EXPECT_EQ(human_bytes(999), "999 B");
+  EXPECT_EQ(human_bytes(12500000), "12.5 MB");
+  EXPECT_EQ(human_bytes(1e15), "1000 TB");
+  EXPECT_EQ(human_rate(200e6), "200 Mbit/s");
+  EXPECT_EQ(human_seconds(0.00123), "1.23 ms");
+  EXPECT_EQ(human_seconds(125), "2 min 5 s");
+  EXPECT_EQ(human_seconds(7265), "2 h 1 min");
+  EXPECT_EQ(grouped(0), "0");
+  EXPECT_EQ(grouped(999), "999");
+  EXPECT_EQ(grouped(1234567), "1,234,567");
+}
+
+}  // namespace
+}  // namespace gradcube::cli
