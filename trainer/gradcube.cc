@@ -108,8 +108,8 @@ void gradcube_free(gradcube_session* session, void* buffer) {
   guarded(session, [&](Session& s) { return s.free(buffer); });
 }
 
-int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count, gradcube_dtype dtype,
-                       gradcube_op op, uint64_t* request) {
+int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count, int dtype, int op,
+                       uint64_t* request) {
   return guarded(session, [&](Session& s) {
     if (request == nullptr) return null_result(s, "request");
     return s.allreduce(buffer, count, dtype, op, *request);

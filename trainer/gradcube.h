@@ -112,11 +112,11 @@ GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
  */
 GRADCUBE_API void gradcube_free(gradcube_session* session, void* buffer);
 
-/* Starts an all-reduce of count elements in place; returns at once. *request names it for test and
- * wait. A count of 0 is a barrier. At most 64 may be in flight, those counted whose end was not
- * reported yet: then GRADCUBE_EAGAIN. */
+/* Starts an all-reduce of count elements (dtype: a gradcube_dtype, op: a gradcube_op) in place;
+ * returns at once. *request names it for test and wait. A count of 0 is a barrier. At most 64 may
+ * be in flight, those counted whose end was not reported yet: then GRADCUBE_EAGAIN. */
 GRADCUBE_API int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count,
-                                    gradcube_dtype dtype, gradcube_op op, uint64_t* request);
+                                    int dtype, int op, uint64_t* request);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has
  * ended. A request is forgotten once its end was reported; asking again is GRADCUBE_EINVAL. */

@@ -208,10 +208,9 @@ class Session {
   template <Element T>
   Request all_reduce(std::span<T> memory, Op op = Op::sum) {
     std::uint64_t number = 0;
-    detail::check(
-        gradcube_allreduce(session_.get(), memory.data(), memory.size(), detail::DtypeOf<T>::value,
-                           static_cast<gradcube_op>(op), &number),
-        session_.get());
+    detail::check(gradcube_allreduce(session_.get(), memory.data(), memory.size(),
+                                     detail::DtypeOf<T>::value, static_cast<int>(op), &number),
+                  session_.get());
     return Request(session_, number);
   }
 

@@ -40,9 +40,7 @@ TEST_F(SessionTest, HandsEveryTypeAndOperationToTheDaemon) {
     EXPECT_EQ(integers[2], op == GRADCUBE_SUM ? -45 : -5);
   }
   for (int dtype = GRADCUBE_FLOAT32; dtype <= GRADCUBE_INT64; ++dtype) {
-    ASSERT_EQ(gradcube_allreduce(session, integers, 3, static_cast<gradcube_dtype>(dtype),
-                                 GRADCUBE_MAX, &request),
-              GRADCUBE_OK);
+    ASSERT_EQ(gradcube_allreduce(session, integers, 3, dtype, GRADCUBE_MAX, &request), GRADCUBE_OK);
     EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
   }
 }
@@ -145,8 +143,7 @@ TEST_F(SessionTest, BadArgumentsAreRefusedWithASentenceAndChangeNothing) {
   float* buffer = floats(session, 64);
   std::uint64_t request = 0;
   const auto refused = [&](void* memory, std::size_t count, int dtype, int op) {
-    const int code = gradcube_allreduce(session, memory, count, static_cast<gradcube_dtype>(dtype),
-                                        static_cast<gradcube_op>(op), &request);
+    const int code = gradcube_allreduce(session, memory, count, dtype, op, &request);
     EXPECT_GT(std::strlen(gradcube_last_error(session)), 20U);
     return code;
   };
