@@ -11,7 +11,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 

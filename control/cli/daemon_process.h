@@ -13,7 +13,7 @@
 #include <string>
 #include <sys/types.h>
 
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 

@@ -9,7 +9,7 @@
 #include "control/cli/command_line.h"
 #include "control/cli/commands.h"
 #include "control/cli/host_checks.h"
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 namespace {

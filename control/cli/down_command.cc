@@ -9,7 +9,7 @@
 
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 #include "control/errors.h"
 
 namespace gradcube::cli {

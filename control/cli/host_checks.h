@@ -13,7 +13,7 @@
 #include <string_view>
 #include <vector>
 
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 

@@ -13,7 +13,7 @@
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
 #include "control/cli/daemon_process.h"
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 #include "control/cli/settings_options.h"
 #include "control/cli/status_text.h"
 #include "control/cluster_file.h"

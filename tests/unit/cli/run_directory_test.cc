@@ -1,4 +1,4 @@
-#include "control/cli/run_directory.h"
+#include "control/run_directory.h"
 
 #include <cstdlib>
 #include <filesystem>
