@@ -1,12 +1,11 @@
 #include "dataplane/control_server.h"
 
-#include <fmt/format.h>
-#include <sys/socket.h>
-#include <unistd.h>
-
 #include <array>
 #include <cerrno>
 #include <cstring>
+#include <fmt/format.h>
+#include <sys/socket.h>
+#include <unistd.h>
 #include <vector>
 
 #include "control/errors.h"

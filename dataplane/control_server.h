@@ -5,8 +5,8 @@
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
 //   anything else                         {"ok":false,"error":"sentence"}
 //
-// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are served at a time. Nothing
-// here blocks the control thread: answers leave as the client takes them.
+// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
+// served at a time. Nothing here blocks the control thread: answers leave as the client takes them.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_CONTROL_SERVER_H_
@@ -25,7 +25,8 @@ namespace gradcube::dataplane {
 
 class ControlServer {
  public:
-  // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false with its sentence.
+  // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false
+  // with its sentence.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
   // Throws control::SetupError.

@@ -1,16 +1,15 @@
 #include "dataplane/daemon.h"
 
+#include <algorithm>
+#include <cerrno>
 #include <fmt/format.h>
+#include <random>
 #include <rte_launch.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
 #include <sys/signalfd.h>
-#include <unistd.h>
-
-#include <algorithm>
-#include <cerrno>
-#include <random>
 #include <system_error>
+#include <unistd.h>
 
 #include "control/errors.h"
 #include "dataplane/status.h"
@@ -23,7 +22,8 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings) {
   const std::vector<unsigned> usable = usable_cores();
   if (settings.lcores.empty()) {
     // More lcores than all servers have threads would stay idle.
-    const std::size_t useful = std::size_t{settings.topology.servers()} * settings.topology.levels();
+    const std::size_t useful =
+        std::size_t{settings.topology.servers()} * settings.topology.levels();
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(
                                                                 std::min(useful, usable.size())));
   }
@@ -40,7 +40,8 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings) {
 EalOptions eal_options(const control::ClusterSettings& settings) {
   EalOptions options;
   options.cores = settings.lcores;
-  options.memory_megabytes = packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()));
+  options.memory_megabytes =
+      packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()));
   options.log = stderr;
   return options;
 }
@@ -107,10 +108,12 @@ Daemon::~Daemon() {
 
 void Daemon::launch_pollers() {
   for (std::size_t i = 0; i < cluster_.pollers().size(); ++i) {
-    const int result = rte_eal_remote_launch(run_poller, cluster_.pollers()[i].get(), cluster_.lcore_of(i));
+    const int result =
+        rte_eal_remote_launch(run_poller, cluster_.pollers()[i].get(), cluster_.lcore_of(i));
     if (result != 0) {
       stop_pollers();
-      throw control::SetupError(fmt::format("cannot start a poller on lcore {}", cluster_.lcore_of(i)));
+      throw control::SetupError(
+          fmt::format("cannot start a poller on lcore {}", cluster_.lcore_of(i)));
     }
   }
 }
@@ -138,12 +141,13 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - started_;
-    return {{"status",
-             status_json({settings_, directory_, eal_, cluster_, sessions_.jobs(), uptime.count()})}};
+    return {{"status", status_json({settings_, directory_, eal_, cluster_, sessions_.jobs(),
+                                    uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     for (const auto& [key, value] : request.items()) {
-      if (key != "command" && key != "loss" && key != "duplicate" && key != "reorder" && key != "corrupt") {
+      if (key != "command" && key != "loss" && key != "duplicate" && key != "reorder" &&
+          key != "corrupt") {
         throw control::UsageError(
             fmt::format("impair knows no \"{}\": loss, duplicate, reorder, corrupt", key));
       }

@@ -1,7 +1,9 @@
-// gradcubed: an embedded cluster, its pollers' threads, and the sockets that trainers and tools meet it at.
+// gradcubed: an embedded cluster, its pollers' threads, and the sockets that trainers and tools
+// meet it at.
 //
-// Everything is made in the constructor, which fails with a sentence and leaves nothing behind; run() serves until `down`,
-// SIGTERM or SIGINT, and the destructor takes everything down in order: sessions, pollers, cluster, EAL.
+// Everything is made in the constructor, which fails with a sentence and leaves nothing behind;
+// run() serves until `down`, SIGTERM or SIGINT, and the destructor takes everything down in order:
+// sessions, pollers, cluster, EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_H_
@@ -10,8 +12,8 @@
 #include <chrono>
 #include <memory>
 
-#include "control/run_directory.h"
 #include "control/cluster_settings.h"
+#include "control/run_directory.h"
 #include "dataplane/control_loop.h"
 #include "dataplane/control_server.h"
 #include "dataplane/eal.h"

@@ -1,9 +1,8 @@
 #include "dataplane/embedded_cluster.h"
 
-#include <fmt/format.h>
-
 #include <algorithm>
 #include <bit>
+#include <fmt/format.h>
 
 #include "control/algorithms.h"
 #include "control/errors.h"
@@ -15,17 +14,19 @@ namespace {
 
 constexpr std::uint32_t kCopies = 2047;
 constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
-constexpr unsigned kJobsAtOnce = 16;  // that packet memory is reserved for
+constexpr unsigned kJobsAtOnce = 16;              // that packet memory is reserved for
 constexpr std::uint32_t kWireOverhead = 14 + 24;  // Ethernet; preamble, FCS and gap
 
 unsigned flows_per_thread(const control::Topology& topology) {
   unsigned neighbours = 0;
-  for (const control::Dimension& dimension : topology.dimensions()) neighbours += dimension.radix - 1;
+  for (const control::Dimension& dimension : topology.dimensions())
+    neighbours += dimension.radix - 1;
   return 2 * neighbours;
 }
 
 // Packets of one poller's pool: two mbufs for each segment on its way or waiting to be added.
-std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller, unsigned window) {
+std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,
+                         unsigned window) {
   const std::uint64_t segments =
       std::uint64_t{threads_on_poller} * flows_per_thread(topology) * window * kJobsAtOnce;
   const std::uint64_t packets = std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets);
@@ -40,7 +41,8 @@ std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
 
 }  // namespace
 
-FabricParameters fabric_parameters(const control::ClusterSettings& settings, unsigned engines_per_server) {
+FabricParameters fabric_parameters(const control::ClusterSettings& settings,
+                                   unsigned engines_per_server) {
   FabricParameters parameters;
   const std::uint32_t headers = protocol::kSegmentHeaderBytes - 14;  // within the MTU
   parameters.segment_bytes = static_cast<std::uint32_t>((settings.mtu - headers) / kUnit * kUnit);
@@ -56,8 +58,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings, uns
   }
   parameters.uplink_depth = 4;
   parameters.window = protocol::ReceiveWindow::kWindow;
-  // Never more than three quarters of the switch's buffer for all engines together: the rest is for acknowledgements and
-  // for the floor of one segment that every flow has.
+  // Never more than three quarters of the switch's buffer for all engines together: the rest is for
+  // acknowledgements and for the floor of one segment that every flow has.
   parameters.credit_budget = settings.queue_bytes * 3 / 4 / engines_per_server;
   return parameters;
 }
@@ -80,7 +82,8 @@ EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
       plan_(control::make_plan("bml", settings.topology, "--topology")),
       kernels_(kernels),
       assignment_(control::Assignment::all_servers(plan_, lcores)),
-      parameters_(fabric_parameters(settings, static_cast<unsigned>(assignment_.engines(0).size()))) {
+      parameters_(
+          fabric_parameters(settings, static_cast<unsigned>(assignment_.engines(0).size()))) {
   make_pollers(lcores, clock);
   make_ports();
   make_engines(events);
@@ -94,11 +97,13 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
   std::vector<unsigned> threads_on(lcores.size(), 0);
   const auto index_of = [&](unsigned id) {
     return static_cast<std::size_t>(
-        std::find_if(lcores.begin(), lcores.end(), [&](const control::Lcore& l) { return l.id == id; }) -
+        std::find_if(lcores.begin(), lcores.end(),
+                     [&](const control::Lcore& l) { return l.id == id; }) -
         lcores.begin());
   };
   for (bcube::ServerId server = 0; server < plan_.servers(); ++server) {
-    for (unsigned t = 0; t < plan_.threads(); ++t) ++threads_on[index_of(assignment_.lcore(server, t))];
+    for (unsigned t = 0; t < plan_.threads(); ++t)
+      ++threads_on[index_of(assignment_.lcore(server, t))];
   }
   for (std::size_t i = 0; i < lcores.size(); ++i) {
     if (threads_on[i] == 0) continue;
@@ -137,7 +142,8 @@ void EmbeddedCluster::make_engines(EventSink& events) {
     for (const auto& port : ports_[server]) ports.push_back(port.get());
     for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
       const auto where = static_cast<std::size_t>(
-          std::find(poller_lcores_.begin(), poller_lcores_.end(), assigned.lcore) - poller_lcores_.begin());
+          std::find(poller_lcores_.begin(), poller_lcores_.end(), assigned.lcore) -
+          poller_lcores_.begin());
       EngineSettings settings;
       settings.server = server;
       settings.queue = static_cast<std::uint16_t>(assigned.queue);
@@ -149,7 +155,8 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       engines_.push_back(
           std::make_unique<Engine>(settings, plan_, ports, pools_[where]->get(), events));
       pollers_[where]->add(*engines_.back());
-      const bool home = std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
+      const bool home =
+          std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
       engines_at_[server].push_back({engines_.back().get(), pollers_[where].get(), home});
     }
   }
@@ -171,8 +178,8 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
     const bcube::ServerId server = space.with_digit(first, level, digit);
     servers.push_back(server);
-    ports.push_back(
-        {ports_[server][level].get(), {mac_number(bcube::embedded_link_address(level, server).mac)}});
+    ports.push_back({ports_[server][level].get(),
+                     {mac_number(bcube::embedded_link_address(level, server).mac)}});
   }
   EmulatedSwitchOptions options;
   if (settings_.rate_bps.has_value()) {
@@ -188,9 +195,11 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   const auto digits = space.digits(first);
   for (unsigned i = 0; i < space.levels(); ++i) {
     const bool joined = space.levels() - 1 - i == level;
-    name += fmt::format("{}{}", i == 0 ? "" : ",", joined ? std::string("*") : std::to_string(digits[i]));
+    name += fmt::format("{}{}", i == 0 ? "" : ",",
+                        joined ? std::string("*") : std::to_string(digits[i]));
   }
-  switches_.push_back({level, name + "]", std::make_unique<EmulatedSwitch>(options, ports, copies_.get())});
+  switches_.push_back(
+      {level, name + "]", std::make_unique<EmulatedSwitch>(options, ports, copies_.get())});
   connect(*switches_.back().fabric, level, servers);
 }
 
@@ -216,12 +225,14 @@ void EmbeddedCluster::connect(EmulatedSwitch& fabric, unsigned level,
 
 void EmbeddedCluster::set_checksums(bool send, bool demand) {
   std::vector<EngineAt> all;
-  for (const auto& of_server : engines_at_) all.insert(all.end(), of_server.begin(), of_server.end());
+  for (const auto& of_server : engines_at_)
+    all.insert(all.end(), of_server.begin(), of_server.end());
   on_each(all, [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
 }
 
-// The order matters: no frame may be damaged before every receiver looks, and no receiver may look before every sender
-// seals. What is on its way unsealed when the demand begins is dropped and sent again.
+// The order matters: no frame may be damaged before every receiver looks, and no receiver may look
+// before every sender seals. What is on its way unsealed when the demand begins is dropped and sent
+// again.
 void EmbeddedCluster::set_impairments(const Impairments& impairments) {
   const bool damaging = impairments.corrupt > 0;
   if (damaging) {

@@ -62,6 +62,7 @@ bool Engine::busy() const {
   for (JobAtEngine* job : attached_) {
     if (job->state == JobAtEngine::State::forming || job->state == JobAtEngine::State::broken)
       continue;
+    if (job->home() && job->session().published() != job->session().completed()) return true;
     for (JobThread& thread : job->threads()) {
       if (thread.active()) return true;
       for (const Flow& flow : thread.flows()) {
@@ -85,18 +86,11 @@ unsigned Engine::take_orders() {
 
 unsigned Engine::take_submissions(JobAtEngine& job) {
   unsigned taken = 0;
-  for (;;) {
-    switch (job.session().take()) {
-      case Session::Take::taken:
-        ++taken;
-        continue;
-      case Session::Take::violation:
-        report(job, EngineEvent::Kind::violation, {});
-        return taken;
-      case Session::Take::none:
-        return taken;
-    }
-  }
+  Session::Take last = job.session().take();
+  for (; last == Session::Take::taken; last = job.session().take()) ++taken;
+  if (last == Session::Take::violation) report(job, EngineEvent::Kind::violation, {});
+  if (taken != 0) job.session().announce_published();
+  return taken;
 }
 
 void Engine::finish_collectives() {

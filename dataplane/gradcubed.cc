@@ -1,19 +1,18 @@
 // gradcubed: the daemon. `gradcube up` starts it; `gradcubed --help` tells how to start it by hand.
 
+#include <CLI/CLI.hpp>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <nlohmann/json.hpp>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
+#include <string>
 #include <unistd.h>
 
-#include <CLI/CLI.hpp>
-#include <nlohmann/json.hpp>
-#include <string>
-
-#include "control/run_directory.h"
 #include "control/cluster_settings.h"
 #include "control/errors.h"
+#include "control/run_directory.h"
 #include "dataplane/daemon.h"
 
 namespace {
@@ -40,13 +39,14 @@ class Starter {
 };
 
 int serve(const std::string& run_dir, const std::string& settings_text, Starter& starter) {
-  const RunDirectory directory = run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
+  const RunDirectory directory =
+      run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
   directory.create();
   const std::optional<DaemonLock> lock = DaemonLock::acquire(directory);
   if (!lock.has_value()) {
-    throw gradcube::control::SetupError(
-        fmt::format("a cluster runs already in {}: `gradcube status` shows it, `gradcube down` ends it",
-                    directory.path().string()));
+    throw gradcube::control::SetupError(fmt::format(
+        "a cluster runs already in {}: `gradcube status` shows it, `gradcube down` ends it",
+        directory.path().string()));
   }
   lock->write_pid();
   directory.remove_stale_sockets(*lock);
@@ -65,16 +65,21 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
 }  // namespace
 
 int main(int argc, char** argv) {
-  CLI::App app{"gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
+  CLI::App app{
+      "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
   bool all = false;
   std::string run_dir;
   std::string settings;
   int ready_descriptor = -1;
   app.add_flag("--all", all, "run every server of an embedded cluster in this process")->required();
   app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
-  app.add_option("--settings", settings, "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
-  app.add_option("--ready-fd", ready_descriptor, "a descriptor that is told, in a line of JSON, when it is ready");
-  app.footer("example:\n  gradcubed --all --run-dir /tmp/cube &\n  GRADCUBE_RUN=/tmp/cube gradcube status");
+  app.add_option("--settings", settings,
+                 "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
+  app.add_option("--ready-fd", ready_descriptor,
+                 "a descriptor that is told, in a line of JSON, when it is ready");
+  app.footer(
+      "example:\n  gradcubed --all --run-dir /tmp/cube &\n  GRADCUBE_RUN=/tmp/cube gradcube "
+      "status");
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -43,8 +43,12 @@ Joined JobCoordinator::join(const JoinRequest& request) {
     throw control::SetupError(
         fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
   }
-  auto session =
-      std::make_unique<Session>(std::move(region), doorbells[0], cluster_.plan().threads());
+  std::vector<Doorbell*> listeners;
+  for (const EngineAt& at : cluster_.engines(request.server)) {
+    if (!at.home) listeners.push_back(&at.poller->doorbell());
+  }
+  auto session = std::make_unique<Session>(std::move(region), doorbells[0],
+                                           cluster_.plan().threads(), std::move(listeners));
 
   const auto outcome = jobs_.join(request.job, request.server,
                                   {static_cast<std::int32_t>(request.pid), request.uid});

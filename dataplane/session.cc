@@ -8,8 +8,12 @@ namespace gradcube::dataplane {
 
 using shared::RegionHeader;
 
-Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads)
-    : region_(std::move(region)), doorbell_(doorbell), finished_(threads) {}
+Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads,
+                 std::vector<Doorbell*> listeners)
+    : region_(std::move(region)),
+      doorbell_(doorbell),
+      listeners_(std::move(listeners)),
+      finished_(threads) {}
 
 Session::~Session() {
   if (doorbell_ >= 0) close(doorbell_);

@@ -21,6 +21,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "dataplane/doorbell.h"
 #include "dataplane/session_region.h"
 
 namespace gradcube::dataplane {
@@ -40,7 +41,9 @@ class Session {
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
 
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
-  Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads);
+  // listeners: the doorbells of the pollers that run the server's other engines.
+  Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads,
+          std::vector<Doorbell*> listeners);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -63,6 +66,11 @@ class Session {
 
   // The least that all threads have finished.
   std::uint64_t finished_by_all() const;
+
+  // Wakes the server's other pollers; call after a burst of take()s that took something.
+  void announce_published() {
+    for (Doorbell* poller : listeners_) poller->ring();
+  }
 
   void set_asleep(bool asleep);
   bool has_submission() const;
@@ -88,6 +96,7 @@ class Session {
 
   std::unique_ptr<SessionRegion> region_;
   int doorbell_;
+  std::vector<Doorbell*> listeners_;
   const char* violation_ = nullptr;
   std::uint64_t submissions_taken_ = 0;
   std::atomic<std::uint64_t> completed_{

@@ -1,11 +1,10 @@
 #include "dataplane/status.h"
 
-#include <sys/types.h>
-#include <unistd.h>
-
 #include <fstream>
 #include <map>
 #include <string>
+#include <sys/types.h>
+#include <unistd.h>
 
 #include "control/topology.h"
 
@@ -15,7 +14,8 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes of this process's own memory: what is resident, less the pages of the trainers' shared heaps.
+// Bytes of this process's own memory: what is resident, less the pages of the trainers' shared
+// heaps.
 std::uint64_t own_resident_bytes() {
   std::ifstream file("/proc/self/status");
   std::string word;
@@ -52,11 +52,10 @@ EngineFacts read_engine(const Engine& engine) {
     if (job == nullptr) continue;
     for (JobThread& thread : job->threads()) {
       for (const Flow& flow : thread.flows()) {
-        facts.flows.push_back({job->id(), engine.settings().server, thread.thread(), flow.stage, flow.peer,
-                               flow.send.next(), flow.send.in_flight(),
-                               flow.send.limit() - flow.send.next(),
-                               static_cast<double>(flow.send.rtt().smoothed()) / 1000.0,
-                               flow.send.counters()});
+        facts.flows.push_back(
+            {job->id(), engine.settings().server, thread.thread(), flow.stage, flow.peer,
+             flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
+             static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
       }
     }
   }
@@ -113,19 +112,20 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
   Json flows = Json::array();
   for (const EngineFacts& facts : engines) {
     for (const FlowFacts& flow : facts.flows) {
-      flows.push_back({{"job", sources.jobs.job_name(flow.job)},
-                       {"server", control::address_json(space, flow.server)},
-                       {"thread", flow.thread},
-                       {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
-                       {"peer", control::address_json(space, flow.peer)},
-                       {"sent", flow.sent},
-                       {"resent", flow.counters.resent},
-                       {"probes", flow.counters.probes},
-                       {"timeouts", flow.counters.timeouts},
-                       {"spurious", flow.counters.spurious},
-                       {"in_flight", flow.in_flight},
-                       {"srtt_us", flow.srtt_us},
-                       {"credit", flow.credit}});
+      flows.push_back(
+          {{"job", sources.jobs.job_name(flow.job)},
+           {"server", control::address_json(space, flow.server)},
+           {"thread", flow.thread},
+           {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
+           {"peer", control::address_json(space, flow.peer)},
+           {"sent", flow.sent},
+           {"resent", flow.counters.resent},
+           {"probes", flow.counters.probes},
+           {"timeouts", flow.counters.timeouts},
+           {"spurious", flow.counters.spurious},
+           {"in_flight", flow.in_flight},
+           {"srtt_us", flow.srtt_us},
+           {"credit", flow.credit}});
     }
   }
   return flows;
@@ -193,7 +193,8 @@ Json jobs_json(const StatusSources& sources) {
   for (const JobFacts& job : sources.jobs.facts()) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
-      trainers.push_back({{"address", control::address_json(space, trainer.server)}, {"pid", trainer.pid}});
+      trainers.push_back(
+          {{"address", control::address_json(space, trainer.server)}, {"pid", trainer.pid}});
     }
     jobs.push_back({{"name", job.name},
                     {"id", job.id},

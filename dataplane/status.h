@@ -1,14 +1,15 @@
 // What `gradcube status` shows, gathered from a running cluster as JSON.
 //
-// Counters are read on the pollers' own threads (Poller::call), so the data path pays nothing for being watched. The
-// control thread's. Field names are a contract with tools: control/cli/status_text.h renders them.
+// Counters are read on the pollers' own threads (Poller::call), so the data path pays nothing for
+// being watched. The control thread's. Field names are a contract with tools:
+// control/cli/status_text.h renders them.
 #ifndef GRADCUBE_DATAPLANE_STATUS_H_
 #define GRADCUBE_DATAPLANE_STATUS_H_
 
 #include <nlohmann/json.hpp>
 
-#include "control/run_directory.h"
 #include "control/cluster_settings.h"
+#include "control/run_directory.h"
 #include "dataplane/eal.h"
 #include "dataplane/embedded_cluster.h"
 #include "dataplane/job_coordinator.h"

@@ -1,13 +1,12 @@
 #include "dataplane/unix_listener.h"
 
+#include <cerrno>
+#include <cstring>
 #include <fmt/format.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
-
-#include <cerrno>
-#include <cstring>
 
 #include "control/errors.h"
 

@@ -2,15 +2,14 @@
 #ifndef GRADCUBE_DATAPLANE_UNIX_LISTENER_H_
 #define GRADCUBE_DATAPLANE_UNIX_LISTENER_H_
 
-#include <sys/types.h>
-
 #include <filesystem>
 #include <optional>
+#include <sys/types.h>
 
 namespace gradcube::dataplane {
 
-// A listening, non-blocking socket of mode 0600 at `path`; one left there by a daemon that died is replaced. type:
-// SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
+// A listening, non-blocking socket of mode 0600 at `path`; one left there by a daemon that died is
+// replaced. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
 int listen_on(const std::filesystem::path& path, int type);
 
 struct Peer {

@@ -48,7 +48,8 @@ extern "C" {
 
 typedef struct gradcube_session gradcube_session;
 #ifndef __cplusplus
-typedef gradcube_session gradcube; /* the short name; in C++ `gradcube` is the namespace of gradcube.hpp */
+typedef gradcube_session
+    gradcube; /* the short name; in C++ `gradcube` is the namespace of gradcube.hpp */
 #endif
 
 typedef enum {

@@ -1,23 +1,27 @@
 // The memory that a trainer and its daemon share, and the messages on the session's Unix socket.
 //
-// Included by both sides; knows nothing of either. The daemon creates the region (a memfd sealed against shrinking and
-// growing, so that a hostile trainer cannot make the daemon's reads fault), and passes it by SCM_RIGHTS.
+// Included by both sides; knows nothing of either. The daemon creates the region (a memfd sealed
+// against shrinking and growing, so that a hostile trainer cannot make the daemon's reads fault),
+// and passes it by SCM_RIGHTS.
 //
 //   offset 0       RegionHeader: control words, each written by one side only
 //   kSubmissions   Submission[kRingEntries]: written by the trainer, read by the daemon
 //   kCompletions   Completion[kRingEntries]: written by the daemon, read by the trainer
 //   kHeapOffset    the trainer's heap; the daemon keeps nothing in it
 //
-// Rings are single producer, single consumer: head is the consumer's, tail the producer's, both count entries since the
-// start and are never reduced; entry i lies at i % kRingEntries. A tail is published with release order after the entry.
+// Rings are single producer, single consumer: head is the consumer's, tail the producer's, both
+// count entries since the start and are never reduced; entry i lies at i % kRingEntries. A tail is
+// published with release order after the entry.
 //
-// The daemon believes nothing here. It keeps its own copies of the words it writes, reads each submission once into its
-// own memory, and checks every field; what does not hold closes the session (GRADCUBE_EPROTOCOL).
+// The daemon believes nothing here. It keeps its own copies of the words it writes, reads each
+// submission once into its own memory, and checks every field; what does not hold closes the
+// session (GRADCUBE_EPROTOCOL).
 //
-// Sleeping. A side about to sleep sets its `..._asleep` word to 1 (sequentially consistent), looks at its ring once more,
-// and then polls its doorbell. A side that has published an entry (sequentially consistent fence after it) sends one
-// byte on its doorbell if the other's word is 1. A doorbell is one end of a socket pair, used with MSG_DONTWAIT: unlike
-// an eventfd, whose file flags both holders share, nothing that a trainer does to its end can make the daemon block.
+// Sleeping. A side about to sleep sets its `..._asleep` word to 1 (sequentially consistent), looks
+// at its ring once more, and then polls its doorbell. A side that has published an entry
+// (sequentially consistent fence after it) sends one byte on its doorbell if the other's word is 1.
+// A doorbell is one end of a socket pair, used with MSG_DONTWAIT: unlike an eventfd, whose file
+// flags both holders share, nothing that a trainer does to its end can make the daemon block.
 #ifndef GRADCUBE_TRAINER_SHARED_LAYOUT_H_
 #define GRADCUBE_TRAINER_SHARED_LAYOUT_H_
 
@@ -29,7 +33,7 @@ namespace gradcube::shared {
 
 inline constexpr uint32_t kLayoutVersion = 1;
 inline constexpr uint64_t kMagic = 0x3145425543444147;  // "GADCUBE1", little-endian
-inline constexpr uint32_t kRingEntries = 64;            // so at most 64 collectives in flight per session
+inline constexpr uint32_t kRingEntries = 64;  // so at most 64 collectives in flight per session
 inline constexpr size_t kCacheLine = 64;
 inline constexpr size_t kSubmissions = 4096;
 inline constexpr size_t kCompletions = 8192;
@@ -54,9 +58,9 @@ static_assert(std::atomic<uint64_t>::is_always_lock_free);
 
 enum class Kind : uint8_t { allreduce = 0 };
 
-// One collective. The buffer is [offset, offset + count * element size) from the region's start, wholly inside the heap,
-// its offset a multiple of kBufferAlignment. Requests are numbered 1, 2, 3, ... by the trainer without a gap: the number
-// is the collective's place in the job's common order.
+// One collective. The buffer is [offset, offset + count * element size) from the region's start,
+// wholly inside the heap, its offset a multiple of kBufferAlignment. Requests are numbered 1, 2, 3,
+// ... by the trainer without a gap: the number is the collective's place in the job's common order.
 struct Submission {
   uint64_t request;
   uint64_t offset;
@@ -69,7 +73,8 @@ struct Submission {
 static_assert(sizeof(Submission) == 32);
 static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
 
-// The end of a collective: 0 or a negative GRADCUBE_E... code. Requests complete in the order of their numbers.
+// The end of a collective: 0 or a negative GRADCUBE_E... code. Requests complete in the order of
+// their numbers.
 struct Completion {
   uint64_t request;
   int32_t code;
@@ -78,7 +83,8 @@ struct Completion {
 static_assert(sizeof(Completion) == 16);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
 
-// Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is NUL-terminated and padded with NULs.
+// Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is
+// NUL-terminated and padded with NULs.
 enum class MessageType : uint32_t {
   hello = 1,    // trainer: Hello. The first message; answered by Welcome or Refused
   welcome = 2,  // daemon: Welcome, with two descriptors: the region, the trainer's doorbell
@@ -86,7 +92,8 @@ enum class MessageType : uint32_t {
   failure = 4,  // daemon: Notice. Sent before the completions of the collectives that it is about
   inquiry = 5,  // trainer: Inquiry: why is this request not done?
   report = 6,   // daemon: Notice, the answer
-  goodbye = 7,  // trainer: an orderly leave: a bare MessageType. Closing the socket without it counts as a death
+  goodbye = 7,  // trainer: an orderly leave: a bare MessageType. Closing the socket without it
+                // counts as a death
   closing = 8,  // daemon: Notice: it is about to close this session, for this reason
 };
 
@@ -97,7 +104,7 @@ struct Hello {
   MessageType type;
   uint32_t version;
   uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
-  uint32_t pid;         // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
+  uint32_t pid;  // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
   uint32_t reserved;
   char job[kJobNameBytes];  // [A-Za-z0-9._-]+
 };
@@ -114,7 +121,8 @@ struct Welcome {
 struct Notice {
   MessageType type;
   int32_t code;            // GRADCUBE_E...
-  uint64_t first_request;  // the requests that this is about: first..last, both inclusive; 0..0 when about all
+  uint64_t first_request;  // the requests that this is about: first..last, both inclusive; 0..0
+                           // when about all
   uint64_t last_request;
   char sentence[kSentenceBytes];
 };

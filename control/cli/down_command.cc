@@ -9,8 +9,8 @@
 
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
-#include "control/run_directory.h"
 #include "control/errors.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 namespace {

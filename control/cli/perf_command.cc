@@ -19,10 +19,10 @@
 #include "control/cli/json_fields.h"
 #include "control/cli/perf_report.h"
 #include "control/cli/perf_runner.h"
-#include "control/run_directory.h"
 #include "control/cli/size_list.h"
 #include "control/cli/status_text.h"
 #include "control/errors.h"
+#include "control/run_directory.h"
 #include "control/topology.h"
 
 namespace gradcube::cli {

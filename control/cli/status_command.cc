@@ -12,9 +12,9 @@
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
 #include "control/cli/interrupt.h"
-#include "control/run_directory.h"
 #include "control/cli/status_text.h"
 #include "control/errors.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 namespace {

@@ -13,12 +13,12 @@
 #include "control/cli/commands.h"
 #include "control/cli/control_client.h"
 #include "control/cli/daemon_process.h"
-#include "control/run_directory.h"
 #include "control/cli/settings_options.h"
 #include "control/cli/status_text.h"
 #include "control/cluster_file.h"
 #include "control/cluster_settings.h"
 #include "control/errors.h"
+#include "control/run_directory.h"
 
 namespace gradcube::cli {
 namespace {
