@@ -58,7 +58,7 @@ struct EngineSettings {
   std::uint64_t credit_budget =
       protocol::CreditSettings::kUnlimited;  // bytes granted and not here yet, per port
   unsigned window = 32;                      // segments a neighbour may be ahead, per flow
-  protocol::RecoverySettings recovery;
+  FlowSettings flows;
 };
 
 class Engine {
@@ -149,13 +149,13 @@ class Engine {
     std::vector<Flow*> flows;
     std::size_t next = 0;
   };
-  // One port as this engine uses it. The classes are served in order: what is nearest to its end
-  // goes first, which keeps the pipeline short and what waits in windows little.
+  // One port as this engine uses it. The classes are served in order, the plan's first step before
+  // all others: what a link carries early cannot be missing late, when nothing else is left to fill
+  // it with (results first, and the last segments would cross an idle network step by step).
   struct Link {
     Port* port = nullptr;
     Turn all;
-    std::vector<Turn> classes;  // results, then partial sums of the last step ... then the first
-                                // step's contributions
+    std::vector<Turn> classes;  // what aggregation sends, by step; then results
     std::unique_ptr<protocol::CreditPool> credit;
     std::array<rte_mbuf*, kBurst> burst{};
     unsigned filled = 0;

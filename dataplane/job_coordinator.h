@@ -125,6 +125,12 @@ class JobCoordinator {
   unsigned trainers(bcube::ServerId server) const;
   std::string job_name(std::uint32_t job) const;
 
+  // The daemon's mapping of a member's region: for a trainer that lives in this process, in
+  // simulations and benches.
+  std::uint8_t* region_base(MemberId member) const {
+    return members_.at(member).session->region().base();
+  }
+
  private:
   struct Part {
     EngineAt at;
