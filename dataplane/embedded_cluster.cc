@@ -1,7 +1,6 @@
 #include "dataplane/embedded_cluster.h"
 
 #include <algorithm>
-#include <bit>
 #include <fmt/format.h>
 
 #include "control/algorithms.h"
@@ -16,6 +15,7 @@ constexpr std::uint32_t kCopies = 2047;
 constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
 constexpr unsigned kJobsAtOnce = 16;                  // that packet memory is reserved for
 constexpr std::int64_t kSchedulerSlice = 10'000'000;  // ns
+constexpr unsigned kLimitedWindow = 64;
 constexpr unsigned kUnlimitedWindow = 16;  // segments per flow: what is on its way stays in cache
 // Credit that a port grants, in bytes of its switch queue. More than the queue holds, because most
 // of what is granted waits at its sender, for its turn or for its data; the senders' rotation keeps
@@ -35,8 +35,7 @@ std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_
                          unsigned window) {
   const std::uint64_t segments =
       std::uint64_t{threads_on_poller} * flows_per_thread(topology) * window * kJobsAtOnce;
-  const std::uint64_t packets = std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets);
-  return static_cast<std::uint32_t>(std::bit_ceil(packets + 1) - 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets));
 }
 
 std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
@@ -74,7 +73,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
   const std::int64_t frame_time = bits_take(settings.mtu + kWireOverhead);
   // Deep enough to bridge a turn of the poller, shallow enough to choose late what goes next.
   parameters.uplink_depth = 3;
-  parameters.window = protocol::ReceiveWindow::kWindow;
+  parameters.window = kLimitedWindow;
   parameters.credit_budget = static_cast<std::uint64_t>(
       kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
   parameters.flows.acknowledgement.every = 16;
@@ -91,9 +90,10 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
   const control::Topology& topology = settings.topology;
   const unsigned threads = topology.servers() * topology.levels();
-  const unsigned per_poller = (threads + lcores - 1) / lcores;
-  const std::uint64_t packets =
-      std::uint64_t{pool_count(topology, per_poller, protocol::ReceiveWindow::kWindow)} * lcores;
+  const unsigned window = fabric_parameters(settings, 1).window;
+  // One lcore may run all threads of its share of the servers: count it full, as often as there are lcores.
+  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
+  const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
   const std::uint64_t rings = std::uint64_t{threads} * topology.levels() * 2 * 2048 * sizeof(void*);
   const std::uint64_t copies = std::uint64_t{kCopies} * (settings.mtu + 512);
   return static_cast<unsigned>((packets * 512 + rings + copies) * 5 / 4 / 1'000'000 + 64);
