@@ -15,6 +15,7 @@ constexpr std::uint32_t kCopies = 2047;
 constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
 constexpr unsigned kJobsAtOnce = 16;                  // that packet memory is reserved for
 constexpr std::int64_t kSchedulerSlice = 10'000'000;  // ns
+constexpr std::int64_t kPollerTurn = 100'000;         // ns
 constexpr unsigned kLimitedWindow = 64;
 constexpr unsigned kUnlimitedWindow = 16;  // segments per flow: what is on its way stays in cache
 // Credit that a port grants, in bytes of its switch queue. More than the queue holds, because most
@@ -72,7 +73,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
   };
   const std::int64_t frame_time = bits_take(settings.mtu + kWireOverhead);
   // Deep enough to bridge a turn of the poller, shallow enough to choose late what goes next.
-  parameters.uplink_depth = 3;
+  parameters.uplink_depth =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(kPollerTurn / frame_time, 3, 256));
   parameters.window = kLimitedWindow;
   parameters.credit_budget = static_cast<std::uint64_t>(
       kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
@@ -91,7 +93,8 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   const control::Topology& topology = settings.topology;
   const unsigned threads = topology.servers() * topology.levels();
   const unsigned window = fabric_parameters(settings, 1).window;
-  // One lcore may run all threads of its share of the servers: count it full, as often as there are lcores.
+  // One lcore may run all threads of its share of the servers: count it full, as often as there are
+  // lcores.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
   const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
   const std::uint64_t rings = std::uint64_t{threads} * topology.levels() * 2 * 2048 * sizeof(void*);
