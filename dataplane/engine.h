@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "bcube_forwarding/neighbours.h"
+#include "control/jobs.h"
 #include "dataplane/engine_counters.h"
 #include "dataplane/job_at_engine.h"
 #include "dataplane/port.h"
@@ -64,7 +65,7 @@ struct EngineSettings {
 class Engine {
  public:
   static constexpr unsigned kBurst = 32;
-  static constexpr unsigned kJobSlots = 64;
+  static constexpr unsigned kJobSlots = control::kMaxJobs;
 
   // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this
   // lcore alone. Both must outlive the engine.
@@ -140,7 +141,9 @@ class Engine {
   void collect_flows();
   void update_credit();
   JobAtEngine* find_job(std::uint32_t id) {
-    JobAtEngine* job = jobs_[id & 0xff];
+    const std::uint32_t slot = id & 0xff;  // from a frame: any byte
+    if (slot >= kJobSlots) return nullptr;
+    JobAtEngine* job = jobs_[slot];
     return job != nullptr && job->id() == id ? job : nullptr;
   }
 

@@ -158,6 +158,7 @@ class JobCoordinator {
   void start(std::uint32_t job);
   void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& sentence);
   void break_off(std::uint32_t job, std::int32_t code, const std::string& sentence);
+  void attach(Member& member);
   void detach(MemberId member);
   void detach_all(std::uint32_t job);
   bool shared_work_is_done(std::uint32_t job, const Ending& ending);

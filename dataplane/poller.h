@@ -6,9 +6,9 @@
 // slower), and, when no collective is in flight, sleeps on its doorbell and its sessions' until a
 // trainer, another poller or the control thread wakes it.
 //
-// Stalls. Where the scheduler takes the core away, the engines' time stands still: it advances at most
-// a millisecond per turn. Their timers ask how long a neighbour has been silent while we listened,
-// and we did not. The switches' time is the clock's: their wires do not wait for us.
+// Stalls. Where the scheduler takes the core away, the engines' time stands still: it advances at
+// most a millisecond per turn. Their timers ask how long a neighbour has been silent while we
+// listened, and we did not. The switches' time is the clock's: their wires do not wait for us.
 //
 // Threads: run() and turn() on the lcore's thread. The control thread changes what the poller or
 // its engines hold only through call(), which runs a function between two turns and waits for it;
