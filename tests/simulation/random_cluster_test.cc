@@ -1,5 +1,6 @@
 // Clusters drawn from seeds. GRADCUBE_SIMULATION_SEEDS says how many, GRADCUBE_TEST_SEED plays one.
 
+#include <cstdio>
 #include <cstdlib>
 #include <gtest/gtest.h>
 
@@ -25,14 +26,14 @@ TEST(RandomCluster, EndsEveryCollectiveRightOrWithTheRightErrorAndLosesNoPacket)
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
     const Scenario scenario = draw_scenario(seed);
     SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed) + " " + describe(scenario));
+    if (replay) std::fprintf(stderr, "%s\n", describe(scenario).c_str());
     const Outcome outcome = play(scenario);
     for (const std::string& complaint : outcome.complaints) ADD_FAILURE() << complaint;
     succeeded += outcome.succeeded;
     failed += outcome.failed;
     if (replay) {
-      std::printf("%s\nvirtual time %.3f ms, %u ended well, %u failed\n",
-                  describe(scenario).c_str(), static_cast<double>(outcome.virtual_time) * 1e-6,
-                  succeeded, failed);
+      std::fprintf(stderr, "virtual time %.3f ms, %u ended well, %u failed\n",
+                   static_cast<double>(outcome.virtual_time) * 1e-6, succeeded, failed);
     }
   }
   if (!replay && seeds >= kSeeds) {

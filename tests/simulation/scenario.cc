@@ -86,7 +86,7 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
 }  // namespace
 
 Scenario draw_scenario(std::uint64_t seed) {
-  SeededRandom random(seed * 0x9e3779b97f4a7c15 + 1);
+  SeededRandom random(SeededRandom(seed).next());
   Scenario scenario;
   draw_network(random, scenario.simulation.cluster);
   scenario.simulation.seed = random.next();

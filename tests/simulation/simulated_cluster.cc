@@ -79,8 +79,10 @@ void SimulatedCluster::turn() {
     clock_.advance(kTurn);
     return;
   }
-  const std::int64_t next = clock_.now() + idle_step_;
-  clock_.advance_to(std::max(clock_.now() + 1, std::min(next, next_switch_event())));
+  // A switch's event that is due already waits for its poller, which stands still.
+  const std::int64_t event = next_switch_event();
+  const std::int64_t step = clock_.now() + idle_step_;
+  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kTurn);
   idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
 }
 
