@@ -13,7 +13,7 @@ namespace {
 struct Worker {
   unsigned job = 0;
   std::unique_ptr<SimulatedTrainer> trainer;
-  std::size_t next = 0;            // the collective to submit next
+  std::size_t next = 0;  // the collective to submit next
   std::int64_t submits_at = 0;
   std::vector<std::int32_t> codes;  // of what has ended, in order
   bool gone = false;
@@ -58,8 +58,8 @@ class Run {
 
   std::int64_t pause() {
     return scenario_.pause == 0 ? 0
-                                : static_cast<std::int64_t>(random_.below(
-                                      static_cast<std::uint64_t>(scenario_.pause)));
+                                : static_cast<std::int64_t>(
+                                      random_.below(static_cast<std::uint64_t>(scenario_.pause)));
   }
 
   // What the trainers do between two turns; true when all are through.
@@ -145,8 +145,8 @@ class Run {
   void complain_of_the_unfinished() {
     for (const Worker& worker : workers_) {
       if (worker.gone || worker.codes.size() == scenario_.collectives.size()) continue;
-      complain(worker, cluster_.coordinator().explain(worker.trainer->member(),
-                                                      worker.codes.size() + 1));
+      complain(worker,
+               cluster_.coordinator().explain(worker.trainer->member(), worker.codes.size() + 1));
     }
   }
 
@@ -174,9 +174,8 @@ class Run {
     }
     if (scenario_.misfortune == Misfortune::disagreement && job == 0 && index > scenario_.when &&
         right != 0 && failed != 0) {
-      outcome_.complaints.push_back(
-          fmt::format("collective {} after the disagreement succeeded at {} servers only",
-                      index + 1, right));
+      outcome_.complaints.push_back(fmt::format(
+          "collective {} after the disagreement succeeded at {} servers only", index + 1, right));
     }
     outcome_.succeeded += right;
     outcome_.failed += failed;
@@ -214,8 +213,8 @@ class Run {
     for (Worker& worker : workers_) {
       if (!worker.gone) cluster_.leave(*worker.trainer, dataplane::Departure::orderly);
     }
-    const bool drained = cluster_.run_until([this] { return cluster_.packets_in_use() == 0; },
-                                            1'000'000'000);
+    const bool drained =
+        cluster_.run_until([this] { return cluster_.packets_in_use() == 0; }, 1'000'000'000);
     if (!drained) {
       outcome_.complaints.push_back(
           fmt::format("{} packets have leaked", cluster_.packets_in_use()));

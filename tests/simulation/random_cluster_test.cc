@@ -19,8 +19,7 @@ constexpr std::uint64_t kSeeds = 120;
 TEST(RandomCluster, EndsEveryCollectiveRightOrWithTheRightErrorAndLosesNoPacket) {
   const bool replay = std::getenv("GRADCUBE_TEST_SEED") != nullptr;
   const std::uint64_t first = from_environment("GRADCUBE_TEST_SEED", 1);
-  const std::uint64_t seeds =
-      replay ? 1 : from_environment("GRADCUBE_SIMULATION_SEEDS", kSeeds);
+  const std::uint64_t seeds = replay ? 1 : from_environment("GRADCUBE_SIMULATION_SEEDS", kSeeds);
   unsigned succeeded = 0;
   unsigned failed = 0;
   for (std::uint64_t seed = first; seed < first + seeds; ++seed) {

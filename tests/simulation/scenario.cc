@@ -80,7 +80,8 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
   }
   scenario.jobs = one_in(random, 3) ? 2 : 1;
   scenario.most_in_flight = 1 + static_cast<unsigned>(random.below(collectives));
-  scenario.pause = one_in(random, 3) ? 0 : static_cast<std::int64_t>(random.below(3 * kMillisecond));
+  scenario.pause =
+      one_in(random, 3) ? 0 : static_cast<std::int64_t>(random.below(3 * kMillisecond));
 }
 
 }  // namespace
@@ -115,9 +116,9 @@ std::string describe(const Scenario& scenario) {
       kMisfortunes[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1);
   for (const Collective& collective : scenario.collectives) {
-    text += fmt::format(" {}x{}/{}", collective.count,
-                        aggregation::data_type_name(collective.dtype),
-                        aggregation::operation_name(collective.operation));
+    text +=
+        fmt::format(" {}x{}/{}", collective.count, aggregation::data_type_name(collective.dtype),
+                    aggregation::operation_name(collective.operation));
   }
   return text;
 }

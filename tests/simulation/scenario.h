@@ -28,12 +28,12 @@ enum class Misfortune {
 struct Scenario {
   SimulationSettings simulation;
   unsigned jobs = 1;
-  std::vector<Collective> collectives;  // of every job; salts are told apart by the job
-  unsigned most_in_flight = 1;          // per trainer
-  std::int64_t pause = 0;               // the longest between two submissions of a trainer
+  std::vector<Collective> collectives;       // of every job; salts are told apart by the job
+  unsigned most_in_flight = 1;               // per trainer
+  std::int64_t pause = 0;                    // the longest between two submissions of a trainer
   Misfortune misfortune = Misfortune::none;  // of job 0
   bcube::ServerId victim = 0;
-  std::size_t when = 0;  // the collective at which it happens
+  std::size_t when = 0;    // the collective at which it happens
   std::int64_t limit = 0;  // virtual time within which all must have ended
 };
 

@@ -35,8 +35,8 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       settings.cluster, lcores, clock_, aggregation::select_kernels(512), events_);
   dataplane::MemberLink& link = *this;
-  coordinator_ = std::make_unique<JobCoordinator>(*cluster_, link,
-                                                  static_cast<std::uint32_t>(settings.seed));
+  coordinator_ =
+      std::make_unique<JobCoordinator>(*cluster_, link, static_cast<std::uint32_t>(settings.seed));
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
 }
@@ -95,8 +95,7 @@ unsigned SimulatedCluster::turn_pollers() {
   for (const std::size_t i : order_) {
     if (clock_.now() < stalled_until_[i]) continue;
     if (settings_.stalls > 0 && hits(random_, settings_.stalls)) {
-      stalled_until_[i] =
-          clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
+      stalled_until_[i] = clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
       continue;
     }
     moved += pollers[i]->turn();

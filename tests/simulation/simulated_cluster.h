@@ -65,9 +65,7 @@ class SimulatedCluster final : private dataplane::MemberLink {
   std::vector<std::unique_ptr<SimulatedTrainer>> join_all(const std::string& job,
                                                           std::uint64_t heap_bytes);
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
-  const std::vector<Told>& told(const SimulatedTrainer& trainer) {
-    return told_[trainer.member()];
-  }
+  const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
 
   std::int64_t now() { return clock_.now(); }
   // One turn of every poller and of the control thread, and the time that it takes.
@@ -97,8 +95,7 @@ class SimulatedCluster final : private dataplane::MemberLink {
 
  private:
   void notify(dataplane::MemberId member, const shared::Notice& notice) override;
-  void dismiss(dataplane::MemberId member, std::int32_t code,
-               const std::string& sentence) override;
+  void dismiss(dataplane::MemberId member, std::int32_t code, const std::string& sentence) override;
   unsigned turn_pollers();
   std::int64_t next_switch_event() const;
   void control();

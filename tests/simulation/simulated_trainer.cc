@@ -23,8 +23,8 @@ SimulatedTrainer::~SimulatedTrainer() {
 }
 
 shared::Submission& SimulatedTrainer::submission(std::uint64_t index) {
-  return reinterpret_cast<shared::Submission*>(
-      base_ + shared::kSubmissions)[index % shared::kRingEntries];
+  return reinterpret_cast<shared::Submission*>(base_ +
+                                               shared::kSubmissions)[index % shared::kRingEntries];
 }
 
 std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count,

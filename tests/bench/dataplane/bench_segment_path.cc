@@ -175,9 +175,8 @@ Stages measure_stages(Pair& pair, std::uint64_t bytes) {
     const std::array<const void*, 2> sources{ours, theirs};
     fold(ours, sources.data(), sources.size(), kSegment / sizeof(float));
   });
-  stages.copy = over_segments([&](std::uint8_t* ours, std::uint8_t* theirs) {
-    std::memcpy(ours, theirs, kSegment);
-  });
+  stages.copy = over_segments(
+      [&](std::uint8_t* ours, std::uint8_t* theirs) { std::memcpy(ours, theirs, kSegment); });
   return stages;
 }
 
