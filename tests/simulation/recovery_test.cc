@@ -102,5 +102,26 @@ TEST(Memory, IsBoundedByTheWindowsHoweverLateATrainerIs) {
   leave_all(cluster, trainers);
 }
 
+TEST(Memory, IsBoundedByTheWindowsWhileOtherJobsComeAndGo) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}, {"mtu", "1500"}}));
+  Collective collective;
+  collective.count = 500'000;
+  const Trainers trainers = cluster.join_all("late", heap_for(collective));
+  for (unsigned rank = 1; rank < 4; ++rank) fill_and_submit(*trainers[rank], collective);
+  cluster.run_for(5 * kMillisecond);
+  const unsigned held = cluster.packets_in_use();
+  for (unsigned i = 0; i < 10; ++i) {
+    const Trainers guests = cluster.join_all("guest", 4096);
+    cluster.run_for(5 * kMillisecond);
+    for (const auto& guest : guests) cluster.leave(*guest, dataplane::Departure::orderly);
+    cluster.run_for(5 * kMillisecond);
+  }
+  EXPECT_EQ(cluster.packets_in_use(), held) << "other jobs' coming and going has granted credit";
+  fill_and_submit(*trainers[0], collective);
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  expect_right(cluster, trainers, collective);
+  leave_all(cluster, trainers);
+}
+
 }  // namespace
 }  // namespace gradcube::simulation
