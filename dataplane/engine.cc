@@ -237,7 +237,7 @@ void Engine::collect_flows() {
         link.all.flows.push_back(&flow);
         const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : steps;
         link.classes[rank].flows.push_back(&flow);
-        flow.credit = link.credit->add(&flow.receive);
+        flow.credit = link.credit->add(&flow.receive, thread.consumed(flow));
       }
     }
   }

@@ -150,6 +150,7 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   if (probe) {
     flow.frame->write_probe(headers, header);
     flow.send.record_probe();
+    arm_timer(flow);
   } else {
     flow.frame->write(headers, header, nullptr);
   }

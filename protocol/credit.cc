@@ -16,7 +16,7 @@ CreditPool::CreditPool(const CreditSettings& settings)
   budget_segments_ = settings.budget_bytes / settings.segment_bytes;
 }
 
-CreditPool::Flow CreditPool::add(ReceiveWindow* window) {
+CreditPool::Flow CreditPool::add(ReceiveWindow* window, std::uint64_t consumed) {
   Flow flow = static_cast<Flow>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
@@ -29,7 +29,7 @@ CreditPool::Flow CreditPool::add(ReceiveWindow* window) {
   Member& member = members_[flow];
   member = Member{};
   member.window = window;
-  member.consumed = window->cumulative();
+  member.consumed = std::min(consumed, window->cumulative());
   member.demand = window->highest();
   account(member);
   changed_ = true;

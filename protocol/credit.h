@@ -46,9 +46,12 @@ class CreditPool {
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
 
-  // Takes a flow in. The window outlives its membership, and from now on only the pool raises its
-  // limit.
-  Flow add(ReceiveWindow* window);
+  // Takes a flow in, all sequences of which below `consumed` have been used up: a flow may be under
+  // way, and hold what has arrived. The window outlives its membership, and from now on only the
+  // pool raises its limit.
+  Flow add(ReceiveWindow* window, std::uint64_t consumed);
+  // The same for a flow that holds nothing.
+  Flow add(ReceiveWindow* window) { return add(window, window->cumulative()); }
   // Its outstanding grants return to the budget. The number may be given out again.
   void remove(Flow flow);
 

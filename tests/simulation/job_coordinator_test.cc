@@ -1,0 +1,159 @@
+// Jobs from the first trainer to the last: joining, disagreeing, leaving, dying, misbehaving.
+
+#include "tests/simulation/work.h"
+#include "trainer/gradcube.h"
+
+namespace gradcube::simulation {
+namespace {
+
+using dataplane::Departure;
+using dataplane::JoinRefused;
+using testing::Test;
+
+class Jobs : public Test {
+ protected:
+  Jobs() : cluster_(settings_of({{"topology", "bcube:2,2"}, {"mtu", "1500"}})) {
+    collective_.count = 5'003;
+  }
+
+  void submit_all(const Trainers& trainers) {
+    for (const auto& trainer : trainers) fill_and_submit(*trainer, collective_);
+  }
+  // The codes of what has ended at this trainer since the last look.
+  static std::vector<std::int32_t> codes(SimulatedTrainer& trainer) {
+    std::vector<std::int32_t> codes;
+    for (const shared::Completion& completion : trainer.take_completions()) {
+      codes.push_back(completion.code);
+    }
+    return codes;
+  }
+  std::string last_sentence(const SimulatedTrainer& trainer) {
+    const auto& told = cluster_.told(trainer);
+    return told.empty() ? "" : told.back().notice.sentence;
+  }
+  Trainers join() { return cluster_.join_all("job", heap_for(collective_)); }
+
+  SimulatedCluster cluster_;
+  Collective collective_;
+};
+
+TEST_F(Jobs, StartWhenTheLastTrainerHasJoinedAndDoWhatWasSubmittedBefore) {
+  Trainers trainers;
+  for (bcube::ServerId server = 0; server < 3; ++server) {
+    trainers.push_back(cluster_.join("job", server, heap_for(collective_)));
+    fill_and_submit(*trainers.back(), collective_);
+  }
+  cluster_.run_for(10 * kMillisecond);
+  EXPECT_FALSE(all_idle(trainers));
+  const std::string missing = cluster_.coordinator().explain(trainers[0]->member(), 1);
+  EXPECT_NE(missing.find("[1,1]"), std::string::npos) << missing;
+  trainers.push_back(cluster_.join("job", 3, heap_for(collective_)));
+  cluster_.run_for(kMillisecond);
+  const std::string late = cluster_.coordinator().explain(trainers[0]->member(), 1);
+  EXPECT_NE(late.find("[1,1]"), std::string::npos) << late;
+  fill_and_submit(*trainers.back(), collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  expect_right(cluster_, trainers, collective_);
+  leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, RefuseASecondTrainerOnAServerAndAHeapOfNoBytes) {
+  const auto first = cluster_.join("job", 0, 4096);
+  EXPECT_THROW(cluster_.join("job", 0, 4096), JoinRefused);
+  EXPECT_THROW(cluster_.join("job", 1, 0), JoinRefused);
+  try {
+    cluster_.join("job", 0, 4096);
+  } catch (const JoinRefused& refused) {
+    EXPECT_EQ(refused.code(), GRADCUBE_EJOB);
+    EXPECT_FALSE(std::string(refused.what()).empty());
+  }
+}
+
+TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedWhat) {
+  const Trainers trainers = join();
+  Collective other = collective_;
+  other.count -= 1;
+  for (const auto& trainer : trainers) {
+    fill_and_submit(*trainer, trainer->rank() == 2 ? other : collective_);
+  }
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  for (const auto& trainer : trainers) {
+    EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EMISMATCH});
+    ASSERT_EQ(cluster_.told(*trainer).size(), 1u);
+    EXPECT_EQ(cluster_.told(*trainer).back().notice.code, GRADCUBE_EMISMATCH);
+    EXPECT_EQ(cluster_.told(*trainer).back().notice.first_request, 1u);
+    const std::string sentence = last_sentence(*trainer);
+    EXPECT_NE(sentence.find("5002 float32 sum"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("5003 float32 sum"), std::string::npos) << sentence;
+    EXPECT_NE(sentence.find("[1,0]"), std::string::npos) << sentence;
+  }
+  allreduce(cluster_, trainers, collective_);
+  leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, FailWhatIsInFlightWhenATrainerDiesAndEverythingAfter) {
+  const Trainers trainers = join();
+  for (const auto& trainer : trainers) {
+    if (trainer->rank() != 3) fill_and_submit(*trainer, collective_);
+  }
+  cluster_.run_for(kMillisecond);
+  cluster_.leave(*trainers[3], Departure::death);
+  cluster_.run_for(kMillisecond);
+  for (const auto& trainer : trainers) {
+    if (trainer->rank() == 3) continue;
+    EXPECT_TRUE(
+        cluster_.run_until([&] { return trainer->header().completion_tail.load() == 1; }, kSecond));
+    EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EPEER});
+    EXPECT_NE(last_sentence(*trainer).find("[1,1]"), std::string::npos) << last_sentence(*trainer);
+    fill_and_submit(*trainer, collective_);
+    cluster_.run_for(kMillisecond);
+    EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EPEER});
+  }
+  leave_all(cluster_, trainers);
+  // The name is free again.
+  const Trainers again = join();
+  allreduce(cluster_, again, collective_);
+  leave_all(cluster_, again);
+}
+
+TEST_F(Jobs, LetTheOthersFinishWhatALeavingTrainerHasFinished) {
+  const Trainers trainers = join();
+  submit_all(trainers);
+  EXPECT_TRUE(cluster_.run_until([&] { return trainers[1]->header().completion_tail.load() == 1; },
+                                 kSecond));
+  cluster_.leave(*trainers[1], Departure::orderly);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  expect_right(cluster_, trainers, collective_);
+  leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
+  const Trainers trainers = join();
+  const Trainers bystanders = cluster_.join_all("other", heap_for(collective_));
+  trainers[0]->header().submission_tail.store(1'000'000);
+  cluster_.run_for(kMillisecond);
+  ASSERT_FALSE(cluster_.told(*trainers[0]).empty());
+  EXPECT_TRUE(cluster_.told(*trainers[0]).back().dismissed);
+  EXPECT_EQ(cluster_.told(*trainers[0]).back().notice.code, GRADCUBE_EPROTOCOL);
+  for (unsigned rank = 1; rank < 4; ++rank) {
+    ASSERT_EQ(cluster_.told(*trainers[rank]).size(), 1u);
+    EXPECT_EQ(cluster_.told(*trainers[rank]).back().notice.code, GRADCUBE_EPEER);
+    EXPECT_NE(last_sentence(*trainers[rank]).find("[0,0]"), std::string::npos);
+  }
+  allreduce(cluster_, bystanders, collective_);
+  leave_all(cluster_, trainers);
+  leave_all(cluster_, bystanders);
+}
+
+TEST_F(Jobs, TakeTheirMemoryWithThem) {
+  const Trainers trainers = join();
+  allreduce(cluster_, trainers, collective_);
+  EXPECT_GE(cluster_.coordinator().trainer_bytes(), 4 * collective_.bytes());
+  leave_all(cluster_, trainers);
+  cluster_.run_for(kMillisecond);
+  EXPECT_EQ(cluster_.coordinator().trainer_bytes(), 0u);
+  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+}
+
+}  // namespace
+}  // namespace gradcube::simulation

@@ -1,0 +1,53 @@
+// Clusters drawn from seeds. GRADCUBE_SIMULATION_SEEDS says how many, GRADCUBE_TEST_SEED plays one.
+
+#include <cstdio>
+#include <cstdlib>
+#include <gtest/gtest.h>
+
+#include "tests/simulation/scenario.h"
+
+namespace gradcube::simulation {
+namespace {
+
+std::uint64_t from_environment(const char* name, std::uint64_t otherwise) {
+  const char* text = std::getenv(name);
+  return text == nullptr ? otherwise : std::strtoull(text, nullptr, 0);
+}
+
+constexpr std::uint64_t kSeeds = 120;
+
+TEST(RandomCluster, EndsEveryCollectiveRightOrWithTheRightErrorAndLosesNoPacket) {
+  const bool replay = std::getenv("GRADCUBE_TEST_SEED") != nullptr;
+  const std::uint64_t first = from_environment("GRADCUBE_TEST_SEED", 1);
+  const std::uint64_t seeds = replay ? 1 : from_environment("GRADCUBE_SIMULATION_SEEDS", kSeeds);
+  unsigned succeeded = 0;
+  unsigned failed = 0;
+  for (std::uint64_t seed = first; seed < first + seeds; ++seed) {
+    const Scenario scenario = draw_scenario(seed);
+    SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed) + " " + describe(scenario));
+    if (replay) std::fprintf(stderr, "%s\n", describe(scenario).c_str());
+    const Outcome outcome = play(scenario);
+    for (const std::string& complaint : outcome.complaints) ADD_FAILURE() << complaint;
+    succeeded += outcome.succeeded;
+    failed += outcome.failed;
+    if (replay) {
+      std::fprintf(stderr, "virtual time %.3f ms, %u ended well, %u failed\n",
+                   static_cast<double>(outcome.virtual_time) * 1e-6, succeeded, failed);
+    }
+  }
+  if (!replay && seeds >= kSeeds) {
+    EXPECT_GT(succeeded, failed) << "the scenarios have become too rough to show anything";
+    EXPECT_GT(failed, 0u) << "the scenarios have become too tame to show anything";
+  }
+}
+
+TEST(RandomCluster, RepeatsItselfToTheLastPacketFromTheSameSeed) {
+  for (std::uint64_t seed = 1000; seed < 1006; ++seed) {
+    const Scenario scenario = draw_scenario(seed);
+    SCOPED_TRACE("seed " + std::to_string(seed) + " " + describe(scenario));
+    EXPECT_EQ(play(scenario).trace, play(scenario).trace);
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::simulation

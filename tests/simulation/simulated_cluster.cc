@@ -1,0 +1,212 @@
+#include "tests/simulation/simulated_cluster.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <numeric>
+#include <rte_mempool.h>
+#include <utility>
+
+#include "aggregation/kernels.h"
+
+namespace gradcube::simulation {
+
+using dataplane::EngineAt;
+using dataplane::EngineCounters;
+using dataplane::JobCoordinator;
+using dataplane::SwitchPortCounts;
+
+namespace {
+
+constexpr unsigned kFirstLcore = 1;
+
+bool hits(dataplane::SeededRandom& random, double probability) {
+  return static_cast<double>(random.next() >> 11) * 0x1p-53 < probability;
+}
+
+}  // namespace
+
+SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
+    : settings_(settings),
+      random_(settings.seed),
+      stalled_until_(settings.lcores, 0),
+      order_(settings.lcores) {
+  std::vector<control::Lcore> lcores;
+  for (unsigned i = 0; i < settings.lcores; ++i) lcores.push_back({kFirstLcore + i, -1});
+  cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
+      settings.cluster, lcores, clock_, aggregation::select_kernels(512), events_);
+  dataplane::MemberLink& link = *this;
+  coordinator_ =
+      std::make_unique<JobCoordinator>(*cluster_, link, static_cast<std::uint32_t>(settings.seed));
+  order_.resize(cluster_->pollers().size());
+  std::iota(order_.begin(), order_.end(), std::size_t{0});
+}
+
+SimulatedCluster::~SimulatedCluster() {
+  coordinator_.reset();
+  cluster_.reset();
+}
+
+std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
+                                                         bcube::ServerId server,
+                                                         std::uint64_t heap_bytes) {
+  const dataplane::Joined joined =
+      coordinator_->join({job, server, 1000 + server, 1000, heap_bytes});
+  auto trainer = std::make_unique<SimulatedTrainer>(joined);
+  coordinator_->start_if_complete(joined.member);
+  return trainer;
+}
+
+std::vector<std::unique_ptr<SimulatedTrainer>> SimulatedCluster::join_all(
+    const std::string& job, std::uint64_t heap_bytes) {
+  std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
+  for (bcube::ServerId server = 0; server < servers(); ++server) {
+    trainers.push_back(join(job, server, heap_bytes));
+  }
+  return trainers;
+}
+
+void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departure departure) {
+  lingers_until_ = clock_.now() + kLinger;
+  coordinator_->leave(trainer.member(), departure, "it was told to");
+}
+
+void SimulatedCluster::turn() {
+  const unsigned moved = turn_pollers();
+  control();
+  mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
+  if (moved != 0) {
+    idle_step_ = kIdleStep;
+    clock_.advance(kTurn);
+    return;
+  }
+  // A switch's event that is due already waits for its poller, which stands still.
+  const std::int64_t event = next_switch_event();
+  const std::int64_t step = clock_.now() + idle_step_;
+  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kTurn);
+  idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
+}
+
+unsigned SimulatedCluster::turn_pollers() {
+  auto& pollers = cluster_->pollers();
+  for (std::size_t i = order_.size(); i > 1; --i) {
+    std::swap(order_[i - 1], order_[random_.below(i)]);
+  }
+  unsigned moved = 0;
+  for (const std::size_t i : order_) {
+    if (clock_.now() < stalled_until_[i]) continue;
+    if (settings_.stalls > 0 && hits(random_, settings_.stalls)) {
+      stalled_until_[i] = clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
+      continue;
+    }
+    moved += pollers[i]->turn();
+  }
+  return moved;
+}
+
+std::int64_t SimulatedCluster::next_switch_event() const {
+  std::int64_t next = dataplane::kNever;
+  for (const auto& at : cluster_->switches()) {
+    for (std::uint16_t shard = 0; shard < at.fabric->shards(); ++shard) {
+      next = std::min(next, at.fabric->shard(shard).next_event());
+    }
+  }
+  return next;
+}
+
+// The daemon's control thread. The coordinator's own time is the system's: here a lingering job
+// ends when the virtual time for it is over, and never by the system's.
+void SimulatedCluster::control() {
+  for (const dataplane::EngineEvent& event : events_.take()) {
+    lingers_until_ = std::min(lingers_until_, clock_.now() + kLinger);
+    coordinator_->handle(event);
+  }
+  const bool over = clock_.now() >= lingers_until_;
+  if (over) lingers_until_ = dataplane::kNever;
+  coordinator_->settle(over ? JobCoordinator::SteadyClock::time_point::max()
+                            : JobCoordinator::SteadyClock::time_point::min());
+}
+
+void SimulatedCluster::notify(dataplane::MemberId member, const shared::Notice& notice) {
+  told_[member].push_back({notice, false});
+}
+
+void SimulatedCluster::dismiss(dataplane::MemberId member, std::int32_t code,
+                               const std::string& sentence) {
+  Told told{{}, true};
+  told.notice.type = shared::MessageType::closing;
+  told.notice.code = code;
+  sentence.copy(told.notice.sentence, shared::kSentenceBytes - 1);
+  told_[member].push_back(told);
+}
+
+EngineCounters SimulatedCluster::counters() const {
+  EngineCounters sum;
+  for (bcube::ServerId server = 0; server < plan().servers(); ++server) {
+    for (const EngineAt& at : cluster_->engines(server)) {
+      const EngineCounters& one = at.engine->counters();
+      sum.segments_sent += one.segments_sent;
+      sum.resent += one.resent;
+      sum.acknowledgements_sent += one.acknowledgements_sent;
+      sum.segments_received += one.segments_received;
+      sum.duplicates += one.duplicates;
+      sum.congestion_marks += one.congestion_marks;
+      sum.no_packet_memory += one.no_packet_memory;
+      sum.collectives += one.collectives;
+      for (std::size_t i = 0; i < one.malformed.size(); ++i) sum.malformed[i] += one.malformed[i];
+      for (std::size_t i = 0; i < one.dropped.size(); ++i) sum.dropped[i] += one.dropped[i];
+    }
+  }
+  return sum;
+}
+
+SwitchPortCounts SimulatedCluster::switch_counts() const {
+  SwitchPortCounts sum;
+  for (const auto& at : cluster_->switches()) {
+    for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
+      const SwitchPortCounts one = at.fabric->counts(port);
+      sum.forwarded += one.forwarded;
+      sum.bytes += one.bytes;
+      sum.dropped_queue += one.dropped_queue;
+      sum.rx_missed += one.rx_missed;
+      sum.marked += one.marked;
+      sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, one.queue_peak_bytes);
+      sum.unknown_mac += one.unknown_mac;
+      sum.dropped_loss += one.dropped_loss;
+      sum.duplicated += one.duplicated;
+      sum.reordered += one.reordered;
+      sum.corrupted += one.corrupted;
+      sum.copy_failed += one.copy_failed;
+    }
+  }
+  return sum;
+}
+
+unsigned SimulatedCluster::packets_in_use() const {
+  unsigned packets = 0;
+  for (std::size_t i = 0; i < cluster_->pollers().size(); ++i) {
+    const std::string name = fmt::format("packets-{}", cluster_->lcore_of(i));
+    packets += rte_mempool_in_use_count(rte_mempool_lookup(name.c_str()));
+  }
+  return packets + rte_mempool_in_use_count(rte_mempool_lookup("copies"));
+}
+
+std::uint64_t SimulatedCluster::trace() const {
+  std::uint64_t trace = trace_;
+  const auto mix = [&trace](std::uint64_t value) { trace = (trace ^ value) * 0x100000001b3; };
+  const EngineCounters engines = counters();
+  for (const std::uint64_t count :
+       {engines.segments_sent, engines.resent, engines.acknowledgements_sent,
+        engines.segments_received, engines.duplicates, engines.collectives}) {
+    mix(count);
+  }
+  for (const std::uint64_t count : engines.malformed) mix(count);
+  for (const std::uint64_t count : engines.dropped) mix(count);
+  const SwitchPortCounts switches = switch_counts();
+  for (const std::uint64_t count : {switches.forwarded, switches.bytes, switches.dropped_loss,
+                                    switches.duplicated, switches.corrupted}) {
+    mix(count);
+  }
+  return trace;
+}
+
+}  // namespace gradcube::simulation

@@ -1,0 +1,120 @@
+// A whole cluster in one thread under a virtual clock: engines, switches, pollers and the job
+// coordinator of the daemon, turned by hand. Nothing reads another clock and nothing sleeps, so the
+// same settings, seed and actions give the same run to the last packet (trace()).
+//
+// Time. A turn in which something moved costs kTurn. When all stand still, time jumps: to the next
+// moment at which a switch has something to do, or on by idle steps that grow from kIdleStep to
+// kLongestIdleStep, which are short against the engines' timers. The schedule is drawn from the
+// seed: the order of the pollers, and now and then one of them stands still for a while, as when
+// the operating system takes its core away.
+//
+// Needs an Eal. One at a time: the packet pools have names.
+#ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
+#define GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/cluster_settings.h"
+#include "dataplane/clock.h"
+#include "dataplane/embedded_cluster.h"
+#include "dataplane/event_queue.h"
+#include "dataplane/job_coordinator.h"
+#include "dataplane/random.h"
+#include "tests/simulation/simulated_trainer.h"
+
+namespace gradcube::simulation {
+
+struct SimulationSettings {
+  control::ClusterSettings cluster;
+  unsigned lcores = 1;
+  std::uint64_t seed = 1;
+  double stalls = 0;  // per turn and poller: the chance to be taken away for up to kLongestStall
+};
+
+// What the coordinator told a trainer.
+struct Told {
+  shared::Notice notice;
+  bool dismissed = false;
+};
+
+class SimulatedCluster final : private dataplane::MemberLink {
+ public:
+  static constexpr std::int64_t kTurn = 1'000;
+  static constexpr std::int64_t kIdleStep = 5'000;
+  static constexpr std::int64_t kLongestIdleStep = 100'000;
+  static constexpr std::int64_t kLongestStall = 5'000'000;
+  static constexpr std::int64_t kLinger = 500'000'000;  // the coordinator's, in virtual time
+
+  explicit SimulatedCluster(const SimulationSettings& settings);
+  ~SimulatedCluster() override;
+  SimulatedCluster(const SimulatedCluster&) = delete;
+  SimulatedCluster& operator=(const SimulatedCluster&) = delete;
+
+  dataplane::EmbeddedCluster& cluster() { return *cluster_; }
+  const control::Plan& plan() const { return cluster_->plan(); }
+  dataplane::JobCoordinator& coordinator() { return *coordinator_; }
+  unsigned servers() const { return plan().servers(); }
+
+  std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
+                                         std::uint64_t heap_bytes);
+  // One trainer on every server, by server.
+  std::vector<std::unique_ptr<SimulatedTrainer>> join_all(const std::string& job,
+                                                          std::uint64_t heap_bytes);
+  void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
+  const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
+
+  std::int64_t now() { return clock_.now(); }
+  // One turn of every poller and of the control thread, and the time that it takes.
+  void turn();
+  // Turns until `done` or for `limit` nanoseconds; true when it was done.
+  template <typename Done>
+  bool run_until(Done&& done, std::int64_t limit) {
+    const std::int64_t end = clock_.now() + limit;
+    while (!done()) {
+      if (clock_.now() >= end) return false;
+      turn();
+    }
+    return true;
+  }
+  void run_for(std::int64_t nanoseconds) {
+    run_until([] { return false; }, nanoseconds);
+  }
+
+  // Sums over all engines and all switch ports.
+  dataplane::EngineCounters counters() const;
+  dataplane::SwitchPortCounts switch_counts() const;
+
+  // Packets that are out of their pools: on their way, or held by windows.
+  unsigned packets_in_use() const;
+  // A number made of everything that was moved and counted, and when.
+  std::uint64_t trace() const;
+
+ private:
+  void notify(dataplane::MemberId member, const shared::Notice& notice) override;
+  void dismiss(dataplane::MemberId member, std::int32_t code, const std::string& sentence) override;
+  unsigned turn_pollers();
+  std::int64_t next_switch_event() const;
+  void control();
+  void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
+
+  SimulationSettings settings_;
+  dataplane::VirtualClock clock_{1'000'000};
+  dataplane::EventQueue events_;
+  std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
+  std::unique_ptr<dataplane::JobCoordinator> coordinator_;
+  std::map<dataplane::MemberId, std::vector<Told>> told_;
+  dataplane::SeededRandom random_;
+  std::vector<std::int64_t> stalled_until_;  // by poller
+  std::vector<std::size_t> order_;
+  std::int64_t idle_step_ = kIdleStep;
+  std::int64_t lingers_until_ = dataplane::kNever;
+  std::uint64_t trace_ = 0xcbf29ce484222325;
+};
+
+}  // namespace gradcube::simulation
+
+#endif

@@ -1,0 +1,54 @@
+#include "tests/simulation/simulated_trainer.h"
+
+#include <cerrno>
+#include <sys/mman.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace gradcube::simulation {
+
+SimulatedTrainer::SimulatedTrainer(const dataplane::Joined& joined) : joined_(joined) {
+  void* mapping = mmap(nullptr, joined.region_bytes, PROT_READ | PROT_WRITE,
+                       MAP_SHARED | MAP_NORESERVE, joined.region_descriptor, 0);
+  if (mapping == MAP_FAILED) {
+    close(joined.trainer_doorbell);
+    throw std::system_error(errno, std::generic_category(), "cannot map a session's memory");
+  }
+  base_ = static_cast<std::uint8_t*>(mapping);
+}
+
+SimulatedTrainer::~SimulatedTrainer() {
+  munmap(base_, joined_.region_bytes);
+  close(joined_.trainer_doorbell);
+}
+
+shared::Submission& SimulatedTrainer::submission(std::uint64_t index) {
+  return reinterpret_cast<shared::Submission*>(base_ +
+                                               shared::kSubmissions)[index % shared::kRingEntries];
+}
+
+std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count,
+                                       aggregation::DataType dtype,
+                                       aggregation::Operation operation) {
+  shared::Submission& entry = submission(submitted_);
+  entry = {};
+  entry.request = ++submitted_;
+  entry.offset = offset;
+  entry.count = count;
+  entry.dtype = static_cast<std::uint8_t>(dtype);
+  entry.op = static_cast<std::uint8_t>(operation);
+  entry.kind = static_cast<std::uint8_t>(shared::Kind::allreduce);
+  header().submission_tail.store(submitted_, std::memory_order_release);
+  return submitted_;
+}
+
+std::vector<shared::Completion> SimulatedTrainer::take_completions() {
+  std::vector<shared::Completion> taken;
+  const std::uint64_t tail = header().completion_tail.load(std::memory_order_acquire);
+  const auto* ring = reinterpret_cast<const shared::Completion*>(base_ + shared::kCompletions);
+  for (; taken_ < tail; ++taken_) taken.push_back(ring[taken_ % shared::kRingEntries]);
+  header().completion_head.store(taken_, std::memory_order_release);
+  return taken;
+}
+
+}  // namespace gradcube::simulation

@@ -1,0 +1,75 @@
+// What the tests of particular situations have in common: a cluster's settings from text, and one
+// all-reduce of all trainers, held against the oracle.
+#ifndef GRADCUBE_TESTS_SIMULATION_WORK_H_
+#define GRADCUBE_TESTS_SIMULATION_WORK_H_
+
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "tests/simulation/inputs.h"
+#include "tests/simulation/simulated_cluster.h"
+
+namespace gradcube::simulation {
+
+inline constexpr std::int64_t kMillisecond = 1'000'000;
+inline constexpr std::int64_t kSecond = 1'000'000'000;
+
+using Trainers = std::vector<std::unique_ptr<SimulatedTrainer>>;
+
+// {"rate", "200mbit"}: as the flags of `gradcube up`.
+inline SimulationSettings settings_of(
+    const std::vector<std::pair<std::string, std::string>>& flags) {
+  SimulationSettings settings;
+  for (const auto& [name, text] : flags) {
+    control::apply_setting(settings.cluster, name, text, "--" + name);
+  }
+  return settings;
+}
+
+inline std::uint64_t heap_for(const Collective& collective) { return collective.bytes() + 4096; }
+
+inline bool all_idle(const Trainers& trainers) {
+  for (const auto& trainer : trainers) {
+    const auto& header = trainer->header();
+    if (header.submission_tail.load() != header.completion_tail.load()) return false;
+  }
+  return true;
+}
+
+// All that have ended since must have ended well, with the right bits.
+inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
+                         const Collective& collective) {
+  const std::vector<std::uint8_t> expected = expected_result(cluster.plan(), collective);
+  for (const auto& trainer : trainers) {
+    for (const shared::Completion& completion : trainer->take_completions()) {
+      EXPECT_EQ(completion.code, 0);
+    }
+    EXPECT_EQ(wrong_elements(*trainer, collective, expected), 0u)
+        << "elements, at server " << trainer->rank();
+  }
+}
+
+// One all-reduce; answers how long it took.
+inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainers,
+                              const Collective& collective) {
+  for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
+  const std::int64_t begin = cluster.now();
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
+  const std::int64_t taken = cluster.now() - begin;
+  expect_right(cluster, trainers, collective);
+  return taken;
+}
+
+// All leave, and every packet is back in its pool.
+inline void leave_all(SimulatedCluster& cluster, const Trainers& trainers) {
+  for (const auto& trainer : trainers) cluster.leave(*trainer, dataplane::Departure::orderly);
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.packets_in_use() == 0; }, kSecond))
+      << cluster.packets_in_use() << " packets have leaked";
+}
+
+}  // namespace gradcube::simulation
+
+#endif
