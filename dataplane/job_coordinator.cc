@@ -230,7 +230,8 @@ void JobCoordinator::detach(MemberId id) {
 
 void JobCoordinator::handle(const EngineEvent& event) {
   const control::Job* job = jobs_.find(event.job);
-  if (job == nullptr || job->epoch != event.epoch) return;
+  if (job == nullptr) return;
+  // Of whatever epoch: a session that holds nonsense does not get better.
   if (event.kind == EngineEvent::Kind::violation) {
     for (const Member* member : members_of(event.job)) {
       if (member->server != event.server || member->lingering) continue;
@@ -244,7 +245,7 @@ void JobCoordinator::handle(const EngineEvent& event) {
     }
     return;
   }
-  if (job->state != control::JobState::running) return;
+  if (job->epoch != event.epoch || job->state != control::JobState::running) return;
   on_each(engines_of(event.job), [&](const EngineAt& at) { at.engine->freeze(event.job); });
   fail_in_flight(event.job, GRADCUBE_EMISMATCH, describe_disagreement(event.job, event));
 }
