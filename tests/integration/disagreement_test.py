@@ -74,6 +74,15 @@ class Disagreement(TestCase):
             self.assert_all_told(late, "[1,1]")
             self.assert_next_is_right(sessions)
 
+    def test_where_no_step_has_all_its_contributions(self):
+        with job(self.cluster, "sparse") as sessions:
+            here = [sessions[4], sessions[3], sessions[1]]  # 5 and 7 complete the steps that these three begin
+            absent = [session for session in sessions if session not in here]
+            order = lambda session: 999 if session.rank == 4 else 1000
+            self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), here), "[1,1]")
+            self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), absent), "[1,1]")
+            self.assert_next_is_right(sessions)
+
     def test_with_others_of_the_job_in_flight(self):
         with job(self.cluster, "pipeline") as sessions:
 

@@ -8,6 +8,7 @@ Randomness: seed() is printed when a test fails and taken from $GRADCUBE_TEST_SE
 """
 
 import contextlib
+import fcntl
 import json
 import os
 import pathlib
@@ -108,9 +109,17 @@ class Cluster:
 
     def kill(self):
         """SIGKILL for the daemon; returns once it is gone."""
-        pid = self.pid()
-        os.kill(pid, signal.SIGKILL)
-        wait_until(lambda: not alive(pid), "the killed daemon to be gone")
+        os.kill(self.pid(), signal.SIGKILL)
+        wait_until(self.is_unlocked, "the killed daemon to be gone")
+
+    def is_unlocked(self):
+        """Whether no daemon holds the run directory, not even one whose memory the kernel still takes back."""
+        with open(self.directory / "gradcubed.lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
 
     def end(self):
         with contextlib.suppress(Exception):

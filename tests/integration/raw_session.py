@@ -1,6 +1,7 @@
 """A session that speaks trainer/shared_layout.h by hand, and so can say what the library never would."""
 
 import contextlib
+import ctypes
 import mmap
 import os
 import select
@@ -69,10 +70,11 @@ class RawSession:
         self.cleanup.close()
 
     def word(self, where):
-        return struct.unpack_from("<Q", self.memory, where)[0]
+        return ctypes.c_uint64.from_buffer(self.memory, where).value
 
     def set_word(self, where, value):
-        struct.pack_into("<Q", self.memory, where, value & (1 << 64) - 1)
+        """In one store: struct would write zeros first, for the daemon to see."""
+        ctypes.c_uint64.from_buffer(self.memory, where).value = value
 
     def put(self, request=None, offset=HEAP, count=1, dtype=0, op=0, kind=0):
         """Writes a submission at the tail, publishes it, and rings."""
