@@ -106,6 +106,11 @@ std::optional<Departure> JobTable::died(JobId job, bcube::ServerId server, int32
   return depart(job, server, code, "died");
 }
 
+std::optional<Departure> JobTable::dismissed(JobId job, bcube::ServerId server, int32_t code,
+                                             std::string_view why) {
+  return depart(job, server, code, why);
+}
+
 std::optional<Departure> JobTable::depart(JobId id, bcube::ServerId server, int32_t code,
                                           std::string_view how) {
   Job* job = find_mutable(id);

@@ -94,6 +94,9 @@ class JobTable {
   // Nothing if the job does not exist or has no trainer on this server.
   std::optional<Departure> leave(JobId job, bcube::ServerId server, int32_t code);
   std::optional<Departure> died(JobId job, bcube::ServerId server, int32_t code);
+  // The same of one that was turned out; `why` completes "trainer ... ".
+  std::optional<Departure> dismissed(JobId job, bcube::ServerId server, int32_t code,
+                                     std::string_view why);
 
   // A collective failed for a reason that the members survive (they disagreed on it): records the
   // reason and returns the new epoch. Nothing if the job does not exist.

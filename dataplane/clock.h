@@ -19,6 +19,9 @@ class Clock {
  public:
   virtual ~Clock() = default;
   virtual std::int64_t now() = 0;
+
+  /// Whether a long time between two reads may mean that the reader was kept from running.
+  virtual bool reader_may_stall() const { return true; }
 };
 
 /// The processor's time-stamp counter, whose frequency EAL has measured: an Eal must be alive when
@@ -50,6 +53,8 @@ class VirtualClock final : public Clock {
   explicit VirtualClock(std::int64_t start = 0) : now_(start) {}
 
   std::int64_t now() override { return now_; }
+  /// It moves only when told: a long step is meant.
+  bool reader_may_stall() const override { return false; }
   void advance(std::int64_t nanoseconds) { now_ += nanoseconds; }
   /// Moves forward to `when`; a time that has passed already changes nothing.
   void advance_to(std::int64_t when) {

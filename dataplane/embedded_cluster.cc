@@ -1,7 +1,6 @@
 #include "dataplane/embedded_cluster.h"
 
 #include <algorithm>
-#include <bit>
 #include <fmt/format.h>
 
 #include "control/algorithms.h"
@@ -14,7 +13,15 @@ namespace {
 
 constexpr std::uint32_t kCopies = 2047;
 constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
-constexpr unsigned kJobsAtOnce = 16;              // that packet memory is reserved for
+constexpr unsigned kJobsAtOnce = 16;                  // that packet memory is reserved for
+constexpr std::int64_t kSchedulerSlice = 10'000'000;  // ns
+constexpr std::int64_t kPollerTurn = 100'000;         // ns
+constexpr unsigned kLimitedWindow = 64;
+constexpr unsigned kUnlimitedWindow = 16;  // segments per flow: what is on its way stays in cache
+// Credit that a port grants, in bytes of its switch queue. More than the queue holds, because most
+// of what is granted waits at its sender, for its turn or for its data; the senders' rotation keeps
+// the queue itself short (tests/bench/schedule prints its peak).
+constexpr double kCreditPerQueueByte = 2.5;
 constexpr std::uint32_t kWireOverhead = 14 + 24;  // Ethernet; preamble, FCS and gap
 
 unsigned flows_per_thread(const control::Topology& topology) {
@@ -29,8 +36,7 @@ std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_
                          unsigned window) {
   const std::uint64_t segments =
       std::uint64_t{threads_on_poller} * flows_per_thread(topology) * window * kJobsAtOnce;
-  const std::uint64_t packets = std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets);
-  return static_cast<std::uint32_t>(std::bit_ceil(packets + 1) - 1);
+  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets));
 }
 
 std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
@@ -46,30 +52,51 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
   FabricParameters parameters;
   const std::uint32_t headers = protocol::kSegmentHeaderBytes - 14;  // within the MTU
   parameters.segment_bytes = static_cast<std::uint32_t>((settings.mtu - headers) / kUnit * kUnit);
-  parameters.recovery.initial_rtt = 1'000'000;
-  parameters.recovery.probe_floor = 5'000'000;
-  parameters.recovery.rto_floor = 20'000'000;
-  parameters.recovery.rto_ceiling = 200'000'000;
+
+  // Pollers share this host's cores with the trainers: what looks like a loss may be a time slice.
+  protocol::RecoverySettings& recovery = parameters.flows.recovery;
+  recovery.initial_rtt = 1'000'000;
+  recovery.probe_floor = kSchedulerSlice;
+  recovery.rto_floor = 2 * kSchedulerSlice;
+  recovery.rto_ceiling = 200'000'000;
+
   if (!settings.rate_bps.has_value()) {
     parameters.uplink_depth = 1024;
     parameters.credit_budget = protocol::CreditSettings::kUnlimited;
-    parameters.window = 16;
+    parameters.window = kUnlimitedWindow;
     return parameters;
   }
-  parameters.uplink_depth = 4;
-  parameters.window = protocol::ReceiveWindow::kWindow;
-  // Never more than three quarters of the switch's buffer for all engines together: the rest is for
-  // acknowledgements and for the floor of one segment that every flow has.
-  parameters.credit_budget = settings.queue_bytes * 3 / 4 / engines_per_server;
+
+  const auto rate = static_cast<double>(*settings.rate_bps);
+  const auto bits_take = [rate](double bytes) {
+    return static_cast<std::int64_t>(bytes * 8e9 / rate);
+  };
+  const std::int64_t frame_time = bits_take(settings.mtu + kWireOverhead);
+  // Deep enough to bridge a turn of the poller, shallow enough to choose late what goes next.
+  parameters.uplink_depth =
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(kPollerTurn / frame_time, 3, 256));
+  parameters.window = kLimitedWindow;
+  parameters.credit_budget = static_cast<std::uint64_t>(
+      kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
+  parameters.flows.acknowledgement.every = 16;
+  parameters.flows.acknowledgement.delay =
+      std::clamp<std::int64_t>(8 * frame_time, protocol::kAcknowledgeDelay, 3'000'000);
+  recovery.acknowledge_delay = parameters.flows.acknowledgement.delay;
+  // A round trip through two full queues is no loss.
+  recovery.probe_floor =
+      std::max(recovery.probe_floor, 2 * bits_take(static_cast<double>(settings.queue_bytes)));
+  recovery.rto_floor = 2 * recovery.probe_floor;
   return parameters;
 }
 
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
   const control::Topology& topology = settings.topology;
   const unsigned threads = topology.servers() * topology.levels();
-  const unsigned per_poller = (threads + lcores - 1) / lcores;
-  const std::uint64_t packets =
-      std::uint64_t{pool_count(topology, per_poller, protocol::ReceiveWindow::kWindow)} * lcores;
+  const unsigned window = fabric_parameters(settings, 1).window;
+  // One lcore may run all threads of its share of the servers: count it full, as often as there are
+  // lcores.
+  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
+  const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
   const std::uint64_t rings = std::uint64_t{threads} * topology.levels() * 2 * 2048 * sizeof(void*);
   const std::uint64_t copies = std::uint64_t{kCopies} * (settings.mtu + 512);
   return static_cast<unsigned>((packets * 512 + rings + copies) * 5 / 4 / 1'000'000 + 64);
@@ -151,7 +178,7 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       settings.segment_bytes = parameters_.segment_bytes;
       settings.credit_budget = parameters_.credit_budget;
       settings.window = parameters_.window;
-      settings.recovery = parameters_.recovery;
+      settings.flows = parameters_.flows;
       engines_.push_back(
           std::make_unique<Engine>(settings, plan_, ports, pools_[where]->get(), events));
       pollers_[where]->add(*engines_.back());

@@ -32,7 +32,7 @@ struct FabricParameters {
   std::uint32_t uplink_depth;   // frames between an engine and its wire
   std::uint64_t credit_budget;  // per port and engine, in bytes
   unsigned window;              // segments per flow
-  protocol::RecoverySettings recovery;
+  FlowSettings flows;
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings,
                                    unsigned engines_per_server);

@@ -140,7 +140,7 @@ std::unique_ptr<JobAtEngine> Engine::prepare(std::uint32_t id, Session& session,
   auto job = std::make_unique<JobAtEngine>(id, session, home);
   for (unsigned thread : settings_.threads) {
     job->threads().emplace_back(plan_, settings_.server, thread, *job, session, kernels,
-                                settings_.segment_bytes, settings_.recovery);
+                                settings_.segment_bytes, settings_.flows);
   }
   return job;
 }
@@ -235,8 +235,7 @@ void Engine::collect_flows() {
       for (Flow& flow : thread.flows()) {
         Link& link = links_[flow.level];
         link.all.flows.push_back(&flow);
-        const unsigned rank =
-            flow.stage == protocol::Stage::broadcast ? 0 : 1 + (steps - 1 - flow.step);
+        const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : steps;
         link.classes[rank].flows.push_back(&flow);
         flow.credit = link.credit->add(&flow.receive);
       }

@@ -24,6 +24,7 @@
 #include <vector>
 
 #include "bcube_forwarding/neighbours.h"
+#include "control/jobs.h"
 #include "dataplane/engine_counters.h"
 #include "dataplane/job_at_engine.h"
 #include "dataplane/port.h"
@@ -58,13 +59,13 @@ struct EngineSettings {
   std::uint64_t credit_budget =
       protocol::CreditSettings::kUnlimited;  // bytes granted and not here yet, per port
   unsigned window = 32;                      // segments a neighbour may be ahead, per flow
-  protocol::RecoverySettings recovery;
+  FlowSettings flows;
 };
 
 class Engine {
  public:
   static constexpr unsigned kBurst = 32;
-  static constexpr unsigned kJobSlots = 64;
+  static constexpr unsigned kJobSlots = control::kMaxJobs;
 
   // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this
   // lcore alone. Both must outlive the engine.
@@ -140,7 +141,9 @@ class Engine {
   void collect_flows();
   void update_credit();
   JobAtEngine* find_job(std::uint32_t id) {
-    JobAtEngine* job = jobs_[id & 0xff];
+    const std::uint32_t slot = id & 0xff;  // from a frame: any byte
+    if (slot >= kJobSlots) return nullptr;
+    JobAtEngine* job = jobs_[slot];
     return job != nullptr && job->id() == id ? job : nullptr;
   }
 
@@ -149,13 +152,13 @@ class Engine {
     std::vector<Flow*> flows;
     std::size_t next = 0;
   };
-  // One port as this engine uses it. The classes are served in order: what is nearest to its end
-  // goes first, which keeps the pipeline short and what waits in windows little.
+  // One port as this engine uses it. The classes are served in order, the plan's first step before
+  // all others: what a link carries early cannot be missing late, when nothing else is left to fill
+  // it with (results first, and the last segments would cross an idle network step by step).
   struct Link {
     Port* port = nullptr;
     Turn all;
-    std::vector<Turn> classes;  // results, then partial sums of the last step ... then the first
-                                // step's contributions
+    std::vector<Turn> classes;  // what aggregation sends, by step; then results
     std::unique_ptr<protocol::CreditPool> credit;
     std::array<rte_mbuf*, kBurst> burst{};
     unsigned filled = 0;

@@ -26,16 +26,23 @@ class JobThread;
 
 struct Flow;
 
+// What all flows of an engine have in common.
+struct FlowSettings {
+  protocol::RecoverySettings recovery;
+  protocol::AcknowledgementSettings acknowledgement;
+};
+
 // A flow's place in its engine's timer wheel.
 struct FlowTimer : protocol::TimerEntry {
   Flow* flow = nullptr;
 };
 
 struct Flow {
-  Flow(const protocol::RecoverySettings& recovery, JobAtEngine& its_job, JobThread& its_thread,
+  Flow(const FlowSettings& settings, JobAtEngine& its_job, JobThread& its_thread,
        protocol::Stage its_stage, unsigned its_step, unsigned its_offset, unsigned its_level,
        bcube::ServerId its_peer)
-      : send(recovery),
+      : send(settings.recovery),
+        receive(1, 0, settings.acknowledgement),
         job(&its_job),
         thread(&its_thread),
         stage(its_stage),

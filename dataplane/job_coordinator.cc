@@ -67,9 +67,27 @@ Joined JobCoordinator::join(const JoinRequest& request) {
   member.server = request.server;
   member.pid = request.pid;
   member.session = std::move(session);
-  for (const EngineAt& at : cluster_.engines(request.server)) {
+  const Member& joined_member = members_.emplace(member.id, std::move(member)).first->second;
+  try {
+    attach(members_.at(joined_member.id));
+  } catch (...) {
+    close(doorbells[1]);
+    leave(joined_member.id, Departure::violation, "could not be attached to its engines");
+    throw;
+  }
+  const Joined joined{joined_member.id,
+                      place.rank,
+                      place.size,
+                      joined_member.session->region().descriptor(),
+                      joined_member.session->region().bytes(),
+                      doorbells[1]};
+  return joined;
+}
+
+void JobCoordinator::attach(Member& member) {
+  for (const EngineAt& at : cluster_.engines(member.server)) {
     member.parts.push_back(
-        {at, at.engine->prepare(place.job, *member.session, cluster_.kernels())});
+        {at, at.engine->prepare(member.job, *member.session, cluster_.kernels())});
   }
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
@@ -77,14 +95,6 @@ Joined JobCoordinator::join(const JoinRequest& request) {
       if (part.job->home()) part.at.poller->watch(*member.session);
     });
   }
-  const Joined joined{member.id,
-                      place.rank,
-                      place.size,
-                      member.session->region().descriptor(),
-                      member.session->region().bytes(),
-                      doorbells[1]};
-  members_.emplace(member.id, std::move(member));
-  return joined;
 }
 
 void JobCoordinator::start_if_complete(MemberId id) {
@@ -133,21 +143,19 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   // flight.
   const bool nothing_in_flight = member.session->published() == member.session->completed() &&
                                  !member.session->has_submission();
-  const auto departed = departure == Departure::orderly
-                            ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
-                            : jobs_.died(job, member.server, GRADCUBE_EPEER);
+  const auto departed =
+      departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
+      : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
+                                      : jobs_.dismissed(job, member.server, GRADCUBE_EPEER, reason);
   if (!departed.has_value() || departed->forgotten) {
     endings_.erase(job);
     detach_all(job);
     return;
   }
-  const std::string sentence = departure == Departure::violation
-                                   ? fmt::format("{} ({})", departed->sentence, reason)
-                                   : departed->sentence;
   member.lingering = true;
   const SteadyClock::time_point now = SteadyClock::now();
   Ending& ending = endings_[job];
-  if (ending.sentence.empty()) ending.sentence = sentence;
+  if (ending.sentence.empty()) ending.sentence = departed->sentence;
   ending.shared = std::min(ending.shared, member.session->completed());
   if (!nothing_in_flight || departure == Departure::violation) {
     ending.deadline = now;
@@ -243,7 +251,7 @@ void JobCoordinator::handle(const EngineEvent& event) {
     for (const Member* member : members_of(event.job)) {
       if (member->server != event.server || member->lingering) continue;
       const std::string reason =
-          fmt::format("the daemon closed its session: {}", member->session->violation());
+          fmt::format("was dismissed by its daemon: {}", member->session->violation());
       const MemberId id = member->id;
       link_.dismiss(id, GRADCUBE_EPROTOCOL,
                     fmt::format("this session was closed: {}", member->session->violation()));

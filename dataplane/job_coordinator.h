@@ -125,6 +125,12 @@ class JobCoordinator {
   unsigned trainers(bcube::ServerId server) const;
   std::string job_name(std::uint32_t job) const;
 
+  // The daemon's mapping of a member's region: for a trainer that lives in this process, in
+  // simulations and benches.
+  std::uint8_t* region_base(MemberId member) const {
+    return members_.at(member).session->region().base();
+  }
+
  private:
   struct Part {
     EngineAt at;
@@ -152,6 +158,7 @@ class JobCoordinator {
   void start(std::uint32_t job);
   void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& sentence);
   void break_off(std::uint32_t job, std::int32_t code, const std::string& sentence);
+  void attach(Member& member);
   void detach(MemberId member);
   void detach_all(std::uint32_t job);
   bool shared_work_is_done(std::uint32_t job, const Ending& ending);

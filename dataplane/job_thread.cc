@@ -16,13 +16,13 @@ OrderSignature signature(const CollectiveOrder& order) {
 
 JobThread::JobThread(const control::Plan& plan, bcube::ServerId server, unsigned thread,
                      JobAtEngine& job, Session& session, const aggregation::Kernels& kernels,
-                     std::uint32_t segment_bytes, const protocol::RecoverySettings& recovery)
+                     std::uint32_t segment_bytes, const FlowSettings& flow_settings)
     : plan_(plan),
       shape_(plan, server, thread),
       session_(session),
       kernels_(kernels),
       segment_bytes_(segment_bytes),
-      recovery_(recovery),
+      flow_settings_(flow_settings),
       server_(server) {
   const bcube::AddressSpace& addresses = plan.space();
   unsigned count = 0;
@@ -42,7 +42,7 @@ JobThread::JobThread(const control::Plan& plan, bcube::ServerId server, unsigned
       for (unsigned r = 1; r < step.radix; ++r) {
         const bcube::ServerId peer =
             addresses.with_digit(server, step.level, shape_.digit_at_offset(w, r));
-        flows_.emplace_back(recovery, job, *this, stage, w, r, step.level, peer);
+        flows_.emplace_back(flow_settings, job, *this, stage, w, r, step.level, peer);
       }
     }
   }
@@ -238,8 +238,8 @@ bool JobThread::finish_completed() {
 void JobThread::reset(std::uint64_t last_failed) {
   for (FoldWindow& window : folds_) window.clear();
   for (Flow& flow : flows_) {
-    flow.send = protocol::SendWindow(recovery_);
-    flow.receive = protocol::ReceiveWindow();
+    flow.send = protocol::SendWindow(flow_settings_.recovery);
+    flow.receive = protocol::ReceiveWindow(1, 0, flow_settings_.acknowledgement);
     flow.sending = last_failed + 1;
   }
   end_of_streams_.fill(0);

@@ -68,7 +68,7 @@ class JobThread {
 
   JobThread(const control::Plan& plan, bcube::ServerId server, unsigned thread, JobAtEngine& job,
             Session& session, const aggregation::Kernels& kernels, std::uint32_t segment_bytes,
-            const protocol::RecoverySettings& recovery);
+            const FlowSettings& flow_settings);
 
   unsigned thread() const { return shape_.thread(); }
   const ThreadShape& shape() const { return shape_; }
@@ -150,7 +150,7 @@ class JobThread {
   Session& session_;
   const aggregation::Kernels& kernels_;
   std::uint32_t segment_bytes_;
-  protocol::RecoverySettings recovery_;
+  FlowSettings flow_settings_;
   bcube::ServerId server_;
 
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()

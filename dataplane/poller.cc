@@ -49,11 +49,14 @@ void Poller::unwatch(Session& session) {
 
 unsigned Poller::turn() {
   const std::int64_t now = clock_.now();
-  if (last_turn_ != 0 && now - last_turn_ > kStall) stalls_.add(1);
+  if (last_turn_ != 0 && now - last_turn_ > kStall && clock_.reader_may_stall()) {
+    stalls_.add(1);
+    stalled_ += now - last_turn_ - kStall;
+  }
   last_turn_ = now;
   unsigned moved = 0;
   for (SwitchShard* shard : shards_) moved += shard->poll(now);
-  for (Engine* engine : engines_) moved += engine->poll(now);
+  for (Engine* engine : engines_) moved += engine->poll(now - stalled_);
   return moved;
 }
 

@@ -6,6 +6,10 @@
 // slower), and, when no collective is in flight, sleeps on its doorbell and its sessions' until a
 // trainer, another poller or the control thread wakes it.
 //
+// Stalls. Where the scheduler takes the core away, the engines' time stands still: it advances at
+// most a millisecond per turn. Their timers ask how long a neighbour has been silent while we
+// listened, and we did not. The switches' time is the clock's: their wires do not wait for us.
+//
 // Threads: run() and turn() on the lcore's thread. The control thread changes what the poller or
 // its engines hold only through call(), which runs a function between two turns and waits for it;
 // stop() and doorbell() are for any thread.
@@ -76,6 +80,7 @@ class Poller {
   std::atomic<std::uint64_t> served_{0};
   std::int64_t idle_since_ = 0;
   std::int64_t last_turn_ = 0;
+  std::int64_t stalled_ = 0;
   RelaxedCounter stalls_;
 };
 

@@ -17,7 +17,7 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
   const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   bytes_ = shared::kHeapOffset + (heap_bytes + page - 1) / page * page;
 
-  descriptor_ = memfd_create("gradcube-session", MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  descriptor_ = memfd_create(kRegionName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
   const auto fail = [&](const char* what) {
     const int error = errno;
     if (descriptor_ >= 0) close(descriptor_);

@@ -17,6 +17,9 @@
 
 namespace gradcube::dataplane {
 
+// What the memfds are called in /proc/PID/maps.
+inline constexpr const char* kRegionName = "gradcube-session";
+
 class SessionRegion {
  public:
   // heap_bytes is rounded up to whole pages. Throws control::SetupError with a sentence.

@@ -146,7 +146,8 @@ void SessionServer::read(int socket) {
                    make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
                                "the daemon does not understand this trainer: is it of the same "
                                "version?"));
-      end(socket, Departure::violation, "was closed: it sent a message that makes no sense");
+      end(socket, Departure::violation,
+          "was dismissed by its daemon: it sent a message that makes no sense");
       return;
     }
   }

@@ -14,18 +14,21 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-// Bytes of this process's own memory: what is resident, less the pages of the trainers' shared
-// heaps.
+// Bytes of memory that this process itself takes: what is resident, packet memory included, but for
+// the trainers' shared heaps.
 std::uint64_t own_resident_bytes() {
-  std::ifstream file("/proc/self/status");
-  std::string word;
-  std::uint64_t anonymous = 0;
-  std::uint64_t files = 0;
-  while (file >> word) {
-    if (word == "RssAnon:") file >> anonymous;
-    if (word == "RssFile:") file >> files;
+  std::ifstream file("/proc/self/smaps");
+  std::uint64_t kilobytes = 0;
+  bool trainers = false;
+  for (std::string line; std::getline(file, line);) {
+    const bool begins_mapping = line.find('-') < line.find(' ');
+    if (begins_mapping) {
+      trainers = line.find(kRegionName) != std::string::npos;
+    } else if (!trainers && line.rfind("Rss:", 0) == 0) {
+      kilobytes += std::stoull(line.substr(4));
+    }
   }
-  return (anonymous + files) * 1024;
+  return kilobytes * 1024;
 }
 
 struct FlowFacts {

@@ -6,9 +6,8 @@ namespace gradcube::protocol {
 namespace {
 
 constexpr std::array<std::string_view, kFrameErrorCount> kNames = {
-    "none",         "too_short",   "bad_length",  "not_gradcube", "fragmented",     "bad_checksum",
-    "bad_version",  "bad_type",    "bad_hops",    "bad_address",  "bad_flow",       "bad_crc",
-    "wrong_server", "unknown_job", "stale_epoch", "unknown_flow", "outside_window", "bad_segment",
+    "none",        "too_short", "bad_length", "not_gradcube", "fragmented", "bad_checksum",
+    "bad_version", "bad_type",  "bad_hops",   "bad_address",  "bad_flow",   "bad_crc",
 };
 
 }  // namespace

@@ -1,5 +1,6 @@
-// Why a received frame was dropped. One list for the parser and for the engine behind it, so that
-// one array of counters indexed by the reason tells everything that was ever thrown away on a port.
+// Why a received frame was dropped as malformed: what can be seen without knowing the cluster. What
+// only the cluster's knowledge shows (job, epoch, neighbour, ...) the engine counts by reasons of
+// its own.
 #ifndef GRADCUBE_PROTOCOL_FRAME_ERROR_H_
 #define GRADCUBE_PROTOCOL_FRAME_ERROR_H_
 
@@ -23,19 +24,11 @@ enum class FrameError : std::uint8_t {
   bad_hops,      // no hop, more than kMaxHops, or the current hop is not one of them
   bad_address,   // the source is the destination
   bad_flow,      // the thread in the flow is not the one in the UDP source port
-  // What only the receiver of the frame can know; counted by the engine.
-  bad_crc,         // crc_is_right() said no
-  wrong_server,    // arrived where it does not belong: destination, current hop or neighbour is
-                   // another
-  unknown_job,     // no such job here
-  stale_epoch,     // of another life of the sender's or of this daemon
-  unknown_flow,    // no such thread, or no such neighbour for it
-  outside_window,  // beyond the credit granted
-  bad_segment,     // step, position or length fit no place of the collective
+  // What the engine adds, on a port whose medium can damage a frame.
+  bad_crc,  // crc_is_right() said no
 };
 
-inline constexpr std::size_t kFrameErrorCount =
-    static_cast<std::size_t>(FrameError::bad_segment) + 1;
+inline constexpr std::size_t kFrameErrorCount = static_cast<std::size_t>(FrameError::bad_crc) + 1;
 
 // The enumerator's own name, for counters and messages; "unknown" for a value that is none of them.
 std::string_view name(FrameError error);

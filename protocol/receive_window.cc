@@ -5,10 +5,12 @@
 
 namespace gradcube::protocol {
 
-ReceiveWindow::ReceiveWindow(unsigned initial_limit, std::uint64_t first)
+ReceiveWindow::ReceiveWindow(unsigned initial_limit, std::uint64_t first,
+                             const AcknowledgementSettings& settings)
     : cumulative_(first),
       limit_(first + std::clamp(initial_limit, 1U, kWindow)),
-      limit_told_(limit_) {}
+      limit_told_(limit_),
+      settings_(settings) {}
 
 Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
                               Nanoseconds now) {
@@ -36,8 +38,8 @@ Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequen
   const unsigned run = beyond_.leading_run();
   beyond_.advance(run);
   cumulative_ += run;
-  if (unacknowledged_ == 0) delayed_until_ = now + kAcknowledgeDelay;
-  if (unacknowledged_ < kAcknowledgeEvery) ++unacknowledged_;
+  if (unacknowledged_ == 0) delayed_until_ = now + settings_.delay;
+  if (unacknowledged_ < settings_.every) ++unacknowledged_;
   return Arrival::fresh;
 }
 
@@ -62,7 +64,7 @@ bool ReceiveWindow::credit_to_tell() const {
 }
 
 Nanoseconds ReceiveWindow::acknowledgement_deadline() const {
-  if (urgent_ || unacknowledged_ >= kAcknowledgeEvery || credit_to_tell()) {
+  if (urgent_ || unacknowledged_ >= settings_.every || credit_to_tell()) {
     return std::numeric_limits<Nanoseconds>::min();
   }
   return delayed_until_;

@@ -14,8 +14,8 @@
 //   - at once when something arrived out of order, filled a gap, came twice or came from beyond the
 //   credit: the sender
 //     is to learn of a loss, or of the loss of an acknowledgement, without waiting;
-//   - after kAcknowledgeEvery segments in order;
-//   - kAcknowledgeDelay after the first segment not yet acknowledged;
+//   - after AcknowledgementSettings::every segments in order;
+//   - AcknowledgementSettings::delay after the first segment not yet acknowledged;
 //   - when the limit rose by as much as the sender still had left of the one it was told: it never
 //   stalls for want of
 //     news, and news costs at most one packet each time its credit doubles.
@@ -38,17 +38,24 @@ enum class Arrival : std::uint8_t {
   outside,    // beyond the limit, or before the flow began: count and drop
 };
 
+// When segments that arrive in order are acknowledged by a frame of its own. On a slow link the
+// delay should leave time for a few frames, so that a segment in the other direction carries the
+// news; the sender's RecoverySettings must know of it.
+struct AcknowledgementSettings {
+  std::uint16_t every = 4;
+  Nanoseconds delay = kAcknowledgeDelay;
+};
+
 class ReceiveWindow {
  public:
   // The most sequences that can be granted beyond the cumulative point.
   static constexpr unsigned kWindow = 128;
-  // Segments in order that one acknowledgement answers.
-  static constexpr unsigned kAcknowledgeEvery = 4;
 
   // What a sender may send before it has heard anything; both halves are made with the same value,
   // in 1 .. kWindow.
   // `first` is the first sequence of the flow, the same at both ends too.
-  explicit ReceiveWindow(unsigned initial_limit = 1, std::uint64_t first = 0);
+  explicit ReceiveWindow(unsigned initial_limit = 1, std::uint64_t first = 0,
+                         const AcknowledgementSettings& settings = {});
 
   // The 64-bit sequence nearest to the cumulative point with these low bits.
   std::uint64_t expand(std::uint32_t wire) const {
@@ -82,7 +89,7 @@ class ReceiveWindow {
   bool raise_limit(std::uint64_t limit);
 
   bool acknowledgement_owed(Nanoseconds now) const {
-    return urgent_ || unacknowledged_ >= kAcknowledgeEvery || now >= delayed_until_ ||
+    return urgent_ || unacknowledged_ >= settings_.every || now >= delayed_until_ ||
            credit_to_tell();
   }
   // When one will be owed if nothing else happens; kNever if nothing waits. In the past if it is
@@ -99,6 +106,7 @@ class ReceiveWindow {
   std::uint64_t limit_;
   std::uint64_t limit_told_;
   Nanoseconds delayed_until_ = kNever;
+  AcknowledgementSettings settings_;
   std::uint16_t unacknowledged_ = 0;
   bool urgent_ = false;
 };

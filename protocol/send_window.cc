@@ -175,12 +175,12 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
 }
 
 Nanoseconds SendWindow::probe_timeout() const {
-  return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + kAcknowledgeDelay;
+  return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + settings_.acknowledge_delay;
 }
 
 Nanoseconds SendWindow::retransmission_timeout() const {
-  const Nanoseconds first =
-      std::max(settings_.rto_floor, rtt_.smoothed() + 4 * rtt_.deviation() + kAcknowledgeDelay);
+  const Nanoseconds first = std::max(
+      settings_.rto_floor, rtt_.smoothed() + 4 * rtt_.deviation() + settings_.acknowledge_delay);
   return std::max(std::min(first << expiries_, settings_.rto_ceiling), probe_timeout());
 }
 

@@ -20,8 +20,8 @@
 // its acknowledgement shows by time what else is missing. A resend is not repeated within a
 // smoothed RTT.
 //
-//   probe timeout  max(probe_floor, 2 srtt) + kAcknowledgeDelay
-//   RTO            min(max(rto_floor, srtt + 4 rttvar + kAcknowledgeDelay) * 2^expiries,
+//   probe timeout  max(probe_floor, 2 srtt) + acknowledge_delay
+//   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //   rto_ceiling), at least the probe timeout
 //
 // Credit news that are lost would stall a flow with nothing on its way: such a flow asks with a
@@ -49,7 +49,8 @@ struct RecoverySettings {
   Nanoseconds probe_floor = 200 * kMicrosecond;
   Nanoseconds rto_floor = 500 * kMicrosecond;
   Nanoseconds rto_ceiling = 64 * kMillisecond;
-  Nanoseconds initial_rtt = 100 * kMicrosecond;  // taken for the RTT until one is measured
+  Nanoseconds acknowledge_delay = kAcknowledgeDelay;  // of the receivers: AcknowledgementSettings
+  Nanoseconds initial_rtt = 100 * kMicrosecond;       // taken for the RTT until one is measured
 };
 
 enum class AckStatus : std::uint8_t {

@@ -20,8 +20,8 @@ inline constexpr Nanoseconds kMicrosecond = 1'000;
 inline constexpr Nanoseconds kMillisecond = 1'000'000;
 
 // The longest that a receiver keeps an acknowledgement back in the hope that a segment in the other
-// direction carries it. It stands here because both halves of a flow depend on it: the sender's
-// timers add it to what they wait.
+// direction carries it, unless the fabric's settings say otherwise. It stands here because both
+// halves of a flow depend on it: the sender's timers add it to what they wait.
 inline constexpr Nanoseconds kAcknowledgeDelay = 25 * kMicrosecond;
 
 }  // namespace gradcube::protocol

@@ -35,8 +35,8 @@ nlohmann::json request_of(const SettingsOptions& options) {
   }
   if (request.size() == 1) {
     throw control::UsageError(
-        "impair: nothing to change; accepted are --loss, --duplicate, --reorder, --corrupt and "
-        "--seed, for example `gradcube impair --loss 0.01`");
+        "impair: nothing to change; accepted are --loss, --duplicate, --reorder and --corrupt, "
+        "for example `gradcube impair --loss 0.01`");
   }
   return request;
 }

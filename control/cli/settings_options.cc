@@ -27,7 +27,7 @@ constexpr Help kHelp[] = {
     {"idle", "spin, or adaptive: sleep when there is nothing to do"},
 };
 
-constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt", "seed"};
+constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};
 
 const char* help_of(std::string_view name) {
   for (const Help& help : kHelp) {

@@ -1,0 +1,187 @@
+// How well the schedule fills the links, apart from how fast this host is: a whole embedded cluster
+// turned by one thread under a virtual clock, which advances a fixed step per turn. What is
+// measured is virtual time, so a busy host changes nothing: efficiency is the paper's bound,
+// 2(N-1)/(kN) of the gradient at the link rate, over the virtual time taken.
+//
+//   bench_schedule [--topology bcube:3,2] [--rate 200mbit] [--mtu 9000] [--bytes 12.5M] [--loss 0]
+//   [--iterations 1]
+//                  [--step 2us] [--json]
+
+#include <CLI/CLI.hpp>
+#include <cstring>
+#include <iostream>
+#include <nlohmann/json.hpp>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/units.h"
+#include "dataplane/eal.h"
+#include "dataplane/embedded_cluster.h"
+#include "dataplane/event_queue.h"
+#include "dataplane/job_coordinator.h"
+
+namespace {
+
+using namespace gradcube;
+using dataplane::EmbeddedCluster;
+
+class NobodyToTell final : public dataplane::MemberLink {
+ public:
+  void notify(dataplane::MemberId, const shared::Notice& notice) override {
+    std::cerr << notice.sentence << "\n";
+  }
+  void dismiss(dataplane::MemberId, std::int32_t, const std::string&) override {}
+};
+
+// A trainer's side of a session, written straight into the shared region.
+struct Trainer {
+  std::uint8_t* base = nullptr;
+  std::uint64_t submitted = 0;
+
+  shared::RegionHeader& header() const { return *reinterpret_cast<shared::RegionHeader*>(base); }
+  void submit(std::uint64_t count) {
+    auto* ring = reinterpret_cast<shared::Submission*>(base + shared::kSubmissions);
+    ring[submitted % shared::kRingEntries] = {
+        submitted + 1, shared::kHeapOffset, count, 0, 0, 0, {}};
+    header().submission_tail.store(++submitted, std::memory_order_release);
+  }
+  bool done() const {
+    const std::uint64_t completed = header().completion_tail.load(std::memory_order_acquire);
+    header().completion_head.store(completed, std::memory_order_release);
+    return completed == submitted;
+  }
+};
+
+struct Options {
+  control::ClusterSettings settings;
+  std::uint64_t bytes = 12'500'000;
+  unsigned iterations = 1;
+  std::int64_t step = 2'000;
+  unsigned lcores = 2;
+};
+
+struct Outcome {
+  double seconds = 0;
+  double efficiency = 0;
+  std::uint64_t resent = 0;
+  std::uint64_t lost = 0;
+  std::uint64_t queue_drops = 0;
+  std::uint64_t queue_peak = 0;
+  double acknowledgements_per_segment = 0;
+};
+
+void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
+  std::uint64_t segments = 0;
+  std::uint64_t acknowledgements = 0;
+  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+    for (const dataplane::EngineAt& at : cluster.engines(server)) {
+      outcome.resent += at.engine->counters().resent;
+      segments += at.engine->counters().segments_sent;
+      acknowledgements += at.engine->counters().acknowledgements_sent;
+    }
+  }
+  for (const EmbeddedCluster::SwitchAt& at : cluster.switches()) {
+    for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
+      const dataplane::SwitchPortCounts counts = at.fabric->counts(port);
+      outcome.lost += counts.dropped_loss;
+      outcome.queue_drops += counts.dropped_queue;
+      outcome.queue_peak = std::max(outcome.queue_peak, counts.queue_peak_bytes);
+    }
+  }
+  outcome.acknowledgements_per_segment = static_cast<double>(acknowledgements) /
+                                         static_cast<double>(std::max<std::uint64_t>(segments, 1));
+}
+
+Outcome run(const Options& options) {
+  dataplane::VirtualClock clock;
+  dataplane::EventQueue events;
+  std::vector<control::Lcore> lcores;
+  for (unsigned i = 0; i < options.lcores; ++i) lcores.push_back({i, -1});
+  EmbeddedCluster cluster(options.settings, lcores, clock, aggregation::select_kernels(512),
+                          events);
+  NobodyToTell nobody;
+  dataplane::JobCoordinator jobs(cluster, nobody, 1);
+  std::vector<Trainer> trainers;
+  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+    const dataplane::Joined joined = jobs.join({"bench", server, 1, 0, options.bytes + 4096});
+    close(joined.trainer_doorbell);
+    // The daemon's own mapping serves as the trainer's: both are this process.
+    trainers.push_back({jobs.region_base(joined.member)});
+    jobs.start_if_complete(joined.member);
+  }
+  const std::int64_t begin = clock.now();
+  for (unsigned iteration = 0; iteration < options.iterations; ++iteration) {
+    for (Trainer& trainer : trainers) trainer.submit(options.bytes / sizeof(float));
+    for (bool done = false; !done;) {
+      for (unsigned turn = 0; turn < 16; ++turn) {
+        for (const auto& poller : cluster.pollers()) poller->turn();
+        clock.advance(options.step);
+      }
+      done =
+          std::all_of(trainers.begin(), trainers.end(), [](const Trainer& t) { return t.done(); });
+      if (clock.now() - begin > 600'000'000'000)
+        throw std::runtime_error("no end within 600 virtual seconds");
+    }
+  }
+  Outcome outcome;
+  outcome.seconds = static_cast<double>(clock.now() - begin) * 1e-9 / options.iterations;
+  const double servers = cluster.plan().servers();
+  const double levels = cluster.plan().space().levels();
+  const double bound = 2 * (servers - 1) / (levels * servers) * static_cast<double>(options.bytes) *
+                       8 / static_cast<double>(options.settings.rate_bps.value_or(1));
+  outcome.efficiency = options.settings.rate_bps.has_value() ? bound / outcome.seconds : 0;
+  collect(cluster, outcome);
+  return outcome;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "Virtual time of an all-reduce on a shaped embedded cluster, against the paper's bound."};
+  std::map<std::string, std::string> settings = {
+      {"topology", "bcube:3,2"}, {"rate", "200mbit"}, {"mtu", "9000"},    {"queue", "128K"},
+      {"delay", "0us"},          {"loss", "0"},       {"duplicate", "0"}, {"reorder", "0"},
+      {"corrupt", "0"},          {"seed", "1"}};
+  for (auto& [name, value] : settings) app.add_option("--" + name, value)->capture_default_str();
+  std::string bytes = "12.5M";
+  std::string step = "2us";
+  Options options;
+  bool json = false;
+  app.add_option("--bytes", bytes)->capture_default_str();
+  app.add_option("--step", step, "virtual time per turn of all pollers")->capture_default_str();
+  app.add_option("--iterations", options.iterations)->capture_default_str();
+  app.add_option("--lcores", options.lcores)->capture_default_str();
+  app.add_flag("--json", json);
+  CLI11_PARSE(app, argc, argv);
+  try {
+    for (const auto& [name, value] : settings) {
+      control::apply_setting(options.settings, name, value, "--" + name);
+    }
+    options.bytes = control::parse_size(bytes, "--bytes");
+    options.step = control::parse_duration(step, "--step");
+    dataplane::EalOptions eal_options;
+    eal_options.cores = {dataplane::usable_cores().front()};
+    eal_options.memory_megabytes = dataplane::packet_megabytes(options.settings, options.lcores);
+    const dataplane::Eal eal(eal_options);
+    const Outcome outcome = run(options);
+    const nlohmann::ordered_json row = {
+        {"seconds", outcome.seconds},
+        {"efficiency", outcome.efficiency},
+        {"resent", outcome.resent},
+        {"lost", outcome.lost},
+        {"queue_drops", outcome.queue_drops},
+        {"queue_peak_bytes", outcome.queue_peak},
+        {"acknowledgements_per_segment", outcome.acknowledgements_per_segment}};
+    if (json) {
+      std::cout << row << "\n";
+    } else {
+      for (const auto& [key, value] : row.items()) std::cout << key << " " << value << "  ";
+      std::cout << "\n";
+    }
+  } catch (const std::exception& error) {
+    std::cerr << "bench_schedule: " << error.what() << "\n";
+    return 1;
+  }
+  return 0;
+}
