@@ -67,6 +67,13 @@ class FoldWindow {
     return held_[(sequence % kWindow) * neighbours_ + offset - 1];
   }
 
+  // The neighbour's contribution while it waits to be folded; null when it is not here.
+  const Contribution* waiting(std::uint64_t sequence, unsigned offset) const {
+    if (sequence < base_ || sequence >= base_ + kWindow) return nullptr;
+    const Contribution& slot = contribution(sequence, offset);
+    return slot.packet != nullptr ? &slot : nullptr;
+  }
+
   // Frees the segment's contributions and marks it folded; base moves over the folded prefix.
   void finish(std::uint64_t sequence) {
     const unsigned slot = sequence % kWindow;

@@ -70,6 +70,9 @@ bool JobThread::begin_published() {
                                     entry.order.bytes, segment_bytes_, end_of_streams_);
     for (unsigned w = 0; w < shape_.steps(); ++w) end_of_streams_[w] = entry.layout.end(w);
     ++next_;
+    for (unsigned w = 0; w < shape_.steps(); ++w) {
+      for (unsigned r = 1; r < shape_.step(w).radix; ++r) compare(w, entry.layout.first(w), r);
+    }
   }
   if (next_ == first_new) return false;
   // Contributions that came before the trainer's own submission.
@@ -112,7 +115,20 @@ void JobThread::write_result(const Flow& flow, std::uint64_t sequence, const Con
 void JobThread::contribute(const Flow& flow, std::uint64_t sequence,
                            const Contribution& contribution) {
   folds_[flow.step].hold(sequence, flow.offset, contribution);
+  compare(flow.step, sequence, flow.offset);
   fold_if_complete(flow.step, sequence);
+}
+
+void JobThread::compare(unsigned w, std::uint64_t sequence, unsigned r) {
+  const Contribution* their = folds_[w].waiting(sequence, r);
+  const InFlight* collective = their != nullptr ? holder(w, sequence) : nullptr;
+  if (collective == nullptr ||
+      collective->signature == OrderSignature{their->type_and_operation, their->count}) {
+    return;
+  }
+  const unsigned digit = shape_.digit_at_offset(w, r);
+  disagreement_ = {collective->order.number,
+                   plan_.space().with_digit(server_, shape_.step(w).level, digit), thread(), w};
 }
 
 bool JobThread::own_is_ready(const InFlight& collective, unsigned w, std::uint32_t position) const {

@@ -138,6 +138,9 @@ class JobThread {
   bool ready(const Flow& flow, const InFlight& collective, std::uint32_t position) const;
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
   bool own_is_ready(const InFlight& collective, unsigned w, std::uint32_t position) const;
+  // Notes a disagreement as soon as one contribution shows it: those that would complete the
+  // segment may be long in coming.
+  void compare(unsigned w, std::uint64_t sequence, unsigned r);
   void fold_if_complete(unsigned w, std::uint64_t sequence);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
