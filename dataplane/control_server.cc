@@ -15,6 +15,7 @@ namespace gradcube::dataplane {
 
 namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
+constexpr std::size_t kMostUnread = 1024 * 1024;
 constexpr std::size_t kMostClients = 64;
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
 }  // namespace
@@ -55,6 +56,10 @@ void ControlServer::read(int socket) {
   }
   client.received.append(buffer.data(), static_cast<std::size_t>(received));
   for (std::size_t end; (end = client.received.find('\n')) != std::string::npos;) {
+    if (client.answer.size() > kMostUnread) {
+      close_client(socket);
+      return;
+    }
     client.answer += answer_to(client.received.substr(0, end)) + "\n";
     client.received.erase(0, end + 1);
   }

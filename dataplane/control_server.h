@@ -6,7 +6,8 @@
 //   anything else                         {"ok":false,"error":"sentence"}
 //
 // What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
-// served at a time. Nothing here blocks the control thread: answers leave as the client takes them.
+// served at a time, and one that asks on while it leaves 1 MiB of answers unread is cut off.
+// Nothing here blocks the control thread: answers leave as the client takes them.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_CONTROL_SERVER_H_

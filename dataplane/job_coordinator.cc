@@ -17,7 +17,10 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
-constexpr auto kLinger = std::chrono::milliseconds(500);
+// How long the others have, at most, to complete what they share with a trainer that has gone. Who
+// left in good order may have done so long before lossy links let them; a death is to be told soon.
+constexpr auto kLingerAfterLeave = std::chrono::seconds(10);
+constexpr auto kLingerAfterDeath = std::chrono::milliseconds(500);
 
 std::string describe(const CollectiveOrder& order) {
   return fmt::format("{} {} {}", order.count, aggregation::data_type_name(order.dtype),
@@ -150,14 +153,18 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
     return;
   }
   member.lingering = true;
+  const SteadyClock::time_point now = SteadyClock::now();
   Ending& ending = endings_[job];
-  if (ending.sentence.empty()) {
-    ending.sentence = departed->sentence;
-    ending.deadline = SteadyClock::now() + kLinger;
-  }
+  if (ending.sentence.empty()) ending.sentence = departed->sentence;
   ending.shared = std::min(ending.shared, member.session->completed());
-  if (!nothing_in_flight || departure == Departure::violation) ending.deadline = SteadyClock::now();
-  settle(SteadyClock::now());
+  if (!nothing_in_flight || departure == Departure::violation) {
+    ending.deadline = now;
+  } else if (departure == Departure::death) {
+    ending.deadline = std::min(ending.deadline, now + kLingerAfterDeath);
+  } else {
+    ending.deadline = std::min(ending.deadline, now + kLingerAfterLeave);
+  }
+  settle(now);
 }
 
 bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Ending& ending) {
@@ -238,7 +245,8 @@ void JobCoordinator::detach(MemberId id) {
 
 void JobCoordinator::handle(const EngineEvent& event) {
   const control::Job* job = jobs_.find(event.job);
-  if (job == nullptr || job->epoch != event.epoch) return;
+  if (job == nullptr) return;
+  // Of whatever epoch: a session that holds nonsense does not get better.
   if (event.kind == EngineEvent::Kind::violation) {
     for (const Member* member : members_of(event.job)) {
       if (member->server != event.server || member->lingering) continue;
@@ -252,7 +260,7 @@ void JobCoordinator::handle(const EngineEvent& event) {
     }
     return;
   }
-  if (job->state != control::JobState::running) return;
+  if (job->epoch != event.epoch || job->state != control::JobState::running) return;
   on_each(engines_of(event.job), [&](const EngineAt& at) { at.engine->freeze(event.job); });
   fail_in_flight(event.job, GRADCUBE_EMISMATCH, describe_disagreement(event.job, event));
 }

@@ -148,7 +148,7 @@ class JobCoordinator {
   // A job that ends as soon as its remaining members have completed `shared`, or at the deadline.
   struct Ending {
     std::uint64_t shared = UINT64_MAX;
-    SteadyClock::time_point deadline;
+    SteadyClock::time_point deadline = SteadyClock::time_point::max();
     std::string sentence;
   };
 

@@ -110,9 +110,10 @@ void Session::set_asleep(bool asleep) {
 }
 
 void Session::drain_doorbell() {
-  char bells[64];
-  while (recv(doorbell_, bells, sizeof bells, MSG_DONTWAIT) == static_cast<ssize_t>(sizeof bells)) {
-  }
+  // Once: a trainer that rings without end must not keep the lcore here. What is left ends the next
+  // sleep early, no more.
+  char bells[4096];
+  (void)!recv(doorbell_, bells, sizeof bells, MSG_DONTWAIT);
 }
 
 }  // namespace gradcube::dataplane

@@ -83,6 +83,7 @@ class Row {
       gradients_[trainer].push_back(sessions_[trainer].buffer<std::int64_t>(words));
     }
     for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
+      throw_if_interrupted();  // short iterations never get to where wait() looks
       for (unsigned i = 0; i < settings_.in_flight; ++i) {
         fill_input(settings_.type, seed_of(iteration, i), trainer, 0, count_,
                    gradients_[trainer][i].data());
@@ -120,7 +121,7 @@ class Row {
       detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
                     session);
       if (done != 0) return;
-      if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
+      throw_if_interrupted();
       if (barrier_.cancelled())
         throw control::SetupError("another trainer of this measurement failed");
       if (left.count() <= 0) {
@@ -128,6 +129,10 @@ class Row {
         return detail::check(gradcube_wait(session, request, 0), session);
       }
     }
+  }
+
+  static void throw_if_interrupted() {
+    if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
   }
 
   void note_time() {

@@ -7,6 +7,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <thread>
 #include <unistd.h>
 
 #include "control/algorithms.h"
@@ -27,6 +28,9 @@ using control::ClusterSettings;
 using control::DaemonLock;
 using control::RunDirectory;
 using control::SetupError;
+
+constexpr auto kDyingPatience = std::chrono::milliseconds(500);
+constexpr auto kPause = std::chrono::milliseconds(10);
 
 struct UpOptions {
   SettingsOptions settings;
@@ -52,10 +56,20 @@ ClusterSettings settings_of(const UpOptions& options) {
       directory.path().string()));
 }
 
+// A daemon that was just killed holds its lock until the kernel has taken its memory back.
+bool outlives_patience(const RunDirectory& directory) {
+  const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
+  while (directory.living_daemon()) {
+    if (std::chrono::steady_clock::now() >= deadline) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
+}
+
 // Afterwards the directory is there, no daemon lives in it, and nothing is left of an earlier one.
 void prepare(const RunDirectory& directory) {
   directory.create();
-  if (directory.living_daemon()) throw_runs_already(directory);
+  if (outlives_patience(directory)) throw_runs_already(directory);
   const auto lock = DaemonLock::acquire(directory);
   if (!lock) throw_runs_already(directory);
   const std::size_t stale = directory.stale_sockets().size();

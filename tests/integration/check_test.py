@@ -1,0 +1,83 @@
+"""Every element on every server has the bits of the plan's order of addition."""
+
+import hashlib
+
+import numpy
+
+from harness import Cluster, TestCase, all_of, job, main
+
+DTYPES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
+OPERATIONS = ["sum", "average", "min", "max"]
+
+
+def edge_counts(servers, segment, size):
+    """Element counts at which cutting into pieces and segments has its edges."""
+    elements = segment // size
+    counts = {0, 1, servers - 1, servers, servers + 1, 7919, 100003}
+    for pieces in (1, servers, 2 * servers):
+        for around in (-1, 0, 1):
+            counts.add(pieces * elements + around)
+    return sorted(counts)
+
+
+class Check(TestCase):
+    def check_all(self, topology, dtypes, operations):
+        with Cluster("--topology", topology) as cluster:
+            status = cluster.status()
+            for dtype in dtypes:
+                size = DTYPES[dtype]
+                counts = edge_counts(len(status["servers"]), status["segment_bytes"], size)
+                sizes = ",".join(str(count * size) for count in counts)
+                for operation in operations:
+                    with self.subTest(topology=topology, dtype=dtype, operation=operation):
+                        results = cluster.perf(
+                            "--sizes", sizes, "--iterations", "1", "--warmup", "0"
+                            , "--dtype", dtype, "--op", operation
+                        )
+                        self.assertEqual([row["count"] for row in results], counts)
+                        self.assert_right(results)
+
+    def test_every_type_and_operation_is_right_on_bcube_3_2(self):
+        self.check_all("bcube:3,2", DTYPES, OPERATIONS)
+
+    def test_every_type_is_right_with_three_levels(self):
+        self.check_all("bcube:2,3", DTYPES, ["sum"])
+
+    def test_every_operation_is_right_on_a_star(self):
+        self.check_all("star:4", ["float32", "bfloat16"], OPERATIONS)
+
+    def test_every_type_is_right_with_two_servers(self):
+        self.check_all("bcube:2,1", DTYPES, ["sum", "average"])
+
+    def test_small_packets_are_cut_right(self):
+        with Cluster("--topology", "bcube:3,2", "--mtu", "1500") as cluster:
+            self.assert_right(cluster.perf("--sizes", "1400,1404,26K,1M", "--iterations", "2"))
+
+
+class Reproducible(TestCase):
+    def digests(self, *flags):
+        """SHA-256 of the sums of the same float32 gradients, as each trainer sees them."""
+        with Cluster("--topology", "bcube:3,2", *flags) as cluster, job(cluster, "bits") as sessions:
+
+            def work(session):
+                generator = numpy.random.default_rng([self.seed, session.rank])
+                digest = hashlib.sha256()
+                for count in (1, 8, 12345, 700001):
+                    gradients = session.alloc(count)
+                    gradients[:] = generator.standard_normal(count, dtype=numpy.float32)
+                    session.allreduce(gradients, op="sum", timeout=40)
+                    digest.update(gradients.tobytes())
+                return digest.hexdigest()
+
+            return all_of(work, sessions)
+
+    def test_two_runs_with_and_without_faults_give_the_same_bits(self):
+        first = self.digests()
+        self.assertEqual(len(set(first)), 1, first)
+        self.assertEqual(self.digests(), first)
+        faults = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
+        self.assertEqual(self.digests(*faults, "--seed", str(self.seed)), first)
+
+
+if __name__ == "__main__":
+    main()

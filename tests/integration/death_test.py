@@ -1,0 +1,229 @@
+"""Trainers and daemons that die in the midst of it, and trainers that leave in an orderly way."""
+
+import contextlib
+import os
+import signal
+import subprocess
+import sys
+import time
+
+import gradcube
+import numpy
+
+from harness import AT_ONCE, PATIENCE, Cluster, Clockwork, TestCase, alive, all_of, job, main, wait_until
+
+BIG = 3_125_000  # float32 elements: at SLOW, an all-reduce of them takes seconds
+SLOW = ["--rate", "100mbit"]
+
+
+@contextlib.contextmanager
+def endless_trainer(socket, job_name, count):
+    program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endless_trainer.py")
+    process = subprocess.Popen(
+        [sys.executable, program, socket, job_name, str(count)],
+        stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.DEVNULL,
+        text=True,
+    )
+    try:
+        if process.stdout.readline() != "joined\n":
+            raise AssertionError("the trainer did not join")
+        yield process
+    finally:
+        process.kill()
+        process.wait()
+        process.stdout.close()
+
+
+def reduce_until_failure(session, count):
+    """All-reduces until that fails: (the failure, when it came)."""
+    gradients = session.alloc(count)
+    gradients.fill(1)
+    while True:
+        try:
+            session.allreduce(gradients, op="max", timeout=PATIENCE)
+        except gradcube.Error as failure:
+            return failure, time.monotonic()
+
+
+class Happening:
+    """What befalls the job while its trainers are at work; knows when."""
+
+    def __init__(self, do, after):
+        self.do = do
+        self.after = after
+        self.time = None
+
+    def __call__(self):
+        time.sleep(self.after)
+        self.time = time.monotonic()
+        self.do()
+
+
+class DeathOfATrainer(TestCase):
+    def check_death(self, cluster, count, after):
+        """SIGKILL for the trainer at server 8: the others are told within a second, and who it was."""
+        last = cluster.sockets()[8]
+        with job(cluster, "mortal", range(8)) as sessions, endless_trainer(last, "mortal", count) as victim:
+            kill = Happening(victim.kill, after)
+            work = [lambda s=session: reduce_until_failure(s, count) for session in sessions]
+            results = all_of(lambda task: task(), work + [kill])[:8]
+            for failure, when in results:
+                self.assert_fails(gradcube.PeerError, failure, "mortal", "[2,2]", f"pid {victim.pid}", "died")
+                self.assertLess(when - kill.time, AT_ONCE)
+            wait_until(lambda: len(cluster.job("mortal")["trainers"]) == 8, "status to know 8 trainers")
+            # Whoever starts another collective in it is told the same, at once.
+            again = all_of(lambda session: session.barrier(timeout=5), sessions)
+            for failure in again:
+                self.assert_fails(gradcube.PeerError, failure, "[2,2]")
+
+    def check_nothing_remains(self, cluster):
+        wait_until(lambda: cluster.job("mortal") is None, "the job to be forgotten", 5)
+        wait_until(
+            lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed", 5
+        )
+        self.assert_works(cluster, "mortal")
+
+    def test_in_mid_collective(self):
+        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+            with Clockwork(cluster) as other:
+                self.check_death(cluster, BIG, after=0.5)
+            self.assert_undisturbed(other)
+            self.check_nothing_remains(cluster)
+
+    def test_between_small_collectives(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            for after in (0, 0.05, 0.1):
+                self.check_death(cluster, 10, after)
+                self.check_nothing_remains(cluster)
+
+    def test_its_own_memory_is_freed_while_the_others_still_hold_theirs(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            with job(cluster, "heirs", range(8)) as sessions:
+                with endless_trainer(cluster.sockets()[8], "heirs", BIG):
+                    wait_until(
+                        lambda: cluster.status()["memory"]["trainer_bytes"] >= 4 * BIG, "its memory to count"
+                    )
+                wait_until(lambda: cluster.status()["memory"]["trainer_bytes"] < 4 * BIG, "it to be freed", 5)
+                self.assertEqual(len(cluster.job("heirs")["trainers"]), len(sessions))
+
+    def test_the_name_can_be_used_again_while_the_survivors_still_linger(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            with job(cluster, "again", range(8)):
+                with endless_trainer(cluster.sockets()[8], "again", 10):
+                    pass
+                wait_until(lambda: cluster.job("again")["state"] == "broken", "the job to break")
+                self.assert_works(cluster, "again")
+
+    def test_before_the_job_was_complete(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            with job(cluster, "early", [0]) as (session,):
+                request = session.allreduce_async(numpy.ones(10, "float32"))
+                with endless_trainer(cluster.sockets()[3], "early", 10):
+                    pass
+                (failure,) = all_of(lambda request: request.wait(20), [request])
+                self.assert_fails(gradcube.PeerError, failure, "[1,0]", "died")
+            self.assert_works(cluster, "early")
+
+
+class DeathOfTheDaemon(TestCase):
+    def check_ended(self, cluster, how, *words):
+        with job(cluster, "orphans") as sessions:
+            end = Happening(how, after=0.5)
+            work = [lambda s=session: reduce_until_failure(s, BIG) for session in sessions]
+            results = all_of(lambda task: task(), work + [end])[:-1]
+            for failure, when in results:
+                self.assert_fails(gradcube.NoDaemonError, failure, *words)
+                self.assertLess(when - end.time, AT_ONCE)
+            for failure in all_of(lambda session: session.barrier(timeout=5), sessions):
+                self.assert_fails(gradcube.NoDaemonError, failure, *words)
+
+    def test_killed_in_mid_collective(self):
+        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+            pid = cluster.pid()
+            self.check_ended(cluster, lambda: os.kill(pid, signal.SIGKILL), "went away", "gradcube up")
+            cluster.up()
+            self.assert_works(cluster)
+
+    def test_down_in_mid_collective(self):
+        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+            self.check_ended(cluster, lambda: cluster.tool("down"), "shutting down")
+            cluster.up()
+            self.assert_works(cluster)
+
+    def test_sigterm_is_an_orderly_end(self):
+        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+            pid = cluster.pid()
+            self.check_ended(cluster, lambda: os.kill(pid, signal.SIGTERM), "shutting down")
+            wait_until(lambda: not alive(pid), "the daemon to end", 10)
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_perf_says_so(self):
+        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "12.5M", "--iterations", "100", "--json")
+            wait_until(lambda: cluster.status()["counters"]["segments_sent"] > 0, "perf to begin")
+            cluster.kill()
+            output, errors = perf.communicate(timeout=10)
+            self.assertEqual((perf.returncode, output), (1, ""))
+            self.assertIn("gradcube up", errors)
+
+
+class Leaving(TestCase):
+    def test_who_leaves_after_the_last_collective_does_not_break_the_others(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            sockets = cluster.sockets()
+
+            def short_life(arguments):
+                name, socket = arguments
+                array = numpy.ones(33, "float32")
+                with gradcube.Session(socket, name) as session:
+                    session.allreduce(array, timeout=20)
+                return float(array.min()) if array.min() == array.max() else array
+
+            for life in range(200):
+                results = all_of(short_life, [(f"brief-{life % 2}", socket) for socket in sockets])
+                self.assertEqual(results, [9.0] * 9, f"job {life}")
+            wait_until(lambda: cluster.status()["jobs"] == [], "all jobs to be forgotten", 5)
+
+    def test_under_heavy_loss(self):
+        flags = ["--loss", "0.25", "--duplicate", "0.05", "--reorder", "0.05", "--seed", str(self.seed)]
+        with Cluster("--topology", "bcube:3,2", *flags) as cluster:
+            for life in range(10):
+                with job(cluster, f"lossy-{life}") as sessions:
+
+                    def work(session):
+                        array = numpy.ones(1000, "float32")
+                        session.allreduce(array, timeout=20)
+                        session.close()
+                        return float(array.sum())
+
+                    self.assertEqual(all_of(work, sessions), [9000.0] * 9, f"job {life}")
+
+    def test_who_leaves_too_early_is_named(self):
+        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "deserted") as sessions:
+            self.assertEqual(all_of(lambda session: session.barrier(timeout=20), sessions), [None] * 9)
+            sessions[4].close()
+            started = time.monotonic()
+            others = sessions[:4] + sessions[5:]
+            for failure in all_of(lambda session: session.barrier(timeout=20), others):
+                self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]", "left")
+            self.assertLess(time.monotonic() - started, AT_ONCE)
+
+    def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")
+            wait_until(lambda: cluster.status()["jobs"], "perf to begin")
+            perf.send_signal(signal.SIGINT)
+            try:
+                perf.communicate(timeout=5)
+            finally:
+                perf.kill()
+                perf.communicate()
+            self.assertEqual(perf.returncode, -signal.SIGINT)
+            wait_until(lambda: cluster.status()["jobs"] == [], "its job to be forgotten", 5)
+            self.assert_works(cluster)
+
+
+if __name__ == "__main__":
+    main()

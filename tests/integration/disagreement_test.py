@@ -1,0 +1,142 @@
+"""Trainers that disagree on a collective, or do not come to it: told, by name, and the job goes on."""
+
+import time
+
+import gradcube
+import numpy
+
+from harness import AT_ONCE, Cluster, TestCase, all_of, job, main
+
+
+class Disagreement(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def reduce(self, session, count, dtype="float32", op="sum"):
+        """The seconds that it took, or the failure."""
+        array = numpy.ones(count, dtype)
+        started = time.monotonic()
+        try:
+            session.allreduce(array, op=op, timeout=20)
+        except gradcube.MismatchError as failure:
+            failure.seconds = time.monotonic() - started
+            return failure
+        return array
+
+    def assert_all_told(self, results, *words):
+        for result in results:
+            self.assert_fails(gradcube.MismatchError, result, *words)
+            self.assertLess(result.seconds, AT_ONCE)
+
+    def assert_next_is_right(self, sessions):
+        for result in all_of(lambda session: self.reduce(session, 1000), sessions):
+            numpy.testing.assert_array_equal(result, numpy.full(1000, 9, "float32"))
+
+    def check_odd_one_out(self, usual, odd, *words):
+        with job(self.cluster, "quarrel") as sessions:
+            for server in (0, 4, 8):
+                order = lambda session, server=server: odd if session.rank == server else usual
+                results = all_of(lambda session: self.reduce(session, **order(session)), sessions)
+                self.assert_all_told(results, "quarrel", *words)
+                self.assert_next_is_right(sessions)
+
+    def test_in_count(self):
+        self.check_odd_one_out({"count": 1000}, {"count": 999}, "1000 float32 sum", "999 float32 sum")
+
+    def test_in_count_where_one_has_nothing(self):
+        self.check_odd_one_out({"count": 1}, {"count": 0}, "1 float32 sum", "0 float32 sum")
+
+    def test_in_count_by_megabytes(self):
+        self.check_odd_one_out({"count": 2}, {"count": 3000000}, "2 float32 sum", "3000000 float32 sum")
+
+    def test_in_type(self):
+        self.check_odd_one_out(
+            {"count": 1000}, {"count": 1000, "dtype": "int32"}, "1000 float32 sum", "1000 int32 sum"
+        )
+
+    def test_in_operation(self):
+        self.check_odd_one_out({"count": 7}, {"count": 7, "op": "max"}, "7 float32 sum", "7 float32 max")
+
+    def test_all_with_all(self):
+        with job(self.cluster, "babel") as sessions:
+            results = all_of(lambda session: self.reduce(session, 100 + session.rank), sessions)
+            self.assert_all_told(results, "babel")
+            self.assert_next_is_right(sessions)
+
+    def test_those_who_have_not_submitted_are_told_when_they_do(self):
+        with job(self.cluster, "late") as sessions:
+            order = lambda session: 999 if session.rank == 4 else 1000
+            early = all_of(lambda session: self.reduce(session, order(session)), sessions[:7])
+            self.assert_all_told(early, "[1,1]", "nothing yet")
+            late = all_of(lambda session: self.reduce(session, order(session)), sessions[7:])
+            self.assert_all_told(late, "[1,1]")
+            self.assert_next_is_right(sessions)
+
+    def test_where_no_step_has_all_its_contributions(self):
+        with job(self.cluster, "sparse") as sessions:
+            here = [sessions[4], sessions[3], sessions[1]]  # 5 and 7 complete the steps that these three begin
+            absent = [session for session in sessions if session not in here]
+            order = lambda session: 999 if session.rank == 4 else 1000
+            self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), here), "[1,1]")
+            self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), absent), "[1,1]")
+            self.assert_next_is_right(sessions)
+
+    def test_with_others_of_the_job_in_flight(self):
+        with job(self.cluster, "pipeline") as sessions:
+
+            def work(session):
+                arrays = [numpy.ones(5000, "float32") for _ in range(6)]
+                ops = ["sum"] * 6
+                ops[3] = "min" if session.rank == 2 else "sum"
+                requests = [
+                    session.allreduce_async(array, op=op) for array, op in zip(arrays, ops, strict=True)
+                ]
+                ends = []
+                for request, array in zip(requests, arrays, strict=True):
+                    try:
+                        request.wait(20)
+                        ends.append(array)
+                    except gradcube.MismatchError as failure:
+                        ends.append(failure)
+                return ends
+
+            for ends in all_of(work, sessions):
+                self.assertIsInstance(ends, list, ends)
+                for end in ends[:3]:  # may have ended before the others' disagreement was met
+                    if not isinstance(end, gradcube.MismatchError):
+                        numpy.testing.assert_array_equal(end, numpy.full(5000, 9, "float32"))
+                self.assert_fails(gradcube.MismatchError, ends[3], "collective 4", "[0,2]")
+            self.assert_next_is_right(sessions)
+
+
+class Missing(TestCase):
+    def test_who_has_not_joined_is_named(self):
+        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "few", range(7)) as sessions:
+            started = time.monotonic()
+            results = all_of(lambda session: session.barrier(timeout=0.3), sessions)
+            self.assertGreaterEqual(time.monotonic() - started, 0.3)
+            for result in results:
+                self.assert_fails(gradcube.TimeoutError, result, "2 of 9", "few", "[2,1]", "[2,2]")
+            self.assertEqual(cluster.job("few")["state"], "gathering")
+
+    def test_who_has_not_submitted_is_named_and_may_still_come(self):
+        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "slow") as sessions:
+            arrays = [numpy.ones(10000, "float32") for _ in sessions]
+            requests = {
+                session.rank: session.allreduce_async(arrays[session.rank])
+                for session in sessions
+                if session.rank != 5
+            }
+            for result in all_of(lambda request: request.wait(0.3), requests.values()):
+                self.assert_fails(gradcube.TimeoutError, result, "collective 1", "slow", "[1,2]", "pid")
+                self.assertNotIn("[0,0]", str(result))
+            requests[5] = sessions[5].allreduce_async(arrays[5])
+            self.assertEqual(all_of(lambda request: request.wait(20), requests.values()), [None] * 9)
+            for array in arrays:
+                numpy.testing.assert_array_equal(array, numpy.full(10000, 9, "float32"))
+
+
+if __name__ == "__main__":
+    main()

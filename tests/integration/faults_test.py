@@ -1,0 +1,81 @@
+"""Right results over links that lose, duplicate, reorder and corrupt; many collectives and jobs at once."""
+
+import json
+
+from harness import PATIENCE, Cluster, TestCase, main
+
+FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
+
+
+def faults_so_far(cluster):
+    """What the switches have done to frames, and the frames that servers have dropped as corrupt."""
+    status = cluster.status()
+    sums = {
+        what: sum(switch[what] for switch in status["switches"])
+        for what in ("dropped_loss", "duplicated", "reordered", "corrupted")
+    }
+    sums["dropped"] = sum(status["counters"]["dropped"].values())
+    sums["resent"] = status["counters"]["resent"]
+    return sums
+
+
+class Faults(TestCase):
+    def test_twelve_megabytes_are_right_twenty_times_under_all_faults_together(self):
+        with Cluster("--topology", "bcube:3,2", *FAULTS, "--seed", str(self.seed)) as cluster:
+            results = cluster.perf("--sizes", "12.5M", "--iterations", "20", "--warmup", "0")
+            self.assertEqual(results[0]["iterations"], 20)
+            self.assert_right(results)
+            self.assertGreater(results[0]["retransmitted"], 0)
+
+    def test_impair_takes_effect_while_the_cluster_runs_and_can_be_taken_back(self):
+        with Cluster("--topology", "bcube:3,2", "--seed", str(self.seed)) as cluster:
+            self.assert_right(cluster.perf("--sizes", "2M", "--iterations", "3"))
+            clean = faults_so_far(cluster)
+            for what in ("dropped_loss", "duplicated", "reordered", "corrupted", "dropped"):
+                self.assertEqual(clean[what], 0, what)
+
+            cluster.answer("impair", *FAULTS)
+            self.assertEqual(cluster.status()["impairments"]["loss"], 0.02)
+            self.assert_right(cluster.perf("--sizes", "2M", "--iterations", "3"))
+            impaired = faults_so_far(cluster)
+            for what in impaired:
+                self.assertGreater(impaired[what], clean[what], what)
+
+            cluster.answer("impair", "--loss", "0", "--duplicate", "0", "--reorder", "0", "--corrupt", "0")
+            before = faults_so_far(cluster)
+            self.assert_right(cluster.perf("--sizes", "2M", "--iterations", "3"))
+            after = faults_so_far(cluster)
+            for what in ("dropped_loss", "duplicated", "reordered", "corrupted"):
+                self.assertEqual(after[what], before[what], what)
+
+    def test_a_rate_a_delay_and_faults_together_are_right(self):
+        flags = ["--rate", "1gbit", "--delay", "100us", "--loss", "0.01", "--reorder", "0.02"]
+        with Cluster("--topology", "bcube:3,2", *flags, "--seed", str(self.seed)) as cluster:
+            self.assert_right(cluster.perf("--sizes", "4K,2M", "--iterations", "3"))
+
+
+class Concurrent(TestCase):
+    def test_eight_collectives_in_flight_are_right(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            self.assert_right(cluster.perf("--sizes", "0,36,100K,1M", "--iterations", "5", "--in-flight", "8"))
+
+    def test_sixty_four_collectives_in_flight_are_right_under_faults(self):
+        with Cluster("--topology", "bcube:3,2", *FAULTS, "--seed", str(self.seed)) as cluster:
+            self.assert_right(cluster.perf("--sizes", "4,20K", "--iterations", "3", "--in-flight", "64"))
+
+    def test_three_jobs_at_once_are_right(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.005", "--seed", str(self.seed)) as cluster:
+            flags = ["--iterations", "5", "--in-flight", "4", "--check", "--json"]
+            jobs = [
+                cluster.start_tool("perf", "allreduce", "--sizes", sizes, "--dtype", dtype, *flags)
+                for sizes, dtype in (("4K,2M", "float32"), ("1M,5K", "bfloat16"), ("100,777K", "int64"))
+            ]
+            for process in jobs:
+                output, errors = process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, 0, errors)
+                self.assert_right(json.loads(output)["results"])
+            self.assertEqual(cluster.status()["jobs"], [])
+
+
+if __name__ == "__main__":
+    main()

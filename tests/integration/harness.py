@@ -1,0 +1,262 @@
+"""A real cluster for a test: gradcubed started by `gradcube up` in a run directory of its own.
+
+Every wait in here is bounded; a Cluster ends its daemon however the test ends. Trainers are threads of the
+test (the library is used by one thread per session, and waits without the interpreter lock), or child
+processes where a test kills them.
+
+Randomness: seed() is printed when a test fails and taken from $GRADCUBE_TEST_SEED when that is set.
+"""
+
+import contextlib
+import fcntl
+import json
+import os
+import pathlib
+import shutil
+import signal
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+
+import gradcube
+
+TOOL = os.environ["GRADCUBE_TOOL"]
+PATIENCE = 60  # seconds for anything that ought to end by itself
+AT_ONCE = 1.0  # seconds within which a failure elsewhere must be told
+
+
+def seed():
+    return int(os.environ.get("GRADCUBE_TEST_SEED", "20240607"))
+
+
+class Cluster:
+    """with Cluster("--topology", "star:4") as cluster: ... ; ends the daemon and removes the run directory."""
+
+    def __init__(self, *flags, up=True):
+        self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gradcube-test-"))
+        self.flags = flags
+        self.environment = dict(os.environ, GRADCUBE_RUN=str(self.directory))
+        if up:
+            try:
+                self.up()
+            except BaseException:
+                self.end()
+                raise
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.end()
+
+    def tool(self, *arguments, timeout=PATIENCE):
+        """Runs `gradcube ...` to its end: its CompletedProcess, whatever the exit code."""
+        return subprocess.run(
+            [TOOL, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=timeout,
+        )
+
+    def start_tool(self, *arguments):
+        return subprocess.Popen(
+            [TOOL, *arguments],
+            env=self.environment,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+
+    def answer(self, *arguments, timeout=PATIENCE):
+        """The one JSON object that `gradcube ... --json` prints."""
+        done = self.tool(*arguments, "--json", timeout=timeout)
+        if done.returncode != 0:
+            raise AssertionError(f"gradcube {' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
+        return json.loads(done.stdout)
+
+    def up(self):
+        return self.answer("up", *self.flags)
+
+    def status(self):
+        return self.answer("status")
+
+    def perf(self, *arguments, timeout=PATIENCE):
+        return self.answer("perf", "allreduce", "--check", *arguments, timeout=timeout)["results"]
+
+    def pid(self):
+        return self.status()["pid"]
+
+    def sockets(self):
+        """The servers' sockets in rank order."""
+        return [server["socket"] for server in self.status()["servers"]]
+
+    def job(self, name):
+        """The job's entry in status, or None."""
+        return next((job for job in self.status()["jobs"] if job["name"] == name), None)
+
+    def files(self):
+        return sorted(path.name for path in self.directory.iterdir())
+
+    def log(self):
+        path = self.directory / "gradcubed.log"
+        return path.read_text(errors="replace") if path.exists() else ""
+
+    def kill(self):
+        """SIGKILL for the daemon; returns once it is gone."""
+        os.kill(self.pid(), signal.SIGKILL)
+        wait_until(self.is_unlocked, "the killed daemon to be gone")
+
+    def is_unlocked(self):
+        """Whether no daemon holds the run directory, not even one whose memory the kernel still takes back."""
+        with open(self.directory / "gradcubed.lock") as lock:
+            try:
+                fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
+            except BlockingIOError:
+                return False
+            return True
+
+    def end(self):
+        with contextlib.suppress(Exception):
+            self.tool("down", timeout=20)
+        with contextlib.suppress(OSError, ValueError):
+            lock = (self.directory / "gradcubed.lock").resolve()
+            pid = int(lock.read_text())
+            if holds(pathlib.Path(f"/proc/{pid}"), lock):  # not someone else by that number
+                os.kill(pid, signal.SIGKILL)
+        shutil.rmtree(self.directory, ignore_errors=True)
+
+
+def holds(process, path):
+    try:
+        return any(os.readlink(entry) == str(path) for entry in (process / "fd").iterdir())
+    except OSError:
+        return False
+
+
+def alive(pid):
+    try:
+        state = pathlib.Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+    except OSError:
+        return False
+    return state not in "ZX"
+
+
+def wait_until(condition, what, timeout=PATIENCE):
+    deadline = time.monotonic() + timeout
+    while not condition():
+        if time.monotonic() > deadline:
+            raise AssertionError(f"waited {timeout} s in vain for {what}")
+        time.sleep(0.01)
+
+
+@contextlib.contextmanager
+def job(cluster, name, servers=None):
+    """A session on each server (or those numbered `servers`), in rank order; all are closed at the end."""
+    sockets = cluster.sockets()
+    sessions = []
+    try:
+        for server in range(len(sockets)) if servers is None else servers:
+            sessions.append(gradcube.Session(sockets[server], name))
+        yield sessions
+    finally:
+        for session in sessions:
+            session.close()
+
+
+def all_of(work, things, timeout=PATIENCE):
+    """work(thing) for all things at once, a thread each: the results, an exception where it raised one."""
+    things = list(things)
+    results = [None] * len(things)
+
+    def run(index):
+        try:
+            results[index] = work(things[index])
+        except Exception as error:  # the caller looks at it
+            results[index] = error
+
+    threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(things))]
+    for thread in threads:
+        thread.start()
+    deadline = time.monotonic() + timeout
+    for thread in threads:
+        thread.join(max(0, deadline - time.monotonic()))
+    if any(thread.is_alive() for thread in threads):
+        raise AssertionError(f"not all of {len(things)} had ended after {timeout} s")
+    return results
+
+
+class Clockwork(threading.Thread):
+    """Another job, at work beside what a test breaks: perf with checks, again and again until stopped."""
+
+    def __init__(self, cluster):
+        super().__init__(daemon=True)
+        self.cluster = cluster
+        self.stopping = threading.Event()
+        self.rounds = 0
+        self.complaint = None
+
+    def run(self):
+        while not self.stopping.is_set():
+            done = self.cluster.tool(
+                "perf", "allreduce", "--sizes", "4K,1M", "--iterations", "3", "--check", "--timeout", "5", "--json"
+            )
+            if done.returncode != 0:
+                self.complaint = done.stderr
+                return
+            self.rounds += 1
+
+    def __enter__(self):
+        self.start()
+        wait_until(lambda: self.rounds > 0 or not self.is_alive(), "the other job to work")
+        return self
+
+    def __exit__(self, *_):
+        before = self.rounds
+        with contextlib.suppress(AssertionError):  # one whole round after whatever happened
+            wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round", 20)
+        self.stopping.set()
+        self.join(PATIENCE)
+
+
+class TestCase(unittest.TestCase):
+    longMessage = True
+
+    def setUp(self):
+        self.seed = seed()
+
+    def assert_undisturbed(self, other):
+        self.assertIsNone(other.complaint, "another job was disturbed")
+        self.assertGreater(other.rounds, 1)
+
+    def assert_right(self, results):
+        for row in results:
+            self.assertEqual(row["wrong"], 0, row)
+
+    def assert_fails(self, kind, result, *words):
+        """`result` is an error of this kind, and its sentence has these words."""
+        self.assertIsInstance(result, kind, f"got {result!r}")
+        for word in words:
+            self.assertIn(word, str(result))
+
+    def assert_works(self, cluster, name="after-all"):
+        """A new job on the cluster is right."""
+        self.assert_right(cluster.perf("--sizes", "4,100K", "--iterations", "2", "--job", name))
+
+    def assert_one_sentence(self, done, code, *words):
+        self.assertEqual(done.returncode, code, done.stderr)
+        self.assertEqual(done.stdout, "")
+        lines = done.stderr.strip().splitlines()
+        self.assertEqual(len(lines), 1, done.stderr)
+        for word in words:
+            self.assertIn(word, lines[0])
+
+
+def main():
+    print(f"seed {seed()} (GRADCUBE_TEST_SEED replays)", file=sys.stderr)
+    unittest.main(verbosity=2)

@@ -1,0 +1,353 @@
+"""Trainers and clients that mean harm: their session is closed, and nobody else notices."""
+
+import contextlib
+import json
+import random
+import socket
+import struct
+import threading
+import time
+
+import gradcube
+import numpy
+
+import raw_session
+from harness import Cluster, Clockwork, TestCase, all_of, job, main, wait_until
+from raw_session import HEAP, RING_ENTRIES, RawSession
+
+EPROTOCOL = -8
+EPEER = -6
+HUGE = (1 << 64) - 1
+
+
+class WithACluster(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.addClassCleanup(cls.cluster.end)
+        cls.pid = cls.cluster.pid()
+        cls.path = cls.cluster.sockets()[4]
+
+    def tearDown(self):
+        self.assertEqual(self.cluster.pid(), self.pid, "the daemon did not live")
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
+        self.assert_works(self.cluster)
+
+
+class HostileTrainer(WithACluster):
+    def check_closed(self, crime, *words):
+        """Does the crime in a job that waits for others, and in one that is complete."""
+        for others in ([], [0, 1, 2, 3, 5, 6, 7, 8]):
+            with job(self.cluster, "victims", others) as sessions, RawSession(self.path, "victims") as culprit:
+                requests = [session.allreduce_async(numpy.ones(5000, "float32")) for session in sessions]
+                crime(culprit)
+                said = culprit.farewell()
+                self.assertIsNotNone(said, "closed without a word")
+                self.assertEqual(said[0], EPROTOCOL)
+                for word in words:
+                    self.assertIn(word, said[1])
+                for failure in all_of(lambda request: request.wait(5), requests):
+                    self.assert_fails(gradcube.PeerError, failure, "[1,1]", *words)
+            wait_until(lambda: self.cluster.job("victims") is None, "the job to be forgotten", 5)
+
+    def test_a_tail_far_ahead(self):
+        def crime(culprit):
+            culprit.set_word(raw_session.SUBMISSION_TAIL, RING_ENTRIES + 1)
+            culprit.ring()
+
+        self.check_closed(crime, "tail is out of range")
+
+    def test_a_tail_that_goes_back(self):
+        def crime(culprit):
+            culprit.set_word(raw_session.SUBMISSION_TAIL, -1)
+            culprit.ring()
+
+        self.check_closed(crime, "tail is out of range")
+
+    def test_a_completion_head_ahead_of_the_tail(self):
+        def crime(culprit):
+            culprit.set_word(raw_session.COMPLETION_HEAD, 1)
+            culprit.put()
+
+        self.check_closed(crime, "head is out of range")
+
+    def test_a_request_out_of_turn(self):
+        self.check_closed(lambda culprit: culprit.put(request=2), "out of turn")
+
+    def test_an_unknown_type(self):
+        self.check_closed(lambda culprit: culprit.put(dtype=6), "element type")
+
+    def test_an_unknown_operation(self):
+        self.check_closed(lambda culprit: culprit.put(op=255), "operation")
+
+    def test_an_unknown_kind(self):
+        self.check_closed(lambda culprit: culprit.put(kind=1), "kind")
+
+    def test_buffers_outside_the_heap(self):
+        end = HEAP + (1 << 20)
+        for offset, count in (
+            (0, 1),  # the control words themselves
+            (HEAP - 64, 1),
+            (HEAP + 4, 1),
+            (end, 1),
+            (end - 64, 17),
+            (HUGE - 63, 1),
+            (HEAP, (1 << 18) + 1),
+            (HEAP, HUGE),
+            (HEAP, 1 << 62),  # whose bytes are none, modulo 2^64
+            (end - 64, HUGE // 4),
+        ):
+            with self.subTest(offset=offset, count=count):
+                self.check_closed(lambda culprit: culprit.put(offset=offset, count=count), "outside its heap")
+
+    def test_random_bytes_over_all_control_pages(self):
+        generator = random.Random(self.seed)
+        sockets = self.cluster.sockets()
+        with Clockwork(self.cluster) as other:
+            for attempt in range(30):
+                server = generator.randrange(9)
+                others = [] if attempt % 2 else [rank for rank in range(9) if rank != server]
+                with contextlib.ExitStack() as stack:
+                    sessions = stack.enter_context(job(self.cluster, "noise", others))
+                    culprit = stack.enter_context(RawSession(sockets[server], "noise"))
+                    requests = [session.allreduce_async(numpy.ones(700, "float32")) for session in sessions]
+                    for _ in range(generator.randrange(3)):
+                        culprit.put(count=700)
+                    culprit.memory[: raw_session.CONTROL_PAGES] = generator.randbytes(raw_session.CONTROL_PAGES)
+                    culprit.ring()
+                    code, _ = culprit.farewell()
+                    self.assertEqual(code, EPROTOCOL)
+                    for result in all_of(lambda request: request.wait(5), requests):
+                        if result is not None:  # whose collective had ended before
+                            self.assert_fails(gradcube.PeerError, result, self.address(server))
+        self.assert_undisturbed(other)
+
+    def address(self, server):
+        return f"[{server // 3},{server % 3}]"
+
+    def test_bits_flipped_while_collectives_run(self):
+        """What is not the daemon's own to keep may hang or break the culprit's job, but nothing else."""
+        generator = random.Random(self.seed)
+        with Clockwork(self.cluster) as other:
+            for _ in range(10):
+                others = [0, 1, 2, 3, 5, 6, 7, 8]
+                with job(self.cluster, "flips", others) as sessions, RawSession(self.path, "flips") as culprit:
+                    requests = [session.allreduce_async(numpy.ones(20000, "float32")) for session in sessions]
+                    culprit.put(count=20000)
+                    for _ in range(200):
+                        where = generator.randrange(raw_session.CONTROL_PAGES)
+                        culprit.memory[where] ^= 1 << generator.randrange(8)
+                        culprit.ring()
+                    culprit.socket.close()
+                    for result in all_of(lambda request: request.wait(5), requests):
+                        if result is not None:
+                            self.assert_fails(gradcube.PeerError, result)
+        self.assert_undisturbed(other)
+
+    def test_one_that_scribbles_over_its_gradients_spoils_only_its_own_job(self):
+        with Clockwork(self.cluster) as other:
+            others = [0, 1, 2, 3, 5, 6, 7, 8]
+            with job(self.cluster, "scribble", others) as sessions, RawSession(self.path, "scribble") as culprit:
+                stop = threading.Event()
+
+                def scribble():
+                    noise = random.Random(self.seed).randbytes(1 << 20)
+                    while not stop.is_set():
+                        culprit.memory[HEAP : HEAP + len(noise)] = noise
+
+                scribbler = threading.Thread(target=scribble, daemon=True)
+                scribbler.start()
+                try:
+                    for _ in range(20):
+                        requests = [s.allreduce_async(numpy.ones(250000, "float32")) for s in sessions]
+                        culprit.put(count=250000)
+                        self.assertEqual(all_of(lambda request: request.wait(20), requests), [None] * 8)
+                        self.assertEqual(culprit.completion()[1], 0)
+                finally:
+                    stop.set()
+                    scribbler.join()
+        self.assert_undisturbed(other)
+
+    def test_a_doorbell_that_never_stops_ringing(self):
+        with Clockwork(self.cluster) as other, RawSession(self.path, "bells") as culprit:
+            stop = time.monotonic() + 1.5
+            noise = bytes(1 << 16)
+            before = other.rounds
+            while time.monotonic() < stop:
+                with contextlib.suppress(BlockingIOError):
+                    culprit.doorbell.send(noise)
+            self.assertGreater(other.rounds, before, "the other job stood still")
+        self.assert_undisturbed(other)
+
+    def test_a_doorbell_that_is_closed(self):
+        with job(self.cluster, "deaf", [0, 1, 2, 3, 5, 6, 7, 8]) as sessions:
+            with RawSession(self.path, "deaf") as culprit:
+                culprit.doorbell.close()
+                requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
+                culprit.put(count=10)
+                self.assertEqual(all_of(lambda request: request.wait(5), requests), [None] * 8)
+
+    def test_one_that_says_it_sleeps_and_never_reads(self):
+        with Clockwork(self.cluster) as other, RawSession(self.path, "sleepy") as culprit:
+            with job(self.cluster, "sleepy", [0, 1, 2, 3, 5, 6, 7, 8]) as sessions:
+                culprit.set_word(raw_session.TRAINER_ASLEEP, 1)
+                for _ in range(RING_ENTRIES):
+                    requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
+                    culprit.put(count=10)
+                    self.assertEqual(all_of(lambda request: request.wait(5), requests), [None] * 8)
+                # It has not taken one completion: nothing more of it is taken, and the others are told why.
+                requests = [session.allreduce_async(numpy.ones(10, "float32")) for session in sessions]
+                culprit.put(count=10)
+                for failure in all_of(lambda request: request.wait(0.2), requests):
+                    self.assert_fails(gradcube.TimeoutError, failure, "[1,1]")
+        self.assert_undisturbed(other)
+
+    def test_one_whose_job_is_broken_already(self):
+        with RawSession(self.path, "ruin") as culprit:
+            with job(self.cluster, "ruin", [0, 1]):
+                pass
+            wait_until(lambda: self.cluster.job("ruin")["state"] == "broken", "the job to break")
+            culprit.put()
+            self.assertEqual(culprit.completion(), (1, EPEER))
+            culprit.put(dtype=77)
+            self.assertEqual(culprit.farewell()[0], EPROTOCOL)
+
+    def test_inquiries_without_end(self):
+        with Clockwork(self.cluster) as other, RawSession(self.path, "curious") as culprit:
+            stop = threading.Event()
+
+            def ask():
+                while not stop.is_set():
+                    culprit.socket.send(raw_session.inquiry(1))
+
+            threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            try:
+                slowest = max(self.seconds_of_status() for _ in range(10))
+            finally:
+                stop.set()
+                for thread in threads:
+                    thread.join()
+            self.assertLess(slowest, 5, "the control thread had ears for one trainer only")
+        self.assert_undisturbed(other)
+
+    def seconds_of_status(self):
+        started = time.monotonic()
+        self.cluster.status()
+        return time.monotonic() - started
+
+
+class HostileClient(WithACluster):
+    def test_garbage_instead_of_a_hello(self):
+        generator = random.Random(self.seed)
+        good = raw_session.hello("x")
+        messages = [generator.randbytes(generator.randrange(1, 3000)) for _ in range(50)]
+        messages += [good[:cut] for cut in (1, 3, 4, 20, len(good) - 1)]
+        messages += [good + b"\0", struct.pack("<I", raw_session.WELCOME), raw_session.inquiry(1)]
+        with Clockwork(self.cluster) as other:
+            for message in messages:
+                with raw_session.connect(self.path) as connection:
+                    connection.send(message)
+                    kind, code, _, _, sentence = raw_session.read_notice(connection.recv(4096))
+                    self.assertIn(kind, (raw_session.CLOSING, raw_session.REFUSED))
+                    self.assertNotEqual((code, sentence), (0, ""))
+                    self.assertEqual(connection.recv(4096), b"")
+        self.assert_undisturbed(other)
+
+    def test_hellos_that_ask_for_what_there_is_not(self):
+        for message in (
+            raw_session.hello("x", version=2),
+            raw_session.hello("x", heap_bytes=0),
+            raw_session.hello("x", heap_bytes=HUGE),
+            raw_session.hello(""),
+            raw_session.hello("n" * 64),
+            raw_session.hello("../x"),
+            raw_session.hello("two words"),
+        ):
+            with raw_session.connect(self.path) as connection:
+                connection.send(message)
+                kind, code, _, _, sentence = raw_session.read_notice(connection.recv(4096))
+                self.assertEqual(kind, raw_session.REFUSED)
+                self.assertLess(code, 0)
+                self.assertGreater(len(sentence), 10)
+                self.assertEqual(connection.recv(4096), b"")
+
+    def test_a_second_hello(self):
+        with RawSession(self.path, "twice") as culprit:
+            culprit.socket.send(raw_session.hello("twice"))
+            self.assertEqual(culprit.farewell()[0], EPROTOCOL)
+
+    def test_a_place_that_is_taken(self):
+        with RawSession(self.path, "taken"), self.assertRaisesRegex(gradcube.JobError, r"\[1,1\]"):
+            gradcube.Session(self.path, "taken")
+
+    def test_clients_that_say_nothing_are_turned_away(self):
+        with contextlib.ExitStack() as stack, Clockwork(self.cluster) as other:
+            silent = [stack.enter_context(raw_session.connect(self.path, 15)) for _ in range(200)]
+            for connection in silent:
+                self.assertEqual(connection.recv(4096), b"")
+        self.assert_undisturbed(other)
+
+    def control(self):
+        connection = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        connection.settimeout(15)
+        connection.connect(str(self.cluster.directory / "control.sock"))
+        return connection
+
+    def ask(self, line):
+        """The daemon's answer to one line; None if it only hangs up."""
+        with self.control() as connection, connection.makefile("rb") as file:
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                connection.sendall(line)
+                answer = file.readline()
+                return json.loads(answer) if answer else None
+
+    def test_garbage_on_the_control_socket(self):
+        generator = random.Random(self.seed)
+        for line in (
+            b"\n",
+            b"{}\n",
+            b"[]\n",
+            b"null\n",
+            b'{"command":7}\n',
+            b'{"command":"dance"}\n',
+            b'{"command":"impair","loss":2}\n',
+            b'{"command":"impair","loss":"much"}\n',
+            b'{"command":"impair","gain":1}\n',
+            b'{"command":"\xff\xfe"}\n',
+            b"[" * 60000 + b"\n",
+            *(generator.randbytes(100).replace(b"\n", b" ") + b"\n" for _ in range(50)),
+        ):
+            with self.subTest(line=line[:60]):
+                answer = self.ask(line)
+                self.assertIsNotNone(answer)
+                self.assertIs(answer["ok"], False)
+                self.assertTrue(answer["error"])
+        self.assertEqual(self.cluster.status()["impairments"]["loss"], 0)
+
+    def test_a_line_without_end_on_the_control_socket(self):
+        self.assertIsNone(self.ask(b"x" * (1 << 20)))
+
+    def test_clients_that_never_finish_or_never_read(self):
+        with contextlib.ExitStack() as stack, Clockwork(self.cluster) as other:
+            slow = [stack.enter_context(self.control()) for _ in range(10)]
+            for connection in slow:
+                connection.send(b'{"command":')
+            glutton = stack.enter_context(self.control())
+            glutton.setblocking(False)
+            until = time.monotonic() + 1
+            before = self.cluster.status()["memory"]["daemon_bytes"]
+            with contextlib.suppress(BrokenPipeError, ConnectionResetError):
+                while time.monotonic() < until:
+                    with contextlib.suppress(BlockingIOError):
+                        glutton.send(b'{"command":"status"}\n' * 100)
+            grown = self.cluster.status()["memory"]["daemon_bytes"] - before
+            self.assertLess(grown, 8 << 20, "the daemon keeps answers that nobody reads")
+            for connection in slow:
+                self.assertEqual(connection.recv(100), b"")
+        self.assert_undisturbed(other)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,163 @@
+"""up, down, and what stands in their way."""
+
+import os
+import pathlib
+import pwd
+import signal
+import subprocess
+import tempfile
+import unittest
+
+from harness import TOOL, Cluster, TestCase, alive, main, wait_until
+
+
+class Refused(TestCase):
+    """One sentence: what, where, what is accepted; exit 2; nothing started."""
+
+    def check(self, *words, flags):
+        with Cluster(up=False) as cluster:
+            self.assert_one_sentence(cluster.tool("up", *flags), 2, *words)
+            self.assertEqual(cluster.files(), [], "something was started")
+
+    def test_a_topology_of_no_ports(self):
+        self.check("--topology", "bcube:0,2", flags=["--topology", "bcube:0,2"])
+
+    def test_a_topology_cut_short(self):
+        self.check("--topology", "bcube:3", "bcube:n,k", flags=["--topology", "bcube:3"])
+
+    def test_a_topology_that_there_is_not(self):
+        self.check("--topology", "ring:4", "bcube:", "star:", flags=["--topology", "ring:4"])
+
+    def test_a_topology_of_too_many_servers(self):
+        self.check("--topology", flags=["--topology", "bcube:99999999,4"])
+
+    def test_a_rate_without_a_unit(self):
+        self.check("--rate", "200", "mbit", flags=["--rate", "200"])
+
+    def test_a_loss_above_one(self):
+        self.check("--loss", flags=["--loss", "1.5"])
+
+    def test_a_cluster_file_with_an_unknown_key(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[link]\nrate = "1gbit"\nspeed = 3\n')
+            file.flush()
+            self.check(file.name, "line 3", "speed", "rate", flags=["--cluster", file.name])
+
+    def test_a_cluster_file_that_is_none(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write("topology = bcube:3,2\n")
+            file.flush()
+            self.check(file.name, flags=["--cluster", file.name])
+
+    def test_a_cluster_file_that_is_not_there(self):
+        self.check("/nowhere.toml", flags=["--cluster", "/nowhere.toml"])
+
+
+class Lifecycle(TestCase):
+    def test_commands_without_a_cluster_say_how_to_start_one(self):
+        with Cluster(up=False) as cluster:
+            for command in (["perf", "allreduce"], ["status"], ["impair", "--loss", "0.1"]):
+                self.assert_one_sentence(cluster.tool(*command), 1, "gradcube up", str(cluster.directory))
+                self.assertEqual(cluster.files(), [], command)
+            self.assert_one_sentence(cluster.tool("down"), 1, "no cluster runs")
+
+    def test_a_second_up_is_told_of_the_first_which_goes_on(self):
+        with Cluster("--topology", "star:4") as cluster:
+            pid = cluster.pid()
+            self.assert_one_sentence(cluster.tool("up"), 1, "gradcube status", "gradcube down")
+            self.assertEqual(cluster.pid(), pid)
+            self.assert_works(cluster)
+
+    def test_up_and_down_again_and_again(self):
+        with Cluster("--topology", "star:4", up=False) as cluster:
+            for topology in ("star:4", "bcube:2,3", "bcube:3,2"):
+                cluster.flags = ["--topology", topology]
+                pid = cluster.up()["pid"]
+                self.assert_works(cluster)
+                self.assertEqual(cluster.tool("down").returncode, 0)
+                self.assertFalse(alive(pid))
+                self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_a_killed_daemon_leaves_nothing_that_stands_in_the_way(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            cluster.kill()
+            self.assertIn("control.sock", cluster.files())
+            self.assert_one_sentence(cluster.tool("perf", "allreduce"), 1, "gradcube up")
+            cluster.flags = ["--topology", "star:4"]
+            cluster.up()
+            self.assertEqual(
+                [name for name in cluster.files() if name.startswith("server-")],
+                [f"server-{server}.sock" for server in range(4)],
+            )
+            self.assert_works(cluster)
+
+    def test_down_clears_up_after_a_killed_daemon(self):
+        with Cluster("--topology", "star:4") as cluster:
+            cluster.kill()
+            self.assert_one_sentence(cluster.tool("down"), 1, "no cluster runs")
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_two_clusters_in_two_run_directories_do_not_meet(self):
+        with Cluster("--topology", "star:4") as one, Cluster("--topology", "bcube:2,2") as two:
+            self.assert_works(one)
+            self.assert_works(two)
+            self.assertEqual(one.tool("down").returncode, 0)
+            self.assert_works(two)
+
+    def test_ctrl_c_ends_the_daemon_in_an_orderly_way(self):
+        with Cluster("--topology", "star:4") as cluster:
+            pid = cluster.pid()
+            os.kill(pid, signal.SIGINT)
+            wait_until(lambda: not alive(pid), "the daemon to end", 10)
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_a_run_directory_open_to_others_is_refused(self):
+        with Cluster(up=False) as cluster:
+            cluster.directory.chmod(0o777)
+            self.assert_one_sentence(cluster.tool("up"), 1, str(cluster.directory))
+            self.assertEqual(cluster.files(), [])
+
+
+@unittest.skipUnless(os.getuid() == 0, "becomes another user, which takes root")
+class WithoutRoot(TestCase):
+    def test_up_perf_and_down_work_for_anybody(self):
+        nobody = pwd.getpwnam("nobody")
+        if not self.may_run(nobody):
+            self.skipTest(f"{TOOL} lies where nobody may not go")
+        with tempfile.TemporaryDirectory(prefix="gradcube-test-") as directory:
+            os.chown(directory, nobody.pw_uid, nobody.pw_gid)
+            environment = dict(os.environ, GRADCUBE_RUN=str(pathlib.Path(directory) / "run"), HOME=directory)
+
+            def tool(*arguments):
+                done = self.run_as(nobody, [TOOL, *arguments], environment)
+                self.assertEqual(done.returncode, 0, done.stderr)
+
+            tool("up", "--topology", "bcube:3,2", "--json")
+            try:
+                tool("perf", "allreduce", "--sizes", "4,100K", "--iterations", "2", "--check", "--json")
+            finally:
+                tool("down")
+
+    def run_as(self, user, command, environment=None):
+        return subprocess.run(
+            command,
+            user=user.pw_uid,
+            group=user.pw_gid,
+            extra_groups=[],
+            env=environment,
+            cwd="/",
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=30,
+        )
+
+    def may_run(self, user):
+        try:
+            return self.run_as(user, [TOOL, "--version"]).returncode == 0
+        except PermissionError:
+            return False
+
+
+if __name__ == "__main__":
+    main()
