@@ -64,6 +64,7 @@ class Run {
 
   // What the trainers do between two turns; true when all are through.
   bool step() {
+    if (scenario_.guests && random_.below(300) == 0) let_guests_come_or_go();
     bool all_done = true;
     for (Worker& worker : workers_) {
       if (worker.gone) continue;
@@ -75,6 +76,17 @@ class Run {
       if (!worker.gone && worker.codes.size() < scenario_.collectives.size()) all_done = false;
     }
     return all_done;
+  }
+
+  void let_guests_come_or_go() {
+    if (guests_.empty()) {
+      guests_ = cluster_.join_all("guests", 4096);
+      return;
+    }
+    for (const auto& guest : guests_) {
+      cluster_.leave(*guest, dataplane::Departure::orderly);
+    }
+    guests_.clear();
   }
 
   void submit(Worker& worker) {
@@ -210,6 +222,7 @@ class Run {
   }
 
   void leave_all() {
+    if (!guests_.empty()) let_guests_come_or_go();
     for (Worker& worker : workers_) {
       if (!worker.gone) cluster_.leave(*worker.trainer, dataplane::Departure::orderly);
     }
@@ -228,6 +241,7 @@ class Run {
   SimulatedCluster cluster_;
   dataplane::SeededRandom random_;
   std::vector<Worker> workers_;
+  std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
   bool all_ended_before_leaving_ = false;
   Outcome outcome_;
 };

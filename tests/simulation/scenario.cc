@@ -98,6 +98,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   const unsigned servers = scenario.simulation.cluster.topology.servers();
   scenario.victim = static_cast<bcube::ServerId>(random.below(servers));
   scenario.when = random.below(scenario.collectives.size());
+  scenario.guests = one_in(random, 3);
   scenario.limit = 120 * kSecond;
   return scenario;
 }
@@ -108,10 +109,11 @@ std::string describe(const Scenario& scenario) {
   const control::ClusterSettings& cluster = scenario.simulation.cluster;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
-      "{} lcores, stalls {}, {} jobs, {} in flight, pause {}, {} at server {} collective {}:",
+      "{} lcores, stalls {}, {} jobs, guests {}, {} in flight, pause {}, {} at server {} "
+      "collective {}:",
       cluster.topology.spec(), cluster.mtu, cluster.rate_bps.value_or(0), cluster.delay_ns,
       cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder, cluster.corrupt,
-      scenario.simulation.lcores, scenario.simulation.stalls, scenario.jobs,
+      scenario.simulation.lcores, scenario.simulation.stalls, scenario.jobs, scenario.guests,
       scenario.most_in_flight, scenario.pause,
       kMisfortunes[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1);

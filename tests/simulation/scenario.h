@@ -34,6 +34,7 @@ struct Scenario {
   Misfortune misfortune = Misfortune::none;  // of job 0
   bcube::ServerId victim = 0;
   std::size_t when = 0;    // the collective at which it happens
+  bool guests = false;     // another job comes and goes all the while
   std::int64_t limit = 0;  // virtual time within which all must have ended
 };
 
