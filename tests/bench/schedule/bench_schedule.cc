@@ -5,7 +5,7 @@
 //
 //   bench_schedule [--topology bcube:3,2] [--rate 200mbit] [--mtu 9000] [--bytes 12.5M] [--loss 0]
 //   [--iterations 1]
-//                  [--step 2us] [--json]
+//                  [--step 2us] [--stagger 0us] [--json]
 
 #include <CLI/CLI.hpp>
 #include <cstring>
@@ -57,6 +57,7 @@ struct Options {
   std::uint64_t bytes = 12'500'000;
   unsigned iterations = 1;
   std::int64_t step = 2'000;
+  std::int64_t stagger = 0;
   unsigned lcores = 2;
 };
 
@@ -109,16 +110,28 @@ Outcome run(const Options& options) {
     trainers.push_back({jobs.region_base(joined.member)});
     jobs.start_if_complete(joined.member);
   }
+  dataplane::SeededRandom random(options.settings.seed);
   const std::int64_t begin = clock.now();
   for (unsigned iteration = 0; iteration < options.iterations; ++iteration) {
-    for (Trainer& trainer : trainers) trainer.submit(options.bytes / sizeof(float));
+    std::vector<std::int64_t> submit_at;
+    for (std::size_t i = 0; i < trainers.size(); ++i) {
+      const std::uint64_t late =
+          options.stagger == 0 ? 0 : random.below(static_cast<std::uint64_t>(options.stagger));
+      submit_at.push_back(clock.now() + static_cast<std::int64_t>(late));
+    }
     for (bool done = false; !done;) {
+      for (std::size_t i = 0; i < trainers.size(); ++i) {
+        if (trainers[i].submitted == iteration && clock.now() >= submit_at[i]) {
+          trainers[i].submit(options.bytes / sizeof(float));
+        }
+      }
       for (unsigned turn = 0; turn < 16; ++turn) {
         for (const auto& poller : cluster.pollers()) poller->turn();
         clock.advance(options.step);
       }
-      done =
-          std::all_of(trainers.begin(), trainers.end(), [](const Trainer& t) { return t.done(); });
+      done = std::all_of(trainers.begin(), trainers.end(), [&](const Trainer& t) {
+        return t.submitted == iteration + 1 && t.done();
+      });
       if (clock.now() - begin > 600'000'000'000)
         throw std::runtime_error("no end within 600 virtual seconds");
     }
@@ -150,6 +163,9 @@ int main(int argc, char** argv) {
   bool json = false;
   app.add_option("--bytes", bytes)->capture_default_str();
   app.add_option("--step", step, "virtual time per turn of all pollers")->capture_default_str();
+  std::string stagger = "0us";
+  app.add_option("--stagger", stagger, "trainers submit at random within this time")
+      ->capture_default_str();
   app.add_option("--iterations", options.iterations)->capture_default_str();
   app.add_option("--lcores", options.lcores)->capture_default_str();
   app.add_flag("--json", json);
@@ -160,6 +176,7 @@ int main(int argc, char** argv) {
     }
     options.bytes = control::parse_size(bytes, "--bytes");
     options.step = control::parse_duration(step, "--step");
+    options.stagger = control::parse_duration(stagger, "--stagger");
     dataplane::EalOptions eal_options;
     eal_options.cores = {dataplane::usable_cores().front()};
     eal_options.memory_megabytes = dataplane::packet_megabytes(options.settings, options.lcores);
