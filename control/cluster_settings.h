@@ -21,6 +21,9 @@ namespace gradcube::control {
 enum class Idle { spin, adaptive };
 std::string_view idle_name(Idle idle);
 
+// What one process runs. `gradcube plan` takes any topology.
+inline constexpr unsigned kMaxEmbeddedServers = 256;
+
 inline constexpr unsigned kMinMtu = 1500;
 inline constexpr unsigned kMaxMtu = 9000;
 
