@@ -30,6 +30,9 @@ class Cluster {
   virtual const aggregation::Kernels& kernels() const = 0;
   // In the order of their queues; the home engine is among them.
   virtual const std::vector<EngineAt>& engines(bcube::ServerId server) const = 0;
+  // Frees every packet that is under way between the servers. Ends the cluster's traffic for good:
+  // no poller may run any more.
+  virtual void discard_packets() = 0;
 };
 
 // Runs `function` on each of the engines, on its poller's thread; one call per poller. Returns when

@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cerrno>
+#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -34,6 +35,15 @@ void ControlLoop::remove(int descriptor) {
   watches_.erase(descriptor);
 }
 
+// One trainer's or tool's failure must not end the daemon for all others.
+void ControlLoop::guarded(const std::function<void()>& callback) {
+  try {
+    callback();
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+  }
+}
+
 void ControlLoop::run() {
   std::array<epoll_event, 64> events{};
   while (!stopped_) {
@@ -45,9 +55,9 @@ void ControlLoop::run() {
       const auto found = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
       if (found == watches_.end()) continue;
       const std::shared_ptr<Watch> watch = found->second;  // outlives its own removal
-      watch->on_readable();
+      guarded(watch->on_readable);
     }
-    if (tick_) tick_();
+    if (tick_) guarded(tick_);
   }
 }
 

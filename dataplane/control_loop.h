@@ -1,7 +1,7 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
-// One thread. A callback may add and remove descriptors, its own too: a removed one is not called
-// again.
+// One thread. What a callback throws is logged, and ends nothing but that callback. A callback may
+// add and remove descriptors, its own too: a removed one is not called again.
 #ifndef GRADCUBE_DATAPLANE_CONTROL_LOOP_H_
 #define GRADCUBE_DATAPLANE_CONTROL_LOOP_H_
 
@@ -31,6 +31,8 @@ class ControlLoop {
   void stop() { stopped_ = true; }  // from a callback
 
  private:
+  void guarded(const std::function<void()>& callback);
+
   struct Watch {
     std::function<void()> on_readable;
   };

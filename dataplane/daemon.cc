@@ -108,6 +108,7 @@ Daemon::~Daemon() {
 
 void Daemon::launch_pollers() {
   for (std::size_t i = 0; i < cluster_.pollers().size(); ++i) {
+    cluster_.pollers()[i]->announce_run();
     const int result =
         rte_eal_remote_launch(run_poller, cluster_.pollers()[i].get(), cluster_.lcore_of(i));
     if (result != 0) {

@@ -120,6 +120,12 @@ EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
 
 EmbeddedCluster::~EmbeddedCluster() = default;
 
+// A switch frees what it holds with itself, and so does a port with its rings.
+void EmbeddedCluster::discard_packets() {
+  switches_.clear();
+  ports_.clear();
+}
+
 void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock) {
   std::vector<unsigned> threads_on(lcores.size(), 0);
   const auto index_of = [&](unsigned id) {

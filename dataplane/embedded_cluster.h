@@ -55,6 +55,8 @@ class EmbeddedCluster final : public Cluster {
     return engines_at_[server];
   }
 
+  void discard_packets() override;
+
   // One per lcore in use; lcore_of(i) is where poller i is to run.
   std::vector<std::unique_ptr<Poller>>& pollers() { return pollers_; }
   unsigned lcore_of(std::size_t poller) const { return poller_lcores_[poller]; }

@@ -8,6 +8,7 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <string>
+#include <sys/resource.h>
 #include <unistd.h>
 
 #include "control/cluster_settings.h"
@@ -37,6 +38,14 @@ class Starter {
  private:
   int descriptor_;
 };
+
+// Three descriptors per trainer: the soft limit of 1024 is for select(), which is not used here.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
 
 int serve(const std::string& run_dir, const std::string& settings_text, Starter& starter) {
   const RunDirectory directory =
@@ -98,10 +107,15 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
+  raise_descriptor_limit();
   if (ready_descriptor >= 0) fcntl(ready_descriptor, F_SETFD, FD_CLOEXEC);
   Starter starter(ready_descriptor);
   try {
     return serve(run_dir, settings, starter);
+  } catch (const nlohmann::json::exception& error) {
+    spdlog::error("--settings: {}", error.what());
+    starter.tell({{"ok", false}, {"error", error.what()}});
+    return 2;
   } catch (const gradcube::control::UsageError& error) {
     spdlog::error("{}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});

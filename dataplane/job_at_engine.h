@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_DATAPLANE_JOB_AT_ENGINE_H_
 #define GRADCUBE_DATAPLANE_JOB_AT_ENGINE_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <limits>
@@ -42,7 +43,12 @@ class JobAtEngine {
     packet->data_len = length;
     packet->data_off = 0;
   }
-  unsigned references() const { return rte_mbuf_ext_refcnt_read(&shared_info_) - 1U; }
+  unsigned references() const {
+    const unsigned references = rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;
+    // Whoever gave the last one back has read the memory before; it may be freed after this.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return references;
+  }
 
   // Engine's thread ---------------------------------------------------------
   enum class State : std::uint8_t {

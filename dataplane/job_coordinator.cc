@@ -31,6 +31,8 @@ std::string describe(const CollectiveOrder& order) {
 
 JobCoordinator::~JobCoordinator() {
   while (!members_.empty()) detach(members_.begin()->first);
+  // Packets on their way still point into the trainers' memory, which goes with departed_.
+  cluster_.discard_packets();
 }
 
 Joined JobCoordinator::join(const JoinRequest& request) {
@@ -141,15 +143,23 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   const std::uint32_t job = member.job;
   // What a home engine has published it also completes, so equal counts mean that nothing is in
   // flight.
-  const bool nothing_in_flight = member.session->published() == member.session->completed() &&
-                                 !member.session->has_submission();
+  const Session& session = *member.session;
+  const std::uint64_t submitted =
+      session.region().header().submission_tail.load(std::memory_order_acquire);
+  const bool nothing_in_flight =
+      submitted == session.published() && session.published() == session.completed();
   const auto departed =
       departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
       : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
                                       : jobs_.dismissed(job, member.server, GRADCUBE_EPEER, reason);
   if (!departed.has_value() || departed->forgotten) {
     endings_.erase(job);
+    broken_.erase(job);
     detach_all(job);
+    return;
+  }
+  if (broken_.contains(job)) {  // the others have been told already
+    detach(id);
     return;
   }
   member.lingering = true;
@@ -191,6 +201,7 @@ void JobCoordinator::settle(SteadyClock::time_point now) {
 }
 
 void JobCoordinator::break_off(std::uint32_t job, std::int32_t code, const std::string& sentence) {
+  broken_.insert(job);
   const std::vector<EngineAt> engines = engines_of(job);
   on_each(engines, [&](const EngineAt& at) { at.engine->freeze(job); });
   for (const Member* member : members_of(job)) {
@@ -218,6 +229,7 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
     notice.code = code;
     notice.first_request = member->session->completed() + 1;
     notice.last_request = last;
+    if (notice.first_request > last) continue;  // nothing of its own has failed
     sentence.copy(notice.sentence, shared::kSentenceBytes - 1);
     link_.notify(member->id, notice);
   }

@@ -30,6 +30,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -101,6 +102,7 @@ class JobCoordinator {
   // nonce_seed: makes the job ids of a restarted daemon differ from its former self's.
   JobCoordinator(Cluster& cluster, MemberLink& link, std::uint32_t nonce_seed)
       : cluster_(cluster), link_(link), jobs_(cluster.plan().space(), nonce_seed) {}
+  // When no poller runs any more, and before the cluster: discards all packets under way.
   ~JobCoordinator();
   JobCoordinator(const JobCoordinator&) = delete;
   JobCoordinator& operator=(const JobCoordinator&) = delete;
@@ -170,6 +172,7 @@ class JobCoordinator {
   std::map<MemberId, Member> members_;
   std::vector<Member> departed_;
   std::map<std::uint32_t, Ending> endings_;  // by job
+  std::set<std::uint32_t> broken_;           // jobs that were broken off and still have members
   MemberId next_member_ = 1;
 };
 

@@ -21,6 +21,7 @@ constexpr std::int64_t kLongestSleep = 100'000'000;
 constexpr std::int64_t kShortestSleep =
     50'000;  // below this the switch to sleep costs more than it gives back
 constexpr std::int64_t kStall = 1'000'000;
+constexpr auto kAnswerWithin = std::chrono::minutes(1);
 
 }  // namespace
 
@@ -38,7 +39,8 @@ Poller::~Poller() { close(epoll_); }
 void Poller::watch(Session& session) {
   sessions_.push_back(&session);
   epoll_event event{};
-  event.events = EPOLLIN;
+  event.events =
+      EPOLLIN | EPOLLET;  // a trainer that has closed its end wakes us once, not for ever
   epoll_ctl(epoll_, EPOLL_CTL_ADD, session.doorbell(), &event);
 }
 
@@ -61,7 +63,7 @@ unsigned Poller::turn() {
 }
 
 void Poller::run() {
-  running_.store(true);
+  announce_run();
   while (!stop_.load(std::memory_order_relaxed)) {
     if (turn() != 0) {
       idle_since_ = 0;
@@ -107,15 +109,18 @@ std::int64_t Poller::next_event() const {
 }
 
 void Poller::sleep(std::int64_t now) {
-  const std::int64_t next = next_event();
-  if (next != kNever && next - now < kShortestSleep) return;
-  const std::int64_t most = next == kNever ? kLongestSleep : std::min(kLongestSleep, next - now);
+  const std::int64_t soon = next_event();
+  if (soon != kNever && soon - now < kShortestSleep) return;
 
   // Tell everybody who may wake us, then look once more: whoever missed the word has left something
-  // to be seen.
+  // to be seen. What that look has begun (a frame on a wire) decides how long the sleep may be.
   doorbell_.announce_sleep();
   for (Session* session : sessions_) session->set_asleep(true);
+  std::atomic_thread_fence(std::memory_order_seq_cst);
   if (turn() == 0 && requested_.load() == nullptr && !stop_.load()) {
+    const std::int64_t next = next_event();
+    const std::int64_t most =
+        next == kNever ? kLongestSleep : std::clamp<std::int64_t>(next - now, 0, kLongestSleep);
     const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
     epoll_event events[8];
     epoll_pwait2(epoll_, events, 8, &wait, nullptr);
@@ -132,7 +137,12 @@ void Poller::sleep(std::int64_t now) {
 void Poller::serve_call() {
   const std::function<void()>* function = requested_.exchange(nullptr, std::memory_order_acquire);
   if (function == nullptr) return;
-  (*function)();
+  failure_ = nullptr;
+  try {
+    (*function)();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
   served_.fetch_add(1, std::memory_order_release);
 }
 
@@ -144,16 +154,17 @@ void Poller::call(const std::function<void()>& function) {
   const std::uint64_t before = served_.load(std::memory_order_relaxed);
   requested_.store(&function, std::memory_order_release);
   doorbell_.ring();
-  const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(5);
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
   while (served_.load(std::memory_order_acquire) == before) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     // Past the deadline the request is taken back, unless the poller has taken it already: then it
     // will be done.
     if (std::chrono::steady_clock::now() > deadline && requested_.exchange(nullptr) != nullptr) {
       throw control::SetupError(
-          "a poller has not answered for 5 s: its core is taken, see `status`");
+          "a poller has not answered for a minute: its core is taken, see `gradcube status`");
     }
   }
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
 }  // namespace gradcube::dataplane

@@ -18,6 +18,7 @@
 
 #include <atomic>
 #include <cstdint>
+#include <exception>
 #include <functional>
 #include <vector>
 
@@ -45,7 +46,9 @@ class Poller {
 
   Doorbell& doorbell() { return doorbell_; }
 
-  // Turns until stop().
+  // Turns until stop(). Whoever starts the thread for run() says so first with announce_run(): from
+  // then on call() waits for that thread.
+  void announce_run() { running_.store(true); }
   void run();
   void stop();
 
@@ -78,6 +81,7 @@ class Poller {
   std::atomic<bool> stop_{false};
   std::atomic<const std::function<void()>*> requested_{nullptr};
   std::atomic<std::uint64_t> served_{0};
+  std::exception_ptr failure_;  // of the call that was served last; published by served_
   std::int64_t idle_since_ = 0;
   std::int64_t last_turn_ = 0;
   std::int64_t stalled_ = 0;

@@ -6,6 +6,7 @@
 #include <fmt/format.h>
 #include <string_view>
 #include <sys/socket.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "control/errors.h"
@@ -110,10 +111,29 @@ void SessionServer::accept(int listener, bcube::ServerId server) {
       close(socket);
       continue;
     }
-    connections_[socket] = {server, 0, static_cast<std::uint32_t>(peer->pid),
-                            static_cast<std::uint32_t>(peer->uid), SteadyClock::now()};
+    connections_[socket] = {server,
+                            0,
+                            static_cast<std::uint32_t>(peer->pid),
+                            static_cast<std::uint32_t>(peer->uid),
+                            -1,
+                            SteadyClock::now()};
     loop_.add(socket, [this, socket] { read(socket); });
+    watch_process(socket);
   }
+}
+
+// A child that the trainer has forked keeps the socket open after the trainer's death, so the
+// process itself is watched too. Without that (an old kernel, a foreign pid namespace) the socket's
+// end has to do.
+void SessionServer::watch_process(int socket) {
+  Connection& connection = connections_.at(socket);
+  if (connection.pid == 0) return;
+  connection.process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
+  if (connection.process < 0) return;
+  loop_.add(connection.process, [this, socket] {
+    read(socket);  // a goodbye may have come first
+    if (connections_.contains(socket)) end(socket, Departure::death, "died");
+  });
 }
 
 void SessionServer::read(int socket) {
@@ -188,8 +208,13 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
     jobs_.start_if_complete(joined.member);
   } catch (const JoinRefused& refused) {
     refuse(refused.code(), refused.what());
-  } catch (const control::SetupError& error) {
-    refuse(GRADCUBE_ESYSTEM, error.what());
+  } catch (const std::exception& error) {
+    if (connection.member == 0) {
+      refuse(GRADCUBE_ESYSTEM, error.what());
+    } else {
+      end(socket, Departure::violation, "was dismissed by its daemon: its job could not start");
+      throw;
+    }
   }
 }
 
@@ -208,7 +233,12 @@ void SessionServer::end(int socket, Departure departure, const std::string& reas
 }
 
 void SessionServer::close_connection(int socket) {
-  sockets_.erase(connections_.at(socket).member);
+  const Connection& connection = connections_.at(socket);
+  if (connection.process >= 0) {
+    loop_.remove(connection.process);
+    close(connection.process);
+  }
+  sockets_.erase(connection.member);
   connections_.erase(socket);
   loop_.remove(socket);
   close(socket);

@@ -45,11 +45,13 @@ class SessionServer final : public MemberLink {
     MemberId member = 0;  // 0: has not said hello yet
     std::uint32_t pid = 0;
     std::uint32_t uid = 0;
+    int process = -1;  // pidfd of the trainer
     SteadyClock::time_point since;
   };
 
   void listen_at(bcube::ServerId server, const std::filesystem::path& path);
   void accept(int listener, bcube::ServerId server);
+  void watch_process(int socket);
   void read(int socket);
   void welcome(int socket, Connection& connection, const shared::Hello& hello);
   void answer(int socket, const Connection& connection, const shared::Inquiry& inquiry);

@@ -10,8 +10,9 @@
 // Sending: a FrameTemplate is built once per flow and holds what does not change; write() fills in
 // the rest per packet, into a buffer of the caller's (an mbuf). Receiving: parse_frame() checks
 // every field that can be checked without knowing the cluster before anything is used, and says why
-// it refuses. What only the cluster's knowledge can judge (job, epoch, addresses, thread,
-// collective, step, position) is handed on as it came: the engine checks it.
+// it refuses. What only the cluster's knowledge can judge is handed on as it came: the engine
+// checks job, epoch, addresses, thread and sequence, and compares type, operation and count with
+// its own.
 //
 // Routing is by source: the sender lists the hops, and the current hop's index moves on at each
 // relay. The routing's terms are BCube's: a hop crosses the switch of `level` to the neighbour

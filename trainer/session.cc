@@ -2,6 +2,7 @@
 
 #include <cstring>
 #include <sys/socket.h>
+#include <unistd.h>
 #include <utility>
 
 #include "trainer/elements.h"
@@ -23,7 +24,8 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
 Session::~Session() { leave(); }
 
 void Session::leave() {
-  if (lost_code_ == GRADCUBE_OK) connection_.send_goodbye();
+  // A child made by fork() shares the socket: its end is not the trainer's.
+  if (lost_code_ == GRADCUBE_OK && getpid() == owner_) connection_.send_goodbye();
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 

@@ -21,6 +21,8 @@
 #include <cstdint>
 #include <optional>
 #include <string>
+#include <sys/types.h>
+#include <unistd.h>
 #include <vector>
 
 #include "trainer/connection.h"
@@ -91,6 +93,7 @@ class Session {
   std::uint64_t next_number_ = 1;
   std::uint64_t next_to_complete_ = 1;
   bool ring_is_sound_ = true;  // false: nothing in the completion ring counts any longer
+  pid_t owner_ = getpid();     // a forked child is not the trainer
   int lost_code_ = GRADCUBE_OK;
   std::string lost_sentence_;
   std::string last_error_;
