@@ -71,8 +71,8 @@ class EmbeddedCluster final : public Cluster {
     return *ports_[server][level];
   }
 
-  // Changes what the switches do to frames. Frames carry a checksum, and must, while corruption is
-  // on.
+  // Changes what the switches do to frames. Frames carry a checksum, and must, from the first
+  // corruption on, to the cluster's end.
   void set_impairments(const Impairments& impairments);
   const Impairments& impairments() const { return impairments_; }
 

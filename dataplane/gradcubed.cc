@@ -63,10 +63,12 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
       settings_text.empty()
           ? ClusterSettings{}
           : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
-  gradcube::dataplane::Daemon daemon(settings, directory);
-  spdlog::info("ready: {}", settings.topology.spec());
-  starter.tell({{"ok", true}, {"pid", getpid()}});
-  daemon.run();
+  {
+    gradcube::dataplane::Daemon daemon(settings, directory);
+    spdlog::info("ready: {}", settings.topology.spec());
+    starter.tell({{"ok", true}, {"pid", getpid()}});
+    daemon.run();
+  }
   spdlog::info("down");
   return 0;
 }

@@ -6,6 +6,12 @@ set -euo pipefail
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$source_root"
 
+for argument in "$@"; do
+  if [[ $argument == -h || $argument == --help ]]; then
+    exec /usr/bin/python3 scripts/bench_table.py --help
+  fi
+done
+
 # Standard output is the table's, or with --json the object's: what is told on the way goes to
 # standard error.
 {

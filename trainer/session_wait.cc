@@ -132,7 +132,10 @@ int Session::time_out(Request& request, int timeout_ms) {
   }
   reap();
   if (request.ended) return report(request);
-  if (answered()) return fail(GRADCUBE_ETIMEDOUT, daemons_report_->sentence);
+  if (answered()) {
+    return fail(GRADCUBE_ETIMEDOUT, "not done after " + std::to_string(timeout_ms) +
+                                        " ms: " + daemons_report_->sentence);
+  }
   return fail(GRADCUBE_ETIMEDOUT,
               "request " + std::to_string(request.number) + " is not done after " +
                   std::to_string(timeout_ms) + " ms, and the daemon at " + connection_.path() +

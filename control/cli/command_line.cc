@@ -16,7 +16,9 @@ namespace {
 
 void complain(const std::string& sentence) {
   std::fflush(stdout);
-  fmt::print(stderr, "gradcube: {}\n", sentence);
+  // Not fmt::print, which throws where the stream cannot be written to.
+  const std::string line = fmt::format("gradcube: {}\n", sentence);
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 // CLI11 writes some of its messages over several lines.

@@ -17,10 +17,10 @@ SLOW = ["--rate", "100mbit"]
 
 
 @contextlib.contextmanager
-def endless_trainer(socket, job_name, count):
+def endless_trainer(socket, job_name, count, *options):
     program = os.path.join(os.path.dirname(os.path.abspath(__file__)), "endless_trainer.py")
     process = subprocess.Popen(
-        [sys.executable, program, socket, job_name, str(count)],
+        [sys.executable, program, socket, job_name, str(count), *options],
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.DEVNULL,
@@ -77,6 +77,28 @@ class DeathOfATrainer(TestCase):
             again = all_of(lambda session: session.barrier(timeout=5), sessions)
             for failure in again:
                 self.assert_fails(gradcube.PeerError, failure, "[2,2]")
+
+    def test_behind_a_child_that_lives_on(self):
+        with Cluster("--topology", "star:2") as cluster:
+            last = cluster.sockets()[1]
+            with job(cluster, "mortal", range(1)) as sessions:
+                with endless_trainer(last, "mortal", 1000, "--with-child") as victim:
+                    kill = Happening(victim.kill, 0.5)
+                    failure, when = all_of(
+                        lambda task: task(), [lambda: reduce_until_failure(sessions[0], 1000), kill]
+                    )[0]
+                    self.assert_fails(gradcube.PeerError, failure, "[1]", f"pid {victim.pid}", "died")
+                    self.assertLess(when - kill.time, AT_ONCE)
+
+    def test_the_end_of_a_forked_child_is_not_the_trainers(self):
+        with Cluster("--topology", "star:2") as cluster, job(cluster, "parent", range(2)) as sessions:
+            child = os.fork()
+            if child == 0:
+                for session in sessions:
+                    session.close()
+                os._exit(0)
+            os.waitpid(child, 0)
+            all_of(lambda session: session.barrier(timeout=5), sessions)
 
     def check_nothing_remains(self, cluster):
         wait_until(lambda: cluster.job("mortal") is None, "the job to be forgotten", 5)
@@ -151,6 +173,16 @@ class DeathOfTheDaemon(TestCase):
             self.check_ended(cluster, lambda: cluster.tool("down"), "shutting down")
             cluster.up()
             self.assert_works(cluster)
+
+    def test_down_with_packets_under_way_ends_without_a_crash(self):
+        with Cluster("--topology", "star:9", "--delay", "300ms", up=False) as cluster:
+            cluster.environment["MALLOC_PERTURB_"] = "85"  # freed memory does not look alive
+            cluster.up()
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "40M")
+            wait_until(lambda: cluster.status()["counters"]["segments_sent"] > 100, "perf to begin")
+            self.assertEqual(cluster.tool("down").returncode, 0)
+            perf.communicate(timeout=20)
+            self.assertRegex(cluster.log(), r"info down\s*$")
 
     def test_sigterm_is_an_orderly_end(self):
         with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:

@@ -41,7 +41,7 @@ TEST_F(CppFace, ErrorsAreExceptionsWithCodeAndSentence) {
     FAIL() << "no exception";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), GRADCUBE_ETIMEDOUT);
-    EXPECT_STREQ(error.what(), kReport);
+    EXPECT_TRUE(std::string(error.what()).ends_with(kReport)) << error.what();
   }
   EXPECT_THROW(session.buffer<float>(SIZE_MAX), Error);
   EXPECT_THROW(session.buffer<float>(1 << 30), Error);
