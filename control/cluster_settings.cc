@@ -145,10 +145,11 @@ void validate(const ClusterSettings& s) {
   const auto require = [](bool holds, const std::string& sentence) {
     if (!holds) throw UsageError(sentence);
   };
-  require(s.topology.servers() <= kMaxEmbeddedServers,
-          fmt::format("{} has {} servers, but accepted is at most {}: the embedded fabric runs them "
-                      "all in one process (`gradcube plan` takes any topology)",
-                      s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
+  require(
+      s.topology.servers() <= kMaxEmbeddedServers,
+      fmt::format("{} has {} servers, but accepted is at most {}: the embedded fabric runs them "
+                  "all in one process (`gradcube plan` takes any topology)",
+                  s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
           fmt::format("the MTU is {}, but accepted is {}..{}", s.mtu, kMinMtu, kMaxMtu));
   require(!s.rate_bps || (*s.rate_bps >= 1'000'000 && *s.rate_bps <= 10'000'000'000'000),

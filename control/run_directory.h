@@ -2,8 +2,7 @@
 // at.
 //
 //   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
-//   that two daemons can
-//                        never hold locks on two different files of that name
+//                        that two daemons can never hold locks on two files of that name
 //   gradcubed.log        the daemon's standard output and error
 //   control.sock         SOCK_STREAM: one line of JSON asks, one line of JSON answers
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions

@@ -3,8 +3,7 @@
 //   bcube:n,k   BCube(n,k): k dimensions of radix n, dimension i on port i (BML, section 3.1)
 //   star:N      N servers around one switch: one dimension of radix N on port 0; it is bcube:N,1
 //   torus:n,h   h rings of n servers each; dimension i on the port pair 2i, 2i+1, and only servers
-//   at distance one are
-//               joined
+//               at distance one are joined
 //
 // A Topology is an immutable value. Bounds: radix 2..256 (a digit is a byte on the wire), 1..7
 // levels (a path through relays has at most 8 hops), at most 65536 servers (a server's number has

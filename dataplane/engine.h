@@ -4,8 +4,8 @@
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
 //   for each session: take submissions
 //   timers
-//   for each port: fill the transmit burst: resends, results, partial sums, first contributions;
-//   owed acknowledgements for each job: finished collectives
+//   for each port: fill the transmit burst: owed acknowledgements, resends, segments
+//   for each job: finished collectives
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
 // and everything in its jobs between attach() and detach(). Engines share nothing but a Session's

@@ -120,7 +120,7 @@ int main(int argc, char** argv) {
     return 2;
   } catch (const gradcube::control::UsageError& error) {
     spdlog::error("{}", error.what());
-    starter.tell({{"ok", false}, {"error", error.what()}});
+    starter.tell({{"ok", false}, {"usage", true}, {"error", error.what()}});
     return 2;
   } catch (const std::exception& error) {
     spdlog::error("{}", error.what());

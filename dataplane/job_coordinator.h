@@ -6,10 +6,9 @@
 //
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
 //   2. tell      each trainer gets a Notice: the sentence, and which of its requests it is about
-//   3. reset     the engines drop what was in flight and fail all collectives that any trainer has
-//   submitted so far (that
-//                is the one cut that all trainers can agree on); a new epoch makes stale frames
-//                recognisable
+//   3. reset     the engines drop what was in flight and fail all collectives that any trainer
+//                has submitted so far (that is the one cut that all trainers can agree on); a new
+//                epoch makes stale frames recognisable
 //      or break  where a trainer has gone, all that is and will be submitted fails
 //   4. start     (after a reset) with fresh streams
 //
@@ -22,7 +21,7 @@
 //
 // Threads: the control thread. Ownership: a member owns its session and what the engines hold of
 // it; both are destroyed only when the engines have let go and no packet points into the trainer's
-// memory (reap()).
+// memory (settle()).
 #ifndef GRADCUBE_DATAPLANE_JOB_COORDINATOR_H_
 #define GRADCUBE_DATAPLANE_JOB_COORDINATOR_H_
 

@@ -13,15 +13,13 @@
 // rotated by the receiver's own digit (control/plan.h). With offsets instead of digits,
 // dependencies between steps are arithmetic:
 //
-//   - position q of the inward stream of step w needs the server's own partial sum of step w-1 at
-//   inward position
-//     at_previous_step(w, 0, q);
+//   - position q of the inward stream of step w needs the server's own partial sum of step w-1,
+//     at inward position at_previous_step(w, 0, q);
 //   - position q of the outward stream (w, r) is the partial sum of step w-1 at inward position
-//   at_previous_step(w, r, q);
-//   - the result at inward position q of step w is this server's own final sum if every offset of q
-//   is 0, else it comes
-//     back through the outward stream of the first later step whose offset is not 0:
-//     result_source(w, q).
+//     at_previous_step(w, r, q);
+//   - the result at inward position q of step w is this server's own final sum if every offset of
+//     q is 0; else it comes back through the outward stream of the first later step whose offset
+//     is not 0: result_source(w, q).
 //
 // Implements Algorithm 1 of the BML paper: the sets that CalcGset and CheckDigits define, as
 // contiguous ranges. Immutable after construction; any thread may read it.

@@ -11,14 +11,13 @@
 // CreditPool raises it.
 //
 // Acknowledgements: an acknowledgement is owed
-//   - at once when something arrived out of order, filled a gap, came twice or came from beyond the
-//   credit: the sender
-//     is to learn of a loss, or of the loss of an acknowledgement, without waiting;
+//   - at once when something arrived out of order, filled a gap, came twice or came from beyond
+//     the credit: the sender is to learn of a loss, of a segment or of an acknowledgement, without
+//     waiting;
 //   - after AcknowledgementSettings::every segments in order;
 //   - AcknowledgementSettings::delay after the first segment not yet acknowledged;
 //   - when the limit rose by as much as the sender still had left of the one it was told: it never
-//   stalls for want of
-//     news, and news costs at most one packet each time its credit doubles.
+//     stalls for want of news, and news costs at most one packet each time its credit doubles.
 // Whatever is sent in the other direction carries the fields: call acknowledged_now() after it.
 //
 // Owned and used by one engine; no allocation, no clock.

@@ -49,7 +49,8 @@ attended() {
 bring_down() {
   case $cluster in
     starting) timeout 30 "$gradcube" down >/dev/null 2>&1 || true ;;
-    up) timeout 30 "$gradcube" down || return 1 ;;
+    # A second signal may find the cluster down already: what counts is that none is left.
+    up) timeout 30 "$gradcube" down || ! "$gradcube" status >/dev/null 2>&1 || return 1 ;;
   esac
   cluster=none
   if [[ -n $run_directory ]]; then rm -rf "$run_directory"; fi

@@ -1,9 +1,9 @@
 // Talks to the daemon's control socket: one connection, one line of JSON there, one line of JSON
 // back.
 //
-// Every call has a deadline. What the daemon answers is checked for its outer form ({"ok":true,...}
-// or
-// {"ok":false,"error":"sentence"}); the rest is for the caller to read with care. Any thread.
+// Every call has a deadline. What the daemon answers is checked for its outer form
+// ({"ok":true,...} or {"ok":false,"error":"sentence"}); the rest is for the caller to read with
+// care. Any thread.
 #ifndef GRADCUBE_CONTROL_CLI_CONTROL_CLIENT_H_
 #define GRADCUBE_CONTROL_CLI_CONTROL_CLIENT_H_
 

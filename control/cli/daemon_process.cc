@@ -189,6 +189,9 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   end_child(pid);
   const bool has_sentence =
       answer.is_object() && answer.contains("error") && answer["error"].is_string();
+  if (has_sentence && answer.value("usage", false)) {
+    throw control::UsageError(answer["error"].get<std::string>());
+  }
   throw SetupError(fmt::format("{}; the daemon's log is {}",
                                has_sentence ? answer["error"].get<std::string>()
                                             : "the daemon said something unexpected at its start",
