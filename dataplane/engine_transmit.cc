@@ -107,14 +107,13 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
     return false;
   }
   const OutgoingSegment outgoing = flow.thread->outgoing(flow, sequence);
-  const OrderSignature order = signature(*outgoing.order);
   protocol::SegmentHeader segment;
-  segment.collective = static_cast<std::uint32_t>(outgoing.order->number);
+  segment.collective = static_cast<std::uint32_t>(outgoing.collective);
   segment.step = flow.step;
-  segment.type_and_operation = order.type_and_operation;
+  segment.type_and_operation = outgoing.signature.type_and_operation;
   segment.length = static_cast<std::uint16_t>(outgoing.bytes);
   segment.position = outgoing.position;
-  segment.count = order.count;
+  segment.count = outgoing.signature.count;
 
   rte_mbuf* head = parts[0];
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),

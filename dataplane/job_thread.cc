@@ -230,7 +230,8 @@ OutgoingSegment JobThread::outgoing(const Flow& flow, std::uint64_t sequence) co
   const auto position = static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step));
   const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
   const SegmentRange range = collective.layout.segment(shape_, flow.step, r, position);
-  return {&collective.order, position, collective.order.buffer + range.begin, range.bytes};
+  return {collective.order.number, collective.signature, position,
+          collective.order.buffer + range.begin, range.bytes};
 }
 
 bool JobThread::is_finished(const InFlight& collective) {

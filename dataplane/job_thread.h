@@ -56,7 +56,8 @@ struct Disagreement {
 
 // A segment to send, in the trainer's buffer.
 struct OutgoingSegment {
-  const CollectiveOrder* order;
+  std::uint64_t collective;
+  OrderSignature signature;
   std::uint32_t position;
   const std::uint8_t* payload;
   std::uint32_t bytes;

@@ -54,8 +54,6 @@ class RingPort final : public Port {
   }
   /// The switch's end: nothing to take.
   bool nothing_sent(std::uint16_t queue) const { return lanes_[queue].up.empty(); }
-  /// The server's end: nothing to receive; for the last look before going to sleep.
-  bool nothing_delivered(std::uint16_t queue) const { return lanes_[queue].down.empty(); }
 
  private:
   struct Lane {
