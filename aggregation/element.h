@@ -1,7 +1,7 @@
 // What a gradient is made of: the element types a collective may carry, the operations that combine
 // them, and the scalar conversions of the two 16-bit floats.
 //
-// The numbers of both enumerations are those of trainer/gradcube.h and cross process and host
+// The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h and cross process and host
 // boundaries; a number from a ring or a packet is compared with kDataTypes / kOperations before it
 // is cast. Names are those of command lines and reports ("float32", "sum").
 //

@@ -1,8 +1,8 @@
 // The kernels in AVX2 and F16C, 32 bytes per vector.
 #include <immintrin.h>
 
-#include "aggregation/fold_loop.h"
 #include "aggregation/instruction_sets.h"
+#include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
 namespace {

@@ -2,8 +2,8 @@
 // left alone: the former flushes denormals, the latter rounds after every addition.
 #include <immintrin.h>
 
-#include "aggregation/fold_loop.h"
 #include "aggregation/instruction_sets.h"
+#include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
 namespace {

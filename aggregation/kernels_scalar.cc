@@ -1,7 +1,7 @@
 // The portable kernels: one element per "vector". A compiler may still put several into the vectors
 // of the baseline CPU, which changes no bit.
-#include "aggregation/fold_loop.h"
 #include "aggregation/instruction_sets.h"
+#include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
 namespace {

@@ -82,7 +82,7 @@ class Cluster:
     """An embedded cluster in a run directory of its own: up on entry, down on exit."""
 
     def __init__(self, build, *options, topology="bcube:3,2"):
-        self._gradcube = str(pathlib.Path(build) / "control/cli/gradcube")
+        self._gradcube = str(pathlib.Path(build) / "cli/gradcube")
         self._options = ["--topology", topology, *options]
 
     def __enter__(self):

@@ -82,7 +82,7 @@ install_packages "${build_packages[@]}"
 
 step "building (release)"
 build_tree build -Dbuildtype=release
-gradcube=$source_root/build/control/cli/gradcube
+gradcube=$source_root/build/cli/gradcube
 [[ -x $gradcube ]] || die "the build made no $gradcube"
 # This build's library, where several builds lie side by side.
 export GRADCUBE_LIBRARY=$source_root/build/trainer/libgradcube.so
@@ -126,7 +126,7 @@ cat <<NEXT
 What to try next:
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
       the same on slow links that lose packets
-  ./build/control/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1
+  ./build/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1
       who owns what, who sends what to whom
   ./scripts/bench.sh
       how fast it is, next to Open MPI and Gloo

@@ -4,7 +4,7 @@
 #include <cstring>
 #include <functional>
 
-#include "dataplane/packet_pool.h"
+#include "dataplane/host/packet_pool.h"
 #include "protocol/crc.h"
 #include "protocol/wire.h"
 #include "tests/simulation/work.h"

@@ -3,8 +3,8 @@
 #include <cmath>
 #include <cstring>
 
-#include "control/cli/oracle.h"
-#include "dataplane/random.h"
+#include "cli/oracle.h"
+#include "dataplane/fabric/emulated/random.h"
 
 namespace gradcube::simulation {
 

@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
-#include "control/plan.h"
+#include "control/plan/plan.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {

@@ -1,7 +1,8 @@
 // Jobs from the first trainer to the last: joining, disagreeing, leaving, dying, misbehaving.
 
 #include "tests/simulation/work.h"
-#include "trainer/gradcube.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::simulation {
 namespace {

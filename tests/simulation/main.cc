@@ -3,7 +3,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 
-#include "dataplane/eal.h"
+#include "dataplane/host/eal.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

@@ -3,7 +3,8 @@
 #include <optional>
 
 #include "tests/simulation/scenario.h"
-#include "trainer/gradcube.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::simulation {
 

@@ -4,7 +4,7 @@
 #include <array>
 #include <fmt/format.h>
 
-#include "control/topology.h"
+#include "control/plan/topology.h"
 
 namespace gradcube::simulation {
 

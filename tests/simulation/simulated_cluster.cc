@@ -71,7 +71,7 @@ void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departu
 }
 
 void SimulatedCluster::turn() {
-  const unsigned moved = turn_pollers();
+  const unsigned moved = iterate_pollers();
   control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   if (moved != 0) {
@@ -86,7 +86,7 @@ void SimulatedCluster::turn() {
   idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
 }
 
-unsigned SimulatedCluster::turn_pollers() {
+unsigned SimulatedCluster::iterate_pollers() {
   auto& pollers = cluster_->pollers();
   for (std::size_t i = order_.size(); i > 1; --i) {
     std::swap(order_[i - 1], order_[random_.below(i)]);
@@ -98,7 +98,7 @@ unsigned SimulatedCluster::turn_pollers() {
       stalled_until_[i] = clock_.now() + static_cast<std::int64_t>(random_.below(kLongestStall));
       continue;
     }
-    moved += pollers[i]->turn();
+    moved += pollers[i]->iterate();
   }
   return moved;
 }

@@ -18,12 +18,12 @@
 #include <string>
 #include <vector>
 
-#include "control/cluster_settings.h"
-#include "dataplane/clock.h"
-#include "dataplane/embedded_cluster.h"
-#include "dataplane/event_queue.h"
-#include "dataplane/job_coordinator.h"
-#include "dataplane/random.h"
+#include "control/settings/cluster_settings.h"
+#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/fabric/emulated/random.h"
+#include "dataplane/host/clock.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {
@@ -96,7 +96,7 @@ class SimulatedCluster final : private dataplane::MemberLink {
  private:
   void notify(dataplane::MemberId member, const shared::Notice& notice) override;
   void dismiss(dataplane::MemberId member, std::int32_t code, const std::string& sentence) override;
-  unsigned turn_pollers();
+  unsigned iterate_pollers();
   std::int64_t next_switch_event() const;
   void control();
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }

@@ -1,5 +1,5 @@
 // A trainer as the daemon sees one: a mapping of the session's memory and nothing else. It writes
-// the shared rings as trainer/session.cc does, without its sockets, threads and waiting, so that a
+// the shared rings as trainer/src/session.cc does, without its sockets, threads and waiting, so that a
 // whole cluster can be driven from one thread.
 //
 // Ownership: the mapping and the trainer's end of the doorbell. Single-threaded.
@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
-#include "dataplane/job_coordinator.h"
+#include "dataplane/daemon/job_coordinator.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {

@@ -5,7 +5,7 @@
  */
 #include <stdio.h>
 
-#include "trainer/gradcube.h"
+#include "gradcube/gradcube.h"
 
 int main(int argc, char** argv) {
   gradcube_session* session = NULL;

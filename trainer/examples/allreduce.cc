@@ -6,7 +6,7 @@
 #include <chrono>
 #include <cstdio>
 
-#include "trainer/gradcube.hpp"
+#include "gradcube/gradcube.hpp"
 
 int main(int argc, char** argv) {
   try {

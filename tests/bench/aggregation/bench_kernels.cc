@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "comparison.h"
+#include "tests/bench/aggregation/comparison.h"
 
 namespace gradcube::aggregation::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "comparison.h"
+#include "tests/bench/aggregation/comparison.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <unistd.h>
 
 #include "aggregation/kernels.h"
-#include "peer_loop.h"
+#include "tests/bench/aggregation/peer_loop.h"
 
 namespace gradcube::aggregation::bench {
 namespace {

@@ -1,4 +1,4 @@
-#include "peer_loop.h"
+#include "tests/bench/aggregation/peer_loop.h"
 
 #if defined(__x86_64__)
 #include <immintrin.h>

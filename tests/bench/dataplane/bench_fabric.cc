@@ -11,11 +11,11 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/clock.h"
-#include "dataplane/eal.h"
-#include "dataplane/emulated_switch.h"
-#include "dataplane/packet_pool.h"
-#include "dataplane/ring_port.h"
+#include "dataplane/fabric/emulated/emulated_switch.h"
+#include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/eal.h"
+#include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
 namespace {

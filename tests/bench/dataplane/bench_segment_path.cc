@@ -22,10 +22,10 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "dataplane/eal.h"
-#include "dataplane/embedded_cluster.h"
-#include "dataplane/event_queue.h"
-#include "dataplane/job_coordinator.h"
+#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/eal.h"
 #include "protocol/crc.h"
 #include "protocol/wire.h"
 #include "tests/simulation/simulated_trainer.h"
@@ -95,7 +95,7 @@ class Pair {
                       Operation::sum);
     }
     while (trainers_[0]->in_flight() != 0 || trainers_[1]->in_flight() != 0) {
-      cluster_.pollers().front()->turn();
+      cluster_.pollers().front()->iterate();
       for (auto& trainer : trainers_) {
         if (trainer->header().completion_tail.load(std::memory_order_acquire) != completed_) {
           take(*trainer);

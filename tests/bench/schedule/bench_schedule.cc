@@ -14,11 +14,11 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "control/units.h"
-#include "dataplane/eal.h"
-#include "dataplane/embedded_cluster.h"
-#include "dataplane/event_queue.h"
-#include "dataplane/job_coordinator.h"
+#include "control/base/units.h"
+#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/eal.h"
 
 namespace {
 
@@ -126,7 +126,7 @@ Outcome run(const Options& options) {
         }
       }
       for (unsigned turn = 0; turn < 16; ++turn) {
-        for (const auto& poller : cluster.pollers()) poller->turn();
+        for (const auto& poller : cluster.pollers()) poller->iterate();
         clock.advance(options.step);
       }
       done = std::all_of(trainers.begin(), trainers.end(), [&](const Trainer& t) {

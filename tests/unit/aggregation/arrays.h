@@ -13,7 +13,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
-#include "oracle.h"
+#include "tests/unit/aggregation/oracle.h"
 
 namespace gradcube::aggregation::test {
 

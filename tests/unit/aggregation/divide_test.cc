@@ -7,8 +7,8 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "arrays.h"
-#include "oracle.h"
+#include "tests/unit/aggregation/arrays.h"
+#include "tests/unit/aggregation/oracle.h"
 
 namespace gradcube::aggregation::test {
 namespace {

@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "oracle.h"
+#include "tests/unit/aggregation/oracle.h"
 
 namespace gradcube::aggregation::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "oracle.h"
+#include "tests/unit/aggregation/oracle.h"
 
 #include <algorithm>
 #include <bit>

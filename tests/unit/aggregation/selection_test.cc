@@ -2,7 +2,7 @@
 #include <limits>
 
 #include "aggregation/kernels.h"
-#include "oracle.h"
+#include "tests/unit/aggregation/oracle.h"
 
 namespace gradcube::aggregation::test {
 namespace {

@@ -1,4 +1,4 @@
-#include "control/cli/control_client.h"
+#include "cli/control_client.h"
 
 #include <cstdlib>
 #include <cstring>
@@ -12,8 +12,8 @@
 #include <thread>
 #include <unistd.h>
 
-#include "control/cli/line_channel.h"
-#include "control/errors.h"
+#include "cli/line_channel.h"
+#include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {

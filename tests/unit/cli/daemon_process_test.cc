@@ -1,4 +1,4 @@
-#include "control/cli/daemon_process.h"
+#include "cli/daemon_process.h"
 
 #include <csignal>
 #include <cstdlib>
@@ -11,7 +11,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-#include "control/errors.h"
+#include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {

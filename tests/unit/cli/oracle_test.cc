@@ -1,4 +1,4 @@
-#include "control/cli/oracle.h"
+#include "cli/oracle.h"
 
 #include <bit>
 #include <cmath>
@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "control/algorithms.h"
-#include "control/cli/perf_inputs.h"
-#include "control/topology.h"
+#include "cli/perf_inputs.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/topology.h"
 
 namespace gradcube::cli {
 namespace {

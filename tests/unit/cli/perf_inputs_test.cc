@@ -1,4 +1,4 @@
-#include "control/cli/perf_inputs.h"
+#include "cli/perf_inputs.h"
 
 #include <cmath>
 #include <gtest/gtest.h>

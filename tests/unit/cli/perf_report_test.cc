@@ -1,4 +1,4 @@
-#include "control/cli/perf_report.h"
+#include "cli/perf_report.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

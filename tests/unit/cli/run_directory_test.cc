@@ -1,4 +1,4 @@
-#include "control/run_directory.h"
+#include "control/settings/run_directory.h"
 
 #include <cstdlib>
 #include <filesystem>
@@ -9,7 +9,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include "control/errors.h"
+#include "control/base/errors.h"
 
 namespace gradcube::control {
 namespace {

@@ -1,9 +1,9 @@
-#include "control/cli/size_list.h"
+#include "cli/size_list.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/errors.h"
+#include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {

@@ -1,4 +1,4 @@
-#include "control/cli/status_text.h"
+#include "cli/status_text.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>

@@ -1,4 +1,4 @@
-#include "control/cli/text_table.h"
+#include "cli/text_table.h"
 
 #include <gtest/gtest.h>
 

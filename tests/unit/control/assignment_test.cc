@@ -1,10 +1,10 @@
-#include "control/assignment.h"
+#include "control/plan/assignment.h"
 
 #include <gtest/gtest.h>
 #include <map>
 
-#include "control/algorithms.h"
-#include "control/errors.h"
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
 
 namespace gradcube::control {
 namespace {

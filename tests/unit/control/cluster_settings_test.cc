@@ -1,4 +1,4 @@
-#include "control/cluster_settings.h"
+#include "control/settings/cluster_settings.h"
 
 #include <cstdio>
 #include <fstream>
@@ -6,9 +6,9 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "control/cluster_file.h"
-#include "control/errors.h"
-#include "sentence.h"
+#include "control/base/errors.h"
+#include "control/settings/cluster_file.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 namespace {

@@ -3,9 +3,9 @@
 #include <sstream>
 #include <string>
 
-#include "control/algorithms.h"
-#include "control/plan_json.h"
-#include "control/plan_text.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/plan_json.h"
+#include "control/plan/plan_text.h"
 
 namespace gradcube::control {
 namespace {

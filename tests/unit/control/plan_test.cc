@@ -1,4 +1,4 @@
-#include "control/plan.h"
+#include "control/plan/plan.h"
 
 #include <algorithm>
 #include <gtest/gtest.h>
@@ -6,9 +6,9 @@
 #include <stdexcept>
 #include <vector>
 
-#include "control/algorithms.h"
-#include "control/bml_pieces.h"
-#include "topologies.h"
+#include "control/plan/algorithms.h"
+#include "tests/unit/control/bml_pieces.h"
+#include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
 namespace {

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "control/topology.h"
+#include "control/plan/topology.h"
 
 namespace gradcube::control {
 

@@ -1,13 +1,13 @@
-#include "control/topology.h"
+#include "control/plan/topology.h"
 
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "control/algorithms.h"
-#include "control/errors.h"
-#include "sentence.h"
-#include "topologies.h"
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
 namespace {

@@ -1,10 +1,10 @@
-#include "control/units.h"
+#include "control/base/units.h"
 
 #include <gtest/gtest.h>
 #include <limits>
 
-#include "control/errors.h"
-#include "sentence.h"
+#include "control/base/errors.h"
+#include "tests/unit/control/message.h"
 
 namespace gradcube::control {
 namespace {

@@ -1,11 +1,11 @@
-#include "control/verify.h"
+#include "control/plan/verify.h"
 
 #include <gtest/gtest.h>
 #include <string>
 
-#include "control/algorithms.h"
-#include "sentence.h"
-#include "topologies.h"
+#include "control/plan/algorithms.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
 namespace {

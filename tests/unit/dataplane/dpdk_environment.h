@@ -6,7 +6,7 @@
 #include <gtest/gtest.h>
 #include <memory>
 
-#include "dataplane/eal.h"
+#include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
 

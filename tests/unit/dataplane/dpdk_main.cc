@@ -1,6 +1,6 @@
 #include <gtest/gtest.h>
 
-#include "dpdk_environment.h"
+#include "tests/unit/dataplane/dpdk_environment.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);

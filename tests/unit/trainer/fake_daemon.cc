@@ -1,4 +1,4 @@
-#include "fake_daemon.h"
+#include "tests/unit/trainer/fake_daemon.h"
 
 #include <algorithm>
 #include <cstring>
@@ -8,7 +8,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "fake_session.h"
+#include "tests/unit/trainer/fake_session.h"
 
 namespace gradcube::trainer {
 

@@ -27,7 +27,7 @@
 #include <thread>
 #include <vector>
 
-#include "trainer/descriptor.h"
+#include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
 

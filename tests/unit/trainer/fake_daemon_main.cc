@@ -5,7 +5,7 @@
 #include <exception>
 #include <unistd.h>
 
-#include "fake_daemon.h"
+#include "tests/unit/trainer/fake_daemon.h"
 
 int main(int argc, char** argv) {
   if (argc != 2 && argc != 4) {

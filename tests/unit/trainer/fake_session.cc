@@ -1,4 +1,4 @@
-#include "fake_session.h"
+#include "tests/unit/trainer/fake_session.h"
 
 #include <array>
 #include <cstring>
@@ -8,8 +8,9 @@
 #include <unistd.h>
 #include <utility>
 
-#include "fake_daemon.h"
-#include "trainer/gradcube.h"
+#include "tests/unit/trainer/fake_daemon.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -8,8 +8,8 @@
 #include <string>
 #include <utility>
 
-#include "trainer/descriptor.h"
 #include "trainer/shared_layout.h"
+#include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
 

@@ -1,5 +1,5 @@
 /* gradcube.h is C: it compiles as C11, alone, and its constants are what they were. */
-#include "trainer/gradcube.h"
+#include "gradcube/gradcube.h"
 
 _Static_assert(GRADCUBE_FLOAT32 == 0 && GRADCUBE_INT64 == 5, "dtypes are part of the ABI");
 _Static_assert(GRADCUBE_SUM == 0 && GRADCUBE_MAX == 3, "operations are part of the ABI");

@@ -1,4 +1,4 @@
-#include "trainer/heap.h"
+#include "trainer/src/heap.h"
 
 #include <algorithm>
 #include <cstdint>
@@ -11,7 +11,7 @@
 #include <sys/stat.h>
 #include <vector>
 
-#include "trainer/descriptor.h"
+#include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
 namespace {

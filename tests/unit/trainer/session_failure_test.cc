@@ -3,7 +3,7 @@
 #include <cstring>
 #include <thread>
 
-#include "session_fixture.h"
+#include "tests/unit/trainer/session_fixture.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -8,9 +8,10 @@
 #include <unistd.h>
 #include <vector>
 
-#include "fake_daemon.h"
-#include "temporary_directory.h"
-#include "trainer/gradcube.h"
+#include "tests/unit/trainer/fake_daemon.h"
+#include "tests/unit/trainer/temporary_directory.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 

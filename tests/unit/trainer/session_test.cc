@@ -2,7 +2,7 @@
 #include <cstring>
 #include <limits>
 
-#include "session_fixture.h"
+#include "tests/unit/trainer/session_fixture.h"
 
 namespace gradcube::trainer {
 namespace {

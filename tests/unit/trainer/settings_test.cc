@@ -1,12 +1,13 @@
-#include "trainer/settings.h"
+#include "trainer/src/settings.h"
 
 #include <fstream>
 #include <gtest/gtest.h>
 #include <unistd.h>
 
-#include "temporary_directory.h"
-#include "trainer/failure.h"
-#include "trainer/gradcube.h"
+#include "tests/unit/trainer/temporary_directory.h"
+#include "trainer/src/failure.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 namespace {

@@ -1,0 +1,17 @@
+// The tool as a whole: parses the command line, runs the command, and turns failures into a
+// sentence and an exit code.
+#ifndef GRADCUBE_CLI_COMMAND_LINE_H_
+#define GRADCUBE_CLI_COMMAND_LINE_H_
+
+namespace gradcube::cli {
+
+inline constexpr int kExitFailure = 1;
+inline constexpr int kExitUsage = 2;
+
+// The exit code: 0, 1 when the system refused or a result is wrong, 2 when the command line or a
+// file it names is.
+int run_command_line(int argc, const char* const* argv);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_COMMAND_LINE_H_

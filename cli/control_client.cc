@@ -1,0 +1,97 @@
+#include "cli/control_client.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <string_view>
+#include <sys/socket.h>
+#include <sys/un.h>
+
+#include "cli/line_channel.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::RunDirectory;
+using control::SetupError;
+using nlohmann::json;
+
+constexpr std::size_t kLongestAnswer = 64 << 20;
+
+Descriptor connect_to_daemon(const RunDirectory& directory) {
+  const std::string path = directory.control_socket().string();
+  sockaddr_un address{};
+  address.sun_family = AF_UNIX;
+  if (path.size() >= sizeof address.sun_path) {
+    throw SetupError(fmt::format("the path {} is too long for a Unix socket", path));
+  }
+  std::memcpy(address.sun_path, path.data(), path.size());
+  Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  if (socket.get() < 0 ||
+      connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
+    const int error = errno;
+    if (!directory.living_daemon()) throw SetupError(no_cluster_sentence(directory));
+    throw SetupError(fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
+                                 std::strerror(error), directory.log_file().string()));
+  }
+  return socket;
+}
+
+[[noreturn]] void throw_for(LineEnd end, int error, const RunDirectory& directory) {
+  std::string_view what = "closed the connection without an answer";
+  if (end == LineEnd::timed_out) what = "did not answer in time";
+  if (end == LineEnd::too_long) what = "answered more than a tool will read";
+  if (end == LineEnd::failed) what = std::strerror(error);
+  throw SetupError(
+      fmt::format("the daemon {}; its log is {}", what, directory.log_file().string()));
+}
+
+}  // namespace
+
+std::string no_cluster_sentence(const RunDirectory& directory) {
+  return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
+                     directory.path().string());
+}
+
+void require_cluster(const RunDirectory& directory) {
+  if (!directory.exists()) throw SetupError(no_cluster_sentence(directory));
+  directory.check();
+  if (!directory.living_daemon()) throw SetupError(no_cluster_sentence(directory));
+}
+
+json ask_daemon(const RunDirectory& directory, const json& request,
+                std::chrono::milliseconds timeout) {
+  require_cluster(directory);
+  const Deadline deadline = std::chrono::steady_clock::now() + timeout;
+  const Descriptor socket = connect_to_daemon(directory);
+  std::string line;
+  LineEnd end = write_line(socket.get(), deadline, request.dump());
+  if (end == LineEnd::line) end = read_line(socket.get(), deadline, kLongestAnswer, &line);
+  if (end != LineEnd::line) throw_for(end, errno, directory);
+
+  const json answer = json::parse(line, nullptr, /*allow_exceptions=*/false);
+  const auto ok = answer.is_object() ? answer.find("ok") : answer.end();
+  if (!answer.is_object() || ok == answer.end() || !ok->is_boolean()) {
+    throw SetupError(
+        "the daemon answered something that is not of its protocol: is it of another version?");
+  }
+  if (!ok->get<bool>()) {
+    const auto error = answer.find("error");
+    throw SetupError(error != answer.end() && error->is_string()
+                         ? error->get<std::string>()
+                         : "the daemon refused without a reason");
+  }
+  return answer;
+}
+
+json ask_status(const RunDirectory& directory) {
+  const json answer = ask_daemon(directory, {{"command", "status"}});
+  const auto status = answer.find("status");
+  if (status == answer.end() || !status->is_object()) {
+    throw SetupError("the daemon's answer holds no status: is it of another version?");
+  }
+  return *status;
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,46 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <iterator>
+#include <memory>
+#include <vector>
+
+#include "cli/command_line.h"
+#include "cli/commands.h"
+#include "cli/host_checks.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+int run_doctor(bool json) {
+  const auto directory = control::RunDirectory::from_environment();
+  std::vector<HostCheck> checks = check_programs();
+  for (auto& more : {check_hardware(), check_cluster(directory), check_python()}) {
+    checks.insert(checks.end(), more.begin(), more.end());
+  }
+  if (json) {
+    fmt::print("{}\n", checks_json(checks).dump());
+  } else {
+    fmt::print("{}\n{}\n", checks_text(checks),
+               can_run(checks)
+                   ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
+                   : "this host cannot run the embedded fabric until what has FAILed is mended");
+  }
+  return can_run(checks) ? 0 : kExitFailure;
+}
+
+}  // namespace
+
+void add_doctor(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand(
+      "doctor", "What this host lacks for a cluster, and the command that mends it");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "One JSON object on standard output");
+  command->footer(
+      "Exit code 0 means that the embedded fabric can run. Example:\n  gradcube doctor");
+  command->callback([json, &action] { action = [json] { return run_doctor(*json); }; });
+}
+
+}  // namespace gradcube::cli

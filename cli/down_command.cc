@@ -1,0 +1,83 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <thread>
+
+#include "cli/commands.h"
+#include "cli/control_client.h"
+#include "control/base/errors.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::DaemonLock;
+using control::RunDirectory;
+using control::SetupError;
+
+constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kPause = std::chrono::milliseconds(20);
+
+// What to do about a daemon that does not end by itself.
+std::string kill_sentence(pid_t pid) {
+  return pid > 0 ? fmt::format("`kill {0}` ends it, `kill -9 {0}` where that does not", pid)
+                 : "its pid is not known: `pgrep gradcubed` lists the daemons";
+}
+
+void remove_leftovers(const RunDirectory& directory) {
+  if (!directory.exists()) return;
+  directory.check();
+  if (const auto lock = DaemonLock::acquire(directory)) directory.remove_stale_sockets(*lock);
+}
+
+void ask_to_end(const RunDirectory& directory, pid_t pid) {
+  try {
+    ask_daemon(directory, {{"command", "down"}}, kPatience);
+  } catch (const SetupError& error) {
+    // A daemon that is gone meanwhile has done what it was asked.
+    if (!directory.living_daemon()) return;
+    throw SetupError(fmt::format("{}; {}", error.what(), kill_sentence(pid)));
+  }
+}
+
+int run_down(bool json) {
+  const RunDirectory directory = RunDirectory::from_environment();
+  const auto daemon = directory.living_daemon();
+  if (!daemon) {
+    remove_leftovers(directory);
+    throw SetupError(
+        fmt::format("no cluster runs in {}: there is nothing to end", directory.path().string()));
+  }
+  ask_to_end(directory, daemon->pid);
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (directory.living_daemon()) {
+    if (std::chrono::steady_clock::now() >= deadline) {
+      throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
+                                   kPatience.count(), kill_sentence(daemon->pid)));
+    }
+    std::this_thread::sleep_for(kPause);
+  }
+  remove_leftovers(directory);
+  if (json) {
+    fmt::print("{}\n", nlohmann::json{{"ok", true}, {"pid", daemon->pid}}.dump());
+  } else {
+    fmt::print("the cluster in {} is down\n", directory.path().string());
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_down(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand("down", "End the cluster");
+  auto json = std::make_shared<bool>(false);
+  command->add_flag("--json", *json, "One JSON object on standard output");
+  command->footer("Trainers that are still at work get an error. Example:\n  gradcube down");
+  command->callback([json, &action] { action = [json] { return run_down(*json); }; });
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,159 @@
+#include <algorithm>
+#include <cerrno>
+#include <cstdint>
+#include <cstring>
+#include <fcntl.h>
+#include <filesystem>
+#include <fmt/format.h>
+#include <fstream>
+#include <optional>
+#include <string>
+#include <sys/mman.h>
+#include <sys/resource.h>
+#include <sys/statvfs.h>
+#include <unistd.h>
+
+#include "aggregation/kernels.h"
+#include "cli/host_checks.h"
+#include "cli/host_cores.h"
+#include "cli/line_channel.h"
+#include "cli/text_table.h"
+
+namespace gradcube::cli {
+namespace {
+
+namespace fs = std::filesystem;
+
+// Thresholds for a BCube(3,2) with nine trainers, on the safe side: nine gradients of 97 MB
+// (ResNet-50) alone take 0.9 GB.
+constexpr std::uint64_t kLeastMemory = 512'000'000;
+constexpr std::uint64_t kGoodMemory = 2'000'000'000;
+constexpr std::size_t kGoodCores = 2;
+
+std::optional<std::uint64_t> number_after(const fs::path& file, const std::string& key) {
+  std::ifstream stream(file);
+  std::string word;
+  if (key.empty()) {
+    std::uint64_t value = 0;
+    if (stream >> value) return value;
+    return std::nullopt;
+  }
+  while (stream >> word) {
+    std::uint64_t value = 0;
+    if (word == key && stream >> value) return value;
+  }
+  return std::nullopt;
+}
+
+HostCheck check_cores() {
+  const std::vector<unsigned> cores = available_cores();
+  if (cores.empty()) {
+    return {"cores", Verdict::warn, "the system does not tell which cores there are", ""};
+  }
+  const std::string list = fmt::format("{}", fmt::join(cores, ","));
+  if (cores.size() >= kGoodCores) {
+    return {"cores", Verdict::ok, fmt::format("{} for --lcores: {}", cores.size(), list), ""};
+  }
+  return {"cores", Verdict::warn,
+          fmt::format("only core {}: the daemon and the trainers take turns on it", list),
+          "nproc tells what a process gets; a container may be given more with --cpuset-cpus"};
+}
+
+HostCheck check_vector_instructions() {
+  constexpr unsigned kWidestVectors =
+      256;  // DPDK's limit for what is linked to it, unless EAL is told otherwise
+  const auto best = aggregation::select_kernels(kWidestVectors).instruction_set;
+  return {"vectors", Verdict::ok,
+          fmt::format("gradients are added with {} kernels", instruction_set_name(best)), ""};
+}
+
+// The tightest of the machine's free memory and the control group's.
+std::optional<std::uint64_t> available_memory() {
+  auto available = number_after("/proc/meminfo", "MemAvailable:");
+  if (available) *available *= 1024;
+  const auto limit = number_after("/sys/fs/cgroup/memory.max", "");
+  const auto used = number_after("/sys/fs/cgroup/memory.current", "");
+  if (limit && used && *limit >= *used) {
+    available = std::min(available.value_or(*limit - *used), *limit - *used);
+  }
+  return available;
+}
+
+HostCheck check_memory() {
+  const auto available = available_memory();
+  if (!available) return {"memory", Verdict::warn, "cannot tell how much is available", ""};
+  const std::string amount = human_bytes(static_cast<double>(*available)) + " available";
+  if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
+  const bool enough = *available >= kLeastMemory;
+  return {"memory", enough ? Verdict::warn : Verdict::fail,
+          fmt::format("{}: a BCube(3,2) with its trainers wants {} for small models, {} for "
+                      "ResNet-50's gradients",
+                      amount, human_bytes(kLeastMemory), human_bytes(kGoodMemory)),
+          "end other programs, or take a smaller topology: gradcube up --topology bcube:2,2"};
+}
+
+HostCheck check_memfd() {
+  const Descriptor memory(memfd_create("gradcube-doctor", MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (memory.get() < 0 || ftruncate(memory.get(), 1 << 21) != 0 ||
+      fcntl(memory.get(), F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    return {"shared memory", Verdict::fail,
+            fmt::format("the kernel refuses a sealed memfd: {}", std::strerror(errno)),
+            "run outside of the sandbox that forbids memfd_create"};
+  }
+  void* region = mmap(nullptr, 1 << 21, PROT_READ | PROT_WRITE, MAP_SHARED, memory.get(), 0);
+  if (region == MAP_FAILED) {
+    return {"shared memory", Verdict::fail,
+            fmt::format("cannot map a memfd: {}", std::strerror(errno)), "ulimit -v unlimited"};
+  }
+  munmap(region, 1 << 21);
+  return {"shared memory", Verdict::ok, "sealed memfds work", ""};
+}
+
+HostCheck check_shm() {
+  struct statvfs status;
+  if (statvfs("/dev/shm", &status) != 0) {
+    return {"/dev/shm", Verdict::warn, fmt::format("not there: {}", std::strerror(errno)),
+            "sudo mount -t tmpfs tmpfs /dev/shm; Gradcube itself uses memfds, Open MPI needs it"};
+  }
+  return {"/dev/shm", Verdict::ok,
+          fmt::format("{} free", human_bytes(static_cast<double>(status.f_bavail) *
+                                             static_cast<double>(status.f_frsize))),
+          ""};
+}
+
+HostCheck check_huge_pages() {
+  std::string found;
+  std::error_code error;
+  for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", error)) {
+    const auto pages = number_after(entry.path() / "nr_hugepages", "");
+    if (!pages || *pages == 0) continue;
+    std::string size = entry.path().filename().string();
+    size.erase(0, sizeof "hugepages-" - 1);
+    found += fmt::format("{}{} of {}", found.empty() ? "" : ", ", *pages, size);
+  }
+  if (!found.empty()) return {"huge pages", Verdict::ok, found, ""};
+  return {"huge pages", Verdict::ok,
+          "none reserved: the embedded fabric runs without; for more speed: sudo sysctl "
+          "vm.nr_hugepages=512",
+          ""};
+}
+
+HostCheck check_memlock() {
+  rlimit limit{};
+  getrlimit(RLIMIT_MEMLOCK, &limit);
+  if (limit.rlim_cur == RLIM_INFINITY) return {"memlock", Verdict::ok, "unlimited", ""};
+  return {"memlock", Verdict::ok,
+          fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC needs "
+                      "`ulimit -l unlimited`",
+                      human_bytes(static_cast<double>(limit.rlim_cur))),
+          ""};
+}
+
+}  // namespace
+
+std::vector<HostCheck> check_hardware() {
+  return {check_cores(), check_vector_instructions(), check_memory(), check_memfd(),
+          check_shm(),   check_huge_pages(),          check_memlock()};
+}
+
+}  // namespace gradcube::cli

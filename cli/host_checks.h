@@ -1,0 +1,51 @@
+// What `gradcube doctor` looks at: whether this host can run the embedded fabric, and what would
+// make it better.
+//
+// Each check looks at one thing, changes nothing, and ends in a verdict, a sentence, and where
+// something is wrong the command that mends it. `fail` is what keeps the embedded fabric from
+// running; `warn` is what slows it down, or keeps something else (huge pages, Python trainers) from
+// working.
+#ifndef GRADCUBE_CLI_HOST_CHECKS_H_
+#define GRADCUBE_CLI_HOST_CHECKS_H_
+
+#include <nlohmann/json.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+
+enum class Verdict { ok, warn, fail };
+
+struct HostCheck {
+  std::string name;
+  Verdict verdict;
+  std::string finding;
+  std::string remedy;  // a command, or a sentence with one; empty when nothing is to be done
+};
+
+std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
+
+// DPDK's libraries and the daemon.
+std::vector<HostCheck> check_programs();
+
+// Cores, vector instructions, memory, memfd, huge pages, memlock.
+std::vector<HostCheck> check_hardware();
+
+// The run directory and the cluster in it.
+std::vector<HostCheck> check_cluster(const control::RunDirectory& directory);
+
+// NumPy and PyTorch, for Python trainers.
+std::vector<HostCheck> check_python();
+
+// Whether nothing failed.
+bool can_run(const std::vector<HostCheck>& checks);
+
+std::string checks_text(const std::vector<HostCheck>& checks);
+nlohmann::json checks_json(const std::vector<HostCheck>& checks);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_HOST_CHECKS_H_

@@ -1,0 +1,93 @@
+#include "cli/perf_report.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+namespace gradcube::cli {
+namespace {
+
+using json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
+
+double median(std::vector<double> values) {
+  if (values.empty()) return 0;
+  std::sort(values.begin(), values.end());
+  const std::size_t middle = values.size() / 2;
+  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
+}
+
+template <typename T>
+json or_null(const std::optional<T>& value) {
+  return value ? json(*value) : json(nullptr);
+}
+
+std::string microseconds(double seconds) {
+  const double us = seconds * 1e6;
+  return fmt::format("{:.{}f}", us, us < 100 ? 2 : us < 1000 ? 1 : 0);
+}
+
+constexpr const char* kRowFormat =
+    "{:>12} {:>11} {:>9} {:>8} {:>10} {:>10} {:>10} {:>8} {:>8} {:>10} {:>6} {:>6} {:>7}\n";
+
+}  // namespace
+
+PerfFigures figures(const PerfRow& row, const PerfLinks& links) {
+  PerfFigures result;
+  if (!row.seconds.empty()) {
+    const auto [least, most] = std::minmax_element(row.seconds.begin(), row.seconds.end());
+    result.seconds_min = *least;
+    result.seconds_max = *most;
+    result.seconds_median = median(row.seconds);
+  }
+  const double n = links.servers;
+  const double bytes = static_cast<double>(row.bytes()) * row.in_flight;
+  if (result.seconds_median > 0) result.algbw = bytes / result.seconds_median / 1e9;
+  result.busbw = result.algbw * 2 * (n - 1) / n;
+  if (links.rate_bps && *links.rate_bps > 0 && links.levels > 0) {
+    result.bound_seconds = 2 * (n - 1) / (links.levels * n) * bytes * 8 / *links.rate_bps;
+    if (bytes > 0 && result.seconds_median > 0) {
+      result.efficiency = *result.bound_seconds / result.seconds_median;
+    }
+  }
+  return result;
+}
+
+json row_json(const PerfRow& row, const PerfLinks& links) {
+  const PerfFigures derived = figures(row, links);
+  return {{"bytes", row.bytes()},
+          {"count", row.count},
+          {"dtype", aggregation::data_type_name(row.type)},
+          {"op", aggregation::operation_name(row.operation)},
+          {"iterations", row.seconds.size()},
+          {"in_flight", row.in_flight},
+          {"seconds_min", derived.seconds_min},
+          {"seconds_median", derived.seconds_median},
+          {"seconds_max", derived.seconds_max},
+          {"algbw", derived.algbw},
+          {"busbw", derived.busbw},
+          {"bound_seconds", or_null(derived.bound_seconds)},
+          {"efficiency", or_null(derived.efficiency)},
+          {"wrong", or_null(row.wrong)},
+          {"retransmitted", or_null(row.retransmitted)}};
+}
+
+std::string table_head() {
+  return fmt::format(fmt::runtime(kRowFormat), "bytes", "count", "type", "op", "min", "median",
+                     "max", "algbw", "busbw", "bound", "eff", "wrong", "resent") +
+         fmt::format(fmt::runtime(kRowFormat), "(B)", "(elements)", "", "", "(us)", "(us)", "(us)",
+                     "(GB/s)", "(GB/s)", "(us)", "", "", "");
+}
+
+std::string table_row(const PerfRow& row, const PerfLinks& links) {
+  const PerfFigures derived = figures(row, links);
+  return fmt::format(fmt::runtime(kRowFormat), row.bytes(), row.count,
+                     aggregation::data_type_name(row.type),
+                     aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
+                     microseconds(derived.seconds_median), microseconds(derived.seconds_max),
+                     fmt::format("{:.3f}", derived.algbw), fmt::format("{:.3f}", derived.busbw),
+                     derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",
+                     derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
+                     row.wrong ? std::to_string(*row.wrong) : "-",
+                     row.retransmitted ? std::to_string(*row.retransmitted) : "-");
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,203 @@
+#include "cli/perf_runner.h"
+
+#include <algorithm>
+#include <atomic>
+#include <exception>
+#include <fmt/format.h>
+#include <functional>
+#include <mutex>
+#include <thread>
+
+#include "cli/cancellable_barrier.h"
+#include "cli/interrupt.h"
+#include "cli/oracle.h"
+#include "cli/perf_inputs.h"
+#include "control/base/errors.h"
+
+namespace gradcube::cli {
+namespace {
+
+using Clock = std::chrono::steady_clock;
+
+// How often a trainer that waits asks whether it should go on waiting.
+constexpr auto kSlice = std::chrono::milliseconds(200);
+
+// Words, since the element type is known only at run time.
+using Gradient = Buffer<std::int64_t>;
+
+// Every iteration, and each of its collectives, has inputs of its own: a result left over from the
+// one before is wrong.
+std::uint64_t seed_of(unsigned iteration, unsigned collective) {
+  return std::uint64_t{iteration} << 16 | collective;
+}
+
+// One row: what its threads share, and what each of them does.
+class Row {
+ public:
+  Row(const control::Plan& plan, const PerfSettings& settings, std::vector<Session>& sessions,
+      std::uint64_t count)
+      : settings_(settings),
+        sessions_(sessions),
+        count_(count),
+        element_bytes_(aggregation::element_bytes(settings.type)),
+        oracle_(plan, settings.type, settings.operation, count),
+        trainers_(static_cast<unsigned>(sessions.size())),
+        barrier_(trainers_),
+        starts_(trainers_),
+        ends_(trainers_),
+        gradients_(trainers_) {}
+
+  PerfRow measure() {
+    {
+      std::vector<std::jthread> threads;
+      for (unsigned trainer = 0; trainer < trainers_; ++trainer) {
+        threads.emplace_back([this, trainer] { guarded_work(trainer); });
+      }
+    }
+    if (error_) std::rethrow_exception(error_);
+    PerfRow row{.count = count_,
+                .type = settings_.type,
+                .operation = settings_.operation,
+                .in_flight = settings_.in_flight,
+                .seconds = std::move(seconds_),
+                .wrong = std::nullopt,
+                .retransmitted = std::nullopt};
+    if (settings_.check) row.wrong = wrong_.load();
+    return row;
+  }
+
+ private:
+  void guarded_work(unsigned trainer) {
+    try {
+      work(trainer);
+    } catch (...) {
+      const std::scoped_lock lock(error_mutex_);
+      if (!error_) error_ = std::current_exception();
+      barrier_.cancel();
+    }
+  }
+
+  void work(unsigned trainer) {
+    const std::size_t words = (count_ * element_bytes_ + 7) / 8;
+    for (unsigned i = 0; i < settings_.in_flight; ++i) {
+      gradients_[trainer].push_back(sessions_[trainer].buffer<std::int64_t>(words));
+    }
+    for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
+      throw_if_interrupted();  // short iterations never get to where wait() looks
+      for (unsigned i = 0; i < settings_.in_flight; ++i) {
+        fill_input(settings_.type, seed_of(iteration, i), trainer, 0, count_,
+                   gradients_[trainer][i].data());
+      }
+      if (!barrier_.arrive_and_wait()) return;
+      reduce(trainer);
+      if (!barrier_.arrive_and_wait()) return;
+      if (trainer == 0 && iteration >= settings_.warmup) note_time();
+      if (settings_.check) check(trainer, iteration);
+      if (!barrier_.arrive_and_wait()) return;
+    }
+  }
+
+  void reduce(unsigned trainer) {
+    gradcube_session* session = sessions_[trainer].handle();
+    std::vector<std::uint64_t> requests(settings_.in_flight);
+    starts_[trainer] = Clock::now();
+    for (unsigned i = 0; i < settings_.in_flight; ++i) {
+      detail::check(gradcube_allreduce(session, gradients_[trainer][i].data(), count_,
+                                       static_cast<gradcube_dtype>(settings_.type),
+                                       static_cast<gradcube_op>(settings_.operation), &requests[i]),
+                    session);
+    }
+    const Clock::time_point deadline = starts_[trainer] + settings_.timeout;
+    for (const std::uint64_t request : requests) wait(session, request, deadline);
+    ends_[trainer] = Clock::now();
+  }
+
+  void wait(gradcube_session* session, std::uint64_t request, Clock::time_point deadline) {
+    for (;;) {
+      int done = 0;
+      const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - Clock::now());
+      const auto slice =
+          std::clamp<std::chrono::milliseconds>(left, std::chrono::milliseconds(0), kSlice);
+      detail::check(gradcube_poll(session, request, static_cast<int>(slice.count()), &done),
+                    session);
+      if (done != 0) return;
+      throw_if_interrupted();
+      if (barrier_.cancelled())
+        throw control::SetupError("another trainer of this measurement failed");
+      if (left.count() <= 0) {
+        // Asks the daemon who is missing; its sentence is the error.
+        return detail::check(gradcube_wait(session, request, 0), session);
+      }
+    }
+  }
+
+  static void throw_if_interrupted() {
+    if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
+  }
+
+  void note_time() {
+    const auto first = *std::min_element(starts_.begin(), starts_.end());
+    const auto last = *std::max_element(ends_.begin(), ends_.end());
+    seconds_.push_back(std::chrono::duration<double>(last - first).count());
+  }
+
+  // This trainer's share of the elements, in the gradients of all.
+  void check(unsigned trainer, unsigned iteration) {
+    const std::size_t begin = count_ * trainer / trainers_;
+    const std::size_t end = count_ * (trainer + 1) / trainers_;
+    for (unsigned i = 0; i < settings_.in_flight; ++i) {
+      const auto contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
+                                    void* out) {
+        fill_input(settings_.type, seed_of(iteration, i), server, first, length, out);
+      };
+      oracle_.for_each_block(begin, end, contribution,
+                             [&](std::size_t first, std::size_t length, const void* expected) {
+                               for (const auto& gradients : gradients_) {
+                                 const auto* found =
+                                     reinterpret_cast<const std::byte*>(gradients[i].data()) +
+                                     first * element_bytes_;
+                                 wrong_ += count_wrong(settings_.type, expected, found, length);
+                               }
+                             });
+    }
+  }
+
+  const PerfSettings& settings_;
+  std::vector<Session>& sessions_;
+  const std::uint64_t count_;
+  const std::size_t element_bytes_;
+  const Oracle oracle_;
+  const unsigned trainers_;
+  CancellableBarrier barrier_;
+  std::vector<Clock::time_point> starts_;
+  std::vector<Clock::time_point> ends_;
+  std::vector<std::vector<Gradient>> gradients_;
+  std::vector<double> seconds_;
+  std::atomic<std::uint64_t> wrong_{0};
+  std::mutex error_mutex_;
+  std::exception_ptr error_;
+};
+
+}  // namespace
+
+PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
+                       const std::string& job, const PerfSettings& settings)
+    : plan_(plan), settings_(settings) {
+  for (const std::string& socket : sockets) {
+    sessions_.emplace_back(job, socket);
+    const Session& session = sessions_.back();
+    if (session.size() != static_cast<int>(sockets.size()) ||
+        session.rank() != static_cast<int>(sessions_.size()) - 1) {
+      throw control::SetupError(fmt::format(
+          "the daemon at {} calls its trainer number {} of {}, and not number {} of {}: does "
+          "another trainer take part in the job {}?",
+          socket, session.rank(), session.size(), sessions_.size() - 1, sockets.size(), job));
+    }
+  }
+}
+
+PerfRow PerfRunner::run(std::uint64_t count) {
+  return Row(plan_, settings_, sessions_, count).measure();
+}
+
+}  // namespace gradcube::cli

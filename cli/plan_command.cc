@@ -1,0 +1,76 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <fmt/format.h>
+#include <iostream>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "cli/commands.h"
+#include "cli/host_cores.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/assignment.h"
+#include "control/plan/plan_json.h"
+#include "control/plan/plan_text.h"
+#include "control/plan/topology.h"
+#include "control/settings/cluster_settings.h"
+
+namespace gradcube::cli {
+namespace {
+
+struct PlanOptions {
+  std::string topology = "bcube:3,2";
+  std::string algorithm = "bml";
+  std::string server;
+  std::string lcores;
+  bool json = false;
+};
+
+std::vector<control::Lcore> lcores_of(const std::string& text) {
+  control::ClusterSettings settings;
+  settings.lcores = available_cores();
+  if (!text.empty()) control::apply_setting(settings, "lcores", text, "--lcores");
+  std::vector<control::Lcore> lcores;
+  for (const unsigned id : settings.lcores) lcores.push_back({.id = id});
+  return lcores;
+}
+
+int run_plan(const PlanOptions& options) {
+  const auto topology = control::parse_topology(options.topology, "--topology");
+  const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
+  std::optional<control::ServerId> server;
+  if (!options.server.empty()) {
+    server = control::parse_server(topology, options.server, "--server");
+  }
+  const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
+  if (options.json) {
+    control::write_plan_json(std::cout, plan, assignment, server);
+  } else {
+    control::write_plan_text(std::cout, plan, assignment, server);
+  }
+  std::cout.flush();
+  return 0;
+}
+
+}  // namespace
+
+void add_plan(CLI::App& tool, Action& action) {
+  CLI::App* command = tool.add_subcommand(
+      "plan", "Who owns which piece, and who sends what to whom at each step; needs no cluster");
+  auto options = std::make_shared<PlanOptions>();
+  command->add_option("--topology", options->topology, "bcube:n,k, star:N or torus:n,h")
+      ->capture_default_str();
+  command->add_option("--algorithm", options->algorithm, "bml")->capture_default_str();
+  command->add_option("--server", options->server, "One server alone, by its address: 2,1");
+  command->add_option("--lcores", options->lcores,
+                      "Cores that share the threads: 0,2-3 (default: all)");
+  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command->footer(
+      "Examples:\n  gradcube plan --topology bcube:3,2\n"
+      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json");
+  command->callback([options, &action] { action = [options] { return run_plan(*options); }; });
+}
+
+}  // namespace gradcube::cli

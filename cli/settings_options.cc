@@ -1,0 +1,63 @@
+#include "cli/settings_options.h"
+
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+
+namespace gradcube::cli {
+namespace {
+
+struct Help {
+  std::string_view name;
+  const char* text;
+};
+
+constexpr Help kHelp[] = {
+    {"topology", "bcube:n,k or star:N"},
+    {"rate", "Of every link: 200mbit, 10gbit (default: as fast as it goes)"},
+    {"mtu", "Bytes of IP packet per frame, 1500 to 9000"},
+    {"delay", "Of a switch, on top of serialization: 50us"},
+    {"queue", "Bytes of a switch port's queue: 128K"},
+    {"ecn-threshold", "Bytes of queue from which frames are marked (default: half the queue)"},
+    {"loss", "Probability that a switch loses a frame: 0.01"},
+    {"duplicate", "Probability that it delivers one twice"},
+    {"reorder", "Probability that it delivers one later than its successors"},
+    {"corrupt", "Probability that it damages one"},
+    {"seed", "Of the switches' randomness"},
+    {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: it chooses)"},
+    {"idle", "spin, or adaptive: sleep when there is nothing to do"},
+};
+
+constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};
+
+const char* help_of(std::string_view name) {
+  for (const Help& help : kHelp) {
+    if (help.name == name) return help.text;
+  }
+  return "";
+}
+
+}  // namespace
+
+std::span<const std::string_view> SettingsOptions::impairments() { return kImpairments; }
+
+void SettingsOptions::add_all(CLI::App* command) {
+  for (const std::string_view name : control::setting_names()) add(command, name);
+}
+
+void SettingsOptions::add(CLI::App* command, std::string_view name) {
+  Flag& flag = flags_[std::string(name)];
+  flag.option = command->add_option("--" + std::string(name), flag.text, help_of(name));
+}
+
+bool SettingsOptions::given(std::string_view name) const {
+  const auto flag = flags_.find(name);
+  return flag != flags_.end() && flag->second.option->count() > 0;
+}
+
+void SettingsOptions::apply(control::ClusterSettings& settings) const {
+  for (const auto& [name, flag] : flags_) {
+    if (given(name)) control::apply_setting(settings, name, flag.text, "--" + name);
+  }
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,163 @@
+#include <CLI/App.hpp>
+#include <CLI/Config.hpp>
+#include <CLI/Formatter.hpp>
+#include <chrono>
+#include <cstdio>
+#include <fmt/format.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <thread>
+#include <unistd.h>
+
+#include "cli/commands.h"
+#include "cli/control_client.h"
+#include "cli/daemon_process.h"
+#include "cli/settings_options.h"
+#include "cli/status_text.h"
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
+#include "control/settings/cluster_file.h"
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::ClusterSettings;
+using control::DaemonLock;
+using control::RunDirectory;
+using control::SetupError;
+
+constexpr auto kDyingPatience = std::chrono::milliseconds(500);
+constexpr auto kPause = std::chrono::milliseconds(10);
+
+struct UpOptions {
+  SettingsOptions settings;
+  std::string cluster_file;
+  bool json = false;
+};
+
+ClusterSettings settings_of(const UpOptions& options) {
+  ClusterSettings settings;
+  if (!options.cluster_file.empty()) settings = control::read_cluster_file(options.cluster_file);
+  options.settings.apply(settings);
+  control::validate(settings);
+  // A topology that no plan fits must be refused here, before anything is started.
+  control::make_plan("bml", settings.topology, "--topology");
+  return settings;
+}
+
+[[noreturn]] void throw_runs_already(const RunDirectory& directory) {
+  const auto daemon = directory.living_daemon();
+  throw SetupError(fmt::format(
+      "a cluster runs already{} in {}: `gradcube status` shows it, `gradcube down` ends it",
+      daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
+      directory.path().string()));
+}
+
+// A daemon that was just killed holds its lock until the kernel has taken its memory back.
+bool outlives_patience(const RunDirectory& directory) {
+  const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
+  while (directory.living_daemon()) {
+    if (std::chrono::steady_clock::now() >= deadline) return true;
+    std::this_thread::sleep_for(kPause);
+  }
+  return false;
+}
+
+// Afterwards the directory is there, no daemon lives in it, and nothing is left of an earlier one.
+void prepare(const RunDirectory& directory) {
+  directory.create();
+  if (outlives_patience(directory)) throw_runs_already(directory);
+  const auto lock = DaemonLock::acquire(directory);
+  if (!lock) throw_runs_already(directory);
+  const std::size_t stale = directory.stale_sockets().size();
+  if (stale == 0) return;
+  directory.remove_stale_sockets(*lock);
+  fmt::print(stderr, "removed {} sockets that a daemon left in {}\n", stale,
+             directory.path().string());
+}
+
+// On a terminal one line that counts the seconds, elsewhere a line at the start.
+class Progress {
+ public:
+  explicit Progress(std::string what)
+      : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) == 1) {
+    if (!terminal_) fmt::print(stderr, "{} ...\n", what_);
+  }
+  ~Progress() {
+    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+  }
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void tick() const {
+    if (!terminal_) return;
+    const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
+    fmt::print(stderr, "\r{} ... {:.1f} s", what_, passed.count());
+    std::fflush(stderr);
+  }
+
+ private:
+  std::string what_;
+  bool terminal_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
+};
+
+pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
+  const Progress progress(fmt::format("starting {}: {} servers", settings.topology.spec(),
+                                      settings.topology.servers()));
+  return start_daemon(directory, {.executable = find_daemon(),
+                                  .settings = control::to_json(settings).dump(),
+                                  .waiting = [&] { progress.tick(); }});
+}
+
+void print_summary(const RunDirectory& directory, const nlohmann::json& status) {
+  fmt::print(
+      "{}{:<12}  {}\n\n"
+      "the cluster is up; next:\n"
+      "  gradcube perf allreduce --sizes 1K,64K,12.5M --check\n"
+      "  gradcube status\n"
+      "  gradcube down\n",
+      status_summary(status), "directory", directory.path().string());
+}
+
+int run_up(const UpOptions& options) {
+  const ClusterSettings settings = settings_of(options);
+  const RunDirectory directory = RunDirectory::from_environment();
+  prepare(directory);
+  const pid_t pid = start(directory, settings);
+  const nlohmann::json status = ask_status(directory);
+  if (options.json) {
+    fmt::print("{}\n", nlohmann::json{{"ok", true},
+                                      {"pid", pid},
+                                      {"run_directory", directory.path().string()},
+                                      {"log", directory.log_file().string()},
+                                      {"status", status}}
+                           .dump());
+  } else {
+    print_summary(directory, status);
+  }
+  return 0;
+}
+
+}  // namespace
+
+void add_up(CLI::App& tool, Action& action) {
+  CLI::App* command =
+      tool.add_subcommand("up", "Start a cluster on this host; returns once it is ready");
+  auto options = std::make_shared<UpOptions>();
+  options->settings.add_all(command);
+  command->add_option("--cluster", options->cluster_file,
+                      "A cluster file (TOML); flags go before what it says");
+  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command->footer(
+      "Needs no root, no huge pages and no NIC. Examples:\n"
+      "  gradcube up --topology bcube:3,2\n"
+      "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
+      "  gradcube up --cluster cluster.toml --seed 7");
+  command->callback([options, &action] { action = [options] { return run_up(*options); }; });
+}
+
+}  // namespace gradcube::cli

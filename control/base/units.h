@@ -1,0 +1,39 @@
+// Quantities as people write them: rates, sizes, durations, probabilities.
+//
+// Each parser takes the text and where it comes from ("--rate", "cluster.toml, line 7, rate"), and
+// throws a UsageError whose sentence begins with that. K, M and G are decimal everywhere. Letters
+// may be of either case.
+#ifndef GRADCUBE_CONTROL_BASE_UNITS_H_
+#define GRADCUBE_CONTROL_BASE_UNITS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradcube::control {
+
+// Bits per second: "200mbit", "2.5gbit". A unit is required: a bare 200 could be bits, megabits or
+// bytes.
+uint64_t parse_rate(std::string_view text, std::string_view where);
+
+// Bytes: "1K", "12.5M", "128KB", "1G", "4096". The result is a whole number of bytes.
+uint64_t parse_size(std::string_view text, std::string_view where);
+
+// Nanoseconds: "500ns", "50us", "1ms", "2s"; 0 needs no unit.
+int64_t parse_duration(std::string_view text, std::string_view where);
+
+// 0..1: "0.01".
+double parse_probability(std::string_view text, std::string_view where);
+
+// A plain whole number in lowest..highest.
+uint64_t parse_integer(std::string_view text, std::string_view where, uint64_t lowest,
+                       uint64_t highest);
+
+// The shortest form that reads back as the same number: "2.5gbit", "12.5M", "50us".
+std::string format_rate(uint64_t bits_per_second);
+std::string format_size(uint64_t bytes);
+std::string format_duration(int64_t nanoseconds);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,163 @@
+#include "control/jobs/job_table.h"
+
+#include <fmt/format.h>
+
+namespace gradcube::control {
+namespace {
+
+constexpr uint32_t kNonceMask = 0xffffff;
+constexpr size_t kMaxNamedMissing = 8;
+
+bool valid_name(std::string_view name) {
+  return !name.empty() && name.size() <= kMaxJobName &&
+         name.find_first_not_of(
+             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
+             std::string_view::npos;
+}
+
+}  // namespace
+
+std::string_view state_name(JobState state) {
+  switch (state) {
+    case JobState::gathering:
+      return "gathering";
+    case JobState::running:
+      return "running";
+    case JobState::broken:
+      break;
+  }
+  return "broken";
+}
+
+JobTable::JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed)
+    : space_(space), next_nonce_(nonce_seed & kNonceMask) {}
+
+const Job* JobTable::find(JobId job) const {
+  const unsigned index = job_index(job);
+  if (index >= kMaxJobs || !jobs_[index] || jobs_[index]->id != job) return nullptr;
+  return &*jobs_[index];
+}
+
+Job* JobTable::find_mutable(JobId job) { return const_cast<Job*>(find(job)); }
+
+std::vector<const Job*> JobTable::jobs() const {
+  std::vector<const Job*> all;
+  for (const auto& index : jobs_) {
+    if (index) all.push_back(&*index);
+  }
+  return all;
+}
+
+Job* JobTable::open_job(std::string_view name) {
+  for (auto& index : jobs_) {
+    if (index && index->name == name && index->state != JobState::broken) return &*index;
+  }
+  return nullptr;
+}
+
+Job* JobTable::create(std::string_view name) {
+  for (unsigned index = 0; index < kMaxJobs; ++index) {
+    if (jobs_[index]) continue;
+    if (next_nonce_ == 0) next_nonce_ = 1;  // so that no job's id is 0
+    Job& job = jobs_[index].emplace();
+    job.id = protocol::make_job_id(index, next_nonce_);
+    next_nonce_ = (next_nonce_ + 1) & kNonceMask;
+    job.name = name;
+    job.members.resize(space_.servers());
+    return &job;
+  }
+  return nullptr;
+}
+
+std::variant<Joined, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
+                                             TrainerInfo trainer) {
+  if (!valid_name(name)) {
+    return Refusal{fmt::format(
+        "the job's name is not valid: accepted are 1..{} letters, digits, dots, dashes and "
+        "underscores, for example mnist-1",
+        kMaxJobName)};
+  }
+  if (!space_.contains(server)) {
+    return Refusal{fmt::format("there is no server {} among {}", server, space_.servers())};
+  }
+  Job* job = open_job(name);
+  if (job != nullptr && job->members[server]) {
+    return Refusal{fmt::format(
+        "job \"{}\" already has a trainer on server {}: pid {}; a job has one trainer per server",
+        name, space_.text(server), job->members[server]->pid)};
+  }
+  if (job == nullptr) job = create(name);
+  if (job == nullptr) {
+    return Refusal{fmt::format(
+        "job \"{}\" cannot start: this cluster already has {} jobs, which is the most it holds",
+        name, kMaxJobs)};
+  }
+  job->members[server] = trainer;
+  ++job->joined;
+  if (job->joined == space_.servers()) job->state = JobState::running;
+  return Joined{job->id, server, space_.servers(), job->epoch, job->state == JobState::running};
+}
+
+std::optional<Departure> JobTable::leave(JobId job, bcube::ServerId server, int32_t code) {
+  return depart(job, server, code, "left");
+}
+
+std::optional<Departure> JobTable::died(JobId job, bcube::ServerId server, int32_t code) {
+  return depart(job, server, code, "died");
+}
+
+std::optional<Departure> JobTable::dismissed(JobId job, bcube::ServerId server, int32_t code,
+                                             std::string_view why) {
+  return depart(job, server, code, why);
+}
+
+std::optional<Departure> JobTable::depart(JobId id, bcube::ServerId server, int32_t code,
+                                          std::string_view how) {
+  Job* job = find_mutable(id);
+  if (job == nullptr || !space_.contains(server) || !job->members[server]) return std::nullopt;
+  Departure departure;
+  departure.sentence = fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", job->name,
+                                   space_.text(server), job->members[server]->pid, how);
+  job->members[server].reset();
+  --job->joined;
+  departure.epoch = ++job->epoch;
+  if (job->joined == 0) {
+    departure.forgotten = true;
+    jobs_[job_index(id)].reset();
+    return departure;
+  }
+  // The first departure is the cause; those that follow are its consequences.
+  if (job->state != JobState::broken) job->last_failure = JobFailure{code, departure.sentence};
+  job->state = JobState::broken;
+  for (bcube::ServerId other = 0; other < space_.servers(); ++other) {
+    if (job->members[other]) departure.others.push_back(other);
+  }
+  return departure;
+}
+
+std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::string sentence) {
+  Job* job = find_mutable(id);
+  if (job == nullptr) return std::nullopt;
+  job->last_failure = JobFailure{code, std::move(sentence)};
+  return ++job->epoch;
+}
+
+std::string JobTable::missing(JobId id) const {
+  const Job* job = find(id);
+  if (job == nullptr || job->state != JobState::gathering) return "";
+  const uint32_t count = space_.servers() - job->joined;
+  std::string names;
+  size_t named = 0;
+  for (bcube::ServerId server = 0; server < space_.servers() && named < kMaxNamedMissing;
+       ++server) {
+    if (job->members[server]) continue;
+    names += fmt::format("{}{}", named == 0 ? "" : ", ", space_.text(server));
+    ++named;
+  }
+  if (count > named) names += fmt::format(" and {} more", count - named);
+  return fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count,
+                     space_.servers(), count == 1 ? "has" : "have", job->name,
+                     count == 1 ? "" : "s", names);
+}
+
+}  // namespace gradcube::control

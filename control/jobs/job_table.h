@@ -1,0 +1,123 @@
+// Who is in which job: membership alone, as one process with all servers keeps it.
+//
+// A job is a tenant with one trainer per server. It is `gathering` until a trainer has joined on
+// every server, then `running`. When a member leaves or dies while others are in it, it is `broken`
+// for good: the others are to be told, nobody joins it any more, and whoever joins its name starts
+// a fresh job of that name. A job without members is forgotten. Breaking does not depend on whether
+// collectives are in flight: the caller tells the others only what concerns them.
+//
+// Identity on the wire: protocol/job_id.h. A job's epoch counts its resets: a failed collective
+// begins a new one, and what was sent in an older one is stale.
+//
+// Single-threaded: the control thread owns it. No I/O, no clock.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_TABLE_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_TABLE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <variant>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "protocol/job_id.h"
+
+namespace gradcube::control {
+
+using protocol::job_index;
+using protocol::job_nonce;
+using protocol::JobId;
+using protocol::kMaxJobs;
+
+inline constexpr size_t kMaxJobName = 63;
+
+// The process behind a session, as the kernel tells it (SO_PEERCRED).
+struct TrainerInfo {
+  int32_t pid = 0;
+  uint32_t uid = 0;
+
+  bool operator==(const TrainerInfo&) const = default;
+};
+
+enum class JobState { gathering, running, broken };
+std::string_view state_name(JobState state);
+
+// Why a job was reset or broke: a code of the trainer's ABI, and the sentence for its members.
+struct JobFailure {
+  int32_t code = 0;
+  std::string sentence;
+};
+
+struct Joined {
+  JobId job = 0;
+  uint32_t rank = 0;  // the server's number
+  uint32_t size = 0;  // trainers in the complete job
+  uint16_t epoch = 0;
+  bool complete = false;  // this was the last one: the job is running now
+};
+
+struct Refusal {
+  std::string sentence;
+};
+
+struct Departure {
+  std::vector<bcube::ServerId> others;  // the members that remain, to be told; ascending
+  std::string sentence;                 // what to tell them
+  uint16_t epoch = 0;                   // the job's new epoch
+  bool forgotten = false;               // nobody remains, and the JobId is void
+};
+
+// One job, as the table keeps it.
+struct Job {
+  JobId id = 0;
+  std::string name;
+  JobState state = JobState::gathering;
+  uint16_t epoch = 0;
+  uint32_t joined = 0;                              // members now
+  std::vector<std::optional<TrainerInfo>> members;  // by server
+  std::optional<JobFailure> last_failure;
+};
+
+class JobTable {
+ public:
+  // `nonce_seed` makes the nonces of a restarted daemon differ from those of its former self.
+  JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed);
+
+  std::variant<Joined, Refusal> join(std::string_view name, bcube::ServerId server,
+                                     TrainerInfo trainer);
+
+  // A member is gone: in an orderly way, or not. `code` is what the others' failure will carry.
+  // Nothing if the job does not exist or has no trainer on this server.
+  std::optional<Departure> leave(JobId job, bcube::ServerId server, int32_t code);
+  std::optional<Departure> died(JobId job, bcube::ServerId server, int32_t code);
+  // The same of one that was turned out; `why` completes "trainer ... ".
+  std::optional<Departure> dismissed(JobId job, bcube::ServerId server, int32_t code,
+                                     std::string_view why);
+
+  // A collective failed for a reason that the members survive (they disagreed on it): records the
+  // reason and returns the new epoch. Nothing if the job does not exist.
+  std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string sentence);
+
+  // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
+  std::string missing(JobId job) const;
+
+  const Job* find(JobId job) const;      // null if it does not exist, or is another incarnation
+  std::vector<const Job*> jobs() const;  // all, by index
+
+ private:
+  Job* find_mutable(JobId job);
+  Job* open_job(std::string_view name);  // that may be joined; null if there is none
+  Job* create(std::string_view name);    // null if the table is full
+  std::optional<Departure> depart(JobId job, bcube::ServerId server, int32_t code,
+                                  std::string_view how);
+
+  bcube::AddressSpace space_;
+  uint32_t next_nonce_;
+  std::array<std::optional<Job>, kMaxJobs> jobs_;
+};
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,35 @@
+#include "control/plan/algorithms.h"
+
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "control/base/errors.h"
+#include "control/plan/bml.h"
+
+namespace gradcube::control {
+namespace {
+
+struct Algorithm {
+  std::string_view name;
+  Plan (*make)(const Topology&);
+};
+
+constexpr Algorithm kAlgorithms[] = {{"bml", make_bml_plan}};
+
+}  // namespace
+
+std::vector<std::string_view> algorithm_names() {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
+  return names;
+}
+
+Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {
+  for (const Algorithm& known : kAlgorithms) {
+    if (known.name == algorithm) return known.make(topology);
+  }
+  throw UsageError(fmt::format("{} \"{}\": there is no such algorithm; accepted is {}", where,
+                               algorithm, fmt::join(algorithm_names(), ", ")));
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,21 @@
+// The algorithms that can make a plan, by name.
+#ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
+#define GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
+
+#include <string_view>
+#include <vector>
+
+#include "control/plan/plan.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+std::vector<std::string_view> algorithm_names();
+
+// Throws a UsageError when there is no such algorithm (naming those there are) or it does not fit
+// the topology. `where` begins the sentence: "--algorithm".
+Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,64 @@
+// Which lcore runs which thread of which server.
+//
+// An engine is one server's share of one lcore: it runs those of the server's threads that are
+// assigned to that lcore, and owns one queue on each of the server's ports. The engines of a server
+// are numbered 0, 1, ... in the order of their lowest thread; an engine's number is also its queue.
+//
+// One process with all servers (the embedded cluster), L lcores, T threads per server:
+//   L <= T   thread t runs on lcore t mod L, for every server alike, so that the same threads of
+//   all servers, which
+//            talk to each other only, stay on one lcore;
+//   L > T    the lcores are G = L/T groups of T (what is left over stays idle); server s uses group
+//   s mod G.
+//
+// One server with ports of its own (a real host): thread t goes to an lcore on the NUMA node of the
+// port that it uses first, level(t, 0)'s, as long as one there has less than its fair share,
+// ceil(T/L) threads; else to the one with the fewest threads anywhere. A node of -1 means unknown
+// and matches every node.
+#ifndef GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
+#define GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_
+
+#include <cstdint>
+#include <span>
+#include <vector>
+
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+struct Lcore {
+  unsigned id = 0;
+  int numa_node = -1;
+};
+
+struct EngineAssignment {
+  unsigned lcore = 0;             // its id
+  unsigned queue = 0;             // on each of the server's ports
+  std::vector<unsigned> threads;  // ascending
+};
+
+class Assignment {
+ public:
+  // Both throw a SetupError when there is no lcore. port_nodes[p] is the NUMA node of the server's
+  // port p.
+  static Assignment all_servers(const Plan& plan, std::span<const Lcore> lcores);
+  static Assignment one_server(const Plan& plan, std::span<const Lcore> lcores,
+                               std::span<const int> port_nodes);
+
+  unsigned lcore(ServerId server, unsigned thread) const { return lcores_[group(server)][thread]; }
+
+  // The number (and queue) of the engine that runs this thread of this server.
+  unsigned engine(ServerId server, unsigned thread) const;
+
+  std::vector<EngineAssignment> engines(ServerId server) const;
+
+ private:
+  explicit Assignment(std::vector<std::vector<unsigned>> lcores) : lcores_(std::move(lcores)) {}
+  size_t group(ServerId server) const { return server % lcores_.size(); }
+
+  std::vector<std::vector<unsigned>> lcores_;  // [group][thread]
+};
+
+}  // namespace gradcube::control
+
+#endif

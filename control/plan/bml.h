@@ -1,0 +1,20 @@
+// BML: gradient synchronization on BCube(n,k) in 2(N-1)/(kN) of the time that a link takes for the
+// whole gradient (BML, section 3.2, Algorithm 1).
+//
+// k threads with equal shares of the gradient; thread t visits the levels t, t+1, ..., t+k-1 (mod
+// k), so that at every step each level is used by exactly one thread; under each switch the pattern
+// is the mesh.
+#ifndef GRADCUBE_CONTROL_PLAN_BML_H_
+#define GRADCUBE_CONTROL_PLAN_BML_H_
+
+#include "control/plan/plan.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+// Needs a switch in every dimension: throws a UsageError for any other topology, such as a torus.
+Plan make_bml_plan(const Topology& topology);
+
+}  // namespace gradcube::control
+
+#endif

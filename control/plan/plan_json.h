@@ -1,0 +1,24 @@
+// A plan as JSON, for tools (docs/bml.md describes the format). Written to the stream as it is
+// computed: memory stays small however large the topology, and one server of 65536 takes
+// milliseconds.
+#ifndef GRADCUBE_CONTROL_PLAN_PLAN_JSON_H_
+#define GRADCUBE_CONTROL_PLAN_PLAN_JSON_H_
+
+#include <optional>
+#include <ostream>
+
+#include "control/plan/assignment.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+// A list of pieces longer than this is written as one entry in which null stands for every digit.
+inline constexpr uint32_t kMaxListedPieces = 1024;
+
+// One JSON object and a newline. `server`: that server alone; otherwise all.
+void write_plan_json(std::ostream& out, const Plan& plan, const Assignment& assignment,
+                     std::optional<ServerId> server);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,20 @@
+// A plan as a table for people, in the paper's notation: <0,*,1> is the set of thread 0's pieces
+// whose owners have digit 1 at level 0.
+#ifndef GRADCUBE_CONTROL_PLAN_PLAN_TEXT_H_
+#define GRADCUBE_CONTROL_PLAN_PLAN_TEXT_H_
+
+#include <optional>
+#include <ostream>
+
+#include "control/plan/assignment.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+// `server`: that server alone; otherwise all.
+void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
+                     std::optional<ServerId> server);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,186 @@
+#include "control/plan/topology.h"
+
+#include <algorithm>
+#include <charconv>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <stdexcept>
+
+#include "control/base/errors.h"
+
+namespace gradcube::control {
+namespace {
+
+struct Kind {
+  std::string_view name;
+  std::vector<std::string_view> parameters;
+  std::string_view form;  // what is accepted, and an example
+};
+
+const std::vector<Kind>& kinds() {
+  static const std::vector<Kind> all = {
+      {"bcube",
+       {"n", "k"},
+       "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2"},
+      {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
+      {"torus",
+       {"n", "h"},
+       "torus:n,h with rings of n servers in 2..256 and h dimensions in 1..7, for example "
+       "torus:4,2"},
+  };
+  return all;
+}
+
+[[noreturn]] void refuse(std::string_view where, std::string_view spec, std::string_view what,
+                         std::string_view accepted) {
+  throw UsageError(fmt::format("{} \"{}\": {}; accepted is {}", where, spec, what, accepted));
+}
+
+const Kind& kind_of(std::string_view spec, std::string_view where) {
+  const std::string_view name = spec.substr(0, spec.find(':'));
+  for (const Kind& kind : kinds()) {
+    if (kind.name == name) return kind;
+  }
+  refuse(where, spec, fmt::format("there is no topology \"{}\"", name),
+         "bcube:n,k, star:N or torus:n,h, for example bcube:3,2");
+}
+
+// The numbers behind the colon: exactly as many as the kind has parameters.
+std::vector<unsigned> parameters_of(const Kind& kind, std::string_view spec,
+                                    std::string_view where) {
+  std::vector<unsigned> values;
+  std::string_view rest = spec.substr(std::min(kind.name.size() + 1, spec.size()));
+  for (bool more = !rest.empty(); more;) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    more = item.size() < rest.size();
+    rest.remove_prefix(item.size() + (more ? 1 : 0));
+    unsigned value = 0;
+    const char* const end = item.data() + item.size();
+    const auto result = std::from_chars(item.data(), end, value);
+    if (result.ec != std::errc() || result.ptr != end) {
+      refuse(where, spec, fmt::format("\"{}\" is not a whole number in range", item), kind.form);
+    }
+    values.push_back(value);
+  }
+  if (values.size() != kind.parameters.size()) {
+    refuse(where, spec,
+           fmt::format("{} takes {} ({}), not {}", kind.name,
+                       kind.parameters.size() == 1 ? "one number" : "two numbers",
+                       fmt::join(kind.parameters, " and "), values.size()),
+           kind.form);
+  }
+  return values;
+}
+
+std::vector<unsigned> radices_of(const std::string& kind,
+                                 const std::vector<Dimension>& dimensions) {
+  if (dimensions.size() > kMaxDimensions) {
+    throw std::invalid_argument(
+        fmt::format("a {} has 1..{} dimensions, not {}", kind, kMaxDimensions, dimensions.size()));
+  }
+  std::vector<unsigned> radices;
+  for (const Dimension& dimension : dimensions) radices.push_back(dimension.radix);
+  return radices;
+}
+
+}  // namespace
+
+Topology::Topology(std::string kind, std::vector<Dimension> dimensions)
+    : kind_(std::move(kind)),
+      dimensions_(std::move(dimensions)),
+      space_(radices_of(kind_, dimensions_)) {}
+
+unsigned Topology::ports() const {
+  unsigned count = 0;
+  for (const Dimension& dimension : dimensions_) {
+    if (dimension.ports() > 0) count = std::max(count, dimension.port + dimension.ports());
+  }
+  return count;
+}
+
+std::vector<unsigned> Topology::level_ports() const {
+  std::vector<unsigned> result;
+  for (const Dimension& dimension : dimensions_) result.push_back(dimension.port);
+  return result;
+}
+
+bool Topology::uniform() const {
+  return std::all_of(dimensions_.begin(), dimensions_.end(),
+                     [&](const Dimension& d) { return d.radix == dimensions_.front().radix; });
+}
+
+std::string Topology::spec() const {
+  if (kind_ == "star") return fmt::format("star:{}", servers());
+  if (uniform()) return fmt::format("{}:{},{}", kind_, dimensions_.front().radix, levels());
+  std::vector<unsigned> radices = radices_of(kind_, dimensions_);
+  std::reverse(radices.begin(), radices.end());
+  return fmt::format("{}:{}", kind_, fmt::join(radices, "x"));
+}
+
+Topology Topology::with_rate(uint64_t rate_bps) const {
+  std::vector<Dimension> dimensions = dimensions_;
+  for (Dimension& dimension : dimensions) {
+    if (dimension.link != Link::memory) dimension.rate_bps = rate_bps;
+  }
+  return Topology(kind_, std::move(dimensions));
+}
+
+Topology parse_topology(std::string_view spec, std::string_view where) {
+  const Kind& kind = kind_of(spec, where);
+  const std::vector<unsigned> values = parameters_of(kind, spec, where);
+  const unsigned radix = values[0];
+  const unsigned count = values.size() > 1 ? values[1] : 1;
+  if (count < 1 || count > kMaxDimensions) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
+           kind.form);
+  }
+  if (radix < 2 || radix > bcube::kMaxRadix) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is 2..{}", kind.parameters[0], radix, bcube::kMaxRadix),
+           kind.form);
+  }
+  const bool torus = kind.name == "torus";
+  std::vector<Dimension> dimensions;
+  for (unsigned i = 0; i < count; ++i) {
+    dimensions.push_back({radix, torus ? 2 * i : i, 0, torus ? Link::adjacent : Link::switched});
+  }
+  try {
+    return Topology(std::string(kind.name), std::move(dimensions));
+  } catch (const std::invalid_argument& error) {
+    refuse(where, spec, error.what(), kind.form);
+  }
+}
+
+ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where) {
+  try {
+    return topology.space().parse(text);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{} {} (topology {})", where, error.what(), topology.spec()));
+  }
+}
+
+nlohmann::ordered_json topology_json(const Topology& topology) {
+  nlohmann::ordered_json json;
+  json["kind"] = topology.kind();
+  if (topology.uniform()) {
+    json["n"] = topology.space().radix(0);
+  } else {
+    for (unsigned level = topology.levels(); level-- > 0;) {
+      json["radices"].push_back(topology.space().radix(level));
+    }
+  }
+  json[topology.kind() == "torus" ? "h" : "k"] = topology.levels();
+  json["servers"] = topology.servers();
+  return json;
+}
+
+nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server) {
+  nlohmann::ordered_json json = nlohmann::ordered_json::array();
+  for (unsigned level = space.levels(); level-- > 0;) json.push_back(space.digit(server, level));
+  return json;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,93 @@
+// A topology is a list of dimensions; dimension i is level i of a server's address.
+//
+//   bcube:n,k   BCube(n,k): k dimensions of radix n, dimension i on port i (BML, section 3.1)
+//   star:N      N servers around one switch: one dimension of radix N on port 0; it is bcube:N,1
+//   torus:n,h   h rings of n servers each; dimension i on the port pair 2i, 2i+1, and only servers
+//               at distance one are joined
+//
+// A Topology is an immutable value. Bounds: radix 2..256 (a digit is a byte on the wire), 1..7
+// levels (a path through relays has at most 8 hops), at most 65536 servers (a server's number has
+// 16 bits on the wire).
+#ifndef GRADCUBE_CONTROL_PLAN_TOPOLOGY_H_
+#define GRADCUBE_CONTROL_PLAN_TOPOLOGY_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+
+namespace gradcube::control {
+
+using bcube::AddressSpace;
+using bcube::kMaxLevels;
+using bcube::ServerId;
+
+inline constexpr unsigned kMaxDimensions = 7;
+
+// What joins the servers that differ only in a dimension's digit.
+enum class Link {
+  switched,  // a switch: each reaches each
+  adjacent,  // a ring of cables: each reaches the two beside it
+  memory,    // they are one host: the "link" is its memory
+};
+
+struct Dimension {
+  unsigned radix = 0;
+  unsigned port = 0;      // the (first) port that the dimension uses
+  uint64_t rate_bps = 0;  // of the port, in bits per second; 0: not limited
+  Link link = Link::switched;
+
+  unsigned ports() const { return link == Link::adjacent ? 2 : link == Link::switched ? 1 : 0; }
+  bool operator==(const Dimension&) const = default;
+};
+
+class Topology {
+ public:
+  // dimensions[i] is level i. Throws std::invalid_argument with a sentence when a bound does not
+  // hold.
+  Topology(std::string kind, std::vector<Dimension> dimensions);
+
+  const std::string& kind() const { return kind_; }  // "bcube", "star" or "torus"
+  const std::vector<Dimension>& dimensions() const { return dimensions_; }
+  const AddressSpace& space() const { return space_; }
+  uint32_t servers() const { return space_.servers(); }
+  unsigned levels() const { return space_.levels(); }
+  unsigned ports() const;                     // of a server
+  std::vector<unsigned> level_ports() const;  // [l]: the (first) port of level l
+  bool uniform() const;                       // all radices are equal
+
+  // "bcube:3,2": what parse_topology reads. The radices of a topology that is not uniform are
+  // listed, the highest level first, which no parser reads: such a topology is made by programs.
+  std::string spec() const;
+
+  // The same topology with this rate on every switched and adjacent dimension.
+  Topology with_rate(uint64_t rate_bps) const;
+
+  bool operator==(const Topology&) const = default;
+
+ private:
+  std::string kind_;
+  std::vector<Dimension> dimensions_;
+  AddressSpace space_;
+};
+
+// Reads "bcube:3,2", "star:9", "torus:4,2". `where` begins the sentence of the UsageError:
+// "--topology".
+Topology parse_topology(std::string_view spec, std::string_view where);
+
+// Reads a server's address, "2,1" or "[2,1]"; throws a UsageError.
+ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where);
+
+// {"kind":"bcube","n":3,"k":2,"servers":9}; a torus has "h" in the place of "k"; a topology that is
+// not uniform has "radices", the highest level first, in the place of "n".
+nlohmann::ordered_json topology_json(const Topology& topology);
+
+// An address as JSON has it: [v(k-1),...,v1,v0].
+nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server);
+
+}  // namespace gradcube::control
+
+#endif

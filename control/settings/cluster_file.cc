@@ -1,0 +1,168 @@
+#include "control/settings/cluster_file.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <fstream>
+#include <iterator>
+#include <toml++/toml.h>
+#include <vector>
+
+#include "control/base/errors.h"
+
+namespace gradcube::control {
+namespace {
+
+constexpr size_t kMaxFileBytes = 1 << 20;
+
+using Keys = std::vector<std::string_view>;
+struct Section {
+  std::string_view name;
+  Keys keys;
+};
+
+const std::vector<Section>& sections() {
+  static const std::vector<Section> all = {
+      {"topology", {"spec", "kind", "n", "k", "h"}},
+      {"link", {"rate", "mtu", "delay", "queue", "ecn-threshold"}},
+      {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
+      {"engine", {"lcores", "idle"}},
+  };
+  return all;
+}
+
+class Reader {
+ public:
+  explicit Reader(std::string_view name) : name_(name) {}
+
+  ClusterSettings read(const toml::table& root) {
+    for (const auto& [key, node] : root) {
+      const std::string_view wanted = key.str();
+      const auto section = std::find_if(sections().begin(), sections().end(),
+                                        [&](const Section& s) { return s.name == wanted; });
+      if (section == sections().end()) {
+        Keys names;
+        for (const Section& s : sections()) names.push_back(s.name);
+        refuse(key.source(), fmt::format("unknown section \"{}\"; accepted sections are {}",
+                                         key.str(), fmt::join(names, ", ")));
+      }
+      if (!node.is_table()) {
+        refuse(key.source(), fmt::format("\"{}\" is a section: write [{}] and its keys below",
+                                         key.str(), key.str()));
+      }
+      check_keys(*section, *node.as_table());
+      if (section->name == "topology") {
+        read_topology(*node.as_table(), key.source());
+      } else {
+        for (const auto& [name, value] : *node.as_table()) apply(*section, name, value);
+      }
+    }
+    return settings_;
+  }
+
+ private:
+  std::string at(const toml::source_region& source) const {
+    return fmt::format("{}, line {}", name_, source.begin.line);
+  }
+
+  [[noreturn]] void refuse(const toml::source_region& source, const std::string& what) const {
+    throw UsageError(fmt::format("{}: {}", at(source), what));
+  }
+
+  void check_keys(const Section& section, const toml::table& table) const {
+    for (const auto& [key, node] : table) {
+      if (std::find(section.keys.begin(), section.keys.end(), key.str()) == section.keys.end()) {
+        refuse(key.source(), fmt::format("unknown key \"{}\" in [{}]; accepted keys are {}",
+                                         key.str(), section.name, fmt::join(section.keys, ", ")));
+      }
+    }
+  }
+
+  // A setting has one textual form (control/settings/cluster_settings.h): numbers and lists are brought to
+  // it.
+  std::string text_of(const toml::key& key, const toml::node& node) const {
+    if (const auto* value = node.as_string()) return value->get();
+    if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
+    if (const auto* value = node.as_floating_point()) return fmt::format("{}", value->get());
+    if (const auto* values = node.as_array()) {
+      std::vector<std::string> items;
+      for (const toml::node& item : *values) {
+        if (item.is_array()) refuse(item.source(), "a list in a list is not accepted");
+        items.push_back(text_of(key, item));
+      }
+      return fmt::format("{}", fmt::join(items, ","));
+    }
+    refuse(
+        key.source(),
+        fmt::format("\"{}\" must be a number, a text in quotes or a list of numbers", key.str()));
+  }
+
+  void apply(const Section& section, const toml::key& key, const toml::node& node) {
+    const std::string where = fmt::format("{}: {}.{}", at(key.source()), section.name, key.str());
+    apply_setting(settings_, key.str(), text_of(key, node), where);
+  }
+
+  void read_topology(const toml::table& table, const toml::source_region& source) {
+    std::string spec;
+    for (const char* name : {"spec", "kind", "n", "k", "h"}) {
+      const auto found = table.find(name);
+      if (found == table.end()) continue;
+      const std::string text = text_of(found->first, found->second);
+      const std::string_view key = name;
+      if (key == "spec") {
+        if (table.size() > 1)
+          refuse(source, "give the topology as spec, or as kind and its numbers, not both");
+        spec = text;
+      } else if (key == "kind") {
+        spec = text;
+      } else if ((key == "h") != (spec == "torus" || spec.starts_with("torus:")) && key != "n") {
+        refuse(found->first.source(), fmt::format("\"{}\" does not belong to the topology \"{}\": "
+                                                  "a bcube has n and k, a star n, a torus n and h",
+                                                  key, spec));
+      } else {
+        spec += (key == "n" ? ":" : ",") + text;
+      }
+    }
+    if (!table.empty()) apply_setting(settings_, "topology", spec, at(source) + ": topology");
+  }
+
+  std::string_view name_;
+  ClusterSettings settings_;
+};
+
+}  // namespace
+
+ClusterSettings parse_cluster_file(std::string_view text, std::string_view name) {
+  toml::table root;
+  try {
+    root = toml::parse(text, name);
+  } catch (const toml::parse_error& error) {
+    throw UsageError(fmt::format("{}, line {}: this is not TOML: {}", name,
+                                 error.source().begin.line, error.description()));
+  }
+  const ClusterSettings settings = Reader(name).read(root);
+  try {
+    validate(settings);
+  } catch (const UsageError& error) {
+    throw UsageError(fmt::format("{}: {}", name, error.what()));
+  }
+  return settings;
+}
+
+ClusterSettings read_cluster_file(const std::string& path) {
+  std::ifstream file(path, std::ios::binary);
+  std::string text(kMaxFileBytes + 1, '\0');
+  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
+    throw UsageError(
+        fmt::format("the cluster file {} cannot be read: give the path of a TOML file", path));
+  }
+  text.resize(static_cast<size_t>(file.gcount()));
+  if (text.size() > kMaxFileBytes) {
+    throw UsageError(
+        fmt::format("the cluster file {} has more than {} bytes", path, kMaxFileBytes));
+  }
+  return parse_cluster_file(text, path);
+}
+
+}  // namespace gradcube::control

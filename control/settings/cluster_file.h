@@ -1,0 +1,32 @@
+// The cluster file: a cluster's settings as TOML.
+//
+//     [topology]
+//     spec = "bcube:3,2"          # or: kind = "bcube", n = 3, k = 2 (star: n; torus: n and h)
+//     [link]
+//     rate = "200mbit"            # also: mtu, delay, queue, ecn-threshold
+//     [impair]
+//     loss = 0.001                # also: duplicate, reorder, corrupt, seed
+//     [engine]
+//     lcores = [0, 1]             # or "0-1"; also: idle = "spin" or "adaptive"
+//
+// Everything may be left out. What is not understood is refused, with file, line, key and what is
+// accepted.
+#ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_
+#define GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_
+
+#include <string>
+#include <string_view>
+
+#include "control/settings/cluster_settings.h"
+
+namespace gradcube::control {
+
+// Reads the file into settings that hold defaults elsewhere. Throws a UsageError.
+ClusterSettings read_cluster_file(const std::string& path);
+
+// The same of text that is already here; `name` is what error sentences call it.
+ClusterSettings parse_cluster_file(std::string_view text, std::string_view name);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,217 @@
+#include "control/settings/cluster_settings.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
+#include <set>
+#include <string>
+
+#include "control/base/errors.h"
+#include "control/base/units.h"
+
+namespace gradcube::control {
+namespace {
+
+constexpr unsigned kMaxLcore = 1023;
+constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
+
+// "0,2" or "0-3,6".
+std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where) {
+  const auto refuse = [&](std::string_view what) {
+    throw UsageError(
+        fmt::format("{} \"{}\": {}; accepted is a list of lcores 0..{}, for example 0,1 or 0-3",
+                    where, text, what, kMaxLcore));
+  };
+  std::vector<unsigned> lcores;
+  std::string_view rest = text;
+  for (bool more = true; more;) {
+    const std::string_view item = rest.substr(0, rest.find(','));
+    more = item.size() < rest.size();
+    rest.remove_prefix(item.size() + (more ? 1 : 0));
+    const size_t dash = item.find('-');
+    uint64_t first = 0;
+    uint64_t last = 0;
+    try {
+      first = parse_integer(item.substr(0, dash), where, 0, kMaxLcore);
+      last = dash == std::string_view::npos
+                 ? first
+                 : parse_integer(item.substr(dash + 1), where, 0, kMaxLcore);
+    } catch (const UsageError&) {
+      refuse(fmt::format("\"{}\" is no lcore and no range of lcores", item));
+    }
+    if (first > last) refuse(fmt::format("the range {} runs backwards", item));
+    for (uint64_t id = first; id <= last; ++id) {
+      if (std::find(lcores.begin(), lcores.end(), id) != lcores.end()) {
+        refuse(fmt::format("lcore {} is named twice", id));
+      }
+      lcores.push_back(static_cast<unsigned>(id));
+    }
+  }
+  return lcores;
+}
+
+Idle parse_idle(std::string_view text, std::string_view where) {
+  for (const Idle idle : {Idle::spin, Idle::adaptive}) {
+    if (text == idle_name(idle)) return idle;
+  }
+  throw UsageError(fmt::format("{} \"{}\": accepted is spin or adaptive", where, text));
+}
+
+using Apply = void (*)(ClusterSettings&, std::string_view text, std::string_view where);
+struct Setting {
+  std::string_view name;
+  Apply apply;
+};
+
+template <double ClusterSettings::*kMember>
+void apply_probability(ClusterSettings& s, std::string_view text, std::string_view where) {
+  s.*kMember = parse_probability(text, where);
+}
+
+constexpr Setting kSettings[] = {
+    {"topology", [](ClusterSettings& s, std::string_view text,
+                    std::string_view where) { s.topology = parse_topology(text, where); }},
+    {"rate", [](ClusterSettings& s, std::string_view text,
+                std::string_view where) { s.rate_bps = parse_rate(text, where); }},
+    {"mtu",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.mtu = static_cast<unsigned>(parse_integer(text, where, kMinMtu, kMaxMtu));
+     }},
+    {"delay", [](ClusterSettings& s, std::string_view text,
+                 std::string_view where) { s.delay_ns = parse_duration(text, where); }},
+    {"queue", [](ClusterSettings& s, std::string_view text,
+                 std::string_view where) { s.queue_bytes = parse_size(text, where); }},
+    {"ecn-threshold",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.ecn_threshold_bytes = parse_size(text, where);
+     }},
+    {"loss", apply_probability<&ClusterSettings::loss>},
+    {"duplicate", apply_probability<&ClusterSettings::duplicate>},
+    {"reorder", apply_probability<&ClusterSettings::reorder>},
+    {"corrupt", apply_probability<&ClusterSettings::corrupt>},
+    {"seed", [](ClusterSettings& s, std::string_view text,
+                std::string_view where) { s.seed = parse_integer(text, where, 0, UINT64_MAX); }},
+    {"lcores", [](ClusterSettings& s, std::string_view text,
+                  std::string_view where) { s.lcores = parse_lcores(text, where); }},
+    {"idle", [](ClusterSettings& s, std::string_view text,
+                std::string_view where) { s.idle = parse_idle(text, where); }},
+};
+
+template <typename Value>
+nlohmann::ordered_json or_null(const std::optional<Value>& value) {
+  return value ? nlohmann::ordered_json(*value) : nlohmann::ordered_json();
+}
+
+// Reads a number that must not be negative or a fraction: nlohmann's get() would convert it
+// silently.
+uint64_t whole(const nlohmann::ordered_json& json, const char* key) {
+  const auto& value = json.at(key);
+  if (!value.is_number_unsigned()) {
+    throw UsageError(fmt::format("the cluster's settings: {} is not a whole number", key));
+  }
+  return value.get<uint64_t>();
+}
+
+std::optional<uint64_t> whole_or_null(const nlohmann::ordered_json& json, const char* key) {
+  if (json.at(key).is_null()) return std::nullopt;
+  return whole(json, key);
+}
+
+unsigned small(uint64_t value) {
+  return static_cast<unsigned>(std::min<uint64_t>(value, UINT32_MAX));
+}
+
+}  // namespace
+
+std::string_view idle_name(Idle idle) { return idle == Idle::spin ? "spin" : "adaptive"; }
+
+std::vector<std::string_view> setting_names() {
+  std::vector<std::string_view> names;
+  for (const Setting& setting : kSettings) names.push_back(setting.name);
+  return names;
+}
+
+void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,
+                   std::string_view where) {
+  for (const Setting& setting : kSettings) {
+    if (setting.name == name) return setting.apply(settings, text, where);
+  }
+  throw UsageError(fmt::format("{}: there is no setting \"{}\"; accepted are {}", where, name,
+                               fmt::join(setting_names(), ", ")));
+}
+
+void validate(const ClusterSettings& s) {
+  const auto require = [](bool holds, const std::string& sentence) {
+    if (!holds) throw UsageError(sentence);
+  };
+  require(
+      s.topology.servers() <= kMaxEmbeddedServers,
+      fmt::format("{} has {} servers, but accepted is at most {}: the embedded fabric runs them "
+                  "all in one process (`gradcube plan` takes any topology)",
+                  s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
+  require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
+          fmt::format("the MTU is {}, but accepted is {}..{}", s.mtu, kMinMtu, kMaxMtu));
+  require(!s.rate_bps || (*s.rate_bps >= 1'000'000 && *s.rate_bps <= 10'000'000'000'000),
+          "the rate is out of range: accepted is 1mbit to 10tbit");
+  require(s.delay_ns >= 0 && s.delay_ns <= 3'600'000'000'000,
+          "the delay is out of range: accepted is 0 to one hour");
+  const uint64_t two_frames = 2 * (uint64_t{s.mtu} + kFrameOverhead);
+  require(s.queue_bytes >= two_frames && s.queue_bytes <= 1'000'000'000,
+          fmt::format("the queue of a switch port is {}, but at MTU {} accepted is {} bytes (two "
+                      "full frames) to 1G",
+                      format_size(s.queue_bytes), s.mtu, two_frames));
+  require(s.ecn_threshold() <= s.queue_bytes,
+          fmt::format("the ECN threshold is {}, but accepted is at most the queue, {}",
+                      format_size(s.ecn_threshold()), format_size(s.queue_bytes)));
+  for (const double p : {s.loss, s.duplicate, s.reorder, s.corrupt}) {
+    require(p >= 0 && p <= 1, fmt::format("a probability is {}, but accepted is 0..1", p));
+  }
+  const std::set<unsigned> distinct(s.lcores.begin(), s.lcores.end());
+  require(
+      distinct.size() == s.lcores.size() && (distinct.empty() || *distinct.rbegin() <= kMaxLcore),
+      fmt::format("the lcores are not accepted: each is 0..{} and named once", kMaxLcore));
+}
+
+nlohmann::ordered_json to_json(const ClusterSettings& s) {
+  return {{"topology", s.topology.spec()},
+          {"rate_bps", or_null(s.rate_bps)},
+          {"mtu", s.mtu},
+          {"delay_ns", static_cast<uint64_t>(s.delay_ns)},
+          {"queue_bytes", s.queue_bytes},
+          {"ecn_threshold_bytes", or_null(s.ecn_threshold_bytes)},
+          {"loss", s.loss},
+          {"duplicate", s.duplicate},
+          {"reorder", s.reorder},
+          {"corrupt", s.corrupt},
+          {"seed", s.seed},
+          {"lcores", s.lcores},
+          {"idle", idle_name(s.idle)}};
+}
+
+ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
+  constexpr std::string_view kWhere = "the cluster's settings:";
+  ClusterSettings s;
+  try {
+    s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
+    s.rate_bps = whole_or_null(json, "rate_bps");
+    s.mtu = small(whole(json, "mtu"));
+    s.delay_ns = static_cast<int64_t>(std::min<uint64_t>(whole(json, "delay_ns"), INT64_MAX));
+    s.queue_bytes = whole(json, "queue_bytes");
+    s.ecn_threshold_bytes = whole_or_null(json, "ecn_threshold_bytes");
+    s.loss = json.at("loss").get<double>();
+    s.duplicate = json.at("duplicate").get<double>();
+    s.reorder = json.at("reorder").get<double>();
+    s.corrupt = json.at("corrupt").get<double>();
+    s.seed = whole(json, "seed");
+    s.lcores = json.at("lcores").get<std::vector<unsigned>>();
+    s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
+  } catch (const nlohmann::json::exception& error) {
+    throw UsageError(
+        fmt::format("{} they are not as written by gradcube: {}", kWhere, error.what()));
+  }
+  validate(s);
+  return s;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,68 @@
+// What a cluster is started with: the flags of `gradcube up`, a cluster file, and what is handed to
+// the daemon all come to this one struct.
+//
+// Each setting has a name, which is the flag's and the cluster file's key, and one textual form;
+// apply_setting() is the one place that reads it. validate() checks what concerns several settings,
+// and everything again for settings that were not read from text.
+#ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
+#define GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+// What a poller does when there is nothing to do: spin for ever, or spin, then yield, then sleep.
+enum class Idle { spin, adaptive };
+std::string_view idle_name(Idle idle);
+
+// What one process runs. `gradcube plan` takes any topology.
+inline constexpr unsigned kMaxEmbeddedServers = 256;
+
+inline constexpr unsigned kMinMtu = 1500;
+inline constexpr unsigned kMaxMtu = 9000;
+
+struct ClusterSettings {
+  Topology topology = parse_topology("bcube:3,2", "topology");
+  std::optional<uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
+  unsigned mtu = kMaxMtu;                       // bytes of IP packet per frame
+  int64_t delay_ns = 0;                         // of a switch, on top of serialization
+  uint64_t queue_bytes = 128'000;               // of each switch port
+  std::optional<uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue
+  double loss = 0;                              // probabilities, per frame
+  double duplicate = 0;
+  double reorder = 0;
+  double corrupt = 0;
+  uint64_t seed = 1;             // of the switches' randomness
+  std::vector<unsigned> lcores;  // empty: the daemon chooses
+  Idle idle = Idle::adaptive;
+
+  uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
+  bool operator==(const ClusterSettings&) const = default;
+};
+
+// topology, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
+// lcores, idle.
+std::vector<std::string_view> setting_names();
+
+// Reads one setting. `where` begins the sentence of the UsageError that is thrown when the text is
+// not accepted:
+// "--rate". A name that is not a setting's is a UsageError too.
+void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,
+                   std::string_view where);
+
+// Throws a UsageError unless all values are in range and fit each other.
+void validate(const ClusterSettings& settings);
+
+// For the daemon. from_json throws a UsageError on what to_json could not have written.
+nlohmann::ordered_json to_json(const ClusterSettings& settings);
+ClusterSettings settings_from_json(const nlohmann::ordered_json& json);
+
+}  // namespace gradcube::control
+
+#endif

@@ -1,0 +1,204 @@
+#include "control/settings/run_directory.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <charconv>
+#include <chrono>
+#include <cstdlib>
+#include <cstring>
+#include <fcntl.h>
+#include <string>
+#include <sys/file.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <thread>
+#include <unistd.h>
+#include <utility>
+
+#include "control/base/errors.h"
+
+namespace gradcube::control {
+namespace {
+
+// What the longest socket name of a BCube may take of sockaddr_un: "/server-", eight digits of
+// three characters, ".sock".
+constexpr std::size_t kLongestSocketName = 8 + 8 * 4 + 5;
+constexpr std::size_t kLongestPath = sizeof(sockaddr_un::sun_path) - 1 - kLongestSocketName;
+
+constexpr auto kProbePause = std::chrono::milliseconds(10);
+constexpr int kLockAttempts = 30;
+constexpr int kPidAttempts = 10;
+
+std::string reason(int error) { return std::strerror(error); }
+
+const char* environment(const char* name) {
+  const char* value = std::getenv(name);
+  return value != nullptr && *value != '\0' ? value : nullptr;
+}
+
+pid_t read_pid(int descriptor) {
+  char text[32] = {};
+  const ssize_t length = pread(descriptor, text, sizeof text - 1, 0);
+  pid_t pid = 0;
+  if (length > 0) std::from_chars(text, text + length, pid);
+  return pid > 0 ? pid : 0;
+}
+
+bool is_socket_name(std::string_view name) {
+  return name == "control.sock" || (name.starts_with("server-") && name.ends_with(".sock"));
+}
+
+// A descriptor that closes itself.
+class File {
+ public:
+  explicit File(int descriptor) : descriptor_(descriptor) {}
+  ~File() {
+    if (descriptor_ >= 0) close(descriptor_);
+  }
+  File(const File&) = delete;
+  File& operator=(const File&) = delete;
+  int get() const { return descriptor_; }
+
+ private:
+  int descriptor_;
+};
+
+}  // namespace
+
+RunDirectory::RunDirectory(std::filesystem::path path) : path_(std::move(path)) {
+  path_ = path_.lexically_normal();
+  if (!path_.has_filename() && path_.has_parent_path()) path_ = path_.parent_path();
+}
+
+RunDirectory RunDirectory::from_environment() {
+  if (const char* run = environment("GRADCUBE_RUN")) {
+    return RunDirectory(std::filesystem::absolute(run));
+  }
+  if (const char* runtime = environment("XDG_RUNTIME_DIR")) {
+    return RunDirectory(std::filesystem::absolute(runtime) / "gradcube");
+  }
+  return RunDirectory("/tmp/gradcube-" + std::to_string(geteuid()));
+}
+
+std::filesystem::path RunDirectory::server_socket(std::string_view suffix) const {
+  return path_ / ("server-" + std::string(suffix) + ".sock");
+}
+
+bool RunDirectory::exists() const {
+  struct stat status;
+  return lstat(path_.c_str(), &status) == 0;
+}
+
+void RunDirectory::create() const {
+  if (!exists()) {
+    std::error_code error;
+    std::filesystem::create_directories(path_.parent_path(), error);
+    if (mkdir(path_.c_str(), 0700) != 0 && errno != EEXIST) {
+      throw SetupError("cannot create the run directory " + path_.string() + ": " + reason(errno) +
+                       "; set GRADCUBE_RUN to a directory that you can write to");
+    }
+  }
+  check();
+}
+
+void RunDirectory::check() const {
+  const std::string name = "the run directory " + path_.string();
+  if (path_.native().size() > kLongestPath) {
+    throw SetupError(name + " has a path of " + std::to_string(path_.native().size()) +
+                     " characters, and Unix sockets leave room for " +
+                     std::to_string(kLongestPath) + ": set GRADCUBE_RUN to a shorter one");
+  }
+  struct stat status;
+  if (lstat(path_.c_str(), &status) != 0) {
+    throw SetupError("cannot look at " + name + ": " + reason(errno));
+  }
+  if (S_ISLNK(status.st_mode)) {
+    throw SetupError(name +
+                     " is a symbolic link, which could lead anywhere: remove it, or set "
+                     "GRADCUBE_RUN to a directory");
+  }
+  if (!S_ISDIR(status.st_mode)) {
+    throw SetupError(name + " is not a directory: remove it, or set GRADCUBE_RUN to a directory");
+  }
+  if (status.st_uid != geteuid()) {
+    throw SetupError(name + " belongs to user " + std::to_string(status.st_uid) +
+                     ", not to you: set GRADCUBE_RUN to a directory of your own");
+  }
+  if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
+    throw SetupError(name + " can be written to by others: chmod 700 " + path_.string());
+  }
+}
+
+std::optional<LivingDaemon> RunDirectory::living_daemon() const {
+  const File file(open(lock_file().c_str(), O_RDONLY | O_CLOEXEC | O_NOFOLLOW));
+  if (file.get() < 0) return std::nullopt;
+  if (flock(file.get(), LOCK_SH | LOCK_NB) == 0) return std::nullopt;
+  if (errno != EWOULDBLOCK) {
+    throw SetupError("cannot probe " + lock_file().string() + ": " + reason(errno));
+  }
+  for (int attempt = 0; attempt < kPidAttempts; ++attempt) {
+    if (const pid_t pid = read_pid(file.get())) return LivingDaemon{pid};
+    std::this_thread::sleep_for(kProbePause);
+  }
+  return LivingDaemon{0};
+}
+
+std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
+  std::vector<std::filesystem::path> sockets;
+  std::error_code error;
+  for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
+    if (is_socket_name(entry.path().filename().native())) sockets.push_back(entry.path());
+  }
+  std::sort(sockets.begin(), sockets.end());
+  return sockets;
+}
+
+void RunDirectory::remove_stale_sockets(const DaemonLock&) const {
+  for (const auto& socket : stale_sockets()) {
+    if (unlink(socket.c_str()) != 0 && errno != ENOENT) {
+      throw SetupError("cannot remove the stale socket " + socket.string() + ": " + reason(errno));
+    }
+  }
+}
+
+std::optional<DaemonLock> DaemonLock::acquire(const RunDirectory& directory) {
+  const std::string name = directory.lock_file().string();
+  const int descriptor = open(name.c_str(), O_RDWR | O_CREAT | O_CLOEXEC | O_NOFOLLOW, 0600);
+  if (descriptor < 0) throw SetupError("cannot open " + name + ": " + reason(errno));
+  DaemonLock lock(descriptor);
+  for (int attempt = 0; attempt < kLockAttempts; ++attempt) {
+    if (flock(descriptor, LOCK_EX | LOCK_NB) == 0) {
+      if (ftruncate(descriptor, 0) != 0) {
+        throw SetupError("cannot write " + name + ": " + reason(errno));
+      }
+      return lock;
+    }
+    if (errno != EWOULDBLOCK && errno != EINTR) {
+      throw SetupError("cannot lock " + name + ": " + reason(errno));
+    }
+    std::this_thread::sleep_for(kProbePause);
+  }
+  return std::nullopt;
+}
+
+DaemonLock::DaemonLock(DaemonLock&& other) noexcept
+    : descriptor_(std::exchange(other.descriptor_, -1)) {}
+
+DaemonLock& DaemonLock::operator=(DaemonLock&& other) noexcept {
+  std::swap(descriptor_, other.descriptor_);
+  return *this;
+}
+
+DaemonLock::~DaemonLock() {
+  if (descriptor_ >= 0) close(descriptor_);
+}
+
+void DaemonLock::write_pid() const {
+  const std::string text = std::to_string(getpid()) + "\n";
+  if (ftruncate(descriptor_, 0) != 0 ||
+      pwrite(descriptor_, text.data(), text.size(), 0) != static_cast<ssize_t>(text.size())) {
+    throw SetupError("cannot write the daemon's pid: " + reason(errno));
+  }
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,96 @@
+// The run directory: where a host's cluster keeps what the daemon, the trainers and the tools meet
+// at.
+//
+//   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
+//                        that two daemons can never hold locks on two files of that name
+//   gradcubed.log        the daemon's standard output and error
+//   control.sock         SOCK_STREAM: one line of JSON asks, one line of JSON answers
+//   server-2-1.sock      where the trainers of server [2,1] open their sessions
+//
+// The directory belongs to one user and nobody else may write to it: who could replace a socket in
+// it could read the gradients. Used by the tool and by the daemon; knows nothing of either. Any
+// thread. Errors are SetupError.
+#ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
+#define GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
+
+#include <filesystem>
+#include <optional>
+#include <string_view>
+#include <sys/types.h>
+#include <vector>
+
+namespace gradcube::control {
+
+class DaemonLock;
+
+// Who holds the daemon's lock. pid is 0 when the holder has not written it yet.
+struct LivingDaemon {
+  pid_t pid;
+};
+
+class RunDirectory {
+ public:
+  explicit RunDirectory(std::filesystem::path path);
+
+  // $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else /tmp/gradcube-$UID. Looks at nothing on the
+  // disk.
+  static RunDirectory from_environment();
+
+  const std::filesystem::path& path() const { return path_; }
+  std::filesystem::path lock_file() const { return path_ / "gradcubed.lock"; }
+  std::filesystem::path log_file() const { return path_ / "gradcubed.log"; }
+  std::filesystem::path control_socket() const { return path_ / "control.sock"; }
+
+  // `suffix` is the server's digits, most significant first, joined by '-': "2-1" is
+  // server-2-1.sock.
+  std::filesystem::path server_socket(std::string_view suffix) const;
+
+  // Makes the directory (0700) where it is missing, then check()s it.
+  void create() const;
+
+  // Throws SetupError unless this is a directory, not a symbolic link, ours, writable by nobody
+  // else, and its path is short enough for Unix sockets in it.
+  void check() const;
+
+  bool exists() const;
+
+  // The daemon that holds the lock, if one does. Never throws for a missing directory: nobody lives
+  // there.
+  std::optional<LivingDaemon> living_daemon() const;
+
+  // Sockets that a daemon left behind. Meaningful only while no daemon lives.
+  std::vector<std::filesystem::path> stale_sockets() const;
+
+  // Removes them. Holding the lock proves that no daemon lives.
+  void remove_stale_sockets(const DaemonLock& lock) const;
+
+ private:
+  std::filesystem::path path_;
+};
+
+// The right to be the daemon of a run directory, held as long as this object lives, and by the
+// kernel's doing no longer than the process. Not inherited by programs that the process executes.
+class DaemonLock {
+ public:
+  // Empty when a daemon holds it already. Waits a fraction of a second before it says so, because a
+  // tool that asks whether a daemon lives holds the lock for a moment.
+  static std::optional<DaemonLock> acquire(const RunDirectory& directory);
+
+  DaemonLock(DaemonLock&& other) noexcept;
+  DaemonLock& operator=(DaemonLock&& other) noexcept;
+  DaemonLock(const DaemonLock&) = delete;
+  DaemonLock& operator=(const DaemonLock&) = delete;
+  ~DaemonLock();
+
+  // Writes this process's pid into the file, for the others' messages.
+  void write_pid() const;
+
+ private:
+  explicit DaemonLock(int descriptor) : descriptor_(descriptor) {}
+
+  int descriptor_;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_

@@ -1,0 +1,67 @@
+// The daemon's control socket: one line of JSON asks, one line of JSON answers.
+//
+//   {"command":"status"}                  {"ok":true,"status":{...}}
+//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...}}
+//   {"command":"down"}                    {"ok":true}, then the daemon ends
+//   anything else                         {"ok":false,"error":"sentence"}
+//
+// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
+// served at a time, and one that asks on while it leaves 1 MiB of answers unread is cut off.
+// Nothing here blocks the control thread: answers leave as the client takes them.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
+
+#include <chrono>
+#include <filesystem>
+#include <functional>
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "dataplane/daemon/control_loop.h"
+
+namespace gradcube::dataplane {
+
+class ControlServer {
+ public:
+  // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false
+  // with its sentence.
+  using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
+
+  // Throws control::SetupError.
+  ControlServer(ControlLoop& loop, std::filesystem::path socket);
+  ~ControlServer();
+  ControlServer(const ControlServer&) = delete;
+  ControlServer& operator=(const ControlServer&) = delete;
+
+  void add(const std::string& name, Command command) { commands_[name] = std::move(command); }
+  void expire_slow();
+  // Whether every answer has left.
+  bool all_answered() const;
+
+ private:
+  using SteadyClock = std::chrono::steady_clock;
+  struct Client {
+    std::string received;
+    std::string answer;
+    SteadyClock::time_point since;
+  };
+
+  void accept();
+  void read(int socket);
+  void write(int socket);
+  void close_client(int socket);
+  std::string answer_to(const std::string& line);
+
+  ControlLoop& loop_;
+  std::filesystem::path path_;
+  int listener_ = -1;
+  std::map<int, Client> clients_;
+  std::map<std::string, Command> commands_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

@@ -1,0 +1,180 @@
+#include "dataplane/daemon/daemon.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <fmt/format.h>
+#include <random>
+#include <rte_launch.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
+#include <sys/signalfd.h>
+#include <system_error>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+#include "dataplane/daemon/status.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+control::ClusterSettings with_lcores(control::ClusterSettings settings) {
+  const std::vector<unsigned> usable = usable_cores();
+  if (settings.lcores.empty()) {
+    // More lcores than all servers have threads would stay idle.
+    const std::size_t useful =
+        std::size_t{settings.topology.servers()} * settings.topology.levels();
+    settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(
+                                                                std::min(useful, usable.size())));
+  }
+  for (const unsigned core : settings.lcores) {
+    if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
+      throw control::UsageError(
+          fmt::format("--lcores: this process may not run on core {}: it has {} to {}", core,
+                      usable.front(), usable.back()));
+    }
+  }
+  return settings;
+}
+
+EalOptions eal_options(const control::ClusterSettings& settings) {
+  EalOptions options;
+  options.cores = settings.lcores;
+  options.memory_megabytes =
+      packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()));
+  options.log = stderr;
+  return options;
+}
+
+std::vector<control::Lcore> lcores_of(const Eal& eal) {
+  std::vector<control::Lcore> lcores;
+  for (const unsigned worker : eal.workers()) {
+    lcores.push_back({worker, static_cast<int>(rte_lcore_to_socket_id(worker))});
+  }
+  return lcores;
+}
+
+std::vector<std::filesystem::path> server_sockets(const control::RunDirectory& directory,
+                                                  const bcube::AddressSpace& space) {
+  std::vector<std::filesystem::path> sockets;
+  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+    sockets.push_back(directory.server_socket(space.suffix(server)));
+  }
+  return sockets;
+}
+
+int run_poller(void* poller) {
+  static_cast<Poller*>(poller)->run();
+  return 0;
+}
+
+double probability(const nlohmann::json& request, const char* name, double otherwise) {
+  if (!request.contains(name)) return otherwise;
+  const nlohmann::json& value = request[name];
+  if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > 1) {
+    throw control::UsageError(fmt::format("\"{}\" is a probability from 0 to 1", name));
+  }
+  return value.get<double>();
+}
+
+}  // namespace
+
+Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory directory)
+    : settings_(with_lcores(std::move(settings))),
+      directory_(std::move(directory)),
+      eal_(eal_options(settings_)),
+      cluster_(settings_, lcores_of(eal_), clock_,
+               aggregation::select_kernels(eal_.facts().simd_bits), events_),
+      sessions_(loop_, cluster_, server_sockets(directory_, cluster_.plan().space()),
+                std::random_device{}()),
+      control_(loop_, directory_.control_socket()) {
+  watch_signals();
+  add_commands();
+  loop_.add(events_.descriptor(), [this] {
+    for (const EngineEvent& event : events_.take()) sessions_.jobs().handle(event);
+  });
+  loop_.on_tick([this] { tick(); });
+  launch_pollers();
+}
+
+Daemon::~Daemon() {
+  stop_pollers();
+  loop_.remove(events_.descriptor());
+  if (signals_ >= 0) {
+    loop_.remove(signals_);
+    close(signals_);
+  }
+}
+
+void Daemon::launch_pollers() {
+  for (std::size_t i = 0; i < cluster_.pollers().size(); ++i) {
+    cluster_.pollers()[i]->announce_run();
+    const int result =
+        rte_eal_remote_launch(run_poller, cluster_.pollers()[i].get(), cluster_.lcore_of(i));
+    if (result != 0) {
+      stop_pollers();
+      throw control::SetupError(
+          fmt::format("cannot start a poller on lcore {}", cluster_.lcore_of(i)));
+    }
+  }
+}
+
+void Daemon::stop_pollers() {
+  for (const auto& poller : cluster_.pollers()) poller->stop();
+  rte_eal_mp_wait_lcore();
+}
+
+void Daemon::watch_signals() {
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
+  if (signals_ < 0) throw std::system_error(errno, std::generic_category(), "cannot watch signals");
+  loop_.add(signals_, [this] {
+    signalfd_siginfo info{};
+    if (::read(signals_, &info, sizeof info) != sizeof info) return;
+    spdlog::info("ending on signal {}", info.ssi_signo);
+    ending_ = true;
+  });
+}
+
+void Daemon::add_commands() {
+  control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
+    const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - started_;
+    return {{"status", status_json({settings_, directory_, eal_, cluster_, sessions_.jobs(),
+                                    uptime.count()})}};
+  });
+  control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    for (const auto& [key, value] : request.items()) {
+      if (key != "command" && key != "loss" && key != "duplicate" && key != "reorder" &&
+          key != "corrupt") {
+        throw control::UsageError(
+            fmt::format("impair knows no \"{}\": loss, duplicate, reorder, corrupt", key));
+      }
+    }
+    Impairments impairments = cluster_.impairments();
+    impairments.loss = probability(request, "loss", impairments.loss);
+    impairments.duplicate = probability(request, "duplicate", impairments.duplicate);
+    impairments.reorder = probability(request, "reorder", impairments.reorder);
+    impairments.corrupt = probability(request, "corrupt", impairments.corrupt);
+    cluster_.set_impairments(impairments);
+    return {{"impairments", impairments_json(impairments, settings_.seed)}};
+  });
+  control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
+    spdlog::info("ending on request");
+    ending_ = true;
+    return nlohmann::ordered_json::object();
+  });
+}
+
+void Daemon::tick() {
+  sessions_.jobs().settle(JobCoordinator::SteadyClock::now());
+  sessions_.expire_silent();
+  control_.expire_slow();
+  if (ending_ && control_.all_answered()) loop_.stop();
+}
+
+void Daemon::run() { loop_.run(); }
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,59 @@
+// gradcubed: an embedded cluster, its pollers' threads, and the sockets that trainers and tools
+// meet it at.
+//
+// Everything is made in the constructor, which fails with a sentence and leaves nothing behind;
+// run() serves until `down`, SIGTERM or SIGINT, and the destructor takes everything down in order:
+// sessions, pollers, cluster, EAL.
+//
+// Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
+#define GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
+
+#include <chrono>
+#include <memory>
+
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+#include "dataplane/daemon/control_loop.h"
+#include "dataplane/daemon/control_server.h"
+#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/session_server.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/eal.h"
+
+namespace gradcube::dataplane {
+
+class Daemon {
+ public:
+  // The caller holds the run directory's lock. Throws control::UsageError or SetupError.
+  Daemon(control::ClusterSettings settings, control::RunDirectory directory);
+  ~Daemon();
+  Daemon(const Daemon&) = delete;
+  Daemon& operator=(const Daemon&) = delete;
+
+  void run();
+
+ private:
+  void launch_pollers();
+  void stop_pollers();
+  void watch_signals();
+  void add_commands();
+  void tick();
+
+  control::ClusterSettings settings_;
+  control::RunDirectory directory_;
+  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  Eal eal_;
+  TscClock clock_;
+  EventQueue events_;
+  EmbeddedCluster cluster_;
+  ControlLoop loop_;
+  SessionServer sessions_;
+  ControlServer control_;
+  int signals_ = -1;
+  bool ending_ = false;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

@@ -1,0 +1,130 @@
+// gradcubed: the daemon. `gradcube up` starts it; `gradcubed --help` tells how to start it by hand.
+
+#include <CLI/CLI.hpp>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <signal.h>
+#include <spdlog/sinks/stdout_sinks.h>
+#include <spdlog/spdlog.h>
+#include <string>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+#include "dataplane/daemon/daemon.h"
+
+namespace {
+
+using gradcube::control::ClusterSettings;
+using gradcube::control::DaemonLock;
+using gradcube::control::RunDirectory;
+
+// Tells whoever started us, in one line of JSON, and closes the descriptor.
+class Starter {
+ public:
+  explicit Starter(int descriptor) : descriptor_(descriptor) {}
+
+  void tell(const nlohmann::ordered_json& line) {
+    if (descriptor_ < 0) return;
+    const std::string text = line.dump() + "\n";
+    (void)!write(descriptor_, text.data(), text.size());
+    close(descriptor_);
+    descriptor_ = -1;
+  }
+
+ private:
+  int descriptor_;
+};
+
+// Three descriptors per trainer: the soft limit of 1024 is for select(), which is not used here.
+void raise_descriptor_limit() {
+  rlimit limit{};
+  if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
+  limit.rlim_cur = limit.rlim_max;
+  setrlimit(RLIMIT_NOFILE, &limit);
+}
+
+int serve(const std::string& run_dir, const std::string& settings_text, Starter& starter) {
+  const RunDirectory directory =
+      run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
+  directory.create();
+  const std::optional<DaemonLock> lock = DaemonLock::acquire(directory);
+  if (!lock.has_value()) {
+    throw gradcube::control::SetupError(fmt::format(
+        "a cluster runs already in {}: `gradcube status` shows it, `gradcube down` ends it",
+        directory.path().string()));
+  }
+  lock->write_pid();
+  directory.remove_stale_sockets(*lock);
+  const ClusterSettings settings =
+      settings_text.empty()
+          ? ClusterSettings{}
+          : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
+  {
+    gradcube::dataplane::Daemon daemon(settings, directory);
+    spdlog::info("ready: {}", settings.topology.spec());
+    starter.tell({{"ok", true}, {"pid", getpid()}});
+    daemon.run();
+  }
+  spdlog::info("down");
+  return 0;
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  CLI::App app{
+      "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
+  bool all = false;
+  std::string run_dir;
+  std::string settings;
+  int ready_descriptor = -1;
+  app.add_flag("--all", all, "run every server of an embedded cluster in this process")->required();
+  app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
+  app.add_option("--settings", settings,
+                 "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
+  app.add_option("--ready-fd", ready_descriptor,
+                 "a descriptor that is told, in a line of JSON, when it is ready");
+  app.footer(
+      "example:\n  gradcubed --all --run-dir /tmp/cube &\n  GRADCUBE_RUN=/tmp/cube gradcube "
+      "status");
+  try {
+    app.parse(argc, argv);
+  } catch (const CLI::ParseError& error) {
+    return app.exit(error) == 0 ? 0 : 2;
+  }
+
+  spdlog::set_default_logger(spdlog::stderr_logger_st("gradcubed"));
+  spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
+  spdlog::flush_on(spdlog::level::info);
+
+  // Before any thread exists, so that all of them leave these signals to the control loop.
+  sigset_t set;
+  sigemptyset(&set);
+  sigaddset(&set, SIGTERM);
+  sigaddset(&set, SIGINT);
+  sigprocmask(SIG_BLOCK, &set, nullptr);
+  signal(SIGPIPE, SIG_IGN);
+
+  raise_descriptor_limit();
+  if (ready_descriptor >= 0) fcntl(ready_descriptor, F_SETFD, FD_CLOEXEC);
+  Starter starter(ready_descriptor);
+  try {
+    return serve(run_dir, settings, starter);
+  } catch (const nlohmann::json::exception& error) {
+    spdlog::error("--settings: {}", error.what());
+    starter.tell({{"ok", false}, {"error", error.what()}});
+    return 2;
+  } catch (const gradcube::control::UsageError& error) {
+    spdlog::error("{}", error.what());
+    starter.tell({{"ok", false}, {"usage", true}, {"error", error.what()}});
+    return 2;
+  } catch (const std::exception& error) {
+    spdlog::error("{}", error.what());
+    starter.tell({{"ok", false}, {"error", error.what()}});
+    return 1;
+  }
+}

@@ -1,0 +1,262 @@
+#include "dataplane/daemon/status.h"
+
+#include <fstream>
+#include <map>
+#include <string>
+#include <sys/types.h>
+#include <unistd.h>
+
+#include "control/plan/topology.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// Bytes of memory that this process itself takes: what is resident, packet memory included, but for
+// the trainers' shared heaps.
+std::uint64_t own_resident_bytes() {
+  std::ifstream file("/proc/self/smaps");
+  std::uint64_t kilobytes = 0;
+  bool trainers = false;
+  for (std::string line; std::getline(file, line);) {
+    const bool begins_mapping = line.find('-') < line.find(' ');
+    if (begins_mapping) {
+      trainers = line.find(kRegionName) != std::string::npos;
+    } else if (!trainers && line.rfind("Rss:", 0) == 0) {
+      kilobytes += std::stoull(line.substr(4));
+    }
+  }
+  return kilobytes * 1024;
+}
+
+struct FlowFacts {
+  std::uint32_t job;
+  bcube::ServerId server;
+  unsigned thread;
+  protocol::Stage stage;
+  bcube::ServerId peer;
+  std::uint64_t sent;
+  unsigned in_flight;
+  std::uint64_t credit;
+  double srtt_us;
+  protocol::SendCounters counters;
+};
+
+struct EngineFacts {
+  EngineCounters counters;
+  std::vector<FlowFacts> flows;
+};
+
+EngineFacts read_engine(const Engine& engine) {
+  EngineFacts facts{engine.counters(), {}};
+  for (JobAtEngine* job : engine.jobs()) {
+    if (job == nullptr) continue;
+    for (JobThread& thread : job->threads()) {
+      for (const Flow& flow : thread.flows()) {
+        facts.flows.push_back(
+            {job->id(), engine.settings().server, thread.thread(), flow.stage, flow.peer,
+             flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
+             static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
+      }
+    }
+  }
+  return facts;
+}
+
+std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
+  std::vector<EngineAt> all;
+  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+    const auto& engines = cluster.engines(server);
+    all.insert(all.end(), engines.begin(), engines.end());
+  }
+  std::map<const Engine*, EngineFacts> facts;
+  for (const EngineAt& at : all) facts[at.engine];
+  on_each(all, [&](const EngineAt& at) { facts.at(at.engine) = read_engine(*at.engine); });
+  std::vector<EngineFacts> ordered;
+  for (const EngineAt& at : all) ordered.push_back(std::move(facts.at(at.engine)));
+  return ordered;
+}
+
+Json counters_json(const std::vector<EngineFacts>& engines) {
+  EngineCounters sum;
+  for (const EngineFacts& facts : engines) {
+    const EngineCounters& one = facts.counters;
+    sum.segments_sent += one.segments_sent;
+    sum.resent += one.resent;
+    sum.acknowledgements_sent += one.acknowledgements_sent;
+    sum.segments_received += one.segments_received;
+    sum.duplicates += one.duplicates;
+    sum.congestion_marks += one.congestion_marks;
+    sum.no_packet_memory += one.no_packet_memory;
+    for (std::size_t i = 0; i < sum.malformed.size(); ++i) sum.malformed[i] += one.malformed[i];
+    for (std::size_t i = 0; i < sum.dropped.size(); ++i) sum.dropped[i] += one.dropped[i];
+  }
+  Json dropped = Json::object();
+  for (std::size_t i = 1; i < sum.malformed.size(); ++i) {
+    dropped[std::string(protocol::name(static_cast<protocol::FrameError>(i)))] = sum.malformed[i];
+  }
+  for (std::size_t i = 0; i < sum.dropped.size(); ++i) {
+    dropped[std::string(name(static_cast<DropReason>(i)))] = sum.dropped[i];
+  }
+  return {{"segments_sent", sum.segments_sent},
+          {"resent", sum.resent},
+          {"segments_received", sum.segments_received},
+          {"acknowledgements_sent", sum.acknowledgements_sent},
+          {"duplicates", sum.duplicates},
+          {"congestion_marks", sum.congestion_marks},
+          {"no_packet_memory", sum.no_packet_memory},
+          {"dropped", std::move(dropped)}};
+}
+
+Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& engines) {
+  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  Json flows = Json::array();
+  for (const EngineFacts& facts : engines) {
+    for (const FlowFacts& flow : facts.flows) {
+      flows.push_back(
+          {{"job", sources.jobs.job_name(flow.job)},
+           {"server", control::address_json(space, flow.server)},
+           {"thread", flow.thread},
+           {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
+           {"peer", control::address_json(space, flow.peer)},
+           {"sent", flow.sent},
+           {"resent", flow.counters.resent},
+           {"probes", flow.counters.probes},
+           {"timeouts", flow.counters.timeouts},
+           {"spurious", flow.counters.spurious},
+           {"in_flight", flow.in_flight},
+           {"srtt_us", flow.srtt_us},
+           {"credit", flow.credit}});
+    }
+  }
+  return flows;
+}
+
+Json servers_json(const StatusSources& sources) {
+  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  Json servers = Json::array();
+  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+    Json ports = Json::array();
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      const PortCounts counts = sources.cluster.port(server, level).counts();
+      ports.push_back({{"level", level},
+                       {"rx_packets", counts.received_packets},
+                       {"rx_bytes", counts.received_bytes},
+                       {"tx_packets", counts.sent_packets},
+                       {"tx_bytes", counts.sent_bytes}});
+    }
+    servers.push_back({{"address", control::address_json(space, server)},
+                       {"socket", sources.directory.server_socket(space.suffix(server)).string()},
+                       {"trainers", sources.jobs.trainers(server)},
+                       {"ports", std::move(ports)}});
+  }
+  return servers;
+}
+
+Json switches_json(const EmbeddedCluster& cluster) {
+  Json switches = Json::array();
+  for (const EmbeddedCluster::SwitchAt& at : cluster.switches()) {
+    SwitchPortCounts sum;
+    for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
+      const SwitchPortCounts one = at.fabric->counts(port);
+      sum.forwarded += one.forwarded;
+      sum.bytes += one.bytes;
+      sum.dropped_queue += one.dropped_queue;
+      sum.rx_missed += one.rx_missed;
+      sum.dropped_loss += one.dropped_loss;
+      sum.unknown_mac += one.unknown_mac;
+      sum.duplicated += one.duplicated;
+      sum.reordered += one.reordered;
+      sum.corrupted += one.corrupted;
+      sum.marked += one.marked;
+      sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, one.queue_peak_bytes);
+    }
+    switches.push_back({{"name", at.name},
+                        {"level", at.level},
+                        {"forwarded", sum.forwarded},
+                        {"bytes", sum.bytes},
+                        {"dropped_queue", sum.dropped_queue},
+                        {"rx_missed", sum.rx_missed},
+                        {"dropped_loss", sum.dropped_loss},
+                        {"unknown_mac", sum.unknown_mac},
+                        {"duplicated", sum.duplicated},
+                        {"reordered", sum.reordered},
+                        {"corrupted", sum.corrupted},
+                        {"marked", sum.marked},
+                        {"queue_peak_bytes", sum.queue_peak_bytes}});
+  }
+  return switches;
+}
+
+Json jobs_json(const StatusSources& sources) {
+  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  Json jobs = Json::array();
+  for (const JobFacts& job : sources.jobs.facts()) {
+    Json trainers = Json::array();
+    for (const JobFacts::Trainer& trainer : job.trainers) {
+      trainers.push_back(
+          {{"address", control::address_json(space, trainer.server)}, {"pid", trainer.pid}});
+    }
+    jobs.push_back({{"name", job.name},
+                    {"id", job.id},
+                    {"epoch", job.epoch},
+                    {"state", job.state},
+                    {"trainers", std::move(trainers)},
+                    {"collectives", job.collectives}});
+  }
+  return jobs;
+}
+
+}  // namespace
+
+Json impairments_json(const Impairments& impairments, std::uint64_t seed) {
+  return {{"loss", impairments.loss},
+          {"duplicate", impairments.duplicate},
+          {"reorder", impairments.reorder},
+          {"corrupt", impairments.corrupt},
+          {"seed", seed}};
+}
+
+Json status_json(const StatusSources& sources) {
+  const control::ClusterSettings& settings = sources.settings;
+  const std::vector<EngineFacts> engines = read_engines(sources.cluster);
+  Json lcores = Json::array();
+  Json stalls = Json::array();
+  for (std::size_t i = 0; i < sources.cluster.pollers().size(); ++i) {
+    lcores.push_back(settings.lcores[i]);
+    stalls.push_back(sources.cluster.pollers()[i]->stalls());
+  }
+  const EalFacts eal = sources.eal.facts();
+  Json status;
+  status["version"] = GRADCUBE_VERSION;
+  status["pid"] = getpid();
+  status["uptime_seconds"] = sources.uptime_seconds;
+  status["topology"] = control::topology_json(settings.topology);
+  status["algorithm"] = sources.cluster.plan().algorithm();
+  status["fabric"] = "embedded";
+  status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json(nullptr);
+  status["mtu"] = settings.mtu;
+  status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
+  status["delay_ns"] = settings.delay_ns;
+  status["queue_bytes"] = settings.queue_bytes;
+  status["lcores"] = std::move(lcores);
+  status["stalls"] = std::move(stalls);
+  status["idle"] = control::idle_name(settings.idle);
+  status["instruction_set"] =
+      aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
+  status["huge_pages"] = eal.huge_pages;
+  status["impairments"] = impairments_json(sources.cluster.impairments(), settings.seed);
+  status["memory"] = {{"daemon_bytes", own_resident_bytes()},
+                      {"pool_bytes", sources.cluster.pool_bytes()},
+                      {"trainer_bytes", sources.jobs.trainer_bytes()}};
+  status["servers"] = servers_json(sources);
+  status["switches"] = switches_json(sources.cluster);
+  status["jobs"] = jobs_json(sources);
+  status["flows"] = flows_json(sources, engines);
+  status["counters"] = counters_json(engines);
+  return status;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,260 @@
+#include "dataplane/engine/engine.h"
+
+#include <algorithm>
+#include <numeric>
+#include <rte_mbuf.h>
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::int64_t kTimerSlot = 50'000;  // ns: a fraction of the shortest recovery time
+
+std::vector<unsigned> port_per_level(std::size_t levels) {
+  std::vector<unsigned> ports(levels);
+  std::iota(ports.begin(), ports.end(), 0U);
+  return ports;
+}
+
+}  // namespace
+
+std::string_view name(DropReason reason) {
+  constexpr std::array<std::string_view, kDropReasons> kNames = {
+      "not_for_this_server", "unknown_job",     "stale_epoch",        "job_not_running",
+      "foreign_thread",      "not_a_neighbour", "scattered_payload",  "unexpected_result",
+      "outside_window",      "disagreement",    "bad_acknowledgement"};
+  return kNames[static_cast<std::size_t>(reason)];
+}
+
+Engine::Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
+               rte_mempool* packets, EventSink& events)
+    : settings_(settings),
+      plan_(plan),
+      neighbours_(plan.space(), settings.server, port_per_level(ports.size())),
+      packets_(packets),
+      events_(events),
+      links_(ports.size()),
+      timers_(0, kTimerSlot) {
+  for (std::size_t level = 0; level < ports.size(); ++level) {
+    links_[level].port = ports[level];
+  }
+  collect_flows();
+}
+
+Engine::~Engine() {
+  while (!attached_.empty()) detach(attached_.back()->id());
+}
+
+unsigned Engine::poll(Nanoseconds now) {
+  now_ = now;
+  unsigned moved = 0;
+  for (unsigned level = 0; level < links_.size(); ++level) moved += receive(level);
+  if (attached_.empty()) return moved;
+  moved += take_orders();
+  run_timers();
+  update_credit();
+  for (unsigned level = 0; level < links_.size(); ++level) moved += transmit(level);
+  finish_collectives();
+  return moved;
+}
+
+bool Engine::busy() const {
+  for (JobAtEngine* job : attached_) {
+    if (job->state == JobAtEngine::State::forming || job->state == JobAtEngine::State::broken)
+      continue;
+    if (job->home() && job->session().published() != job->session().completed()) return true;
+    for (JobThread& thread : job->threads()) {
+      if (thread.active()) return true;
+      for (const Flow& flow : thread.flows()) {
+        if (flow.receive.acknowledgement_deadline() != protocol::kNever) return true;
+      }
+    }
+  }
+  return false;
+}
+
+void Engine::prepare_wait() {
+  for (JobAtEngine* job : attached_) {
+    if (job->home()) job->session().set_asleep(true);
+  }
+}
+
+void Engine::finish_wait() {
+  for (JobAtEngine* job : attached_) {
+    if (!job->home()) continue;
+    job->session().set_asleep(false);
+    job->session().drain_doorbell();
+  }
+}
+
+unsigned Engine::take_orders() {
+  unsigned taken = 0;
+  for (JobAtEngine* job : attached_) {
+    if (job->state == JobAtEngine::State::frozen) continue;
+    if (job->home()) taken += take_submissions(*job);
+    if (job->state != JobAtEngine::State::running) continue;
+    for (JobThread& thread : job->threads()) taken += thread.begin_published() ? 1 : 0;
+  }
+  return taken;
+}
+
+unsigned Engine::take_submissions(JobAtEngine& job) {
+  unsigned taken = 0;
+  Session::Take last = job.session().take();
+  for (; last == Session::Take::taken; last = job.session().take()) ++taken;
+  if (last == Session::Take::violation) report(job, EngineEvent::Kind::violation, {});
+  if (taken != 0) job.session().announce_published();
+  return taken;
+}
+
+void Engine::finish_collectives() {
+  for (JobAtEngine* job : attached_) {
+    if (job->state == JobAtEngine::State::running) {
+      for (JobThread& thread : job->threads()) {
+        thread.finish_completed();
+        if (thread.disagreement().has_value()) {
+          report(*job, EngineEvent::Kind::disagreement, *thread.disagreement());
+        }
+      }
+    }
+    if (job->home() && job->state != JobAtEngine::State::frozen) complete(*job);
+  }
+}
+
+void Engine::complete(JobAtEngine& job) {
+  Session& session = job.session();
+  const std::uint64_t before = session.completed();
+  if (job.fails_through > before) {
+    session.complete_through(std::min(session.published(), job.fails_through), job.failure_code);
+  }
+  const std::uint64_t finished = session.finished_by_all();
+  if (finished > job.fails_through && finished > session.completed()) {
+    counters_.collectives += finished - session.completed();
+    session.complete_through(finished, 0);
+  }
+}
+
+void Engine::report(JobAtEngine& job, EngineEvent::Kind kind, const Disagreement& disagreement) {
+  if (job.reported) return;
+  job.reported = events_.report({kind, job.id(), job.epoch, settings_.server, disagreement});
+}
+
+void Engine::run_timers() {
+  timers_.advance(now_, [this](protocol::TimerEntry& entry) {
+    Flow& flow = *static_cast<FlowTimer&>(entry).flow;
+    if (flow.send.deadline() <= now_) flow.send.on_timer(now_);
+    arm_timer(flow);
+  });
+}
+
+std::unique_ptr<JobAtEngine> Engine::prepare(std::uint32_t id, Session& session,
+                                             const aggregation::Kernels& kernels) const {
+  const bool home =
+      std::find(settings_.threads.begin(), settings_.threads.end(), 0U) != settings_.threads.end();
+  auto job = std::make_unique<JobAtEngine>(id, session, home);
+  for (unsigned thread : settings_.threads) {
+    job->threads().emplace_back(plan_, settings_.server, thread, *job, session, kernels,
+                                settings_.segment_bytes, settings_.flows);
+  }
+  return job;
+}
+
+void Engine::attach(JobAtEngine& job) {
+  jobs_[protocol::job_index(job.id())] = &job;
+  attached_.push_back(&job);
+  collect_flows();
+}
+
+void Engine::start(std::uint32_t id, std::uint16_t epoch) {
+  JobAtEngine* job = find_job(id);
+  if (job == nullptr) return;
+  job->epoch = epoch;
+  job->state = JobAtEngine::State::running;
+  job->reported = false;
+  for (JobThread& thread : job->threads()) {
+    for (Flow& flow : thread.flows()) {
+      const bcube::Neighbour& peer =
+          *neighbours_.find(flow.level, plan_.space().digit(flow.peer, flow.level));
+      const bcube::LinkAddress own = bcube::embedded_link_address(flow.level, settings_.server);
+      const protocol::LinkAddresses link{own.mac, peer.address.mac, own.ip, peer.address.ip};
+      protocol::RoutingHeader route;
+      route.source = static_cast<std::uint16_t>(settings_.server);
+      route.destination = static_cast<std::uint16_t>(flow.peer);
+      route.hop_count = 1;
+      route.hops[0] = {flow.level, static_cast<std::uint8_t>(peer.digit)};
+      protocol::TransportHeader constant;
+      constant.job = id;
+      constant.epoch = epoch;
+      constant.stage = flow.stage;
+      constant.thread = static_cast<std::uint8_t>(thread.thread());
+      flow.frame.emplace(link, route, constant);
+    }
+  }
+}
+
+void Engine::freeze(std::uint32_t id) {
+  if (JobAtEngine* job = find_job(id)) job->state = JobAtEngine::State::frozen;
+}
+
+void Engine::reset(std::uint32_t id, std::uint64_t fails_through, std::int32_t code) {
+  JobAtEngine* job = find_job(id);
+  if (job == nullptr) return;
+  job->fails_through = fails_through;
+  job->failure_code = code;
+  for (JobThread& thread : job->threads()) {
+    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
+    thread.reset(fails_through);
+  }
+  collect_flows();
+}
+
+void Engine::break_off(std::uint32_t id, std::int32_t code) {
+  JobAtEngine* job = find_job(id);
+  if (job == nullptr) return;
+  for (JobThread& thread : job->threads()) {
+    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
+    thread.reset(0);
+  }
+  job->state = JobAtEngine::State::broken;
+  job->fails_through = UINT64_MAX;
+  job->failure_code = code;
+  collect_flows();
+}
+
+void Engine::detach(std::uint32_t id) {
+  JobAtEngine* job = find_job(id);
+  if (job == nullptr) return;
+  jobs_[protocol::job_index(id)] = nullptr;
+  std::erase(attached_, job);
+  for (JobThread& thread : job->threads()) {
+    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
+    thread.reset(0);
+  }
+  collect_flows();
+}
+
+// Rebuilds every link's turns and credit: at attach, reset and detach only, never on the data path.
+void Engine::collect_flows() {
+  const unsigned steps = plan_.steps();
+  for (Link& link : links_) {
+    link.all = {};
+    link.classes.assign(steps + 1, {});
+    link.credit = std::make_unique<protocol::CreditPool>(protocol::CreditSettings{
+        settings_.credit_budget,
+        static_cast<std::uint32_t>(settings_.segment_bytes + protocol::kSegmentHeaderBytes),
+        settings_.window});
+  }
+  for (JobAtEngine* job : attached_) {
+    for (JobThread& thread : job->threads()) {
+      for (Flow& flow : thread.flows()) {
+        Link& link = links_[flow.level];
+        link.all.flows.push_back(&flow);
+        const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : steps;
+        link.classes[rank].flows.push_back(&flow);
+        flow.credit = link.credit->add(&flow.receive, thread.consumed(flow));
+      }
+    }
+  }
+}
+
+}  // namespace gradcube::dataplane

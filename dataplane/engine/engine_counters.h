@@ -1,0 +1,50 @@
+// What an engine counts. Written by the engine's thread alone; read by the control thread through
+// Poller::call().
+#ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_COUNTERS_H_
+#define GRADCUBE_DATAPLANE_ENGINE_ENGINE_COUNTERS_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <string_view>
+
+#include "protocol/wire.h"
+
+namespace gradcube::dataplane {
+
+// Why a well-formed frame was dropped. Malformed ones are counted by protocol::FrameError.
+enum class DropReason : std::uint8_t {
+  not_for_this_server,  // another destination, or hops still to go: relays are not part of this
+                        // engine
+  unknown_job,
+  stale_epoch,
+  job_not_running,    // the job forms, is being reset, or is broken
+  foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
+  not_a_neighbour,    // the source is not under the switch that the frame came from
+  scattered_payload,  // the payload is not in one piece of memory
+  unexpected_result,  // a result for a collective that is not in flight
+  outside_window,     // beyond what was granted
+  disagreement,       // does not fit this server's own order
+  bad_acknowledgement,
+};
+inline constexpr std::size_t kDropReasons = 11;
+std::string_view name(DropReason reason);
+
+struct EngineCounters {
+  std::uint64_t segments_sent = 0;  // first transmissions
+  std::uint64_t resent = 0;
+  std::uint64_t acknowledgements_sent = 0;  // frames that carry nothing else
+  std::uint64_t segments_received = 0;
+  std::uint64_t duplicates = 0;
+  std::uint64_t congestion_marks = 0;
+  std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
+  std::uint64_t collectives = 0;       // completed at this server; counted by its home engine
+  std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
+  std::array<std::uint64_t, kDropReasons> dropped{};
+
+  void drop(DropReason reason) { ++dropped[static_cast<std::size_t>(reason)]; }
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

@@ -1,0 +1,77 @@
+// What one engine holds of one job: the threads it runs, and the count of packets that point into
+// the trainer's memory.
+//
+// Made and destroyed by the control thread; between attach and detach it belongs to the engine's
+// thread. Destroy it, and the session with its region, only when references() is 0: packets that
+// carry segments of this trainer may still lie in other servers' queues.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
+#define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
+
+#include <atomic>
+#include <cstdint>
+#include <deque>
+#include <limits>
+#include <memory>
+#include <rte_mbuf.h>
+
+#include "dataplane/engine/plan_executor.h"
+
+namespace gradcube::dataplane {
+
+class JobAtEngine {
+ public:
+  JobAtEngine(std::uint32_t id, Session& session, bool home)
+      : id_(id), session_(session), home_(home) {
+    rte_mbuf_ext_refcnt_set(&shared_info_, 1);
+    shared_info_.free_cb = [](void*, void*) {};
+  }
+  JobAtEngine(const JobAtEngine&) = delete;
+  JobAtEngine& operator=(const JobAtEngine&) = delete;
+
+  std::uint32_t id() const { return id_; }
+  Session& session() { return session_; }
+  bool home() const { return home_; }
+  std::deque<JobThread>& threads() { return threads_; }
+
+  // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
+  // the reference back.
+  void point_at(rte_mbuf* packet, const std::uint8_t* bytes, std::uint16_t length) {
+    rte_mbuf_ext_refcnt_update(&shared_info_, 1);
+    rte_pktmbuf_attach_extbuf(packet, const_cast<std::uint8_t*>(bytes), RTE_BAD_IOVA, length,
+                              &shared_info_);
+    packet->data_len = length;
+    packet->data_off = 0;
+  }
+  unsigned references() const {
+    const unsigned references = rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;
+    // Whoever gave the last one back has read the memory before; it may be freed after this.
+    std::atomic_thread_fence(std::memory_order_acquire);
+    return references;
+  }
+
+  // Engine's thread ---------------------------------------------------------
+  enum class State : std::uint8_t {
+    forming,  // submissions are taken, nothing is sent: not all trainers are here yet
+    running,
+    frozen,  // nothing moves: the control thread is about to reset the job
+    broken,  // submissions are taken and fail: a trainer has gone
+  };
+  State state = State::forming;
+  std::uint16_t epoch = 0;
+  std::uint64_t fails_through =
+      0;  // collectives up to this one fail with failure_code as they come
+  std::int32_t failure_code = 0;
+  bool reported = false;  // a disagreement or a violation of this incarnation has been told to the
+                          // control thread
+
+ private:
+  std::uint32_t id_;
+  Session& session_;
+  bool home_;
+  rte_mbuf_ext_shared_info shared_info_{};
+  std::deque<JobThread> threads_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

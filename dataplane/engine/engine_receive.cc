@@ -1,0 +1,150 @@
+// The engine's receiving half: from a burst of packets to sums and results in the trainers' memory.
+
+#include <rte_prefetch.h>
+
+#include "dataplane/engine/engine.h"
+#include "protocol/crc.h"
+
+namespace gradcube::dataplane {
+
+using protocol::FrameError;
+using protocol::ParsedFrame;
+using protocol::Stage;
+
+namespace {
+
+// The frame's payload, which lies behind the headers in the first mbuf or alone in the second; null
+// if it is scattered.
+const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame) {
+  const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
+  if (packet->data_len >= frame.header_bytes + frame.payload_bytes)
+    return head + frame.header_bytes;
+  const rte_mbuf* second = packet->next;
+  if (packet->data_len == frame.header_bytes && second != nullptr &&
+      second->data_len >= frame.payload_bytes) {
+    return rte_pktmbuf_mtod(second, const std::uint8_t*);
+  }
+  return nullptr;
+}
+
+}  // namespace
+
+unsigned Engine::receive(unsigned level) {
+  rte_mbuf* packets[kBurst];
+  const unsigned count = links_[level].port->receive(settings_.queue, packets, kBurst);
+  if (count == 0) return 0;
+  if (checksum_demanded_) {
+    receive_burst<true>(level, packets, count);
+  } else {
+    receive_burst<false>(level, packets, count);
+  }
+  return count;
+}
+
+template <bool kDemandChecksum>
+void Engine::receive_burst(unsigned level, rte_mbuf** packets, unsigned count) {
+  constexpr unsigned kAhead = 4;
+  for (unsigned i = 0; i < count; ++i) {
+    if (i + kAhead < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
+    if (!receive_packet<kDemandChecksum>(level, packets[i])) rte_pktmbuf_free(packets[i]);
+  }
+}
+
+// True if the packet is held; false: the caller frees it.
+template <bool kDemandChecksum>
+bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
+  ParsedFrame frame;
+  const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
+                                           packet->data_len};
+  const FrameError error = protocol::parse_frame(head, packet->pkt_len, frame);
+  if (error != FrameError::none) {
+    ++counters_.malformed[static_cast<std::size_t>(error)];
+    return false;
+  }
+  const std::uint8_t* payload = payload_of(packet, frame);
+  if (payload == nullptr) {
+    counters_.drop(DropReason::scattered_payload);
+    return false;
+  }
+  if constexpr (kDemandChecksum) {
+    if (!protocol::crc_is_right(head.first(frame.header_bytes), {payload, frame.payload_bytes})) {
+      ++counters_.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
+      return false;
+    }
+  }
+  Flow* flow = find_flow(level, frame);
+  if (flow == nullptr) return false;
+  if (frame.congestion_marked) ++counters_.congestion_marks;
+
+  const protocol::TransportHeader& transport = frame.transport;
+  const protocol::AckResult acknowledged = flow->send.on_acknowledgement(
+      transport.acknowledged, transport.selective, transport.credit, now_);
+  if (acknowledged.status == protocol::AckStatus::refused) {
+    counters_.drop(DropReason::bad_acknowledgement);
+    return false;
+  }
+  arm_timer(*flow);
+  if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
+  const protocol::SegmentHeader& segment = frame.segment;
+  const bool held =
+      frame.is_segment &&
+      receive_segment(*flow, frame,
+                      {packet, payload, segment.length, segment.type_and_operation, segment.count});
+  links_[level].credit->on_arrival(flow->credit, transport.backlog);
+  return held;
+}
+
+bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
+                             const Contribution& contribution) {
+  const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
+  JobThread& thread = *flow.thread;
+  if (flow.stage == Stage::broadcast && !flow.receive.received(sequence) &&
+      !thread.result_fits(flow, sequence, contribution)) {
+    counters_.drop(thread.disagreement() ? DropReason::disagreement
+                                         : DropReason::unexpected_result);
+    return false;
+  }
+  std::uint64_t arrived = 0;
+  switch (flow.receive.arrive(frame.transport.sequence, arrived, now_)) {
+    case protocol::Arrival::duplicate:
+      ++counters_.duplicates;
+      return false;
+    case protocol::Arrival::outside:
+      counters_.drop(DropReason::outside_window);
+      return false;
+    case protocol::Arrival::fresh:
+      break;
+  }
+  ++counters_.segments_received;
+  if (flow.stage == Stage::broadcast) {
+    thread.write_result(flow, arrived, contribution);
+    return false;
+  }
+  thread.contribute(flow, arrived, contribution);
+  return true;
+}
+
+// The flow that a frame belongs to, if everything it says about itself holds; else counts why not.
+Flow* Engine::find_flow(unsigned level, const ParsedFrame& frame) {
+  const auto refuse = [this](DropReason reason) -> Flow* {
+    counters_.drop(reason);
+    return nullptr;
+  };
+  if (frame.routing.destination != settings_.server ||
+      !protocol::destination_reached(frame.routing)) {
+    return refuse(DropReason::not_for_this_server);
+  }
+  JobAtEngine* job = find_job(frame.transport.job);
+  if (job == nullptr) return refuse(DropReason::unknown_job);
+  if (frame.transport.epoch != job->epoch) return refuse(DropReason::stale_epoch);
+  if (job->state != JobAtEngine::State::running) return refuse(DropReason::job_not_running);
+  const bcube::ServerId source = frame.routing.source;
+  if (!neighbours_.is_neighbour(level, source)) return refuse(DropReason::not_a_neighbour);
+  for (JobThread& thread : job->threads()) {
+    if (thread.thread() != frame.transport.thread) continue;
+    return &thread.flow(frame.transport.stage, level, plan_.space().digit(source, level));
+  }
+  return refuse(DropReason::foreign_thread);
+}
+
+}  // namespace gradcube::dataplane

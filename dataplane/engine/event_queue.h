@@ -1,0 +1,37 @@
+// From the engines to the control thread: the rare things that the control plane must act on.
+//
+// report() never blocks: when the queue is full or just being read it refuses, and the engine,
+// whose reason to report lasts until it is acted on, tries again at its next turn. descriptor() is
+// readable while events wait.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
+#define GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
+
+#include <mutex>
+#include <vector>
+
+#include "dataplane/engine/engine.h"
+
+namespace gradcube::dataplane {
+
+class EventQueue final : public EventSink {
+ public:
+  EventQueue();
+  ~EventQueue() override;
+  EventQueue(const EventQueue&) = delete;
+  EventQueue& operator=(const EventQueue&) = delete;
+
+  bool report(const EngineEvent& event) override;  // any engine's thread
+  std::vector<EngineEvent> take();                 // the control thread
+  int descriptor() const { return descriptor_; }
+
+ private:
+  static constexpr std::size_t kCapacity = 256;
+
+  std::mutex mutex_;
+  std::vector<EngineEvent> events_;
+  int descriptor_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

@@ -1,0 +1,111 @@
+// One trainer's membership in a job at one server, as the daemon's engines see it.
+//
+// The server's home engine (the one that runs thread 0) takes submissions out of the shared ring,
+// once and checked, and publishes them as CollectiveOrders to the server's other engines. Each
+// engine reports how far its threads have come; when all threads have finished a collective the
+// home engine writes the completion.
+//
+// Threads. take(), complete() and the ring words: the home engine. order(), published(): any engine
+// of the server. report(): the engine that runs that thread. Everything else: the control thread,
+// before engines know the session or after they have forgotten it. An order's slot is written again
+// only after its collective has completed on every thread, which the home engine ensures.
+//
+// Nothing in the region is believed: see trainer/shared_layout.h.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
+#define GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "aggregation/element.h"
+#include "dataplane/engine/session_region.h"
+#include "dataplane/host/doorbell.h"
+
+namespace gradcube::dataplane {
+
+// A collective that a trainer has submitted, checked.
+struct CollectiveOrder {
+  std::uint64_t number = 0;  // the trainer's request: 1, 2, 3, ...
+  std::uint8_t* buffer = nullptr;
+  std::uint64_t count = 0;
+  std::uint64_t bytes = 0;
+  aggregation::DataType dtype{};
+  aggregation::Operation operation{};
+};
+
+class Session {
+ public:
+  static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
+
+  // doorbell: the daemon's end of the session's socket pair; the session owns it.
+  // listeners: the doorbells of the pollers that run the server's other engines.
+  Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads,
+          std::vector<Doorbell*> listeners);
+  ~Session();
+  Session(const Session&) = delete;
+  Session& operator=(const Session&) = delete;
+
+  const SessionRegion& region() const { return *region_; }
+  int doorbell() const { return doorbell_; }
+
+  // Home engine -------------------------------------------------------------
+
+  enum class Take { none, taken, violation };
+
+  // Copies the next submission out of the ring, checks it, and publishes it. After a violation (see
+  // violation()) the session must be closed; nothing more is taken.
+  Take take();
+  const char* violation() const { return violation_; }
+
+  // Every collective up to and including `number` has ended with `code` (0 or GRADCUBE_E...).
+  void complete_through(std::uint64_t number, std::int32_t code);
+  std::uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+
+  // The least that all threads have finished.
+  std::uint64_t finished_by_all() const;
+
+  // Wakes the server's other pollers; call after a burst of take()s that took something.
+  void announce_published() {
+    for (Doorbell* poller : listeners_) poller->ring();
+  }
+
+  void set_asleep(bool asleep);
+  bool has_submission() const;
+  void drain_doorbell();
+
+  // Any engine of the server ------------------------------------------------
+
+  std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
+  const CollectiveOrder& order(std::uint64_t number) const {
+    return orders_[number % kMaxInFlight];
+  }
+  void report(unsigned thread, std::uint64_t finished) {
+    finished_[thread].value.store(finished, std::memory_order_release);
+  }
+
+ private:
+  const char* check(const shared::Submission& submission, CollectiveOrder& order) const;
+  void ring();
+
+  struct alignas(shared::kCacheLine) Counter {
+    std::atomic<std::uint64_t> value{0};
+  };
+
+  std::unique_ptr<SessionRegion> region_;
+  int doorbell_;
+  std::vector<Doorbell*> listeners_;
+  const char* violation_ = nullptr;
+  std::uint64_t submissions_taken_ = 0;
+  std::atomic<std::uint64_t> completed_{
+      0};  // written by the home engine; the control thread reads it
+  std::array<CollectiveOrder, kMaxInFlight> orders_{};
+  alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
+  std::vector<Counter> finished_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif

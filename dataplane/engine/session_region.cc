@@ -1,0 +1,55 @@
+#include "dataplane/engine/session_region.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <new>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::dataplane {
+
+SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
+  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  bytes_ = shared::kHeapOffset + (heap_bytes + page - 1) / page * page;
+
+  descriptor_ = memfd_create(kRegionName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
+  const auto fail = [&](const char* what) {
+    const int error = errno;
+    if (descriptor_ >= 0) close(descriptor_);
+    throw control::SetupError(fmt::format("cannot {} a session's shared memory of {} bytes: {}",
+                                          what, bytes_, std::strerror(error)));
+  };
+  if (descriptor_ < 0) fail("create");
+  if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) fail("size");
+  if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) fail("seal");
+  void* mapping =
+      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
+  if (mapping == MAP_FAILED) fail("map");
+  base_ = static_cast<std::uint8_t*>(mapping);
+  // A trainer that dies leaves no core dump of gigabytes of gradients through the daemon.
+  madvise(base_, bytes_, MADV_DONTDUMP);
+
+  auto* header = new (base_) shared::RegionHeader{};
+  header->magic = shared::kMagic;
+  header->version = shared::kLayoutVersion;
+  header->ring_entries = shared::kRingEntries;
+  header->region_bytes = bytes_;
+}
+
+SessionRegion::~SessionRegion() {
+  munmap(base_, bytes_);
+  close(descriptor_);
+}
+
+std::uint64_t SessionRegion::resident_bytes() const {
+  struct stat facts {};
+  if (fstat(descriptor_, &facts) != 0) return 0;
+  return static_cast<std::uint64_t>(facts.st_blocks) * 512;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,98 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_
+
+#include <cstdint>
+#include <rte_mbuf.h>
+#include <vector>
+
+#include "dataplane/fabric/emulated/link.h"
+#include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+/// What happened at one output port of a switch.
+struct EgressCounters {
+  RelaxedCounter forwarded;      // frames given to the server
+  RelaxedCounter bytes;          // their bytes
+  RelaxedCounter dropped_queue;  // no room in the output queue
+  RelaxedCounter rx_missed;      // the server did not empty its receive ring in time
+  RelaxedCounter marked;
+  RelaxedCounter queue_peak_bytes;
+};
+
+/// A switch's output queue, the wire behind it and the way to the server, in virtual time: when a
+/// frame arrives, its departure is known at once, because everything before it is known. So it does
+/// not matter how often or how regularly somebody polls; a late poll delivers late, but gives away
+/// no capacity.
+///
+/// A frame lives here from its arrival to its delivery. Up to its departure it takes room in the
+/// switch's memory; afterwards it is on its way. Over a limited link a frame that finds the
+/// server's receive ring full is dropped, as a NIC does; over an unlimited one it waits, and the
+/// switch takes no more from anybody: such a fabric loses nothing.
+///
+/// Owns the packets inside and frees them when destroyed. One thread: the shard's.
+class EgressQueue {
+ public:
+  /// `capacity` frames at most, rounded up to a power of two. `copies` (may be nullptr) gives a
+  /// packet to write a mark into when a frame's header is shared.
+  EgressQueue(RingPort& port, const LinkShape& shape, std::uint32_t capacity, rte_mempool* copies,
+              EgressCounters& counters);
+  ~EgressQueue();
+  EgressQueue(EgressQueue&& other) noexcept;
+  EgressQueue& operator=(EgressQueue&&) = delete;
+
+  /// A frame for receive queue `queue` has arrived: queued, marked or dropped. Arrivals must come
+  /// in the order of their times.
+  void admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival);
+  /// The same over an unlimited link, for which the caller has looked at room().
+  void pass(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival) {
+    push(packet, queue, arrival, 0);
+  }
+
+  /// Gives the server all that is due; answers how many frames left.
+  unsigned deliver(std::int64_t now);
+
+  /// When the next frame is due, or kNever.
+  std::int64_t next_due() const {
+    return head_ == tail_ ? kNever : entries_[head_ & mask_].departure + delay_;
+  }
+  std::uint32_t room() const { return mask_ + 1 - (tail_ - head_); }
+
+ private:
+  struct Entry {
+    rte_mbuf* packet;
+    std::int64_t departure;
+    std::uint32_t bytes;
+    std::uint16_t queue;
+  };
+
+  void push(rte_mbuf* packet, std::uint16_t queue, std::int64_t departure, std::uint32_t bytes) {
+    entries_[tail_ & mask_] = Entry{packet, departure, bytes, queue};
+    ++tail_;
+  }
+  void forget_departed(std::int64_t now);
+  void pop(unsigned count);
+  rte_mbuf* marked(rte_mbuf* packet);
+
+  RingPort* port_;
+  EgressCounters* counters_;
+  rte_mempool* copies_;
+  Wire wire_;
+  std::int64_t delay_;
+  std::uint64_t queue_limit_;
+  std::uint64_t mark_limit_;
+  bool waits_for_server_;
+  std::uint64_t queued_bytes_ = 0;
+  // Free-running positions, head <= departed <= tail: delivered | on the way | in the queue.
+  std::uint32_t head_ = 0;
+  std::uint32_t departed_ = 0;
+  std::uint32_t tail_ = 0;
+  std::uint32_t mask_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_

@@ -1,0 +1,122 @@
+#include "dataplane/fabric/emulated/emulated_switch.h"
+
+#include <algorithm>
+#include <stdexcept>
+#include <string>
+
+#include "dataplane/fabric/frame_fields.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint32_t kMaxEgressFrames = 1U << 22;
+constexpr std::uint32_t kSpareFrames = 64;
+
+std::vector<std::pair<std::uint64_t, std::uint16_t>> forwarding(
+    const std::vector<SwitchPort>& ports) {
+  std::vector<std::pair<std::uint64_t, std::uint16_t>> entries;
+  for (std::size_t port = 0; port < ports.size(); ++port) {
+    for (const std::uint64_t mac : ports[port].addresses) {
+      entries.emplace_back(mac, static_cast<std::uint16_t>(port));
+    }
+  }
+  return entries;
+}
+
+/// Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
+std::uint32_t egress_frames(const EmulatedSwitchOptions& options) {
+  const LinkShape& shape = options.shape;
+  double frames = options.egress_frames;
+  if (shape.queue_bytes != 0 && shape.bits_per_second != 0) {
+    frames = static_cast<double>(shape.queue_bytes) / kMinFrameBytes;
+  }
+  const double frames_per_second =
+      static_cast<double>(shape.bits_per_second) / (8.0 * (kMinFrameBytes + kWireOverheadBytes));
+  frames += frames_per_second * static_cast<double>(shape.delay) / 1e9 + kSpareFrames;
+  return static_cast<std::uint32_t>(std::min<double>(frames, kMaxEgressFrames));
+}
+
+void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports) {
+  if (ports.empty() || ports.size() >= MacTable::kUnknown) {
+    throw std::runtime_error("a switch needs at least one port and at most " +
+                             std::to_string(MacTable::kUnknown - 1));
+  }
+  for (const SwitchPort& one : ports) {
+    if (one.port == nullptr) throw std::runtime_error("a switch port has no cable");
+    if (one.port->queues() != ports.front().port->queues()) {
+      throw std::runtime_error("all ports of a switch must have the same number of queues");
+    }
+  }
+  if (options.shards == 0 || options.shards > ports.front().port->queues()) {
+    throw std::runtime_error("a switch has as many shards as its ports have queues at most, not " +
+                             std::to_string(options.shards));
+  }
+  if (options.shards > 1 && options.shape.limited()) {
+    throw std::runtime_error(
+        "a switch with a rate or a bounded queue has one shard: its queues share the wires");
+  }
+  const std::uint64_t rate = options.shape.bits_per_second;
+  if (rate != 0 && rate < Wire::kMinRate) {
+    throw std::runtime_error("a link carries at least 1 Mb/s, not " + std::to_string(rate) +
+                             " bit/s (0: as fast as it can)");
+  }
+  if (options.shape.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
+}
+
+}  // namespace
+
+EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
+                               const std::vector<SwitchPort>& ports, const PacketPool* copies)
+    : ports_(static_cast<std::uint16_t>(ports.size())),
+      macs_(forwarding(ports)),
+      board_(ports.size()) {
+  check(options, ports);
+  SwitchShard::Setup setup;
+  for (const SwitchPort& one : ports) setup.ports.push_back(one.port);
+  setup.macs = &macs_;
+  setup.board = &board_;
+  setup.copies = copies == nullptr ? nullptr : copies->get();
+  setup.shape = options.shape;
+  setup.egress_frames = egress_frames(options);
+  setup.seed = options.seed;
+  setup.shards = options.shards;
+  for (setup.index = 0; setup.index < options.shards; ++setup.index) {
+    shards_.push_back(std::make_unique<SwitchShard>(setup));
+  }
+}
+
+void EmulatedSwitch::set_impairments(std::uint16_t port, const Impairments& impairments) {
+  board_.publish(port, impairments);
+}
+
+void EmulatedSwitch::set_impairments(const Impairments& impairments) {
+  for (std::uint16_t port = 0; port < ports_; ++port) board_.publish(port, impairments);
+}
+
+SwitchPortCounts EmulatedSwitch::counts(std::uint16_t port) const {
+  if (port >= ports_) {
+    throw std::invalid_argument("the switch has no port " + std::to_string(port));
+  }
+  SwitchPortCounts sum;
+  for (const auto& shard : shards_) {
+    const SwitchPortCounters& of = shard->counters(port);
+    sum.forwarded += of.egress.forwarded.value();
+    sum.bytes += of.egress.bytes.value();
+    sum.dropped_queue += of.egress.dropped_queue.value();
+    sum.rx_missed += of.egress.rx_missed.value();
+    sum.marked += of.egress.marked.value();
+    sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, of.egress.queue_peak_bytes.value());
+    sum.unknown_mac += of.unknown_mac.value();
+    sum.dropped_loss += of.dropped_loss.value();
+    sum.dropped_down += of.dropped_down.value();
+    sum.duplicated += of.duplicated.value();
+    sum.reordered += of.reordered.value();
+    sum.corrupted += of.corrupted.value();
+    sum.copy_failed += of.copy_failed.value();
+    sum.resteered += of.resteered.value();
+  }
+  return sum;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,94 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_IMPAIRMENTS_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_IMPAIRMENTS_H_
+
+#include <atomic>
+#include <cstdint>
+#include <mutex>
+#include <vector>
+
+#include "dataplane/fabric/emulated/random.h"
+
+namespace gradcube::dataplane {
+
+/// What goes wrong, by chance, with the frames that a switch takes from one of its ports: each is a
+/// probability per frame, 0..1, drawn independently of the others.
+struct Impairments {
+  double loss = 0;
+  double duplicate = 0;
+  double reorder = 0;
+  double corrupt = 0;
+  /// False: the cable is out. Nothing comes in and nothing goes out at this port.
+  bool up = true;
+};
+
+/// The same as whole numbers, ready to be compared with a draw.
+struct ImpairmentLimits {
+  std::uint64_t loss = 0;
+  std::uint64_t duplicate = 0;
+  std::uint64_t reorder = 0;
+  std::uint64_t corrupt = 0;
+  std::uint64_t up = 1;
+
+  bool none() const { return (loss | duplicate | reorder | corrupt) == 0 && up != 0; }
+};
+
+/// Throws std::invalid_argument when a probability is not within 0..1.
+ImpairmentLimits limits_of(const Impairments& impairments);
+
+/// What the dice said about one frame.
+struct Fate {
+  bool lost = false;
+  bool duplicated = false;
+  bool reordered = false;
+  bool corrupted = false;
+  /// Seeds everything else there is to decide about this frame (which bits, how late).
+  std::uint64_t details = 0;
+};
+
+/// Draws one frame's fate. Always takes the same count of numbers from the generator, so that
+/// switching one impairment on does not change what another one hits.
+Fate draw_fate(const ImpairmentLimits& limits, SeededRandom& random);
+
+/// Carries impairments from control threads to the shards of a switch: every port's settings, each
+/// of them always whole.
+///
+/// Threads: publish and current by any control thread (they take a lock among themselves); refresh
+/// by the shards, once per round, without a lock: one load as long as nothing has changed.
+class ImpairmentBoard {
+ public:
+  explicit ImpairmentBoard(std::size_t ports);
+
+  /// Takes effect at each shard's next round. Throws std::invalid_argument, also for a port that is
+  /// not there, and then changes nothing.
+  void publish(std::size_t port, const Impairments& impairments);
+  Impairments current(std::size_t port) const;
+
+  /// Brings `limits` (one per port) up to date with the board; `seen` is the caller's memory of
+  /// what it read last, 0 at first. True when something has changed. A writer at work just now
+  /// leaves the caller with what it had until the next round.
+  bool refresh(std::uint64_t& seen, std::vector<ImpairmentLimits>& limits) const {
+    const std::uint64_t version = version_.load(std::memory_order_acquire);
+    return version != seen && read(version, seen, limits);
+  }
+
+ private:
+  struct Words {
+    std::atomic<std::uint64_t> loss{0};
+    std::atomic<std::uint64_t> duplicate{0};
+    std::atomic<std::uint64_t> reorder{0};
+    std::atomic<std::uint64_t> corrupt{0};
+    std::atomic<std::uint64_t> up{1};
+  };
+
+  bool read(std::uint64_t version, std::uint64_t& seen,
+            std::vector<ImpairmentLimits>& limits) const;
+
+  mutable std::mutex writers_;
+  std::vector<Impairments> current_;       // guarded by writers_
+  std::atomic<std::uint64_t> version_{2};  // odd while a writer is at work
+  std::vector<Words> words_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_IMPAIRMENTS_H_

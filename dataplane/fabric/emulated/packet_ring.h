@@ -1,0 +1,44 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
+
+#include <cstdint>
+#include <rte_mbuf.h>
+#include <rte_ring.h>
+
+namespace gradcube::dataplane {
+
+/// A bounded queue of packets between exactly one producer thread and one consumer thread: an
+/// rte_ring in memory of its own, because a ring with a name takes one of DPDK's 2560 memory zones
+/// and an emulated cluster has hundreds of rings.
+///
+/// Ownership: the packets inside belong to the ring and are freed with it.
+class PacketRing {
+ public:
+  /// Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error when DPDK's memory is
+  /// exhausted. Needs an Eal.
+  PacketRing(std::uint32_t depth, int socket);
+  ~PacketRing();
+  PacketRing(PacketRing&& other) noexcept : ring_(other.ring_) { other.ring_ = nullptr; }
+  PacketRing& operator=(PacketRing&&) = delete;
+
+  /// The producer's: how many of the packets went in.
+  std::uint16_t put(rte_mbuf* const* packets, std::uint16_t count) {
+    return static_cast<std::uint16_t>(
+        rte_ring_sp_enqueue_burst(ring_, reinterpret_cast<void* const*>(packets), count, nullptr));
+  }
+  /// The consumer's: how many packets came out.
+  std::uint16_t take(rte_mbuf** packets, std::uint16_t count) {
+    return static_cast<std::uint16_t>(
+        rte_ring_sc_dequeue_burst(ring_, reinterpret_cast<void**>(packets), count, nullptr));
+  }
+  bool empty() const { return rte_ring_empty(ring_) != 0; }
+  std::uint32_t used() const { return rte_ring_count(ring_); }
+  std::uint32_t room() const { return rte_ring_free_count(ring_); }
+
+ private:
+  rte_ring* ring_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_

@@ -1,0 +1,71 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_RING_PORT_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_RING_PORT_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "dataplane/fabric/emulated/packet_ring.h"
+#include "dataplane/fabric/port.h"
+#include "dataplane/host/doorbell.h"
+
+namespace gradcube::dataplane {
+
+struct RingPortOptions {
+  std::uint16_t queues = 1;
+  std::uint32_t mtu = 1500;
+  /// Packets between a server and its switch that the switch has not taken, per queue. Under a rate
+  /// limit this is the server's transmit queue: it adds depth x frame / rate to every packet's way.
+  std::uint32_t uplink_depth = 1024;
+  /// Packets that the switch has delivered and the server has not received, per queue.
+  std::uint32_t downlink_depth = 1024;
+  /// NUMA node of the rings, or SOCKET_ID_ANY.
+  int socket = SOCKET_ID_ANY;
+};
+
+/// A port of the embedded fabric: for each queue, one ring up to the emulated switch and one down
+/// from it. Packets pass by reference, chained or not: nothing is copied. Not DPDK's ring device,
+/// because a DPDK build has room for few devices (32 in Debian) and a cluster has many ports.
+///
+/// Threads: for each queue one engine thread (Port's calls) and one switch shard (take and give);
+/// the two may be the same thread. The doorbells are set before either runs.
+class RingPort final : public Port {
+ public:
+  /// Throws std::runtime_error when DPDK's memory is exhausted. Needs an Eal.
+  explicit RingPort(const RingPortOptions& options);
+
+  std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
+  std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
+  std::uint16_t transmit_room(std::uint16_t queue) const override;
+
+  /// Whom to wake: `at_switch` when the server has sent, `at_server` when the switch has delivered;
+  /// nullptr where both sides live on one poller. The doorbells must outlive the port.
+  void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
+
+  /// The switch's end: packets that the server has sent on `queue`.
+  std::uint16_t take(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
+    return lanes_[queue].up.take(packets, count);
+  }
+  /// The switch's end: delivers packets; answers how many the ring had room for.
+  std::uint16_t give(std::uint16_t queue, rte_mbuf* const* packets, std::uint16_t count) {
+    Lane& lane = lanes_[queue];
+    const std::uint16_t given = lane.down.put(packets, count);
+    if (given != 0 && lane.server_bell != nullptr) lane.server_bell->ring();
+    return given;
+  }
+  /// The switch's end: nothing to take.
+  bool nothing_sent(std::uint16_t queue) const { return lanes_[queue].up.empty(); }
+
+ private:
+  struct Lane {
+    PacketRing up;
+    PacketRing down;
+    Doorbell* switch_bell = nullptr;
+    Doorbell* server_bell = nullptr;
+  };
+
+  std::vector<Lane> lanes_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_RING_PORT_H_

@@ -1,0 +1,132 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
+
+#include <cstdint>
+#include <rte_mbuf.h>
+#include <vector>
+
+#include "dataplane/fabric/emulated/egress_queue.h"
+#include "dataplane/fabric/emulated/impairments.h"
+#include "dataplane/fabric/emulated/link.h"
+#include "dataplane/fabric/emulated/mac_table.h"
+#include "dataplane/fabric/emulated/random.h"
+#include "dataplane/fabric/emulated/reorder_buffer.h"
+#include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/host/pollable.h"
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+/// What one shard has counted at one port of its switch; everything but unknown_mac at the output
+/// port of the frame.
+struct alignas(64) SwitchPortCounters {
+  EgressCounters egress;
+  RelaxedCounter unknown_mac;  // came in here for an address that nobody has, or without one
+  RelaxedCounter dropped_loss;
+  RelaxedCounter dropped_down;  // the cable of the input or output port was out
+  RelaxedCounter duplicated;
+  RelaxedCounter reordered;
+  RelaxedCounter corrupted;
+  RelaxedCounter copy_failed;  // passed unharmed, because the copies' pool was empty
+  RelaxedCounter resteered;    // of another shard's queue; delivered on the queue it was sent on
+};
+
+/// One poller's part of an emulated switch: it carries the frames of its queues from every port to
+/// every port. EmulatedSwitch makes it; see there for what it does with a frame.
+///
+/// Shard s of S serves queue q of every port when q mod S = s. A frame sent on one of its queues is
+/// delivered on one of its queues, so each ring keeps one producer and one consumer, and shards
+/// share nothing but read-only tables.
+///
+/// Threads: poll and next_event by the shard's one poller; counters by any.
+class SwitchShard final : public Pollable {
+ public:
+  struct Setup {
+    std::vector<RingPort*> ports;
+    const MacTable* macs = nullptr;
+    const ImpairmentBoard* board = nullptr;
+    rte_mempool* copies = nullptr;  // may be nullptr: then nothing is duplicated or corrupted
+    LinkShape shape;
+    std::uint32_t egress_frames = 0;
+    std::uint64_t seed = 0;
+    std::uint16_t index = 0;
+    std::uint16_t shards = 1;
+  };
+
+  explicit SwitchShard(const Setup& setup);
+  ~SwitchShard() override;
+  SwitchShard(const SwitchShard&) = delete;
+  SwitchShard& operator=(const SwitchShard&) = delete;
+
+  /// Moves everything that is due at `now` (which must not go back); answers how many packets were
+  /// taken from servers or given to them, 0 when there was nothing to do. At most a burst per ring
+  /// is taken at once.
+  unsigned poll(Nanoseconds now) override;
+
+  /// The earliest time at which something here becomes due by itself, or kNever; what a server
+  /// sends meanwhile is announced by its port's doorbell.
+  Nanoseconds next_event() const override;
+  /// Never: its ports' doorbells and next_event() say when there is work.
+  bool busy() const override { return false; }
+
+  const SwitchPortCounters& counters(std::uint16_t port) const { return counters_[port]; }
+
+ private:
+  /// The way from one server to the switch; over a limited link it carries one frame at a time.
+  struct Uplink {
+    RingPort* port;
+    Wire wire;
+    SeededRandom random;
+    rte_mbuf* on_wire = nullptr;
+    std::int64_t arrival = kNever;
+    /// When its rings were last seen empty: a frame found later was sent after that, and one found
+    /// in a ring that was not empty has been waiting for the wire.
+    std::int64_t empty_at = 0;
+    std::uint16_t next_queue = 0;
+  };
+
+  void start(std::int64_t now);
+  void take_changes();
+  void release_late_frames(std::int64_t now);
+
+  template <bool kImpaired>
+  unsigned take_unlimited(std::int64_t now);
+  template <bool kImpaired>
+  unsigned take_limited(std::int64_t now);
+  void load_wire(Uplink& uplink, std::int64_t now);
+  bool every_output_has_room() const;
+
+  template <bool kImpaired, bool kLimited>
+  void forward(rte_mbuf* packet, std::uint16_t in, std::uint16_t in_queue, std::int64_t arrival);
+  template <bool kLimited>
+  void impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
+              std::int64_t arrival);
+  template <bool kLimited>
+  void enqueue(rte_mbuf* packet, std::uint16_t out, std::uint16_t queue, std::int64_t arrival);
+  rte_mbuf* corrupted(rte_mbuf* packet, SeededRandom& details, SwitchPortCounters& counters);
+  std::uint16_t receive_queue(const rte_mbuf* packet, std::uint16_t in_queue,
+                              SwitchPortCounters& counters) const;
+
+  const MacTable* macs_;
+  const ImpairmentBoard* board_;
+  rte_mempool* copies_;
+  bool limited_;
+  bool started_ = false;
+  bool impaired_ = false;
+  bool holds_late_frames_ = false;
+  std::uint16_t queue_count_;
+  std::uint64_t queue_reciprocal_;
+  std::uint32_t room_needed_;
+  std::uint64_t seen_version_ = 0;
+  std::vector<std::uint16_t> queues_;     // that this shard serves
+  std::vector<std::uint8_t> serves_;      // by queue: 1 when it is one of them
+  std::vector<ImpairmentLimits> limits_;  // by input port
+  std::vector<Uplink> uplinks_;
+  std::vector<SwitchPortCounters> counters_;
+  std::vector<EgressQueue> egress_;
+  std::vector<ReorderBuffer> late_;  // by output port
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_

@@ -1,0 +1,100 @@
+#ifndef GRADCUBE_DATAPLANE_FABRIC_PORT_H_
+#define GRADCUBE_DATAPLANE_FABRIC_PORT_H_
+
+#include <cstdint>
+#include <rte_mbuf.h>
+#include <stdexcept>
+#include <vector>
+
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+/// What went through a port or one of its queues, in frames and in bytes of frame (without
+/// preamble, FCS and gap).
+struct PortCounts {
+  std::uint64_t received_packets = 0;
+  std::uint64_t received_bytes = 0;
+  std::uint64_t sent_packets = 0;
+  std::uint64_t sent_bytes = 0;
+};
+
+/// One of a server's ports as an engine sees it, the same over every fabric. A port has as many
+/// queue pairs as the server has engines; queue pair q belongs to one engine thread, and engines do
+/// not meet here. The calls are virtual, once per burst.
+///
+/// Ownership: a packet received belongs to the caller; a packet that transmit accepted belongs to
+/// the port, one that it did not stays the caller's. A packet may be chained, and its later
+/// segments may be external buffers: they are passed on by reference and never written.
+///
+/// Threads: receive, transmit and transmit_room with queue q by the thread that owns q; counts by
+/// any thread.
+class Port {
+ public:
+  virtual ~Port() = default;
+  Port(const Port&) = delete;
+  Port& operator=(const Port&) = delete;
+
+  /// Up to `count` packets that have arrived; answers how many.
+  virtual std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
+  /// Takes the first so many of the packets, as many as there is room for; answers how many.
+  virtual std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
+  /// How many packets transmit would take now: what an engine looks at before it builds any.
+  virtual std::uint16_t transmit_room(std::uint16_t queue) const = 0;
+
+  std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
+  /// The largest IP packet, in bytes: a frame is 14 bytes longer.
+  std::uint32_t mtu() const { return mtu_; }
+
+  PortCounts counts(std::uint16_t queue) const {
+    const QueueCounters& of = counters_.at(queue);
+    return {of.received_packets.value(), of.received_bytes.value(), of.sent_packets.value(),
+            of.sent_bytes.value()};
+  }
+  PortCounts counts() const {
+    PortCounts sum;
+    for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+      const PortCounts one = counts(queue);
+      sum.received_packets += one.received_packets;
+      sum.received_bytes += one.received_bytes;
+      sum.sent_packets += one.sent_packets;
+      sum.sent_bytes += one.sent_bytes;
+    }
+    return sum;
+  }
+
+ protected:
+  Port(std::uint16_t queues, std::uint32_t mtu) : mtu_(mtu), counters_(queues) {
+    if (queues == 0) throw std::runtime_error("a port needs at least one queue");
+  }
+
+  void count_received(std::uint16_t queue, std::uint16_t packets, std::uint64_t bytes) {
+    counters_[queue].received_packets.add(packets);
+    counters_[queue].received_bytes.add(bytes);
+  }
+  void count_sent(std::uint16_t queue, std::uint16_t packets, std::uint64_t bytes) {
+    counters_[queue].sent_packets.add(packets);
+    counters_[queue].sent_bytes.add(bytes);
+  }
+  static std::uint64_t total_bytes(rte_mbuf* const* packets, std::uint16_t count) {
+    std::uint64_t bytes = 0;
+    for (std::uint16_t i = 0; i < count; ++i) bytes += packets[i]->pkt_len;
+    return bytes;
+  }
+
+ private:
+  /// A cache line of its own, so that two engines that count do not disturb each other.
+  struct alignas(64) QueueCounters {
+    RelaxedCounter received_packets;
+    RelaxedCounter received_bytes;
+    RelaxedCounter sent_packets;
+    RelaxedCounter sent_bytes;
+  };
+
+  std::uint32_t mtu_;
+  std::vector<QueueCounters> counters_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_PORT_H_

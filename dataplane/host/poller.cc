@@ -1,0 +1,173 @@
+#include "dataplane/host/poller.h"
+
+#include <algorithm>
+#include <chrono>
+#include <rte_pause.h>
+#include <sched.h>
+#include <sys/epoll.h>
+#include <system_error>
+#include <thread>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr Nanoseconds kSpin = 20'000;              // ns of idle iterations before yielding
+constexpr Nanoseconds kIdleBeforeSleep = 200'000;  // ns
+constexpr Nanoseconds kLongestSleep = 100'000'000;
+// Below this the switch to sleep costs more than it gives back.
+constexpr Nanoseconds kShortestSleep = 50'000;
+constexpr Nanoseconds kStall = 1'000'000;
+constexpr auto kAnswerWithin = std::chrono::minutes(1);
+
+}  // namespace
+
+Poller::Poller(Clock& clock, control::Idle idle) : clock_(clock), idle_mode_(idle) {
+  epoll_ = epoll_create1(EPOLL_CLOEXEC);
+  if (epoll_ < 0)
+    throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
+  epoll_event event{};
+  event.events = EPOLLIN;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, doorbell_.descriptor(), &event);
+}
+
+Poller::~Poller() { close(epoll_); }
+
+void Poller::add(Pollable& pollable, TimeBase time) {
+  (time == TimeBase::clock ? clocked_ : attended_).push_back(&pollable);
+}
+
+void Poller::watch(int descriptor) {
+  epoll_event event{};
+  event.events = EPOLLIN | EPOLLET;
+  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+}
+
+void Poller::unwatch(int descriptor) { epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
+
+unsigned Poller::iterate() {
+  const Nanoseconds now = clock_.now();
+  if (last_iteration_ != 0 && now - last_iteration_ > kStall && clock_.reader_may_stall()) {
+    stalls_.add(1);
+    stalled_ += now - last_iteration_ - kStall;
+  }
+  last_iteration_ = now;
+  unsigned moved = 0;
+  for (Pollable* pollable : clocked_) moved += pollable->poll(now);
+  for (Pollable* pollable : attended_) moved += pollable->poll(now - stalled_);
+  return moved;
+}
+
+void Poller::run() {
+  announce_run();
+  while (!stop_.load(std::memory_order_relaxed)) {
+    if (iterate() != 0) {
+      idle_since_ = 0;
+    } else {
+      idle(last_iteration_);
+    }
+    serve_call();
+  }
+  running_.store(false);
+  serve_call();
+}
+
+void Poller::stop() {
+  stop_.store(true);
+  doorbell_.ring();
+}
+
+void Poller::idle(Nanoseconds now) {
+  if (idle_mode_ == control::Idle::spin) {
+    rte_pause();
+    return;
+  }
+  if (idle_since_ == 0) idle_since_ = now;
+  const Nanoseconds idle_for = now - idle_since_;
+  if (idle_for < kSpin) {
+    rte_pause();
+  } else if (idle_for < kIdleBeforeSleep || !may_sleep()) {
+    sched_yield();
+  } else {
+    sleep(now);
+  }
+}
+
+bool Poller::may_sleep() const {
+  const auto busy = [](const Pollable* pollable) { return pollable->busy(); };
+  return std::none_of(clocked_.begin(), clocked_.end(), busy) &&
+         std::none_of(attended_.begin(), attended_.end(), busy);
+}
+
+Nanoseconds Poller::next_event() const {
+  Nanoseconds next = kNever;
+  for (const Pollable* pollable : clocked_) next = std::min(next, pollable->next_event());
+  for (const Pollable* pollable : attended_) {
+    const Nanoseconds due = pollable->next_event();
+    if (due != kNever) next = std::min(next, due + stalled_);
+  }
+  return next;
+}
+
+void Poller::sleep(Nanoseconds now) {
+  const Nanoseconds soon = next_event();
+  if (soon != kNever && soon - now < kShortestSleep) return;
+
+  // Tell everyone who may bring work, then look once more: work that came before they knew is seen
+  // now. What that look begins (a frame on a wire) decides how long the sleep may be.
+  doorbell_.prepare_wait();
+  for (Pollable* pollable : clocked_) pollable->prepare_wait();
+  for (Pollable* pollable : attended_) pollable->prepare_wait();
+  std::atomic_thread_fence(std::memory_order_seq_cst);
+  if (iterate() == 0 && requested_.load() == nullptr && !stop_.load()) {
+    const Nanoseconds next = next_event();
+    const Nanoseconds most =
+        next == kNever ? kLongestSleep : std::clamp<Nanoseconds>(next - now, 0, kLongestSleep);
+    const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
+    epoll_event events[8];
+    epoll_pwait2(epoll_, events, 8, &wait, nullptr);
+    last_iteration_ = 0;  // having slept is no stall
+  }
+  doorbell_.finish_wait();
+  for (Pollable* pollable : clocked_) pollable->finish_wait();
+  for (Pollable* pollable : attended_) pollable->finish_wait();
+  idle_since_ = 0;
+}
+
+void Poller::serve_call() {
+  const std::function<void()>* function = requested_.exchange(nullptr, std::memory_order_acquire);
+  if (function == nullptr) return;
+  failure_ = nullptr;
+  try {
+    (*function)();
+  } catch (...) {
+    failure_ = std::current_exception();
+  }
+  served_.fetch_add(1, std::memory_order_release);
+}
+
+void Poller::call(const std::function<void()>& function) {
+  if (!running_.load()) {
+    function();
+    return;
+  }
+  const std::uint64_t before = served_.load(std::memory_order_relaxed);
+  requested_.store(&function, std::memory_order_release);
+  doorbell_.ring();
+  const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
+  while (served_.load(std::memory_order_acquire) == before) {
+    std::this_thread::sleep_for(std::chrono::microseconds(20));
+    // Past the deadline the request is taken back, unless the poller has taken it already: then it
+    // will be done.
+    if (std::chrono::steady_clock::now() > deadline && requested_.exchange(nullptr) != nullptr) {
+      throw control::SetupError(
+          "a poller has not answered for a minute: its core is taken, see `gradcube status`");
+    }
+  }
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+}  // namespace gradcube::dataplane

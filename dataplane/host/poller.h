@@ -1,0 +1,98 @@
+// One lcore's loop: it polls what it was given (engines, shards of emulated switches), runs what the
+// control thread asks of it, and sleeps when there is nothing to do.
+//
+// Idle (`--idle`): `spin` never gives the core away. `adaptive` spins for a moment, then yields to
+// other threads on the core (two pollers that share a core without yielding are hundreds of times
+// slower), and, when nothing is busy, sleeps until a doorbell or a watched descriptor wakes it.
+//
+// Stalls. When the scheduler takes the core away, attended time stands still: it advances at most
+// one millisecond per iteration. Engine timers measure how long a neighbour was silent while this
+// poller ran; time during which it was descheduled does not count. Emulated wires run on the
+// clock's time: they do not wait for the poller.
+//
+// Threads: run() and iterate() on the lcore's thread. The control thread changes what the poller or
+// its pollables hold only through call(), which runs a function between two iterations and waits
+// for it; stop() and doorbell() are for any thread.
+#ifndef GRADCUBE_DATAPLANE_HOST_POLLER_H_
+#define GRADCUBE_DATAPLANE_HOST_POLLER_H_
+
+#include <atomic>
+#include <cstdint>
+#include <exception>
+#include <functional>
+#include <vector>
+
+#include "control/settings/cluster_settings.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/doorbell.h"
+#include "dataplane/host/pollable.h"
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+class Poller {
+ public:
+  // Which time a pollable lives in (see Stalls above).
+  enum class TimeBase : std::uint8_t { clock, attended };
+
+  Poller(Clock& clock, control::Idle idle);
+  ~Poller();
+  Poller(const Poller&) = delete;
+  Poller& operator=(const Poller&) = delete;
+
+  // Before run(), or through call(). The poller does not own what it polls. Pollables of the
+  // clock's time are polled before those of attended time.
+  void add(Pollable& pollable, TimeBase time);
+
+  // Wakes from sleep when `descriptor` becomes readable (edge-triggered: one whose other end has
+  // closed wakes the poller once). Before run(), or through call().
+  void watch(int descriptor);
+  void unwatch(int descriptor);
+
+  Doorbell& doorbell() { return doorbell_; }
+
+  // Iterates until stop(). Whoever starts the thread for run() says so first with announce_run():
+  // from then on call() waits for that thread.
+  void announce_run() { running_.store(true); }
+  void run();
+  void stop();
+
+  // One iteration of the loop; returns what it moved, 0 when idle.
+  unsigned iterate();
+
+  // Runs `function` on the poller's thread between two iterations and returns when it is done; runs
+  // it at once when nobody is in run(). One caller at a time. Throws control::SetupError when the
+  // poller does not answer within a minute.
+  void call(const std::function<void()>& function);
+
+  // Iterations that took longer than a millisecond: the core was taken away, or a burst was very
+  // long.
+  std::uint64_t stalls() const { return stalls_.value(); }
+
+ private:
+  void idle(Nanoseconds now);
+  bool may_sleep() const;
+  Nanoseconds next_event() const;
+  void sleep(Nanoseconds now);
+  void serve_call();
+
+  Clock& clock_;
+  control::Idle idle_mode_;
+  Doorbell doorbell_;
+  int epoll_ = -1;
+  std::vector<Pollable*> clocked_;
+  std::vector<Pollable*> attended_;
+  std::atomic<bool> running_{false};
+  std::atomic<bool> stop_{false};
+  std::atomic<const std::function<void()>*> requested_{nullptr};
+  std::atomic<std::uint64_t> served_{0};
+  std::exception_ptr failure_;  // of the call that was served last; published by served_
+  Nanoseconds idle_since_ = 0;
+  Nanoseconds last_iteration_ = 0;
+  Nanoseconds stalled_ = 0;
+  RelaxedCounter stalls_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_HOST_POLLER_H_

@@ -1,0 +1,101 @@
+#include "dataplane/engine/reduce_window.h"
+
+#include <gtest/gtest.h>
+#include <memory>
+
+#include "dataplane/host/packet_pool.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+class FoldWindowTest : public testing::Test {
+ protected:
+  FoldWindowTest() {
+    PacketPoolOptions options;
+    options.name = "fold";
+    options.count = 511;
+    options.cache = 0;
+    packets_ = std::make_unique<PacketPool>(options);
+  }
+
+  Contribution contribution(std::uint32_t count = 0) {
+    Contribution contribution;
+    contribution.packet = packets_->allocate();
+    contribution.count = count;
+    return contribution;
+  }
+  static void hold_both(FoldWindowTest& test, FoldWindow& window, std::uint64_t sequence) {
+    window.hold(sequence, 1, test.contribution(1));
+    window.hold(sequence, 2, test.contribution(2));
+  }
+
+  std::unique_ptr<PacketPool> packets_;
+};
+
+TEST_F(FoldWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
+  FoldWindow window(2);
+  window.hold(0, 2, contribution(22));
+  EXPECT_FALSE(window.all_arrived(0));
+  window.hold(0, 1, contribution(11));
+  EXPECT_TRUE(window.all_arrived(0));
+  EXPECT_EQ(window.contribution(0, 1).count, 11u);
+  EXPECT_EQ(window.contribution(0, 2).count, 22u);
+  EXPECT_FALSE(window.all_arrived(1));
+  EXPECT_FALSE(window.folded(0));
+}
+
+TEST_F(FoldWindowTest, FreesWhatIsFoldedAndMovesOverTheFoldedPrefixOnly) {
+  FoldWindow window(2);
+  for (std::uint64_t sequence = 0; sequence < 4; ++sequence) hold_both(*this, window, sequence);
+  window.finish(2);
+  EXPECT_EQ(window.base(), 0u);
+  EXPECT_TRUE(window.folded(2));
+  EXPECT_FALSE(window.folded(0));
+  EXPECT_EQ(packets_->in_use(), 6u);
+  window.finish(0);
+  EXPECT_EQ(window.base(), 1u);
+  EXPECT_TRUE(window.folded(0));
+  window.finish(1);
+  EXPECT_EQ(window.base(), 3u);
+  EXPECT_EQ(packets_->in_use(), 2u);
+  window.finish(3);
+  EXPECT_EQ(packets_->in_use(), 0u);
+}
+
+TEST_F(FoldWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
+  FoldWindow window(1);
+  for (std::uint64_t round = 0; round < 3; ++round) {
+    const std::uint64_t base = window.base();
+    for (std::uint64_t i = 0; i < FoldWindow::kWindow; ++i) {
+      window.hold(base + i, 1, contribution());
+    }
+    EXPECT_FALSE(window.all_arrived(base + FoldWindow::kWindow));
+    for (std::uint64_t i = FoldWindow::kWindow; i-- > 0;) {
+      EXPECT_EQ(window.base(), base);
+      window.finish(base + i);
+    }
+    EXPECT_EQ(window.base(), base + FoldWindow::kWindow);
+    EXPECT_FALSE(window.folded(window.base()));
+  }
+  EXPECT_EQ(packets_->in_use(), 0u);
+}
+
+TEST_F(FoldWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
+  {
+    FoldWindow window(2);
+    hold_both(*this, window, 5);
+    window.finish(5);
+    window.hold(0, 1, contribution());
+    window.clear();
+    EXPECT_EQ(packets_->in_use(), 0u);
+    EXPECT_EQ(window.base(), 0u);
+    EXPECT_FALSE(window.folded(5));
+    window.hold(0, 1, contribution());
+    FoldWindow moved(std::move(window));
+    EXPECT_EQ(packets_->in_use(), 1u);
+  }
+  EXPECT_EQ(packets_->in_use(), 0u);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

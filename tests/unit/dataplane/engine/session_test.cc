@@ -1,0 +1,227 @@
+// A session against trainers that keep to shared_layout.h and trainers that do not.
+
+#include "dataplane/engine/session.h"
+
+#include <fcntl.h>
+#include <functional>
+#include <gtest/gtest.h>
+#include <poll.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+#include "dataplane/engine/event_queue.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+constexpr std::uint64_t kHeap = 1 << 20;
+
+class SessionTest : public testing::Test {
+ protected:
+  SessionTest() {
+    int ends[2];
+    if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
+    trainer_end_ = ends[1];
+    session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(kHeap), ends[0], 2,
+                                         std::vector<Doorbell*>{});
+  }
+  ~SessionTest() override { close(trainer_end_); }
+
+  shared::RegionHeader& header() { return session_->region().header(); }
+  shared::Submission& entry(std::uint64_t index) {
+    return const_cast<shared::Submission&>(session_->region().submission(index));
+  }
+  // The trainer's next submission, a good one but for `change`.
+  void submit(const std::function<void(shared::Submission&)>& change = {}) {
+    shared::Submission& submission = entry(submitted_);
+    submission = {};
+    submission.request = ++submitted_;
+    submission.offset = shared::kHeapOffset;
+    submission.count = 16;
+    if (change) change(submission);
+    header().submission_tail.store(submitted_);
+  }
+  void expect_violation(const std::string& reason) {
+    ASSERT_EQ(session_->take(), Session::Take::violation);
+    EXPECT_NE(std::string(session_->violation()).find(reason), std::string::npos)
+        << session_->violation();
+    EXPECT_EQ(session_->take(), Session::Take::violation) << "and it stays one";
+  }
+  bool rung() {
+    pollfd bell{trainer_end_, POLLIN, 0};
+    return poll(&bell, 1, 0) == 1;
+  }
+
+  std::unique_ptr<Session> session_;
+  int trainer_end_ = -1;
+  std::uint64_t submitted_ = 0;
+};
+
+TEST_F(SessionTest, PublishesWhatTheTrainerSubmitsInOrder) {
+  EXPECT_EQ(session_->take(), Session::Take::none);
+  submit();
+  submit([](shared::Submission& s) {
+    s.offset += 4096;
+    s.count = 3;
+    s.dtype = 1;
+    s.op = 2;
+  });
+  EXPECT_TRUE(session_->has_submission());
+  EXPECT_EQ(session_->take(), Session::Take::taken);
+  EXPECT_EQ(session_->take(), Session::Take::taken);
+  EXPECT_EQ(session_->take(), Session::Take::none);
+  EXPECT_FALSE(session_->has_submission());
+  EXPECT_EQ(session_->published(), 2u);
+  EXPECT_EQ(header().submission_head.load(), 2u);
+  const CollectiveOrder& order = session_->order(2);
+  EXPECT_EQ(order.number, 2u);
+  EXPECT_EQ(order.buffer, session_->region().base() + shared::kHeapOffset + 4096);
+  EXPECT_EQ(order.bytes, 24u);
+  EXPECT_EQ(order.dtype, aggregation::DataType::float64);
+  EXPECT_EQ(order.operation, aggregation::Operation::min);
+}
+
+TEST_F(SessionTest, CompletesInOrderAndRingsOnlyForATrainerThatSleeps) {
+  submit();
+  submit();
+  submit();
+  while (session_->take() == Session::Take::taken) {
+  }
+  session_->report(0, 2);
+  EXPECT_EQ(session_->finished_by_all(), 0u) << "the other thread has not finished anything";
+  session_->report(1, 1);
+  EXPECT_EQ(session_->finished_by_all(), 1u);
+  session_->complete_through(1, 0);
+  EXPECT_FALSE(rung());
+  header().trainer_asleep.store(1);
+  session_->complete_through(3, -5);
+  EXPECT_TRUE(rung());
+  EXPECT_EQ(session_->completed(), 3u);
+  EXPECT_EQ(header().completion_tail.load(), 3u);
+  EXPECT_EQ(session_->region().completion(0).code, 0);
+  for (std::uint64_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(session_->region().completion(i).request, i + 1);
+    EXPECT_EQ(session_->region().completion(i).code, -5);
+  }
+  session_->complete_through(2, -1);
+  EXPECT_EQ(header().completion_tail.load(), 3u) << "what has ended does not end again";
+}
+
+TEST_F(SessionTest, TakesNoMoreThanItHasRoomToComplete) {
+  for (unsigned i = 0; i < shared::kRingEntries; ++i) submit();
+  while (session_->take() == Session::Take::taken) {
+  }
+  ASSERT_EQ(session_->published(), shared::kRingEntries);
+  session_->complete_through(shared::kRingEntries, 0);
+  submit();
+  EXPECT_EQ(session_->take(), Session::Take::none) << "the trainer has not read its completions";
+  header().completion_head.store(1);
+  EXPECT_EQ(session_->take(), Session::Take::taken);
+}
+
+TEST_F(SessionTest, RefusesCountersOutOfRange) {
+  header().submission_tail.store(shared::kRingEntries + 1);
+  expect_violation("submission ring's tail");
+}
+
+TEST_F(SessionTest, RefusesACompletionHeadBeyondWhatHasCompleted) {
+  submit();
+  header().completion_head.store(1);
+  expect_violation("completion ring's head");
+}
+
+struct Nonsense {
+  const char* name;
+  std::function<void(shared::Submission&)> change;
+  const char* reason;
+};
+
+class HostileSubmission : public SessionTest, public testing::WithParamInterface<Nonsense> {};
+
+TEST_P(HostileSubmission, IsAViolationThatSaysWhy) {
+  submit();
+  ASSERT_EQ(session_->take(), Session::Take::taken);
+  submit(GetParam().change);
+  expect_violation(GetParam().reason);
+  EXPECT_EQ(session_->published(), 1u);
+}
+
+constexpr std::uint64_t kEnd = shared::kHeapOffset + kHeap;
+INSTANTIATE_TEST_SUITE_P(
+    Fields, HostileSubmission,
+    testing::Values(
+        Nonsense{"RequestAgain", [](auto& s) { s.request = 1; }, "out of turn"},
+        Nonsense{"RequestSkipped", [](auto& s) { s.request = 3; }, "out of turn"},
+        Nonsense{"Kind", [](auto& s) { s.kind = 1; }, "kind of collective"},
+        Nonsense{"Dtype", [](auto& s) { s.dtype = 6; }, "element type"},
+        Nonsense{"Op", [](auto& s) { s.op = 255; }, "operation"},
+        Nonsense{"OffsetZero", [](auto& s) { s.offset = 0; }, "outside its heap"},
+        Nonsense{"OffsetInRings", [](auto& s) { s.offset = 4096; }, "outside its heap"},
+        Nonsense{"OffsetUnaligned", [](auto& s) { s.offset += 4; }, "outside its heap"},
+        Nonsense{"OffsetBeyond", [](auto& s) { s.offset = kEnd + 64; }, "outside its heap"},
+        Nonsense{"OffsetHuge", [](auto& s) { s.offset = ~std::uint64_t{63}; }, "outside its heap"},
+        Nonsense{"CountBeyond", [](auto& s) { s.count = kHeap / 4 + 1; }, "outside its heap"},
+        Nonsense{"EndBeyond",
+                 [](auto& s) {
+                   s.offset = kEnd - 64;
+                   s.count = 17;
+                 },
+                 "outside its heap"},
+        Nonsense{"CountOverflows", [](auto& s) { s.count = (std::uint64_t{1} << 62) + 1; },
+                 "outside its heap"}),
+    [](const auto& info) { return std::string(info.param.name); });
+
+TEST_F(SessionTest, TakesTheWholeHeapAndAnEmptyBufferAtItsEnd) {
+  submit([](shared::Submission& s) { s.count = kHeap / 4; });
+  submit([](shared::Submission& s) {
+    s.offset = kEnd;
+    s.count = 0;
+  });
+  EXPECT_EQ(session_->take(), Session::Take::taken);
+  EXPECT_EQ(session_->take(), Session::Take::taken);
+}
+
+TEST(SessionRegion, CannotBeShrunkOrGrownByWhoHoldsIt) {
+  const SessionRegion region(100);
+  EXPECT_EQ(region.bytes() % 4096, 0u);
+  EXPECT_NE(ftruncate(region.descriptor(), 4096), 0);
+  EXPECT_NE(ftruncate(region.descriptor(), static_cast<off_t>(region.bytes() + 4096)), 0);
+  EXPECT_NE(fcntl(region.descriptor(), F_ADD_SEALS, F_SEAL_WRITE), 0) << "nor sealed further";
+}
+
+TEST(SessionRegion, TakesMemoryOnlyForWhatIsTouched) {
+  const SessionRegion region(std::uint64_t{1} << 32);
+  EXPECT_LT(region.resident_bytes(), 100'000u);
+  region.base()[shared::kHeapOffset + (1 << 20)] = 1;
+  EXPECT_GE(region.resident_bytes(), 8192u - 4096u);
+}
+
+TEST(SessionRegion, SaysWhyWhenItCannotBeMade) {
+  EXPECT_THROW(SessionRegion(std::uint64_t{1} << 62), control::SetupError);
+}
+
+TEST(EventQueue, IsReadableWhileEventsWaitAndRefusesBeyondItsRoom) {
+  EventQueue queue;
+  const auto readable = [&] {
+    pollfd waiting{queue.descriptor(), POLLIN, 0};
+    return poll(&waiting, 1, 0) == 1;
+  };
+  EXPECT_FALSE(readable());
+  unsigned reported = 0;
+  EngineEvent event;
+  while (event.job = reported, queue.report(event)) ++reported;
+  EXPECT_GE(reported, 64u);
+  EXPECT_TRUE(readable());
+  const std::vector<EngineEvent> taken = queue.take();
+  ASSERT_EQ(taken.size(), reported);
+  for (unsigned i = 0; i < reported; ++i) EXPECT_EQ(taken[i].job, i);
+  EXPECT_FALSE(readable());
+  EXPECT_TRUE(queue.take().empty());
+  EXPECT_TRUE(queue.report(event)) << "there is room again";
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

@@ -1,0 +1,224 @@
+// gradcube.hpp: the C++ face of gradcube.h. Header only; C++20.
+//
+//     gradcube::Session session("mnist");
+//     auto gradients = session.buffer<float>(count);
+//     ... fill gradients.span() ...
+//     auto request = session.all_reduce(gradients.span(), gradcube::Op::average);
+//     ... other work ...
+//     request.wait(std::chrono::seconds(60));
+//
+// Errors are exceptions: gradcube::Error, with the C ABI's code and the sentence as what().
+//
+// Lifetime. Session leaves its job when it is destroyed or closed; the shared memory stays mapped
+// until the last Buffer of the session is gone, too. A Request may be let go before its end, but
+// then keeps one of the session's 64 places.
+//
+// Threads. A session, with its buffers and requests, is used by one thread at a time.
+#ifndef GRADCUBE_HPP_
+#define GRADCUBE_HPP_
+
+#include <chrono>
+#include <concepts>
+#include <cstddef>
+#include <cstdint>
+#include <limits>
+#include <memory>
+#include <span>
+#include <stdexcept>
+#include <string>
+#include <utility>
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube {
+
+class Error : public std::runtime_error {
+ public:
+  Error(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  int code() const { return code_; }  // GRADCUBE_E...
+
+ private:
+  int code_;
+};
+
+enum class Op {
+  sum = GRADCUBE_SUM,
+  average = GRADCUBE_AVERAGE,
+  min = GRADCUBE_MIN,
+  max = GRADCUBE_MAX
+};
+
+// The bits of a 16-bit float; C++20 has no such types.
+struct Float16 {
+  std::uint16_t bits;
+};
+struct BFloat16 {
+  std::uint16_t bits;
+};
+
+namespace detail {
+
+template <typename T>
+struct DtypeOf;
+template <>
+struct DtypeOf<float> {
+  static constexpr gradcube_dtype value = GRADCUBE_FLOAT32;
+};
+template <>
+struct DtypeOf<double> {
+  static constexpr gradcube_dtype value = GRADCUBE_FLOAT64;
+};
+template <>
+struct DtypeOf<Float16> {
+  static constexpr gradcube_dtype value = GRADCUBE_FLOAT16;
+};
+template <>
+struct DtypeOf<BFloat16> {
+  static constexpr gradcube_dtype value = GRADCUBE_BFLOAT16;
+};
+template <>
+struct DtypeOf<std::int32_t> {
+  static constexpr gradcube_dtype value = GRADCUBE_INT32;
+};
+template <>
+struct DtypeOf<std::int64_t> {
+  static constexpr gradcube_dtype value = GRADCUBE_INT64;
+};
+
+inline void check(int code, const gradcube_session* session) {
+  if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(session));
+}
+
+}  // namespace detail
+
+template <typename T>
+concept Element = requires {
+  detail::DtypeOf<T>::value;
+};
+
+// Memory shared with the daemon: all-reduced without a copy. Owned; its elements are not
+// initialised by the library (fresh memory is zero, recycled memory is not).
+template <Element T>
+class Buffer {
+ public:
+  Buffer(Buffer&& other) noexcept
+      : session_(std::move(other.session_)), memory_(std::exchange(other.memory_, {})) {}
+  Buffer& operator=(Buffer&& other) noexcept {
+    std::swap(session_, other.session_);
+    std::swap(memory_, other.memory_);
+    return *this;
+  }
+  ~Buffer() {
+    if (session_ != nullptr) gradcube_free(session_.get(), memory_.data());
+  }
+
+  std::span<T> span() const { return memory_; }
+  T* data() const { return memory_.data(); }
+  std::size_t size() const { return memory_.size(); }
+  T& operator[](std::size_t i) const { return memory_[i]; }
+  T* begin() const { return memory_.data(); }
+  T* end() const { return memory_.data() + memory_.size(); }
+
+ private:
+  friend class Session;
+  Buffer(std::shared_ptr<gradcube_session> session, std::span<T> memory)
+      : session_(std::move(session)), memory_(memory) {}
+
+  std::shared_ptr<gradcube_session> session_;
+  std::span<T> memory_;
+};
+
+// A collective in flight. Its end is reported once: by the wait() or test() that returns or throws
+// it.
+class [[nodiscard]] Request {
+ public:
+  // Blocks until the collective has ended; throws when it failed.
+  void wait() { detail::check(gradcube_wait(session_.get(), number_, -1), session_.get()); }
+
+  // The same, at most for `timeout`; then throws with GRADCUBE_ETIMEDOUT, and the collective goes
+  // on.
+  template <typename Rep, typename Period>
+  void wait(std::chrono::duration<Rep, Period> timeout) {
+    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
+    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
+    const int limit = static_cast<int>(ms < 0 ? 0 : (ms > kMost ? kMost : ms));
+    detail::check(gradcube_wait(session_.get(), number_, limit), session_.get());
+  }
+
+  // True when the collective has ended; throws when it failed.
+  bool test() {
+    int done = 0;
+    detail::check(gradcube_test(session_.get(), number_, &done), session_.get());
+    return done != 0;
+  }
+
+  std::uint64_t number() const { return number_; }
+
+ private:
+  friend class Session;
+  Request(std::shared_ptr<gradcube_session> session, std::uint64_t number)
+      : session_(std::move(session)), number_(number) {}
+
+  std::shared_ptr<gradcube_session> session_;
+  std::uint64_t number_;
+};
+
+class Session {
+ public:
+  // `socket_path` empty: the default of gradcube_open().
+  explicit Session(const std::string& job, const std::string& socket_path = "") {
+    gradcube_session* session = nullptr;
+    const int code = gradcube_open(socket_path.c_str(), job.c_str(), &session);
+    if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(nullptr));
+    session_.reset(session, gradcube_close);
+  }
+  Session(Session&&) noexcept = default;
+  Session& operator=(Session&& other) noexcept {
+    std::swap(session_, other.session_);
+    return *this;
+  }
+  ~Session() { close(); }
+
+  // Leaves the job at once, whatever buffers live on.
+  void close() {
+    if (session_ != nullptr) gradcube_leave(session_.get());
+    session_.reset();
+  }
+
+  int rank() const { return gradcube_rank(session_.get()); }
+  int size() const { return gradcube_size(session_.get()); }
+
+  template <Element T>
+  Buffer<T> buffer(std::size_t count) {
+    if (count > std::numeric_limits<std::size_t>::max() / sizeof(T)) {
+      throw Error(GRADCUBE_EINVAL,
+                  "a buffer of " + std::to_string(count) + " elements is too large");
+    }
+    void* memory = gradcube_alloc(session_.get(), count * sizeof(T));
+    if (memory == nullptr) throw Error(GRADCUBE_ENOMEM, gradcube_last_error(session_.get()));
+    return Buffer<T>(session_, {static_cast<T*>(memory), count});
+  }
+
+  // In place. `memory` is the daemon's until the request's end was reported. An empty span is a
+  // barrier.
+  template <Element T>
+  Request all_reduce(std::span<T> memory, Op op = Op::sum) {
+    std::uint64_t number = 0;
+    detail::check(gradcube_allreduce(session_.get(), memory.data(), memory.size(),
+                                     detail::DtypeOf<T>::value, static_cast<int>(op), &number),
+                  session_.get());
+    return Request(session_, number);
+  }
+
+  // Waits until all trainers of the job have come here.
+  void barrier() { all_reduce(std::span<float>()).wait(); }
+
+  gradcube_session* handle() const { return session_.get(); }
+
+ private:
+  std::shared_ptr<gradcube_session> session_;
+};
+
+}  // namespace gradcube
+
+#endif

@@ -1,0 +1,57 @@
+// The session's Unix socket: the way in, the daemon's notices, the way out.
+//
+// A SOCK_SEQPACKET socket: one message, one packet (shared_layout.h). Once joined it is silent
+// unless something goes wrong; that it closes is how each side learns that the other is gone. One
+// thread.
+#ifndef GRADCUBE_TRAINER_SRC_CONNECTION_H_
+#define GRADCUBE_TRAINER_SRC_CONNECTION_H_
+
+#include <cstdint>
+#include <string>
+
+#include "trainer/shared_layout.h"
+#include "trainer/src/descriptor.h"
+
+namespace gradcube::trainer {
+
+// What the daemon gives to a trainer that it lets in.
+struct Admission {
+  shared::Welcome welcome;
+  Descriptor region;
+  Descriptor doorbell;
+};
+
+class Connection {
+ public:
+  // Connects. Throws Failure: GRADCUBE_ENODAEMON when nobody listens at `path`.
+  explicit Connection(std::string path);
+
+  // Says hello and waits for the answer, at most kHandshakeMilliseconds. Throws Failure: with the
+  // daemon's own code and sentence when it refuses, GRADCUBE_EPROTOCOL when its answer is none.
+  Admission join(const std::string& job, std::uint64_t heap_bytes);
+
+  enum class Received { notice, nothing, closed };
+
+  // Takes one notice, without blocking. What is not a well-formed notice counts as closed: such a
+  // daemon is not to be listened to any longer.
+  Received receive(shared::Notice& notice);
+
+  // Both without blocking; a failure shows itself as a closed socket at the next receive().
+  void send_inquiry(std::uint64_t request);
+  void send_goodbye();
+
+  void close() { socket_.reset(); }
+  int fd() const { return socket_.get(); }
+  const std::string& path() const { return path_; }
+
+ private:
+  void send_hello(const std::string& job, std::uint64_t heap_bytes);
+  Admission receive_answer();
+
+  std::string path_;
+  Descriptor socket_;
+};
+
+}  // namespace gradcube::trainer
+
+#endif

@@ -1,0 +1,78 @@
+// The allocator of a session's shared heap.
+//
+// Hands out 64-byte aligned blocks of a span of memory. All that it knows lies in the trainer's
+// private memory, so nothing that happens in the shared memory can lead it astray, and the daemon
+// keeps nothing there.
+//
+// Best fit: the smallest free range that holds the block, the lowest of equals; so blocks land on
+// memory that was already in use before they touch new pages. A freed block merges with its free
+// neighbours at once. allocate and release cost O(log ranges).
+//
+// Memory. A free range keeps its pages, because the next step of the training allocates the same
+// sizes again, and pages are dear to fault in; but once all free ranges together may hold more than
+// `keep_bytes` of touched pages, a freed range of kGiveBackBytes or more gives its whole pages back
+// to the system.
+//
+// One thread. Throws std::bad_alloc only when the trainer's private memory is exhausted.
+#ifndef GRADCUBE_TRAINER_SRC_HEAP_H_
+#define GRADCUBE_TRAINER_SRC_HEAP_H_
+
+#include <cstddef>
+#include <map>
+#include <set>
+#include <span>
+#include <utility>
+
+namespace gradcube::trainer {
+
+class Heap {
+ public:
+  static constexpr std::size_t kAlignment = 64;
+  static constexpr std::size_t kGiveBackBytes = std::size_t{1} << 20;
+  static constexpr std::size_t kDefaultKeepBytes = std::size_t{256} << 20;
+
+  // `memory` must outlive the heap and begin at a page. To give pages back it must be a shared,
+  // writable mapping.
+  explicit Heap(std::span<std::byte> memory, std::size_t keep_bytes = kDefaultKeepBytes);
+
+  // A block of at least `bytes` bytes (at least kAlignment); null when no free range is that large.
+  void* allocate(std::size_t bytes);
+
+  // False, and nothing happens, when `block` is not the start of an allocated block.
+  bool release(void* block);
+
+  // True when `address` points into the heap's memory, allocated or not.
+  bool contains(const void* address) const;
+
+  // The allocated block that `address` points into; empty when there is none.
+  std::span<std::byte> block_of(const void* address) const;
+
+  std::size_t capacity() const { return memory_.size(); }
+  std::size_t used() const { return used_; }
+  std::size_t largest_free() const;
+  std::size_t free_ranges() const { return free_.size(); }
+
+ private:
+  struct FreeRange {
+    std::size_t bytes;
+    std::size_t touched;  // at most this many of the bytes may have pages
+  };
+  using FreeRanges = std::map<std::size_t, FreeRange>;  // by offset
+
+  std::size_t offset_of(const void* address) const;
+  void insert_free(std::size_t offset, FreeRange range);
+  FreeRange take_free(FreeRanges::iterator range);
+  void give_back(std::size_t offset, FreeRange& range);
+
+  std::span<std::byte> memory_;
+  std::size_t keep_bytes_;
+  std::size_t used_ = 0;
+  std::size_t touched_free_ = 0;  // the sum of the free ranges' touched
+  FreeRanges free_;
+  std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (bytes, offset)
+  std::map<std::size_t, std::size_t> blocks_;                   // offset -> bytes
+};
+
+}  // namespace gradcube::trainer
+
+#endif

@@ -1,0 +1,86 @@
+#include "trainer/src/region.h"
+
+#include <cerrno>
+#include <fcntl.h>
+#include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
+
+#include "trainer/src/failure.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+namespace {
+
+void check(bool holds, const std::string& what) {
+  if (!holds) {
+    throw Failure(GRADCUBE_EPROTOCOL, "the daemon's shared region is unusable: " + what +
+                                          ": use the library that came with the daemon");
+  }
+}
+
+void check_file(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) {
+  check(bytes >= shared::kHeapOffset && bytes - shared::kHeapOffset >= heap_bytes,
+        "its " + std::to_string(bytes) + " bytes are too few for a heap of " +
+            std::to_string(heap_bytes));
+  struct stat file {};
+  check(::fstat(fd, &file) == 0 && file.st_size >= 0 &&
+            static_cast<std::uint64_t>(file.st_size) == bytes,
+        "its file does not have the size announced");
+  const int seals = ::fcntl(fd, F_GET_SEALS);
+  check(seals >= 0 && (seals & F_SEAL_SHRINK) != 0, "its file is not sealed against shrinking");
+}
+
+void check_header(const shared::RegionHeader& header, std::uint64_t bytes) {
+  check(header.magic == shared::kMagic, "it does not begin with the magic number");
+  check(header.version == shared::kLayoutVersion,
+        "its layout has version " + std::to_string(header.version) + ", this library knows " +
+            std::to_string(shared::kLayoutVersion));
+  check(header.ring_entries == shared::kRingEntries, "its rings have another size");
+  check(header.region_bytes == bytes, "its header gives another size than the welcome");
+}
+
+}  // namespace
+
+Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(bytes) {
+  check_file(fd, bytes, heap_bytes);
+  void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
+  if (mapped == MAP_FAILED) {
+    throw Failure(GRADCUBE_ESYSTEM,
+                  with_system_error("cannot map the shared region of " + std::to_string(bytes) +
+                                        " bytes (a smaller GRADCUBE_HEAP may help)",
+                                    errno));
+  }
+  base_ = static_cast<std::byte*>(mapped);
+  try {
+    check_header(header(), bytes);
+  } catch (...) {
+    ::munmap(base_, bytes_);
+    throw;
+  }
+}
+
+Region::~Region() { ::munmap(base_, bytes_); }
+
+shared::RegionHeader& Region::header() const {
+  return *reinterpret_cast<shared::RegionHeader*>(base_);
+}
+
+shared::Submission* Region::submissions() const {
+  return reinterpret_cast<shared::Submission*>(base_ + shared::kSubmissions);
+}
+
+const shared::Completion* Region::completions() const {
+  return reinterpret_cast<const shared::Completion*>(base_ + shared::kCompletions);
+}
+
+std::span<std::byte> Region::heap() const {
+  return {base_ + shared::kHeapOffset, bytes_ - shared::kHeapOffset};
+}
+
+std::uint64_t Region::offset_of(const void* address) const {
+  return static_cast<std::uint64_t>(static_cast<const std::byte*>(address) - base_);
+}
+
+}  // namespace gradcube::trainer

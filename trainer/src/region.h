@@ -1,0 +1,41 @@
+// The shared region, mapped into the trainer: checked once when it is mapped, unmapped at the end.
+//
+// The daemon made the file; the trainer checks it all the same: a region of another version or size
+// would have it read nonsense, and one that can shrink could kill it with SIGBUS.
+#ifndef GRADCUBE_TRAINER_SRC_REGION_H_
+#define GRADCUBE_TRAINER_SRC_REGION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "trainer/shared_layout.h"
+
+namespace gradcube::trainer {
+
+class Region {
+ public:
+  // Maps all of `fd`, which stays the caller's. `bytes` is what the daemon's Welcome says,
+  // `heap_bytes` what was asked for. Throws Failure: GRADCUBE_EPROTOCOL when the region is not what
+  // shared_layout.h describes.
+  Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes);
+  ~Region();
+  Region(const Region&) = delete;
+  Region& operator=(const Region&) = delete;
+
+  shared::RegionHeader& header() const;
+  shared::Submission* submissions() const;
+  const shared::Completion* completions() const;
+  std::span<std::byte> heap() const;
+
+  // Of an address in the region, from the region's start: what a Submission carries.
+  std::uint64_t offset_of(const void* address) const;
+
+ private:
+  std::byte* base_ = nullptr;
+  std::size_t bytes_ = 0;
+};
+
+}  // namespace gradcube::trainer
+
+#endif

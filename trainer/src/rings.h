@@ -1,0 +1,72 @@
+// The trainer's ends of the two rings in the shared region (shared_layout.h): producer of
+// submissions, consumer of completions. One thread. Each end keeps its own copy of the word it
+// writes and never reads it back.
+#ifndef GRADCUBE_TRAINER_SRC_RINGS_H_
+#define GRADCUBE_TRAINER_SRC_RINGS_H_
+
+#include <atomic>
+#include <cstdint>
+
+#include "trainer/shared_layout.h"
+
+namespace gradcube::trainer {
+
+class SubmissionRing {
+ public:
+  SubmissionRing(shared::RegionHeader& header, shared::Submission* entries)
+      : header_(header), entries_(entries) {}
+
+  // False when the daemon has not yet read kRingEntries earlier ones.
+  bool push(const shared::Submission& submission) {
+    const std::uint64_t head = header_.submission_head.load(std::memory_order_acquire);
+    if (tail_ - head >= shared::kRingEntries) return false;
+    entries_[tail_ % shared::kRingEntries] = submission;
+    // Sequentially consistent, as is the load in consumer_sleeps(): of a producer that publishes
+    // and then looks whether the consumer sleeps, and a consumer that says so and then looks at the
+    // ring, one must see the other.
+    header_.submission_tail.store(++tail_, std::memory_order_seq_cst);
+    return true;
+  }
+
+  bool consumer_sleeps() const {
+    return header_.daemon_asleep.load(std::memory_order_seq_cst) != 0;
+  }
+
+ private:
+  shared::RegionHeader& header_;
+  shared::Submission* entries_;
+  std::uint64_t tail_ = 0;
+};
+
+class CompletionRing {
+ public:
+  enum class Pop { entry, empty, nonsense };
+
+  CompletionRing(shared::RegionHeader& header, const shared::Completion* entries)
+      : header_(header), entries_(entries) {}
+
+  // nonsense: the daemon claims more entries than the ring holds.
+  Pop pop(shared::Completion& completion) {
+    const std::uint64_t tail = header_.completion_tail.load(std::memory_order_acquire);
+    if (tail == head_) return Pop::empty;
+    if (tail - head_ > shared::kRingEntries) return Pop::nonsense;
+    completion = entries_[head_ % shared::kRingEntries];
+    header_.completion_head.store(++head_, std::memory_order_release);
+    return Pop::entry;
+  }
+
+  bool empty() const { return header_.completion_tail.load(std::memory_order_seq_cst) == head_; }
+
+  void set_consumer_sleeps(bool sleeps) {
+    header_.trainer_asleep.store(sleeps ? 1 : 0, std::memory_order_seq_cst);
+  }
+
+ private:
+  shared::RegionHeader& header_;
+  const shared::Completion* entries_;
+  std::uint64_t head_ = 0;
+};
+
+}  // namespace gradcube::trainer
+
+#endif

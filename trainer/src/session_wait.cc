@@ -1,0 +1,146 @@
+// The half of a session that listens to its daemon: completions, notices, and the daemon's end.
+
+#include <poll.h>
+#include <string>
+#include <utility>
+
+#include "trainer/src/session.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+namespace {
+
+constexpr int kInquiryMilliseconds = 200;
+
+bool is_result(int code) { return code <= GRADCUBE_OK && code >= GRADCUBE_ESYSTEM; }
+
+}  // namespace
+
+void Session::await(const Request& request, const Deadline& deadline, OnSignal on_signal) {
+  reap();
+  while (!request.ended) {
+    if (deadline.passed()) {
+      listen();  // a trainer that only ever tests must learn of its daemon's death, too
+      return;
+    }
+    if (sleeper_.spin([this] { return !completions_.empty(); })) {
+      reap();
+      continue;
+    }
+    Sleeper::Woken woken;
+    completions_.set_consumer_sleeps(true);
+    if (completions_.empty()) woken = sleeper_.sleep(deadline);
+    completions_.set_consumer_sleeps(false);
+    reap();
+    if (woken.socket) listen();
+    if (woken.doorbell_closed) lose_daemon();
+    if (woken.by_signal && on_signal == OnSignal::stop) return;
+  }
+}
+
+void Session::reap() {
+  shared::Completion completion{};
+  while (ring_is_sound_) {
+    const CompletionRing::Pop popped = completions_.pop(completion);
+    if (popped == CompletionRing::Pop::empty) break;
+    const bool expected = popped == CompletionRing::Pop::entry &&
+                          completion.request == next_to_complete_ &&
+                          completion.request < next_number_ && is_result(completion.code);
+    if (!expected) {
+      ring_is_sound_ = false;
+      lose(GRADCUBE_EPROTOCOL, "the daemon at " + connection_.path() +
+                                   " put nonsense into the completion ring: open a new session");
+      return;
+    }
+    ++next_to_complete_;
+    if (Request* request = requests_.find(completion.request)) end(*request, completion.code);
+    notices_.forget_before(next_to_complete_);
+  }
+}
+
+void Session::end(Request& request, int code) {
+  request.ended = true;  // before listen(), which may lose the session and end all that have not
+  request.code = code;
+  if (code == GRADCUBE_OK) return;
+  listen();
+  const shared::Notice* notice = notices_.about(request.number);
+  request.sentence = notice != nullptr
+                         ? std::string(notice->sentence)
+                         : "request " + std::to_string(request.number) + " failed at server " +
+                               admission_.welcome.server + ": " + gradcube_strerror(code);
+}
+
+void Session::listen() {
+  shared::Notice notice{};
+  while (lost_code_ == GRADCUBE_OK) {
+    const Connection::Received received = connection_.receive(notice);
+    if (received == Connection::Received::nothing) return;
+    if (received == Connection::Received::closed) {
+      lose_daemon();
+      return;
+    }
+    switch (notice.type) {
+      case shared::MessageType::failure:
+        notices_.add(notice);
+        break;
+      case shared::MessageType::report:
+        daemons_report_ = notice;
+        break;
+      case shared::MessageType::closing:
+        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.sentence);
+        break;
+      default:
+        lose_daemon();
+    }
+  }
+}
+
+void Session::lose_daemon() {
+  lose(GRADCUBE_ENODAEMON,
+       "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
+           ", went away: see `gradcube status`, start again with `gradcube up`");
+}
+
+void Session::lose(int code, const std::string& sentence) {
+  if (lost_code_ != GRADCUBE_OK) return;
+  lost_code_ = code;
+  lost_sentence_ = sentence;
+  reap();  // what was complete before counts
+  for (Request& request : requests_.places()) {
+    if (request.number == 0 || request.ended) continue;
+    const shared::Notice* notice = notices_.about(request.number);
+    request.ended = true;
+    request.code = notice != nullptr && notice->code != GRADCUBE_OK ? notice->code : code;
+    request.sentence = notice != nullptr ? std::string(notice->sentence) : sentence;
+  }
+  connection_.close();
+  admission_.doorbell.reset();
+}
+
+int Session::time_out(Request& request, int timeout_ms) {
+  listen();
+  daemons_report_.reset();  // an answer to an earlier inquiry that came late says nothing about now
+  connection_.send_inquiry(request.number);
+  const Deadline deadline = Deadline::in_milliseconds(kInquiryMilliseconds);
+  const auto answered = [&] {
+    return daemons_report_.has_value() && covers(*daemons_report_, request.number);
+  };
+  while (lost_code_ == GRADCUBE_OK && !answered() && !deadline.passed()) {
+    pollfd waiting{connection_.fd(), POLLIN, 0};
+    ::poll(&waiting, 1, deadline.poll_timeout());
+    listen();
+  }
+  reap();
+  if (request.ended) return report(request);
+  if (answered()) {
+    return fail(GRADCUBE_ETIMEDOUT, "not done after " + std::to_string(timeout_ms) +
+                                        " ms: " + daemons_report_->sentence);
+  }
+  return fail(GRADCUBE_ETIMEDOUT,
+              "request " + std::to_string(request.number) + " is not done after " +
+                  std::to_string(timeout_ms) + " ms, and the daemon at " + connection_.path() +
+                  " did not say why within " + std::to_string(kInquiryMilliseconds) + " ms");
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,33 @@
+// What a session takes from its environment: which daemon to talk to, and how large a heap to ask
+// for.
+//
+// Both throw Failure with a sentence that says what is accepted. Called by the thread that opens a
+// session.
+#ifndef GRADCUBE_TRAINER_SRC_SETTINGS_H_
+#define GRADCUBE_TRAINER_SRC_SETTINGS_H_
+
+#include <cstdint>
+#include <string>
+#include <string_view>
+
+namespace gradcube::trainer {
+
+inline constexpr std::uint64_t kDefaultHeapBytes = std::uint64_t{16} << 30;
+
+// The daemon's socket: `given`, else $GRADCUBE_SOCKET, else the only server-*.sock in the run
+// directory.
+std::string find_socket(std::string_view given);
+
+// $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else /tmp/gradcube-<user id>.
+std::string run_directory();
+
+// $GRADCUBE_HEAP, else kDefaultHeapBytes. Bytes.
+std::uint64_t wanted_heap_bytes();
+
+// "4096", "512K", "100M", "16G": powers of 1024, because it is memory. Throws when it is none of
+// these, or is 0.
+std::uint64_t parse_heap_bytes(std::string_view text);
+
+}  // namespace gradcube::trainer
+
+#endif

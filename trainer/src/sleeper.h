@@ -1,0 +1,85 @@
+// How a trainer waits for its daemon: a very short spin, then sleep in poll().
+//
+// The spin is worth its time only when the daemon runs on another core and is about to finish. Its
+// length follows what it brought: doubled when the completion came in it, halved when it did not.
+// Many trainers that share few cores so end up hardly spinning at all. One thread.
+#ifndef GRADCUBE_TRAINER_SRC_SLEEPER_H_
+#define GRADCUBE_TRAINER_SRC_SLEEPER_H_
+
+#include <algorithm>
+#include <cerrno>
+#include <poll.h>
+#include <sys/socket.h>
+
+#include "trainer/src/deadline.h"
+
+namespace gradcube::trainer {
+
+class Sleeper {
+ public:
+  // `doorbell` and `socket` stay the caller's.
+  Sleeper(int doorbell, int socket) : doorbell_(doorbell), socket_(socket) {}
+
+  // True as soon as `arrived()` is.
+  template <typename Arrived>
+  bool spin(const Arrived& arrived) {
+    for (int turn = 0; turn < turns_; ++turn) {
+      if (arrived()) {
+        turns_ = std::min(turns_ * 2, kMostTurns);
+        return true;
+      }
+      pause();
+    }
+    turns_ = std::max(turns_ / 2, kFewestTurns);
+    return false;
+  }
+
+  struct Woken {
+    bool socket = false;           // there is something to read on the socket, or it closed
+    bool doorbell_closed = false;  // the daemon's end of the doorbell is gone
+    bool by_signal = false;
+  };
+
+  // Sleeps until the doorbell rings, the socket has something, a signal is caught, or the deadline
+  // has passed.
+  Woken sleep(const Deadline& deadline) {
+    pollfd waiting[] = {{doorbell_, POLLIN, 0}, {socket_, POLLIN, 0}};
+    Woken woken;
+    const int ready = ::poll(waiting, 2, deadline.poll_timeout());
+    if (ready < 0) woken.by_signal = errno == EINTR;
+    if (ready <= 0) return woken;
+    if (waiting[0].revents != 0) woken.doorbell_closed = !silence_doorbell();
+    woken.socket = waiting[1].revents != 0;
+    return woken;
+  }
+
+ private:
+  static constexpr int kFewestTurns = 4;
+  static constexpr int kMostTurns = 1024;  // some 40 microseconds
+
+  static void pause() {
+#if defined(__x86_64__)
+    __builtin_ia32_pause();
+#elif defined(__aarch64__)
+    asm volatile("yield");
+#endif
+  }
+
+  // Takes all rings that have come. False when the other end is closed.
+  bool silence_doorbell() {
+    char rings[64];
+    for (;;) {
+      const ssize_t taken = ::recv(doorbell_, rings, sizeof(rings), MSG_DONTWAIT);
+      if (taken == 0) return false;
+      if (taken < 0) return errno == EAGAIN || errno == EWOULDBLOCK || errno == EINTR;
+    }
+  }
+
+  int doorbell_;
+  int socket_;
+  int turns_ = kFewestTurns;
+};
+
+}  // namespace gradcube::trainer
+
+#endif
