@@ -1,10 +1,10 @@
-// The kernels: element-wise folding of several contributions to a segment, and the division that
+// The kernels: element-wise reducing of several contributions to a segment, and the division that
 // makes a sum an average. They are what a server does to the gradients of its 1-hop neighbours in a
 // step of the aggregation stage (BML, section 3.2), straight out of the receive buffers.
 //
 // The one written reference order
 // -------------------------------
-// A fold over the sources s0, s1, ..., s(m-1) yields, for every element i on its own,
+// A reduce over the sources s0, s1, ..., s(m-1) yields, for every element i on its own,
 //
 //     result[i] = ((s0[i] op s1[i]) op s2[i]) ... op s(m-1)[i]
 //
@@ -13,7 +13,7 @@
 //
 // - float32, float64: IEEE 754 arithmetic of the type, rounded to nearest, ties to even, after each
 //   operation; nothing is contracted into a fused multiply-add.
-// - float16, bfloat16: the sources are widened to float32 (exact), folded there, and rounded to the
+// - float16, bfloat16: the sources are widened to float32 (exact), reduced there, and rounded to the
 //   16-bit type once at the end of the call, to nearest, ties to even (element.h).
 // - int32, int64: the sum wraps in two's complement.
 // - Denormals are numbers like others: operands and results are never flushed to zero. The calling
@@ -24,7 +24,7 @@
 // - sum and average: where IEEE 754 yields a NaN the result is a NaN; its sign and payload are not
 //   specified (x86 takes them from the operand a compiler happens to put first).
 // - A NaN result of a 16-bit type is a quiet NaN; sign and payload are not specified.
-// - average folds as sum; divide() then yields the true quotient value / divisor, rounded once to
+// - average reduces as sum; divide() then yields the true quotient value / divisor, rounded once to
 //   the type (no multiplication by a reciprocal). The divisor is first converted to the type, exact
 //   for float64 and the integers, and for float32 up to 2^24; 16-bit floats divide in float32 and
 //   round to the type; integers truncate toward zero.
@@ -46,9 +46,9 @@
 
 namespace gradcube::aggregation {
 
-// Folds `source_count` >= 1 arrays of `count` elements into `result`.
-using FoldFunction = void (*)(void* result, const void* const* sources, std::size_t source_count,
-                              std::size_t count) noexcept;
+// Reduces `source_count` >= 1 arrays of `count` elements into `result`.
+using ReduceFunction = void (*)(void* result, const void* const* sources, std::size_t source_count,
+                                std::size_t count) noexcept;
 
 // Divides `count` elements in place by `divisor` >= 1.
 using DivideFunction = void (*)(void* values, std::size_t count, std::uint32_t divisor) noexcept;
@@ -66,11 +66,11 @@ std::string_view instruction_set_name(InstructionSet instruction_set) noexcept;
 // functions up once, when a collective starts. `type` and `operation` must be valid values.
 struct Kernels {
   InstructionSet instruction_set;
-  FoldFunction fold_functions[kDataTypes][kOperations];
+  ReduceFunction reduce_functions[kDataTypes][kOperations];
   DivideFunction divide_functions[kDataTypes];
 
-  FoldFunction fold(DataType type, Operation operation) const noexcept {
-    return fold_functions[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
+  ReduceFunction reduce(DataType type, Operation operation) const noexcept {
+    return reduce_functions[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
   }
   DivideFunction divide(DataType type) const noexcept {
     return divide_functions[static_cast<std::size_t>(type)];

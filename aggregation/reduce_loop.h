@@ -74,9 +74,9 @@ struct AnySources {
   const std::byte* at(std::size_t s) const { return static_cast<const std::byte*>(addresses[s]); }
 };
 
-// Folds kVectors vectors at `offset`. All loads precede the stores, so the result may be a source.
+// Reduces kVectors vectors at `offset`. All loads precede the stores, so the result may be a source.
 template <typename Lanes, typename Step, std::size_t kVectors, typename Sources>
-void fold_block(std::byte* result, const Sources& sources, std::size_t offset) {
+void reduce_block(std::byte* result, const Sources& sources, std::size_t offset) {
   constexpr std::size_t kVectorBytes = Lanes::kLanes * Lanes::kElementBytes;
   typename Lanes::Vector acc[kVectors];
   const std::byte* first = sources.at(0) + offset;
@@ -92,9 +92,9 @@ void fold_block(std::byte* result, const Sources& sources, std::size_t offset) {
   }
 }
 
-// Folds the last `bytes`, less than a vector, through a buffer: no access outside the arrays.
+// Reduces the last `bytes`, less than a vector, through a buffer: no access outside the arrays.
 template <typename Lanes, typename Step, typename Sources>
-void fold_tail(std::byte* result, const Sources& sources, std::size_t offset, std::size_t bytes) {
+void reduce_tail(std::byte* result, const Sources& sources, std::size_t offset, std::size_t bytes) {
   alignas(64) std::byte part[Lanes::kLanes * Lanes::kElementBytes] = {};
   std::memcpy(part, sources.at(0) + offset, bytes);
   typename Lanes::Vector acc = Lanes::load(part);
@@ -107,7 +107,7 @@ void fold_tail(std::byte* result, const Sources& sources, std::size_t offset, st
 }
 
 template <typename Lanes, typename Step, typename Sources>
-void fold_sources(std::byte* result, const Sources& sources, std::size_t count) {
+void reduce_sources(std::byte* result, const Sources& sources, std::size_t count) {
   constexpr std::size_t kVectorBytes = Lanes::kLanes * Lanes::kElementBytes;
   constexpr std::size_t kBlockBytes = kVectorBytes * kVectorsInFlight;
   const std::size_t bytes = count * Lanes::kElementBytes;
@@ -115,25 +115,25 @@ void fold_sources(std::byte* result, const Sources& sources, std::size_t count) 
   const std::size_t vector_bytes = bytes - bytes % kVectorBytes;
   std::size_t offset = 0;
   for (; offset < block_bytes; offset += kBlockBytes) {
-    fold_block<Lanes, Step, kVectorsInFlight>(result, sources, offset);
+    reduce_block<Lanes, Step, kVectorsInFlight>(result, sources, offset);
   }
   for (; offset < vector_bytes; offset += kVectorBytes) {
-    fold_block<Lanes, Step, 1>(result, sources, offset);
+    reduce_block<Lanes, Step, 1>(result, sources, offset);
   }
-  if (offset < bytes) fold_tail<Lanes, Step>(result, sources, offset, bytes - offset);
+  if (offset < bytes) reduce_tail<Lanes, Step>(result, sources, offset, bytes - offset);
 }
 
-// Two sources are what a step of a BCube with n = 2 has to fold, three one with n = 3.
+// Two sources are what a step of a BCube with n = 2 has to reduce, three one with n = 3.
 template <typename Lanes, typename Step>
-void fold(void* result, const void* const* sources, std::size_t source_count,
-          std::size_t count) noexcept {
+void reduce(void* result, const void* const* sources, std::size_t source_count,
+            std::size_t count) noexcept {
   auto* const to = static_cast<std::byte*>(result);
   if (source_count == 2) {
-    fold_sources<Lanes, Step>(to, FixedSources<2>(sources), count);
+    reduce_sources<Lanes, Step>(to, FixedSources<2>(sources), count);
   } else if (source_count == 3) {
-    fold_sources<Lanes, Step>(to, FixedSources<3>(sources), count);
+    reduce_sources<Lanes, Step>(to, FixedSources<3>(sources), count);
   } else {
-    fold_sources<Lanes, Step>(to, AnySources{sources, source_count}, count);
+    reduce_sources<Lanes, Step>(to, AnySources{sources, source_count}, count);
   }
 }
 
@@ -158,11 +158,11 @@ void divide(void* values, std::size_t count, std::uint32_t divisor) noexcept {
 
 template <typename Lanes>
 constexpr void fill_row(Kernels& kernels, DataType type) {
-  FoldFunction(&row)[kOperations] = kernels.fold_functions[static_cast<std::size_t>(type)];
-  row[static_cast<std::size_t>(Operation::sum)] = fold<Lanes, SumStep>;
-  row[static_cast<std::size_t>(Operation::average)] = fold<Lanes, SumStep>;
-  row[static_cast<std::size_t>(Operation::min)] = fold<Lanes, MinStep>;
-  row[static_cast<std::size_t>(Operation::max)] = fold<Lanes, MaxStep>;
+  ReduceFunction(&row)[kOperations] = kernels.reduce_functions[static_cast<std::size_t>(type)];
+  row[static_cast<std::size_t>(Operation::sum)] = reduce<Lanes, SumStep>;
+  row[static_cast<std::size_t>(Operation::average)] = reduce<Lanes, SumStep>;
+  row[static_cast<std::size_t>(Operation::min)] = reduce<Lanes, MinStep>;
+  row[static_cast<std::size_t>(Operation::max)] = reduce<Lanes, MaxStep>;
   kernels.divide_functions[static_cast<std::size_t>(type)] = divide<Lanes>;
 }
 

@@ -28,7 +28,7 @@ inline constexpr uint32_t kMaxServers = 65536;
 class AddressSpace {
  public:
   // radices[l] is the radix of level l: level 0 first. Throws std::invalid_argument, with a
-  // sentence, when there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix, or
+  // message, when there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix, or
   // there would be more than kMaxServers servers.
   explicit AddressSpace(std::span<const unsigned> radices);
 
@@ -56,7 +56,7 @@ class AddressSpace {
   std::string text(ServerId server) const;    // "[2,1]"
   std::string suffix(ServerId server) const;  // "2-1": in names of files and sockets
 
-  // Reads "2,1" or "[2,1]". Throws std::invalid_argument with a sentence that says what is
+  // Reads "2,1" or "[2,1]". Throws std::invalid_argument with a message that says what is
   // accepted.
   ServerId parse(std::string_view text) const;
 

@@ -14,10 +14,10 @@
 namespace gradcube::cli {
 namespace {
 
-void complain(const std::string& sentence) {
+void complain(const std::string& message) {
   std::fflush(stdout);
   // Not fmt::print, which throws where the stream cannot be written to.
-  const std::string line = fmt::format("gradcube: {}\n", sentence);
+  const std::string line = fmt::format("gradcube: {}\n", message);
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -41,7 +41,7 @@ std::string command_of(const CLI::App& tool) {
 int run_command_line(int argc, const char* const* argv) {
   CLI::App tool("A cluster of Gradcube daemons: start it, look at it, measure it.", "gradcube");
   tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
-  tool.require_subcommand(0, 1);  // none is told below, in a sentence that lists them
+  tool.require_subcommand(0, 1);  // none is told below, in a message that lists them
   tool.footer(
       "Examples:\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit     nine servers on this host\n"

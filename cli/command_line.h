@@ -1,5 +1,5 @@
 // The tool as a whole: parses the command line, runs the command, and turns failures into a
-// sentence and an exit code.
+// message and an exit code.
 #ifndef GRADCUBE_CLI_COMMAND_LINE_H_
 #define GRADCUBE_CLI_COMMAND_LINE_H_
 

@@ -31,7 +31,7 @@ Descriptor connect_to_daemon(const RunDirectory& directory) {
   if (socket.get() < 0 ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;
-    if (!directory.living_daemon()) throw SetupError(no_cluster_sentence(directory));
+    if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
     throw SetupError(fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
                                  std::strerror(error), directory.log_file().string()));
   }
@@ -49,15 +49,15 @@ Descriptor connect_to_daemon(const RunDirectory& directory) {
 
 }  // namespace
 
-std::string no_cluster_sentence(const RunDirectory& directory) {
+std::string no_cluster_message(const RunDirectory& directory) {
   return fmt::format("no cluster runs in {}: start one with `gradcube up --topology bcube:3,2`",
                      directory.path().string());
 }
 
 void require_cluster(const RunDirectory& directory) {
-  if (!directory.exists()) throw SetupError(no_cluster_sentence(directory));
+  if (!directory.exists()) throw SetupError(no_cluster_message(directory));
   directory.check();
-  if (!directory.living_daemon()) throw SetupError(no_cluster_sentence(directory));
+  if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
 }
 
 json ask_daemon(const RunDirectory& directory, const json& request,

@@ -2,7 +2,7 @@
 // back.
 //
 // Every call has a deadline. What the daemon answers is checked for its outer form
-// ({"ok":true,...} or {"ok":false,"error":"sentence"}); the rest is for the caller to read with
+// ({"ok":true,...} or {"ok":false,"error":"message"}); the rest is for the caller to read with
 // care. Any thread.
 #ifndef GRADCUBE_CLI_CONTROL_CLIENT_H_
 #define GRADCUBE_CLI_CONTROL_CLIENT_H_
@@ -15,14 +15,14 @@
 
 namespace gradcube::cli {
 
-// The sentence for a command that needs a cluster where none runs.
-std::string no_cluster_sentence(const control::RunDirectory& directory);
+// The message for a command that needs a cluster where none runs.
+std::string no_cluster_message(const control::RunDirectory& directory);
 
-// Throws SetupError with that sentence, or with what is wrong with the run directory.
+// Throws SetupError with that message, or with what is wrong with the run directory.
 void require_cluster(const control::RunDirectory& directory);
 
 // The daemon's answer to the request, whose "ok" is true. Throws SetupError: with the daemon's own
-// sentence where it refused, else with one about the socket. `timeout` spans the whole exchange.
+// message where it refused, else with one about the socket. `timeout` spans the whole exchange.
 nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann::json& request,
                           std::chrono::milliseconds timeout = std::chrono::seconds(10));
 

@@ -186,14 +186,14 @@ pid_t start_daemon(const RunDirectory& directory, const DaemonStart& start) {
   const auto answer = nlohmann::json::parse(line, nullptr, /*allow_exceptions=*/false);
   if (answer.is_object() && answer.contains("ok") && answer["ok"] == true) return pid;
   end_child(pid);
-  const bool has_sentence =
+  const bool has_message =
       answer.is_object() && answer.contains("error") && answer["error"].is_string();
-  if (has_sentence && answer.value("usage", false)) {
+  if (has_message && answer.value("usage", false)) {
     throw control::UsageError(answer["error"].get<std::string>());
   }
   throw SetupError(fmt::format("{}; the daemon's log is {}",
-                               has_sentence ? answer["error"].get<std::string>()
-                                            : "the daemon said something unexpected at its start",
+                               has_message ? answer["error"].get<std::string>()
+                                           : "the daemon said something unexpected at its start",
                                directory.log_file().string()));
 }
 

@@ -2,7 +2,7 @@
 // ready.
 //
 // The daemon gets the write end of a pipe and writes one line of JSON to it: {"ok":true,"pid":..}
-// when every server and switch runs, or {"ok":false,"error":"sentence"}. Its standard output and
+// when every server and switch runs, or {"ok":false,"error":"message"}. Its standard output and
 // error are the run directory's log.
 #ifndef GRADCUBE_CLI_DAEMON_PROCESS_H_
 #define GRADCUBE_CLI_DAEMON_PROCESS_H_
@@ -28,7 +28,7 @@ struct DaemonStart {
   std::function<void()> waiting;  // called several times a second meanwhile
 };
 
-// The pid of the ready daemon. Throws SetupError with the daemon's own sentence, or with one that
+// The pid of the ready daemon. Throws SetupError with the daemon's own message, or with one that
 // says how it ended, and where its log is. No daemon is left running then, nor after an interrupt
 // (interrupt.h).
 pid_t start_daemon(const control::RunDirectory& directory, const DaemonStart& start);

@@ -23,7 +23,7 @@ constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kPause = std::chrono::milliseconds(20);
 
 // What to do about a daemon that does not end by itself.
-std::string kill_sentence(pid_t pid) {
+std::string kill_message(pid_t pid) {
   return pid > 0 ? fmt::format("`kill {0}` ends it, `kill -9 {0}` where that does not", pid)
                  : "its pid is not known: `pgrep gradcubed` lists the daemons";
 }
@@ -40,7 +40,7 @@ void ask_to_end(const RunDirectory& directory, pid_t pid) {
   } catch (const SetupError& error) {
     // A daemon that is gone meanwhile has done what it was asked.
     if (!directory.living_daemon()) return;
-    throw SetupError(fmt::format("{}; {}", error.what(), kill_sentence(pid)));
+    throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
   }
 }
 
@@ -57,7 +57,7 @@ int run_down(bool json) {
   while (directory.living_daemon()) {
     if (std::chrono::steady_clock::now() >= deadline) {
       throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
-                                   kPatience.count(), kill_sentence(daemon->pid)));
+                                   kPatience.count(), kill_message(daemon->pid)));
     }
     std::this_thread::sleep_for(kPause);
   }

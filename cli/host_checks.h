@@ -1,7 +1,7 @@
 // What `gradcube doctor` looks at: whether this host can run the embedded fabric, and what would
 // make it better.
 //
-// Each check looks at one thing, changes nothing, and ends in a verdict, a sentence, and where
+// Each check looks at one thing, changes nothing, and ends in a verdict, a message, and where
 // something is wrong the command that mends it. `fail` is what keeps the embedded fabric from
 // running; `warn` is what slows it down, or keeps something else (huge pages, Python trainers) from
 // working.
@@ -23,7 +23,7 @@ struct HostCheck {
   std::string name;
   Verdict verdict;
   std::string finding;
-  std::string remedy;  // a command, or a sentence with one; empty when nothing is to be done
+  std::string remedy;  // a command, or a message with one; empty when nothing is to be done
 };
 
 std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"

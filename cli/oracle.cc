@@ -38,7 +38,7 @@ std::size_t count_different(const void* expected, const void* found, std::size_t
 }  // namespace
 
 // The computation of one block: elements of one thread's part. Holds, for each step, room for the
-// sources of its fold.
+// sources of its reduce.
 class Oracle::Block {
  public:
   Block(const Oracle& oracle, const Contribution& contribution)
@@ -57,7 +57,7 @@ class Oracle::Block {
     thread_ = thread;
     first_ = first;
     length_ = length;
-    fold(oracle_.plan_.steps(), 0, result_.data());
+    reduce(oracle_.plan_.steps(), 0, result_.data());
     if (oracle_.operation_ == Operation::average) {
       scalar_kernels().divide(oracle_.type_)(result_.data(), length, oracle_.plan_.servers());
     }
@@ -67,7 +67,7 @@ class Oracle::Block {
  private:
   // The partial result of the first `steps` steps over all servers that agree with `server` at the
   // levels of the later ones.
-  void fold(unsigned steps, ServerId server, void* out) {
+  void reduce(unsigned steps, ServerId server, void* out) {
     if (steps == 0) return contribution_(server, first_, length_, out);
     const control::Plan& plan = oracle_.plan_;
     const unsigned radix = plan.radix(thread_, steps - 1);
@@ -75,10 +75,10 @@ class Oracle::Block {
     for (unsigned digit = 0; digit < radix; ++digit) {
       std::byte* source =
           rooms_[steps - 1].data() + digit * kBlockElements * oracle_.element_bytes_;
-      fold(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
+      reduce(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
-    scalar_kernels().fold(oracle_.type_, oracle_.operation_)(out, sources.data(), radix, length_);
+    scalar_kernels().reduce(oracle_.type_, oracle_.operation_)(out, sources.data(), radix, length_);
   }
 
   const Oracle& oracle_;

@@ -2,13 +2,13 @@
 // order.
 //
 // The reference is written anew from the paper's words, and shares with the data path only the
-// plan's byte ranges and level orders and the scalar kernels (whose one fold is the definition of
+// plan's byte ranges and level orders and the scalar kernels (whose one reduce is the definition of
 // an addition, aggregation/kernels.h):
 //
-//   Thread t's part of the gradient is reduced in steps. Aggregation step 0 folds, for each setting
+//   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each setting
 //   of the other digits, the n contributions of the servers that differ in the digit at level(t,
-//   0), in the order of that digit; step 1 folds those n-fold sums along level(t, 1); and so on
-//   until one value is left. Each fold rounds to the element type once (16-bit floats) or at each
+//   0), in the order of that digit; step 1 reduces those n-fold sums along level(t, 1); and so on
+//   until one value is left. Each reduce rounds to the element type once (16-bit floats) or at each
 //   addition (the others). The average divides that one value by the number of servers.
 //
 // Elements are computed in blocks, so the oracle's memory is some megabytes whatever the gradient's

@@ -125,7 +125,7 @@ class Row {
       if (barrier_.cancelled())
         throw control::SetupError("another trainer of this measurement failed");
       if (left.count() <= 0) {
-        // Asks the daemon who is missing; its sentence is the error.
+        // Asks the daemon who is missing; its message is the error.
         return detail::check(gradcube_wait(session, request, 0), session);
       }
     }

@@ -16,8 +16,8 @@ CreditPool::CreditPool(const CreditSettings& settings)
   budget_segments_ = settings.budget_bytes / settings.segment_bytes;
 }
 
-CreditPool::Flow CreditPool::add(ReceiveWindow* window, std::uint64_t consumed) {
-  Flow flow = static_cast<Flow>(members_.size());
+CreditPool::Handle CreditPool::add(ReceiveWindow* window, std::uint64_t consumed) {
+  Handle flow = static_cast<Handle>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
     wanting_.reserve(members_.size());
@@ -36,7 +36,7 @@ CreditPool::Flow CreditPool::add(ReceiveWindow* window, std::uint64_t consumed) 
   return flow;
 }
 
-void CreditPool::remove(Flow flow) {
+void CreditPool::remove(Handle flow) {
   outstanding_ -= members_[flow].outstanding;
   members_[flow] = Member{};
   free_.push_back(flow);
@@ -49,14 +49,14 @@ void CreditPool::account(Member& member) {
   member.outstanding = now;
 }
 
-void CreditPool::on_arrival(Flow flow, std::uint8_t backlog) {
+void CreditPool::on_arrival(Handle flow, std::uint8_t backlog) {
   Member& member = members_[flow];
   account(member);
   member.demand = std::max(member.demand, member.window->highest() + backlog);
   changed_ = true;
 }
 
-void CreditPool::set_consumed(Flow flow, std::uint64_t prefix) {
+void CreditPool::set_consumed(Handle flow, std::uint64_t prefix) {
   Member& member = members_[flow];
   prefix = std::min(prefix, member.window->cumulative());
   if (prefix <= member.consumed) return;
@@ -91,9 +91,9 @@ bool CreditPool::give_floors() {
 
 void CreditPool::collect_wanting() {
   wanting_.clear();
-  const auto count = static_cast<Flow>(members_.size());
-  for (Flow step = 0; step < count; ++step) {
-    const Flow flow = (turn_ + step) % count;
+  const auto count = static_cast<Handle>(members_.size());
+  for (Handle step = 0; step < count; ++step) {
+    const Handle flow = (first_ + step) % count;
     Member& member = members_[flow];
     if (member.window == nullptr) continue;
     const std::uint64_t most = std::min(member.demand, member.consumed + window_);
@@ -112,7 +112,7 @@ void CreditPool::share(std::uint64_t segments) {
     Member& member = members_[wanting_[at]];
     ++member.grants;
     --segments;
-    turn_ = wanting_[at] + 1;
+    first_ = wanting_[at] + 1;
     if (member.grants == member.wanted) {
       // Out of this round. The order of those that remain is kept: it is the order of the turns.
       std::rotate(wanting_.begin() + static_cast<std::ptrdiff_t>(at),
@@ -135,7 +135,7 @@ bool CreditPool::distribute() {
   }
   collect_wanting();
   share(budget_segments_ - outstanding_);
-  for (const Flow flow : wanting_) {
+  for (const Handle flow : wanting_) {
     Member& member = members_[flow];
     if (member.grants != 0) raised |= grant(member, member.grants);
   }

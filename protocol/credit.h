@@ -41,7 +41,7 @@ struct CreditSettings {
 
 class CreditPool {
  public:
-  using Flow = std::uint32_t;
+  using Handle = std::uint32_t;
 
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
@@ -49,17 +49,17 @@ class CreditPool {
   // Takes a flow in, all sequences of which below `consumed` have been used up: a flow may be under
   // way, and hold what has arrived. The window outlives its membership, and from now on only the
   // pool raises its limit.
-  Flow add(ReceiveWindow* window, std::uint64_t consumed);
+  Handle add(ReceiveWindow* window, std::uint64_t consumed);
   // The same for a flow that holds nothing.
-  Flow add(ReceiveWindow* window) { return add(window, window->cumulative()); }
+  Handle add(ReceiveWindow* window) { return add(window, window->cumulative()); }
   // Its outstanding grants return to the budget. The number may be given out again.
-  void remove(Flow flow);
+  void remove(Handle flow);
 
   // A frame of the flow has arrived, whose sender reports `backlog` segments ready beyond those it
   // has sent.
-  void on_arrival(Flow flow, std::uint8_t backlog);
+  void on_arrival(Handle flow, std::uint8_t backlog);
   // All sequences below `prefix` have been used up. Never falls; at most the flow's cumulative().
-  void set_consumed(Flow flow, std::uint64_t prefix);
+  void set_consumed(Handle flow, std::uint64_t prefix);
 
   // Raises limits. True if one rose: acknowledgements may be owed for it.
   bool distribute();
@@ -89,11 +89,11 @@ class CreditPool {
   unsigned window_;
   bool unlimited_;
   bool changed_ = false;
-  Flow turn_ = 0;  // who is first in the next distribution
+  Handle first_ = 0;  // who is first in the next distribution
   std::uint64_t outstanding_ = 0;
   std::vector<Member> members_;
-  std::vector<Flow> free_;
-  std::vector<Flow> wanting_;  // capacity for all members, so that distribute() does not allocate
+  std::vector<Handle> free_;
+  std::vector<Handle> wanting_;  // capacity for all members, so that distribute() does not allocate
 };
 
 }  // namespace gradcube::protocol

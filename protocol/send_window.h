@@ -14,7 +14,7 @@
 // Loss is found by time, as in RACK (RFC 8985): a sequence is lost once one that was sent after it
 // has been delivered and the round trip plus a reorder window have passed since it was sent. The
 // window is min_rtt / 4 and grows, up to the smoothed RTT, as resends prove needless; while no
-// reordering has been seen, three deliveries after a gap settle it at once. What no later delivery
+// reordering has been seen, three deliveries after a gap reap it at once. What no later delivery
 // can show is found by timers: after the probe timeout without progress the first missing segment
 // is sent again, and after the retransmission timeout (RTO) again, doubling. One segment suffices:
 // its acknowledgement shows by time what else is missing. A resend is not repeated within a

@@ -69,7 +69,7 @@ uint16_t fold(uint32_t sum) {
   return static_cast<uint16_t>(sum);
 }
 
-// The one's-complement sum of the IPv4 header, unfolded.
+// The one's-complement sum of the IPv4 header, unreduced.
 uint32_t ip_sum(const uint8_t* frame) {
   uint32_t sum = 0;
   for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<uint16_t>(frame + at);

@@ -98,7 +98,7 @@ enum class MessageType : uint32_t {
 };
 
 inline constexpr size_t kJobNameBytes = 64;  // with the NUL
-inline constexpr size_t kSentenceBytes = 1024;
+inline constexpr size_t kNoticeTextBytes = 1024;
 
 struct Hello {
   MessageType type;
@@ -124,7 +124,7 @@ struct Notice {
   uint64_t first_request;  // the requests that this is about: first..last, both inclusive; 0..0
                            // when about all
   uint64_t last_request;
-  char sentence[kSentenceBytes];
+  char text[kNoticeTextBytes];
 };
 
 struct Inquiry {

@@ -1,4 +1,4 @@
-// How control reports what went wrong at set-up. Both carry one whole sentence for the user: what,
+// How control reports what went wrong at set-up. Both carry one whole message for the user: what,
 // where, and what is accepted or what to do. Thrown in the control plane only, never on the data
 // path.
 #ifndef GRADCUBE_CONTROL_BASE_ERRORS_H_

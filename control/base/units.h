@@ -1,7 +1,7 @@
 // Quantities as people write them: rates, sizes, durations, probabilities.
 //
 // Each parser takes the text and where it comes from ("--rate", "cluster.toml, line 7, rate"), and
-// throws a UsageError whose sentence begins with that. K, M and G are decimal everywhere. Letters
+// throws a UsageError whose message begins with that. K, M and G are decimal everywhere. Letters
 // may be of either case.
 #ifndef GRADCUBE_CONTROL_BASE_UNITS_H_
 #define GRADCUBE_CONTROL_BASE_UNITS_H_

@@ -23,10 +23,10 @@ std::string_view state_name(JobState state) {
       return "gathering";
     case JobState::running:
       return "running";
-    case JobState::broken:
+    case JobState::aborted:
       break;
   }
-  return "broken";
+  return "aborted";
 }
 
 JobTable::JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed)
@@ -50,7 +50,7 @@ std::vector<const Job*> JobTable::jobs() const {
 
 Job* JobTable::open_job(std::string_view name) {
   for (auto& index : jobs_) {
-    if (index && index->name == name && index->state != JobState::broken) return &*index;
+    if (index && index->name == name && index->state != JobState::aborted) return &*index;
   }
   return nullptr;
 }
@@ -69,8 +69,8 @@ Job* JobTable::create(std::string_view name) {
   return nullptr;
 }
 
-std::variant<Joined, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
-                                             TrainerInfo trainer) {
+std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
+                                               TrainerInfo trainer) {
   if (!valid_name(name)) {
     return Refusal{fmt::format(
         "the job's name is not valid: accepted are 1..{} letters, digits, dots, dashes and "
@@ -95,29 +95,29 @@ std::variant<Joined, Refusal> JobTable::join(std::string_view name, bcube::Serve
   job->members[server] = trainer;
   ++job->joined;
   if (job->joined == space_.servers()) job->state = JobState::running;
-  return Joined{job->id, server, space_.servers(), job->epoch, job->state == JobState::running};
+  return JobPlace{job->id, server, space_.servers(), job->epoch, job->state == JobState::running};
 }
 
-std::optional<Departure> JobTable::leave(JobId job, bcube::ServerId server, int32_t code) {
+std::optional<Departed> JobTable::leave(JobId job, bcube::ServerId server, int32_t code) {
   return depart(job, server, code, "left");
 }
 
-std::optional<Departure> JobTable::died(JobId job, bcube::ServerId server, int32_t code) {
+std::optional<Departed> JobTable::died(JobId job, bcube::ServerId server, int32_t code) {
   return depart(job, server, code, "died");
 }
 
-std::optional<Departure> JobTable::dismissed(JobId job, bcube::ServerId server, int32_t code,
-                                             std::string_view why) {
+std::optional<Departed> JobTable::evicted(JobId job, bcube::ServerId server, int32_t code,
+                                          std::string_view why) {
   return depart(job, server, code, why);
 }
 
-std::optional<Departure> JobTable::depart(JobId id, bcube::ServerId server, int32_t code,
-                                          std::string_view how) {
+std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, int32_t code,
+                                         std::string_view how) {
   Job* job = find_mutable(id);
   if (job == nullptr || !space_.contains(server) || !job->members[server]) return std::nullopt;
-  Departure departure;
-  departure.sentence = fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", job->name,
-                                   space_.text(server), job->members[server]->pid, how);
+  Departed departure;
+  departure.message = fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", job->name,
+                                  space_.text(server), job->members[server]->pid, how);
   job->members[server].reset();
   --job->joined;
   departure.epoch = ++job->epoch;
@@ -127,18 +127,18 @@ std::optional<Departure> JobTable::depart(JobId id, bcube::ServerId server, int3
     return departure;
   }
   // The first departure is the cause; those that follow are its consequences.
-  if (job->state != JobState::broken) job->last_failure = JobFailure{code, departure.sentence};
-  job->state = JobState::broken;
+  if (job->state != JobState::aborted) job->last_failure = JobFailure{code, departure.message};
+  job->state = JobState::aborted;
   for (bcube::ServerId other = 0; other < space_.servers(); ++other) {
     if (job->members[other]) departure.others.push_back(other);
   }
   return departure;
 }
 
-std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::string sentence) {
+std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::string message) {
   Job* job = find_mutable(id);
   if (job == nullptr) return std::nullopt;
-  job->last_failure = JobFailure{code, std::move(sentence)};
+  job->last_failure = JobFailure{code, std::move(message)};
   return ++job->epoch;
 }
 

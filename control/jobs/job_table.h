@@ -1,7 +1,7 @@
 // Who is in which job: membership alone, as one process with all servers keeps it.
 //
 // A job is a tenant with one trainer per server. It is `gathering` until a trainer has joined on
-// every server, then `running`. When a member leaves or dies while others are in it, it is `broken`
+// every server, then `running`. When a member leaves or dies while others are in it, it is `aborted`
 // for good: the others are to be told, nobody joins it any more, and whoever joins its name starts
 // a fresh job of that name. A job without members is forgotten. Breaking does not depend on whether
 // collectives are in flight: the caller tells the others only what concerns them.
@@ -41,16 +41,16 @@ struct TrainerInfo {
   bool operator==(const TrainerInfo&) const = default;
 };
 
-enum class JobState { gathering, running, broken };
+enum class JobState { gathering, running, aborted };
 std::string_view state_name(JobState state);
 
-// Why a job was reset or broke: a code of the trainer's ABI, and the sentence for its members.
+// Why a job was reset or aborted: a code of the trainer's ABI, and the message for its members.
 struct JobFailure {
   int32_t code = 0;
-  std::string sentence;
+  std::string message;
 };
 
-struct Joined {
+struct JobPlace {
   JobId job = 0;
   uint32_t rank = 0;  // the server's number
   uint32_t size = 0;  // trainers in the complete job
@@ -59,12 +59,12 @@ struct Joined {
 };
 
 struct Refusal {
-  std::string sentence;
+  std::string message;
 };
 
-struct Departure {
+struct Departed {
   std::vector<bcube::ServerId> others;  // the members that remain, to be told; ascending
-  std::string sentence;                 // what to tell them
+  std::string message;                  // what to tell them
   uint16_t epoch = 0;                   // the job's new epoch
   bool forgotten = false;               // nobody remains, and the JobId is void
 };
@@ -85,20 +85,20 @@ class JobTable {
   // `nonce_seed` makes the nonces of a restarted daemon differ from those of its former self.
   JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed);
 
-  std::variant<Joined, Refusal> join(std::string_view name, bcube::ServerId server,
-                                     TrainerInfo trainer);
+  std::variant<JobPlace, Refusal> join(std::string_view name, bcube::ServerId server,
+                                       TrainerInfo trainer);
 
   // A member is gone: in an orderly way, or not. `code` is what the others' failure will carry.
   // Nothing if the job does not exist or has no trainer on this server.
-  std::optional<Departure> leave(JobId job, bcube::ServerId server, int32_t code);
-  std::optional<Departure> died(JobId job, bcube::ServerId server, int32_t code);
+  std::optional<Departed> leave(JobId job, bcube::ServerId server, int32_t code);
+  std::optional<Departed> died(JobId job, bcube::ServerId server, int32_t code);
   // The same of one that was turned out; `why` completes "trainer ... ".
-  std::optional<Departure> dismissed(JobId job, bcube::ServerId server, int32_t code,
-                                     std::string_view why);
+  std::optional<Departed> evicted(JobId job, bcube::ServerId server, int32_t code,
+                                  std::string_view why);
 
   // A collective failed for a reason that the members survive (they disagreed on it): records the
   // reason and returns the new epoch. Nothing if the job does not exist.
-  std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string sentence);
+  std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string message);
 
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
   std::string missing(JobId job) const;
@@ -110,8 +110,8 @@ class JobTable {
   Job* find_mutable(JobId job);
   Job* open_job(std::string_view name);  // that may be joined; null if there is none
   Job* create(std::string_view name);    // null if the table is full
-  std::optional<Departure> depart(JobId job, bcube::ServerId server, int32_t code,
-                                  std::string_view how);
+  std::optional<Departed> depart(JobId job, bcube::ServerId server, int32_t code,
+                                 std::string_view how);
 
   bcube::AddressSpace space_;
   uint32_t next_nonce_;

@@ -13,7 +13,7 @@ namespace gradcube::control {
 std::vector<std::string_view> algorithm_names();
 
 // Throws a UsageError when there is no such algorithm (naming those there are) or it does not fit
-// the topology. `where` begins the sentence: "--algorithm".
+// the topology. `where` begins the message: "--algorithm".
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where);
 
 }  // namespace gradcube::control

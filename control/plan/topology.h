@@ -46,7 +46,7 @@ struct Dimension {
 
 class Topology {
  public:
-  // dimensions[i] is level i. Throws std::invalid_argument with a sentence when a bound does not
+  // dimensions[i] is level i. Throws std::invalid_argument with a message when a bound does not
   // hold.
   Topology(std::string kind, std::vector<Dimension> dimensions);
 
@@ -74,7 +74,7 @@ class Topology {
   AddressSpace space_;
 };
 
-// Reads "bcube:3,2", "star:9", "torus:4,2". `where` begins the sentence of the UsageError:
+// Reads "bcube:3,2", "star:9", "torus:4,2". `where` begins the message of the UsageError:
 // "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 

@@ -24,7 +24,7 @@ namespace gradcube::control {
 // Reads the file into settings that hold defaults elsewhere. Throws a UsageError.
 ClusterSettings read_cluster_file(const std::string& path);
 
-// The same of text that is already here; `name` is what error sentences call it.
+// The same of text that is already here; `name` is what error messages call it.
 ClusterSettings parse_cluster_file(std::string_view text, std::string_view name);
 
 }  // namespace gradcube::control

@@ -142,8 +142,8 @@ void apply_setting(ClusterSettings& settings, std::string_view name, std::string
 }
 
 void validate(const ClusterSettings& s) {
-  const auto require = [](bool holds, const std::string& sentence) {
-    if (!holds) throw UsageError(sentence);
+  const auto require = [](bool holds, const std::string& message) {
+    if (!holds) throw UsageError(message);
   };
   require(
       s.topology.servers() <= kMaxEmbeddedServers,

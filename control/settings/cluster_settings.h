@@ -50,7 +50,7 @@ struct ClusterSettings {
 // lcores, idle.
 std::vector<std::string_view> setting_names();
 
-// Reads one setting. `where` begins the sentence of the UsageError that is thrown when the text is
+// Reads one setting. `where` begins the message of the UsageError that is thrown when the text is
 // not accepted:
 // "--rate". A name that is not a setting's is a UsageError too.
 void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,

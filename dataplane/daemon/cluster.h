@@ -20,7 +20,7 @@ namespace gradcube::dataplane {
 struct EngineAt {
   Engine* engine = nullptr;
   Poller* poller = nullptr;
-  bool home = false;  // runs thread 0: takes the server's submissions
+  bool leader = false;  // runs thread 0: takes the server's submissions
 };
 
 class Cluster {
@@ -28,7 +28,7 @@ class Cluster {
   virtual ~Cluster() = default;
   virtual const control::Plan& plan() const = 0;
   virtual const aggregation::Kernels& kernels() const = 0;
-  // In the order of their queues; the home engine is among them.
+  // In the order of their queues; the leader engine is among them.
   virtual const std::vector<EngineAt>& engines(bcube::ServerId server) const = 0;
   // Frees every packet that is under way between the servers. Ends the cluster's traffic for good:
   // no poller may run any more.

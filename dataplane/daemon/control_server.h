@@ -3,7 +3,7 @@
 //   {"command":"status"}                  {"ok":true,"status":{...}}
 //   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...}}
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
-//   anything else                         {"ok":false,"error":"sentence"}
+//   anything else                         {"ok":false,"error":"message"}
 //
 // What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
 // served at a time, and one that asks on while it leaves 1 MiB of answers unread is cut off.
@@ -27,7 +27,7 @@ namespace gradcube::dataplane {
 class ControlServer {
  public:
   // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false
-  // with its sentence.
+  // with its message.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
   // Throws control::SetupError.

@@ -169,7 +169,7 @@ void Daemon::add_commands() {
 }
 
 void Daemon::tick() {
-  sessions_.jobs().settle(JobCoordinator::SteadyClock::now());
+  sessions_.jobs().reap(JobCoordinator::SteadyClock::now());
   sessions_.expire_silent();
   control_.expire_slow();
   if (ending_ && control_.all_answered()) loop_.stop();

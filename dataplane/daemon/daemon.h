@@ -1,7 +1,7 @@
 // gradcubed: an embedded cluster, its pollers' threads, and the sockets that trainers and tools
 // meet it at.
 //
-// Everything is made in the constructor, which fails with a sentence and leaves nothing behind;
+// Everything is made in the constructor, which fails with a message and leaves nothing behind;
 // run() serves until `down`, SIGTERM or SIGINT, and the destructor takes everything down in order:
 // sessions, pollers, cluster, EAL.
 //

@@ -11,11 +11,11 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::uint32_t kCopies = 2047;
+constexpr std::uint32_t kClones = 2047;
 constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
 constexpr unsigned kJobsAtOnce = 16;                  // that packet memory is reserved for
 constexpr std::int64_t kSchedulerSlice = 10'000'000;  // ns
-constexpr std::int64_t kPollerTurn = 100'000;         // ns
+constexpr std::int64_t kPollerIteration = 100'000;    // ns
 constexpr unsigned kLimitedWindow = 64;
 constexpr unsigned kUnlimitedWindow = 16;  // segments per flow: what is on its way stays in cache
 // Credit that a port grants, in bytes of its switch queue. More than the queue holds, because most
@@ -74,7 +74,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
   const std::int64_t frame_time = bits_take(settings.mtu + kWireOverhead);
   // Deep enough to bridge a turn of the poller, shallow enough to choose late what goes next.
   parameters.uplink_depth =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(kPollerTurn / frame_time, 3, 256));
+      static_cast<std::uint32_t>(std::clamp<std::int64_t>(kPollerIteration / frame_time, 3, 256));
   parameters.window = kLimitedWindow;
   parameters.credit_budget = static_cast<std::uint64_t>(
       kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
@@ -98,8 +98,8 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
   const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
   const std::uint64_t rings = std::uint64_t{threads} * topology.levels() * 2 * 2048 * sizeof(void*);
-  const std::uint64_t copies = std::uint64_t{kCopies} * (settings.mtu + 512);
-  return static_cast<unsigned>((packets * 512 + rings + copies) * 5 / 4 / 1'000'000 + 64);
+  const std::uint64_t clones = std::uint64_t{kClones} * (settings.mtu + 512);
+  return static_cast<unsigned>((packets * 512 + rings + clones) * 5 / 4 / 1'000'000 + 64);
 }
 
 EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
@@ -148,11 +148,11 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     poller_lcores_.push_back(lcores[i].id);
   }
   PacketPoolOptions options;
-  options.name = "copies";
-  options.count = kCopies;
+  options.name = "clones";
+  options.count = kClones;
   options.frame_bytes = settings_.mtu + 14;
   options.cache = 32;
-  copies_ = std::make_unique<PacketPool>(options);
+  clones_ = std::make_unique<PacketPool>(options);
 }
 
 void EmbeddedCluster::make_ports() {
@@ -188,9 +188,9 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       engines_.push_back(
           std::make_unique<Engine>(settings, plan_, ports, pools_[where]->get(), events));
       pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
-      const bool home =
+      const bool leader =
           std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
-      engines_at_[server].push_back({engines_.back().get(), pollers_[where].get(), home});
+      engines_at_[server].push_back({engines_.back().get(), pollers_[where].get(), leader});
     }
   }
 }
@@ -216,12 +216,12 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   }
   EmulatedSwitchOptions options;
   if (settings_.rate_bps.has_value()) {
-    options.shape.bits_per_second = *settings_.rate_bps;
-    options.shape.queue_bytes = settings_.queue_bytes;
-    options.shape.mark_bytes = settings_.ecn_threshold();
+    options.profile.bits_per_second = *settings_.rate_bps;
+    options.profile.queue_bytes = settings_.queue_bytes;
+    options.profile.mark_bytes = settings_.ecn_threshold();
   }
-  options.shape.delay = settings_.delay_ns;
-  options.shards = options.shape.limited() ? std::uint16_t{1} : ports.front().port->queues();
+  options.profile.delay = settings_.delay_ns;
+  options.shards = options.profile.limited() ? std::uint16_t{1} : ports.front().port->queues();
   options.seed = settings_.seed * 1'000'003 + switches_.size();
 
   std::string name = fmt::format("{}/[", level);
@@ -232,7 +232,7 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
                         joined ? std::string("*") : std::to_string(digits[i]));
   }
   switches_.push_back(
-      {level, name + "]", std::make_unique<EmulatedSwitch>(options, ports, copies_.get())});
+      {level, name + "]", std::make_unique<EmulatedSwitch>(options, ports, clones_.get())});
   connect(*switches_.back().fabric, level, servers);
 }
 
@@ -277,7 +277,7 @@ void EmbeddedCluster::set_impairments(const Impairments& impairments) {
 }
 
 std::uint64_t EmbeddedCluster::pool_bytes() const {
-  std::uint64_t bytes = copies_->bytes();
+  std::uint64_t bytes = clones_->bytes();
   for (const auto& pool : pools_) bytes += pool->bytes();
   return bytes;
 }

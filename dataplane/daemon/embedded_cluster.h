@@ -101,7 +101,7 @@ class EmbeddedCluster final : public Cluster {
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
   std::vector<std::unique_ptr<PacketPool>> pools_;  // one per poller
-  std::unique_ptr<PacketPool> copies_;
+  std::unique_ptr<PacketPool> clones_;
   std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [server][level]
   std::vector<SwitchAt> switches_;
   std::vector<std::unique_ptr<Engine>> engines_;

@@ -20,12 +20,12 @@ namespace {
 constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
 // How long the others have, at most, to complete what they share with a trainer that has gone. Who
 // left in good order may have done so long before lossy links let them; a death is to be told soon.
-constexpr auto kLingerAfterLeave = std::chrono::seconds(10);
-constexpr auto kLingerAfterDeath = std::chrono::milliseconds(500);
+constexpr auto kDrainAfterLeave = std::chrono::seconds(10);
+constexpr auto kDrainAfterDeath = std::chrono::milliseconds(500);
 
-std::string describe(const CollectiveOrder& order) {
-  return fmt::format("{} {} {}", order.count, aggregation::data_type_name(order.dtype),
-                     aggregation::operation_name(order.operation));
+std::string describe(const CollectiveRequest& request) {
+  return fmt::format("{} {} {}", request.count, aggregation::data_type_name(request.dtype),
+                     aggregation::operation_name(request.operation));
 }
 
 }  // namespace
@@ -36,7 +36,7 @@ JobCoordinator::~JobCoordinator() {
   cluster_.discard_packets();
 }
 
-Joined JobCoordinator::join(const JoinRequest& request) {
+JoinedSession JobCoordinator::join(const JoinRequest& request) {
   if (request.heap_bytes == 0 || request.heap_bytes > kLargestHeap) {
     throw JoinRefused(
         GRADCUBE_EINVAL,
@@ -51,7 +51,7 @@ Joined JobCoordinator::join(const JoinRequest& request) {
   }
   std::vector<Doorbell*> listeners;
   for (const EngineAt& at : cluster_.engines(request.server)) {
-    if (!at.home) listeners.push_back(&at.poller->doorbell());
+    if (!at.leader) listeners.push_back(&at.poller->doorbell());
   }
   auto session = std::make_unique<Session>(std::move(region), doorbells[0],
                                            cluster_.plan().threads(), std::move(listeners));
@@ -60,9 +60,9 @@ Joined JobCoordinator::join(const JoinRequest& request) {
                                   {static_cast<std::int32_t>(request.pid), request.uid});
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     close(doorbells[1]);
-    throw JoinRefused(GRADCUBE_EJOB, refusal->sentence);
+    throw JoinRefused(GRADCUBE_EJOB, refusal->message);
   }
-  const auto& place = std::get<control::Joined>(outcome);
+  const auto& place = std::get<control::JobPlace>(outcome);
 
   Member member;
   member.id = next_member_++;
@@ -78,12 +78,12 @@ Joined JobCoordinator::join(const JoinRequest& request) {
     leave(joined_member.id, Departure::violation, "could not be attached to its engines");
     throw;
   }
-  const Joined joined{joined_member.id,
-                      place.rank,
-                      place.size,
-                      joined_member.session->region().descriptor(),
-                      joined_member.session->region().bytes(),
-                      doorbells[1]};
+  const JoinedSession joined{joined_member.id,
+                             place.rank,
+                             place.size,
+                             joined_member.session->region().descriptor(),
+                             joined_member.session->region().bytes(),
+                             doorbells[1]};
   return joined;
 }
 
@@ -95,7 +95,7 @@ void JobCoordinator::attach(Member& member) {
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
       part.at.engine->attach(*part.job);
-      if (part.job->home()) part.at.poller->watch(member.session->doorbell());
+      if (part.job->is_leader()) part.at.poller->watch(member.session->doorbell());
     });
   }
 }
@@ -142,7 +142,7 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (found == members_.end()) return;
   Member& member = found->second;
   const std::uint32_t job = member.job;
-  // What a home engine has published it also completes, so equal counts mean that nothing is in
+  // What a leader engine has published it also completes, so equal counts mean that nothing is in
   // flight.
   const Session& session = *member.session;
   const std::uint64_t submitted =
@@ -152,48 +152,48 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   const auto departed =
       departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
       : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
-                                      : jobs_.dismissed(job, member.server, GRADCUBE_EPEER, reason);
+                                      : jobs_.evicted(job, member.server, GRADCUBE_EPEER, reason);
   if (!departed.has_value() || departed->forgotten) {
-    endings_.erase(job);
-    broken_.erase(job);
+    drains_.erase(job);
+    aborted_.erase(job);
     detach_all(job);
     return;
   }
-  if (broken_.contains(job)) {  // the others have been told already
+  if (aborted_.contains(job)) {  // the others have been told already
     detach(id);
     return;
   }
-  member.lingering = true;
+  member.draining = true;
   const SteadyClock::time_point now = SteadyClock::now();
-  Ending& ending = endings_[job];
-  if (ending.sentence.empty()) ending.sentence = departed->sentence;
+  Drain& ending = drains_[job];
+  if (ending.message.empty()) ending.message = departed->message;
   ending.shared = std::min(ending.shared, member.session->completed());
   if (!nothing_in_flight || departure == Departure::violation) {
     ending.deadline = now;
   } else if (departure == Departure::death) {
-    ending.deadline = std::min(ending.deadline, now + kLingerAfterDeath);
+    ending.deadline = std::min(ending.deadline, now + kDrainAfterDeath);
   } else {
-    ending.deadline = std::min(ending.deadline, now + kLingerAfterLeave);
+    ending.deadline = std::min(ending.deadline, now + kDrainAfterLeave);
   }
-  settle(now);
+  reap(now);
 }
 
-bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Ending& ending) {
+bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Drain& ending) {
   const std::vector<Member*> members = members_of(job);
   return std::all_of(members.begin(), members.end(), [&](const Member* member) {
-    return member->lingering || member->session->completed() >= ending.shared;
+    return member->draining || member->session->completed() >= ending.shared;
   });
 }
 
-void JobCoordinator::settle(SteadyClock::time_point now) {
-  for (auto it = endings_.begin(); it != endings_.end();) {
+void JobCoordinator::reap(SteadyClock::time_point now) {
+  for (auto it = drains_.begin(); it != drains_.end();) {
     if (now < it->second.deadline && !shared_work_is_done(it->first, it->second)) {
       ++it;
       continue;
     }
     const auto [job, ending] = *it;
-    it = endings_.erase(it);
-    break_off(job, GRADCUBE_EPEER, ending.sentence);
+    it = drains_.erase(it);
+    abort(job, GRADCUBE_EPEER, ending.message);
   }
   std::erase_if(departed_, [](const Member& member) {
     return std::all_of(member.parts.begin(), member.parts.end(),
@@ -201,26 +201,26 @@ void JobCoordinator::settle(SteadyClock::time_point now) {
   });
 }
 
-void JobCoordinator::break_off(std::uint32_t job, std::int32_t code, const std::string& sentence) {
-  broken_.insert(job);
+void JobCoordinator::abort(std::uint32_t job, std::int32_t code, const std::string& message) {
+  aborted_.insert(job);
   const std::vector<EngineAt> engines = engines_of(job);
   on_each(engines, [&](const EngineAt& at) { at.engine->freeze(job); });
   for (const Member* member : members_of(job)) {
-    if (member->lingering) continue;
+    if (member->draining) continue;
     shared::Notice notice{};
     notice.type = shared::MessageType::failure;
     notice.code = code;
-    sentence.copy(notice.sentence, shared::kSentenceBytes - 1);
-    link_.notify(member->id, notice);
+    message.copy(notice.text, shared::kNoticeTextBytes - 1);
+    channel_.notify(member->id, notice);
   }
-  on_each(engines, [&](const EngineAt& at) { at.engine->break_off(job, code); });
+  on_each(engines, [&](const EngineAt& at) { at.engine->abort(job, code); });
   for (const Member* member : members_of(job)) {
-    if (member->lingering) detach(member->id);
+    if (member->draining) detach(member->id);
   }
 }
 
 void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
-                                    const std::string& sentence) {
+                                    const std::string& message) {
   const std::vector<EngineAt> engines = engines_of(job);
   std::uint64_t last = 0;
   for (const Member* member : members_of(job)) last = std::max(last, member->session->published());
@@ -231,11 +231,11 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
     notice.first_request = member->session->completed() + 1;
     notice.last_request = last;
     if (notice.first_request > last) continue;  // nothing of its own has failed
-    sentence.copy(notice.sentence, shared::kSentenceBytes - 1);
-    link_.notify(member->id, notice);
+    message.copy(notice.text, shared::kNoticeTextBytes - 1);
+    channel_.notify(member->id, notice);
   }
   on_each(engines, [&](const EngineAt& at) { at.engine->reset(job, last, code); });
-  jobs_.begin_reset(job, code, sentence);
+  jobs_.begin_reset(job, code, message);
   start(job);
 }
 
@@ -249,7 +249,7 @@ void JobCoordinator::detach(MemberId id) {
   members_.erase(found);
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
-      if (part.job->home()) part.at.poller->unwatch(member.session->doorbell());
+      if (part.job->is_leader()) part.at.poller->unwatch(member.session->doorbell());
       part.at.engine->detach(member.job);
     });
   }
@@ -262,12 +262,12 @@ void JobCoordinator::handle(const EngineEvent& event) {
   // Of whatever epoch: a session that holds nonsense does not get better.
   if (event.kind == EngineEvent::Kind::violation) {
     for (const Member* member : members_of(event.job)) {
-      if (member->server != event.server || member->lingering) continue;
+      if (member->server != event.server || member->draining) continue;
       const std::string reason =
-          fmt::format("was dismissed by its daemon: {}", member->session->violation());
+          fmt::format("was evicted by its daemon: {}", member->session->violation());
       const MemberId id = member->id;
-      link_.dismiss(id, GRADCUBE_EPROTOCOL,
-                    fmt::format("this session was closed: {}", member->session->violation()));
+      channel_.evict(id, GRADCUBE_EPROTOCOL,
+                     fmt::format("this session was closed: {}", member->session->violation()));
       leave(id, Departure::violation, reason);
       return;
     }
@@ -284,7 +284,7 @@ std::string JobCoordinator::describe_disagreement(std::uint32_t job, const Engin
   for (const Member* member : members_of(job)) {
     const bool submitted = member->session->published() >= collective;
     const std::string order =
-        submitted ? describe(member->session->order(collective)) : "nothing yet";
+        submitted ? describe(member->session->request(collective)) : "nothing yet";
     servers_by_order[order].push_back(cluster_.plan().space().text(member->server));
   }
   std::vector<std::string> parts;
@@ -338,7 +338,7 @@ std::vector<JobFacts> JobCoordinator::facts() const {
     fact.state = control::state_name(job->state);
     fact.collectives = UINT64_MAX;
     for (const Member* member : members_of(job->id)) {
-      if (member->lingering) continue;
+      if (member->draining) continue;
       fact.trainers.push_back({member->server, member->pid});
       fact.collectives = std::min(fact.collectives, member->session->completed());
     }
@@ -358,7 +358,7 @@ std::uint64_t JobCoordinator::trainer_bytes() const {
 unsigned JobCoordinator::trainers(bcube::ServerId server) const {
   return static_cast<unsigned>(std::count_if(
       members_.begin(), members_.end(),
-      [&](const auto& entry) { return entry.second.server == server && !entry.second.lingering; }));
+      [&](const auto& entry) { return entry.second.server == server && !entry.second.draining; }));
 }
 
 std::string JobCoordinator::job_name(std::uint32_t job) const {

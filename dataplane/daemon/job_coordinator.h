@@ -5,7 +5,7 @@
 // that makes it safe:
 //
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
-//   2. tell      each trainer gets a Notice: the sentence, and which of its requests it is about
+//   2. tell      each trainer gets a Notice: the message, and which of its requests it is about
 //   3. reset     the engines drop what was in flight and fail all collectives that any trainer
 //                has submitted so far (that is the one cut that all trainers can agree on); a new
 //                epoch makes stale frames recognisable
@@ -13,15 +13,15 @@
 //   4. start     (after a reset) with fresh streams
 //
 // A trainer that goes while nothing of its own is in flight does not end its neighbours' last
-// collective: its engines linger until the others have finished what they share (their last
-// acknowledgements may be on the way), and only then is the job broken off.
+// collective: its engines drain until the others have finished what they share (their last
+// acknowledgements may be on the way), and only then is the job aborted.
 //
 // Each phase is over on all engines before the next begins (Poller::call waits), so no engine ever
 // meets a neighbour that is a phase ahead with frames that it would take.
 //
 // Threads: the control thread. Ownership: a member owns its session and what the engines hold of
 // it; both are destroyed only when the engines have let go and no packet points into the trainer's
-// memory (settle()).
+// memory (reap()).
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_COORDINATOR_H_
 #define GRADCUBE_DATAPLANE_DAEMON_JOB_COORDINATOR_H_
 
@@ -42,12 +42,12 @@ namespace gradcube::dataplane {
 using MemberId = std::uint64_t;
 
 // How the coordinator reaches a trainer; the session server implements it. Never blocks.
-class MemberLink {
+class MemberChannel {
  public:
-  virtual ~MemberLink() = default;
+  virtual ~MemberChannel() = default;
   virtual void notify(MemberId member, const shared::Notice& notice) = 0;
   // Tells the trainer why and closes its socket.
-  virtual void dismiss(MemberId member, std::int32_t code, const std::string& sentence) = 0;
+  virtual void evict(MemberId member, std::int32_t code, const std::string& message) = 0;
 };
 
 struct JoinRequest {
@@ -58,7 +58,7 @@ struct JoinRequest {
   std::uint64_t heap_bytes = 0;
 };
 
-struct Joined {
+struct JoinedSession {
   MemberId member = 0;
   unsigned rank = 0;
   unsigned size = 0;
@@ -67,11 +67,11 @@ struct Joined {
   int trainer_doorbell = -1;  // the caller's to pass on and close
 };
 
-// A trainer may not join: GRADCUBE_E... code and the sentence for it.
+// A trainer may not join: GRADCUBE_E... code and the message for it.
 class JoinRefused : public std::runtime_error {
  public:
-  JoinRefused(std::int32_t code, const std::string& sentence)
-      : std::runtime_error(sentence), code_(code) {}
+  JoinRefused(std::int32_t code, const std::string& message)
+      : std::runtime_error(message), code_(code) {}
   std::int32_t code() const { return code_; }
 
  private:
@@ -99,15 +99,15 @@ class JobCoordinator {
   using SteadyClock = std::chrono::steady_clock;
 
   // nonce_seed: makes the job ids of a restarted daemon differ from its former self's.
-  JobCoordinator(Cluster& cluster, MemberLink& link, std::uint32_t nonce_seed)
-      : cluster_(cluster), link_(link), jobs_(cluster.plan().space(), nonce_seed) {}
+  JobCoordinator(Cluster& cluster, MemberChannel& channel, std::uint32_t nonce_seed)
+      : cluster_(cluster), channel_(channel), jobs_(cluster.plan().space(), nonce_seed) {}
   // When no poller runs any more, and before the cluster: discards all packets under way.
   ~JobCoordinator();
   JobCoordinator(const JobCoordinator&) = delete;
   JobCoordinator& operator=(const JobCoordinator&) = delete;
 
-  // Throws JoinRefused (code, sentence).
-  Joined join(const JoinRequest& request);
+  // Throws JoinRefused (code, message).
+  JoinedSession join(const JoinRequest& request);
   // After the trainer has been welcomed: starts the job if it is complete.
   void start_if_complete(MemberId member);
   void leave(MemberId member, Departure departure, const std::string& reason);
@@ -117,9 +117,9 @@ class JobCoordinator {
   // Why `request` is not done: who has not joined, who has not submitted, or that all have.
   std::string explain(MemberId member, std::uint64_t request) const;
 
-  // To be called now and then: breaks off jobs whose departed members have lingered long enough,
+  // To be called now and then: aborts jobs whose departed members have drained long enough,
   // and frees what departed members have left behind once nothing points to it.
-  void settle(SteadyClock::time_point now);
+  void reap(SteadyClock::time_point now);
 
   std::vector<JobFacts> facts() const;
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
@@ -135,7 +135,7 @@ class JobCoordinator {
  private:
   struct Part {
     EngineAt at;
-    std::unique_ptr<JobAtEngine> job;
+    std::unique_ptr<EngineJob> job;
   };
   struct Member {
     MemberId id = 0;
@@ -144,34 +144,34 @@ class JobCoordinator {
     std::uint32_t pid = 0;
     std::unique_ptr<Session> session;
     std::vector<Part> parts;
-    bool lingering = false;  // its trainer has gone
+    bool draining = false;  // its trainer has gone
   };
   // A job that ends as soon as its remaining members have completed `shared`, or at the deadline.
-  struct Ending {
+  struct Drain {
     std::uint64_t shared = UINT64_MAX;
     SteadyClock::time_point deadline = SteadyClock::time_point::max();
-    std::string sentence;
+    std::string message;
   };
 
   std::vector<Member*> members_of(std::uint32_t job);
   std::vector<const Member*> members_of(std::uint32_t job) const;
   std::vector<EngineAt> engines_of(std::uint32_t job);
   void start(std::uint32_t job);
-  void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& sentence);
-  void break_off(std::uint32_t job, std::int32_t code, const std::string& sentence);
+  void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& message);
+  void abort(std::uint32_t job, std::int32_t code, const std::string& message);
   void attach(Member& member);
   void detach(MemberId member);
   void detach_all(std::uint32_t job);
-  bool shared_work_is_done(std::uint32_t job, const Ending& ending);
+  bool shared_work_is_done(std::uint32_t job, const Drain& ending);
   std::string describe_disagreement(std::uint32_t job, const EngineEvent& event);
 
   Cluster& cluster_;
-  MemberLink& link_;
+  MemberChannel& channel_;
   control::JobTable jobs_;
   std::map<MemberId, Member> members_;
   std::vector<Member> departed_;
-  std::map<std::uint32_t, Ending> endings_;  // by job
-  std::set<std::uint32_t> broken_;           // jobs that were broken off and still have members
+  std::map<std::uint32_t, Drain> drains_;  // by job
+  std::set<std::uint32_t> aborted_;        // jobs that were aborted and still have members
   MemberId next_member_ = 1;
 };
 

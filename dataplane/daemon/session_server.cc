@@ -22,11 +22,11 @@ constexpr std::size_t kMostConnections = 1024;
 constexpr auto kHelloWithin = std::chrono::seconds(5);
 
 shared::Notice make_notice(shared::MessageType type, std::int32_t code,
-                           const std::string& sentence) {
+                           const std::string& message) {
   shared::Notice notice{};
   notice.type = type;
   notice.code = code;
-  sentence.copy(notice.sentence, shared::kSentenceBytes - 1);
+  message.copy(notice.text, shared::kNoticeTextBytes - 1);
   return notice;
 }
 
@@ -168,15 +168,15 @@ void SessionServer::read(int socket) {
                                "the daemon does not understand this trainer: is it of the same "
                                "version?"));
       end(socket, Departure::violation,
-          "was dismissed by its daemon: it sent a message that makes no sense");
+          "was evicted by its daemon: it sent a message that makes no sense");
       return;
     }
   }
 }
 
 void SessionServer::welcome(int socket, Connection& connection, const shared::Hello& hello) {
-  const auto refuse = [&](std::int32_t code, const std::string& sentence) {
-    send_message(socket, make_notice(shared::MessageType::refused, code, sentence));
+  const auto refuse = [&](std::int32_t code, const std::string& message) {
+    send_message(socket, make_notice(shared::MessageType::refused, code, message));
     close_connection(socket);
   };
   if (hello.version != shared::kLayoutVersion) {
@@ -187,8 +187,8 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
   }
   const std::size_t name_bytes = strnlen(hello.job, shared::kJobNameBytes);
   try {
-    const Joined joined = jobs_.join({std::string(hello.job, name_bytes), connection.server,
-                                      connection.pid, connection.uid, hello.heap_bytes});
+    const JoinedSession joined = jobs_.join({std::string(hello.job, name_bytes), connection.server,
+                                             connection.pid, connection.uid, hello.heap_bytes});
     connection.member = joined.member;
     sockets_[joined.member] = socket;
     shared::Welcome welcome{};
@@ -213,7 +213,7 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
     if (connection.member == 0) {
       refuse(GRADCUBE_ESYSTEM, error.what());
     } else {
-      end(socket, Departure::violation, "was dismissed by its daemon: its job could not start");
+      end(socket, Departure::violation, "was evicted by its daemon: its job could not start");
       throw;
     }
   }
@@ -250,11 +250,11 @@ void SessionServer::notify(MemberId member, const shared::Notice& notice) {
   if (found != sockets_.end()) send_message(found->second, notice);
 }
 
-void SessionServer::dismiss(MemberId member, std::int32_t code, const std::string& sentence) {
+void SessionServer::evict(MemberId member, std::int32_t code, const std::string& message) {
   const auto found = sockets_.find(member);
   if (found == sockets_.end()) return;
   const int socket = found->second;
-  send_message(socket, make_notice(shared::MessageType::closing, code, sentence));
+  send_message(socket, make_notice(shared::MessageType::closing, code, message));
   close_connection(socket);
 }
 

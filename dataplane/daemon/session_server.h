@@ -20,7 +20,7 @@
 
 namespace gradcube::dataplane {
 
-class SessionServer final : public MemberLink {
+class SessionServer final : public MemberChannel {
  public:
   // sockets[server] is the path to listen on. Throws control::SetupError.
   SessionServer(ControlLoop& loop, Cluster& cluster, std::vector<std::filesystem::path> sockets,
@@ -35,7 +35,7 @@ class SessionServer final : public MemberLink {
   void expire_silent();
 
   void notify(MemberId member, const shared::Notice& notice) override;
-  void dismiss(MemberId member, std::int32_t code, const std::string& sentence) override;
+  void evict(MemberId member, std::int32_t code, const std::string& message) override;
 
  private:
   using SteadyClock = std::chrono::steady_clock;

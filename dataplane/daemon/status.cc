@@ -51,9 +51,9 @@ struct EngineFacts {
 
 EngineFacts read_engine(const Engine& engine) {
   EngineFacts facts{engine.counters(), {}};
-  for (JobAtEngine* job : engine.jobs()) {
+  for (EngineJob* job : engine.jobs()) {
     if (job == nullptr) continue;
-    for (JobThread& thread : job->threads()) {
+    for (PlanExecutor& thread : job->executors()) {
       for (const Flow& flow : thread.flows()) {
         facts.flows.push_back(
             {job->id(), engine.settings().server, thread.thread(), flow.stage, flow.peer,

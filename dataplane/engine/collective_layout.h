@@ -8,7 +8,7 @@
 // neighbour and is checked against it).
 //
 // Units: bytes of the buffer, in units of 64 (kUnit) as in control/plan/plan.h. Sequences are 64 bits,
-// counted from the job's last reset. Plain values; owned by the thread's JobThread.
+// counted from the job's last reset. Plain values; owned by the thread's PlanExecutor.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_COLLECTIVE_LAYOUT_H_
 #define GRADCUBE_DATAPLANE_ENGINE_COLLECTIVE_LAYOUT_H_
 
@@ -34,7 +34,7 @@ class CollectiveLayout {
   // thread_range: the thread's share of a buffer of total_bytes. segment_bytes: the most a segment
   // carries, a multiple of kUnit. first: the sequence of this collective's first segment in the
   // streams of each step.
-  CollectiveLayout(const ThreadShape& shape, control::ByteRange thread_range,
+  CollectiveLayout(const ThreadSchedule& schedule, control::ByteRange thread_range,
                    std::uint64_t total_bytes, std::uint32_t segment_bytes,
                    const std::array<std::uint64_t, kMaxSteps>& first);
 
@@ -44,7 +44,8 @@ class CollectiveLayout {
   std::uint32_t length(unsigned w) const { return static_cast<std::uint32_t>(end_[w] - first_[w]); }
 
   // The segment at position q of stream (w, r); r = 0 is the inward stream.
-  SegmentRange segment(const ThreadShape& shape, unsigned w, unsigned r, std::uint32_t q) const;
+  SegmentRange segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
+                       std::uint32_t q) const;
 
  private:
   struct Units {

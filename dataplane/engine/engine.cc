@@ -8,7 +8,7 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::int64_t kTimerSlot = 50'000;  // ns: a fraction of the shortest recovery time
+constexpr std::int64_t kTimerTick = 50'000;  // ns: a fraction of the shortest recovery time
 
 std::vector<unsigned> port_per_level(std::size_t levels) {
   std::vector<unsigned> ports(levels);
@@ -33,10 +33,10 @@ Engine::Engine(const EngineSettings& settings, const control::Plan& plan, std::v
       neighbours_(plan.space(), settings.server, port_per_level(ports.size())),
       packets_(packets),
       events_(events),
-      links_(ports.size()),
-      timers_(0, kTimerSlot) {
+      ports_(ports.size()),
+      timers_(0, kTimerTick) {
   for (std::size_t level = 0; level < ports.size(); ++level) {
-    links_[level].port = ports[level];
+    ports_[level].port = ports[level];
   }
   collect_flows();
 }
@@ -48,24 +48,24 @@ Engine::~Engine() {
 unsigned Engine::poll(Nanoseconds now) {
   now_ = now;
   unsigned moved = 0;
-  for (unsigned level = 0; level < links_.size(); ++level) moved += receive(level);
+  for (unsigned level = 0; level < ports_.size(); ++level) moved += receive(level);
   if (attached_.empty()) return moved;
-  moved += take_orders();
+  moved += take_requests();
   run_timers();
   update_credit();
-  for (unsigned level = 0; level < links_.size(); ++level) moved += transmit(level);
+  for (unsigned level = 0; level < ports_.size(); ++level) moved += transmit(level);
   finish_collectives();
   return moved;
 }
 
 bool Engine::busy() const {
-  for (JobAtEngine* job : attached_) {
-    if (job->state == JobAtEngine::State::forming || job->state == JobAtEngine::State::broken)
+  for (EngineJob* job : attached_) {
+    if (job->state == EngineJob::State::gathering || job->state == EngineJob::State::aborted)
       continue;
-    if (job->home() && job->session().published() != job->session().completed()) return true;
-    for (JobThread& thread : job->threads()) {
-      if (thread.active()) return true;
-      for (const Flow& flow : thread.flows()) {
+    if (job->is_leader() && job->session().published() != job->session().completed()) return true;
+    for (PlanExecutor& executor : job->executors()) {
+      if (executor.active()) return true;
+      for (const Flow& flow : executor.flows()) {
         if (flow.receive.acknowledgement_deadline() != protocol::kNever) return true;
       }
     }
@@ -74,31 +74,31 @@ bool Engine::busy() const {
 }
 
 void Engine::prepare_wait() {
-  for (JobAtEngine* job : attached_) {
-    if (job->home()) job->session().set_asleep(true);
+  for (EngineJob* job : attached_) {
+    if (job->is_leader()) job->session().set_asleep(true);
   }
 }
 
 void Engine::finish_wait() {
-  for (JobAtEngine* job : attached_) {
-    if (!job->home()) continue;
+  for (EngineJob* job : attached_) {
+    if (!job->is_leader()) continue;
     job->session().set_asleep(false);
     job->session().drain_doorbell();
   }
 }
 
-unsigned Engine::take_orders() {
+unsigned Engine::take_requests() {
   unsigned taken = 0;
-  for (JobAtEngine* job : attached_) {
-    if (job->state == JobAtEngine::State::frozen) continue;
-    if (job->home()) taken += take_submissions(*job);
-    if (job->state != JobAtEngine::State::running) continue;
-    for (JobThread& thread : job->threads()) taken += thread.begin_published() ? 1 : 0;
+  for (EngineJob* job : attached_) {
+    if (job->state == EngineJob::State::frozen) continue;
+    if (job->is_leader()) taken += take_submissions(*job);
+    if (job->state != EngineJob::State::running) continue;
+    for (PlanExecutor& executor : job->executors()) taken += executor.begin_published() ? 1 : 0;
   }
   return taken;
 }
 
-unsigned Engine::take_submissions(JobAtEngine& job) {
+unsigned Engine::take_submissions(EngineJob& job) {
   unsigned taken = 0;
   Session::Take last = job.session().take();
   for (; last == Session::Take::taken; last = job.session().take()) ++taken;
@@ -108,20 +108,20 @@ unsigned Engine::take_submissions(JobAtEngine& job) {
 }
 
 void Engine::finish_collectives() {
-  for (JobAtEngine* job : attached_) {
-    if (job->state == JobAtEngine::State::running) {
-      for (JobThread& thread : job->threads()) {
-        thread.finish_completed();
-        if (thread.disagreement().has_value()) {
-          report(*job, EngineEvent::Kind::disagreement, *thread.disagreement());
+  for (EngineJob* job : attached_) {
+    if (job->state == EngineJob::State::running) {
+      for (PlanExecutor& executor : job->executors()) {
+        executor.finish_completed();
+        if (executor.disagreement().has_value()) {
+          report(*job, EngineEvent::Kind::disagreement, *executor.disagreement());
         }
       }
     }
-    if (job->home() && job->state != JobAtEngine::State::frozen) complete(*job);
+    if (job->is_leader() && job->state != EngineJob::State::frozen) complete(*job);
   }
 }
 
-void Engine::complete(JobAtEngine& job) {
+void Engine::complete(EngineJob& job) {
   Session& session = job.session();
   const std::uint64_t before = session.completed();
   if (job.fails_through > before) {
@@ -134,7 +134,7 @@ void Engine::complete(JobAtEngine& job) {
   }
 }
 
-void Engine::report(JobAtEngine& job, EngineEvent::Kind kind, const Disagreement& disagreement) {
+void Engine::report(EngineJob& job, EngineEvent::Kind kind, const Disagreement& disagreement) {
   if (job.reported) return;
   job.reported = events_.report({kind, job.id(), job.epoch, settings_.server, disagreement});
 }
@@ -147,32 +147,32 @@ void Engine::run_timers() {
   });
 }
 
-std::unique_ptr<JobAtEngine> Engine::prepare(std::uint32_t id, Session& session,
-                                             const aggregation::Kernels& kernels) const {
-  const bool home =
+std::unique_ptr<EngineJob> Engine::prepare(std::uint32_t id, Session& session,
+                                           const aggregation::Kernels& kernels) const {
+  const bool leader =
       std::find(settings_.threads.begin(), settings_.threads.end(), 0U) != settings_.threads.end();
-  auto job = std::make_unique<JobAtEngine>(id, session, home);
+  auto job = std::make_unique<EngineJob>(id, session, leader);
   for (unsigned thread : settings_.threads) {
-    job->threads().emplace_back(plan_, settings_.server, thread, *job, session, kernels,
-                                settings_.segment_bytes, settings_.flows);
+    job->executors().emplace_back(plan_, settings_.server, thread, *job, session, kernels,
+                                  settings_.segment_bytes, settings_.flows);
   }
   return job;
 }
 
-void Engine::attach(JobAtEngine& job) {
+void Engine::attach(EngineJob& job) {
   jobs_[protocol::job_index(job.id())] = &job;
   attached_.push_back(&job);
   collect_flows();
 }
 
 void Engine::start(std::uint32_t id, std::uint16_t epoch) {
-  JobAtEngine* job = find_job(id);
+  EngineJob* job = find_job(id);
   if (job == nullptr) return;
   job->epoch = epoch;
-  job->state = JobAtEngine::State::running;
+  job->state = EngineJob::State::running;
   job->reported = false;
-  for (JobThread& thread : job->threads()) {
-    for (Flow& flow : thread.flows()) {
+  for (PlanExecutor& executor : job->executors()) {
+    for (Flow& flow : executor.flows()) {
       const bcube::Neighbour& peer =
           *neighbours_.find(flow.level, plan_.space().digit(flow.peer, flow.level));
       const bcube::LinkAddress own = bcube::embedded_link_address(flow.level, settings_.server);
@@ -186,49 +186,49 @@ void Engine::start(std::uint32_t id, std::uint16_t epoch) {
       constant.job = id;
       constant.epoch = epoch;
       constant.stage = flow.stage;
-      constant.thread = static_cast<std::uint8_t>(thread.thread());
+      constant.thread = static_cast<std::uint8_t>(executor.thread());
       flow.frame.emplace(link, route, constant);
     }
   }
 }
 
 void Engine::freeze(std::uint32_t id) {
-  if (JobAtEngine* job = find_job(id)) job->state = JobAtEngine::State::frozen;
+  if (EngineJob* job = find_job(id)) job->state = EngineJob::State::frozen;
 }
 
 void Engine::reset(std::uint32_t id, std::uint64_t fails_through, std::int32_t code) {
-  JobAtEngine* job = find_job(id);
+  EngineJob* job = find_job(id);
   if (job == nullptr) return;
   job->fails_through = fails_through;
   job->failure_code = code;
-  for (JobThread& thread : job->threads()) {
-    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
-    thread.reset(fails_through);
+  for (PlanExecutor& executor : job->executors()) {
+    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
+    executor.reset(fails_through);
   }
   collect_flows();
 }
 
-void Engine::break_off(std::uint32_t id, std::int32_t code) {
-  JobAtEngine* job = find_job(id);
+void Engine::abort(std::uint32_t id, std::int32_t code) {
+  EngineJob* job = find_job(id);
   if (job == nullptr) return;
-  for (JobThread& thread : job->threads()) {
-    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
-    thread.reset(0);
+  for (PlanExecutor& executor : job->executors()) {
+    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
+    executor.reset(0);
   }
-  job->state = JobAtEngine::State::broken;
+  job->state = EngineJob::State::aborted;
   job->fails_through = UINT64_MAX;
   job->failure_code = code;
   collect_flows();
 }
 
 void Engine::detach(std::uint32_t id) {
-  JobAtEngine* job = find_job(id);
+  EngineJob* job = find_job(id);
   if (job == nullptr) return;
   jobs_[protocol::job_index(id)] = nullptr;
   std::erase(attached_, job);
-  for (JobThread& thread : job->threads()) {
-    for (Flow& flow : thread.flows()) timers_.cancel(flow.timer);
-    thread.reset(0);
+  for (PlanExecutor& executor : job->executors()) {
+    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
+    executor.reset(0);
   }
   collect_flows();
 }
@@ -236,22 +236,22 @@ void Engine::detach(std::uint32_t id) {
 // Rebuilds every link's turns and credit: at attach, reset and detach only, never on the data path.
 void Engine::collect_flows() {
   const unsigned steps = plan_.steps();
-  for (Link& link : links_) {
-    link.all = {};
-    link.classes.assign(steps + 1, {});
-    link.credit = std::make_unique<protocol::CreditPool>(protocol::CreditSettings{
+  for (PortQueue& out : ports_) {
+    out.all = {};
+    out.classes.assign(steps + 1, {});
+    out.credit = std::make_unique<protocol::CreditPool>(protocol::CreditSettings{
         settings_.credit_budget,
         static_cast<std::uint32_t>(settings_.segment_bytes + protocol::kSegmentHeaderBytes),
         settings_.window});
   }
-  for (JobAtEngine* job : attached_) {
-    for (JobThread& thread : job->threads()) {
-      for (Flow& flow : thread.flows()) {
-        Link& link = links_[flow.level];
-        link.all.flows.push_back(&flow);
+  for (EngineJob* job : attached_) {
+    for (PlanExecutor& executor : job->executors()) {
+      for (Flow& flow : executor.flows()) {
+        PortQueue& out = ports_[flow.level];
+        out.all.flows.push_back(&flow);
         const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : steps;
-        link.classes[rank].flows.push_back(&flow);
-        flow.credit = link.credit->add(&flow.receive, thread.consumed(flow));
+        out.classes[rank].flows.push_back(&flow);
+        flow.credit = out.credit->add(&flow.receive, executor.consumed(flow));
       }
     }
   }

@@ -91,16 +91,16 @@ class Engine final : public Pollable {
 
   // Builds what this engine needs of a job; any thread, touches nothing of the engine's running
   // state.
-  std::unique_ptr<JobAtEngine> prepare(std::uint32_t job, Session& session,
-                                       const aggregation::Kernels& kernels) const;
-  void attach(JobAtEngine& job);
+  std::unique_ptr<EngineJob> prepare(std::uint32_t job, Session& session,
+                                     const aggregation::Kernels& kernels) const;
+  void attach(EngineJob& job);
   void start(std::uint32_t job, std::uint16_t epoch);
   void freeze(std::uint32_t job);
   // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams
   // fresh; start() follows.
   void reset(std::uint32_t job, std::uint64_t fails_through, std::int32_t code);
   // Of a frozen job: fails everything, now and later, with `code`.
-  void break_off(std::uint32_t job, std::int32_t code);
+  void abort(std::uint32_t job, std::int32_t code);
   // Drops all that it holds of the job.
   void detach(std::uint32_t job);
 
@@ -112,7 +112,7 @@ class Engine final : public Pollable {
 
   const EngineSettings& settings() const { return settings_; }
   const EngineCounters& counters() const { return counters_; }
-  const std::array<JobAtEngine*, protocol::kMaxJobs>& jobs() const { return jobs_; }
+  const std::array<EngineJob*, protocol::kMaxJobs>& jobs() const { return jobs_; }
 
  private:
   // engine_receive.cc
@@ -137,33 +137,33 @@ class Engine final : public Pollable {
   void arm_timer(Flow& flow);
 
   // engine.cc
-  unsigned take_orders();
-  unsigned take_submissions(JobAtEngine& job);
+  unsigned take_requests();
+  unsigned take_submissions(EngineJob& job);
   void finish_collectives();
-  void complete(JobAtEngine& job);
+  void complete(EngineJob& job);
   void run_timers();
-  void report(JobAtEngine& job, EngineEvent::Kind kind, const Disagreement& disagreement);
+  void report(EngineJob& job, EngineEvent::Kind kind, const Disagreement& disagreement);
   void collect_flows();
   void update_credit();
-  JobAtEngine* find_job(std::uint32_t id) {
+  EngineJob* find_job(std::uint32_t id) {
     const unsigned index = protocol::job_index(id);
     if (index >= protocol::kMaxJobs) return nullptr;
-    JobAtEngine* job = jobs_[index];
+    EngineJob* job = jobs_[index];
     return job != nullptr && job->id() == id ? job : nullptr;
   }
 
   // A set of flows served in turn.
-  struct Turn {
+  struct RoundRobin {
     std::vector<Flow*> flows;
     std::size_t next = 0;
   };
   // One port as this engine uses it. The classes are served in order, the plan's first step before
   // all others: what a link carries early cannot be missing late, when nothing else is left to fill
   // it with (results first, and the last segments would cross an idle network step by step).
-  struct Link {
+  struct PortQueue {
     Port* port = nullptr;
-    Turn all;
-    std::vector<Turn> classes;  // what aggregation sends, by step; then results
+    RoundRobin all;
+    std::vector<RoundRobin> classes;  // what aggregation sends, by step; then results
     std::unique_ptr<protocol::CreditPool> credit;
     std::array<rte_mbuf*, kBurst> burst{};
     unsigned filled = 0;
@@ -174,9 +174,9 @@ class Engine final : public Pollable {
   bcube::NeighbourTable neighbours_;
   rte_mempool* packets_;
   EventSink& events_;
-  std::vector<Link> links_;  // by level
-  std::array<JobAtEngine*, protocol::kMaxJobs> jobs_{};
-  std::vector<JobAtEngine*> attached_;
+  std::vector<PortQueue> ports_;  // by level
+  std::array<EngineJob*, protocol::kMaxJobs> jobs_{};
+  std::vector<EngineJob*> attached_;
   protocol::TimerWheel timers_;
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;

@@ -18,7 +18,7 @@ enum class DropReason : std::uint8_t {
                         // engine
   unknown_job,
   stale_epoch,
-  job_not_running,    // the job forms, is being reset, or is broken
+  job_not_running,    // the job forms, is being reset, or is aborted
   foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
   not_a_neighbour,    // the source is not under the switch that the frame came from
   scattered_payload,  // the payload is not in one piece of memory
@@ -38,7 +38,7 @@ struct EngineCounters {
   std::uint64_t duplicates = 0;
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
-  std::uint64_t collectives = 0;       // completed at this server; counted by its home engine
+  std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
   std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
   std::array<std::uint64_t, kDropReasons> dropped{};
 

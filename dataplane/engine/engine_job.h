@@ -18,20 +18,20 @@
 
 namespace gradcube::dataplane {
 
-class JobAtEngine {
+class EngineJob {
  public:
-  JobAtEngine(std::uint32_t id, Session& session, bool home)
-      : id_(id), session_(session), home_(home) {
+  EngineJob(std::uint32_t id, Session& session, bool leader)
+      : id_(id), session_(session), leader_(leader) {
     rte_mbuf_ext_refcnt_set(&shared_info_, 1);
     shared_info_.free_cb = [](void*, void*) {};
   }
-  JobAtEngine(const JobAtEngine&) = delete;
-  JobAtEngine& operator=(const JobAtEngine&) = delete;
+  EngineJob(const EngineJob&) = delete;
+  EngineJob& operator=(const EngineJob&) = delete;
 
   std::uint32_t id() const { return id_; }
   Session& session() { return session_; }
-  bool home() const { return home_; }
-  std::deque<JobThread>& threads() { return threads_; }
+  bool is_leader() const { return leader_; }
+  std::deque<PlanExecutor>& executors() { return executors_; }
 
   // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
   // the reference back.
@@ -51,12 +51,12 @@ class JobAtEngine {
 
   // Engine's thread ---------------------------------------------------------
   enum class State : std::uint8_t {
-    forming,  // submissions are taken, nothing is sent: not all trainers are here yet
+    gathering,  // submissions are taken, nothing is sent: not all trainers are here yet
     running,
-    frozen,  // nothing moves: the control thread is about to reset the job
-    broken,  // submissions are taken and fail: a trainer has gone
+    frozen,   // nothing moves: the control thread is about to reset the job
+    aborted,  // submissions are taken and fail: a trainer has gone
   };
-  State state = State::forming;
+  State state = State::gathering;
   std::uint16_t epoch = 0;
   std::uint64_t fails_through =
       0;  // collectives up to this one fail with failure_code as they come
@@ -67,9 +67,9 @@ class JobAtEngine {
  private:
   std::uint32_t id_;
   Session& session_;
-  bool home_;
+  bool leader_;
   rte_mbuf_ext_shared_info shared_info_{};
-  std::deque<JobThread> threads_;
+  std::deque<PlanExecutor> executors_;
 };
 
 }  // namespace gradcube::dataplane

@@ -31,7 +31,7 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
 
 unsigned Engine::receive(unsigned level) {
   rte_mbuf* packets[kBurst];
-  const unsigned count = links_[level].port->receive(settings_.queue, packets, kBurst);
+  const unsigned count = ports_[level].port->receive(settings_.queue, packets, kBurst);
   if (count == 0) return 0;
   if (checksum_demanded_) {
     receive_burst<true>(level, packets, count);
@@ -90,18 +90,18 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
       frame.is_segment &&
       receive_segment(*flow, frame,
                       {packet, payload, segment.length, segment.type_and_operation, segment.count});
-  links_[level].credit->on_arrival(flow->credit, transport.backlog);
+  ports_[level].credit->on_arrival(flow->credit, transport.backlog);
   return held;
 }
 
 bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
-  JobThread& thread = *flow.thread;
+  PlanExecutor& executor = *flow.executor;
   if (flow.stage == Stage::broadcast && !flow.receive.received(sequence) &&
-      !thread.result_fits(flow, sequence, contribution)) {
-    counters_.drop(thread.disagreement() ? DropReason::disagreement
-                                         : DropReason::unexpected_result);
+      !executor.result_fits(flow, sequence, contribution)) {
+    counters_.drop(executor.disagreement() ? DropReason::disagreement
+                                           : DropReason::unexpected_result);
     return false;
   }
   std::uint64_t arrived = 0;
@@ -117,10 +117,10 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
   }
   ++counters_.segments_received;
   if (flow.stage == Stage::broadcast) {
-    thread.write_result(flow, arrived, contribution);
+    executor.write_result(flow, arrived, contribution);
     return false;
   }
-  thread.contribute(flow, arrived, contribution);
+  executor.contribute(flow, arrived, contribution);
   return true;
 }
 
@@ -134,15 +134,15 @@ Flow* Engine::find_flow(unsigned level, const ParsedFrame& frame) {
       !protocol::destination_reached(frame.routing)) {
     return refuse(DropReason::not_for_this_server);
   }
-  JobAtEngine* job = find_job(frame.transport.job);
+  EngineJob* job = find_job(frame.transport.job);
   if (job == nullptr) return refuse(DropReason::unknown_job);
   if (frame.transport.epoch != job->epoch) return refuse(DropReason::stale_epoch);
-  if (job->state != JobAtEngine::State::running) return refuse(DropReason::job_not_running);
+  if (job->state != EngineJob::State::running) return refuse(DropReason::job_not_running);
   const bcube::ServerId source = frame.routing.source;
   if (!neighbours_.is_neighbour(level, source)) return refuse(DropReason::not_a_neighbour);
-  for (JobThread& thread : job->threads()) {
-    if (thread.thread() != frame.transport.thread) continue;
-    return &thread.flow(frame.transport.stage, level, plan_.space().digit(source, level));
+  for (PlanExecutor& executor : job->executors()) {
+    if (executor.thread() != frame.transport.thread) continue;
+    return &executor.flow(frame.transport.stage, level, plan_.space().digit(source, level));
   }
   return refuse(DropReason::foreign_thread);
 }

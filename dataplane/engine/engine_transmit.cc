@@ -15,8 +15,8 @@ namespace {
 // used up or none has anything to send. try_send returns whether it sent one. With one flow per
 // neighbour, begun at the next digit, this is the rotation that keeps each switch port to one
 // sender at a time.
-template <typename TurnOfFlows, typename TrySend>
-unsigned serve(TurnOfFlows& turn, unsigned room, TrySend&& try_send) {
+template <typename FlowSet, typename TrySend>
+unsigned serve(FlowSet& turn, unsigned room, TrySend&& try_send) {
   const std::size_t flows = turn.flows.size();
   unsigned sent = 0;
   for (std::size_t refused = 0; refused < flows && sent < room;) {
@@ -35,36 +35,36 @@ unsigned serve(TurnOfFlows& turn, unsigned room, TrySend&& try_send) {
 }  // namespace
 
 unsigned Engine::transmit(unsigned level) {
-  Link& link = links_[level];
-  const unsigned room = std::min<unsigned>(link.port->transmit_room(settings_.queue), kBurst);
+  PortQueue& out = ports_[level];
+  const unsigned room = std::min<unsigned>(out.port->transmit_room(settings_.queue), kBurst);
   if (room == 0) return 0;
-  link.filled = 0;
+  out.filled = 0;
   if (checksum_sent_) {
     fill<true>(level, room);
   } else {
     fill<false>(level, room);
   }
-  if (link.filled == 0) return 0;
-  const unsigned sent = link.port->transmit(settings_.queue, link.burst.data(),
-                                            static_cast<std::uint16_t>(link.filled));
-  for (unsigned i = sent; i < link.filled; ++i) rte_pktmbuf_free(link.burst[i]);
-  return link.filled;
+  if (out.filled == 0) return 0;
+  const unsigned sent =
+      out.port->transmit(settings_.queue, out.burst.data(), static_cast<std::uint16_t>(out.filled));
+  for (unsigned i = sent; i < out.filled; ++i) rte_pktmbuf_free(out.burst[i]);
+  return out.filled;
 }
 
 template <bool kChecksum>
 void Engine::fill(unsigned level, unsigned room) {
-  Link& link = links_[level];
+  PortQueue& out = ports_[level];
   const auto running = [](const Flow& flow) {
-    return flow.job->state == JobAtEngine::State::running;
+    return flow.job->state == EngineJob::State::running;
   };
   // What is owed is overdue: no segment came along that could have carried it.
-  room -= serve(link.all, room, [&](Flow& flow) {
+  room -= serve(out.all, room, [&](Flow& flow) {
     if (!running(flow)) return false;
     const bool probe = flow.send.probe_owed();
     if (!probe && !flow.receive.acknowledgement_owed(now_)) return false;
     return send_without_segment<kChecksum>(flow, probe);
   });
-  room -= serve(link.all, room, [&](Flow& flow) {
+  room -= serve(out.all, room, [&](Flow& flow) {
     if (!running(flow)) return false;
     const std::optional<std::uint64_t> lost = flow.send.next_lost();
     if (!lost || !send_segment<kChecksum>(flow, *lost)) return false;
@@ -73,10 +73,10 @@ void Engine::fill(unsigned level, unsigned room) {
     arm_timer(flow);
     return true;
   });
-  for (Turn& turn : link.classes) {
+  for (RoundRobin& turn : out.classes) {
     if (room == 0) return;
     room -= serve(turn, room, [&](Flow& flow) {
-      if (!flow.send.may_send() || !running(flow) || !flow.thread->next_is_ready(flow))
+      if (!flow.send.may_send() || !running(flow) || !flow.executor->next_is_ready(flow))
         return false;
       if (!send_segment<kChecksum>(flow, flow.send.next())) return false;
       flow.send.record_send(now_);
@@ -93,7 +93,7 @@ protocol::TransportHeader Engine::transport(Flow& flow, std::uint64_t sequence) 
   header.acknowledged = flow.receive.acknowledged();
   header.selective = flow.receive.selective();
   header.credit = flow.receive.credit();
-  header.backlog = flow.thread->backlog(flow);
+  header.backlog = flow.executor->backlog(flow);
   return header;
 }
 
@@ -106,7 +106,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
     ++counters_.no_packet_memory;
     return false;
   }
-  const OutgoingSegment outgoing = flow.thread->outgoing(flow, sequence);
+  const OutgoingSegment outgoing = flow.executor->outgoing(flow, sequence);
   protocol::SegmentHeader segment;
   segment.collective = static_cast<std::uint32_t>(outgoing.collective);
   segment.step = flow.step;
@@ -130,8 +130,8 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
     rte_pktmbuf_free(parts[1]);
   }
   flow.receive.acknowledged_now();
-  Link& link = links_[flow.level];
-  link.burst[link.filled++] = head;
+  PortQueue& out = ports_[flow.level];
+  out.burst[out.filled++] = head;
   return true;
 }
 
@@ -158,8 +158,8 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   head->pkt_len = head->data_len;
   flow.receive.acknowledged_now();
   ++counters_.acknowledgements_sent;
-  Link& link = links_[flow.level];
-  link.burst[link.filled++] = head;
+  PortQueue& out = ports_[flow.level];
+  out.burst[out.filled++] = head;
   return true;
 }
 
@@ -172,13 +172,13 @@ void Engine::arm_timer(Flow& flow) {
   }
 }
 
-// Grants what this turn's arrivals and folds have made room for.
+// Grants what this turn's arrivals and reduces have made room for.
 void Engine::update_credit() {
-  for (Link& link : links_) {
-    for (Flow* flow : link.all.flows) {
-      link.credit->set_consumed(flow->credit, flow->thread->consumed(*flow));
+  for (PortQueue& out : ports_) {
+    for (Flow* flow : out.all.flows) {
+      out.credit->set_consumed(flow->credit, flow->executor->consumed(*flow));
     }
-    link.credit->distribute();
+    out.credit->distribute();
   }
 }
 

@@ -5,7 +5,7 @@
 // segment keeps its sequence when it is sent again, and neither half stores a payload: the sender
 // finds it in the trainer's buffer, the receiver adds it where it arrives.
 //
-// Owned by its JobThread; touched only by the engine's thread.
+// Owned by its PlanExecutor; touched only by the engine's thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOW_H_
 
@@ -21,8 +21,8 @@
 
 namespace gradcube::dataplane {
 
-class JobAtEngine;
-class JobThread;
+class EngineJob;
+class PlanExecutor;
 
 struct Flow;
 
@@ -38,13 +38,13 @@ struct FlowTimer : protocol::TimerEntry {
 };
 
 struct Flow {
-  Flow(const FlowSettings& settings, JobAtEngine& its_job, JobThread& its_thread,
+  Flow(const FlowSettings& settings, EngineJob& its_job, PlanExecutor& its_executor,
        protocol::Stage its_stage, unsigned its_step, unsigned its_offset, unsigned its_level,
        bcube::ServerId its_peer)
       : send(settings.recovery),
         receive(1, 0, settings.acknowledgement),
         job(&its_job),
-        thread(&its_thread),
+        executor(&its_executor),
         stage(its_stage),
         step(static_cast<std::uint8_t>(its_step)),
         offset(static_cast<std::uint8_t>(its_offset)),
@@ -57,8 +57,8 @@ struct Flow {
   protocol::ReceiveWindow receive;
   std::optional<protocol::FrameTemplate> frame;  // made when the job starts: it holds the epoch
 
-  JobAtEngine* job;
-  JobThread* thread;
+  EngineJob* job;
+  PlanExecutor* executor;
   protocol::Stage stage;
   std::uint8_t step;
   std::uint8_t offset;  // the neighbour's digit is ours plus this, modulo the radix
@@ -66,7 +66,7 @@ struct Flow {
   bcube::ServerId peer;
 
   std::uint64_t sending = 1;  // the collective that holds send.next(), or the next one to begin
-  protocol::CreditPool::Flow credit = 0;
+  protocol::CreditPool::Handle credit = 0;
   FlowTimer timer;
 };
 

@@ -8,17 +8,17 @@ namespace gradcube::dataplane {
 using aggregation::Operation;
 using protocol::Stage;
 
-OrderSignature signature(const CollectiveOrder& order) {
-  return {static_cast<std::uint8_t>(static_cast<unsigned>(order.dtype) |
-                                    static_cast<unsigned>(order.operation) << 4),
-          static_cast<std::uint32_t>(order.count)};
+CollectiveSignature signature(const CollectiveRequest& request) {
+  return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
+                                    static_cast<unsigned>(request.operation) << 4),
+          static_cast<std::uint32_t>(request.count)};
 }
 
-JobThread::JobThread(const control::Plan& plan, bcube::ServerId server, unsigned thread,
-                     JobAtEngine& job, Session& session, const aggregation::Kernels& kernels,
-                     std::uint32_t segment_bytes, const FlowSettings& flow_settings)
+PlanExecutor::PlanExecutor(const control::Plan& plan, bcube::ServerId server, unsigned thread,
+                           EngineJob& job, Session& session, const aggregation::Kernels& kernels,
+                           std::uint32_t segment_bytes, const FlowSettings& flow_settings)
     : plan_(plan),
-      shape_(plan, server, thread),
+      schedule_(plan, server, thread),
       session_(session),
       kernels_(kernels),
       segment_bytes_(segment_bytes),
@@ -27,63 +27,63 @@ JobThread::JobThread(const control::Plan& plan, bcube::ServerId server, unsigned
   const bcube::AddressSpace& addresses = plan.space();
   unsigned count = 0;
   unsigned widest = 1;
-  for (unsigned w = 0; w < shape_.steps(); ++w) {
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
-    const StepShape& step = shape_.step(w);
-    folds_.emplace_back(step.radix - 1);
+    const ScheduleStep& step = schedule_.step(w);
+    reduce_windows_.emplace_back(step.radix - 1);
     count += step.radix - 1;
     widest = std::max(widest, step.radix);
   }
-  first_flow_of_step_[shape_.steps()] = count;
+  first_flow_of_step_[schedule_.steps()] = count;
   sources_.resize(widest);
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
-    for (unsigned w = 0; w < shape_.steps(); ++w) {
-      const StepShape& step = shape_.step(w);
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      const ScheduleStep& step = schedule_.step(w);
       for (unsigned r = 1; r < step.radix; ++r) {
         const bcube::ServerId peer =
-            addresses.with_digit(server, step.level, shape_.digit_at_offset(w, r));
+            addresses.with_digit(server, step.level, schedule_.digit_at_offset(w, r));
         flows_.emplace_back(flow_settings, job, *this, stage, w, r, step.level, peer);
       }
     }
   }
 }
 
-Flow& JobThread::flow(Stage stage, unsigned level, unsigned digit) {
-  const unsigned w = shape_.step_of_level(level);
-  const unsigned in_stage = first_flow_of_step_[w] + shape_.offset_of_digit(w, digit) - 1;
+Flow& PlanExecutor::flow(Stage stage, unsigned level, unsigned digit) {
+  const unsigned w = schedule_.step_of_level(level);
+  const unsigned in_stage = first_flow_of_step_[w] + schedule_.offset_of_digit(w, digit) - 1;
   return flows_[stage == Stage::aggregation ? in_stage
-                                            : first_flow_of_step_[shape_.steps()] + in_stage];
+                                            : first_flow_of_step_[schedule_.steps()] + in_stage];
 }
 
-const Flow& JobThread::result_flow(unsigned w, unsigned r) const {
-  return flows_[first_flow_of_step_[shape_.steps()] + first_flow_of_step_[w] + r - 1];
+const Flow& PlanExecutor::result_flow(unsigned w, unsigned r) const {
+  return flows_[first_flow_of_step_[schedule_.steps()] + first_flow_of_step_[w] + r - 1];
 }
 
-bool JobThread::begin_published() {
+bool PlanExecutor::begin_published() {
   const std::uint64_t published = session_.published();
   const std::uint64_t first_new = next_;
   while (next_ <= published && next_ - oldest_ < kMaxInFlight) {
     InFlight& entry = in_flight_[next_ % kMaxInFlight];
-    entry.order = session_.order(next_);
-    entry.signature = signature(entry.order);
-    entry.layout = CollectiveLayout(shape_, plan_.thread_range(thread(), entry.order.bytes),
-                                    entry.order.bytes, segment_bytes_, end_of_streams_);
-    for (unsigned w = 0; w < shape_.steps(); ++w) end_of_streams_[w] = entry.layout.end(w);
+    entry.request = session_.request(next_);
+    entry.signature = signature(entry.request);
+    entry.layout = CollectiveLayout(schedule_, plan_.thread_range(thread(), entry.request.bytes),
+                                    entry.request.bytes, segment_bytes_, end_of_streams_);
+    for (unsigned w = 0; w < schedule_.steps(); ++w) end_of_streams_[w] = entry.layout.end(w);
     ++next_;
-    for (unsigned w = 0; w < shape_.steps(); ++w) {
-      for (unsigned r = 1; r < shape_.step(w).radix; ++r) compare(w, entry.layout.first(w), r);
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) compare(w, entry.layout.first(w), r);
     }
   }
   if (next_ == first_new) return false;
   // Contributions that came before the trainer's own submission.
-  const std::uint64_t base = folds_[0].base();
-  for (std::uint64_t sequence = base; sequence < base + FoldWindow::kWindow; ++sequence) {
-    fold_if_complete(0, sequence);
+  const std::uint64_t base = reduce_windows_[0].base();
+  for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
+    reduce_if_complete(0, sequence);
   }
   return true;
 }
 
-const JobThread::InFlight* JobThread::holder(unsigned w, std::uint64_t sequence) const {
+const PlanExecutor::InFlight* PlanExecutor::holder(unsigned w, std::uint64_t sequence) const {
   if (sequence >= end_of_streams_[w]) return nullptr;
   for (std::uint64_t collective = next_; collective-- > oldest_;) {
     const InFlight& entry = in_flight(collective);
@@ -92,119 +92,125 @@ const JobThread::InFlight* JobThread::holder(unsigned w, std::uint64_t sequence)
   return nullptr;
 }
 
-bool JobThread::result_fits(const Flow& flow, std::uint64_t sequence, const Contribution& result) {
+bool PlanExecutor::result_fits(const Flow& flow, std::uint64_t sequence,
+                               const Contribution& result) {
   const InFlight* collective = holder(flow.step, sequence);
   if (collective == nullptr) return false;
   const auto position = static_cast<std::uint32_t>(sequence - collective->layout.first(flow.step));
-  const SegmentRange range = collective->layout.segment(shape_, flow.step, flow.offset, position);
-  if (collective->signature == OrderSignature{result.type_and_operation, result.count} &&
+  const SegmentRange range =
+      collective->layout.segment(schedule_, flow.step, flow.offset, position);
+  if (collective->signature == CollectiveSignature{result.type_and_operation, result.count} &&
       range.bytes == result.bytes) {
     return true;
   }
-  disagreement_ = {collective->order.number, flow.peer, thread(), flow.step};
+  disagreement_ = {collective->request.number, flow.peer, thread(), flow.step};
   return false;
 }
 
-void JobThread::write_result(const Flow& flow, std::uint64_t sequence, const Contribution& result) {
+void PlanExecutor::write_result(const Flow& flow, std::uint64_t sequence,
+                                const Contribution& result) {
   const InFlight& collective = *holder(flow.step, sequence);
   const auto position = static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step));
-  const SegmentRange range = collective.layout.segment(shape_, flow.step, flow.offset, position);
-  std::memcpy(collective.order.buffer + range.begin, result.payload, range.bytes);
+  const SegmentRange range = collective.layout.segment(schedule_, flow.step, flow.offset, position);
+  std::memcpy(collective.request.buffer + range.begin, result.payload, range.bytes);
 }
 
-void JobThread::contribute(const Flow& flow, std::uint64_t sequence,
-                           const Contribution& contribution) {
-  folds_[flow.step].hold(sequence, flow.offset, contribution);
+void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
+                              const Contribution& contribution) {
+  reduce_windows_[flow.step].hold(sequence, flow.offset, contribution);
   compare(flow.step, sequence, flow.offset);
-  fold_if_complete(flow.step, sequence);
+  reduce_if_complete(flow.step, sequence);
 }
 
-void JobThread::compare(unsigned w, std::uint64_t sequence, unsigned r) {
-  const Contribution* their = folds_[w].waiting(sequence, r);
+void PlanExecutor::compare(unsigned w, std::uint64_t sequence, unsigned r) {
+  const Contribution* their = reduce_windows_[w].waiting(sequence, r);
   const InFlight* collective = their != nullptr ? holder(w, sequence) : nullptr;
   if (collective == nullptr ||
-      collective->signature == OrderSignature{their->type_and_operation, their->count}) {
+      collective->signature == CollectiveSignature{their->type_and_operation, their->count}) {
     return;
   }
-  const unsigned digit = shape_.digit_at_offset(w, r);
-  disagreement_ = {collective->order.number,
-                   plan_.space().with_digit(server_, shape_.step(w).level, digit), thread(), w};
+  const unsigned digit = schedule_.digit_at_offset(w, r);
+  disagreement_ = {collective->request.number,
+                   plan_.space().with_digit(server_, schedule_.step(w).level, digit), thread(), w};
 }
 
-bool JobThread::own_is_ready(const InFlight& collective, unsigned w, std::uint32_t position) const {
+bool PlanExecutor::own_is_ready(const InFlight& collective, unsigned w,
+                                std::uint32_t position) const {
   if (w == 0) return true;
-  return folds_[w - 1].folded(collective.layout.first(w - 1) +
-                              shape_.at_previous_step(w, 0, position));
+  return reduce_windows_[w - 1].reduced(collective.layout.first(w - 1) +
+                                        schedule_.at_previous_step(w, 0, position));
 }
 
-void JobThread::fold_if_complete(unsigned w, std::uint64_t sequence) {
+void PlanExecutor::reduce_if_complete(unsigned w, std::uint64_t sequence) {
   for (;;) {
-    if (!folds_[w].all_arrived(sequence)) return;
+    if (!reduce_windows_[w].all_arrived(sequence)) return;
     const InFlight* collective = holder(w, sequence);
     if (collective == nullptr) return;
     const auto position = static_cast<std::uint32_t>(sequence - collective->layout.first(w));
     if (!own_is_ready(*collective, w, position)) return;
-    const SegmentRange range = collective->layout.segment(shape_, w, 0, position);
+    const SegmentRange range = collective->layout.segment(schedule_, w, 0, position);
     if (!contributions_agree(*collective, w, sequence, range.bytes)) return;
-    fold(*collective, w, sequence, range);
-    folds_[w].finish(sequence);
-    if (w == shape_.last_step()) return;
-    const ThreadShape::NextStep next = shape_.at_next_step(w, position);
+    reduce(*collective, w, sequence, range);
+    reduce_windows_[w].finish(sequence);
+    if (w == schedule_.last_step()) return;
+    const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
     if (next.offset != 0) return;
     ++w;
     sequence = collective->layout.first(w) + next.position;
   }
 }
 
-bool JobThread::contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                                    std::uint32_t bytes) {
-  for (unsigned r = 1; r < shape_.step(w).radix; ++r) {
-    const Contribution& their = folds_[w].contribution(sequence, r);
-    if (collective.signature == OrderSignature{their.type_and_operation, their.count} &&
+bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
+                                       std::uint64_t sequence, std::uint32_t bytes) {
+  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    const Contribution& their = reduce_windows_[w].contribution(sequence, r);
+    if (collective.signature == CollectiveSignature{their.type_and_operation, their.count} &&
         their.bytes == bytes) {
       continue;
     }
-    const unsigned digit = shape_.digit_at_offset(w, r);
-    disagreement_ = {collective.order.number,
-                     plan_.space().with_digit(server_, shape_.step(w).level, digit), thread(), w};
+    const unsigned digit = schedule_.digit_at_offset(w, r);
+    disagreement_ = {collective.request.number,
+                     plan_.space().with_digit(server_, schedule_.step(w).level, digit), thread(),
+                     w};
     return false;
   }
   return true;
 }
 
-void JobThread::fold(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                     SegmentRange range) {
+void PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                          SegmentRange range) {
   if (range.bytes == 0) return;
-  const CollectiveOrder& order = collective.order;
-  const unsigned radix = shape_.step(w).radix;
-  std::uint8_t* own = order.buffer + range.begin;
+  const CollectiveRequest& request = collective.request;
+  const unsigned radix = schedule_.step(w).radix;
+  std::uint8_t* own = request.buffer + range.begin;
   for (unsigned digit = 0; digit < radix; ++digit) {
-    const unsigned r = shape_.offset_of_digit(w, digit);
-    sources_[digit] = r == 0 ? own : folds_[w].contribution(sequence, r).payload;
+    const unsigned r = schedule_.offset_of_digit(w, digit);
+    sources_[digit] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
   }
-  const std::size_t count = range.bytes / aggregation::element_bytes(order.dtype);
-  kernels_.fold(order.dtype, order.operation)(own, sources_.data(), radix, count);
-  if (w == shape_.last_step() && order.operation == Operation::average) {
-    kernels_.divide(order.dtype)(own, count, plan_.space().servers());
+  const std::size_t count = range.bytes / aggregation::element_bytes(request.dtype);
+  kernels_.reduce(request.dtype, request.operation)(own, sources_.data(), radix, count);
+  if (w == schedule_.last_step() && request.operation == Operation::average) {
+    kernels_.divide(request.dtype)(own, count, plan_.space().servers());
   }
 }
 
-bool JobThread::result_is_here(const InFlight& collective, unsigned w,
-                               std::uint32_t position) const {
-  const ThreadShape::ResultSource source = shape_.result_source(w, position);
+bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
+                                  std::uint32_t position) const {
+  const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
   const std::uint64_t sequence = collective.layout.first(source.step) + source.position;
-  return source.own ? folds_[source.step].folded(sequence)
+  return source.own ? reduce_windows_[source.step].reduced(sequence)
                     : result_flow(source.step, source.offset).receive.received(sequence);
 }
 
-bool JobThread::ready(const Flow& flow, const InFlight& collective, std::uint32_t position) const {
+bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
+                         std::uint32_t position) const {
   if (flow.stage == Stage::broadcast) return result_is_here(collective, flow.step, position);
   if (flow.step == 0) return true;
-  const std::uint32_t before = shape_.at_previous_step(flow.step, flow.offset, position);
-  return folds_[flow.step - 1].folded(collective.layout.first(flow.step - 1) + before);
+  const std::uint32_t before = schedule_.at_previous_step(flow.step, flow.offset, position);
+  return reduce_windows_[flow.step - 1].reduced(collective.layout.first(flow.step - 1) + before);
 }
 
-bool JobThread::next_is_ready(Flow& flow) {
+bool PlanExecutor::next_is_ready(Flow& flow) {
   const std::uint64_t sequence = flow.send.next();
   flow.sending =
       std::max(flow.sending, oldest_);  // what lies before has ended: its entry may be reused
@@ -217,24 +223,24 @@ bool JobThread::next_is_ready(Flow& flow) {
                static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step)));
 }
 
-std::uint8_t JobThread::backlog(Flow& flow) {
+std::uint8_t PlanExecutor::backlog(Flow& flow) {
   if (!next_is_ready(flow)) return 0;
   const std::uint64_t left = in_flight(flow.sending).layout.end(flow.step) - flow.send.next();
-  // Past the first step, what follows becomes ready as it is folded: ask for little at a time.
+  // Past the first step, what follows becomes ready as it is reduced: ask for little at a time.
   const std::uint64_t most = flow.stage == Stage::aggregation && flow.step == 0 ? 255 : 8;
   return static_cast<std::uint8_t>(std::min(left, most));
 }
 
-OutgoingSegment JobThread::outgoing(const Flow& flow, std::uint64_t sequence) const {
+OutgoingSegment PlanExecutor::outgoing(const Flow& flow, std::uint64_t sequence) const {
   const InFlight& collective = *holder(flow.step, sequence);
   const auto position = static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step));
   const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
-  const SegmentRange range = collective.layout.segment(shape_, flow.step, r, position);
-  return {collective.order.number, collective.signature, position,
-          collective.order.buffer + range.begin, range.bytes};
+  const SegmentRange range = collective.layout.segment(schedule_, flow.step, r, position);
+  return {collective.request.number, collective.signature, position,
+          collective.request.buffer + range.begin, range.bytes};
 }
 
-bool JobThread::is_finished(const InFlight& collective) {
+bool PlanExecutor::is_finished(const InFlight& collective) {
   for (std::size_t checked = 0; checked < flows_.size(); ++checked) {
     const Flow& flow = flows_[blocking_flow_];
     const std::uint64_t end = collective.layout.end(flow.step);
@@ -244,7 +250,7 @@ bool JobThread::is_finished(const InFlight& collective) {
   return true;
 }
 
-bool JobThread::finish_completed() {
+bool PlanExecutor::finish_completed() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && is_finished(in_flight(oldest_))) ++oldest_;
   if (oldest_ == before) return false;
@@ -252,8 +258,8 @@ bool JobThread::finish_completed() {
   return true;
 }
 
-void JobThread::reset(std::uint64_t last_failed) {
-  for (FoldWindow& window : folds_) window.clear();
+void PlanExecutor::reset(std::uint64_t last_failed) {
+  for (ReduceWindow& window : reduce_windows_) window.clear();
   for (Flow& flow : flows_) {
     flow.send = protocol::SendWindow(flow_settings_.recovery);
     flow.receive = protocol::ReceiveWindow(1, 0, flow_settings_.acknowledgement);

@@ -3,12 +3,12 @@
 //
 // It keeps no queue and no state per segment. Streams are consumed and produced in order
 // (thread_shape.h), so "may this segment go out?" is a question about another stream's progress:
-// the fold window of the step before, or the receive window of the flow that brings results. Its
+// the reduce window of the step before, or the receive window of the flow that brings results. Its
 // memory is the windows', whatever the size of the gradients.
 //
 // Order makes it free of deadlock: every server sends a stream's segments in the same order, and a
-// receiver grants a window beyond the first segment that it has not folded yet; so the first
-// unfolded segment of a stream can always be sent by whoever owes it. Results are written the
+// receiver grants a window beyond the first segment that it has not reduced yet; so the first
+// unreduced segment of a stream can always be sent by whoever owes it. Results are written the
 // moment they arrive and never wait for anything.
 //
 // Several collectives may be in flight; each begins as soon as it is submitted, behind its
@@ -39,12 +39,12 @@
 namespace gradcube::dataplane {
 
 // How an order travels in a segment header, for the neighbours to compare with their own.
-struct OrderSignature {
+struct CollectiveSignature {
   std::uint8_t type_and_operation = 0;
   std::uint32_t count = 0;
-  friend bool operator==(const OrderSignature&, const OrderSignature&) = default;
+  friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
 };
-OrderSignature signature(const CollectiveOrder& order);
+CollectiveSignature signature(const CollectiveRequest& request);
 
 // A neighbour's contribution that does not fit this server's order.
 struct Disagreement {
@@ -57,22 +57,22 @@ struct Disagreement {
 // A segment to send, in the trainer's buffer.
 struct OutgoingSegment {
   std::uint64_t collective;
-  OrderSignature signature;
+  CollectiveSignature signature;
   std::uint32_t position;
   const std::uint8_t* payload;
   std::uint32_t bytes;
 };
 
-class JobThread {
+class PlanExecutor {
  public:
   static constexpr std::uint64_t kMaxInFlight = Session::kMaxInFlight;
 
-  JobThread(const control::Plan& plan, bcube::ServerId server, unsigned thread, JobAtEngine& job,
-            Session& session, const aggregation::Kernels& kernels, std::uint32_t segment_bytes,
-            const FlowSettings& flow_settings);
+  PlanExecutor(const control::Plan& plan, bcube::ServerId server, unsigned thread, EngineJob& job,
+               Session& session, const aggregation::Kernels& kernels, std::uint32_t segment_bytes,
+               const FlowSettings& flow_settings);
 
-  unsigned thread() const { return shape_.thread(); }
-  const ThreadShape& shape() const { return shape_; }
+  unsigned thread() const { return schedule_.thread(); }
+  const ThreadSchedule& schedule() const { return schedule_; }
   std::deque<Flow>& flows() { return flows_; }
 
   // The flow of `stage` with the neighbour that has `digit` at `level`.
@@ -96,12 +96,12 @@ class JobThread {
   // Writes the result into the trainer's buffer.
   void write_result(const Flow& flow, std::uint64_t sequence, const Contribution& result);
 
-  // Holds a contribution and folds what is now complete. Takes the packet.
+  // Holds a contribution and reduces what is now complete. Takes the packet.
   void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
 
   // How far the stream that this flow receives has been consumed: what credit is counted from.
   std::uint64_t consumed(const Flow& flow) const {
-    return flow.stage == protocol::Stage::aggregation ? folds_[flow.step].base()
+    return flow.stage == protocol::Stage::aggregation ? reduce_windows_[flow.step].base()
                                                       : flow.receive.cumulative();
   }
 
@@ -127,9 +127,9 @@ class JobThread {
 
  private:
   struct InFlight {
-    CollectiveOrder order;
+    CollectiveRequest request;
     CollectiveLayout layout;
-    OrderSignature signature;
+    CollectiveSignature signature;
   };
 
   const InFlight& in_flight(std::uint64_t collective) const {
@@ -142,15 +142,15 @@ class JobThread {
   // Notes a disagreement as soon as one contribution shows it: those that would complete the
   // segment may be long in coming.
   void compare(unsigned w, std::uint64_t sequence, unsigned r);
-  void fold_if_complete(unsigned w, std::uint64_t sequence);
+  void reduce_if_complete(unsigned w, std::uint64_t sequence);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
-  void fold(const InFlight& collective, unsigned w, std::uint64_t sequence, SegmentRange range);
+  void reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, SegmentRange range);
   bool is_finished(const InFlight& collective);
   const Flow& result_flow(unsigned w, unsigned r) const;
 
   const control::Plan& plan_;
-  ThreadShape shape_;
+  ThreadSchedule schedule_;
   Session& session_;
   const aggregation::Kernels& kernels_;
   std::uint32_t segment_bytes_;
@@ -159,7 +159,7 @@ class JobThread {
 
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()
   std::array<unsigned, kMaxSteps + 1> first_flow_of_step_{};
-  std::vector<FoldWindow> folds_;  // one per step
+  std::vector<ReduceWindow> reduce_windows_;  // one per step
 
   std::array<InFlight, kMaxInFlight> in_flight_{};
   std::uint64_t oldest_ = 1;

@@ -1,10 +1,10 @@
 // The contributions to one step's inward stream that wait to be added, and the memory of which have
 // been.
 //
-// A segment is folded once all neighbours' contributions are there: in one fused pass, in the order
+// A segment is reduced once all neighbours' contributions are there: in one fused pass, in the order
 // of the digits (aggregation/kernels.h), so the sum is the same bits in every run. A contribution
 // that comes early waits here in the mbuf it came in. All neighbours number one segment alike, and
-// none may run more than kWindow ahead of the first segment not yet folded: that bounds what waits,
+// none may run more than kWindow ahead of the first segment not yet reduced: that bounds what waits,
 // whatever the gradient's size.
 //
 // Ownership: the window owns the mbufs it holds; take() hands them to the caller. One thread: the
@@ -32,22 +32,22 @@ struct Contribution {
       0;  // the low 32 bits of the collective's element count, as its sender sees it
 };
 
-class FoldWindow {
+class ReduceWindow {
  public:
   static constexpr unsigned kWindow = protocol::ReceiveWindow::kWindow;
 
-  explicit FoldWindow(unsigned neighbours)
+  explicit ReduceWindow(unsigned neighbours)
       : neighbours_(neighbours), held_(static_cast<std::size_t>(kWindow) * neighbours) {}
-  ~FoldWindow() { clear(); }
-  FoldWindow(const FoldWindow&) = delete;
-  FoldWindow& operator=(const FoldWindow&) = delete;
-  FoldWindow(FoldWindow&&) = default;
+  ~ReduceWindow() { clear(); }
+  ReduceWindow(const ReduceWindow&) = delete;
+  ReduceWindow& operator=(const ReduceWindow&) = delete;
+  ReduceWindow(ReduceWindow&&) = default;
 
-  // The first sequence not yet folded.
+  // The first sequence not yet reduced.
   std::uint64_t base() const { return base_; }
 
-  bool folded(std::uint64_t sequence) const {
-    return sequence < base_ || (sequence < base_ + kWindow && folded_[sequence % kWindow]);
+  bool reduced(std::uint64_t sequence) const {
+    return sequence < base_ || (sequence < base_ + kWindow && reduced_[sequence % kWindow]);
   }
 
   // offset: the neighbour's, 1..neighbours. The caller has seen that the sequence lies in [base,
@@ -67,20 +67,20 @@ class FoldWindow {
     return held_[(sequence % kWindow) * neighbours_ + offset - 1];
   }
 
-  // The neighbour's contribution while it waits to be folded; null when it is not here.
+  // The neighbour's contribution while it waits to be reduced; null when it is not here.
   const Contribution* waiting(std::uint64_t sequence, unsigned offset) const {
     if (sequence < base_ || sequence >= base_ + kWindow) return nullptr;
     const Contribution& slot = contribution(sequence, offset);
     return slot.packet != nullptr ? &slot : nullptr;
   }
 
-  // Frees the segment's contributions and marks it folded; base moves over the folded prefix.
+  // Frees the segment's contributions and marks it reduced; base moves over the reduced prefix.
   void finish(std::uint64_t sequence) {
     const unsigned slot = sequence % kWindow;
     release(slot);
-    folded_[slot] = true;
-    while (folded_[base_ % kWindow]) {
-      folded_[base_ % kWindow] = false;
+    reduced_[slot] = true;
+    while (reduced_[base_ % kWindow]) {
+      reduced_[base_ % kWindow] = false;
       ++base_;
     }
   }
@@ -88,7 +88,7 @@ class FoldWindow {
   // Frees all that waits and begins again at sequence 0.
   void clear() {
     for (unsigned slot = 0; !held_.empty() && slot < kWindow; ++slot) release(slot);
-    folded_.reset();
+    reduced_.reset();
     base_ = 0;
   }
 
@@ -103,7 +103,7 @@ class FoldWindow {
 
   unsigned neighbours_;
   std::uint64_t base_ = 0;
-  std::bitset<kWindow> folded_;
+  std::bitset<kWindow> reduced_;
   std::array<std::uint16_t, kWindow> arrived_{};
   std::vector<Contribution> held_;
 };

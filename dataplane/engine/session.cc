@@ -44,36 +44,36 @@ Session::Take Session::take() {
 
   // The one read of the entry: everything after this line looks at the copy.
   const shared::Submission submission = region_->submission(submissions_taken_);
-  CollectiveOrder order;
-  violation_ = check(submission, order);
+  CollectiveRequest request;
+  violation_ = check(submission, request);
   if (violation_ != nullptr) return Take::violation;
-  orders_[order.number % kMaxInFlight] = order;
+  requests_[request.number % kMaxInFlight] = request;
   ++submissions_taken_;
   header.submission_head.store(submissions_taken_, std::memory_order_release);
   published_.store(submissions_taken_, std::memory_order_release);
   return Take::taken;
 }
 
-const char* Session::check(const shared::Submission& submission, CollectiveOrder& order) const {
+const char* Session::check(const shared::Submission& submission, CollectiveRequest& request) const {
   if (submission.request != submissions_taken_ + 1) return "a submission's number is out of turn";
   if (submission.kind != static_cast<std::uint8_t>(shared::Kind::allreduce)) {
     return "a submission asks for an unknown kind of collective";
   }
   if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
   if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
-  order.dtype = static_cast<aggregation::DataType>(submission.dtype);
-  order.operation = static_cast<aggregation::Operation>(submission.op);
-  const std::uint64_t size = aggregation::element_bytes(order.dtype);
+  request.dtype = static_cast<aggregation::DataType>(submission.dtype);
+  request.operation = static_cast<aggregation::Operation>(submission.op);
+  const std::uint64_t size = aggregation::element_bytes(request.dtype);
   const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
   if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||
       submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||
       submission.count * size > region_->bytes() - submission.offset) {
     return "a submission's buffer lies outside its heap";
   }
-  order.number = submission.request;
-  order.buffer = region_->base() + submission.offset;
-  order.count = submission.count;
-  order.bytes = submission.count * size;
+  request.number = submission.request;
+  request.buffer = region_->base() + submission.offset;
+  request.count = submission.count;
+  request.bytes = submission.count * size;
   return nullptr;
 }
 

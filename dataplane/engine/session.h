@@ -1,14 +1,14 @@
 // One trainer's membership in a job at one server, as the daemon's engines see it.
 //
-// The server's home engine (the one that runs thread 0) takes submissions out of the shared ring,
-// once and checked, and publishes them as CollectiveOrders to the server's other engines. Each
+// The server's leader engine (the one that runs thread 0) takes submissions out of the shared ring,
+// once and checked, and publishes them as CollectiveRequests to the server's other engines. Each
 // engine reports how far its threads have come; when all threads have finished a collective the
-// home engine writes the completion.
+// leader engine writes the completion.
 //
-// Threads. take(), complete() and the ring words: the home engine. order(), published(): any engine
+// Threads. take(), complete() and the ring words: the leader engine. request(), published(): any engine
 // of the server. report(): the engine that runs that thread. Everything else: the control thread,
 // before engines know the session or after they have forgotten it. An order's slot is written again
-// only after its collective has completed on every thread, which the home engine ensures.
+// only after its collective has completed on every thread, which the leader engine ensures.
 //
 // Nothing in the region is believed: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
@@ -27,7 +27,7 @@
 namespace gradcube::dataplane {
 
 // A collective that a trainer has submitted, checked.
-struct CollectiveOrder {
+struct CollectiveRequest {
   std::uint64_t number = 0;  // the trainer's request: 1, 2, 3, ...
   std::uint8_t* buffer = nullptr;
   std::uint64_t count = 0;
@@ -79,15 +79,15 @@ class Session {
   // Any engine of the server ------------------------------------------------
 
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
-  const CollectiveOrder& order(std::uint64_t number) const {
-    return orders_[number % kMaxInFlight];
+  const CollectiveRequest& request(std::uint64_t number) const {
+    return requests_[number % kMaxInFlight];
   }
   void report(unsigned thread, std::uint64_t finished) {
     finished_[thread].value.store(finished, std::memory_order_release);
   }
 
  private:
-  const char* check(const shared::Submission& submission, CollectiveOrder& order) const;
+  const char* check(const shared::Submission& submission, CollectiveRequest& request) const;
   void ring();
 
   struct alignas(shared::kCacheLine) Counter {
@@ -100,8 +100,8 @@ class Session {
   const char* violation_ = nullptr;
   std::uint64_t submissions_taken_ = 0;
   std::atomic<std::uint64_t> completed_{
-      0};  // written by the home engine; the control thread reads it
-  std::array<CollectiveOrder, kMaxInFlight> orders_{};
+      0};  // written by the leader engine; the control thread reads it
+  std::array<CollectiveRequest, kMaxInFlight> requests_{};
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::vector<Counter> finished_;
 };

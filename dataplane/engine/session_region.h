@@ -6,7 +6,7 @@
 //
 // Segments leave the daemon as mbufs that point into the heap, so a region is unmapped only after
 // the last such mbuf is gone: whoever makes such mbufs counts them (rte_mbuf_ext_shared_info,
-// JobAtEngine).
+// EngineJob).
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_REGION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SESSION_REGION_H_
 
@@ -22,7 +22,7 @@ inline constexpr const char* kRegionName = "gradcube-session";
 
 class SessionRegion {
  public:
-  // heap_bytes is rounded up to whole pages. Throws control::SetupError with a sentence.
+  // heap_bytes is rounded up to whole pages. Throws control::SetupError with a message.
   explicit SessionRegion(std::uint64_t heap_bytes);
   ~SessionRegion();
   SessionRegion(const SessionRegion&) = delete;

@@ -4,24 +4,24 @@
 
 namespace gradcube::dataplane {
 
-ThreadShape::ThreadShape(const control::Plan& plan, bcube::ServerId server, unsigned thread)
+ThreadSchedule::ThreadSchedule(const control::Plan& plan, bcube::ServerId server, unsigned thread)
     : thread_(thread), steps_(plan.steps()) {
   if (steps_ == 0 || steps_ > kMaxSteps) throw std::logic_error("a plan has 1 to 8 steps");
   const bcube::AddressSpace& addresses = plan.space();
   std::uint32_t pieces = 1;
   for (unsigned w = steps_; w-- > 0;) {
     const unsigned level = plan.level(thread, w);
-    shape_[w] = {level, addresses.radix(level), addresses.digit(server, level), pieces};
+    schedule_[w] = {level, addresses.radix(level), addresses.digit(server, level), pieces};
     step_of_level_[level] = static_cast<std::uint8_t>(w);
     pieces *= addresses.radix(level);
   }
 }
 
-ThreadShape::ResultSource ThreadShape::result_source(unsigned w, std::uint32_t q) const {
-  const std::uint32_t row = q / shape_[w].pieces;
-  std::uint32_t index = q - row * shape_[w].pieces;
+ThreadSchedule::ResultSource ThreadSchedule::result_source(unsigned w, std::uint32_t q) const {
+  const std::uint32_t row = q / schedule_[w].pieces;
+  std::uint32_t index = q - row * schedule_[w].pieces;
   for (unsigned u = w + 1; u < steps_; ++u) {
-    const std::uint32_t pieces = shape_[u].pieces;
+    const std::uint32_t pieces = schedule_[u].pieces;
     const unsigned offset = index / pieces;
     index -= offset * pieces;
     if (offset != 0) return {false, u, offset, row * pieces + index};

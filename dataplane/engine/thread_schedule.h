@@ -35,20 +35,20 @@ namespace gradcube::dataplane {
 
 inline constexpr unsigned kMaxSteps = 8;
 
-struct StepShape {
+struct ScheduleStep {
   unsigned level = 0;
   unsigned radix = 1;
   unsigned digit = 0;        // this server's digit at `level`
   std::uint32_t pieces = 1;  // segments per row of the step's streams
 };
 
-class ThreadShape {
+class ThreadSchedule {
  public:
-  ThreadShape(const control::Plan& plan, bcube::ServerId server, unsigned thread);
+  ThreadSchedule(const control::Plan& plan, bcube::ServerId server, unsigned thread);
 
   unsigned thread() const { return thread_; }
   unsigned steps() const { return steps_; }
-  const StepShape& step(unsigned w) const { return shape_[w]; }
+  const ScheduleStep& step(unsigned w) const { return schedule_[w]; }
   unsigned last_step() const { return steps_ - 1; }
 
   // The step that uses `level`; each level is used by exactly one step.
@@ -56,20 +56,20 @@ class ThreadShape {
 
   // The neighbour's digit at step w, and back.
   unsigned digit_at_offset(unsigned w, unsigned r) const {
-    const unsigned digit = shape_[w].digit + r;
-    return digit >= shape_[w].radix ? digit - shape_[w].radix : digit;
+    const unsigned digit = schedule_[w].digit + r;
+    return digit >= schedule_[w].radix ? digit - schedule_[w].radix : digit;
   }
   unsigned offset_of_digit(unsigned w, unsigned digit) const {
-    return digit >= shape_[w].digit ? digit - shape_[w].digit
-                                    : digit + shape_[w].radix - shape_[w].digit;
+    return digit >= schedule_[w].digit ? digit - schedule_[w].digit
+                                       : digit + schedule_[w].radix - schedule_[w].digit;
   }
 
   // Inward position at step w-1 of what is position q of stream (w, r); r = 0 is the inward stream.
   // w >= 1.
   std::uint32_t at_previous_step(unsigned w, unsigned r, std::uint32_t q) const {
-    const std::uint32_t pieces = shape_[w].pieces;
+    const std::uint32_t pieces = schedule_[w].pieces;
     const std::uint32_t row = q / pieces;
-    return row * shape_[w - 1].pieces + r * pieces + (q - row * pieces);
+    return row * schedule_[w - 1].pieces + r * pieces + (q - row * pieces);
   }
 
   struct NextStep {
@@ -79,9 +79,9 @@ class ThreadShape {
   };
   // Where inward position q of step w goes at step w+1. w < last_step().
   NextStep at_next_step(unsigned w, std::uint32_t q) const {
-    const std::uint32_t row = q / shape_[w].pieces;
-    const std::uint32_t index = q - row * shape_[w].pieces;
-    const std::uint32_t later = shape_[w + 1].pieces;
+    const std::uint32_t row = q / schedule_[w].pieces;
+    const std::uint32_t index = q - row * schedule_[w].pieces;
+    const std::uint32_t later = schedule_[w + 1].pieces;
     const unsigned offset = index / later;
     return {offset, row * later + (index - offset * later)};
   }
@@ -97,7 +97,7 @@ class ThreadShape {
  private:
   unsigned thread_;
   unsigned steps_;
-  std::array<StepShape, kMaxSteps> shape_{};
+  std::array<ScheduleStep, kMaxSteps> schedule_{};
   std::array<std::uint8_t, kMaxSteps> step_of_level_{};
 };
 

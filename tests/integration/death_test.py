@@ -135,7 +135,7 @@ class DeathOfATrainer(TestCase):
             with job(cluster, "again", range(8)):
                 with endless_trainer(cluster.sockets()[8], "again", 10):
                     pass
-                wait_until(lambda: cluster.job("again")["state"] == "broken", "the job to break")
+                wait_until(lambda: cluster.job("again")["state"] == "aborted", "the job to be aborted")
                 self.assert_works(cluster, "again")
 
     def test_before_the_job_was_complete(self):

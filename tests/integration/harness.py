@@ -239,7 +239,7 @@ class TestCase(unittest.TestCase):
             self.assertEqual(row["wrong"], 0, row)
 
     def assert_fails(self, kind, result, *words):
-        """`result` is an error of this kind, and its sentence has these words."""
+        """`result` is an error of this kind, and its message has these words."""
         self.assertIsInstance(result, kind, f"got {result!r}")
         for word in words:
             self.assertIn(word, str(result))

@@ -206,7 +206,7 @@ class HostileTrainer(WithACluster):
         with RawSession(self.path, "ruin") as culprit:
             with job(self.cluster, "ruin", [0, 1]):
                 pass
-            wait_until(lambda: self.cluster.job("ruin")["state"] == "broken", "the job to break")
+            wait_until(lambda: self.cluster.job("ruin")["state"] == "aborted", "the job to be aborted")
             culprit.put()
             self.assertEqual(culprit.completion(), (1, EPEER))
             culprit.put(dtype=77)
@@ -249,9 +249,9 @@ class HostileClient(WithACluster):
             for message in messages:
                 with raw_session.connect(self.path) as connection:
                     connection.send(message)
-                    kind, code, _, _, sentence = raw_session.read_notice(connection.recv(4096))
+                    kind, code, _, _, message = raw_session.read_notice(connection.recv(4096))
                     self.assertIn(kind, (raw_session.CLOSING, raw_session.REFUSED))
-                    self.assertNotEqual((code, sentence), (0, ""))
+                    self.assertNotEqual((code, message), (0, ""))
                     self.assertEqual(connection.recv(4096), b"")
         self.assert_undisturbed(other)
 
@@ -267,10 +267,10 @@ class HostileClient(WithACluster):
         ):
             with raw_session.connect(self.path) as connection:
                 connection.send(message)
-                kind, code, _, _, sentence = raw_session.read_notice(connection.recv(4096))
+                kind, code, _, _, message = raw_session.read_notice(connection.recv(4096))
                 self.assertEqual(kind, raw_session.REFUSED)
                 self.assertLess(code, 0)
-                self.assertGreater(len(sentence), 10)
+                self.assertGreater(len(message), 10)
                 self.assertEqual(connection.recv(4096), b"")
 
     def test_a_second_hello(self):

@@ -12,7 +12,7 @@ from harness import TOOL, Cluster, TestCase, alive, main, wait_until
 
 
 class Refused(TestCase):
-    """One sentence: what, where, what is accepted; exit 2; nothing started."""
+    """One message: what, where, what is accepted; exit 2; nothing started."""
 
     def check(self, *words, flags):
         with Cluster(up=False) as cluster:

@@ -35,9 +35,9 @@ def inquiry(request):
 
 
 def read_notice(message):
-    """(type, code, first request, last request, sentence)"""
-    kind, code, first, last, sentence = _NOTICE.unpack(message)
-    return kind, code, first, last, sentence.rstrip(b"\0").decode()
+    """(type, code, first request, last request, message)"""
+    kind, code, first, last, message = _NOTICE.unpack(message)
+    return kind, code, first, last, message.rstrip(b"\0").decode()
 
 
 def connect(path, timeout=5):
@@ -106,7 +106,7 @@ class RawSession:
         return request, code
 
     def farewell(self, timeout=5):
-        """What the daemon says when it closes the session: (code, sentence); None if it only closes."""
+        """What the daemon says when it closes the session: (code, message); None if it only closes."""
         said = None
         deadline = time.monotonic() + timeout
         while time.monotonic() < deadline:
@@ -118,7 +118,7 @@ class RawSession:
                 continue  # told once, before what was sent last
             if not message:
                 return said
-            kind, code, _, _, sentence = read_notice(message)
+            kind, code, _, _, message = read_notice(message)
             if kind == CLOSING:
-                said = code, sentence
+                said = code, message
         raise AssertionError("the daemon did not close the session")

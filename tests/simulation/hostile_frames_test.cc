@@ -90,7 +90,7 @@ class HostileFrames : public testing::Test {
       }
     }
     auto& port = const_cast<dataplane::RingPort&>(cluster_.cluster().port(0, 0));
-    ASSERT_EQ(port.give(0, &whole, 1), 1);
+    ASSERT_EQ(port.switch_transmit(0, &whole, 1), 1);
     cluster_.turn();
   }
 

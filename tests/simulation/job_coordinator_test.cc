@@ -28,9 +28,9 @@ class Jobs : public Test {
     }
     return codes;
   }
-  std::string last_sentence(const SimulatedTrainer& trainer) {
+  std::string last_message(const SimulatedTrainer& trainer) {
     const auto& told = cluster_.told(trainer);
-    return told.empty() ? "" : told.back().notice.sentence;
+    return told.empty() ? "" : told.back().notice.text;
   }
   Trainers join() { return cluster_.join_all("job", heap_for(collective_)); }
 
@@ -83,10 +83,10 @@ TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedW
     ASSERT_EQ(cluster_.told(*trainer).size(), 1u);
     EXPECT_EQ(cluster_.told(*trainer).back().notice.code, GRADCUBE_EMISMATCH);
     EXPECT_EQ(cluster_.told(*trainer).back().notice.first_request, 1u);
-    const std::string sentence = last_sentence(*trainer);
-    EXPECT_NE(sentence.find("5002 float32 sum"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("5003 float32 sum"), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("[1,0]"), std::string::npos) << sentence;
+    const std::string message = last_message(*trainer);
+    EXPECT_NE(message.find("5002 float32 sum"), std::string::npos) << message;
+    EXPECT_NE(message.find("5003 float32 sum"), std::string::npos) << message;
+    EXPECT_NE(message.find("[1,0]"), std::string::npos) << message;
   }
   allreduce(cluster_, trainers, collective_);
   leave_all(cluster_, trainers);
@@ -105,7 +105,7 @@ TEST_F(Jobs, FailWhatIsInFlightWhenATrainerDiesAndEverythingAfter) {
     EXPECT_TRUE(
         cluster_.run_until([&] { return trainer->header().completion_tail.load() == 1; }, kSecond));
     EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EPEER});
-    EXPECT_NE(last_sentence(*trainer).find("[1,1]"), std::string::npos) << last_sentence(*trainer);
+    EXPECT_NE(last_message(*trainer).find("[1,1]"), std::string::npos) << last_message(*trainer);
     fill_and_submit(*trainer, collective_);
     cluster_.run_for(kMillisecond);
     EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EPEER});
@@ -134,12 +134,12 @@ TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
   trainers[0]->header().submission_tail.store(1'000'000);
   cluster_.run_for(kMillisecond);
   ASSERT_FALSE(cluster_.told(*trainers[0]).empty());
-  EXPECT_TRUE(cluster_.told(*trainers[0]).back().dismissed);
+  EXPECT_TRUE(cluster_.told(*trainers[0]).back().evicted);
   EXPECT_EQ(cluster_.told(*trainers[0]).back().notice.code, GRADCUBE_EPROTOCOL);
   for (unsigned rank = 1; rank < 4; ++rank) {
     ASSERT_EQ(cluster_.told(*trainers[rank]).size(), 1u);
     EXPECT_EQ(cluster_.told(*trainers[rank]).back().notice.code, GRADCUBE_EPEER);
-    EXPECT_NE(last_sentence(*trainers[rank]).find("[0,0]"), std::string::npos);
+    EXPECT_NE(last_message(*trainers[rank]).find("[0,0]"), std::string::npos);
   }
   allreduce(cluster_, bystanders, collective_);
   leave_all(cluster_, trainers);

@@ -218,8 +218,8 @@ class Run {
     if (code != 0 && code != GRADCUBE_EPEER) refuse();
     const bool submitted_by_all = index < scenario_.when;
     if (!submitted_by_all && code == 0 && scenario_.misfortune != Misfortune::death) refuse();
-    const bool linger_suffices = scenario_.simulation.cluster.loss <= 0.02;
-    if (submitted_by_all && code != 0 && all_ended_before_leaving_ && linger_suffices) refuse();
+    const bool drain_suffices = scenario_.simulation.cluster.loss <= 0.02;
+    if (submitted_by_all && code != 0 && all_ended_before_leaving_ && drain_suffices) refuse();
   }
 
   void leave_all() {

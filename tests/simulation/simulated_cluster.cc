@@ -34,9 +34,9 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (unsigned i = 0; i < settings.lcores; ++i) lcores.push_back({kFirstLcore + i, -1});
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       settings.cluster, lcores, clock_, aggregation::select_kernels(512), events_);
-  dataplane::MemberLink& link = *this;
-  coordinator_ =
-      std::make_unique<JobCoordinator>(*cluster_, link, static_cast<std::uint32_t>(settings.seed));
+  dataplane::MemberChannel& channel = *this;
+  coordinator_ = std::make_unique<JobCoordinator>(*cluster_, channel,
+                                                  static_cast<std::uint32_t>(settings.seed));
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
 }
@@ -49,7 +49,7 @@ SimulatedCluster::~SimulatedCluster() {
 std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
                                                          bcube::ServerId server,
                                                          std::uint64_t heap_bytes) {
-  const dataplane::Joined joined =
+  const dataplane::JoinedSession joined =
       coordinator_->join({job, server, 1000 + server, 1000, heap_bytes});
   auto trainer = std::make_unique<SimulatedTrainer>(joined);
   coordinator_->start_if_complete(joined.member);
@@ -66,7 +66,7 @@ std::vector<std::unique_ptr<SimulatedTrainer>> SimulatedCluster::join_all(
 }
 
 void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departure departure) {
-  lingers_until_ = clock_.now() + kLinger;
+  drains_until_ = clock_.now() + kDrain;
   coordinator_->leave(trainer.member(), departure, "it was told to");
 }
 
@@ -113,29 +113,29 @@ std::int64_t SimulatedCluster::next_switch_event() const {
   return next;
 }
 
-// The daemon's control thread. The coordinator's own time is the system's: here a lingering job
+// The daemon's control thread. The coordinator's own time is the system's: here a draining job
 // ends when the virtual time for it is over, and never by the system's.
 void SimulatedCluster::control() {
   for (const dataplane::EngineEvent& event : events_.take()) {
-    lingers_until_ = std::min(lingers_until_, clock_.now() + kLinger);
+    drains_until_ = std::min(drains_until_, clock_.now() + kDrain);
     coordinator_->handle(event);
   }
-  const bool over = clock_.now() >= lingers_until_;
-  if (over) lingers_until_ = dataplane::kNever;
-  coordinator_->settle(over ? JobCoordinator::SteadyClock::time_point::max()
-                            : JobCoordinator::SteadyClock::time_point::min());
+  const bool over = clock_.now() >= drains_until_;
+  if (over) drains_until_ = dataplane::kNever;
+  coordinator_->reap(over ? JobCoordinator::SteadyClock::time_point::max()
+                          : JobCoordinator::SteadyClock::time_point::min());
 }
 
 void SimulatedCluster::notify(dataplane::MemberId member, const shared::Notice& notice) {
   told_[member].push_back({notice, false});
 }
 
-void SimulatedCluster::dismiss(dataplane::MemberId member, std::int32_t code,
-                               const std::string& sentence) {
+void SimulatedCluster::evict(dataplane::MemberId member, std::int32_t code,
+                             const std::string& message) {
   Told told{{}, true};
   told.notice.type = shared::MessageType::closing;
   told.notice.code = code;
-  sentence.copy(told.notice.sentence, shared::kSentenceBytes - 1);
+  message.copy(told.notice.text, shared::kNoticeTextBytes - 1);
   told_[member].push_back(told);
 }
 
@@ -187,7 +187,7 @@ unsigned SimulatedCluster::packets_in_use() const {
     const std::string name = fmt::format("packets-{}", cluster_->lcore_of(i));
     packets += rte_mempool_in_use_count(rte_mempool_lookup(name.c_str()));
   }
-  return packets + rte_mempool_in_use_count(rte_mempool_lookup("copies"));
+  return packets + rte_mempool_in_use_count(rte_mempool_lookup("clones"));
 }
 
 std::uint64_t SimulatedCluster::trace() const {

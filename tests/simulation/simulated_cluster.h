@@ -38,16 +38,16 @@ struct SimulationSettings {
 // What the coordinator told a trainer.
 struct Told {
   shared::Notice notice;
-  bool dismissed = false;
+  bool evicted = false;
 };
 
-class SimulatedCluster final : private dataplane::MemberLink {
+class SimulatedCluster final : private dataplane::MemberChannel {
  public:
   static constexpr std::int64_t kTurn = 1'000;
   static constexpr std::int64_t kIdleStep = 5'000;
   static constexpr std::int64_t kLongestIdleStep = 100'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
-  static constexpr std::int64_t kLinger = 500'000'000;  // the coordinator's, in virtual time
+  static constexpr std::int64_t kDrain = 500'000'000;  // the coordinator's, in virtual time
 
   explicit SimulatedCluster(const SimulationSettings& settings);
   ~SimulatedCluster() override;
@@ -95,7 +95,7 @@ class SimulatedCluster final : private dataplane::MemberLink {
 
  private:
   void notify(dataplane::MemberId member, const shared::Notice& notice) override;
-  void dismiss(dataplane::MemberId member, std::int32_t code, const std::string& sentence) override;
+  void evict(dataplane::MemberId member, std::int32_t code, const std::string& message) override;
   unsigned iterate_pollers();
   std::int64_t next_switch_event() const;
   void control();
@@ -111,7 +111,7 @@ class SimulatedCluster final : private dataplane::MemberLink {
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
   std::int64_t idle_step_ = kIdleStep;
-  std::int64_t lingers_until_ = dataplane::kNever;
+  std::int64_t drains_until_ = dataplane::kNever;
   std::uint64_t trace_ = 0xcbf29ce484222325;
 };
 

@@ -7,7 +7,7 @@
 
 namespace gradcube::simulation {
 
-SimulatedTrainer::SimulatedTrainer(const dataplane::Joined& joined) : joined_(joined) {
+SimulatedTrainer::SimulatedTrainer(const dataplane::JoinedSession& joined) : joined_(joined) {
   void* mapping = mmap(nullptr, joined.region_bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_NORESERVE, joined.region_descriptor, 0);
   if (mapping == MAP_FAILED) {

@@ -17,7 +17,7 @@ namespace gradcube::simulation {
 
 class SimulatedTrainer {
  public:
-  explicit SimulatedTrainer(const dataplane::Joined& joined);
+  explicit SimulatedTrainer(const dataplane::JoinedSession& joined);
   ~SimulatedTrainer();
   SimulatedTrainer(const SimulatedTrainer&) = delete;
   SimulatedTrainer& operator=(const SimulatedTrainer&) = delete;
@@ -37,7 +37,7 @@ class SimulatedTrainer {
   std::vector<shared::Completion> take_completions();
 
  private:
-  dataplane::Joined joined_;
+  dataplane::JoinedSession joined_;
   std::uint8_t* base_;
   std::uint64_t submitted_ = 0;
   std::uint64_t taken_ = 0;

@@ -85,7 +85,7 @@ shared::MessageType type_of(const Packet& packet, std::size_t bytes) {
 bool well_formed(const shared::Notice& notice) {
   return notice.code <= GRADCUBE_OK && notice.code >= GRADCUBE_ESYSTEM &&
          notice.first_request <= notice.last_request &&
-         std::memchr(notice.sentence, '\0', sizeof(notice.sentence)) != nullptr;
+         std::memchr(notice.text, '\0', sizeof(notice.text)) != nullptr;
 }
 
 }  // namespace
@@ -163,7 +163,7 @@ Admission Connection::receive_answer() {
     if (!well_formed(notice) || notice.code == GRADCUBE_OK) {
       throw bad_answer(path_, "a malformed refusal");
     }
-    throw Failure(notice.code, notice.sentence);
+    throw Failure(notice.code, notice.text);
   }
   if (type != shared::MessageType::welcome || bytes < 2 * sizeof(std::uint32_t)) {
     throw bad_answer(path_, "neither a welcome nor a refusal");

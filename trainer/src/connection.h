@@ -27,7 +27,7 @@ class Connection {
   explicit Connection(std::string path);
 
   // Says hello and waits for the answer, at most kHandshakeMilliseconds. Throws Failure: with the
-  // daemon's own code and sentence when it refuses, GRADCUBE_EPROTOCOL when its answer is none.
+  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is none.
   Admission join(const std::string& job, std::uint64_t heap_bytes);
 
   enum class Received { notice, nothing, closed };

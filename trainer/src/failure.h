@@ -1,6 +1,6 @@
-// What set-up throws: a GRADCUBE_E... code with the sentence for the person who reads it.
+// What set-up throws: a GRADCUBE_E... code with the message for the person who reads it.
 //
-// Thrown only while a session is opened. Once it is open, failures are codes, and the sentence lies
+// Thrown only while a session is opened. Once it is open, failures are codes, and the message lies
 // in the session. gradcube.cc turns every exception into a code before it could cross the C ABI.
 #ifndef GRADCUBE_TRAINER_SRC_FAILURE_H_
 #define GRADCUBE_TRAINER_SRC_FAILURE_H_
@@ -13,7 +13,7 @@ namespace gradcube::trainer {
 
 class Failure : public std::runtime_error {
  public:
-  Failure(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  Failure(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
   int code() const { return code_; }
 
  private:

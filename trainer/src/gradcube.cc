@@ -21,15 +21,15 @@ struct gradcube_session {
 
 namespace {
 
-// The ABI promises the sentence per thread, to calls that have no session to keep it in.
+// The ABI promises the message per thread, to calls that have no session to keep it in.
 std::string& thread_error() {
-  thread_local std::string sentence;
-  return sentence;
+  thread_local std::string message;
+  return message;
 }
 
-int fail_on_thread(int code, const char* sentence) noexcept {
+int fail_on_thread(int code, const char* message) noexcept {
   try {
-    thread_error() = sentence;
+    thread_error() = message;
   } catch (const std::bad_alloc&) {
     thread_error().clear();
   }

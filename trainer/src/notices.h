@@ -1,4 +1,4 @@
-// The daemon's sentences about failures, kept until the completions that they explain have come.
+// The daemon's messages about failures, kept until the completions that they explain have come.
 //
 // The daemon sends a notice before the completions it is about, but the two travel on different
 // ways: the notice on the socket, read only when something is wrong, the completion in the ring.

@@ -23,7 +23,7 @@ struct Request {
       nullptr;  // the copy in the heap that the daemon works on; null when `buffer` itself is there
   bool ended = false;
   int code = GRADCUBE_OK;  // valid once ended
-  std::string sentence;    // why, when code is negative
+  std::string message;     // why, when code is negative
 
   // Where the daemon works.
   std::span<std::byte> shared_memory() const {

@@ -40,16 +40,16 @@ class SubmissionRing {
 
 class CompletionRing {
  public:
-  enum class Pop { entry, empty, nonsense };
+  enum class Pop { entry, empty, corrupt };
 
   CompletionRing(shared::RegionHeader& header, const shared::Completion* entries)
       : header_(header), entries_(entries) {}
 
-  // nonsense: the daemon claims more entries than the ring holds.
+  // corrupt: the daemon claims more entries than the ring holds.
   Pop pop(shared::Completion& completion) {
     const std::uint64_t tail = header_.completion_tail.load(std::memory_order_acquire);
     if (tail == head_) return Pop::empty;
-    if (tail - head_ > shared::kRingEntries) return Pop::nonsense;
+    if (tail - head_ > shared::kRingEntries) return Pop::corrupt;
     completion = entries_[head_ % shared::kRingEntries];
     header_.completion_head.store(++head_, std::memory_order_release);
     return Pop::entry;

@@ -30,8 +30,8 @@ void Session::leave() {
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
-int Session::fail(int code, std::string sentence) {
-  last_error_ = std::move(sentence);
+int Session::fail(int code, std::string message) {
+  last_error_ = std::move(message);
   return code;
 }
 
@@ -73,7 +73,7 @@ void Session::free_deferred() {
 }
 
 int Session::allreduce(void* buffer, std::size_t count, int dtype, int op, std::uint64_t& number) {
-  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_sentence_);
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
   if (const int code = check_arguments(buffer, count, dtype, op); code != GRADCUBE_OK) return code;
   Request* request = requests_.free_place();
   if (request == nullptr) {
@@ -186,7 +186,7 @@ int Session::wait(std::uint64_t number, int timeout_ms) {
 
 int Session::report(Request& request) {
   const int code = request.code;
-  if (code != GRADCUBE_OK) last_error_ = std::move(request.sentence);
+  if (code != GRADCUBE_OK) last_error_ = std::move(request.message);
   if (request.staging != nullptr) {
     if (code == GRADCUBE_OK) {
       std::memcpy(request.buffer.data(), request.staging, request.buffer.size());

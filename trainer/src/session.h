@@ -3,11 +3,11 @@
 //   Connection  the socket: joins, brings notices, tells that the daemon is gone
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet
-//   Notices     the daemon's sentences about failures
+//   Notices     the daemon's messages about failures
 //   Sleeper     spin, then poll()
 //
 // Opening throws Failure. Afterwards every call returns 0 or a negative GRADCUBE_E... code and
-// leaves the sentence in last_error(). A call that fails on its arguments changes nothing.
+// leaves the message in last_error(). A call that fails on its arguments changes nothing.
 //
 // Lost. When the daemon goes away, closes the session or publishes nonsense, and when the trainer
 // leaves, the session is lost: every collective in flight ends with that reason, later ones are
@@ -58,7 +58,7 @@ class Session {
   void leave();
 
   const std::string& last_error() const { return last_error_; }
-  int fail(int code, std::string sentence);
+  int fail(int code, std::string message);
 
  private:
   int check_arguments(const void* buffer, std::size_t count, int dtype, int op);
@@ -75,7 +75,7 @@ class Session {
   void reap();
   void end(Request& request, int code);
   void listen();
-  void lose(int code, const std::string& sentence);
+  void lose(int code, const std::string& message);
   void lose_daemon();
   void free_deferred();
 
@@ -95,7 +95,7 @@ class Session {
   bool ring_is_sound_ = true;  // false: nothing in the completion ring counts any longer
   pid_t owner_ = getpid();     // a forked child is not the trainer
   int lost_code_ = GRADCUBE_OK;
-  std::string lost_sentence_;
+  std::string lost_message_;
   std::string last_error_;
 };
 

@@ -65,10 +65,10 @@ void Session::end(Request& request, int code) {
   if (code == GRADCUBE_OK) return;
   listen();
   const shared::Notice* notice = notices_.about(request.number);
-  request.sentence = notice != nullptr
-                         ? std::string(notice->sentence)
-                         : "request " + std::to_string(request.number) + " failed at server " +
-                               admission_.welcome.server + ": " + gradcube_strerror(code);
+  request.message = notice != nullptr
+                        ? std::string(notice->text)
+                        : "request " + std::to_string(request.number) + " failed at server " +
+                              admission_.welcome.server + ": " + gradcube_strerror(code);
 }
 
 void Session::listen() {
@@ -88,7 +88,7 @@ void Session::listen() {
         daemons_report_ = notice;
         break;
       case shared::MessageType::closing:
-        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.sentence);
+        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
         break;
       default:
         lose_daemon();
@@ -102,17 +102,17 @@ void Session::lose_daemon() {
            ", went away: see `gradcube status`, start again with `gradcube up`");
 }
 
-void Session::lose(int code, const std::string& sentence) {
+void Session::lose(int code, const std::string& message) {
   if (lost_code_ != GRADCUBE_OK) return;
   lost_code_ = code;
-  lost_sentence_ = sentence;
+  lost_message_ = message;
   reap();  // what was complete before counts
   for (Request& request : requests_.places()) {
     if (request.number == 0 || request.ended) continue;
     const shared::Notice* notice = notices_.about(request.number);
     request.ended = true;
     request.code = notice != nullptr && notice->code != GRADCUBE_OK ? notice->code : code;
-    request.sentence = notice != nullptr ? std::string(notice->sentence) : sentence;
+    request.message = notice != nullptr ? std::string(notice->text) : message;
   }
   connection_.close();
   admission_.doorbell.reset();
@@ -134,8 +134,8 @@ int Session::time_out(Request& request, int timeout_ms) {
   reap();
   if (request.ended) return report(request);
   if (answered()) {
-    return fail(GRADCUBE_ETIMEDOUT, "not done after " + std::to_string(timeout_ms) +
-                                        " ms: " + daemons_report_->sentence);
+    return fail(GRADCUBE_ETIMEDOUT,
+                "not done after " + std::to_string(timeout_ms) + " ms: " + daemons_report_->text);
   }
   return fail(GRADCUBE_ETIMEDOUT,
               "request " + std::to_string(request.number) + " is not done after " +

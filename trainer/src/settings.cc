@@ -33,7 +33,7 @@ std::vector<std::string> sockets_in(const std::string& directory) {
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 16;  // a cluster of thousands must still give a sentence
+  constexpr std::size_t kShown = 16;  // a cluster of thousands must still give a message
   std::string list;
   for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
     list += (i == 0 ? "" : ", ") + std::filesystem::path(names[i]).filename().string();

@@ -1,7 +1,7 @@
 // What a session takes from its environment: which daemon to talk to, and how large a heap to ask
 // for.
 //
-// Both throw Failure with a sentence that says what is accepted. Called by the thread that opens a
+// Both throw Failure with a message that says what is accepted. Called by the thread that opens a
 // session.
 #ifndef GRADCUBE_TRAINER_SRC_SETTINGS_H_
 #define GRADCUBE_TRAINER_SRC_SETTINGS_H_

@@ -13,23 +13,23 @@ constexpr unsigned kBurst = 32;
 std::uint64_t or_without_limit(std::uint64_t bytes) { return bytes == 0 ? UINT64_MAX : bytes; }
 }  // namespace
 
-EgressQueue::EgressQueue(RingPort& port, const LinkShape& shape, std::uint32_t capacity,
-                         rte_mempool* copies, EgressCounters& counters)
+EgressQueue::EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
+                         rte_mempool* clones, EgressCounters& counters)
     : port_(&port),
       counters_(&counters),
-      copies_(copies),
-      wire_(shape.bits_per_second),
-      delay_(shape.delay),
-      queue_limit_(or_without_limit(shape.queue_bytes)),
-      mark_limit_(or_without_limit(shape.mark_bytes)),
-      waits_for_server_(!shape.limited()),
+      clones_(clones),
+      wire_(profile.bits_per_second),
+      delay_(profile.delay),
+      queue_limit_(or_without_limit(profile.queue_bytes)),
+      mark_limit_(or_without_limit(profile.mark_bytes)),
+      waits_for_server_(!profile.limited()),
       mask_(std::bit_ceil(capacity) - 1),
       entries_(mask_ + 1) {}
 
 EgressQueue::EgressQueue(EgressQueue&& other) noexcept
     : port_(other.port_),
       counters_(other.counters_),
-      copies_(other.copies_),
+      clones_(other.clones_),
       wire_(other.wire_),
       delay_(other.delay_),
       queue_limit_(other.queue_limit_),
@@ -59,7 +59,7 @@ void EgressQueue::forget_departed(std::int64_t now) {
 rte_mbuf* EgressQueue::marked(rte_mbuf* packet) {
   if (!understands_marks(packet)) return packet;
   if (!may_be_written(packet)) {
-    rte_mbuf* copy = copy_frame(packet, copies_);
+    rte_mbuf* copy = copy_frame(packet, clones_);
     if (copy == nullptr) return packet;
     rte_pktmbuf_free(packet);
     packet = copy;
@@ -109,7 +109,7 @@ unsigned EgressQueue::deliver(std::int64_t now) {
       ++count;
     }
     if (count == 0) break;
-    const std::uint16_t given = port_->give(queue, burst, count);
+    const std::uint16_t given = port_->switch_transmit(queue, burst, count);
     counters_->forwarded.add(given);
     counters_->bytes.add(bytes[given]);
     moved += given;

@@ -35,10 +35,10 @@ struct EgressCounters {
 /// Owns the packets inside and frees them when destroyed. One thread: the shard's.
 class EgressQueue {
  public:
-  /// `capacity` frames at most, rounded up to a power of two. `copies` (may be nullptr) gives a
+  /// `capacity` frames at most, rounded up to a power of two. `clones` (may be nullptr) gives a
   /// packet to write a mark into when a frame's header is shared.
-  EgressQueue(RingPort& port, const LinkShape& shape, std::uint32_t capacity, rte_mempool* copies,
-              EgressCounters& counters);
+  EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
+              rte_mempool* clones, EgressCounters& counters);
   ~EgressQueue();
   EgressQueue(EgressQueue&& other) noexcept;
   EgressQueue& operator=(EgressQueue&&) = delete;
@@ -78,8 +78,8 @@ class EgressQueue {
 
   RingPort* port_;
   EgressCounters* counters_;
-  rte_mempool* copies_;
-  Wire wire_;
+  rte_mempool* clones_;
+  LinkClock wire_;
   std::int64_t delay_;
   std::uint64_t queue_limit_;
   std::uint64_t mark_limit_;

@@ -26,14 +26,14 @@ std::vector<std::pair<std::uint64_t, std::uint16_t>> forwarding(
 
 /// Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
 std::uint32_t egress_frames(const EmulatedSwitchOptions& options) {
-  const LinkShape& shape = options.shape;
+  const LinkProfile& profile = options.profile;
   double frames = options.egress_frames;
-  if (shape.queue_bytes != 0 && shape.bits_per_second != 0) {
-    frames = static_cast<double>(shape.queue_bytes) / kMinFrameBytes;
+  if (profile.queue_bytes != 0 && profile.bits_per_second != 0) {
+    frames = static_cast<double>(profile.queue_bytes) / kMinFrameBytes;
   }
   const double frames_per_second =
-      static_cast<double>(shape.bits_per_second) / (8.0 * (kMinFrameBytes + kWireOverheadBytes));
-  frames += frames_per_second * static_cast<double>(shape.delay) / 1e9 + kSpareFrames;
+      static_cast<double>(profile.bits_per_second) / (8.0 * (kMinFrameBytes + kWireOverheadBytes));
+  frames += frames_per_second * static_cast<double>(profile.delay) / 1e9 + kSpareFrames;
   return static_cast<std::uint32_t>(std::min<double>(frames, kMaxEgressFrames));
 }
 
@@ -52,32 +52,32 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
     throw std::runtime_error("a switch has as many shards as its ports have queues at most, not " +
                              std::to_string(options.shards));
   }
-  if (options.shards > 1 && options.shape.limited()) {
+  if (options.shards > 1 && options.profile.limited()) {
     throw std::runtime_error(
         "a switch with a rate or a bounded queue has one shard: its queues share the wires");
   }
-  const std::uint64_t rate = options.shape.bits_per_second;
-  if (rate != 0 && rate < Wire::kMinRate) {
+  const std::uint64_t rate = options.profile.bits_per_second;
+  if (rate != 0 && rate < LinkClock::kMinRate) {
     throw std::runtime_error("a link carries at least 1 Mb/s, not " + std::to_string(rate) +
                              " bit/s (0: as fast as it can)");
   }
-  if (options.shape.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
+  if (options.profile.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
 }
 
 }  // namespace
 
 EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
-                               const std::vector<SwitchPort>& ports, const PacketPool* copies)
+                               const std::vector<SwitchPort>& ports, const PacketPool* clones)
     : ports_(static_cast<std::uint16_t>(ports.size())),
       macs_(forwarding(ports)),
-      board_(ports.size()) {
+      publisher_(ports.size()) {
   check(options, ports);
   SwitchShard::Setup setup;
   for (const SwitchPort& one : ports) setup.ports.push_back(one.port);
   setup.macs = &macs_;
-  setup.board = &board_;
-  setup.copies = copies == nullptr ? nullptr : copies->get();
-  setup.shape = options.shape;
+  setup.publisher = &publisher_;
+  setup.clones = clones == nullptr ? nullptr : clones->get();
+  setup.profile = options.profile;
   setup.egress_frames = egress_frames(options);
   setup.seed = options.seed;
   setup.shards = options.shards;
@@ -87,11 +87,11 @@ EmulatedSwitch::EmulatedSwitch(const EmulatedSwitchOptions& options,
 }
 
 void EmulatedSwitch::set_impairments(std::uint16_t port, const Impairments& impairments) {
-  board_.publish(port, impairments);
+  publisher_.publish(port, impairments);
 }
 
 void EmulatedSwitch::set_impairments(const Impairments& impairments) {
-  for (std::uint16_t port = 0; port < ports_; ++port) board_.publish(port, impairments);
+  for (std::uint16_t port = 0; port < ports_; ++port) publisher_.publish(port, impairments);
 }
 
 SwitchPortCounts EmulatedSwitch::counts(std::uint16_t port) const {

@@ -15,7 +15,7 @@
 namespace gradcube::dataplane {
 
 struct EmulatedSwitchOptions {
-  LinkShape shape;
+  LinkProfile profile;
   /// How many pollers share the work, 1 .. the ports' queues; 1 with a rate or a bounded queue,
   /// where all queues of a port share one wire.
   std::uint16_t shards = 1;
@@ -67,17 +67,17 @@ struct SwitchPortCounts {
 ///
 /// Ownership: refers to the ports and the pool, which must outlive it. Packets inside belong to it
 /// and go with it. A frame's bytes are never written except for the mark, and only where the first
-/// segment has no other owner; copies come from `copies`, a pool whose packets hold a whole frame,
+/// segment has no other owner; clones come from `clones`, a pool whose packets hold a whole frame,
 /// and where it is empty (or nullptr) a frame passes undoubled and undamaged, and counted.
 ///
 /// Threads: shard(s) belongs to one poller each; impairments, counts by any control thread at any
 /// time; made and destroyed while nobody polls.
 class EmulatedSwitch {
  public:
-  /// Throws std::runtime_error when ports, shards or shape do not fit together, or an address
+  /// Throws std::runtime_error when ports, shards or profile do not fit together, or an address
   /// stands there twice.
   EmulatedSwitch(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports,
-                 const PacketPool* copies);
+                 const PacketPool* clones);
 
   std::uint16_t shards() const { return static_cast<std::uint16_t>(shards_.size()); }
   std::uint16_t ports() const { return ports_; }
@@ -88,14 +88,14 @@ class EmulatedSwitch {
   void set_impairments(std::uint16_t port, const Impairments& impairments);
   /// The same for every port.
   void set_impairments(const Impairments& impairments);
-  Impairments impairments(std::uint16_t port) const { return board_.current(port); }
+  Impairments impairments(std::uint16_t port) const { return publisher_.current(port); }
 
   SwitchPortCounts counts(std::uint16_t port) const;
 
  private:
   std::uint16_t ports_;
   MacTable macs_;
-  ImpairmentBoard board_;
+  ImpairmentPublisher publisher_;
   std::vector<std::unique_ptr<SwitchShard>> shards_;
 };
 

@@ -35,19 +35,19 @@ ImpairmentLimits limits_of(const Impairments& impairments) {
   return limits;
 }
 
-Fate draw_fate(const ImpairmentLimits& limits, SeededRandom& random) {
-  Fate fate;
-  fate.lost = hits(limits.loss, random);
-  fate.duplicated = hits(limits.duplicate, random);
-  fate.reordered = hits(limits.reorder, random);
-  fate.corrupted = hits(limits.corrupt, random);
-  fate.details = random.next();
-  return fate;
+FrameFault draw_fault(const ImpairmentLimits& limits, SeededRandom& random) {
+  FrameFault fault;
+  fault.lost = hits(limits.loss, random);
+  fault.duplicated = hits(limits.duplicate, random);
+  fault.reordered = hits(limits.reorder, random);
+  fault.corrupted = hits(limits.corrupt, random);
+  fault.details = random.next();
+  return fault;
 }
 
-ImpairmentBoard::ImpairmentBoard(std::size_t ports) : current_(ports), words_(ports) {}
+ImpairmentPublisher::ImpairmentPublisher(std::size_t ports) : current_(ports), words_(ports) {}
 
-void ImpairmentBoard::publish(std::size_t port, const Impairments& impairments) {
+void ImpairmentPublisher::publish(std::size_t port, const Impairments& impairments) {
   if (port >= words_.size()) {
     throw std::invalid_argument("the switch has no port " + std::to_string(port));
   }
@@ -67,13 +67,13 @@ void ImpairmentBoard::publish(std::size_t port, const Impairments& impairments) 
   version_.store(version + 2, std::memory_order_release);
 }
 
-Impairments ImpairmentBoard::current(std::size_t port) const {
+Impairments ImpairmentPublisher::current(std::size_t port) const {
   const std::lock_guard<std::mutex> lock(writers_);
   return current_.at(port);
 }
 
-bool ImpairmentBoard::read(std::uint64_t version, std::uint64_t& seen,
-                           std::vector<ImpairmentLimits>& limits) const {
+bool ImpairmentPublisher::read(std::uint64_t version, std::uint64_t& seen,
+                               std::vector<ImpairmentLimits>& limits) const {
   if ((version & 1) != 0) return false;
   // Each port's words are taken as one, and taken over only when no writer has come between.
   for (std::size_t port = 0; port < words_.size(); ++port) {

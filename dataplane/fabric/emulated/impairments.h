@@ -36,7 +36,7 @@ struct ImpairmentLimits {
 ImpairmentLimits limits_of(const Impairments& impairments);
 
 /// What the dice said about one frame.
-struct Fate {
+struct FrameFault {
   bool lost = false;
   bool duplicated = false;
   bool reordered = false;
@@ -45,25 +45,25 @@ struct Fate {
   std::uint64_t details = 0;
 };
 
-/// Draws one frame's fate. Always takes the same count of numbers from the generator, so that
+/// Draws one frame's fault. Always takes the same count of numbers from the generator, so that
 /// switching one impairment on does not change what another one hits.
-Fate draw_fate(const ImpairmentLimits& limits, SeededRandom& random);
+FrameFault draw_fault(const ImpairmentLimits& limits, SeededRandom& random);
 
 /// Carries impairments from control threads to the shards of a switch: every port's settings, each
 /// of them always whole.
 ///
 /// Threads: publish and current by any control thread (they take a lock among themselves); refresh
 /// by the shards, once per round, without a lock: one load as long as nothing has changed.
-class ImpairmentBoard {
+class ImpairmentPublisher {
  public:
-  explicit ImpairmentBoard(std::size_t ports);
+  explicit ImpairmentPublisher(std::size_t ports);
 
   /// Takes effect at each shard's next round. Throws std::invalid_argument, also for a port that is
   /// not there, and then changes nothing.
   void publish(std::size_t port, const Impairments& impairments);
   Impairments current(std::size_t port) const;
 
-  /// Brings `limits` (one per port) up to date with the board; `seen` is the caller's memory of
+  /// Brings `limits` (one per port) up to date with the publisher; `seen` is the caller's memory of
   /// what it read last, 0 at first. True when something has changed. A writer at work just now
   /// leaves the caller with what it had until the next round.
   bool refresh(std::uint64_t& seen, std::vector<ImpairmentLimits>& limits) const {

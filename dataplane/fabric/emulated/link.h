@@ -6,7 +6,7 @@
 namespace gradcube::dataplane {
 
 /// The cable between a server and its switch and the switch's memory behind it.
-struct LinkShape {
+struct LinkProfile {
   /// Each direction's rate, 1 Mb/s at least; 0: not limited.
   std::uint64_t bits_per_second = 0;
   /// From the end of sending to arrival, in nanoseconds: what a whole way through the switch takes
@@ -25,13 +25,13 @@ struct LinkShape {
 /// One direction of a wire: at any time it carries one frame. It knows when it will be free, to a
 /// fraction of a nanosecond (64 bytes take 6.7 ns at 100 Gb/s), so that a long run of frames takes
 /// exactly as long as its bytes do, whenever somebody looks.
-class Wire {
+class LinkClock {
  public:
   /// Below it a long frame's time would not fit the arithmetic.
   static constexpr std::uint64_t kMinRate = 1'000'000;
 
   /// 0 bits per second: frames take no time; otherwise at least kMinRate.
-  explicit Wire(std::uint64_t bits_per_second)
+  explicit LinkClock(std::uint64_t bits_per_second)
       : fraction_per_byte_(
             bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {}
 

@@ -5,37 +5,39 @@
 namespace gradcube::dataplane {
 
 RingPort::RingPort(const RingPortOptions& options) : Port(options.queues, options.mtu) {
-  lanes_.reserve(options.queues);
+  queue_pairs_.reserve(options.queues);
   for (std::uint16_t queue = 0; queue < options.queues; ++queue) {
-    lanes_.push_back(Lane{PacketRing(options.uplink_depth, options.socket),
-                          PacketRing(options.downlink_depth, options.socket)});
+    queue_pairs_.push_back(QueuePair{PacketRing(options.uplink_depth, options.socket),
+                                     PacketRing(options.downlink_depth, options.socket)});
   }
 }
 
 std::uint16_t RingPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-  const std::uint16_t received = lanes_[queue].down.take(packets, count);
+  const std::uint16_t received = queue_pairs_[queue].downlink.take(packets, count);
   if (received != 0) count_received(queue, received, total_bytes(packets, received));
   return received;
 }
 
 std::uint16_t RingPort::transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-  Lane& lane = lanes_[queue];
+  QueuePair& pair = queue_pairs_[queue];
   // Counted before they are handed over: afterwards the switch may have freed them already.
-  const auto accepted = static_cast<std::uint16_t>(std::min<std::uint32_t>(count, lane.up.room()));
+  const auto accepted =
+      static_cast<std::uint16_t>(std::min<std::uint32_t>(count, pair.uplink.room()));
   if (accepted == 0) return 0;
   count_sent(queue, accepted, total_bytes(packets, accepted));
-  lane.up.put(packets, accepted);
-  if (lane.switch_bell != nullptr) lane.switch_bell->ring();
+  pair.uplink.put(packets, accepted);
+  if (pair.switch_bell != nullptr) pair.switch_bell->ring();
   return accepted;
 }
 
 std::uint16_t RingPort::transmit_room(std::uint16_t queue) const {
-  return static_cast<std::uint16_t>(std::min<std::uint32_t>(lanes_[queue].up.room(), UINT16_MAX));
+  return static_cast<std::uint16_t>(
+      std::min<std::uint32_t>(queue_pairs_[queue].uplink.room(), UINT16_MAX));
 }
 
 void RingPort::set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server) {
-  lanes_.at(queue).switch_bell = at_switch;
-  lanes_.at(queue).server_bell = at_server;
+  queue_pairs_.at(queue).switch_bell = at_switch;
+  queue_pairs_.at(queue).server_bell = at_server;
 }
 
 }  // namespace gradcube::dataplane

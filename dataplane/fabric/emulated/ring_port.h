@@ -26,7 +26,7 @@ struct RingPortOptions {
 /// from it. Packets pass by reference, chained or not: nothing is copied. Not DPDK's ring device,
 /// because a DPDK build has room for few devices (32 in Debian) and a cluster has many ports.
 ///
-/// Threads: for each queue one engine thread (Port's calls) and one switch shard (take and give);
+/// Threads: for each queue one engine thread (Port's calls) and one switch shard (switch_receive and switch_transmit);
 /// the two may be the same thread. The doorbells are set before either runs.
 class RingPort final : public Port {
  public:
@@ -42,28 +42,29 @@ class RingPort final : public Port {
   void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
 
   /// The switch's end: packets that the server has sent on `queue`.
-  std::uint16_t take(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-    return lanes_[queue].up.take(packets, count);
+  std::uint16_t switch_receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
+    return queue_pairs_[queue].uplink.take(packets, count);
   }
   /// The switch's end: delivers packets; answers how many the ring had room for.
-  std::uint16_t give(std::uint16_t queue, rte_mbuf* const* packets, std::uint16_t count) {
-    Lane& lane = lanes_[queue];
-    const std::uint16_t given = lane.down.put(packets, count);
-    if (given != 0 && lane.server_bell != nullptr) lane.server_bell->ring();
+  std::uint16_t switch_transmit(std::uint16_t queue, rte_mbuf* const* packets,
+                                std::uint16_t count) {
+    QueuePair& pair = queue_pairs_[queue];
+    const std::uint16_t given = pair.downlink.put(packets, count);
+    if (given != 0 && pair.server_bell != nullptr) pair.server_bell->ring();
     return given;
   }
   /// The switch's end: nothing to take.
-  bool nothing_sent(std::uint16_t queue) const { return lanes_[queue].up.empty(); }
+  bool nothing_sent(std::uint16_t queue) const { return queue_pairs_[queue].uplink.empty(); }
 
  private:
-  struct Lane {
-    PacketRing up;
-    PacketRing down;
+  struct QueuePair {
+    PacketRing uplink;
+    PacketRing downlink;
     Doorbell* switch_bell = nullptr;
     Doorbell* server_bell = nullptr;
   };
 
-  std::vector<Lane> lanes_;
+  std::vector<QueuePair> queue_pairs_;
 };
 
 }  // namespace gradcube::dataplane

@@ -26,9 +26,9 @@ SeededRandom generator_of(std::uint64_t seed, std::uint16_t shard, std::size_t p
 
 SwitchShard::SwitchShard(const Setup& setup)
     : macs_(setup.macs),
-      board_(setup.board),
-      copies_(setup.copies),
-      limited_(setup.shape.limited()),
+      publisher_(setup.publisher),
+      clones_(setup.clones),
+      limited_(setup.profile.limited()),
       queue_count_(setup.ports.front()->queues()),
       queue_reciprocal_(UINT64_MAX / queue_count_ + 1),
       serves_(queue_count_),
@@ -46,9 +46,10 @@ SwitchShard::SwitchShard(const Setup& setup)
       limited_ ? setup.egress_frames : std::max(setup.egress_frames, 2 * room_needed_);
   egress_.reserve(setup.ports.size());
   for (std::size_t port = 0; port < setup.ports.size(); ++port) {
-    uplinks_.push_back(Uplink{setup.ports[port], Wire(setup.shape.bits_per_second),
+    uplinks_.push_back(Uplink{setup.ports[port], LinkClock(setup.profile.bits_per_second),
                               generator_of(setup.seed, setup.index, port)});
-    egress_.emplace_back(*setup.ports[port], setup.shape, frames, copies_, counters_[port].egress);
+    egress_.emplace_back(*setup.ports[port], setup.profile, frames, clones_,
+                         counters_[port].egress);
   }
 }
 
@@ -76,7 +77,7 @@ void SwitchShard::start(std::int64_t now) {
 }
 
 void SwitchShard::take_changes() {
-  if (!board_->refresh(seen_version_, limits_)) return;
+  if (!publisher_->refresh(seen_version_, limits_)) return;
   impaired_ = !std::all_of(limits_.begin(), limits_.end(),
                            [](const ImpairmentLimits& limits) { return limits.none(); });
 }
@@ -103,7 +104,7 @@ unsigned SwitchShard::take_unlimited(std::int64_t now) {
   for (std::uint16_t in = 0; in < uplinks_.size(); ++in) {
     for (const std::uint16_t queue : queues_) {
       rte_mbuf* burst[kBurst];
-      const std::uint16_t count = uplinks_[in].port->take(queue, burst, kBurst);
+      const std::uint16_t count = uplinks_[in].port->switch_receive(queue, burst, kBurst);
       for (std::uint16_t i = 0; i < count; ++i) {
         rte_prefetch0(rte_pktmbuf_mtod(burst[i], const void*));
       }
@@ -120,7 +121,7 @@ void SwitchShard::load_wire(Uplink& uplink, std::int64_t now) {
   for (std::uint16_t tried = 0; tried < queue_count_; ++tried) {
     const std::uint16_t queue = uplink.next_queue;
     uplink.next_queue = static_cast<std::uint16_t>(queue + 1 == queue_count_ ? 0 : queue + 1);
-    if (uplink.port->take(queue, &uplink.on_wire, 1) == 0) continue;
+    if (uplink.port->switch_receive(queue, &uplink.on_wire, 1) == 0) continue;
     uplink.arrival =
         uplink.wire.carry(uplink.empty_at, frame_bytes(uplink.on_wire) + kWireOverheadBytes);
     return;
@@ -201,23 +202,23 @@ template <bool kLimited>
 void SwitchShard::impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, std::uint16_t queue,
                          std::int64_t arrival) {
   SwitchPortCounters& counters = counters_[out];
-  const Fate fate = draw_fate(limits_[in], uplinks_[in].random);
-  if (limits_[in].up == 0 || limits_[out].up == 0 || fate.lost) {
-    (fate.lost ? counters.dropped_loss : counters.dropped_down).add(1);
+  const FrameFault fault = draw_fault(limits_[in], uplinks_[in].random);
+  if (limits_[in].up == 0 || limits_[out].up == 0 || fault.lost) {
+    (fault.lost ? counters.dropped_loss : counters.dropped_down).add(1);
     rte_pktmbuf_free(packet);
     return;
   }
-  SeededRandom details(fate.details);
+  SeededRandom details(fault.details);
   rte_mbuf* twin = nullptr;
-  if (fate.duplicated) {
-    twin = copy_frame(packet, copies_);
+  if (fault.duplicated) {
+    twin = copy_frame(packet, clones_);
     (twin != nullptr ? counters.duplicated : counters.copy_failed).add(1);
   }
-  if (fate.corrupted) packet = corrupted(packet, details, counters);
+  if (fault.corrupted) packet = corrupted(packet, details, counters);
   const ReorderBuffer::Held late{packet, queue,
                                  static_cast<std::uint16_t>(1 + details.below(kMaxFramesToPass)),
                                  arrival + kReorderPatience};
-  if (fate.reordered && late_[out].hold(late)) {
+  if (fault.reordered && late_[out].hold(late)) {
     holds_late_frames_ = true;
     counters.reordered.add(1);
   } else {
@@ -232,7 +233,7 @@ void SwitchShard::impair(rte_mbuf* packet, std::uint16_t in, std::uint16_t out, 
 rte_mbuf* SwitchShard::corrupted(rte_mbuf* packet, SeededRandom& details,
                                  SwitchPortCounters& counters) {
   // The original's payload lies in a trainer's memory and is not ours to write.
-  rte_mbuf* copy = copy_frame(packet, copies_);
+  rte_mbuf* copy = copy_frame(packet, clones_);
   if (copy == nullptr) {
     counters.copy_failed.add(1);
     return packet;

@@ -27,7 +27,7 @@ struct alignas(64) SwitchPortCounters {
   RelaxedCounter duplicated;
   RelaxedCounter reordered;
   RelaxedCounter corrupted;
-  RelaxedCounter copy_failed;  // passed unharmed, because the copies' pool was empty
+  RelaxedCounter copy_failed;  // passed unharmed, because the clones' pool was empty
   RelaxedCounter resteered;    // of another shard's queue; delivered on the queue it was sent on
 };
 
@@ -44,9 +44,9 @@ class SwitchShard final : public Pollable {
   struct Setup {
     std::vector<RingPort*> ports;
     const MacTable* macs = nullptr;
-    const ImpairmentBoard* board = nullptr;
-    rte_mempool* copies = nullptr;  // may be nullptr: then nothing is duplicated or corrupted
-    LinkShape shape;
+    const ImpairmentPublisher* publisher = nullptr;
+    rte_mempool* clones = nullptr;  // may be nullptr: then nothing is duplicated or corrupted
+    LinkProfile profile;
     std::uint32_t egress_frames = 0;
     std::uint64_t seed = 0;
     std::uint16_t index = 0;
@@ -75,7 +75,7 @@ class SwitchShard final : public Pollable {
   /// The way from one server to the switch; over a limited link it carries one frame at a time.
   struct Uplink {
     RingPort* port;
-    Wire wire;
+    LinkClock wire;
     SeededRandom random;
     rte_mbuf* on_wire = nullptr;
     std::int64_t arrival = kNever;
@@ -108,8 +108,8 @@ class SwitchShard final : public Pollable {
                               SwitchPortCounters& counters) const;
 
   const MacTable* macs_;
-  const ImpairmentBoard* board_;
-  rte_mempool* copies_;
+  const ImpairmentPublisher* publisher_;
+  rte_mempool* clones_;
   bool limited_;
   bool started_ = false;
   bool impaired_ = false;

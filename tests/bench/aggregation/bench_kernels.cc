@@ -39,8 +39,8 @@ void run_comparison(benchmark::State& state, std::size_t source_count, std::size
   state.counters["ratio"] = comparison.ratio;
 }
 
-void run_fold(benchmark::State& state, const Kernels& kernels, DataType type, Operation operation,
-              std::size_t source_count, std::size_t total_bytes) {
+void run_reduce(benchmark::State& state, const Kernels& kernels, DataType type, Operation operation,
+                std::size_t source_count, std::size_t total_bytes) {
   const std::size_t count = total_bytes / source_count / element_bytes(type);
   std::vector<Memory> arrays;
   std::vector<const void*> sources;
@@ -48,9 +48,9 @@ void run_fold(benchmark::State& state, const Kernels& kernels, DataType type, Op
     arrays.push_back(make_memory(count * element_bytes(type)));
     sources.push_back(arrays.back().get());
   }
-  const FoldFunction fold = kernels.fold(type, operation);
+  const ReduceFunction reduce = kernels.reduce(type, operation);
   for (auto _ : state) {
-    fold(arrays[0].get(), sources.data(), source_count, count);
+    reduce(arrays[0].get(), sources.data(), source_count, count);
     benchmark::ClobberMemory();
   }
   state.SetBytesProcessed(
@@ -80,7 +80,7 @@ void register_kernels(const Kernels& kernels) {
         const std::string name = typed + "/" + std::string(operation_name(operation)) + "/" +
                                  std::to_string(source_count) + "_sources/L2";
         benchmark::RegisterBenchmark(name.c_str(), [=, &kernels](benchmark::State& state) {
-          run_fold(state, kernels, type, operation, source_count, kBytesInL2);
+          run_reduce(state, kernels, type, operation, source_count, kBytesInL2);
         });
       }
     }

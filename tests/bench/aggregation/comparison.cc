@@ -63,8 +63,8 @@ Comparison compare_float32_sum(std::size_t source_count, std::size_t total_bytes
     arrays.push_back(make_memory(windows * count * sizeof(float)));
   }
   const PeerLoops& peer = peer_loops();
-  const FoldFunction fold =
-      select_kernels(std::numeric_limits<unsigned>::max()).fold(DataType::float32, Operation::sum);
+  const ReduceFunction reduce = select_kernels(std::numeric_limits<unsigned>::max())
+                                    .reduce(DataType::float32, Operation::sum);
   std::vector<double> kernel_seconds;
   std::vector<double> peer_seconds;
   for (std::size_t sample = 0; sample < kSamples; ++sample) {
@@ -79,7 +79,7 @@ Comparison compare_float32_sum(std::size_t source_count, std::size_t total_bytes
     const double begin = thread_seconds();
     for (std::size_t i = 0; i < repeats; ++i) {
       if (kernels_turn) {
-        fold(window[0], sources, source_count, count);
+        reduce(window[0], sources, source_count, count);
       } else if (source_count == 2) {
         peer.two(window[0], window[0], window[1], count);
       } else {

@@ -76,10 +76,10 @@ void unshaped(benchmark::State& state) { through_the_switch(state, {}); }
 
 void limited(benchmark::State& state) {
   EmulatedSwitchOptions options;
-  options.shape = {.bits_per_second = 100'000'000'000'000,
-                   .delay = 0,
-                   .queue_bytes = 1'000'000,
-                   .mark_bytes = 500'000};
+  options.profile = {.bits_per_second = 100'000'000'000'000,
+                     .delay = 0,
+                     .queue_bytes = 1'000'000,
+                     .mark_bytes = 500'000};
   through_the_switch(state, options);
 }
 

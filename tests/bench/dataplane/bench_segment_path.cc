@@ -56,10 +56,10 @@ double rate(std::uint64_t bytes, const std::function<void()>& work) {
   return static_cast<double>(bytes) / rounds[kRounds / 2] * 1e-9;
 }
 
-class NoLink final : public dataplane::MemberLink {
+class NoChannel final : public dataplane::MemberChannel {
  public:
   void notify(dataplane::MemberId, const shared::Notice&) override {}
-  void dismiss(dataplane::MemberId, std::int32_t, const std::string&) override {}
+  void evict(dataplane::MemberId, std::int32_t, const std::string&) override {}
 };
 
 // Two servers, their trainers and the switch between them, on the calling thread.
@@ -67,10 +67,10 @@ class Pair {
  public:
   explicit Pair(std::uint64_t buffer_bytes)
       : cluster_(settings(), {{1, -1}}, clock_, aggregation::select_kernels(512), events_),
-        coordinator_(cluster_, link_, 1),
+        coordinator_(cluster_, channel_, 1),
         bytes_(buffer_bytes) {
     for (bcube::ServerId server = 0; server < 2; ++server) {
-      const dataplane::Joined joined =
+      const dataplane::JoinedSession joined =
           coordinator_.join({"bench", server, 1, 1, buffer_bytes + 4096});
       trainers_.push_back(std::make_unique<SimulatedTrainer>(joined));
       coordinator_.start_if_complete(joined.member);
@@ -121,7 +121,7 @@ class Pair {
 
   dataplane::TscClock clock_;
   dataplane::EventQueue events_;
-  NoLink link_;
+  NoChannel channel_;
   dataplane::EmbeddedCluster cluster_;
   dataplane::JobCoordinator coordinator_;
   std::vector<std::unique_ptr<SimulatedTrainer>> trainers_;
@@ -163,8 +163,8 @@ Stages measure_stages(Pair& pair, std::uint64_t bytes) {
       }
     });
   };
-  const aggregation::FoldFunction fold =
-      aggregation::select_kernels(512).fold(DataType::float32, Operation::sum);
+  const aggregation::ReduceFunction reduce =
+      aggregation::select_kernels(512).reduce(DataType::float32, Operation::sum);
   Stages stages;
   stages.read = over_segments(
       [&](std::uint8_t* ours, std::uint8_t*) { sink = sink + sum_of(ours, kSegment); });
@@ -173,7 +173,7 @@ Stages measure_stages(Pair& pair, std::uint64_t bytes) {
   });
   stages.add = over_segments([&](std::uint8_t* ours, std::uint8_t* theirs) {
     const std::array<const void*, 2> sources{ours, theirs};
-    fold(ours, sources.data(), sources.size(), kSegment / sizeof(float));
+    reduce(ours, sources.data(), sources.size(), kSegment / sizeof(float));
   });
   stages.copy = over_segments(
       [&](std::uint8_t* ours, std::uint8_t* theirs) { std::memcpy(ours, theirs, kSegment); });

@@ -25,12 +25,12 @@ namespace {
 using namespace gradcube;
 using dataplane::EmbeddedCluster;
 
-class NobodyToTell final : public dataplane::MemberLink {
+class NobodyToTell final : public dataplane::MemberChannel {
  public:
   void notify(dataplane::MemberId, const shared::Notice& notice) override {
-    std::cerr << notice.sentence << "\n";
+    std::cerr << notice.text << "\n";
   }
-  void dismiss(dataplane::MemberId, std::int32_t, const std::string&) override {}
+  void evict(dataplane::MemberId, std::int32_t, const std::string&) override {}
 };
 
 // A trainer's side of a session, written straight into the shared region.
@@ -104,7 +104,8 @@ Outcome run(const Options& options) {
   dataplane::JobCoordinator jobs(cluster, nobody, 1);
   std::vector<Trainer> trainers;
   for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
-    const dataplane::Joined joined = jobs.join({"bench", server, 1, 0, options.bytes + 4096});
+    const dataplane::JoinedSession joined =
+        jobs.join({"bench", server, 1, 0, options.bytes + 4096});
     close(joined.trainer_doorbell);
     // The daemon's own mapping serves as the trainer's: both are this process.
     trainers.push_back({jobs.region_base(joined.member)});

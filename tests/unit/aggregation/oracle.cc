@@ -124,7 +124,7 @@ std::uint16_t encode_small_float(DataType type, double value) {
   return static_cast<std::uint16_t>(sign | bits);
 }
 
-Bits oracle_fold(DataType type, Operation operation, std::span<const Bits> elements) {
+Bits oracle_reduce(DataType type, Operation operation, std::span<const Bits> elements) {
   Bits acc = elements[0];
   if (operation == Operation::min || operation == Operation::max) {
     for (const Bits x : elements.subspan(1)) acc = replaces(type, operation, acc, x) ? x : acc;

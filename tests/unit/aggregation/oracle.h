@@ -19,7 +19,7 @@ namespace gradcube::aggregation::test {
 using Bits = std::uint64_t;
 
 // ((elements[0] op elements[1]) op elements[2])...
-Bits oracle_fold(DataType type, Operation operation, std::span<const Bits> elements);
+Bits oracle_reduce(DataType type, Operation operation, std::span<const Bits> elements);
 Bits oracle_divide(DataType type, Bits element, std::uint32_t divisor);
 
 bool is_float(DataType type);

@@ -39,7 +39,7 @@ std::vector<Bits> expected_of(DataType type, Operation operation,
   std::vector<Bits> column(contributions.size());
   for (std::size_t i = 0; i < contributions[0].size(); ++i) {
     for (std::size_t s = 0; s < column.size(); ++s) column[s] = contributions[s][i];
-    expected.push_back(oracle_fold(type, operation, column));
+    expected.push_back(oracle_reduce(type, operation, column));
   }
   return expected;
 }
@@ -53,9 +53,9 @@ struct Case {
   bool aligned;
 };
 
-// Folds the first `count` elements and compares the result, the guards, and the untouched sources.
-void check_fold(const Case& c, const Contributions& contributions,
-                const std::vector<Bits>& expected) {
+// Reduces the first `count` elements and compares the result, the guards, and the untouched sources.
+void check_reduce(const Case& c, const Contributions& contributions,
+                  const std::vector<Bits>& expected) {
   std::vector<GuardedArray> arrays;
   std::vector<const void*> sources;
   for (std::size_t s = 0; s < contributions.size(); ++s) {
@@ -67,7 +67,7 @@ void check_fold(const Case& c, const Contributions& contributions,
   GuardedArray separate(c.type, zeros, c.aligned ? 0 : 3 + 2 * (c.count % 30));
   GuardedArray& result = c.in_place ? arrays[*c.in_place] : separate;
 
-  c.kernels->fold(c.type, c.operation)(result.data(), sources.data(), sources.size(), c.count);
+  c.kernels->reduce(c.type, c.operation)(result.data(), sources.data(), sources.size(), c.count);
 
   for (std::size_t i = 0; i < c.count; ++i) {
     const Bits actual = element_at(c.type, result.data(), i);
@@ -97,13 +97,13 @@ void for_every_kernel(Body body) {
   }
 }
 
-class Fold : public ::testing::Test {
+class Reduce : public ::testing::Test {
  protected:
   std::uint64_t seed_ = test_seed();
   ::testing::ScopedTrace trace_{__FILE__, __LINE__, "GRADCUBE_TEST_SEED=" + std::to_string(seed_)};
 };
 
-TEST_F(Fold, EveryKernelAgreesWithTheOracleAtEveryLengthAndSourceCount) {
+TEST_F(Reduce, EveryKernelAgreesWithTheOracleAtEveryLengthAndSourceCount) {
   for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
     std::mt19937_64 random(seed_);
     for (std::size_t source_count = 1; source_count <= kMaxSources; ++source_count) {
@@ -111,28 +111,28 @@ TEST_F(Fold, EveryKernelAgreesWithTheOracleAtEveryLengthAndSourceCount) {
       const auto expected = expected_of(type, operation, contributions);
       for (std::size_t count = 0; count <= kMaxLength; ++count) {
         SCOPED_TRACE(std::to_string(source_count) + " sources");
-        check_fold({&kernels, type, operation, count, {}, true}, contributions, expected);
+        check_reduce({&kernels, type, operation, count, {}, true}, contributions, expected);
         if (HasFatalFailure()) return;
       }
     }
   });
 }
 
-TEST_F(Fold, EveryKernelWorksAtOddAddresses) {
+TEST_F(Reduce, EveryKernelWorksAtOddAddresses) {
   for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
     std::mt19937_64 random(seed_ + 1);
     for (const std::size_t source_count : {1, 2, 3, 5}) {
       const auto contributions = random_contributions(type, source_count, kMaxLength, random);
       const auto expected = expected_of(type, operation, contributions);
       for (std::size_t count = 0; count <= kMaxLength; ++count) {
-        check_fold({&kernels, type, operation, count, {}, false}, contributions, expected);
+        check_reduce({&kernels, type, operation, count, {}, false}, contributions, expected);
         if (HasFatalFailure()) return;
       }
     }
   });
 }
 
-TEST_F(Fold, TheResultMayBeTheMemoryOfAnySource) {
+TEST_F(Reduce, TheResultMayBeTheMemoryOfAnySource) {
   for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
     std::mt19937_64 random(seed_ + 2);
     for (std::size_t source_count = 1; source_count <= kMaxSources; ++source_count) {
@@ -141,8 +141,8 @@ TEST_F(Fold, TheResultMayBeTheMemoryOfAnySource) {
       for (std::size_t source = 0; source < source_count; ++source) {
         for (const std::size_t count : {1, 31, 64, 100, 257}) {
           SCOPED_TRACE("in source " + std::to_string(source));
-          check_fold({&kernels, type, operation, count, source, source % 2 == 0}, contributions,
-                     expected);
+          check_reduce({&kernels, type, operation, count, source, source % 2 == 0}, contributions,
+                       expected);
           if (HasFatalFailure()) return;
         }
       }
@@ -150,7 +150,7 @@ TEST_F(Fold, TheResultMayBeTheMemoryOfAnySource) {
   });
 }
 
-TEST_F(Fold, NothingOutsideTheArraysIsRead) {
+TEST_F(Reduce, NothingOutsideTheArraysIsRead) {
   FencedPage pages[3];
   for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
     for (std::size_t count = 0; count <= kMaxLength; ++count) {
@@ -159,8 +159,8 @@ TEST_F(Fold, NothingOutsideTheArraysIsRead) {
       const void* at_end[] = {pages[0].end() - bytes, pages[1].end() - bytes,
                               pages[2].end() - bytes};
       for (const std::size_t source_count : {1, 2, 3}) {
-        kernels.fold(type, operation)(pages[2].begin(), at_begin, source_count, count);
-        kernels.fold(type, operation)(pages[2].end() - bytes, at_end, source_count, count);
+        kernels.reduce(type, operation)(pages[2].begin(), at_begin, source_count, count);
+        kernels.reduce(type, operation)(pages[2].end() - bytes, at_end, source_count, count);
       }
       kernels.divide(type)(pages[2].begin(), count, 3);
       kernels.divide(type)(pages[2].end() - bytes, count, 3);
@@ -169,7 +169,7 @@ TEST_F(Fold, NothingOutsideTheArraysIsRead) {
 }
 
 // Three sources, so that a special result meets a further element.
-TEST_F(Fold, EveryTripleOfSpecialElementsFollowsTheRules) {
+TEST_F(Reduce, EveryTripleOfSpecialElementsFollowsTheRules) {
   for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
     Contributions contributions(3);
     const std::vector<Bits> specials = special_elements(type);
@@ -183,18 +183,18 @@ TEST_F(Fold, EveryTripleOfSpecialElementsFollowsTheRules) {
       }
     }
     const std::size_t count = contributions[0].size();
-    check_fold({&kernels, type, operation, count, {}, true}, contributions,
-               expected_of(type, operation, contributions));
+    check_reduce({&kernels, type, operation, count, {}, true}, contributions,
+                 expected_of(type, operation, contributions));
     contributions.resize(1);
-    check_fold({&kernels, type, operation, count, {}, true}, contributions,
-               expected_of(type, operation, contributions));
+    check_reduce({&kernels, type, operation, count, {}, true}, contributions,
+                 expected_of(type, operation, contributions));
     contributions.resize(4, contributions[0]);
-    check_fold({&kernels, type, operation, count, {}, true}, contributions,
-               expected_of(type, operation, contributions));
+    check_reduce({&kernels, type, operation, count, {}, true}, contributions,
+                 expected_of(type, operation, contributions));
   });
 }
 
-TEST_F(Fold, SmallFloatsAreRoundedOnceForAllSources) {
+TEST_F(Reduce, SmallFloatsAreRoundedOnceForAllSources) {
   const std::uint16_t two_thousand_and_forty_eight = float32_to_float16(2048.0f);
   const std::uint16_t one = float32_to_float16(1.0f);
   const void* halves[] = {&two_thousand_and_forty_eight, &one, &one};
@@ -203,33 +203,33 @@ TEST_F(Fold, SmallFloatsAreRoundedOnceForAllSources) {
   const void* bfloats[] = {&two_hundred_and_fifty_six, &bfloat_one, &bfloat_one};
   for (const Kernels* kernels : available_kernels()) {
     std::uint16_t result = 0;
-    kernels->fold(DataType::float16, Operation::sum)(&result, halves, 3, 1);
+    kernels->reduce(DataType::float16, Operation::sum)(&result, halves, 3, 1);
     EXPECT_EQ(float16_to_float32(result), 2050.0f);
-    kernels->fold(DataType::bfloat16, Operation::sum)(&result, bfloats, 3, 1);
+    kernels->reduce(DataType::bfloat16, Operation::sum)(&result, bfloats, 3, 1);
     EXPECT_EQ(bfloat16_to_float32(result), 258.0f);
   }
 }
 
-TEST_F(Fold, SourcesAreAddedFromLeftToRight) {
+TEST_F(Reduce, SourcesAreAddedFromLeftToRight) {
   const float values[] = {1e8f, -1e8f, 1.0f, 0.25f};
   const void* sources[] = {&values[0], &values[1], &values[2], &values[3]};
   const void* reversed[] = {&values[3], &values[2], &values[1], &values[0]};
   for (const Kernels* kernels : available_kernels()) {
     float result = 0;
-    kernels->fold(DataType::float32, Operation::sum)(&result, sources, 4, 1);
+    kernels->reduce(DataType::float32, Operation::sum)(&result, sources, 4, 1);
     EXPECT_EQ(result, 1.25f);
-    kernels->fold(DataType::float32, Operation::sum)(&result, reversed, 4, 1);
+    kernels->reduce(DataType::float32, Operation::sum)(&result, reversed, 4, 1);
     EXPECT_EQ(result, 0.0f);
   }
 }
 
-TEST_F(Fold, OfEqualValuesMinAndMaxKeepTheFirst) {
+TEST_F(Reduce, OfEqualValuesMinAndMaxKeepTheFirst) {
   for (const Kernels* kernels : available_kernels()) {
     for (const Operation operation : {Operation::min, Operation::max}) {
       for (const auto& [first, second] : {std::pair{0.0f, -0.0f}, std::pair{-0.0f, 0.0f}}) {
         const void* sources[] = {&first, &second};
         float result = 1;
-        kernels->fold(DataType::float32, operation)(&result, sources, 2, 1);
+        kernels->reduce(DataType::float32, operation)(&result, sources, 2, 1);
         EXPECT_EQ(std::signbit(result), std::signbit(first));
       }
     }

@@ -20,7 +20,7 @@ TEST(Selection, EveryTableIsThatOfItsInstructionSetAndWhole) {
     for (const DataType type : kAllDataTypes) {
       EXPECT_NE(kernels->divide(type), nullptr);
       for (const Operation operation : kAllOperations) {
-        EXPECT_NE(kernels->fold(type, operation), nullptr);
+        EXPECT_NE(kernels->reduce(type, operation), nullptr);
       }
     }
   }

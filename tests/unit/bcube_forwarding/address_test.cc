@@ -61,7 +61,7 @@ TEST(AddressSpace, ReadsAddressesWithAndWithoutBrackets) {
   EXPECT_EQ(space.parse("[2,1]"), 7u);
 }
 
-TEST(AddressSpace, RefusesWhatIsNoAddressWithASentence) {
+TEST(AddressSpace, RefusesWhatIsNoAddressWithAMessage) {
   const AddressSpace space = space_of({3, 3});
   for (const char* text : {"", "2", "2,", ",1", "2,1,0", "2;1", "a,b", "[2,1", "2,1]", " 2,1",
                            "2, 1", "-1,0", "+1,0", "2,1 "}) {

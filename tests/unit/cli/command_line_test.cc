@@ -55,7 +55,7 @@ class CommandLine : public testing::Test {
     return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(out), text_of(err)};
   }
 
-  // One sentence on standard error, nothing on standard output, nothing started.
+  // One message on standard error, nothing on standard output, nothing started.
   void expect_usage_error(const std::vector<std::string>& arguments, const std::string& what) {
     const Outcome outcome = gradcube(arguments);
     SCOPED_TRACE(testing::PrintToString(arguments));

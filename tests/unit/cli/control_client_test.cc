@@ -51,7 +51,7 @@ class ControlClientTest : public testing::Test {
     });
   }
 
-  std::string sentence_of_failure() {
+  std::string message_of_failure() {
     try {
       ask_daemon(directory_, {{"command", "status"}}, std::chrono::seconds(10));
     } catch (const SetupError& error) {
@@ -86,9 +86,9 @@ TEST_F(ControlClientTest, ReadsAnswersOfManyPieces) {
   EXPECT_EQ(ask_daemon(directory_, {{"command", "status"}})["text"], long_text);
 }
 
-TEST_F(ControlClientTest, PassesTheDaemonsSentenceOn) {
+TEST_F(ControlClientTest, PassesTheDaemonsMessageOn) {
   start_daemon(R"({"ok":false,"error":"loss is 2, and a probability is at most 1"})");
-  EXPECT_EQ(sentence_of_failure(), "loss is 2, and a probability is at most 1");
+  EXPECT_EQ(message_of_failure(), "loss is 2, and a probability is at most 1");
 }
 
 TEST_F(ControlClientTest, TellsOfAnswersThatAreNotOfTheProtocol) {
@@ -97,14 +97,14 @@ TEST_F(ControlClientTest, TellsOfAnswersThatAreNotOfTheProtocol) {
     fs::remove(directory_.control_socket());
     lock_.reset();
     start_daemon(answer);
-    EXPECT_THAT(sentence_of_failure(), testing::HasSubstr("not of its protocol"));
+    EXPECT_THAT(message_of_failure(), testing::HasSubstr("not of its protocol"));
     daemon_.join();
   }
 }
 
 TEST_F(ControlClientTest, TellsOfADaemonThatHangsUp) {
   start_daemon("");
-  EXPECT_THAT(sentence_of_failure(), testing::HasSubstr("closed the connection"));
+  EXPECT_THAT(message_of_failure(), testing::HasSubstr("closed the connection"));
 }
 
 TEST_F(ControlClientTest, DoesNotWaitForEverForASilentDaemon) {
@@ -124,8 +124,8 @@ TEST_F(ControlClientTest, DoesNotWaitForEverForASilentDaemon) {
 }
 
 TEST_F(ControlClientTest, WithoutAClusterNamesTheCommandThatStartsOne) {
-  EXPECT_EQ(sentence_of_failure(), "no cluster runs in " + root_.string() +
-                                       ": start one with `gradcube up --topology bcube:3,2`");
+  EXPECT_EQ(message_of_failure(), "no cluster runs in " + root_.string() +
+                                      ": start one with `gradcube up --topology bcube:3,2`");
 }
 
 }  // namespace

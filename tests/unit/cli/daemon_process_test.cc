@@ -36,7 +36,7 @@ class DaemonProcessTest : public testing::Test {
             .waiting = {}};
   }
 
-  std::string sentence_of_failure(const DaemonStart& start) {
+  std::string message_of_failure(const DaemonStart& start) {
     try {
       start_daemon(directory_, start);
     } catch (const SetupError& error) {
@@ -74,16 +74,16 @@ TEST_F(DaemonProcessTest, ReturnsThePidOfAReadyDaemonInASessionOfItsOwn) {
 }
 
 TEST_F(DaemonProcessTest, PassesOnWhyADaemonWouldNotStart) {
-  const std::string sentence = sentence_of_failure(
+  const std::string message = message_of_failure(
       script("echo '{\"ok\":false,\"error\":\"there is no core 77\"}' >&3; exit 1"));
-  EXPECT_EQ(sentence, "there is no core 77; the daemon's log is " + directory_.log_file().string());
+  EXPECT_EQ(message, "there is no core 77; the daemon's log is " + directory_.log_file().string());
 }
 
 TEST_F(DaemonProcessTest, TellsHowADaemonDiedAndWhatItSaidLast) {
-  EXPECT_THAT(sentence_of_failure(script("echo first; echo last words >&2; exit 7")),
+  EXPECT_THAT(message_of_failure(script("echo first; echo last words >&2; exit 7")),
               testing::AllOf(testing::HasSubstr("exit code 7"), testing::HasSubstr("last words"),
                              testing::HasSubstr(directory_.log_file().string())));
-  EXPECT_THAT(sentence_of_failure(script("kill -SEGV $$")), testing::HasSubstr("signal 11"));
+  EXPECT_THAT(message_of_failure(script("kill -SEGV $$")), testing::HasSubstr("signal 11"));
 }
 
 TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {
@@ -91,7 +91,7 @@ TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {
   start.timeout = std::chrono::milliseconds(300);
   int waited = 0;
   start.waiting = [&] { ++waited; };
-  EXPECT_THAT(sentence_of_failure(start), testing::HasSubstr("was not ready"));
+  EXPECT_THAT(message_of_failure(start), testing::HasSubstr("was not ready"));
   EXPECT_GT(waited, 0);
   pid_t pid = 0;
   std::ifstream(root_ / "pid") >> pid;
@@ -103,12 +103,12 @@ TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {
 TEST_F(DaemonProcessTest, TellsOfAProgramThatIsNone) {
   DaemonStart start = script("");
   start.executable = root_ / "nothing";
-  EXPECT_THAT(sentence_of_failure(start),
+  EXPECT_THAT(message_of_failure(start),
               testing::HasSubstr("cannot run " + start.executable.string()));
 }
 
 TEST_F(DaemonProcessTest, TellsOfAnAnswerThatIsNone) {
-  EXPECT_THAT(sentence_of_failure(script("echo ready >&3; sleep 100")),
+  EXPECT_THAT(message_of_failure(script("echo ready >&3; sleep 100")),
               testing::HasSubstr("something unexpected"));
 }
 

@@ -21,7 +21,7 @@ using aggregation::Operation;
 constexpr std::uint64_t kSeed = 7;
 
 // One element's way through the plan, without blocks or kernels: T is the arithmetic's type, and
-// to_element what a fold ends with.
+// to_element what a reduce ends with.
 template <typename Wide, typename Stored>
 class NaiveOracle {
  public:
@@ -29,13 +29,14 @@ class NaiveOracle {
       : plan_(plan), type_(type), operation_(operation) {}
 
   Stored expect(unsigned thread, std::size_t index) const {
-    const Stored folded = fold(thread, plan_.steps(), 0, index);
-    if (operation_ != Operation::average) return folded;
-    return narrow(divide(widen(folded), plan_.servers()));
+    const Stored reduced = reduce(thread, plan_.steps(), 0, index);
+    if (operation_ != Operation::average) return reduced;
+    return narrow(divide(widen(reduced), plan_.servers()));
   }
 
  private:
-  Stored fold(unsigned thread, unsigned steps, control::ServerId server, std::size_t index) const {
+  Stored reduce(unsigned thread, unsigned steps, control::ServerId server,
+                std::size_t index) const {
     if (steps == 0) {
       Stored value;
       fill_input(type_, kSeed, server, index, 1, &value);
@@ -44,7 +45,7 @@ class NaiveOracle {
     Wide sum{};
     for (unsigned digit = 0; digit < plan_.radix(thread, steps - 1); ++digit) {
       const Wide value =
-          widen(fold(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
+          widen(reduce(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
       sum = digit == 0 ? value : combine(sum, value);
     }
     return narrow(sum);
@@ -148,7 +149,7 @@ INSTANTIATE_TEST_SUITE_P(Topologies, OracleOnTopology,
                                          Case{"star:5", 97},
                                          Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5}));
 
-TEST(Oracle, FoldsEachThreadsPartAlongThatThreadsOrderOfLevels) {
+TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
   const auto plan = control::make_plan("bml", topology, "test");
   constexpr std::size_t kCount = 2000;

@@ -24,7 +24,7 @@ class RunDirectoryTest : public testing::Test {
   }
   ~RunDirectoryTest() override { fs::remove_all(root_); }
 
-  static std::string sentence_of(const RunDirectory& directory) {
+  static std::string message_of(const RunDirectory& directory) {
     try {
       directory.create();
     } catch (const SetupError& error) {
@@ -67,27 +67,27 @@ TEST_F(RunDirectoryTest, IsMadeForItsOwnerAlone) {
 TEST_F(RunDirectoryTest, RefusesASymbolicLinkAFileAndOneThatOthersMayWriteTo) {
   fs::create_directory(root_ / "real");
   fs::create_symlink(root_ / "real", root_ / "link");
-  EXPECT_THAT(sentence_of(RunDirectory(root_ / "link")), testing::HasSubstr("symbolic link"));
+  EXPECT_THAT(message_of(RunDirectory(root_ / "link")), testing::HasSubstr("symbolic link"));
   std::ofstream(root_ / "file") << "x";
-  EXPECT_THAT(sentence_of(RunDirectory(root_ / "file")), testing::HasSubstr("not a directory"));
+  EXPECT_THAT(message_of(RunDirectory(root_ / "file")), testing::HasSubstr("not a directory"));
   fs::create_directory(root_ / "open");
   fs::permissions(root_ / "open", fs::perms::all);
-  EXPECT_THAT(sentence_of(RunDirectory(root_ / "open")), testing::HasSubstr("chmod 700"));
+  EXPECT_THAT(message_of(RunDirectory(root_ / "open")), testing::HasSubstr("chmod 700"));
 }
 
 TEST_F(RunDirectoryTest, RefusesADirectoryOfAnotherUser) {
   if (geteuid() != 0) {
-    EXPECT_THAT(sentence_of(RunDirectory("/usr")), testing::HasSubstr("belongs to user 0"));
+    EXPECT_THAT(message_of(RunDirectory("/usr")), testing::HasSubstr("belongs to user 0"));
     return;
   }
   fs::create_directory(root_ / "theirs");
   ASSERT_EQ(chown((root_ / "theirs").c_str(), 12345, 12345), 0);
-  EXPECT_THAT(sentence_of(RunDirectory(root_ / "theirs")),
+  EXPECT_THAT(message_of(RunDirectory(root_ / "theirs")),
               testing::HasSubstr("belongs to user 12345"));
 }
 
 TEST_F(RunDirectoryTest, RefusesAPathTooLongForUnixSockets) {
-  EXPECT_THAT(sentence_of(RunDirectory(root_ / std::string(100, 'x'))),
+  EXPECT_THAT(message_of(RunDirectory(root_ / std::string(100, 'x'))),
               testing::HasSubstr("set GRADCUBE_RUN to a shorter one"));
 }
 

@@ -14,7 +14,7 @@ namespace gradcube::control {
 namespace {
 
 std::string file_refusal(std::string_view text) {
-  return sentence_of<UsageError>([&] { parse_cluster_file(text, "c.toml"); });
+  return message_of<UsageError>([&] { parse_cluster_file(text, "c.toml"); });
 }
 
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
@@ -52,7 +52,7 @@ TEST(ClusterSettings, DefaultsAreValidAndSurviveJson) {
 
 TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
-  EXPECT_NE(sentence_of<UsageError>([&] {
+  EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
             }).find("accepted are topology, rate, mtu"),
             std::string::npos);
@@ -66,7 +66,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
 TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
   ClusterSettings settings;
   settings.queue_bytes = 10'000;
-  EXPECT_EQ(sentence_of<UsageError>([&] { validate(settings); }),
+  EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
             "the queue of a switch port is 10K, but at MTU 9000 accepted is 18036 bytes (two full "
             "frames) to 1G");
   settings.mtu = 1500;
@@ -162,8 +162,7 @@ TEST(ClusterFile, IsReadFromDisk) {
   std::ofstream(path) << "[link]\nmtu = 1500\n";
   EXPECT_EQ(read_cluster_file(path).mtu, 1500u);
   std::remove(path.c_str());
-  EXPECT_NE(sentence_of<UsageError>([&] { read_cluster_file(path); }).find(path),
-            std::string::npos);
+  EXPECT_NE(message_of<UsageError>([&] { read_cluster_file(path); }).find(path), std::string::npos);
   EXPECT_THROW(read_cluster_file(testing::TempDir()), UsageError);
 }
 

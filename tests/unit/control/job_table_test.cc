@@ -14,13 +14,13 @@ using bcube::ServerId;
 const AddressSpace kSpace(std::vector<unsigned>{3, 3});
 constexpr int32_t kPeer = -6;
 
-Joined joined(const std::variant<Joined, Refusal>& result) {
-  EXPECT_TRUE(std::holds_alternative<Joined>(result)) << std::get<Refusal>(result).sentence;
-  return std::get<Joined>(result);
+JobPlace joined(const std::variant<JobPlace, Refusal>& result) {
+  EXPECT_TRUE(std::holds_alternative<JobPlace>(result)) << std::get<Refusal>(result).message;
+  return std::get<JobPlace>(result);
 }
 
-std::string refused(const std::variant<Joined, Refusal>& result) {
-  return std::holds_alternative<Refusal>(result) ? std::get<Refusal>(result).sentence : "";
+std::string refused(const std::variant<JobPlace, Refusal>& result) {
+  return std::holds_alternative<Refusal>(result) ? std::get<Refusal>(result).message : "";
 }
 
 JobId complete_job(JobTable& table, const std::string& name) {
@@ -35,7 +35,7 @@ TEST(JobTable, RunsAJobOnceATrainerHasJoinedOnEveryServer) {
   JobTable table(kSpace, 1);
   JobId id = 0;
   for (ServerId s = 0; s < 9; ++s) {
-    const Joined result = joined(table.join("mnist", s, {static_cast<int32_t>(100 + s), 1000}));
+    const JobPlace result = joined(table.join("mnist", s, {static_cast<int32_t>(100 + s), 1000}));
     EXPECT_EQ(result.rank, s);
     EXPECT_EQ(result.size, 9u);
     EXPECT_EQ(result.complete, s == 8);
@@ -107,10 +107,10 @@ TEST(JobTable, TellsTheOthersWhichTrainerDied) {
   const auto departure = table.died(id, 7, kPeer);
   ASSERT_TRUE(departure);
   EXPECT_EQ(departure->others, (std::vector<ServerId>{0, 1, 2, 3, 4, 5, 6, 8}));
-  EXPECT_EQ(departure->sentence, "the trainer of job \"mnist\" on server [2,1] (pid 107) died");
+  EXPECT_EQ(departure->message, "the trainer of job \"mnist\" on server [2,1] (pid 107) died");
   EXPECT_EQ(departure->epoch, 1);
   EXPECT_FALSE(departure->forgotten);
-  EXPECT_EQ(table.find(id)->state, JobState::broken);
+  EXPECT_EQ(table.find(id)->state, JobState::aborted);
   EXPECT_EQ(table.find(id)->last_failure->code, kPeer);
 }
 
@@ -119,21 +119,21 @@ TEST(JobTable, KeepsTheFirstDepartureAsTheCause) {
   const JobId id = complete_job(table, "mnist");
   table.died(id, 7, kPeer);
   table.leave(id, 3, kPeer);
-  EXPECT_NE(table.find(id)->last_failure->sentence.find("[2,1]"), std::string::npos);
+  EXPECT_NE(table.find(id)->last_failure->message.find("[2,1]"), std::string::npos);
   EXPECT_FALSE(table.died(id, 7, kPeer)) << "it is gone already";
   EXPECT_FALSE(table.died(id, 99, kPeer));
 }
 
-TEST(JobTable, StartsAFreshJobWhenTheNameOfABrokenOneIsJoined) {
+TEST(JobTable, StartsAFreshJobWhenTheNameOfAnAbortedOneIsJoined) {
   JobTable table(kSpace, 1);
-  const JobId broken = complete_job(table, "mnist");
-  table.died(broken, 7, kPeer);
-  const Joined fresh = joined(table.join("mnist", 7, {5000, 1}));
-  EXPECT_NE(fresh.job, broken);
+  const JobId aborted = complete_job(table, "mnist");
+  table.died(aborted, 7, kPeer);
+  const JobPlace fresh = joined(table.join("mnist", 7, {5000, 1}));
+  EXPECT_NE(fresh.job, aborted);
   EXPECT_EQ(fresh.epoch, 0);
   EXPECT_EQ(joined(table.join("mnist", 0, {5001, 1})).job, fresh.job);
   EXPECT_EQ(table.jobs().size(), 2u);
-  EXPECT_EQ(table.find(broken)->joined, 8u);
+  EXPECT_EQ(table.find(aborted)->joined, 8u);
 }
 
 TEST(JobTable, ForgetsAJobWithoutMembersAndGivesItsSlotANewNonce) {
@@ -161,7 +161,7 @@ TEST(JobTable, BeginsANewEpochWithEveryReset) {
   EXPECT_EQ(table.begin_reset(id, -5, "they disagree"), 1);
   EXPECT_EQ(table.begin_reset(id, -5, "again"), 2);
   EXPECT_EQ(table.find(id)->state, JobState::running);
-  EXPECT_EQ(table.find(id)->last_failure->sentence, "again");
+  EXPECT_EQ(table.find(id)->last_failure->message, "again");
   for (unsigned i = 0; i < 65534; ++i) table.begin_reset(id, -5, "");
   EXPECT_EQ(table.find(id)->epoch, 0) << "16 bits on the wire: it wraps";
 }

@@ -1,4 +1,4 @@
-// The sentence of the exception that a call throws; empty when it throws none.
+// The message of the exception that a call throws; empty when it throws none.
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_MESSAGE_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_MESSAGE_H_
 
@@ -7,7 +7,7 @@
 namespace gradcube::control {
 
 template <typename Error, typename Call>
-std::string sentence_of(Call&& call) {
+std::string message_of(Call&& call) {
   try {
     call();
   } catch (const Error& error) {

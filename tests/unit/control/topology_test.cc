@@ -13,7 +13,7 @@ namespace gradcube::control {
 namespace {
 
 std::string refusal(const std::string& spec) {
-  return sentence_of<UsageError>([&] { parse_topology(spec, "--topology"); });
+  return message_of<UsageError>([&] { parse_topology(spec, "--topology"); });
 }
 
 TEST(Topology, ReadsABCubeAsOneSwitchedDimensionPerPort) {
@@ -45,7 +45,7 @@ TEST(Topology, ReadsATorusAsRingsOnPortPairs) {
   EXPECT_EQ(topology.spec(), "torus:4,2");
 }
 
-TEST(Topology, RefusesWhatIsNoneInOneSentence) {
+TEST(Topology, RefusesWhatIsNoneInOneMessage) {
   EXPECT_EQ(refusal("bcube:0,2"),
             "--topology \"bcube:0,2\": n is 0, but it is 2..256; accepted is bcube:n,k with radix "
             "n in 2..256 and k levels in 1..7, for example bcube:3,2");
@@ -61,9 +61,9 @@ TEST(Topology, RefusesWhatIsNoneInOneSentence) {
         "bcube:16,5", "bcube:3;2",   "bcube:3,2 ", "bcube: 3,2", "bcube:-3,2",
         "bcube:3,2x", "star:1",      "star:0",     "star:3,2",   "star:99999999999",
         "torus:4",    "torus:1,2",   "BCUBE:3,2",  "bcubes:3,2"}) {
-    const std::string sentence = refusal(spec);
-    EXPECT_EQ(sentence.find(std::string("--topology \"") + spec + "\""), 0u) << sentence;
-    EXPECT_NE(sentence.find("for example"), std::string::npos) << sentence;
+    const std::string message = refusal(spec);
+    EXPECT_EQ(message.find(std::string("--topology \"") + spec + "\""), 0u) << message;
+    EXPECT_NE(message.find("for example"), std::string::npos) << message;
   }
 }
 
@@ -76,7 +76,7 @@ TEST(Topology, ReachesItsBounds) {
 TEST(Topology, ReadsAServersAddress) {
   const Topology topology = parse_topology("bcube:3,2", "t");
   EXPECT_EQ(parse_server(topology, "2,1", "--server"), 7u);
-  EXPECT_EQ(sentence_of<UsageError>([&] { parse_server(topology, "3,1", "--server"); }),
+  EXPECT_EQ(message_of<UsageError>([&] { parse_server(topology, "3,1", "--server"); }),
             "--server \"3,1\" is not a server's address: its digit at level 1 must be 0..2, for "
             "example 2,2 (topology bcube:3,2)");
 }
@@ -101,16 +101,16 @@ TEST(Topology, IsWrittenAsJson) {
 TEST(Algorithms, AreFoundByName) {
   EXPECT_EQ(algorithm_names(), (std::vector<std::string_view>{"bml"}));
   EXPECT_EQ(make_plan("bml", parse_topology("star:5", "t"), "--algorithm").threads(), 1u);
-  EXPECT_EQ(sentence_of<UsageError>(
+  EXPECT_EQ(message_of<UsageError>(
                 [] { make_plan("magic", parse_topology("star:5", "t"), "--algorithm"); }),
             "--algorithm \"magic\": there is no such algorithm; accepted is bml");
 }
 
 TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
-  const std::string sentence = sentence_of<UsageError>(
+  const std::string message = message_of<UsageError>(
       [] { make_plan("bml", parse_topology("torus:4,2", "t"), "--algorithm"); });
-  EXPECT_NE(sentence.find("torus:4,2"), std::string::npos);
-  EXPECT_NE(sentence.find("accepted is bcube:n,k or star:N"), std::string::npos);
+  EXPECT_NE(message.find("torus:4,2"), std::string::npos);
+  EXPECT_NE(message.find("accepted is bcube:n,k or star:N"), std::string::npos);
 }
 
 }  // namespace

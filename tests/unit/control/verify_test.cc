@@ -43,7 +43,7 @@ TEST(Verify, ProvesAPlanOfOneThreadToo) {
 
 TEST(Verify, FindsTwoThreadsOnOneLink) {
   const Plan plan("collide", parse_topology("bcube:3,2", "test"), {{{0}, {1}}, {{0}, {1}}});
-  EXPECT_EQ(sentence_of<PlanError>([&] { verify(plan); }),
+  EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
             "aggregation step 0, thread 1: [0,0]'s link of level 0 is already used by thread 0");
 }
 
@@ -51,7 +51,7 @@ TEST(Verify, FindsTwoThreadsOnOneLink) {
 template <typename Change>
 std::string sabotage(ServerId where, unsigned thread, Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
-  return sentence_of<PlanError>([&] {
+  return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
       std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
       if (server == where && t == thread && s == stage && w == step) change(exchanges);
@@ -89,7 +89,7 @@ TEST(Verify, FindsThatTheTwoEndsDisagree) {
 template <typename Change>
 std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
-  return sentence_of<PlanError>([&] {
+  return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
       std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
       if (t == 0 && s == stage && w == step) change(exchanges);
@@ -107,7 +107,7 @@ TEST(Verify, FindsALostContribution) {
 TEST(Verify, FindsAContributionAddedTwice) {
   const Plan plan = bml("bcube:3,2");
   // Thread 1 carries thread 0's pieces over level 1 at step 0; thread 0 does so again at step 1.
-  EXPECT_EQ(sentence_of<PlanError>([&] {
+  EXPECT_EQ(message_of<PlanError>([&] {
               verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
                 std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
                 if (t == 1 && s == Stage::aggregation && w == 0) {

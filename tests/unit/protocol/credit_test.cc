@@ -50,7 +50,7 @@ struct Flows {
 
   CreditPool pool;
   std::vector<std::unique_ptr<ReceiveWindow>> windows;
-  std::vector<CreditPool::Flow> ids;
+  std::vector<CreditPool::Handle> ids;
 };
 
 TEST(CreditPool, RefusesSettingsThatMakeNoSense) {

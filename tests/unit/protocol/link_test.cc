@@ -50,7 +50,7 @@ struct Party {
   SendWindow send;
   ReceiveWindow receive;
   CreditPool pool;
-  CreditPool::Flow flow = 0;
+  CreditPool::Handle flow = 0;
   std::uint64_t end = 0;       // its last segment's sequence + 1
   std::vector<unsigned> uses;  // how often each of the other end's segments was delivered
   Nanoseconds line_free = 0;

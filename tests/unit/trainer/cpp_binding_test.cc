@@ -25,7 +25,7 @@ TEST_F(CppFace, AllReducesBuffersAndForeignMemory) {
   session.barrier();
 }
 
-TEST_F(CppFace, ErrorsAreExceptionsWithCodeAndSentence) {
+TEST_F(CppFace, ErrorsAreExceptionsWithCodeAndMessage) {
   try {
     gradcube::Session session("refuse", socket_);
     FAIL() << "no exception";

@@ -121,14 +121,14 @@ void FakeSession::welcome(std::uint64_t heap_bytes) {
   memory_.reset();
 }
 
-void FakeSession::notify(shared::MessageType type, int code, const char* sentence,
+void FakeSession::notify(shared::MessageType type, int code, const char* message,
                          std::uint64_t first, std::uint64_t last) {
   shared::Notice notice{};
   notice.type = type;
   notice.code = code;
   notice.first_request = first;
   notice.last_request = last;
-  std::strncpy(notice.sentence, sentence, sizeof(notice.sentence) - 1);
+  std::strncpy(notice.text, message, sizeof(notice.text) - 1);
   ::send(socket_.get(), &notice, sizeof(notice), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

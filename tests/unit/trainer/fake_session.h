@@ -33,7 +33,7 @@ class FakeSession {
   void answer(const shared::Hello& hello);
   void welcome(std::uint64_t heap_bytes);
   void make_region(std::uint64_t bytes);
-  void notify(shared::MessageType type, int code, const char* sentence, std::uint64_t first,
+  void notify(shared::MessageType type, int code, const char* message, std::uint64_t first,
               std::uint64_t last);
   void serve(const shared::Submission& submission);
   void add_up(const shared::Submission& submission);

@@ -27,13 +27,13 @@ class FailureTest : public SessionTest {
   }
 
   static bool says(gradcube_session* session, const char* words) {
-    const char* sentence = gradcube_last_error(session);
-    EXPECT_NE(std::strstr(sentence, words), nullptr) << sentence;
-    return std::strstr(sentence, words) != nullptr;
+    const char* message = gradcube_last_error(session);
+    EXPECT_NE(std::strstr(message, words), nullptr) << message;
+    return std::strstr(message, words) != nullptr;
   }
 };
 
-TEST_F(FailureTest, WithoutADaemonTheSentenceNamesThePathAndTheCommand) {
+TEST_F(FailureTest, WithoutADaemonTheMessageNamesThePathAndTheCommand) {
   gradcube_session* session = nullptr;
   const std::string path = directory_ / "server-0-0.sock";
   EXPECT_EQ(gradcube_open(path.c_str(), "job", &session), GRADCUBE_ENODAEMON);
@@ -61,16 +61,15 @@ TEST_F(FailureTest, BadJobNamesAreRefusedBeforeTheDaemonHearsThem) {
   EXPECT_EQ(gradcube_open(socket_.c_str(), "job", nullptr), GRADCUBE_EINVAL);
 }
 
-TEST_F(FailureTest, ARefusalIsTheDaemonsOwnCodeAndSentence) {
+TEST_F(FailureTest, ARefusalIsTheDaemonsOwnCodeAndMessage) {
   EXPECT_EQ(refusal("refuse"), std::pair(int{GRADCUBE_EJOB}, std::string(kRefusal)));
 }
 
 TEST_F(FailureTest, AnAnswerThatIsNoWelcomeIsAProtocolError) {
   for (const char* job : {"garbage", "version", "unsealed"}) {
-    const auto [code, sentence] = refusal(job);
+    const auto [code, message] = refusal(job);
     EXPECT_EQ(code, GRADCUBE_EPROTOCOL) << job;
-    EXPECT_NE(sentence.find("the library that came with the daemon"), std::string::npos)
-        << sentence;
+    EXPECT_NE(message.find("the library that came with the daemon"), std::string::npos) << message;
   }
 }
 
@@ -111,7 +110,7 @@ TEST_F(FailureTest, AFailedCollectiveBringsTheNoticeAboutIt) {
   EXPECT_STREQ(gradcube_last_error(session), kFailure);
 }
 
-TEST_F(FailureTest, AFailureWithoutANoticeStillHasASentence) {
+TEST_F(FailureTest, AFailureWithoutANoticeStillHasAMessage) {
   gradcube_session* session = open("unexplained");
   const std::uint64_t request = start(session, floats(session, 10), 10);
   EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);

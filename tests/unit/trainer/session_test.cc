@@ -138,7 +138,7 @@ TEST_F(SessionTest, RingsGoRoundManyTimes) {
   EXPECT_GT(daemon_.rings_heard(), 0);
 }
 
-TEST_F(SessionTest, BadArgumentsAreRefusedWithASentenceAndChangeNothing) {
+TEST_F(SessionTest, BadArgumentsAreRefusedWithAMessageAndChangeNothing) {
   gradcube_session* session = open("job");
   float* buffer = floats(session, 64);
   std::uint64_t request = 0;

@@ -32,9 +32,9 @@ TEST(Settings, HeapSizesAreBytesOrCarryAUnitOfMemory) {
 TEST(Settings, OtherHeapSizesAreRefusedWithWhatIsAccepted) {
   for (const char* text : {"", "0", "-1", "1.5G", "16g", "16GB", " 1", "K", "99999999999999999999",
                            "1025G", "18446744073709551615G", "0K"}) {
-    const auto [code, sentence] = failure_of([&] { parse_heap_bytes(text); });
+    const auto [code, message] = failure_of([&] { parse_heap_bytes(text); });
     EXPECT_EQ(code, GRADCUBE_EINVAL) << text;
-    EXPECT_NE(sentence.find("512K"), std::string::npos) << sentence;
+    EXPECT_NE(message.find("512K"), std::string::npos) << message;
   }
 }
 
@@ -56,20 +56,20 @@ TEST(Settings, SeveralServersAreListedAndTheVariableToSetIsNamed) {
   std::ofstream(run / "server-2-2.sock");
   std::ofstream(run / "other.sock");
   const Environment directory("GRADCUBE_RUN", run.path());
-  const auto [code, sentence] = failure_of([] { find_socket(""); });
+  const auto [code, message] = failure_of([] { find_socket(""); });
   EXPECT_EQ(code, GRADCUBE_EINVAL);
-  EXPECT_NE(sentence.find("server-0-1.sock, server-2-2.sock:"), std::string::npos) << sentence;
-  EXPECT_NE(sentence.find("GRADCUBE_SOCKET"), std::string::npos) << sentence;
+  EXPECT_NE(message.find("server-0-1.sock, server-2-2.sock:"), std::string::npos) << message;
+  EXPECT_NE(message.find("GRADCUBE_SOCKET"), std::string::npos) << message;
 }
 
 TEST(Settings, AnEmptyOrMissingRunDirectoryMeansThatNoDaemonRuns) {
   const TemporaryDirectory run;
   for (const std::string& path : {run.path(), run / "missing"}) {
     const Environment directory("GRADCUBE_RUN", path);
-    const auto [code, sentence] = failure_of([] { find_socket(""); });
+    const auto [code, message] = failure_of([] { find_socket(""); });
     EXPECT_EQ(code, GRADCUBE_ENODAEMON);
-    EXPECT_NE(sentence.find(path), std::string::npos) << sentence;
-    EXPECT_NE(sentence.find("gradcube up"), std::string::npos) << sentence;
+    EXPECT_NE(message.find(path), std::string::npos) << message;
+    EXPECT_NE(message.find("gradcube up"), std::string::npos) << message;
   }
 }
 

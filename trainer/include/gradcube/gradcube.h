@@ -14,7 +14,7 @@
  *     gradcube_close(session);
  *
  * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() names the code;
- * gradcube_last_error() is the sentence about this failure: what failed, where, and what to do.
+ * gradcube_last_error() is the message about this failure: what failed, where, and what to do.
  *
  * Order. All trainers of a job submit the same collectives in the same order: the same count, type
  * and operation. A disagreement is an error on every trainer of the job, never a hang, and the next
@@ -136,7 +136,7 @@ GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int 
 
 GRADCUBE_API const char* gradcube_strerror(int code);
 
-/* The sentence about the last failure on this session (NULL: of gradcube_open on this thread).
+/* The message about the last failure on this session (NULL: of gradcube_open on this thread).
  * Never NULL; valid until the next call on the session. */
 GRADCUBE_API const char* gradcube_last_error(const gradcube_session* session);
 

@@ -7,7 +7,7 @@
 //     ... other work ...
 //     request.wait(std::chrono::seconds(60));
 //
-// Errors are exceptions: gradcube::Error, with the C ABI's code and the sentence as what().
+// Errors are exceptions: gradcube::Error, with the C ABI's code and the message as what().
 //
 // Lifetime. Session leaves its job when it is destroyed or closed; the shared memory stays mapped
 // until the last Buffer of the session is gone, too. A Request may be let go before its end, but
@@ -34,7 +34,7 @@ namespace gradcube {
 
 class Error : public std::runtime_error {
  public:
-  Error(int code, const std::string& sentence) : std::runtime_error(sentence), code_(code) {}
+  Error(int code, const std::string& message) : std::runtime_error(message), code_(code) {}
   int code() const { return code_; }  // GRADCUBE_E...
 
  private:

@@ -4,7 +4,7 @@ import builtins
 
 
 class Error(Exception):
-    """Any failure. ``code`` is the GRADCUBE_E... code; the text is the library's sentence."""
+    """Any failure. ``code`` is the GRADCUBE_E... code; the text is the library's message."""
 
     code = 0
 
@@ -72,6 +72,6 @@ class SystemRefusedError(Error, OSError):
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 
 
-def error_of(code, sentence):
+def error_of(code, message):
     """The exception for a negative code."""
-    return _BY_CODE.get(code, Error)(sentence)
+    return _BY_CODE.get(code, Error)(message)

@@ -8,11 +8,11 @@
 namespace gradcube::dataplane {
 namespace {
 
-class FoldWindowTest : public testing::Test {
+class ReduceWindowTest : public testing::Test {
  protected:
-  FoldWindowTest() {
+  ReduceWindowTest() {
     PacketPoolOptions options;
-    options.name = "fold";
+    options.name = "reduce";
     options.count = 511;
     options.cache = 0;
     packets_ = std::make_unique<PacketPool>(options);
@@ -24,7 +24,7 @@ class FoldWindowTest : public testing::Test {
     contribution.count = count;
     return contribution;
   }
-  static void hold_both(FoldWindowTest& test, FoldWindow& window, std::uint64_t sequence) {
+  static void hold_both(ReduceWindowTest& test, ReduceWindow& window, std::uint64_t sequence) {
     window.hold(sequence, 1, test.contribution(1));
     window.hold(sequence, 2, test.contribution(2));
   }
@@ -32,8 +32,8 @@ class FoldWindowTest : public testing::Test {
   std::unique_ptr<PacketPool> packets_;
 };
 
-TEST_F(FoldWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
-  FoldWindow window(2);
+TEST_F(ReduceWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
+  ReduceWindow window(2);
   window.hold(0, 2, contribution(22));
   EXPECT_FALSE(window.all_arrived(0));
   window.hold(0, 1, contribution(11));
@@ -41,20 +41,20 @@ TEST_F(FoldWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
   EXPECT_EQ(window.contribution(0, 1).count, 11u);
   EXPECT_EQ(window.contribution(0, 2).count, 22u);
   EXPECT_FALSE(window.all_arrived(1));
-  EXPECT_FALSE(window.folded(0));
+  EXPECT_FALSE(window.reduced(0));
 }
 
-TEST_F(FoldWindowTest, FreesWhatIsFoldedAndMovesOverTheFoldedPrefixOnly) {
-  FoldWindow window(2);
+TEST_F(ReduceWindowTest, FreesWhatIsReducedAndMovesOverTheReducedPrefixOnly) {
+  ReduceWindow window(2);
   for (std::uint64_t sequence = 0; sequence < 4; ++sequence) hold_both(*this, window, sequence);
   window.finish(2);
   EXPECT_EQ(window.base(), 0u);
-  EXPECT_TRUE(window.folded(2));
-  EXPECT_FALSE(window.folded(0));
+  EXPECT_TRUE(window.reduced(2));
+  EXPECT_FALSE(window.reduced(0));
   EXPECT_EQ(packets_->in_use(), 6u);
   window.finish(0);
   EXPECT_EQ(window.base(), 1u);
-  EXPECT_TRUE(window.folded(0));
+  EXPECT_TRUE(window.reduced(0));
   window.finish(1);
   EXPECT_EQ(window.base(), 3u);
   EXPECT_EQ(packets_->in_use(), 2u);
@@ -62,36 +62,36 @@ TEST_F(FoldWindowTest, FreesWhatIsFoldedAndMovesOverTheFoldedPrefixOnly) {
   EXPECT_EQ(packets_->in_use(), 0u);
 }
 
-TEST_F(FoldWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
-  FoldWindow window(1);
+TEST_F(ReduceWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
+  ReduceWindow window(1);
   for (std::uint64_t round = 0; round < 3; ++round) {
     const std::uint64_t base = window.base();
-    for (std::uint64_t i = 0; i < FoldWindow::kWindow; ++i) {
+    for (std::uint64_t i = 0; i < ReduceWindow::kWindow; ++i) {
       window.hold(base + i, 1, contribution());
     }
-    EXPECT_FALSE(window.all_arrived(base + FoldWindow::kWindow));
-    for (std::uint64_t i = FoldWindow::kWindow; i-- > 0;) {
+    EXPECT_FALSE(window.all_arrived(base + ReduceWindow::kWindow));
+    for (std::uint64_t i = ReduceWindow::kWindow; i-- > 0;) {
       EXPECT_EQ(window.base(), base);
       window.finish(base + i);
     }
-    EXPECT_EQ(window.base(), base + FoldWindow::kWindow);
-    EXPECT_FALSE(window.folded(window.base()));
+    EXPECT_EQ(window.base(), base + ReduceWindow::kWindow);
+    EXPECT_FALSE(window.reduced(window.base()));
   }
   EXPECT_EQ(packets_->in_use(), 0u);
 }
 
-TEST_F(FoldWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
+TEST_F(ReduceWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
   {
-    FoldWindow window(2);
+    ReduceWindow window(2);
     hold_both(*this, window, 5);
     window.finish(5);
     window.hold(0, 1, contribution());
     window.clear();
     EXPECT_EQ(packets_->in_use(), 0u);
     EXPECT_EQ(window.base(), 0u);
-    EXPECT_FALSE(window.folded(5));
+    EXPECT_FALSE(window.reduced(5));
     window.hold(0, 1, contribution());
-    FoldWindow moved(std::move(window));
+    ReduceWindow moved(std::move(window));
     EXPECT_EQ(packets_->in_use(), 1u);
   }
   EXPECT_EQ(packets_->in_use(), 0u);

@@ -76,12 +76,12 @@ TEST_F(SessionTest, PublishesWhatTheTrainerSubmitsInOrder) {
   EXPECT_FALSE(session_->has_submission());
   EXPECT_EQ(session_->published(), 2u);
   EXPECT_EQ(header().submission_head.load(), 2u);
-  const CollectiveOrder& order = session_->order(2);
-  EXPECT_EQ(order.number, 2u);
-  EXPECT_EQ(order.buffer, session_->region().base() + shared::kHeapOffset + 4096);
-  EXPECT_EQ(order.bytes, 24u);
-  EXPECT_EQ(order.dtype, aggregation::DataType::float64);
-  EXPECT_EQ(order.operation, aggregation::Operation::min);
+  const CollectiveRequest& request = session_->request(2);
+  EXPECT_EQ(request.number, 2u);
+  EXPECT_EQ(request.buffer, session_->region().base() + shared::kHeapOffset + 4096);
+  EXPECT_EQ(request.bytes, 24u);
+  EXPECT_EQ(request.dtype, aggregation::DataType::float64);
+  EXPECT_EQ(request.operation, aggregation::Operation::min);
 }
 
 TEST_F(SessionTest, CompletesInOrderAndRingsOnlyForATrainerThatSleeps) {

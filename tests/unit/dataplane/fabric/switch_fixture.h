@@ -42,13 +42,13 @@ class SwitchTest : public testing::Test {
   static constexpr std::uint32_t kFrameBytes = 2048;
   static constexpr std::uint32_t kPoolPackets = 8191;
 
-  SwitchTest() : frames_(pool_options("frames")), copies_(pool_options("copies")) {}
+  SwitchTest() : frames_(pool_options("frames")), clones_(pool_options("clones")) {}
 
   void TearDown() override {
     switch_.reset();
     ports_.clear();
     EXPECT_EQ(frames_.in_use(), 0u) << "packets have leaked";
-    EXPECT_EQ(copies_.in_use(), 0u) << "copies have leaked";
+    EXPECT_EQ(clones_.in_use(), 0u) << "clones have leaked";
   }
 
   static PacketPoolOptions pool_options(const std::string& name) {
@@ -61,7 +61,7 @@ class SwitchTest : public testing::Test {
   }
 
   void build(std::uint16_t servers, const EmulatedSwitchOptions& options,
-             const RingPortOptions& port_options = {}, bool with_copies = true) {
+             const RingPortOptions& port_options = {}, bool with_clones = true) {
     switch_.reset();
     ports_.clear();
     std::vector<SwitchPort> cables;
@@ -69,7 +69,7 @@ class SwitchTest : public testing::Test {
       ports_.push_back(std::make_unique<RingPort>(port_options));
       cables.push_back({ports_.back().get(), {mac_of(server)}});
     }
-    switch_ = std::make_unique<EmulatedSwitch>(options, cables, with_copies ? &copies_ : nullptr);
+    switch_ = std::make_unique<EmulatedSwitch>(options, cables, with_clones ? &clones_ : nullptr);
   }
 
   rte_mbuf* frame(const FrameSpec& spec) {
@@ -163,7 +163,7 @@ class SwitchTest : public testing::Test {
   }
 
   PacketPool frames_;
-  PacketPool copies_;
+  PacketPool clones_;
   VirtualClock clock_{1'000'000};
   std::vector<std::unique_ptr<RingPort>> ports_;
   std::unique_ptr<EmulatedSwitch> switch_;

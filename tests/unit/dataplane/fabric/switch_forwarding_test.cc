@@ -178,8 +178,8 @@ TEST_F(SwitchForwardingTest, ASwitchThatSleepsIsWokenByItsServers) {
 
 TEST_F(SwitchForwardingTest, PacketsInsideGoWithTheSwitch) {
   EmulatedSwitchOptions options;
-  options.shape.bits_per_second = 1'000'000;
-  options.shape.delay = 1'000'000;
+  options.profile.bits_per_second = 1'000'000;
+  options.profile.delay = 1'000'000;
   build(2, options);
   poll();
   Impairments all_late;
@@ -207,7 +207,7 @@ TEST_F(SwitchForwardingTest, PortsCountWhatWentThroughThem) {
 
 TEST_F(SwitchForwardingTest, RefusesWhatDoesNotFitTogether) {
   EmulatedSwitchOptions shared_wire;
-  shared_wire.shape.bits_per_second = 1'000'000'000;
+  shared_wire.profile.bits_per_second = 1'000'000'000;
   shared_wire.shards = 2;
   RingPortOptions two_queues;
   two_queues.queues = 2;
@@ -216,10 +216,10 @@ TEST_F(SwitchForwardingTest, RefusesWhatDoesNotFitTogether) {
   many_shards.shards = 3;
   EXPECT_THROW(build(2, many_shards, two_queues), std::runtime_error);
   EmulatedSwitchOptions crawling;
-  crawling.shape.bits_per_second = 999'999;
+  crawling.profile.bits_per_second = 999'999;
   EXPECT_THROW(build(2, crawling), std::runtime_error);
   EmulatedSwitchOptions clairvoyant;
-  clairvoyant.shape.delay = -1;
+  clairvoyant.profile.delay = -1;
   EXPECT_THROW(build(2, clairvoyant), std::runtime_error);
   EXPECT_THROW(build(0, {}), std::runtime_error);
   EXPECT_THROW(MacTable({{mac_of(1), 0}, {mac_of(1), 1}}), std::runtime_error);

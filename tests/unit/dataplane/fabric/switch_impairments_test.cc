@@ -14,10 +14,10 @@ namespace {
 
 class SwitchImpairmentsTest : public SwitchTest {
  protected:
-  void build_impaired(const Impairments& impairments, std::uint64_t seed, bool with_copies = true) {
+  void build_impaired(const Impairments& impairments, std::uint64_t seed, bool with_clones = true) {
     EmulatedSwitchOptions options;
     options.seed = seed;
-    build(2, options, {}, with_copies);
+    build(2, options, {}, with_clones);
     switch_->set_impairments(impairments);
   }
 
@@ -194,7 +194,7 @@ TEST_F(SwitchImpairmentsTest, EverythingAtOnceOverALimitedLinkLeaksNothing) {
   SCOPED_TRACE(testing::Message() << "GRADCUBE_TEST_SEED=" << seed);
   EmulatedSwitchOptions options;
   options.seed = seed;
-  options.shape = {
+  options.profile = {
       .bits_per_second = 10'000'000'000, .delay = 3000, .queue_bytes = 20'000, .mark_bytes = 5000};
   build(4, options);
   switch_->set_impairments({.loss = 0.1, .duplicate = 0.2, .reorder = 0.2, .corrupt = 0.2});
@@ -226,7 +226,7 @@ TEST_F(SwitchImpairmentsTest, EverythingAtOnceOverALimitedLinkLeaksNothing) {
   EXPECT_EQ(got, sent + sum.duplicated - sum.dropped_loss - sum.dropped_queue - sum.unknown_mac);
 }
 
-TEST_F(SwitchImpairmentsTest, WithoutCopiesFramesPassUnharmedAndAreCounted) {
+TEST_F(SwitchImpairmentsTest, WithoutClonesFramesPassUnharmedAndAreCounted) {
   Impairments impairments;
   impairments.duplicate = impairments.corrupt = 1;
   build_impaired(impairments, 1, false);

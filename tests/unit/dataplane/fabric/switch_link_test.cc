@@ -16,15 +16,15 @@ class SwitchLinkTest : public SwitchTest {
   }
   static EmulatedSwitchOptions with_rate(std::uint64_t rate) {
     EmulatedSwitchOptions options;
-    options.shape.bits_per_second = rate;
+    options.profile.bits_per_second = rate;
     return options;
   }
 };
 
-TEST(Wire, TakesExactlyAsLongAsTheBytesOfALongRun) {
+TEST(LinkClock, TakesExactlyAsLongAsTheBytesOfALongRun) {
   for (const std::uint64_t rate : {1'000'000ULL, 10'000'000'000ULL, 100'000'000'000ULL,
                                    400'000'000'000ULL, 3'333'333'333ULL}) {
-    Wire wire(rate);
+    LinkClock wire(rate);
     std::int64_t end = 0;
     for (int i = 0; i < 1'000'000; ++i) end = wire.carry(0, 84);
     const double exact = 1e6 * 84 * 8 * 1e9 / static_cast<double>(rate);
@@ -97,7 +97,7 @@ TEST_F(SwitchLinkTest, AnIdleWireSavesUpNoCapacity) {
 
 TEST_F(SwitchLinkTest, DelayIsAddedOnceToEveryFrame) {
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.delay = 12'345;
+  options.profile.delay = 12'345;
   build(2, options);
   poll();
   const std::int64_t start = clock_.now();
@@ -111,7 +111,7 @@ TEST_F(SwitchLinkTest, DelayIsAddedOnceToEveryFrame) {
 
 TEST_F(SwitchLinkTest, DelayWithoutRateHoldsFramesBackAndNothingElse) {
   EmulatedSwitchOptions options;
-  options.shape.delay = 5000;
+  options.profile.delay = 5000;
   build(2, options);
   send(0, {.to = 1, .number = 7});
   poll();
@@ -127,11 +127,11 @@ TEST_F(SwitchLinkTest, DelayWithoutRateHoldsFramesBackAndNothingElse) {
 TEST_F(SwitchLinkTest, TailDropComesAtTheByteThatDoesNotFit) {
   constexpr std::uint32_t kBytes = 1000;
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.queue_bytes = 4 * kBytes;
+  options.profile.queue_bytes = 4 * kBytes;
   for (const int excess : {0, 1}) {
     // Eight senders' frames arrive at the same moment at one output: one byte less of room is one
     // frame less that fits.
-    options.shape.queue_bytes = static_cast<std::uint64_t>(4 * kBytes - excess);
+    options.profile.queue_bytes = static_cast<std::uint64_t>(4 * kBytes - excess);
     build(9, options);
     poll();
     for (std::uint16_t from = 1; from < 9; ++from) {
@@ -148,7 +148,7 @@ TEST_F(SwitchLinkTest, TailDropComesAtTheByteThatDoesNotFit) {
 TEST_F(SwitchLinkTest, AQueueEmptiesAtTheRateOfItsWire) {
   constexpr std::uint32_t kBytes = 1000;
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.queue_bytes = 2 * kBytes;
+  options.profile.queue_bytes = 2 * kBytes;
   build(3, options);
   poll();
   // Two senders at full rate into one output: it sends half of what comes, and never more than
@@ -167,7 +167,7 @@ TEST_F(SwitchLinkTest, AQueueIsAsLongAsItReallyIsWhenThePollerCatchesUp) {
   // Senders that take turns never build a queue; a late poll must not invent one.
   constexpr std::uint32_t kBytes = 1000;
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.queue_bytes = 2 * kBytes;
+  options.profile.queue_bytes = 2 * kBytes;
   build(3, options);
   poll();
   for (int i = 0; i < 16; ++i) {
@@ -185,7 +185,7 @@ TEST_F(SwitchLinkTest, AQueueIsAsLongAsItReallyIsWhenThePollerCatchesUp) {
 TEST_F(SwitchLinkTest, FramesAboveTheThresholdAreMarkedAndTheirChecksumHolds) {
   constexpr std::uint32_t kBytes = 1000;
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.mark_bytes = 3 * kBytes;
+  options.profile.mark_bytes = 3 * kBytes;
   build(9, options);
   poll();
   for (std::uint16_t from = 1; from < 9; ++from) {
@@ -208,7 +208,7 @@ TEST_F(SwitchLinkTest, FramesAboveTheThresholdAreMarkedAndTheirChecksumHolds) {
 
 TEST_F(SwitchLinkTest, ATransportThatDoesNotKnowMarksIsNotMarked) {
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.mark_bytes = 1;
+  options.profile.mark_bytes = 1;
   build(2, options);
   poll();
   send(0, {.to = 1, .bytes = 1000, .ecn = 0});
@@ -223,7 +223,7 @@ TEST_F(SwitchLinkTest, ATransportThatDoesNotKnowMarksIsNotMarked) {
 
 TEST_F(SwitchLinkTest, AMarkIsWrittenIntoACopyWhenTheHeaderHasAnotherOwner) {
   EmulatedSwitchOptions options = with_rate(1'000'000'000);
-  options.shape.mark_bytes = 1;
+  options.profile.mark_bytes = 1;
   build(2, options);
   poll();
   rte_mbuf* packet = frame({.to = 1, .bytes = 1000});
