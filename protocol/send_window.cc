@@ -6,10 +6,14 @@
 namespace gradcube::protocol {
 namespace {
 
-// What one acknowledgement can tell of: the cumulative point and the 64 sequences of the bitmap.
+// What one acknowledgement covers: the cumulative point and the 64 sequences of the bitmap.
 constexpr unsigned kVisible = 65;
+// RFC 8985, section 6.2, step 4: deliveries behind a gap that show a loss without waiting for the
+// reorder window, as long as no reordering has been seen (DupThresh).
 constexpr unsigned kDuplicateThreshold = 3;
+// The reorder window is at most 16 round trips: RACK.reo_wnd_mult, here in quarters of min_rtt.
 constexpr unsigned kMostReorderQuarters = 64;
+// RFC 6298, section 5.5, doubles the time-out at each expiry; the ceiling is reached before this.
 constexpr unsigned kMostExpiries = 16;
 
 }  // namespace
@@ -90,53 +94,63 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
   if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at);
 }
 
-AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                                         std::uint16_t credit, Nanoseconds now) {
-  AckResult result;
+SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
+                                                    std::uint64_t selective) const {
   const std::int64_t ahead =
       static_cast<std::int32_t>(acknowledged - static_cast<std::uint32_t>(cumulative_));
-  const std::uint64_t point = cumulative_ + static_cast<std::uint64_t>(ahead);
+  Report report;
+  report.point = cumulative_ + static_cast<std::uint64_t>(ahead);
   const auto selective_end = static_cast<unsigned>(std::bit_width(selective));
   const bool before_start = ahead < 0 && static_cast<std::uint64_t>(-ahead) > cumulative_;
-  if (before_start || point > next_ || (selective != 0 && point + 1 + selective_end > next_)) {
-    ++counters_.refused;
-    result.status = AckStatus::refused;
-    return result;
-  }
-  if (ahead < -static_cast<std::int64_t>(kWindow)) {
-    result.status = AckStatus::stale;
-    return result;
-  }
-  Bitmap128 reported;
-  if (ahead >= 0) {
+  if (before_start || report.point > next_ ||
+      (selective != 0 && report.point + 1 + selective_end > next_)) {
+    report.status = AckStatus::refused;
+  } else if (ahead < -static_cast<std::int64_t>(kWindow)) {
+    report.status = AckStatus::stale;
+  } else if (ahead >= 0) {
     const auto run = static_cast<unsigned>(ahead);
-    reported = Bitmap128::below(run) | Bitmap128::placed(selective, run + 1);
+    report.delivered = Bitmap128::below(run) | Bitmap128::placed(selective, run + 1);
   } else {
-    reported = Bitmap128::placed(selective, 0);
-    reported.advance(static_cast<unsigned>(-ahead - 1));
+    report.delivered = Bitmap128::placed(selective, 0);
+    report.delivered.advance(static_cast<unsigned>(-ahead - 1));
   }
-  const Bitmap128 fresh = reported & ~delivered_;
-  if (fresh.any()) {
-    take_deliveries(fresh, now);
-    delivered_ = delivered_ | fresh;
-    lost_ = lost_ & ~fresh;
-    const unsigned run = delivered_.leading_run();
-    cumulative_ += run;
-    delivered_.advance(run);
-    lost_.advance(run);
-    resent_.advance(run);
-    progress_at_ = now;
-    expiries_ = 0;
-    tail_probed_ = false;
-    result.delivered = static_cast<std::uint16_t>(fresh.count());
-  }
-  visible_end_ = std::max(visible_end_, point + kVisible);
-  if (const std::uint64_t limit = point + std::min<unsigned>(credit, kWindow); limit > limit_) {
-    limit_ = limit;
-    result.credit_raised = true;
-    probe_owed_ = false;
-    if (in_flight() == 0) expiries_ = 0;
-  }
+  return report;
+}
+
+void SendWindow::deliver(Bitmap128 fresh, Nanoseconds now) {
+  take_deliveries(fresh, now);
+  delivered_ = delivered_ | fresh;
+  lost_ = lost_ & ~fresh;
+  const unsigned run = delivered_.leading_run();
+  cumulative_ += run;
+  delivered_.advance(run);
+  lost_.advance(run);
+  resent_.advance(run);
+  progress_at_ = now;
+  expiries_ = 0;
+  tail_probed_ = false;
+}
+
+bool SendWindow::raise_limit(std::uint64_t limit) {
+  if (limit <= limit_) return false;
+  limit_ = limit;
+  probe_owed_ = false;
+  if (in_flight() == 0) expiries_ = 0;
+  return true;
+}
+
+AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                                         std::uint16_t credit, Nanoseconds now) {
+  const Report report = read_acknowledgement(acknowledged, selective);
+  AckResult result;
+  result.status = report.status;
+  if (report.status == AckStatus::refused) ++counters_.refused;
+  if (report.status != AckStatus::taken) return result;
+  const Bitmap128 fresh = report.delivered & ~delivered_;
+  if (fresh.any()) deliver(fresh, now);
+  result.delivered = static_cast<std::uint16_t>(fresh.count());
+  visible_end_ = std::max(visible_end_, report.point + kVisible);
+  result.credit_raised = raise_limit(report.point + std::min<unsigned>(credit, kWindow));
   result.lost = static_cast<std::uint16_t>(detect_losses(now));
   return result;
 }
@@ -146,6 +160,7 @@ Nanoseconds SendWindow::reorder_window() const {
   return std::min(rtt_.minimum() * reorder_quarters_ / 4, rtt_.smoothed());
 }
 
+// RFC 8985, section 6.2, step 5 (RACK_detect_loss).
 unsigned SendWindow::detect_losses(Nanoseconds now) {
   reorder_deadline_ = kNever;
   if (highest_delivered_ == 0 || in_flight() == 0) return 0;
@@ -174,10 +189,12 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
   return found;
 }
 
+// RFC 8985, section 7.2: the tail loss probe's time-out (PTO).
 Nanoseconds SendWindow::probe_timeout() const {
   return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + settings_.acknowledge_delay;
 }
 
+// RFC 6298, section 2, with the receiver's acknowledge delay added.
 Nanoseconds SendWindow::retransmission_timeout() const {
   const Nanoseconds first = std::max(
       settings_.rto_floor, rtt_.smoothed() + 4 * rtt_.deviation() + settings_.acknowledge_delay);

@@ -124,6 +124,18 @@ class SendWindow {
     return static_cast<unsigned>(sequence - cumulative_);
   }
 
+  // What an acknowledgement says: below `point` all is delivered; bit i of `delivered` is
+  // cumulative_ + i.
+  struct Report {
+    AckStatus status = AckStatus::taken;
+    std::uint64_t point = 0;
+    Bitmap128 delivered;
+  };
+  Report read_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective) const;
+  void deliver(Bitmap128 fresh, Nanoseconds now);
+  // Whether the credit grew.
+  bool raise_limit(std::uint64_t limit);
+
   // Sequences on their way, as far as anybody knows.
   Bitmap128 missing() const { return Bitmap128::below(in_flight()) & ~delivered_; }
   bool sent_before_newest(std::uint64_t sequence) const;
