@@ -7,7 +7,7 @@ namespace gradcube::bcube {
 
 AddressSpace::AddressSpace(std::span<const unsigned> radices) {
   if (radices.empty() || radices.size() > kMaxLevels) {
-    throw std::invalid_argument("an address has 1.." + std::to_string(kMaxLevels) +
+    throw std::invalid_argument("an address must have 1.." + std::to_string(kMaxLevels) +
                                 " levels, not " + std::to_string(radices.size()));
   }
   levels_ = static_cast<unsigned>(radices.size());
@@ -15,15 +15,15 @@ AddressSpace::AddressSpace(std::span<const unsigned> radices) {
   for (unsigned level = 0; level < levels_; ++level) {
     if (radices[level] < 2 || radices[level] > kMaxRadix) {
       throw std::invalid_argument("the radix of level " + std::to_string(level) + " is " +
-                                  std::to_string(radices[level]) + ", but a radix is 2.." +
+                                  std::to_string(radices[level]) + ", but it must be 2.." +
                                   std::to_string(kMaxRadix));
     }
     radices_[level] = radices[level];
     weights_[level] = static_cast<uint32_t>(servers);
     servers *= radices[level];
     if (servers > kMaxServers) {
-      throw std::invalid_argument("there would be more than " + std::to_string(kMaxServers) +
-                                  " servers, but a server's number has 16 bits on the wire");
+      throw std::invalid_argument("too many servers: at most " + std::to_string(kMaxServers) +
+                                  ", because a server's number has 16 bits on the wire");
     }
   }
   servers_ = static_cast<uint32_t>(servers);
@@ -71,9 +71,9 @@ ServerId AddressSpace::parse(std::string_view text) const {
     const bool ends_well =
         last ? end == rest.data() + rest.size() : end != rest.data() + rest.size() && *end == ',';
     if (error == std::errc::invalid_argument || !ends_well) {
-      throw std::invalid_argument(
-          quoted + " is not a server's address: accepted are " + std::to_string(levels_) +
-          " digits with commas between them, the highest level first" + example);
+      throw std::invalid_argument(quoted + " is not a server's address: expected " +
+                                  std::to_string(levels_) +
+                                  " digits separated by commas, the highest level first" + example);
     }
     if (error != std::errc() || value >= radices_[level]) {
       throw std::invalid_argument(quoted + " is not a server's address: its digit at level " +

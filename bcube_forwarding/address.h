@@ -1,13 +1,13 @@
 // Addresses of servers: a server's digits [v(k-1),...,v1,v0], one per level, in mixed radix (BML,
 // section 3.1).
 //
-// Everywhere but in text a server is its number (ServerId): the address read as a mixed radix
+// Everywhere except in text, a server is its number (ServerId): the address read as a mixed-radix
 // number whose digit at level 0 is the least significant. On the wire the number takes 16 bits and
 // a digit 8 bits, so an address space has at most 65536 servers and a radix of at most 256.
 //
-// An AddressSpace is a small immutable value (no allocation but for text); any thread may use it.
-// Functions that take a server or a level trust it to be in range: what comes from outside is
-// checked with contains() or parse() first.
+// An AddressSpace is a small immutable value, which allocates only for text. Any thread may use it.
+// Functions that take a server or a level do not check its range: check outside input with
+// contains() or parse() first.
 #ifndef GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 #define GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 
@@ -27,16 +27,16 @@ inline constexpr uint32_t kMaxServers = 65536;
 
 class AddressSpace {
  public:
-  // radices[l] is the radix of level l: level 0 first. Throws std::invalid_argument, with a
-  // message, when there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix, or
-  // there would be more than kMaxServers servers.
+  // radices[l] is the radix of level l, level 0 first. Throws std::invalid_argument with a message
+  // if there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix, or there would
+  // be more than kMaxServers servers.
   explicit AddressSpace(std::span<const unsigned> radices);
 
   uint32_t servers() const { return servers_; }
   unsigned levels() const { return levels_; }
   unsigned radix(unsigned level) const { return radices_[level]; }
 
-  // What one step of the digit at `level` adds to the server's number.
+  // How much the server's number grows when its digit at `level` grows by 1.
   uint32_t weight(unsigned level) const { return weights_[level]; }
 
   bool contains(ServerId server) const { return server < servers_; }
@@ -49,8 +49,8 @@ class AddressSpace {
     return server + (digit_value - digit(server, level)) * weights_[level];
   }
 
-  // The server's digits, most significant level first, as people write them. Only the first
-  // levels() are meaningful.
+  // The server's digits, most significant level first, as in text. Only the first levels() are
+  // meaningful.
   std::array<unsigned, kMaxLevels> digits(ServerId server) const;
 
   std::string text(ServerId server) const;    // "[2,1]"
@@ -73,4 +73,4 @@ class AddressSpace {
 
 }  // namespace gradcube::bcube
 
-#endif
+#endif  // GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_

@@ -26,7 +26,7 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
   }
   if (ports.size() != space.levels()) {
     throw std::invalid_argument(
-        "a server has one port per level: " + std::to_string(space.levels()) + ", not " +
+        "a server needs one port per level: " + std::to_string(space.levels()) + ", not " +
         std::to_string(ports.size()));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {

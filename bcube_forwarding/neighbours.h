@@ -1,12 +1,12 @@
-// A server's 1-hop neighbours: who is under the switch of each of its levels, through which port,
-// at which link addresses, and whether they are alive (BML, section 3.1).
+// A server's 1-hop neighbours: the servers under the switch of each of its levels, their port,
+// their link addresses, and whether they are alive (BML, section 3.1).
 //
-// One table per server, made at start; it allocates only then. It has one row for each (level,
-// digit) but the server's own digit. Looking up a row is O(1), which is also all that a relay
-// needs: a hop on the wire is a byte of level and a byte of digit, and find() checks both, so bytes
-// from a frame may be handed to it as they are.
+// Each engine makes its table at start; the table allocates only then. It has one row per (level,
+// digit), except for the server's own digits. A look-up is O(1). A relay needs no more: a hop on
+// the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes from
+// a frame unchecked.
 //
-// Threads: the owning engine alone changes `alive`; engines of one server have a table each.
+// Threads: only the owning engine changes `alive`. The engines of one server have a table each.
 #ifndef GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
 #define GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
 
@@ -26,9 +26,9 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
-// The scheme of the embedded fabric, whose ports are given their addresses by us and need no
-// discovery: the port of `server` at `level` has the MAC 02:47:<level>:<server, 24 bits> (locally
-// administered, unicast) and the IPv4 address 10.<level>.<server's high byte>.<server's low byte>.
+// The addresses of the embedded fabric, which needs no discovery. The port of `server` at `level`
+// has the MAC 02:47:<level>:<server, 24 bits> (locally administered, unicast) and the IPv4 address
+// 10.<level>.<server's high byte>.<server's low byte>.
 LinkAddress embedded_link_address(unsigned level, ServerId server);
 
 struct Neighbour {
@@ -42,8 +42,8 @@ struct Neighbour {
 
 class NeighbourTable {
  public:
-  // ports[l] is the server's port for level l. Throws std::invalid_argument when `self` is not in
-  // the space or the number of ports is not the number of levels.
+  // ports[l] is the server's port for level l. Throws std::invalid_argument if `self` is not in the
+  // space or the number of ports is not the number of levels.
   NeighbourTable(const AddressSpace& space, ServerId self, std::span<const unsigned> ports);
 
   ServerId self() const { return self_; }
@@ -51,7 +51,7 @@ class NeighbourTable {
   unsigned own_digit(unsigned level) const { return own_digits_[level]; }
   unsigned port(unsigned level) const { return ports_[level]; }
 
-  // The neighbour with `digit` at `level`; null for our own digit and for what is out of range.
+  // The neighbour with `digit` at `level`; null for our own digit or a value out of range.
   const Neighbour* find(unsigned level, unsigned digit) const;
 
   // All neighbours at a level, by ascending digit.
@@ -59,10 +59,11 @@ class NeighbourTable {
     return {rows_.data() + first_[level], space_.radix(level) - 1};
   }
 
-  // Whether `server` (any number) is under our switch at `level` (any number) and is not ourselves.
+  // Whether `server` (any number) is under our switch at `level` (any number) and is not this
+  // server.
   bool is_neighbour(unsigned level, ServerId server) const;
 
-  // The same as find(level, digit)->alive = alive, for the rows that exist; others are ignored.
+  // The same as find(level, digit)->alive = alive; does nothing if there is no such row.
   void set_alive(unsigned level, unsigned digit, bool alive);
 
  private:
@@ -79,4 +80,4 @@ class NeighbourTable {
 
 }  // namespace gradcube::bcube
 
-#endif
+#endif  // GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_

@@ -1,7 +1,8 @@
-// A set of up to 128 sequences counted from a moving base: what both halves of a flow keep about
-// one window.
+// A set of up to 128 sequences, counted from a moving base. Both halves of a flow keep their window
+// in such sets.
 //
-// Bit i stands for the sequence base + i; the owner keeps the base and calls advance() as it moves.
+// Bit i stands for the sequence base + i. The owner keeps the base and calls advance() when it
+// moves.
 #ifndef GRADCUBE_PROTOCOL_BITMAP_H_
 #define GRADCUBE_PROTOCOL_BITMAP_H_
 
@@ -22,7 +23,7 @@ class Bitmap128 {
     return Bitmap128((Word{1} << count) - 1);
   }
 
-  // Bit i of `bits` becomes bit i + offset; what leaves at the top is lost.
+  // Bit i of `bits` becomes bit i + offset; bits beyond the top are lost.
   static constexpr Bitmap128 placed(std::uint64_t bits, unsigned offset) {
     return offset >= kBits ? Bitmap128() : Bitmap128(Word{bits} << offset);
   }
@@ -31,7 +32,7 @@ class Bitmap128 {
   constexpr void set(unsigned bit) { word_ |= Word{1} << bit; }
   constexpr void clear(unsigned bit) { word_ &= ~(Word{1} << bit); }
 
-  // Moves the base `count` sequences on.
+  // Advances the base by `count` sequences.
   constexpr void advance(unsigned count) { word_ = count >= kBits ? 0 : word_ >> count; }
 
   constexpr bool any() const { return word_ != 0; }
@@ -46,7 +47,7 @@ class Bitmap128 {
     return 64 + static_cast<unsigned>(std::countr_zero(high()));
   }
 
-  // How many bits from bit 0 up are set without a gap.
+  // The number of consecutive bits set from bit 0 up.
   constexpr unsigned leading_run() const { return Bitmap128(~word_).lowest(); }
 
   // One more than the highest bit set; 0 when none is.

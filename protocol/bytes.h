@@ -1,6 +1,6 @@
 // Unaligned loads and stores of the wire's integers: little-endian for Gradcube's own fields,
-// big-endian (network order) for those of Ethernet, IPv4 and UDP. Compiled to one move, with a byte
-// swap where the order differs.
+// big-endian (network order) for those of Ethernet, IPv4 and UDP. Each compiles to one move, with a
+// byte swap if the host's order differs.
 #ifndef GRADCUBE_PROTOCOL_BYTES_H_
 #define GRADCUBE_PROTOCOL_BYTES_H_
 

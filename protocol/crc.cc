@@ -25,8 +25,8 @@ std::uint32_t update(std::uint32_t crc, const std::uint8_t* bytes, std::size_t l
   const std::uint32_t updated =
       crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(length), crc);
 #if defined(__x86_64__)
-  // ISA-L's AVX-512 form returns with the vector registers' upper halves in use, and every SSE
-  // instruction of the packet path would drag them along.
+  // ISA-L's AVX-512 form returns with the upper halves of the vector registers in use. This would
+  // slow down every SSE instruction of the packet path.
   if (__builtin_cpu_supports("avx")) asm volatile("vzeroupper");
 #endif
   return updated;

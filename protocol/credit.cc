@@ -9,9 +9,11 @@ CreditPool::CreditPool(const CreditSettings& settings)
     : budget_segments_(0),
       window_(settings.window),
       unlimited_(settings.budget_bytes == CreditSettings::kUnlimited) {
-  if (settings.segment_bytes == 0) throw std::invalid_argument("a segment has at least one byte");
+  if (settings.segment_bytes == 0) {
+    throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
+  }
   if (window_ == 0 || window_ > ReceiveWindow::kWindow) {
-    throw std::invalid_argument("a flow's credit window is 1 to 128 segments");
+    throw std::invalid_argument("a flow's credit window must be 1 to 128 segments");
   }
   budget_segments_ = settings.budget_bytes / settings.segment_bytes;
 }
@@ -114,7 +116,7 @@ void CreditPool::share(std::uint64_t segments) {
     --segments;
     first_ = wanting_[at] + 1;
     if (member.grants == member.wanted) {
-      // Out of this round. The order of those that remain is kept: it is the order of the turns.
+      // This flow leaves the round. The remaining flows keep their round-robin order.
       std::rotate(wanting_.begin() + static_cast<std::ptrdiff_t>(at),
                   wanting_.begin() + static_cast<std::ptrdiff_t>(at) + 1,
                   wanting_.begin() + static_cast<std::ptrdiff_t>(left));

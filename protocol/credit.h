@@ -1,24 +1,26 @@
-// Receiver-granted credit: how much all the senders behind one port may have on their way at once.
+// Receiver-granted credit: how much all senders behind one port may have outstanding at once.
 //
-// A port's budget is W = min(2 BDP, its share of the switch's buffer). The sequences that are
-// granted and not here yet, over all flows that come in through the port, take at most W: then the
-// switch never drops a segment for want of buffer, whatever the schedule. Credit follows demand: a
-// sender reports its backlog with everything that it sends, and is granted up to that, one segment
-// at a time, in turn with the others. What an idle flow does not ask for, a flow that is ahead
-// gets. Every flow has a floor of one segment, which may go beyond W, so that it can always make
-// itself heard.
+// Budget. A port has a budget W in bytes. The sequences that are granted and have not arrived, over
+// all flows that come in through the port, take at most W. The caller chooses W: min(2 BDP, the
+// port's share of the switch's buffer) would keep a link full and the switch from dropping,
+// whatever the schedule; the embedded fabric chooses more, and relies on the senders' rotation to
+// keep the queue short (docs/protocol.md, section 4).
 //
-// A second bound is the memory: a flow's limit is at most `window` sequences beyond its consumed
-// prefix, all sequences below which have been used up and no longer hold a receive buffer.
+// Demand. A sender reports its backlog with every frame. The pool grants up to this backlog, one
+// segment at a time, round robin over the flows. Credit that an idle flow does not request goes to
+// a busy one. Every flow has a floor of one segment, so that it can always report a backlog. Floors
+// count against W, and alone they may exceed it.
 //
-// With an unlimited budget (no rate, no bounded queue to protect) the limit is simply consumed
-// prefix + window.
+// Memory. A flow's limit is at most `window` sequences beyond its consumed prefix. All sequences
+// below this prefix have been used and hold no receive buffer.
 //
-// Use: on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
-// set_consumed() as segments are used up, distribute() once per burst and before acknowledgements
-// are written. distribute() costs nothing if nothing changed, else the number of flows plus the
-// number of grants. One pool belongs to one port of one engine; add() and remove() allocate and
-// belong to set-up.
+// With an unlimited budget (no rate and no bounded queue) the limit is consumed prefix + window.
+//
+// Use: call on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
+// set_consumed() when segments are used, and distribute() once per burst and before
+// acknowledgements are written. distribute() returns at once if nothing changed; else it takes time
+// in the number of flows plus the number of grants. One pool belongs to one port of one engine.
+// add() and remove() allocate and belong to set-up.
 #ifndef GRADCUBE_PROTOCOL_CREDIT_H_
 #define GRADCUBE_PROTOCOL_CREDIT_H_
 
@@ -35,7 +37,8 @@ struct CreditSettings {
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
   std::uint64_t budget_bytes = kUnlimited;  // W
-  std::uint32_t segment_bytes = 1500;  // what one segment takes in the switch, all headers included
+  // Bytes of one segment in the switch, all headers included.
+  std::uint32_t segment_bytes = 1500;
   unsigned window = ReceiveWindow::kWindow;  // 1 .. ReceiveWindow::kWindow
 };
 
@@ -46,25 +49,24 @@ class CreditPool {
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
 
-  // Takes a flow in, all sequences of which below `consumed` have been used up: a flow may be under
-  // way, and hold what has arrived. The window outlives its membership, and from now on only the
-  // pool raises its limit.
+  // Adds a flow whose sequences below `consumed` have been used. The flow may be running and hold
+  // segments that have arrived. The window must outlive its membership; from now on only the pool
+  // raises its limit.
   Handle add(ReceiveWindow* window, std::uint64_t consumed);
-  // The same for a flow that holds nothing.
+  // The same for a flow that holds no segments.
   Handle add(ReceiveWindow* window) { return add(window, window->cumulative()); }
-  // Its outstanding grants return to the budget. The number may be given out again.
+  // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
-  // A frame of the flow has arrived, whose sender reports `backlog` segments ready beyond those it
-  // has sent.
+  // A frame of the flow has arrived. Its sender has `backlog` more segments ready.
   void on_arrival(Handle flow, std::uint8_t backlog);
-  // All sequences below `prefix` have been used up. Never falls; at most the flow's cumulative().
+  // All sequences below `prefix` have been used. Never falls; at most the flow's cumulative().
   void set_consumed(Handle flow, std::uint64_t prefix);
 
-  // Raises limits. True if one rose: acknowledgements may be owed for it.
+  // Raises limits. True if a limit rose: an acknowledgement may be due for it.
   bool distribute();
 
-  // Segments granted and not here yet, over all flows.
+  // Segments that are granted and have not arrived, over all flows.
   std::uint64_t outstanding() const { return outstanding_; }
   std::uint64_t budget_segments() const { return budget_segments_; }
 
@@ -89,7 +91,7 @@ class CreditPool {
   unsigned window_;
   bool unlimited_;
   bool changed_ = false;
-  Handle first_ = 0;  // who is first in the next distribution
+  Handle first_ = 0;  // the first flow in the next distribution
   std::uint64_t outstanding_ = 0;
   std::vector<Member> members_;
   std::vector<Handle> free_;

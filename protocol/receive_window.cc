@@ -31,8 +31,8 @@ Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequen
     urgent_ = true;
     return Arrival::duplicate;
   }
-  // Out of order, or the end of a gap: either way the set of what is here has a hole before or
-  // after this one.
+  // Out of order, or the end of a gap: in both cases a sequence before or after this one is
+  // missing.
   if (bit != 0 || beyond_.any()) urgent_ = true;
   beyond_.set(bit);
   const unsigned run = beyond_.leading_run();

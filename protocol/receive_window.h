@@ -1,24 +1,23 @@
-// The receiving half of one flow: which sequences are here, how many more the sender may send, and
-// when to say so.
+// The receiving half of one flow: which sequences have arrived, how many more the sender may send,
+// and when to acknowledge.
 //
-// A flow is (job, thread, stage, neighbour) and has two directions, each with its own sequences
-// from 0. This class keeps one direction at its receiver; SendWindow keeps the same direction at
-// its sender. Delivery is exactly once and not ordered: arrive() says `fresh` once for every
-// sequence, whatever the order. Sequences are 64 bits wide here; the wire carries the low 32,
-// expanded around the cumulative point.
+// A flow is (job, thread, stage, neighbour). It has two directions; each numbers its segments from
+// 0. This class keeps one direction at its receiver; SendWindow keeps the same direction at its
+// sender. Delivery is exactly once and not ordered: arrive() returns `fresh` once per sequence, in
+// any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
+// value nearest the cumulative point.
 //
-// Credit: the sender may send sequences below limit(), an absolute number that only rises.
+// Credit. The sender may send sequences below limit(), an absolute number that only rises.
 // CreditPool raises it.
 //
-// Acknowledgements: an acknowledgement is owed
-//   - at once when something arrived out of order, filled a gap, came twice or came from beyond
-//     the credit: the sender is to learn of a loss, of a segment or of an acknowledgement, without
-//     waiting;
+// Acknowledgements. An acknowledgement is due
+//   - at once when a segment arrives out of order, fills a gap, is a duplicate or is beyond the
+//     credit: so the sender learns of a loss, of a segment or of an acknowledgement, without delay;
 //   - after AcknowledgementSettings::every segments in order;
-//   - AcknowledgementSettings::delay after the first segment not yet acknowledged;
-//   - when the limit rose by as much as the sender still had left of the one it was told: it never
-//     stalls for want of news, and news costs at most one packet each time its credit doubles.
-// Whatever is sent in the other direction carries the fields: call acknowledged_now() after it.
+//   - AcknowledgementSettings::delay after the first unacknowledged segment;
+//   - when the limit has risen by as much as the sender had left of the limit that it knew: so the
+//     sender does not stall, and this costs at most one frame each time its credit doubles.
+// Every frame in the other direction carries the fields: call acknowledged_now() after sending one.
 //
 // Owned and used by one engine; no allocation, no clock.
 #ifndef GRADCUBE_PROTOCOL_RECEIVE_WINDOW_H_
@@ -32,14 +31,14 @@
 namespace gradcube::protocol {
 
 enum class Arrival : std::uint8_t {
-  fresh,      // the first time: the segment is to be used
-  duplicate,  // was here before: count and drop
+  fresh,      // the first arrival: use the segment
+  duplicate,  // has arrived before: count and drop
   outside,    // beyond the limit, or before the flow began: count and drop
 };
 
-// When segments that arrive in order are acknowledged by a frame of its own. On a slow link the
-// delay should leave time for a few frames, so that a segment in the other direction carries the
-// news; the sender's RecoverySettings must know of it.
+// When segments that arrive in order get an acknowledgement frame. On a slow link the delay should
+// last a few frames, so that a segment in the other direction can carry the acknowledgement. The
+// sender's RecoverySettings must contain the same delay.
 struct AcknowledgementSettings {
   std::uint16_t every = 4;
   Nanoseconds delay = kAcknowledgeDelay;
@@ -50,9 +49,8 @@ class ReceiveWindow {
   // The most sequences that can be granted beyond the cumulative point.
   static constexpr unsigned kWindow = 128;
 
-  // What a sender may send before it has heard anything; both halves are made with the same value,
-  // in 1 .. kWindow.
-  // `first` is the first sequence of the flow, the same at both ends too.
+  // `initial_limit` (1 .. kWindow): how many sequences the sender may send before the first
+  // acknowledgement. `first`: the first sequence of the flow. Both must be the same at both ends.
   explicit ReceiveWindow(unsigned initial_limit = 1, std::uint64_t first = 0,
                          const AcknowledgementSettings& settings = {});
 
@@ -62,19 +60,19 @@ class ReceiveWindow {
                              static_cast<std::int32_t>(wire - acknowledged())));
   }
 
-  // Takes note of a segment. `sequence` gets its 64-bit number (no meaning if outside).
+  // Records a segment. `sequence` gets its 64-bit number (undefined if outside).
   Arrival arrive(std::uint32_t wire_sequence, std::uint64_t& sequence, Nanoseconds now);
 
-  // Takes note of a probe: the sender is out of credit, or believes so, and wants an answer.
+  // Records a probe: the sender knows of no credit and asks for an acknowledgement.
   void on_probe() { urgent_ = true; }
 
   bool received(std::uint64_t sequence) const;
 
-  // All sequences below this one are here.
+  // All sequences below this one have arrived.
   std::uint64_t cumulative() const { return cumulative_; }
-  // How many sequences are here.
+  // How many sequences have arrived.
   std::uint64_t arrivals() const { return cumulative_ + beyond_.count(); }
-  // One more than the highest sequence here.
+  // One more than the highest sequence that has arrived.
   std::uint64_t highest() const { return cumulative_ + beyond_.end(); }
 
   // The three fields of the transport header.
@@ -91,8 +89,8 @@ class ReceiveWindow {
     return urgent_ || unacknowledged_ >= settings_.every || now >= delayed_until_ ||
            credit_to_tell();
   }
-  // When one will be owed if nothing else happens; kNever if nothing waits. In the past if it is
-  // owed already.
+  // When an acknowledgement becomes due if nothing else happens; kNever if nothing waits. In the
+  // past if one is due already.
   Nanoseconds acknowledgement_deadline() const;
   // The three fields have just been sent.
   void acknowledged_now();
@@ -101,7 +99,7 @@ class ReceiveWindow {
   bool credit_to_tell() const;
 
   std::uint64_t cumulative_ = 0;
-  Bitmap128 beyond_;  // bit i: cumulative_ + i is here; bit 0 is always clear
+  Bitmap128 beyond_;  // bit i: cumulative_ + i has arrived; bit 0 is always clear
   std::uint64_t limit_;
   std::uint64_t limit_told_;
   Nanoseconds delayed_until_ = kNever;

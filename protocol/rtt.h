@@ -1,7 +1,7 @@
 // The round-trip time of one flow: smoothed, its deviation (RFC 6298) and its minimum.
 //
-// Samples come only from segments that were sent once (Karn's rule: the owner sees to it). They
-// contain whatever the peer waited before it acknowledged.
+// The owner adds samples only of segments that were sent once (Karn's rule). A sample contains the
+// time that the peer waited before it acknowledged.
 #ifndef GRADCUBE_PROTOCOL_RTT_H_
 #define GRADCUBE_PROTOCOL_RTT_H_
 

@@ -8,7 +8,7 @@ namespace {
 
 // What one acknowledgement covers: the cumulative point and the 64 sequences of the bitmap.
 constexpr unsigned kVisible = 65;
-// RFC 8985, section 6.2, step 4: deliveries behind a gap that show a loss without waiting for the
+// RFC 8985, section 6.2, step 4: deliveries after a gap that show a loss without waiting for the
 // reorder window, as long as no reordering has been seen (DupThresh).
 constexpr unsigned kDuplicateThreshold = 3;
 // The reorder window is at most 16 round trips: RACK.reo_wnd_mult, here in quarters of min_rtt.
@@ -80,7 +80,7 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
       if (sequence < highest_before) reordering_seen_ = true;
       take_newest(sequence, now);
     } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
-      // Faster than the path allows: this answers the original, and the resend was needless.
+      // Faster than the path allows: this acknowledges the original, and the resend was needless.
       ++counters_.spurious;
       reordering_seen_ = true;
       reorder_quarters_ =
@@ -90,7 +90,7 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
     }
     highest_delivered_ = std::max(highest_delivered_, sequence + 1);
   }
-  // Of what one acknowledgement answers, the last sent waited least for it.
+  // Of the segments that one acknowledgement covers, the last one sent waited least.
   if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at);
 }
 
@@ -164,8 +164,8 @@ Nanoseconds SendWindow::reorder_window() const {
 unsigned SendWindow::detect_losses(Nanoseconds now) {
   reorder_deadline_ = kNever;
   if (highest_delivered_ == 0 || in_flight() == 0) return 0;
-  // Without a gap, a resend, or a first missing one older than the newest delivery, nothing can be
-  // lost.
+  // Nothing can be lost without a gap, a resend, or a first missing sequence that is older than the
+  // newest delivery.
   if (!delivered_.any() && !resent_.any() && !sent_before_newest(cumulative_)) return 0;
   const auto visible =
       static_cast<unsigned>(visible_end_ > cumulative_ ? visible_end_ - cumulative_ : 0);

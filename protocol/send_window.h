@@ -1,35 +1,35 @@
-// The sending half of one flow: what is on its way, what was lost, and when to try again.
+// The sending half of one flow: what is in flight, what was lost, and when to retransmit.
 //
-// It keeps no payload: a sequence that is lost is made again by the owner from where it lies (the
-// gradient buffer), and sent with the same number. The owner's loop, per flow:
+// It keeps no payload. The owner builds a lost segment again from the gradient buffer and sends it
+// with the same sequence. The owner's loop, per flow:
 //
 //   frame arrives:  on_acknowledgement(...)            deadline() passed:  on_timer(now)
 //   to send:        while (auto lost = next_lost())    -> resend it, record_resend(*lost, now)
 //                   while (may_send() && ready)        -> send next(), record_send(now)
 //                   if (probe_owed())                  -> send a probe, record_probe(now)
-// and after any of them the timer is set to deadline() again. Take in what has arrived before
-// calling on_timer(): an engine that did not run for a while finds the acknowledgements that its
-// timers miss in the receive ring.
+// After any of these the owner sets its timer to deadline() again. It processes arrived frames
+// before it calls on_timer(): after a pause, the acknowledgements that the timers are waiting for
+// are in the receive ring.
 //
-// Loss is found by time, as in RACK (RFC 8985): a sequence is lost once one that was sent after it
-// has been delivered and the round trip plus a reorder window have passed since it was sent. The
-// window is min_rtt / 4 and grows, up to the smoothed RTT, as resends prove needless; while no
-// reordering has been seen, three deliveries after a gap reap it at once. What no later delivery
-// can show is found by timers: after the probe timeout without progress the first missing segment
-// is sent again, and after the retransmission timeout (RTO) again, doubling. One segment suffices:
-// its acknowledgement shows by time what else is missing. A resend is not repeated within a
-// smoothed RTT.
+// Loss is found by time, as in RACK (RFC 8985). A sequence is lost when one that was sent after it
+// has been delivered, and when the round trip plus a reorder window has passed since it was sent.
+// The reorder window is min_rtt / 4. It grows, up to the smoothed RTT, when retransmissions prove
+// needless. While no reordering has been seen, three deliveries after a gap make it a loss at once.
+// Timers find losses that no later delivery reveals: the first missing segment is retransmitted
+// after the probe timeout without progress, and again after the retransmission timeout (RTO), which
+// doubles. One segment is enough: its acknowledgement shows by time what else is missing. A
+// retransmission is not repeated within a smoothed RTT.
 //
 //   probe timeout  max(probe_floor, 2 srtt) + acknowledge_delay
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
-//   rto_ceiling), at least the probe timeout
+//                      rto_ceiling), at least the probe timeout
 //
-// Credit news that are lost would stall a flow with nothing on its way: such a flow asks with a
-// probe each RTO, doubling.
+// A flow with nothing in flight would stall if the news of its credit were lost. Such a flow sends
+// a probe after each RTO, which doubles.
 //
-// Every field of an acknowledgement is hostile: one that speaks of what was never sent is refused,
+// Every field of an acknowledgement is hostile: one for sequences that were never sent is refused
 // and counted. Owned and used by one engine; no allocation, no clock. All times are the owner's
-// `now`, never decreasing.
+// `now` and never decrease.
 #ifndef GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 #define GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 
@@ -43,35 +43,35 @@
 
 namespace gradcube::protocol {
 
-// Defaults for engines with a core each. Where pollers share cores, floors of a scheduler's slice
-// or more.
+// The defaults are for engines that each have a core. If pollers share cores, the floors must be at
+// least a time slice of the scheduler.
 struct RecoverySettings {
   Nanoseconds probe_floor = 200 * kMicrosecond;
   Nanoseconds rto_floor = 500 * kMicrosecond;
   Nanoseconds rto_ceiling = 64 * kMillisecond;
   Nanoseconds acknowledge_delay = kAcknowledgeDelay;  // of the receivers: AcknowledgementSettings
-  Nanoseconds initial_rtt = 100 * kMicrosecond;       // taken for the RTT until one is measured
+  Nanoseconds initial_rtt = 100 * kMicrosecond;       // the RTT until one is measured
 };
 
 enum class AckStatus : std::uint8_t {
   taken,
-  stale,    // overtaken by a later one by more than a window; ignored
-  refused,  // speaks of what was never sent; ignored
+  stale,    // more than a window older than the newest one; ignored
+  refused,  // acknowledges what was never sent; ignored
 };
 
 struct AckResult {
   AckStatus status = AckStatus::taken;
-  std::uint16_t delivered = 0;  // sequences that this one reports for the first time
-  std::uint16_t lost = 0;       // sequences that it shows to be lost
+  std::uint16_t delivered = 0;  // sequences reported as delivered for the first time
+  std::uint16_t lost = 0;       // sequences newly found lost
   bool credit_raised = false;
 };
 
 struct SendCounters {
   std::uint64_t resent = 0;    // record_resend() calls
-  std::uint64_t probes = 0;    // tail probes: a segment sent again for want of progress
+  std::uint64_t probes = 0;    // tail probes: a segment sent again after no progress
   std::uint64_t timeouts = 0;  // RTO expiries
   std::uint64_t credit_probes = 0;
-  std::uint64_t spurious = 0;  // resends whose original was delivered all the same
+  std::uint64_t spurious = 0;  // resends whose original had been delivered
   std::uint64_t refused = 0;   // acknowledgements of what was never sent
 };
 
@@ -79,7 +79,7 @@ class SendWindow {
  public:
   static constexpr unsigned kWindow = 128;
 
-  // `initial_limit` and `first`: as ReceiveWindow's at the other end.
+  // `initial_limit` and `first`: as for the ReceiveWindow at the other end.
   explicit SendWindow(const RecoverySettings& settings, unsigned initial_limit = 1,
                       std::uint64_t first = 0);
 
@@ -97,7 +97,7 @@ class SendWindow {
   // The next sequence has been sent; returns it. Only where may_send().
   std::uint64_t record_send(Nanoseconds now);
 
-  // The lowest sequence that is lost and not yet resent. Resends need no further credit.
+  // The lowest sequence that is lost and not yet resent. A resend needs no further credit.
   std::optional<std::uint64_t> next_lost() const;
   // `sequence` has been sent again. One that is acknowledged or was never sent is ignored.
   void record_resend(std::uint64_t sequence, Nanoseconds now);
@@ -136,7 +136,7 @@ class SendWindow {
   // Whether the credit grew.
   bool raise_limit(std::uint64_t limit);
 
-  // Sequences on their way, as far as anybody knows.
+  // Sequences sent and not known to be delivered.
   Bitmap128 missing() const { return Bitmap128::below(in_flight()) & ~delivered_; }
   bool sent_before_newest(std::uint64_t sequence) const;
   void take_deliveries(Bitmap128 fresh, Nanoseconds now);
@@ -145,8 +145,8 @@ class SendWindow {
   Nanoseconds reorder_window() const;
   Nanoseconds probe_timeout() const;
   Nanoseconds retransmission_timeout() const;
-  // When the first missing sequence is tried again for want of progress; kNever if there is none or
-  // it is already waiting to be resent.
+  // When the first missing sequence is retransmitted if there is no progress; kNever if none is
+  // missing or it is already waiting to be resent.
   Nanoseconds tail_deadline() const;
   Nanoseconds credit_deadline() const;
 
@@ -164,7 +164,7 @@ class SendWindow {
   std::uint64_t newest_sequence_ = 0;
   Nanoseconds newest_rtt_ = 0;
   std::uint64_t highest_delivered_ = 0;  // one more than the highest sequence delivered
-  std::uint64_t visible_end_ = 0;      // acknowledgements have told of all sequences below this one
+  std::uint64_t visible_end_ = 0;      // acknowledgements have covered all sequences below this one
   std::uint8_t reorder_quarters_ = 1;  // the reorder window in quarters of min_rtt
   std::uint8_t expiries_ = 0;
   bool reordering_seen_ = false;

@@ -1,11 +1,11 @@
-// One coarse hashed timer wheel per engine: for a flow's deadline, never for a packet's.
+// A coarse hashed timer wheel. Each engine has one, with one entry per flow and none per packet.
 //
-// Time is cut into ticks of `width`; tick t is kept in slot t mod slots. A timer fires when its
-// tick is over: never early, at most one width (and whatever the caller let pass) late. Deadlines
-// beyond one rotation stay in their slot until their turn. schedule() and cancel() are O(1);
-// advance() is O(1) within a tick and O(timers in the slots passed) else. Nothing is allocated
-// after construction: the owner keeps the TimerEntry (a member of the flow), which leaves the wheel
-// by itself when it is destroyed. Wheel and entries may be destroyed in any order.
+// Time is divided into ticks of `width`; tick t is in slot t mod slots. A timer fires when its tick
+// is over: never early, and at most one width late, plus the time between two calls of advance(). A
+// deadline beyond one rotation stays in its slot until its rotation comes. schedule() and cancel()
+// are O(1). advance() is O(1) within a tick, else O(timers in the slots passed). Nothing is
+// allocated after construction: the owner keeps the TimerEntry (a member of the flow), whose
+// destructor removes it from the wheel. Wheel and entries may be destroyed in any order.
 //
 // Owned and used by one engine.
 #ifndef GRADCUBE_PROTOCOL_TIMER_WHEEL_H_
@@ -69,16 +69,16 @@ class TimerWheel {
   void schedule(TimerEntry& entry, Nanoseconds deadline);
   void cancel(TimerEntry& entry) { entry.unlink(); }
 
-  // Calls callback(TimerEntry&) for every entry that is due; it is out of the wheel by then, and
-  // the callback may schedule, cancel and destroy entries, this one included. A `now` in the past
-  // does nothing.
+  // Calls callback(TimerEntry&) for every entry that is due, after removing it from the wheel. The
+  // callback may schedule, cancel and destroy entries, this one included. A `now` in the past does
+  // nothing.
   template <typename Callback>
   void advance(Nanoseconds now, Callback&& callback) {
     if (now < tick_end_) return;
     advance_ticks(now, callback);
   }
 
-  // When advance() next has something to do at the earliest; kNever for an empty wheel. Looks at
+  // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits
   // every slot and entry: for an engine that is about to sleep, and for a virtual clock that jumps.
   Nanoseconds next_expiry() const;
 

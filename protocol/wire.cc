@@ -163,9 +163,12 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
                              const TransportHeader& flow) {
   if (routing.hop_count == 0 || routing.hop_count > kMaxHops ||
       routing.hop_index >= routing.hop_count) {
-    throw std::invalid_argument("a route has 1 to 8 hops, and the current hop is one of them");
+    throw std::invalid_argument(
+        "a route must have 1 to 8 hops, and the current hop must be one of them");
   }
-  if (flow.thread >= kMaxThreads) throw std::invalid_argument("a thread's number is below 128");
+  if (flow.thread >= kMaxThreads) {
+    throw std::invalid_argument("the number of a thread must be below 128");
+  }
   uint8_t* const frame = prefix_.data();
   store_link(frame, link);
   store_network<uint16_t>(frame + kEtherTypeAt, kEtherTypeIpv4);
@@ -210,8 +213,8 @@ std::size_t FrameTemplate::write_frame(std::span<uint8_t> out, FrameType type,
   const std::size_t payload = segment != nullptr ? segment->length : 0;
   if (out.size() < headers || payload > kMaxPayloadBytes) return 0;
   uint8_t* const frame = out.data();
-  // The shortest frame is longer than the prefix, so its copy has a constant length; what it writes
-  // too much, the fields below overwrite.
+  // The shortest frame is longer than the prefix, so the copy can have a constant length. The
+  // fields below overwrite what it writes too much.
   static_assert(kAcknowledgementHeaderBytes >= kPrefixBytes);
   std::memcpy(frame, prefix_.data(), kPrefixBytes);
   const auto ip_length = static_cast<uint16_t>(headers + payload - kIpAt);

@@ -1,24 +1,23 @@
-// The wire format: Ethernet / IPv4 / UDP / Gradcube (docs/protocol.md has every field with its
-// offset).
+// The wire format: Ethernet / IPv4 / UDP / Gradcube. docs/protocol.md has every field with its
+// offset.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 26 | segment 16 | CRC 4 |
-//   payload
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 26 | segment 16 | CRC 4
+//   | payload
 //
-// An acknowledgement and a probe have neither a segment header nor a payload. Gradcube's own fields
-// are little-endian.
+// An acknowledgement or a probe has no segment header and no payload. Gradcube's own fields are
+// little-endian.
 //
-// Sending: a FrameTemplate is built once per flow and holds what does not change; write() fills in
-// the rest per packet, into a buffer of the caller's (an mbuf). Receiving: parse_frame() checks
-// every field that can be checked without knowing the cluster before anything is used, and says why
-// it refuses. What only the cluster's knowledge can judge is handed on as it came: the engine
-// checks job, epoch, addresses, thread and sequence, and compares type, operation and count with
-// its own.
+// Sending: a FrameTemplate is built once per flow and contains the constant fields; write() fills
+// in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
+// field that can be checked without knowing the cluster, before anything is used, and returns why
+// it refuses a frame. The engine checks the rest: job, epoch, addresses, thread and sequence, and
+// it compares type, operation and count with its own request.
 //
-// Routing is by source: the sender lists the hops, and the current hop's index moves on at each
-// relay. The routing's terms are BCube's: a hop crosses the switch of `level` to the neighbour
-// whose digit at that level is `digit`.
+// Source routing: the sender lists the hops, and each relay increments the index of the current
+// hop. As in BCube, a hop crosses the switch of `level` to the neighbour whose digit at that level
+// is `digit`.
 //
-// No call here allocates, blocks or keeps a reference. Everything is safe from any thread.
+// No call here allocates, blocks or keeps a reference. Any thread may call anything.
 #ifndef GRADCUBE_PROTOCOL_WIRE_H_
 #define GRADCUBE_PROTOCOL_WIRE_H_
 
@@ -33,8 +32,9 @@ namespace gradcube::protocol {
 
 inline constexpr std::uint8_t kVersion = 1;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
-inline constexpr std::uint16_t kFirstSourcePort =
-    49152;  // source port of thread 0; RSS spreads threads by it
+// Source port of thread 0; thread t has the t-th port after it. A receiver steers frames to its
+// queues by it.
+inline constexpr std::uint16_t kFirstSourcePort = 49152;
 inline constexpr unsigned kMaxHops = 8;
 inline constexpr unsigned kMaxThreads = 128;
 
@@ -56,7 +56,7 @@ inline constexpr std::size_t kAcknowledgementHeaderBytes = header_bytes(1, false
 inline constexpr std::size_t kMaxHeaderBytes = header_bytes(kMaxHops, true);
 static_assert(kSegmentHeaderBytes == 96, "a one-hop segment carries at most 96 bytes of headers");
 
-// What IPv4's 16-bit length leaves for the payload, whatever the number of hops.
+// What IPv4's 16-bit length leaves for the payload, for any number of hops.
 inline constexpr std::size_t kMaxPayloadBytes = 65535 - (kMaxHeaderBytes - 14);
 
 enum class Stage : std::uint8_t { aggregation = 0, broadcast = 1 };
@@ -64,7 +64,7 @@ enum class Stage : std::uint8_t { aggregation = 0, broadcast = 1 };
 enum class FrameType : std::uint8_t {
   segment = 1,
   acknowledgement = 2,  // the transport header alone
-  probe = 3,            // an acknowledgement that asks for one in return (SendWindow::probe_owed)
+  probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
 };
 
 // Host byte order: 10.0.0.1 is 0x0a000001.
@@ -87,7 +87,7 @@ struct RoutingHeader {
   std::uint16_t destination = 0;
   std::uint8_t hop_count = 1;
   std::uint8_t hop_index = 0;        // the hop that the frame is on, or has just made
-  std::array<Hop, kMaxHops> hops{};  // only the first hop_count have a meaning
+  std::array<Hop, kMaxHops> hops{};  // only the first hop_count are meaningful
 };
 
 struct TransportHeader {
@@ -95,42 +95,42 @@ struct TransportHeader {
   std::uint16_t epoch = 0;
   Stage stage = Stage::aggregation;
   std::uint8_t thread = 0;  // < kMaxThreads
-  std::uint8_t backlog =
-      0;  // segments ready at the sender beyond those sent; 255: that many or more
-  std::uint32_t sequence = 0;  // of this segment; in the other types, the next one to be sent first
-  std::uint32_t acknowledged = 0;  // the first sequence of the other direction that is missing here
-  std::uint64_t selective = 0;     // bit i: acknowledged + 1 + i is here
-  std::uint16_t credit = 0;  // the other direction may send sequences below acknowledged + credit
+  // Segments that are ready at the sender but not sent; 255: 255 or more.
+  std::uint8_t backlog = 0;
+  // Of this segment; in the other types, of the next new segment.
+  std::uint32_t sequence = 0;
+  // The first sequence of the other direction that is missing here.
+  std::uint32_t acknowledged = 0;
+  std::uint64_t selective = 0;  // bit i: acknowledged + 1 + i has arrived
+  std::uint16_t credit = 0;     // the other direction may send below acknowledged + credit
 };
 
 struct SegmentHeader {
   std::uint32_t collective = 0;
   std::uint8_t step = 0;
-  std::uint8_t type_and_operation =
-      0;                       // element type | operation << 4; compared, not interpreted, here
-  std::uint16_t length = 0;    // bytes of payload
-  std::uint32_t position = 0;  // in its stream, in the units of the plan
-  std::uint32_t count = 0;  // elements of the whole collective, low 32 bits: shows a disagreement
+  std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
+  std::uint16_t length = 0;             // bytes of payload
+  std::uint32_t position = 0;           // segments before it in its stream, within the collective
+  std::uint32_t count = 0;              // elements of the whole collective, low 32 bits
 };
 
-// True where the frame's current hop is its last: what has arrived here over that hop is for this
-// server.
+// True if the frame's current hop is its last: the server that received it is its destination.
 constexpr bool destination_reached(const RoutingHeader& routing) {
   return routing.hop_index + 1U == routing.hop_count;
 }
 
-// The headers of one flow, ready but for what changes with every packet.
+// The headers of one flow, complete except for the fields that change with every packet.
 class FrameTemplate {
  public:
-  // Of `flow`, the job, epoch, stage and thread are kept.
-  // Throws std::invalid_argument if the hops or the thread are out of their range.
+  // Keeps job, epoch, stage and thread of `flow`.
+  // Throws std::invalid_argument if the hops or the thread are out of range.
   FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
                 const TransportHeader& flow);
 
   // Writes all headers, with 0 in the CRC field, and returns their length; the payload follows them
-  // on the wire. Of `transport`, what the constructor kept is ignored. A null segment makes an
-  // acknowledgement. Returns 0, and writes nothing, if `out` is shorter than the headers or the
-  // payload longer than kMaxPayloadBytes.
+  // on the wire. Ignores the fields of `transport` that the constructor kept. A null segment makes
+  // an acknowledgement. Writes nothing and returns 0 if `out` is shorter than the headers or the
+  // payload is longer than kMaxPayloadBytes.
   std::size_t write(std::span<std::uint8_t> out, const TransportHeader& transport,
                     const SegmentHeader* segment) const;
 
@@ -149,7 +149,8 @@ class FrameTemplate {
   std::uint8_t transport_offset_ = 0;
 };
 
-// A template used once: for tests and set-up. Throws as FrameTemplate's constructor does.
+// Builds a template and writes it once: for tests and set-up. Throws as FrameTemplate's constructor
+// does.
 std::size_t encode_frame(std::span<std::uint8_t> out, const LinkAddresses& link,
                          const RoutingHeader& routing, const TransportHeader& transport,
                          const SegmentHeader* segment);
@@ -165,14 +166,14 @@ struct ParsedFrame {
   std::size_t payload_bytes = 0;   // without Ethernet's padding
 };
 
-// Reads and checks one frame. `contiguous` is its first part and holds all headers at least;
-// `frame_bytes` is the length of the whole frame, whose payload may lie elsewhere. Padding after
-// the UDP datagram is allowed, and is not payload. Unless the result is FrameError::none, `out` has
-// no meaning. The CRC is not checked here: see crc.h.
+// Reads and checks one frame. `contiguous` is its first part and must contain all headers;
+// `frame_bytes` is the length of the whole frame, whose payload may be elsewhere. Padding after the
+// UDP datagram is allowed and is not payload. Unless the result is FrameError::none, `out` is
+// undefined. This does not check the CRC: see crc.h.
 FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t frame_bytes,
                        ParsedFrame& out);
 
-// What a relay and a switch do to a frame that parse_frame() has accepted. None of it touches what
+// What a relay and a switch do to a frame that parse_frame() has accepted. They change nothing that
 // the CRC covers.
 void advance_hop(std::span<std::uint8_t> frame);  // only where !destination_reached()
 void readdress(std::span<std::uint8_t> frame, const LinkAddresses& link);

@@ -1,13 +1,13 @@
-// Who is in which job: membership alone, as one process with all servers keeps it.
+// The jobs and their members, for one process that runs all servers.
 //
 // A job is a tenant with one trainer per server. It is `gathering` until a trainer has joined on
-// every server, then `running`. When a member leaves or dies while others are in it, it is `aborted`
-// for good: the others are to be told, nobody joins it any more, and whoever joins its name starts
-// a fresh job of that name. A job without members is forgotten. Breaking does not depend on whether
-// collectives are in flight: the caller tells the others only what concerns them.
+// every server; then it is `running`. When a member leaves or dies while others remain, the job
+// becomes `aborted` for good: the caller tells the others, and no trainer can join it any more. A
+// trainer that joins the same name begins a new job. A job without members is forgotten. A job is
+// aborted whether or not collectives are in flight; the caller knows about those.
 //
-// Identity on the wire: protocol/job_id.h. A job's epoch counts its resets: a failed collective
-// begins a new one, and what was sent in an older one is stale.
+// Identity on the wire: protocol/job_id.h. The epoch of a job counts its resets. A failed
+// collective begins a new epoch, and frames of older epochs are stale.
 //
 // Single-threaded: the control thread owns it. No I/O, no clock.
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_TABLE_H_
@@ -33,7 +33,7 @@ using protocol::kMaxJobs;
 
 inline constexpr size_t kMaxJobName = 63;
 
-// The process behind a session, as the kernel tells it (SO_PEERCRED).
+// The process of a session's trainer, as the kernel reports it (SO_PEERCRED).
 struct TrainerInfo {
   int32_t pid = 0;
   uint32_t uid = 0;
@@ -44,7 +44,7 @@ struct TrainerInfo {
 enum class JobState { gathering, running, aborted };
 std::string_view state_name(JobState state);
 
-// Why a job was reset or aborted: a code of the trainer's ABI, and the message for its members.
+// Why a job was reset or aborted: a code of the trainers' C ABI, and the message for its members.
 struct JobFailure {
   int32_t code = 0;
   std::string message;
@@ -55,7 +55,7 @@ struct JobPlace {
   uint32_t rank = 0;  // the server's number
   uint32_t size = 0;  // trainers in the complete job
   uint16_t epoch = 0;
-  bool complete = false;  // this was the last one: the job is running now
+  bool complete = false;  // this was the last member to join: the job is running now
 };
 
 struct Refusal {
@@ -63,13 +63,13 @@ struct Refusal {
 };
 
 struct Departed {
-  std::vector<bcube::ServerId> others;  // the members that remain, to be told; ascending
-  std::string message;                  // what to tell them
+  std::vector<bcube::ServerId> others;  // the remaining members, ascending
+  std::string message;                  // for the remaining members
   uint16_t epoch = 0;                   // the job's new epoch
-  bool forgotten = false;               // nobody remains, and the JobId is void
+  bool forgotten = false;               // no member remains; the JobId is invalid from now on
 };
 
-// One job, as the table keeps it.
+// One job in the table.
 struct Job {
   JobId id = 0;
   std::string name;
@@ -82,33 +82,34 @@ struct Job {
 
 class JobTable {
  public:
-  // `nonce_seed` makes the nonces of a restarted daemon differ from those of its former self.
+  // `nonce_seed` makes the nonces of a restarted daemon differ from those of its predecessor.
   JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed);
 
   std::variant<JobPlace, Refusal> join(std::string_view name, bcube::ServerId server,
                                        TrainerInfo trainer);
 
-  // A member is gone: in an orderly way, or not. `code` is what the others' failure will carry.
-  // Nothing if the job does not exist or has no trainer on this server.
+  // Removes a member that left in good order, or that died. `code` is the code of the failure that
+  // the others get. Returns nothing if the job does not exist or has no trainer on this server.
   std::optional<Departed> leave(JobId job, bcube::ServerId server, int32_t code);
   std::optional<Departed> died(JobId job, bcube::ServerId server, int32_t code);
-  // The same of one that was turned out; `why` completes "trainer ... ".
+  // The same for a member that the daemon has evicted. `why` completes the message "the trainer ...
+  // on server ... (pid ...) ".
   std::optional<Departed> evicted(JobId job, bcube::ServerId server, int32_t code,
                                   std::string_view why);
 
-  // A collective failed for a reason that the members survive (they disagreed on it): records the
-  // reason and returns the new epoch. Nothing if the job does not exist.
+  // Records why a collective failed that all members survive (they disagreed on it), and returns
+  // the new epoch. Returns nothing if the job does not exist.
   std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string message);
 
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
   std::string missing(JobId job) const;
 
-  const Job* find(JobId job) const;      // null if it does not exist, or is another incarnation
+  const Job* find(JobId job) const;      // null if it does not exist or its nonce differs
   std::vector<const Job*> jobs() const;  // all, by index
 
  private:
   Job* find_mutable(JobId job);
-  Job* open_job(std::string_view name);  // that may be joined; null if there is none
+  Job* open_job(std::string_view name);  // one that accepts members; null if there is none
   Job* create(std::string_view name);    // null if the table is full
   std::optional<Departed> depart(JobId job, bcube::ServerId server, int32_t code,
                                  std::string_view how);
@@ -120,4 +121,4 @@ class JobTable {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_TABLE_H_

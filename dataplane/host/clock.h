@@ -1,3 +1,11 @@
+// Where the data path's time comes from, in nanoseconds from an origin that never moves while the
+// process lives.
+//
+// A poller reads its clock once per iteration and passes the value down. So the virtual call is
+// paid once per iteration and not per packet. A simulation replays exactly, because nothing below
+// the poller reads a clock.
+//
+// Threads: each implementation says which threads may call now().
 #ifndef GRADCUBE_DATAPLANE_HOST_CLOCK_H_
 #define GRADCUBE_DATAPLANE_HOST_CLOCK_H_
 
@@ -11,24 +19,18 @@ namespace gradcube::dataplane {
 using protocol::kNever;
 using protocol::Nanoseconds;
 
-/// Where the data path's time comes from, in nanoseconds from an origin that never moves while the
-/// process lives. A poller reads it once per round and hands the value down, so the virtual call is
-/// paid per round and not per packet, and a simulation replays exactly because nothing below the
-/// poller looks at a clock by itself.
-///
-/// Threads: now() may be called by any thread where the implementation says so.
 class Clock {
  public:
   virtual ~Clock() = default;
   virtual std::int64_t now() = 0;
 
-  /// Whether a long time between two reads may mean that the reader was kept from running.
+  /// Whether a long time between two reads may mean that the reader was descheduled.
   virtual bool reader_may_stall() const { return true; }
 };
 
-/// The processor's time-stamp counter, whose frequency EAL has measured: an Eal must be alive when
-/// it is made. Any thread may read it. The origin is the moment of construction, so that the
-/// multiplication below keeps its precision however long the machine has been up.
+// The processor's time-stamp counter. EAL measures its frequency, so an Eal must exist when a
+// TscClock is made. Any thread may read it. The origin is the moment of construction, so that the
+// multiplication below keeps its precision for any uptime of the machine.
 class TscClock final : public Clock {
  public:
   TscClock()
@@ -49,16 +51,16 @@ class TscClock final : public Clock {
   std::uint64_t nanoseconds_per_tick_;  // fixed point, kFractionBits after the point
 };
 
-/// Time that stands still until it is told to move. For one thread: the simulation that owns it.
+// Time that moves only when it is told to. For one thread: that of the simulation that owns it.
 class VirtualClock final : public Clock {
  public:
   explicit VirtualClock(std::int64_t start = 0) : now_(start) {}
 
   std::int64_t now() override { return now_; }
-  /// It moves only when told: a long step is meant.
+  /// A long step is intended.
   bool reader_may_stall() const override { return false; }
   void advance(std::int64_t nanoseconds) { now_ += nanoseconds; }
-  /// Moves forward to `when`; a time that has passed already changes nothing.
+  /// Moves forward to `when`; does nothing if that time has passed.
   void advance_to(std::int64_t when) {
     if (when > now_) now_ = when;
   }

@@ -11,9 +11,10 @@ PacketPool::PacketPool(const PacketPoolOptions& options) : pool_(nullptr) {
   if (data_room > UINT16_MAX) {
     throw std::runtime_error("packet pool " + options.name + ": a frame of " +
                              std::to_string(options.frame_bytes) +
-                             " bytes does not fit into one packet buffer");
+                             " bytes does not fit into one packet buffer (at most " +
+                             std::to_string(UINT16_MAX - RTE_PKTMBUF_HEADROOM) + " bytes)");
   }
-  // DPDK refuses a cache that could hold most of the pool.
+  // DPDK refuses a cache that can hold most of the pool.
   const std::uint32_t cache =
       std::min({options.cache, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}, options.count / 4});
   const auto private_bytes =
@@ -24,7 +25,7 @@ PacketPool::PacketPool(const PacketPoolOptions& options) : pool_(nullptr) {
     throw std::runtime_error("cannot make packet pool " + options.name + " of " +
                              std::to_string(options.count) + " packets of " +
                              std::to_string(data_room) + " bytes: " + rte_strerror(rte_errno) +
-                             " (give DPDK more memory or ask for fewer packets)");
+                             " (give DPDK more memory, or use a smaller pool)");
   }
 }
 

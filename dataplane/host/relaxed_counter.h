@@ -1,3 +1,5 @@
+// A number that one thread writes and any thread may read. With a single writer, an addition is a
+// plain load and store: no locked instruction on the data path.
 #ifndef GRADCUBE_DATAPLANE_HOST_RELAXED_COUNTER_H_
 #define GRADCUBE_DATAPLANE_HOST_RELAXED_COUNTER_H_
 
@@ -6,8 +8,6 @@
 
 namespace gradcube::dataplane {
 
-/// A number that one thread writes and any thread may read. With a single writer an addition is a
-/// plain load and store: no locked instruction on the data path.
 class RelaxedCounter {
  public:
   void add(std::uint64_t amount) {

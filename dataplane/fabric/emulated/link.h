@@ -1,3 +1,6 @@
+// The cable between a server and its switch, and the memory of the switch's output port.
+//
+// Plain values; one thread each.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_LINK_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_LINK_H_
 
@@ -5,37 +8,36 @@
 
 namespace gradcube::dataplane {
 
-/// The cable between a server and its switch and the switch's memory behind it.
 struct LinkProfile {
-  /// Each direction's rate, 1 Mb/s at least; 0: not limited.
+  /// The rate of each direction, at least 1 Mb/s; 0: not limited.
   std::uint64_t bits_per_second = 0;
-  /// From the end of sending to arrival, in nanoseconds: what a whole way through the switch takes
-  /// besides serialisation and queueing.
+  /// From the end of sending to arrival, in nanoseconds, for the whole path through the switch;
+  /// without serialisation and queueing.
   std::int64_t delay = 0;
-  /// Bytes of frames that an output port holds, the one being sent included; a frame beyond is
-  /// dropped. 0: not bounded.
+  /// Bytes of frames that an output port holds, including the one being sent. A frame that exceeds
+  /// it is dropped. 0: not bounded.
   std::uint64_t queue_bytes = 0;
-  /// A frame that raises an output port's bytes above this is marked, when its transport
-  /// understands marks. 0: never.
+  /// A frame that raises an output port's bytes above this is marked, if its transport understands
+  /// marks. 0: never.
   std::uint64_t mark_bytes = 0;
 
   bool limited() const { return bits_per_second != 0 || queue_bytes != 0; }
 };
 
-/// One direction of a wire: at any time it carries one frame. It knows when it will be free, to a
-/// fraction of a nanosecond (64 bytes take 6.7 ns at 100 Gb/s), so that a long run of frames takes
-/// exactly as long as its bytes do, whenever somebody looks.
+/// One direction of a wire, which carries one frame at a time. It computes when it will be free, to
+/// a fraction of a nanosecond (64 bytes take 6.7 ns at 100 Gb/s). So a long run of frames takes
+/// exactly as long as its bytes, however rarely it is polled.
 class LinkClock {
  public:
-  /// Below it a long frame's time would not fit the arithmetic.
+  /// Below this rate the time of a long frame would overflow.
   static constexpr std::uint64_t kMinRate = 1'000'000;
 
-  /// 0 bits per second: frames take no time; otherwise at least kMinRate.
+  /// 0 bits per second: frames take no time. Otherwise at least kMinRate.
   explicit LinkClock(std::uint64_t bits_per_second)
       : fraction_per_byte_(
             bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {}
 
-  /// Carries a frame that is ready at `ready`; answers when its last bit has left.
+  /// Carries a frame that is ready at `ready`. Returns when its last bit has left.
   std::int64_t carry(std::int64_t ready, std::uint32_t wire_bytes) {
     if (ready > free_at_) {
       free_at_ = ready;

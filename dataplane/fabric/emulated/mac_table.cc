@@ -15,7 +15,7 @@ constexpr std::size_t kMaxAddresses = std::size_t{1} << 22;
 MacTable::MacTable(const std::vector<std::pair<std::uint64_t, std::uint16_t>>& ports_by_mac)
     : mask_(std::bit_ceil(2 * ports_by_mac.size() + 2) - 1), slots_(mask_ + 1) {
   if (ports_by_mac.size() > kMaxAddresses) {
-    throw std::runtime_error("a switch knows at most " + std::to_string(kMaxAddresses) +
+    throw std::runtime_error("a switch has at most " + std::to_string(kMaxAddresses) +
                              " addresses");
   }
   for (const auto& [mac, port] : ports_by_mac) {
@@ -26,7 +26,7 @@ MacTable::MacTable(const std::vector<std::pair<std::uint64_t, std::uint16_t>>& p
     std::uint64_t slot = first_slot(mac);
     while (slots_[slot].mac != kEmpty) {
       if (slots_[slot].mac == mac) {
-        throw std::runtime_error("a MAC address stands at two ports of one switch");
+        throw std::runtime_error("one MAC address is given for two ports of one switch");
       }
       slot = (slot + 1) & mask_;
     }

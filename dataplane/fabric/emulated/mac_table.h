@@ -1,3 +1,8 @@
+// A switch's forwarding table: from a destination MAC, as a 48-bit number, to an output port.
+//
+// It is filled once, at construction, from the cluster's plan (a Gradcube port has the address
+// 02:47:<level>:<server, 24 bits>). The switch learns nothing, so a frame cannot poison the table.
+// Open addressing in a table that is at most half full. Any thread may look up.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_MAC_TABLE_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_MAC_TABLE_H_
 
@@ -7,15 +12,11 @@
 
 namespace gradcube::dataplane {
 
-/// A switch's forwarding table: from a destination MAC, as a 48-bit number, to an output port.
-/// Written once, at construction, from the cluster's plan (a Gradcube port's address is
-/// 02:47:<level>:<server, 24 bit>): nothing is learned, so nothing can be poisoned. Open addressing
-/// in a table at most half full. Any thread may look up.
 class MacTable {
  public:
   static constexpr std::uint16_t kUnknown = UINT16_MAX;
 
-  /// Throws std::runtime_error when a MAC stands there twice or is no unicast address of 48 bits.
+  /// Throws std::runtime_error if a MAC is listed twice or is not a unicast address of 48 bits.
   explicit MacTable(const std::vector<std::pair<std::uint64_t, std::uint16_t>>& ports_by_mac);
 
   /// The output port, or kUnknown.

@@ -17,7 +17,7 @@ PacketRing::PacketRing(std::uint32_t depth, int socket) : ring_(nullptr) {
     throw std::runtime_error("a packet ring holds 1 to " + std::to_string(kMaxDepth) +
                              " packets, not " + std::to_string(depth));
   }
-  // One slot stays empty to tell a full ring from an empty one.
+  // One entry stays empty to tell a full ring from an empty one.
   const ssize_t bytes = rte_ring_get_memsize(std::bit_ceil(depth + 1));
   ring_ = static_cast<rte_ring*>(rte_zmalloc_socket("packet_ring", static_cast<std::size_t>(bytes),
                                                     RTE_CACHE_LINE_SIZE, socket));

@@ -1,3 +1,9 @@
+// A bounded queue of packets between exactly one producer thread and one consumer thread.
+//
+// It is an rte_ring in memory of its own. A ring with a name would take one of DPDK's 2560 memory
+// zones, and an emulated cluster has hundreds of rings.
+//
+// Ownership: the packets inside belong to the ring and are freed with it.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_PACKET_RING_H_
 
@@ -7,26 +13,21 @@
 
 namespace gradcube::dataplane {
 
-/// A bounded queue of packets between exactly one producer thread and one consumer thread: an
-/// rte_ring in memory of its own, because a ring with a name takes one of DPDK's 2560 memory zones
-/// and an emulated cluster has hundreds of rings.
-///
-/// Ownership: the packets inside belong to the ring and are freed with it.
 class PacketRing {
  public:
-  /// Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error when DPDK's memory is
-  /// exhausted. Needs an Eal.
+  /// Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error if DPDK has no memory
+  /// left. Needs an Eal.
   PacketRing(std::uint32_t depth, int socket);
   ~PacketRing();
   PacketRing(PacketRing&& other) noexcept : ring_(other.ring_) { other.ring_ = nullptr; }
   PacketRing& operator=(PacketRing&&) = delete;
 
-  /// The producer's: how many of the packets went in.
+  /// Producer: enqueues as many packets as fit and returns how many.
   std::uint16_t put(rte_mbuf* const* packets, std::uint16_t count) {
     return static_cast<std::uint16_t>(
         rte_ring_sp_enqueue_burst(ring_, reinterpret_cast<void* const*>(packets), count, nullptr));
   }
-  /// The consumer's: how many packets came out.
+  /// Consumer: dequeues up to `count` packets and returns how many.
   std::uint16_t take(rte_mbuf** packets, std::uint16_t count) {
     return static_cast<std::uint16_t>(
         rte_ring_sc_dequeue_burst(ring_, reinterpret_cast<void**>(packets), count, nullptr));

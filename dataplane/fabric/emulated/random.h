@@ -1,3 +1,8 @@
+// The seeded generator of all random events in an emulated fabric (SplitMix64: a Weyl sequence
+// through a mixing function).
+//
+// The same seed gives the same numbers on every machine, compiler and core count. The distributions
+// of the standard library do not promise this. Not for secrets. One owner, one thread.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_RANDOM_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_RANDOM_H_
 
@@ -5,10 +10,6 @@
 
 namespace gradcube::dataplane {
 
-/// The seeded generator of everything that happens by chance in an emulated fabric (SplitMix64:
-/// a Weyl sequence through a mixing function). The same seed gives the same numbers on every
-/// machine, compiler and core count, which the standard library's distributions do not promise.
-/// Not for secrets. One owner, one thread.
 class SeededRandom {
  public:
   explicit SeededRandom(std::uint64_t seed) : state_(seed) {}

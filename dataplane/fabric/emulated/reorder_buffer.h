@@ -1,3 +1,7 @@
+// The late frames of one output port, for emulated reordering.
+//
+// Each frame waits until a few later frames have passed, or until its deadline if no more frames
+// come. So reordering never becomes loss. Owns the frames that it holds. One thread.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_REORDER_BUFFER_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_REORDER_BUFFER_H_
 
@@ -11,9 +15,6 @@
 
 namespace gradcube::dataplane {
 
-/// Frames of one output port that are made late: each lets a few later frames pass, or waits until
-/// its deadline where no more come, so that reordering never becomes loss. Owns what it holds. One
-/// thread.
 class ReorderBuffer {
  public:
   struct Held {
@@ -22,7 +23,7 @@ class ReorderBuffer {
     std::uint16_t frames_to_pass = 0;
     std::int64_t deadline = 0;
   };
-  /// More frames at once would only be a queue that drains late.
+  /// A larger buffer would only be a queue that drains late.
   static constexpr std::uint32_t kCapacity = 4;
 
   ReorderBuffer() = default;
@@ -33,19 +34,19 @@ class ReorderBuffer {
       : held_(other.held_), used_(std::exchange(other.used_, 0)) {}
   ReorderBuffer& operator=(ReorderBuffer&&) = delete;
 
-  /// False when it is full: the frame stays the caller's.
+  /// False if the buffer is full: the frame stays with the caller.
   bool hold(const Held& frame) {
     if (used_ == kCapacity) return false;
     held_[used_++] = frame;
     return true;
   }
 
-  /// A frame has passed; `release` is called with each that has now let enough of them pass.
+  /// A frame has passed. Calls `release` with each held frame that enough frames have now passed.
   template <typename Release>
   void passed(Release&& release) {
     release_if([](Held& held) { return --held.frames_to_pass == 0; }, release);
   }
-  /// `release` is called with each whose deadline has come.
+  /// Calls `release` with each held frame whose deadline has come.
   template <typename Release>
   void expire(std::int64_t now, Release&& release) {
     release_if([now](const Held& held) { return held.deadline <= now; }, release);

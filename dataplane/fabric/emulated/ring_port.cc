@@ -20,7 +20,7 @@ std::uint16_t RingPort::receive(std::uint16_t queue, rte_mbuf** packets, std::ui
 
 std::uint16_t RingPort::transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
   QueuePair& pair = queue_pairs_[queue];
-  // Counted before they are handed over: afterwards the switch may have freed them already.
+  // Count before the hand-over: afterwards the switch may have freed the packets.
   const auto accepted =
       static_cast<std::uint16_t>(std::min<std::uint32_t>(count, pair.uplink.room()));
   if (accepted == 0) return 0;

@@ -1,3 +1,12 @@
+// A port of the embedded fabric: for each queue, an uplink ring to the emulated switch and a
+// downlink ring from it. Packets pass by reference, chained or not; nothing is copied.
+//
+// It is not DPDK's ring device: a DPDK build has room for few devices (32 in Debian's), and a
+// cluster has many ports.
+//
+// Threads: for each queue, one engine thread (the calls of Port) and one switch shard
+// (switch_receive() and switch_transmit()); both may be the same thread. The doorbells are set
+// before either runs.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_RING_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_RING_PORT_H_
 
@@ -13,8 +22,8 @@ namespace gradcube::dataplane {
 struct RingPortOptions {
   std::uint16_t queues = 1;
   std::uint32_t mtu = 1500;
-  /// Packets between a server and its switch that the switch has not taken, per queue. Under a rate
-  /// limit this is the server's transmit queue: it adds depth x frame / rate to every packet's way.
+  /// Packets that the server has sent and the switch has not received, per queue. With a rate this
+  /// is the server's transmit queue: it adds depth x frame / rate to the latency of every packet.
   std::uint32_t uplink_depth = 1024;
   /// Packets that the switch has delivered and the server has not received, per queue.
   std::uint32_t downlink_depth = 1024;
@@ -22,30 +31,24 @@ struct RingPortOptions {
   int socket = SOCKET_ID_ANY;
 };
 
-/// A port of the embedded fabric: for each queue, one ring up to the emulated switch and one down
-/// from it. Packets pass by reference, chained or not: nothing is copied. Not DPDK's ring device,
-/// because a DPDK build has room for few devices (32 in Debian) and a cluster has many ports.
-///
-/// Threads: for each queue one engine thread (Port's calls) and one switch shard (switch_receive and switch_transmit);
-/// the two may be the same thread. The doorbells are set before either runs.
 class RingPort final : public Port {
  public:
-  /// Throws std::runtime_error when DPDK's memory is exhausted. Needs an Eal.
+  /// Throws std::runtime_error if DPDK has no memory left. Needs an Eal.
   explicit RingPort(const RingPortOptions& options);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
   std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  /// Whom to wake: `at_switch` when the server has sent, `at_server` when the switch has delivered;
-  /// nullptr where both sides live on one poller. The doorbells must outlive the port.
+  /// The doorbells to ring: `at_switch` when the server has sent, `at_server` when the switch has
+  /// delivered; nullptr if both sides are on one poller. The doorbells must outlive the port.
   void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
 
-  /// The switch's end: packets that the server has sent on `queue`.
+  /// The switch's end: receives packets that the server has sent on `queue`, and returns how many.
   std::uint16_t switch_receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
     return queue_pairs_[queue].uplink.take(packets, count);
   }
-  /// The switch's end: delivers packets; answers how many the ring had room for.
+  /// The switch's end: delivers packets, and returns how many the ring had room for.
   std::uint16_t switch_transmit(std::uint16_t queue, rte_mbuf* const* packets,
                                 std::uint16_t count) {
     QueuePair& pair = queue_pairs_[queue];
@@ -53,7 +56,7 @@ class RingPort final : public Port {
     if (given != 0 && pair.server_bell != nullptr) pair.server_bell->ring();
     return given;
   }
-  /// The switch's end: nothing to take.
+  /// The switch's end: true if there is nothing to receive.
   bool nothing_sent(std::uint16_t queue) const { return queue_pairs_[queue].uplink.empty(); }
 
  private:

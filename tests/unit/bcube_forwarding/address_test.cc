@@ -71,7 +71,7 @@ TEST(AddressSpace, RefusesWhatIsNoAddressWithAMessage) {
             "\"3,1\" is not a server's address: its digit at level 1 must be 0..2, for example "
             "2,2");
   EXPECT_EQ(message_of(space, "1"),
-            "\"1\" is not a server's address: accepted are 2 digits with commas between them, the "
+            "\"1\" is not a server's address: expected 2 digits separated by commas, the "
             "highest level first, for example 2,2");
   EXPECT_NE(message_of(space, "99999999999999999999,0"), "");
 }
