@@ -1,8 +1,10 @@
 // The memory that a trainer and its daemon share, and the messages on the session's Unix socket.
 //
-// Included by both sides; knows nothing of either. The daemon creates the region (a memfd sealed
-// against shrinking and growing, so that a hostile trainer cannot make the daemon's reads fault),
-// and passes it by SCM_RIGHTS.
+// Included by both sides; knows nothing of either. The daemon creates the region, a memfd, and
+// passes it by SCM_RIGHTS. It is sealed against shrinking and growing: no access of the daemon lies
+// beyond the file's end. The seals promise no more. A trainer may still punch holes into the file;
+// a hole, and a page that nobody touched, reads as zeros and gets its memory at the first access,
+// whichever side makes it.
 //
 //   offset 0       RegionHeader: control words, each written by one side only
 //   kSubmissions   Submission[kRingEntries]: written by the trainer, read by the daemon
@@ -13,8 +15,8 @@
 // count entries since the start and are never reduced; entry i lies at i % kRingEntries. A tail is
 // published with release order after the entry.
 //
-// The daemon believes nothing here. It keeps its own copies of the words it writes, reads each
-// submission once into its own memory, and checks every field; what does not hold closes the
+// The daemon trusts nothing in the region. It keeps its own copies of the words it writes, reads
+// each submission once into its own memory, and checks every field; an invalid field closes the
 // session (GRADCUBE_EPROTOCOL).
 //
 // Sleeping. A side about to sleep sets its `..._asleep` word to 1 (sequentially consistent), looks
@@ -32,7 +34,7 @@
 namespace gradcube::shared {
 
 inline constexpr uint32_t kLayoutVersion = 1;
-inline constexpr uint64_t kMagic = 0x3145425543444147;  // "GADCUBE1", little-endian
+inline constexpr uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 inline constexpr uint32_t kRingEntries = 64;  // so at most 64 collectives in flight per session
 inline constexpr size_t kCacheLine = 64;
 inline constexpr size_t kSubmissions = 4096;
@@ -135,4 +137,4 @@ struct Inquiry {
 
 }  // namespace gradcube::shared
 
-#endif
+#endif  // GRADCUBE_TRAINER_SHARED_LAYOUT_H_

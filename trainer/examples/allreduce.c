@@ -1,11 +1,10 @@
 /* allreduce.c: the smallest trainer in C. Start one per server socket; each prints the same sum.
  *
- *     ./allreduce_c "$GRADCUBE_RUN/server-0-0.sock" & ./allreduce_c "$GRADCUBE_RUN/server-0-1.sock"
- * & ...
+ *     gcc allreduce.c -o allreduce $(pkg-config --cflags --libs gradcube)
+ *     for socket in "$GRADCUBE_RUN"/server-*.sock; do ./allreduce "$socket" & done; wait
  */
+#include <gradcube/gradcube.h>
 #include <stdio.h>
-
-#include "gradcube/gradcube.h"
 
 int main(int argc, char** argv) {
   gradcube_session* session = NULL;

@@ -1,12 +1,11 @@
 // allreduce.cc: the smallest trainer in C++. Start one per server socket; each prints the same sum.
 //
-//     ./allreduce_cc "$GRADCUBE_RUN/server-0-0.sock" & ./allreduce_cc
-//     "$GRADCUBE_RUN/server-0-1.sock" & ...
+//     g++ -std=c++20 allreduce.cc -o allreduce $(pkg-config --cflags --libs gradcube)
+//     for socket in "$GRADCUBE_RUN"/server-*.sock; do ./allreduce "$socket" & done; wait
 #include <algorithm>
 #include <chrono>
 #include <cstdio>
-
-#include "gradcube/gradcube.hpp"
+#include <gradcube/gradcube.hpp>
 
 int main(int argc, char** argv) {
   try {

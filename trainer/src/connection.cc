@@ -14,6 +14,8 @@
 
 #include "trainer/src/deadline.h"
 #include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+#include "trainer/src/trust.h"
 
 #include "gradcube/gradcube.h"
 
@@ -32,9 +34,9 @@ void check_job_name(const std::string& job) {
            c == '_' || c == '-';
   });
   if (job.empty() || job.size() >= shared::kJobNameBytes || !characters_fit) {
-    throw Failure(GRADCUBE_EJOB, "the job name '" + job.substr(0, shared::kJobNameBytes) +
-                                     "' is not accepted: 1 to 63 of the characters A-Z, a-z, 0-9, "
-                                     "'.', '_' and '-' are");
+    throw Failure(GRADCUBE_EJOB, "invalid job name " + quoted(job) +
+                                     ": expected 1 to 63 of the characters A-Z, a-z, 0-9, '.', '_' "
+                                     "and '-'");
   }
 }
 
@@ -103,12 +105,12 @@ Connection::Connection(std::string path) : path_(std::move(path)) {
   do {
     result = ::connect(socket_.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address));
   } while (result != 0 && errno == EINTR);
-  if (result == 0) return;
-  if (errno == EACCES || errno == EPERM) {
-    throw Failure(GRADCUBE_ESYSTEM, with_system_error("may not connect to " + path_, errno) +
+  if (result != 0) {
+    if (errno != EACCES && errno != EPERM) throw no_daemon(path_);
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot connect to " + path_, errno) +
                                         ": run as the user who started the cluster");
   }
-  throw no_daemon(path_);
+  check_daemon(socket_.get(), path_);
 }
 
 Admission Connection::join(const std::string& job, std::uint64_t heap_bytes) {
@@ -174,7 +176,7 @@ Admission Connection::receive_answer() {
   // The version comes first: another version's welcome may well have another length.
   if (welcome.version != shared::kLayoutVersion) {
     throw bad_answer(path_, "layout version " + std::to_string(welcome.version) +
-                                ", this library knows " + std::to_string(shared::kLayoutVersion));
+                                ", and this library has " + std::to_string(shared::kLayoutVersion));
   }
   if (bytes != sizeof(shared::Welcome) || (message.msg_flags & MSG_CTRUNC) != 0 ||
       descriptors.size() != kDescriptors || welcome.rank >= welcome.size ||

@@ -1,8 +1,7 @@
 // The session's Unix socket: the way in, the daemon's notices, the way out.
 //
 // A SOCK_SEQPACKET socket: one message, one packet (shared_layout.h). Once joined it is silent
-// unless something goes wrong; that it closes is how each side learns that the other is gone. One
-// thread.
+// unless something goes wrong; each side learns that the other is gone when it closes. One thread.
 #ifndef GRADCUBE_TRAINER_SRC_CONNECTION_H_
 #define GRADCUBE_TRAINER_SRC_CONNECTION_H_
 
@@ -14,7 +13,7 @@
 
 namespace gradcube::trainer {
 
-// What the daemon gives to a trainer that it lets in.
+// What the daemon gives to a trainer that it admits.
 struct Admission {
   shared::Welcome welcome;
   Descriptor region;
@@ -23,17 +22,18 @@ struct Admission {
 
 class Connection {
  public:
-  // Connects. Throws Failure: GRADCUBE_ENODAEMON when nobody listens at `path`.
+  // Connects. Throws Failure: GRADCUBE_ENODAEMON when nobody listens at `path`, GRADCUBE_EJOB when
+  // the daemon there belongs to a user who is not trusted (trust.h).
   explicit Connection(std::string path);
 
   // Says hello and waits for the answer, at most kHandshakeMilliseconds. Throws Failure: with the
-  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is none.
+  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is malformed.
   Admission join(const std::string& job, std::uint64_t heap_bytes);
 
   enum class Received { notice, nothing, closed };
 
-  // Takes one notice, without blocking. What is not a well-formed notice counts as closed: such a
-  // daemon is not to be listened to any longer.
+  // Takes one notice, without blocking. A malformed notice counts as closed: the session stops
+  // listening to such a daemon.
   Received receive(shared::Notice& notice);
 
   // Both without blocking; a failure shows itself as a closed socket at the next receive().
@@ -54,4 +54,4 @@ class Connection {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_CONNECTION_H_

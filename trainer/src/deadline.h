@@ -1,4 +1,5 @@
-// A point on the monotonic clock until which a blocking call may block, or none.
+// Deadline: a point on the monotonic clock until which a blocking call may block, or none.
+// Stopwatch: the time since it was made.
 #ifndef GRADCUBE_TRAINER_SRC_DEADLINE_H_
 #define GRADCUBE_TRAINER_SRC_DEADLINE_H_
 
@@ -9,21 +10,35 @@
 
 namespace gradcube::trainer {
 
+inline std::int64_t monotonic_nanoseconds() {
+  timespec time{};
+  clock_gettime(CLOCK_MONOTONIC, &time);
+  return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
+}
+
+class Stopwatch {
+ public:
+  std::int64_t nanoseconds() const { return monotonic_nanoseconds() - start_; }
+
+ private:
+  std::int64_t start_ = monotonic_nanoseconds();
+};
+
 class Deadline {
  public:
   // Negative: never.
   static Deadline in_milliseconds(int timeout_ms) {
     constexpr std::int64_t kNever = std::numeric_limits<std::int64_t>::max();
-    return Deadline(timeout_ms < 0 ? kNever : now() + timeout_ms * kMillisecond);
+    return Deadline(timeout_ms < 0 ? kNever : monotonic_nanoseconds() + timeout_ms * kMillisecond);
   }
 
-  bool passed() const { return now() >= at_; }
+  bool passed() const { return monotonic_nanoseconds() >= at_; }
 
   // What poll() takes: -1 when there is no limit, else rounded up, so that a wait does not end
   // early.
   int poll_timeout() const {
     if (at_ == std::numeric_limits<std::int64_t>::max()) return -1;
-    const std::int64_t left = std::max<std::int64_t>(at_ - now(), 0);
+    const std::int64_t left = std::max<std::int64_t>(at_ - monotonic_nanoseconds(), 0);
     return static_cast<int>((left + kMillisecond - 1) / kMillisecond);
   }
 
@@ -32,15 +47,9 @@ class Deadline {
 
   explicit Deadline(std::int64_t at) : at_(at) {}
 
-  static std::int64_t now() {
-    timespec time{};
-    clock_gettime(CLOCK_MONOTONIC, &time);
-    return time.tv_sec * std::int64_t{1'000'000'000} + time.tv_nsec;
-  }
-
   std::int64_t at_;  // nanoseconds
 };
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_DEADLINE_H_

@@ -31,4 +31,4 @@ class Descriptor {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_DESCRIPTOR_H_

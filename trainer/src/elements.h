@@ -29,4 +29,4 @@ constexpr bool is_op(int op) { return op >= GRADCUBE_SUM && op <= GRADCUBE_MAX; 
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_ELEMENTS_H_

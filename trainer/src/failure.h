@@ -27,4 +27,4 @@ inline std::string with_system_error(const std::string& what, int error) {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_FAILURE_H_

@@ -1,5 +1,5 @@
-// The C ABI: checks handles, turns exceptions into codes, and holds what a thread's failed
-// gradcube_open said.
+// The C ABI: checks handles and the calling process, turns exceptions into codes, and keeps the
+// message of a thread's failed gradcube_open.
 
 #include "gradcube/gradcube.h"
 
@@ -15,23 +15,33 @@ using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;
 using gradcube::trainer::Session;
 
+static_assert(GRADCUBE_VERSION_CODE == GRADCUBE_PROJECT_VERSION_CODE,
+              "gradcube.h and the project in meson.build have different versions");
+
 struct gradcube_session {
   Session session;
 };
 
 namespace {
 
-// The ABI promises the message per thread, to calls that have no session to keep it in.
-std::string& thread_error() {
-  thread_local std::string message;
-  return message;
+// The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
+struct ThreadFailure {
+  int code = GRADCUBE_OK;
+  std::string message;
+};
+
+ThreadFailure& thread_failure() {
+  thread_local ThreadFailure failure;
+  return failure;
 }
 
 int fail_on_thread(int code, const char* message) noexcept {
+  ThreadFailure& failure = thread_failure();
+  failure.code = code;
   try {
-    thread_error() = message;
+    failure.message = message;
   } catch (const std::bad_alloc&) {
-    thread_error().clear();
+    failure.message.clear();
   }
   return code;
 }
@@ -43,11 +53,12 @@ template <typename Call>
 int guarded(gradcube_session* session, const Call& call) noexcept {
   if (session == nullptr) return no_session();
   try {
+    if (session->session.is_forked_copy()) return session->session.refuse_forked_copy();
     return call(session->session);
   } catch (const std::bad_alloc&) {
-    return GRADCUBE_ENOMEM;
+    return session->session.fail(GRADCUBE_ENOMEM);
   } catch (const std::exception&) {
-    return GRADCUBE_ESYSTEM;
+    return session->session.fail(GRADCUBE_ESYSTEM);
   }
 }
 
@@ -58,6 +69,8 @@ int null_result(Session& session, const char* name) {
 }  // namespace
 
 extern "C" {
+
+int gradcube_version(void) { return GRADCUBE_VERSION_CODE; }
 
 int gradcube_open(const char* socket_path, const char* job, gradcube_session** session) {
   if (session == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the pointer 'session' is NULL");
@@ -139,11 +152,11 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_OK:
       return "success";
     case GRADCUBE_EINVAL:
-      return "an argument is out of its range";
+      return "invalid argument";
     case GRADCUBE_ENOMEM:
       return "the session's shared heap is full";
     case GRADCUBE_ENODAEMON:
-      return "no daemon at this socket, or it went away";
+      return "no daemon at this socket, or the daemon went away";
     case GRADCUBE_EJOB:
       return "the job cannot be joined";
     case GRADCUBE_EMISMATCH:
@@ -151,20 +164,27 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_EPEER:
       return "another trainer of the job died or left";
     case GRADCUBE_ETIMEDOUT:
-      return "not done within the time given";
+      return "not done within the time-out";
     case GRADCUBE_EPROTOCOL:
-      return "trainer and daemon do not understand each other";
+      return "protocol error between trainer and daemon";
     case GRADCUBE_EAGAIN:
       return "too many collectives in flight";
     case GRADCUBE_ESYSTEM:
-      return "the operating system refused something";
+      return "system call failed";
     default:
-      return "an unknown code";
+      return "unknown code";
   }
 }
 
 const char* gradcube_last_error(const gradcube_session* session) {
-  return session == nullptr ? thread_error().c_str() : session->session.last_error().c_str();
+  const std::string& message =
+      session == nullptr ? thread_failure().message : session->session.last_error();
+  const int code = gradcube_last_code(session);
+  return message.empty() && code != GRADCUBE_OK ? gradcube_strerror(code) : message.c_str();
+}
+
+int gradcube_last_code(const gradcube_session* session) {
+  return session == nullptr ? thread_failure().code : session->session.last_code();
 }
 
 }  // extern "C"

@@ -1,8 +1,7 @@
 // The allocator of a session's shared heap.
 //
-// Hands out 64-byte aligned blocks of a span of memory. All that it knows lies in the trainer's
-// private memory, so nothing that happens in the shared memory can lead it astray, and the daemon
-// keeps nothing there.
+// Hands out 64-byte aligned blocks of a span of memory. Its tables lie in the trainer's private
+// memory, so nothing that is written to the shared memory can corrupt them.
 //
 // Best fit: the smallest free range that holds the block, the lowest of equals; so blocks land on
 // memory that was already in use before they touch new pages. A freed block merges with its free
@@ -75,4 +74,4 @@ class Heap {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_HEAP_H_

@@ -1,7 +1,7 @@
 // The daemon's messages about failures, kept until the completions that they explain have come.
 //
-// The daemon sends a notice before the completions it is about, but the two travel on different
-// ways: the notice on the socket, read only when something is wrong, the completion in the ring.
+// The daemon sends a notice before the completions it is about, but the two travel separately: the
+// notice on the socket, which is read only when something is wrong, the completion in the ring.
 // One thread.
 #ifndef GRADCUBE_TRAINER_SRC_NOTICES_H_
 #define GRADCUBE_TRAINER_SRC_NOTICES_H_
@@ -51,4 +51,4 @@ class Notices {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_NOTICES_H_

@@ -35,7 +35,7 @@ void check_file(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) {
 void check_header(const shared::RegionHeader& header, std::uint64_t bytes) {
   check(header.magic == shared::kMagic, "it does not begin with the magic number");
   check(header.version == shared::kLayoutVersion,
-        "its layout has version " + std::to_string(header.version) + ", this library knows " +
+        "its layout has version " + std::to_string(header.version) + ", and this library has " +
             std::to_string(shared::kLayoutVersion));
   check(header.ring_entries == shared::kRingEntries, "its rings have another size");
   check(header.region_bytes == bytes, "its header gives another size than the welcome");

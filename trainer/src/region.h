@@ -1,7 +1,7 @@
 // The shared region, mapped into the trainer: checked once when it is mapped, unmapped at the end.
 //
-// The daemon made the file; the trainer checks it all the same: a region of another version or size
-// would have it read nonsense, and one that can shrink could kill it with SIGBUS.
+// The daemon made the file; the trainer checks it nevertheless: in a region of another version or
+// size the trainer would read the wrong words, and a region that shrinks would end it with SIGBUS.
 #ifndef GRADCUBE_TRAINER_SRC_REGION_H_
 #define GRADCUBE_TRAINER_SRC_REGION_H_
 
@@ -38,4 +38,4 @@ class Region {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_REGION_H_

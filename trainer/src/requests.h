@@ -19,11 +19,13 @@ namespace gradcube::trainer {
 struct Request {
   std::uint64_t number = 0;     // 0: this place of the table is free
   std::span<std::byte> buffer;  // the trainer's own
-  std::byte* staging =
-      nullptr;  // the copy in the heap that the daemon works on; null when `buffer` itself is there
+  // The copy in the heap that the daemon works on; null when `buffer` itself lies in the heap.
+  std::byte* staging = nullptr;
   bool ended = false;
   int code = GRADCUBE_OK;  // valid once ended
   std::string message;     // why, when code is negative
+  // How long the trainer has waited for the end, in all its calls since the last time-out.
+  std::int64_t waited_ns = 0;
 
   // Where the daemon works.
   std::span<std::byte> shared_memory() const {
@@ -71,4 +73,4 @@ class Requests {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_REQUESTS_H_

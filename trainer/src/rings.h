@@ -69,4 +69,4 @@ class CompletionRing {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_RINGS_H_

@@ -22,17 +22,30 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
   admission_.region.reset();  // the mapping keeps the memory alive
 }
 
-Session::~Session() { leave(); }
+Session::~Session() {
+  if (!is_forked_copy()) leave();
+}
 
 void Session::leave() {
-  // A child made by fork() shares the socket: its end is not the trainer's.
-  if (lost_code_ == GRADCUBE_OK && getpid() == owner_) connection_.send_goodbye();
+  if (lost_code_ == GRADCUBE_OK) connection_.send_goodbye();
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
 int Session::fail(int code, std::string message) {
+  last_code_ = code;
   last_error_ = std::move(message);
   return code;
+}
+
+int Session::fail(int code) noexcept {
+  last_code_ = code;
+  last_error_.clear();
+  return code;
+}
+
+int Session::refuse_forked_copy() {
+  return fail(GRADCUBE_EINVAL, "this session belongs to process " + std::to_string(owner_) +
+                                   "; open one in the child");
 }
 
 void* Session::allocate(std::size_t bytes) {
@@ -54,8 +67,8 @@ int Session::free(void* block) {
   const auto memory = heap_.block_of(block);
   if (memory.data() != block) {
     return fail(GRADCUBE_EINVAL,
-                "gradcube_free was given memory that is not from this session's gradcube_alloc, "
-                "or was freed before");
+                "invalid pointer in gradcube_free: expected memory from gradcube_alloc on this "
+                "session that was not freed before");
   }
   if (requests_.using_memory(memory) != nullptr) {
     deferred_frees_.push_back(block);
@@ -77,8 +90,9 @@ int Session::allreduce(void* buffer, std::size_t count, int dtype, int op, std::
   if (const int code = check_arguments(buffer, count, dtype, op); code != GRADCUBE_OK) return code;
   Request* request = requests_.free_place();
   if (request == nullptr) {
-    return fail(GRADCUBE_EAGAIN, std::to_string(shared::kRingEntries) +
-                                     " collectives are in flight, which is the most: wait for one");
+    return fail(GRADCUBE_EAGAIN,
+                std::to_string(shared::kRingEntries) +
+                    " collectives are in flight, which is the limit: wait for one");
   }
   const std::size_t bytes = count * element_size(dtype);
   request->buffer = {static_cast<std::byte*>(bytes == 0 ? nullptr : buffer), bytes};
@@ -93,12 +107,12 @@ int Session::allreduce(void* buffer, std::size_t count, int dtype, int op, std::
 int Session::check_arguments(const void* buffer, std::size_t count, int dtype, int op) {
   const std::size_t size = element_size(dtype);
   if (size == 0) {
-    return fail(GRADCUBE_EINVAL, "dtype " + std::to_string(dtype) +
-                                     " is none: GRADCUBE_FLOAT32 to GRADCUBE_INT64 are accepted");
+    return fail(GRADCUBE_EINVAL, "invalid dtype " + std::to_string(dtype) +
+                                     ": expected GRADCUBE_FLOAT32 to GRADCUBE_INT64");
   }
   if (!is_op(op)) {
-    return fail(GRADCUBE_EINVAL,
-                "op " + std::to_string(op) + " is none: GRADCUBE_SUM to GRADCUBE_MAX are accepted");
+    return fail(GRADCUBE_EINVAL, "invalid operation " + std::to_string(op) +
+                                     ": expected GRADCUBE_SUM to GRADCUBE_MAX");
   }
   if (buffer == nullptr && count != 0) {
     return fail(GRADCUBE_EINVAL, "the buffer is NULL but the count is " + std::to_string(count));
@@ -111,15 +125,16 @@ int Session::check_arguments(const void* buffer, std::size_t count, int dtype, i
   return GRADCUBE_OK;
 }
 
-// Finds where in the heap the daemon can work for this request: on the buffer itself, or on a copy
+// Decides where in the heap the daemon works for this request: on the buffer itself, or on a copy
 // of it.
 int Session::place(Request& request) {
   const std::span<std::byte> buffer = request.buffer;
   if (buffer.empty()) return GRADCUBE_OK;
   if (const Request* other = requests_.using_memory(buffer);
       other != nullptr && other != &request) {
-    return fail(GRADCUBE_EINVAL, "the buffer overlaps the one of request " +
-                                     std::to_string(other->number) + ": wait for that first");
+    return fail(GRADCUBE_EINVAL, "the buffer overlaps the buffer of request " +
+                                     std::to_string(other->number) +
+                                     ": wait for that request first");
   }
   if (heap_.contains(buffer.data())) {
     const std::span<std::byte> block = heap_.block_of(buffer.data());
@@ -147,11 +162,11 @@ int Session::submit(Request& request, std::size_t count, int dtype, int op) {
   submission.op = static_cast<std::uint8_t>(op);
   submission.kind = static_cast<std::uint8_t>(shared::Kind::allreduce);
   request.number = next_number_;
-  // The table of requests is no larger than the ring, so a full ring is one whose head is wrong.
+  // The table of requests is no larger than the ring, so the ring is full only if its head is wrong.
   if (!submissions_.push(submission)) {
     lose(GRADCUBE_EPROTOCOL,
          "the daemon at " + connection_.path() +
-             " put nonsense into the submission ring's head: open a new session");
+             " wrote an invalid head to the submission ring: open a new session");
     return report(request);
   }
   ++next_number_;
@@ -163,15 +178,15 @@ int Session::submit(Request& request, std::size_t count, int dtype, int op) {
 }
 
 int Session::unknown(std::uint64_t number) {
-  return fail(GRADCUBE_EINVAL, "request " + std::to_string(number) +
-                                   " is unknown: it was never made, or its end was reported");
+  return fail(GRADCUBE_EINVAL, "invalid request " + std::to_string(number) +
+                                   ": it was never submitted, or its end was reported before");
 }
 
 int Session::poll(std::uint64_t number, int timeout_ms, bool& done) {
   done = false;
   Request* request = number == 0 ? nullptr : requests_.find(number);
   if (request == nullptr) return unknown(number);
-  await(*request, Deadline::in_milliseconds(timeout_ms), OnSignal::stop);
+  await(*request, timeout_ms, OnSignal::stop);
   if (!request->ended) return GRADCUBE_OK;
   done = true;
   return report(*request);
@@ -180,13 +195,13 @@ int Session::poll(std::uint64_t number, int timeout_ms, bool& done) {
 int Session::wait(std::uint64_t number, int timeout_ms) {
   Request* request = number == 0 ? nullptr : requests_.find(number);
   if (request == nullptr) return unknown(number);
-  await(*request, Deadline::in_milliseconds(timeout_ms), OnSignal::go_on);
-  return request->ended ? report(*request) : time_out(*request, timeout_ms);
+  await(*request, timeout_ms, OnSignal::go_on);
+  return request->ended ? report(*request) : time_out(*request);
 }
 
 int Session::report(Request& request) {
   const int code = request.code;
-  if (code != GRADCUBE_OK) last_error_ = std::move(request.message);
+  if (code != GRADCUBE_OK) fail(code, std::move(request.message));
   if (request.staging != nullptr) {
     if (code == GRADCUBE_OK) {
       std::memcpy(request.buffer.data(), request.staging, request.buffer.size());

@@ -1,17 +1,22 @@
-// One trainer's membership in a job: what stands behind the C ABI's gradcube_session.
+// One trainer's membership in a job: the implementation of the C ABI's gradcube_session.
 //
-//   Connection  the socket: joins, brings notices, tells that the daemon is gone
+//   Connection  the socket: joins, receives notices, closes when the daemon is gone
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet
 //   Notices     the daemon's messages about failures
 //   Sleeper     spin, then poll()
 //
 // Opening throws Failure. Afterwards every call returns 0 or a negative GRADCUBE_E... code and
-// leaves the message in last_error(). A call that fails on its arguments changes nothing.
+// leaves code and message in last_code() and last_error(). A call that fails on its arguments
+// changes nothing.
 //
 // Lost. When the daemon goes away, closes the session or publishes nonsense, and when the trainer
 // leaves, the session is lost: every collective in flight ends with that reason, later ones are
 // refused with it. The memory stays mapped until the destructor.
+//
+// Fork. A forked child shares the rings, the heap and the socket with its parent, and any use of
+// them would corrupt the parent's session. So the C ABI calls is_forked_copy() first and then
+// refuse_forked_copy(); the destructor in a child frees the child's copies and touches nothing else.
 //
 // One thread at a time.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_
@@ -33,6 +38,8 @@
 #include "trainer/src/requests.h"
 #include "trainer/src/rings.h"
 #include "trainer/src/sleeper.h"
+
+#include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 
@@ -57,8 +64,15 @@ class Session {
 
   void leave();
 
+  bool is_forked_copy() const { return getpid() != owner_; }
+  int refuse_forked_copy();
+
+  int last_code() const { return last_code_; }
   const std::string& last_error() const { return last_error_; }
   int fail(int code, std::string message);
+
+  // For when there is no memory for a message: last_error() is then empty.
+  int fail(int code) noexcept;
 
  private:
   int check_arguments(const void* buffer, std::size_t count, int dtype, int op);
@@ -67,9 +81,10 @@ class Session {
   int out_of_heap(std::size_t bytes);
 
   enum class OnSignal { go_on, stop };
-  void await(const Request& request, const Deadline& deadline, OnSignal on_signal);
+  void await(Request& request, int timeout_ms, OnSignal on_signal);
+  void sleep_until_ended(const Request& request, const Deadline& deadline, OnSignal on_signal);
   int report(Request& request);
-  int time_out(Request& request, int timeout_ms);
+  int time_out(Request& request);
   int unknown(std::uint64_t number);
 
   void reap();
@@ -92,13 +107,14 @@ class Session {
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
   std::uint64_t next_number_ = 1;
   std::uint64_t next_to_complete_ = 1;
-  bool ring_is_sound_ = true;  // false: nothing in the completion ring counts any longer
-  pid_t owner_ = getpid();     // a forked child is not the trainer
+  bool ring_is_sound_ = true;  // false: the completion ring is corrupt and no longer read
+  pid_t owner_ = getpid();     // the process that opened the session
   int lost_code_ = GRADCUBE_OK;
   std::string lost_message_;
+  int last_code_ = GRADCUBE_OK;
   std::string last_error_;
 };
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_SESSION_H_

@@ -1,5 +1,7 @@
 // The half of a session that listens to its daemon: completions, notices, and the daemon's end.
 
+#include <algorithm>
+#include <cstdint>
 #include <poll.h>
 #include <string>
 #include <utility>
@@ -17,11 +19,21 @@ bool is_result(int code) { return code <= GRADCUBE_OK && code >= GRADCUBE_ESYSTE
 
 }  // namespace
 
-void Session::await(const Request& request, const Deadline& deadline, OnSignal on_signal) {
+void Session::await(Request& request, int timeout_ms, OnSignal on_signal) {
   reap();
+  if (request.ended) return;
+  const Stopwatch stopwatch;
+  sleep_until_ended(request, Deadline::in_milliseconds(timeout_ms), on_signal);
+  // At most the time-out: a late wake-up does not make it longer.
+  const std::int64_t limit = timeout_ms < 0 ? INT64_MAX : timeout_ms * std::int64_t{1'000'000};
+  request.waited_ns += std::min(stopwatch.nanoseconds(), limit);
+}
+
+void Session::sleep_until_ended(const Request& request, const Deadline& deadline,
+                                OnSignal on_signal) {
   while (!request.ended) {
     if (deadline.passed()) {
-      listen();  // a trainer that only ever tests must learn of its daemon's death, too
+      listen();  // so that a trainer that never sleeps learns of its daemon's death, too
       return;
     }
     if (sleeper_.spin([this] { return !completions_.empty(); })) {
@@ -49,8 +61,9 @@ void Session::reap() {
                           completion.request < next_number_ && is_result(completion.code);
     if (!expected) {
       ring_is_sound_ = false;
-      lose(GRADCUBE_EPROTOCOL, "the daemon at " + connection_.path() +
-                                   " put nonsense into the completion ring: open a new session");
+      lose(GRADCUBE_EPROTOCOL,
+           "the daemon at " + connection_.path() +
+               " wrote an invalid entry to the completion ring: open a new session");
       return;
     }
     ++next_to_complete_;
@@ -106,7 +119,7 @@ void Session::lose(int code, const std::string& message) {
   if (lost_code_ != GRADCUBE_OK) return;
   lost_code_ = code;
   lost_message_ = message;
-  reap();  // what was complete before counts
+  reap();  // a collective that completed before keeps its result
   for (Request& request : requests_.places()) {
     if (request.number == 0 || request.ended) continue;
     const shared::Notice* notice = notices_.about(request.number);
@@ -118,7 +131,11 @@ void Session::lose(int code, const std::string& message) {
   admission_.doorbell.reset();
 }
 
-int Session::time_out(Request& request, int timeout_ms) {
+// The time in the message is what the trainer waited. One that stays interruptible waits in several
+// short calls, and the last of them may have a time-out of 0.
+int Session::time_out(Request& request) {
+  const std::int64_t waited_ms = std::exchange(request.waited_ns, 0) / 1'000'000;
+  const std::string when = "not done after " + std::to_string(waited_ms) + " ms";
   listen();
   daemons_report_.reset();  // an answer to an earlier inquiry that came late says nothing about now
   connection_.send_inquiry(request.number);
@@ -134,13 +151,12 @@ int Session::time_out(Request& request, int timeout_ms) {
   reap();
   if (request.ended) return report(request);
   if (answered()) {
-    return fail(GRADCUBE_ETIMEDOUT,
-                "not done after " + std::to_string(timeout_ms) + " ms: " + daemons_report_->text);
+    return fail(GRADCUBE_ETIMEDOUT, when + ": " + daemons_report_->text);
   }
-  return fail(GRADCUBE_ETIMEDOUT,
-              "request " + std::to_string(request.number) + " is not done after " +
-                  std::to_string(timeout_ms) + " ms, and the daemon at " + connection_.path() +
-                  " did not say why within " + std::to_string(kInquiryMilliseconds) + " ms");
+  return fail(GRADCUBE_ETIMEDOUT, "request " + std::to_string(request.number) + " is " + when +
+                                      ", and the daemon at " + connection_.path() +
+                                      " did not say why within " +
+                                      std::to_string(kInquiryMilliseconds) + " ms");
 }
 
 }  // namespace gradcube::trainer

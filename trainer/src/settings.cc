@@ -2,13 +2,17 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cmath>
 #include <cstdlib>
 #include <filesystem>
+#include <optional>
 #include <system_error>
 #include <unistd.h>
 #include <vector>
 
 #include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+#include "trainer/src/trust.h"
 
 #include "gradcube/gradcube.h"
 
@@ -33,13 +37,32 @@ std::vector<std::string> sockets_in(const std::string& directory) {
 }
 
 std::string listed(const std::vector<std::string>& names) {
-  constexpr std::size_t kShown = 16;  // a cluster of thousands must still give a message
+  constexpr std::size_t kShown = 16;  // a cluster of thousands still gets a readable message
   std::string list;
   for (std::size_t i = 0; i < std::min(names.size(), kShown); ++i) {
     list += (i == 0 ? "" : ", ") + std::filesystem::path(names[i]).filename().string();
   }
   if (names.size() > kShown) list += ", ... (" + std::to_string(names.size()) + " in all)";
   return list;
+}
+
+// Of a unit in any case, empty when there is no such unit.
+std::optional<double> factor_of(std::string_view unit) {
+  struct Unit {
+    std::string_view name;
+    double factor;
+  };
+  constexpr Unit kUnits[] = {{"", 1},          {"k", 1e3},       {"m", 1e6},      {"g", 1e9},
+                             {"ki", 1u << 10}, {"mi", 1u << 20}, {"gi", 1u << 30}};
+  std::string lower(unit);
+  for (char& c : lower) {
+    if (c >= 'A' && c <= 'Z') c = static_cast<char>(c - 'A' + 'a');
+  }
+  if (lower.ends_with('b')) lower.pop_back();
+  for (const Unit& known : kUnits) {
+    if (known.name == lower) return known.factor;
+  }
+  return std::nullopt;
 }
 
 }  // namespace
@@ -49,13 +72,14 @@ std::string run_directory() {
   if (const std::string runtime = environment("XDG_RUNTIME_DIR"); !runtime.empty()) {
     return runtime + "/gradcube";
   }
-  return "/tmp/gradcube-" + std::to_string(::getuid());
+  return "/tmp/gradcube-" + std::to_string(::geteuid());
 }
 
 std::string find_socket(std::string_view given) {
   if (!given.empty()) return std::string(given);
   if (const std::string socket = environment("GRADCUBE_SOCKET"); !socket.empty()) return socket;
   const std::string directory = run_directory();
+  check_run_directory(directory);
   const std::vector<std::string> sockets = sockets_in(directory);
   if (sockets.empty()) {
     throw Failure(GRADCUBE_ENODAEMON, "no daemon runs: there is no server-*.sock in " + directory +
@@ -69,22 +93,22 @@ std::string find_socket(std::string_view given) {
 }
 
 std::uint64_t parse_heap_bytes(std::string_view text) {
-  const Failure refusal(GRADCUBE_EINVAL,
-                        "the heap size '" + std::string(text) +
-                            "' is not a positive number of bytes: accepted are 4096, 512K, 100M, "
-                            "16G, up to 1024G (GRADCUBE_HEAP)");
-  constexpr std::uint64_t kMost = std::uint64_t{1} << 40;
-  std::uint64_t value = 0;
-  const char* end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, value);
-  if (error != std::errc() || value == 0 || value > kMost) throw refusal;
-  const std::string_view unit(rest, static_cast<std::size_t>(end - rest));
-  int shift = 0;
-  if (unit == "K") shift = 10;
-  if (unit == "M") shift = 20;
-  if (unit == "G") shift = 30;
-  if ((shift == 0 && !unit.empty()) || value > (kMost >> shift)) throw refusal;
-  return value << shift;
+  const Failure refusal(
+      GRADCUBE_EINVAL, "invalid heap size " + quoted(text) +
+                           " in GRADCUBE_HEAP: expected a number of bytes, or a number and K, M, G "
+                           "(powers of 1000) or Ki, Mi, Gi (powers of 1024), from 1 byte to "
+                           "1024Gi, for example 512Mi");
+  constexpr double kMost = static_cast<double>(std::uint64_t{1} << 40);
+  const std::size_t digits = std::min(text.find_first_not_of("0123456789."), text.size());
+  const char* end = text.data() + digits;
+  double number = 0;
+  const auto [rest, error] = std::from_chars(text.data(), end, number, std::chars_format::fixed);
+  const std::optional<double> factor = factor_of(text.substr(digits));
+  if (error != std::errc() || rest != end || !factor.has_value()) throw refusal;
+  const double bytes = number * *factor;
+  const double whole = std::round(bytes);  // 4.35 times 1000 is not 4350 in binary fractions
+  if (!(whole >= 1 && whole <= kMost) || std::abs(bytes - whole) > 1e-3) throw refusal;
+  return static_cast<std::uint64_t>(whole);
 }
 
 std::uint64_t wanted_heap_bytes() {

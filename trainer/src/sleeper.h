@@ -82,4 +82,4 @@ class Sleeper {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TRAINER_SRC_SLEEPER_H_

@@ -1,4 +1,7 @@
+#include <cmath>
+#include <limits>
 #include <optional>
+#include <thread>
 
 #include "tests/unit/trainer/session_fixture.h"
 
@@ -7,9 +10,9 @@
 namespace gradcube::trainer {
 namespace {
 
-class CppFace : public SessionTest {};
+class CppBinding : public SessionTest {};
 
-TEST_F(CppFace, AllReducesBuffersAndForeignMemory) {
+TEST_F(CppBinding, AllReducesBuffersAndForeignMemory) {
   gradcube::Session session("job", socket_);
   EXPECT_EQ(session.rank(), FakeDaemon::kRank);
   EXPECT_EQ(session.size(), FakeDaemon::kSize);
@@ -25,7 +28,7 @@ TEST_F(CppFace, AllReducesBuffersAndForeignMemory) {
   session.barrier();
 }
 
-TEST_F(CppFace, ErrorsAreExceptionsWithCodeAndMessage) {
+TEST_F(CppBinding, ErrorsAreExceptionsWithCodeAndMessage) {
   try {
     gradcube::Session session("refuse", socket_);
     FAIL() << "no exception";
@@ -48,7 +51,7 @@ TEST_F(CppFace, ErrorsAreExceptionsWithCodeAndMessage) {
   EXPECT_THROW(session.buffer<float>(1 << 30), Error);
 }
 
-TEST_F(CppFace, ABufferMayOutliveItsSessionWhichLeavesAtOnce) {
+TEST_F(CppBinding, ABufferMayOutliveItsSessionWhichLeavesAtOnce) {
   std::optional<Buffer<float>> buffer;
   {
     gradcube::Session session("job", socket_);
@@ -57,6 +60,49 @@ TEST_F(CppFace, ABufferMayOutliveItsSessionWhichLeavesAtOnce) {
   EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
   (*buffer)[999] = 5;
   EXPECT_EQ(buffer->span().back(), 5);
+}
+
+TEST_F(CppBinding, ASessionThatIsAssignedToLeavesItsJobAtOnce) {
+  gradcube::Session session("job", socket_);
+  gradcube::Session other("job", socket_);
+  session = std::move(other);
+  EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
+  session.barrier();
+}
+
+TEST_F(CppBinding, ANegativeTimeoutMeansNoLimit) {
+  gradcube::Session session("hold", socket_);
+  auto buffer = session.buffer<float>(10);
+  auto request = session.all_reduce(buffer.span());
+  std::thread releaser([this] {
+    ::usleep(50'000);
+    daemon_.release();
+  });
+  EXPECT_NO_THROW(request.wait(std::chrono::milliseconds(-1)));
+  releaser.join();
+}
+
+TEST_F(CppBinding, TimeoutsOfEveryKindBecomeMilliseconds) {
+  using std::chrono::duration;
+  EXPECT_EQ(detail::milliseconds(std::chrono::seconds(0)), 0);
+  EXPECT_EQ(detail::milliseconds(std::chrono::microseconds(1)), 1);
+  EXPECT_EQ(detail::milliseconds(std::chrono::microseconds(-1)), -1);
+  EXPECT_EQ(detail::milliseconds(std::chrono::minutes(1)), 60'000);
+  EXPECT_EQ(detail::milliseconds(std::chrono::hours::max()), std::numeric_limits<int>::max());
+  EXPECT_EQ(detail::milliseconds(std::chrono::nanoseconds::min()), -1);
+  EXPECT_EQ(detail::milliseconds(duration<double>(1e300)), std::numeric_limits<int>::max());
+  EXPECT_THROW(detail::milliseconds(duration<double>(std::nan(""))), Error);
+}
+
+TEST_F(CppBinding, AClosedSessionSaysSo) {
+  gradcube::Session session("job", socket_);
+  session.close();
+  try {
+    session.buffer<float>(1);
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), GRADCUBE_EINVAL);
+  }
 }
 
 }  // namespace

@@ -77,4 +77,4 @@ class FakeDaemon {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_

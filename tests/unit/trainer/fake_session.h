@@ -57,4 +57,4 @@ class FakeSession {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_TRAINER_FAKE_SESSION_H_

@@ -8,6 +8,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import re
 import signal
 import subprocess
 import sys
@@ -16,7 +17,7 @@ import threading
 import time
 import unittest
 
-os.environ["GRADCUBE_HEAP"] = "64M"
+os.environ["GRADCUBE_HEAP"] = "64Mi"
 
 import gradcube  # noqa: E402
 import numpy  # noqa: E402
@@ -46,6 +47,18 @@ class WithDaemon(unittest.TestCase):
     def release(self):
         self.daemon.stdin.write(b"r")
         self.daemon.stdin.flush()
+
+    def leaves(self):
+        """How many trainers have said goodbye to the daemon."""
+        self.daemon.stdin.write(b"l")
+        self.daemon.stdin.flush()
+        return int(self.daemon.stdout.readline())
+
+    def assert_leaves(self, count):
+        deadline = time.monotonic() + 10
+        while self.leaves() != count and time.monotonic() < deadline:
+            time.sleep(0.001)
+        self.assertEqual(self.leaves(), count)
 
 
 class SessionTest(WithDaemon):
@@ -123,6 +136,62 @@ class SessionTest(WithDaemon):
         array[:] = 3
         self.assertEqual(array.sum(), 3000)
 
+    def test_a_collected_session_leaves_at_once_though_its_arrays_live(self):
+        session = gradcube.Session(self.socket, job="job")
+        array = session.alloc(1000)
+        del session
+        gc.collect()
+        self.assert_leaves(1)
+        array[:] = 3
+        self.assertEqual(array.sum(), 3000)
+
+    def test_a_session_that_could_not_be_opened_is_collected_quietly(self):
+        with self.assertRaises(gradcube.JobError):
+            gradcube.Session(self.socket, job="refuse")
+        gc.collect()
+        self.assertEqual(self.leaves(), 0)
+
+    def test_the_version_is_that_of_the_library(self):
+        major, minor, patch = (int(part) for part in gradcube.__version__.split("."))
+        self.assertEqual(gradcube._library.library().gradcube_version(), major * 10000 + minor * 100 + patch)
+
+    def test_invalid_jobs_are_refused(self):
+        for job in ("a\0b", "a b", "", "x" * 64, "\udc80"):
+            with self.assertRaises(gradcube.JobError, msg=repr(job)):
+                gradcube.Session(self.socket, job=job)
+        for job in (None, 7, b"job"):
+            with self.assertRaises(gradcube.InvalidError, msg=repr(job)):
+                gradcube.Session(self.socket, job=job)
+
+    def test_invalid_sockets_are_refused(self):
+        for socket in (7, 2.5, [self.socket], self.socket + "\0"):
+            with self.assertRaises(gradcube.InvalidError, msg=repr(socket)):
+                gradcube.Session(socket, job="job")
+        gradcube.Session(pathlib.Path(self.socket), job="job").close()
+
+    def test_invalid_shapes_and_types_are_refused(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for shape in (2.5, (2, 2.5), "3", None, -1, (3, -1), 1 << 62, {"a": 1}):
+                with self.assertRaises(gradcube.InvalidError, msg=repr(shape)):
+                    session.alloc(shape)
+            for dtype in ("nonsense", object(), 7, "complex64"):
+                with self.assertRaises(gradcube.InvalidError, msg=repr(dtype)):
+                    session.alloc(3, dtype)
+            for shape in (3, numpy.int64(3), [3], (numpy.int32(1), 3), numpy.array([3, 1])):
+                self.assertEqual(session.alloc(shape).size, 3)
+            self.assertEqual(session.alloc(()).shape, ())
+
+    def test_invalid_operations_and_types_of_a_collective_are_refused(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for op in (None, 7, ["sum"], "product"):
+                with self.assertRaises(gradcube.InvalidError, msg=repr(op)):
+                    session.allreduce(numpy.ones(4), op=op)
+            for dtype in ("nonsense", 7, object(), "float32"):
+                with self.assertRaises(gradcube.InvalidError, msg=repr(dtype)):
+                    session.allreduce(numpy.ones(4), dtype=dtype)
+            for dtype in ("float64", numpy.float64, numpy.dtype("float64")):
+                session.allreduce(numpy.ones(4), dtype=dtype)
+
     def test_a_closed_session_says_so(self):
         session = gradcube.Session(self.socket, job="hold")
         request = session.allreduce_async(session.alloc(10))
@@ -170,6 +239,77 @@ class FailureTest(WithDaemon):
             self.release()
             request.wait(timeout=60)
             self.assertEqual(array[0], SIZE)
+
+    def test_a_timeout_names_the_time_that_was_waited(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            with self.assertRaises(gradcube.TimeoutError) as caught:
+                session.allreduce(session.alloc(10), timeout=0.2)
+            waited = re.match(r"not done after (\d+) ms: ", str(caught.exception))
+            self.assertIsNotNone(waited, str(caught.exception))
+            self.assertGreaterEqual(int(waited[1]), 100)  # the first of its short waits at least
+            self.assertLessEqual(int(waited[1]), 201)
+
+    def test_a_negative_timeout_means_no_limit(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            releaser = threading.Timer(0.2, self.release)
+            releaser.start()
+            session.allreduce(session.alloc(10), timeout=-1)
+            releaser.join()
+            session.barrier(timeout=float("-inf"))
+            session.barrier(timeout=float("inf"))
+
+    def test_invalid_timeouts_are_refused_before_anything_is_submitted(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for timeout in (float("nan"), "soon", [1], object()):
+                with self.assertRaises(gradcube.InvalidError, msg=repr(timeout)):
+                    session.barrier(timeout=timeout)
+            request = session.allreduce_async(session.alloc(1))
+            with self.assertRaises(gradcube.InvalidError):
+                request.wait(timeout=float("nan"))
+            request.wait()
+            self.assertEqual(request._number, 1)
+
+    @staticmethod
+    def refusals(session, request):
+        """What each kind of call on the session says."""
+        said = []
+        for call in (
+            lambda: session.alloc(1),
+            lambda: session.barrier(timeout=5),
+            lambda: request.wait(timeout=5),
+            request.test,
+        ):
+            try:
+                call()
+                said.append("done")
+            except gradcube.InvalidError as error:
+                said.append(str(error))
+        return said
+
+    def test_a_forked_child_is_refused_and_its_parent_goes_on(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            array = session.alloc(10)
+            array[:] = 1
+            request = session.allreduce_async(array)
+            ours, theirs = os.pipe()
+            child = os.fork()
+            if child == 0:
+                try:
+                    os.write(theirs, json.dumps(self.refusals(session, request)).encode())
+                    session.close()
+                finally:
+                    os._exit(0)
+            os.close(theirs)
+            with open(ours, "rb") as pipe:
+                said = json.loads(pipe.read())
+            os.waitpid(child, 0)
+            self.assertEqual(said, [f"this session belongs to process {os.getpid()}; open one in the child"] * 4)
+            self.release()
+            request.wait(timeout=60)
+            self.assertEqual(array[9], SIZE)
+            session.allreduce(array)
+            self.assertEqual(array[9], SIZE * SIZE)
+            self.assertEqual(self.leaves(), 0)
 
     def test_a_failure_is_the_exception_of_its_code(self):
         with gradcube.Session(self.socket, job="fail") as session:

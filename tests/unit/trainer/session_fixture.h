@@ -63,7 +63,7 @@ class SessionTest : public ::testing::Test {
   static constexpr int kLong = 60000;  // ms; no test waits that long unless something hangs
 
   TemporaryDirectory directory_;
-  Environment heap_{"GRADCUBE_HEAP", "64M"};
+  Environment heap_{"GRADCUBE_HEAP", "64Mi"};
   std::string socket_ = directory_ / "server-2-1.sock";
   FakeDaemon daemon_{socket_};
   std::vector<gradcube_session*> sessions_;
@@ -71,4 +71,4 @@ class SessionTest : public ::testing::Test {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_TRAINER_SESSION_FIXTURE_H_

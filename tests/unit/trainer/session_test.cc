@@ -145,9 +145,14 @@ TEST_F(SessionTest, BadArgumentsAreRefusedWithAMessageAndChangeNothing) {
   const auto refused = [&](void* memory, std::size_t count, int dtype, int op) {
     const int code = gradcube_allreduce(session, memory, count, dtype, op, &request);
     EXPECT_GT(std::strlen(gradcube_last_error(session)), 20U);
+    EXPECT_EQ(gradcube_last_code(session), code);
     return code;
   };
+  EXPECT_EQ(gradcube_last_code(session), GRADCUBE_OK);
   EXPECT_EQ(refused(nullptr, 1, 0, 0), GRADCUBE_EINVAL);
+  EXPECT_EQ(refused(buffer, 1, 9, 0), GRADCUBE_EINVAL);
+  EXPECT_STREQ(gradcube_last_error(session),
+               "invalid dtype 9: expected GRADCUBE_FLOAT32 to GRADCUBE_INT64");
   EXPECT_EQ(refused(buffer, 1, 6, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 1, 0, 4), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, std::numeric_limits<std::size_t>::max() / 2, 0, 0), GRADCUBE_EINVAL);
@@ -178,6 +183,7 @@ TEST_F(SessionTest, ABufferInFlightIsNotTakenTwice) {
 TEST_F(SessionTest, AFullHeapSaysSo) {
   gradcube_session* session = open("job");
   EXPECT_EQ(gradcube_alloc(session, 65 << 20), nullptr);
+  EXPECT_EQ(gradcube_last_code(session), GRADCUBE_ENOMEM);
   EXPECT_NE(std::string(gradcube_last_error(session)).find("GRADCUBE_HEAP"), std::string::npos);
   ASSERT_NE(gradcube_alloc(session, 64 << 20), nullptr);
   std::vector<float> foreign(100);

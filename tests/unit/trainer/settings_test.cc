@@ -22,19 +22,57 @@ std::pair<int, std::string> failure_of(const Call& call) {
   return {GRADCUBE_OK, "no failure"};
 }
 
-TEST(Settings, HeapSizesAreBytesOrCarryAUnitOfMemory) {
-  EXPECT_EQ(parse_heap_bytes("4096"), 4096U);
-  EXPECT_EQ(parse_heap_bytes("512K"), 512U << 10);
-  EXPECT_EQ(parse_heap_bytes("100M"), 100U << 20);
-  EXPECT_EQ(parse_heap_bytes("16G"), std::uint64_t{16} << 30);
+TEST(Settings, HeapSizesAreBytesOrCarryADecimalOrABinaryUnit) {
+  const std::pair<const char*, std::uint64_t> sizes[] = {
+      {"1", 1},
+      {"4096", 4096},
+      {"512K", 512'000},
+      {"64M", 64'000'000},
+      {"16G", 16'000'000'000},
+      {"512Ki", 512U << 10},
+      {"64Mi", 64U << 20},
+      {"16Gi", std::uint64_t{16} << 30},
+      {"1024Gi", std::uint64_t{1} << 40},
+      {"12.5M", 12'500'000},
+      {"4.35k", 4350},
+      {"1.5gi", std::uint64_t{3} << 29},
+      {"16g", 16'000'000'000},
+      {"64mi", 64U << 20},
+      {"16GB", 16'000'000'000},
+      {"64MiB", 64U << 20},
+      {"100B", 100},
+  };
+  for (const auto& [text, bytes] : sizes) EXPECT_EQ(parse_heap_bytes(text), bytes) << text;
 }
 
 TEST(Settings, OtherHeapSizesAreRefusedWithWhatIsAccepted) {
-  for (const char* text : {"", "0", "-1", "1.5G", "16g", "16GB", " 1", "K", "99999999999999999999",
-                           "1025G", "18446744073709551615G", "0K"}) {
+  for (const char* text : {"",
+                           "0",
+                           "-1",
+                           "1.5",
+                           "0.0001K",
+                           " 1",
+                           "1 ",
+                           "K",
+                           "Mi",
+                           "1T",
+                           "1i",
+                           "1Kx",
+                           "1e3",
+                           "inf",
+                           "nan",
+                           "0x10",
+                           ".",
+                           "1.2.3",
+                           "99999999999999999999",
+                           "1025Gi",
+                           "18446744073709551615G",
+                           "0K"}) {
     const auto [code, message] = failure_of([&] { parse_heap_bytes(text); });
     EXPECT_EQ(code, GRADCUBE_EINVAL) << text;
-    EXPECT_NE(message.find("512K"), std::string::npos) << message;
+    EXPECT_EQ(message.find("invalid heap size '" + std::string(text) + "' in GRADCUBE_HEAP"), 0U)
+        << message;
+    EXPECT_NE(message.find("K, M, G (powers of 1000) or Ki, Mi, Gi"), std::string::npos) << message;
   }
 }
 
@@ -80,7 +118,7 @@ TEST(Settings, TheRunDirectoryFollowsTheUsersRuntimeDirectory) {
     EXPECT_EQ(run_directory(), "/run/user/1234/gradcube");
   }
   const Environment runtime("XDG_RUNTIME_DIR", "");
-  EXPECT_EQ(run_directory(), "/tmp/gradcube-" + std::to_string(::getuid()));
+  EXPECT_EQ(run_directory(), "/tmp/gradcube-" + std::to_string(::geteuid()));
 }
 
 }  // namespace

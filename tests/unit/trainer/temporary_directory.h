@@ -1,4 +1,4 @@
-// A directory that is there as long as the object, and a variable of the environment likewise.
+// A directory, and an environment variable, that last as long as the object.
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_TEMPORARY_DIRECTORY_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_TEMPORARY_DIRECTORY_H_
 
@@ -53,4 +53,4 @@ class Environment {
 
 }  // namespace gradcube::trainer
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_TRAINER_TEMPORARY_DIRECTORY_H_

@@ -1,7 +1,7 @@
-/* gradcube.h: what a trainer links. A stable C ABI; needs no DPDK.
+/* gradcube.h: the library that a trainer links. A stable C ABI; needs no DPDK.
  *
- * A trainer is one process (or one thread) on a server whose gradients are to be combined with
- * those of the trainers on all other servers. It opens a session at its server's daemon, submits
+ * A trainer is one process (or one thread) on a server. Its gradients are combined with those of
+ * the trainers on all other servers. It opens a session at its server's daemon, submits
  * collectives, and waits for them:
  *
  *     gradcube_session *session;
@@ -13,21 +13,42 @@
  *     if (gradcube_wait(session, request, 60000) != 0) fail(gradcube_last_error(session));
  *     gradcube_close(session);
  *
- * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() names the code;
- * gradcube_last_error() is the message about this failure: what failed, where, and what to do.
+ * Compile with `cc trainer.c $(pkg-config --cflags --libs gradcube)`.
  *
- * Order. All trainers of a job submit the same collectives in the same order: the same count, type
- * and operation. A disagreement is an error on every trainer of the job, never a hang, and the next
- * collective starts clean.
+ * The collective. An all-reduce is BML's aggregation stage (a reduce-scatter) followed by its
+ * broadcast stage (an all-gather).
  *
- * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon and
- * never copied when it begins at a multiple of 64 bytes; any other memory is staged through it.
- * From submission until gradcube_test() or gradcube_wait() reports the end, the buffer belongs to
- * the daemon: the trainer neither reads nor writes it. After an error its content is undefined.
+ * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() describes the
+ * code; gradcube_last_error() describes this failure: what failed, where, and what to do.
+ *
+ * Order. All trainers of a job submit the same collectives in the same order, each with the same
+ * count, type and operation. If they disagree, every trainer of the job gets GRADCUBE_EMISMATCH;
+ * none waits for ever. The next collective starts clean.
+ *
+ * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
+ * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
+ * to shared memory and back. From submission until gradcube_test(), gradcube_poll() or
+ * gradcube_wait() reports the end, the buffer belongs to the daemon: the trainer must not read or
+ * write it. After an error its content is undefined.
+ *
+ * Time-outs are in milliseconds. 0 looks once and does not wait; a negative time-out means no
+ * limit.
  *
  * Threads. A session is used by one thread at a time. Different sessions are independent.
  *
- * Reproducibility. The result is the same bits on every server and in every run: contributions are
+ * Fork. A session belongs to the process that opened it. In a forked child every call on it
+ * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
+ * the parent; gradcube_rank(), gradcube_size() and gradcube_last_error() still work.
+ * gradcube_close() in the child frees the child's copies alone. A child that takes part in a job
+ * opens a session of its own.
+ *
+ * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
+ * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for
+ * every socket path. A run directory must belong to one of the two, must not be a symbolic link,
+ * and must not be writable by others. A root trainer accepts a daemon of another user only if
+ * $GRADCUBE_DAEMON_UID holds that user's id.
+ *
+ * Reproducibility. The result has the same bits on every server and in every run: contributions are
  * added in the plan's order. GRADCUBE_AVERAGE is the sum, rounded to the type, then divided by the
  * number of trainers (integers truncate toward zero).
  */
@@ -41,16 +62,19 @@
 extern "C" {
 #endif
 
-/* Marks what the shared library exports; everything else in it is hidden. */
+/* The version of this header. gradcube_version() is that of the library that runs. */
+#define GRADCUBE_VERSION_MAJOR 0
+#define GRADCUBE_VERSION_MINOR 1
+#define GRADCUBE_VERSION_PATCH 0
+#define GRADCUBE_VERSION_CODE \
+  (GRADCUBE_VERSION_MAJOR * 10000 + GRADCUBE_VERSION_MINOR * 100 + GRADCUBE_VERSION_PATCH)
+
+/* Marks the functions that the shared library exports; everything else in it is hidden. */
 #ifndef GRADCUBE_API
 #define GRADCUBE_API __attribute__((visibility("default")))
 #endif
 
 typedef struct gradcube_session gradcube_session;
-#ifndef __cplusplus
-typedef gradcube_session
-    gradcube; /* the short name; in C++ `gradcube` is the namespace of gradcube.hpp */
-#endif
 
 typedef enum {
   GRADCUBE_FLOAT32 = 0,
@@ -70,22 +94,30 @@ typedef enum {
 
 enum {
   GRADCUBE_OK = 0,
-  GRADCUBE_EINVAL = -1,    /* an argument is out of its range */
+  GRADCUBE_EINVAL = -1,    /* invalid argument */
   GRADCUBE_ENOMEM = -2,    /* the session's shared heap is full */
-  GRADCUBE_ENODAEMON = -3, /* no daemon at this socket, or it went away */
-  GRADCUBE_EJOB = -4, /* the job cannot be joined: a bad name, or this server's place is taken */
+  GRADCUBE_ENODAEMON = -3, /* no daemon at this socket, or the daemon went away */
+  /* The job cannot be joined: its name is invalid, this server's place is taken, or the daemon or
+   * its run directory belongs to another user. */
+  GRADCUBE_EJOB = -4,
   GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
   GRADCUBE_EPEER = -6,     /* another trainer of the job died or left */
-  GRADCUBE_ETIMEDOUT = -7, /* not done within the time given; the collective goes on */
-  GRADCUBE_EPROTOCOL = -8, /* the daemon closed this session: its shared rings held nonsense */
-  GRADCUBE_EAGAIN = -9,    /* too many collectives in flight: wait for one first */
-  GRADCUBE_ESYSTEM = -10   /* the operating system refused something */
+  GRADCUBE_ETIMEDOUT = -7, /* not done within the time-out; the collective goes on */
+  /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
+   * corrupt. */
+  GRADCUBE_EPROTOCOL = -8,
+  GRADCUBE_EAGAIN = -9,  /* too many collectives in flight: wait for one first */
+  GRADCUBE_ESYSTEM = -10 /* a system call failed */
 };
+
+/* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */
+GRADCUBE_API int gradcube_version(void);
 
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else
- * /tmp/gradcube-$UID). Does not wait for the job's other trainers. On failure *session is NULL and
- * gradcube_last_error(NULL) tells why (per thread). */
+ * /tmp/gradcube-UID of the effective user). A job name has 1 to 63 of the characters A-Z, a-z, 0-9,
+ * '.', '_' and '-'. Does not wait for the job's other trainers. On failure *session is NULL, and
+ * gradcube_last_error(NULL) says why (per thread). */
 GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
                                gradcube_session** session);
 
@@ -101,12 +133,13 @@ GRADCUBE_API void gradcube_leave(gradcube_session* session);
 /* 0-based: the server's address read as a number, then the local index. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
-/* The trainers in the job when it is complete. */
+/* The number of trainers in the job when it is complete. */
 GRADCUBE_API int gradcube_size(const gradcube_session* session);
 
-/* 64-byte aligned memory shared with the daemon; NULL when the heap is full. The heap's size is
- * $GRADCUBE_HEAP (bytes, or with K, M, G), by default 16G of address space, of which only what is
- * touched takes memory. */
+/* 64-byte aligned memory shared with the daemon. NULL when it cannot be had: gradcube_last_code()
+ * is then GRADCUBE_ENOMEM for a full heap. The heap's size is $GRADCUBE_HEAP, by default 16Gi:
+ * bytes, or a number and K, M, G (powers of 1000) or Ki, Mi, Gi (powers of 1024). It is address
+ * space; only touched pages take memory. */
 GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
 
 /* NULL is allowed. Memory that a collective in flight uses is freed when that collective has ended.
@@ -114,8 +147,9 @@ GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
 GRADCUBE_API void gradcube_free(gradcube_session* session, void* buffer);
 
 /* Starts an all-reduce of count elements (dtype: a gradcube_dtype, op: a gradcube_op) in place;
- * returns at once. *request names it for test and wait. A count of 0 is a barrier. At most 64 may
- * be in flight, those counted whose end was not reported yet: then GRADCUBE_EAGAIN. */
+ * returns at once. *request identifies it for test, poll and wait. A count of 0 is a barrier. At
+ * most 64 collectives may be in flight, including those whose end was not reported yet: the next
+ * one returns GRADCUBE_EAGAIN. */
 GRADCUBE_API int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count,
                                     int dtype, int op, uint64_t* request);
 
@@ -123,25 +157,30 @@ GRADCUBE_API int gradcube_allreduce(gradcube_session* session, void* buffer, siz
  * ended. A request is forgotten once its end was reported; asking again is GRADCUBE_EINVAL. */
 GRADCUBE_API int gradcube_test(gradcube_session* session, uint64_t request, int* done);
 
-/* gradcube_test() that sleeps up to timeout_ms milliseconds (-1: no limit) for the end. Unlike for
- * gradcube_wait(), an end that does not come in time is no failure: the result is 0, *done is 0,
- * and the daemon is asked nothing. Also returns so, early, when a signal was caught: for programs
- * that must stay interruptible while they wait. */
+/* gradcube_test() that sleeps up to timeout_ms for the end. Unlike in gradcube_wait(), an end that
+ * does not come in time is no failure: the result is 0, *done is 0, and the daemon is asked
+ * nothing. Also returns this, early, when a signal was caught: for programs that must stay
+ * interruptible while they wait. */
 GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int timeout_ms,
                                int* done);
 
-/* Waits until the request has ended, at most timeout_ms milliseconds (-1: no limit). On
- * GRADCUBE_ETIMEDOUT gradcube_last_error() says who is missing, and the request goes on. */
+/* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on,
+ * and gradcube_last_error() says which trainers are missing, and for how long the request was
+ * waited for (by gradcube_poll() before, too). */
 GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms);
 
+/* What a code means. Never NULL. */
 GRADCUBE_API const char* gradcube_strerror(int code);
 
 /* The message about the last failure on this session (NULL: of gradcube_open on this thread).
  * Never NULL; valid until the next call on the session. */
 GRADCUBE_API const char* gradcube_last_error(const gradcube_session* session);
 
+/* The code of that failure; 0 when nothing has failed yet. */
+GRADCUBE_API int gradcube_last_code(const gradcube_session* session);
+
 #ifdef __cplusplus
 }
 #endif
 
-#endif
+#endif /* GRADCUBE_H_ */

@@ -1,4 +1,4 @@
-// gradcube.hpp: the C++ face of gradcube.h. Header only; C++20.
+// gradcube.hpp: the C++ binding of gradcube.h. Header only; C++20.
 //
 //     gradcube::Session session("mnist");
 //     auto gradients = session.buffer<float>(count);
@@ -9,18 +9,23 @@
 //
 // Errors are exceptions: gradcube::Error, with the C ABI's code and the message as what().
 //
-// Lifetime. Session leaves its job when it is destroyed or closed; the shared memory stays mapped
-// until the last Buffer of the session is gone, too. A Request may be let go before its end, but
-// then keeps one of the session's 64 places.
+// Lifetime. A Session leaves its job when it is destroyed, closed or assigned to; the shared memory
+// stays mapped until its last Buffer is gone, too. A Request may be destroyed before its end, but
+// then its collective keeps one of the session's 64 places.
 //
 // Threads. A session, with its buffers and requests, is used by one thread at a time.
+//
+// Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's copies
+// alone: the parent's session goes on.
 #ifndef GRADCUBE_HPP_
 #define GRADCUBE_HPP_
 
 #include <chrono>
+#include <cmath>
 #include <concepts>
 #include <cstddef>
 #include <cstdint>
+#include <gradcube/gradcube.h>
 #include <limits>
 #include <memory>
 #include <span>
@@ -28,9 +33,10 @@
 #include <string>
 #include <utility>
 
-#include "gradcube/gradcube.h"
-
 namespace gradcube {
+
+// The code of the library that runs: GRADCUBE_VERSION_CODE of its gradcube.h.
+inline int version() { return gradcube_version(); }
 
 class Error : public std::runtime_error {
  public:
@@ -89,6 +95,16 @@ inline void check(int code, const gradcube_session* session) {
   if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(session));
 }
 
+// A time-out as the C ABI takes it: rounded up, -1 for no limit. More than the 24 days that an int
+// of milliseconds holds become those.
+inline int milliseconds(std::chrono::duration<double, std::milli> timeout) {
+  const double count = std::ceil(timeout.count());
+  if (std::isnan(count)) throw Error(GRADCUBE_EINVAL, "invalid time-out: not a number");
+  if (timeout.count() < 0) return -1;
+  constexpr int kMost = std::numeric_limits<int>::max();
+  return count >= kMost ? kMost : static_cast<int>(count);
+}
+
 }  // namespace detail
 
 template <typename T>
@@ -96,8 +112,8 @@ concept Element = requires {
   detail::DtypeOf<T>::value;
 };
 
-// Memory shared with the daemon: all-reduced without a copy. Owned; its elements are not
-// initialised by the library (fresh memory is zero, recycled memory is not).
+// Memory shared with the daemon: all-reduced without a copy. Owned; the library does not initialise
+// its elements (fresh memory is zero, recycled memory is not).
 template <Element T>
 class Buffer {
  public:
@@ -128,20 +144,17 @@ class Buffer {
   std::span<T> memory_;
 };
 
-// A collective in flight. Its end is reported once: by the wait() or test() that returns or throws
-// it.
+// A collective in flight. Its end is reported once, by the wait() or test() that sees it.
 class [[nodiscard]] Request {
  public:
   // Blocks until the collective has ended; throws when it failed.
   void wait() { detail::check(gradcube_wait(session_.get(), number_, -1), session_.get()); }
 
   // The same, at most for `timeout`; then throws with GRADCUBE_ETIMEDOUT, and the collective goes
-  // on.
+  // on. A negative `timeout` means no limit, as in C.
   template <typename Rep, typename Period>
   void wait(std::chrono::duration<Rep, Period> timeout) {
-    const auto ms = std::chrono::ceil<std::chrono::milliseconds>(timeout).count();
-    constexpr std::int64_t kMost = std::numeric_limits<int>::max();
-    const int limit = static_cast<int>(ms < 0 ? 0 : (ms > kMost ? kMost : ms));
+    const int limit = detail::milliseconds(timeout);
     detail::check(gradcube_wait(session_.get(), number_, limit), session_.get());
   }
 
@@ -174,12 +187,15 @@ class Session {
   }
   Session(Session&&) noexcept = default;
   Session& operator=(Session&& other) noexcept {
-    std::swap(session_, other.session_);
+    if (this != &other) {
+      close();
+      session_ = std::move(other.session_);
+    }
     return *this;
   }
   ~Session() { close(); }
 
-  // Leaves the job at once, whatever buffers live on.
+  // Leaves the job at once, even while buffers live on.
   void close() {
     if (session_ != nullptr) gradcube_leave(session_.get());
     session_.reset();
@@ -195,12 +211,12 @@ class Session {
                   "a buffer of " + std::to_string(count) + " elements is too large");
     }
     void* memory = gradcube_alloc(session_.get(), count * sizeof(T));
-    if (memory == nullptr) throw Error(GRADCUBE_ENOMEM, gradcube_last_error(session_.get()));
+    if (memory == nullptr) detail::check(gradcube_last_code(session_.get()), session_.get());
     return Buffer<T>(session_, {static_cast<T*>(memory), count});
   }
 
-  // In place. `memory` is the daemon's until the request's end was reported. An empty span is a
-  // barrier.
+  // In place. `memory` belongs to the daemon until the request's end was reported. An empty span is
+  // a barrier.
   template <Element T>
   Request all_reduce(std::span<T> memory, Op op = Op::sum) {
     std::uint64_t number = 0;
@@ -210,7 +226,7 @@ class Session {
     return Request(session_, number);
   }
 
-  // Waits until all trainers of the job have come here.
+  // Waits until all trainers of the job have called it.
   void barrier() { all_reduce(std::span<float>()).wait(); }
 
   gradcube_session* handle() const { return session_.get(); }
@@ -221,4 +237,4 @@ class Session {
 
 }  // namespace gradcube
 
-#endif
+#endif  // GRADCUBE_HPP_

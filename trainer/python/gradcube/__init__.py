@@ -8,19 +8,24 @@
         session.allreduce(gradients, op="average")   # in place; blocks
 
         request = session.allreduce_async(gradients, op="sum")
-        ...                                          # other work; hands off `gradients`
+        ...                                          # other work that leaves `gradients` alone
         request.wait(timeout=60)
 
-Any C-contiguous, writeable array of float32, float64, float16, int32 or int64 may be given; those that are
-not from ``alloc`` are staged through shared memory. NumPy has no bfloat16: pass a uint16 array of its bits
+Any C-contiguous, writeable array of float32, float64, float16, int32 or int64 may be given. An array that is
+not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
 with ``dtype="bfloat16"``.
+
+Time-outs are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
 
 Errors are exceptions: ``gradcube.Error`` and its subclasses, whose text says what failed and what to do.
 
-A session is used by one thread at a time. Waiting releases the interpreter lock and is ended by Ctrl-C.
-Arrays may outlive their session: leaving the job happens at once, their memory goes when the last of them
-does.
+A session is used by one thread at a time. Waiting releases the interpreter lock, and Ctrl-C ends it.
+Arrays may outlive their session: a session that is closed or garbage-collected leaves its job at once, and the
+memory is freed when the last array is gone. In a forked child every call raises InvalidError, and the parent's
+session goes on: a child opens a session of its own.
 """
+
+__version__ = "0.1.0"  # the project's, in meson.build
 
 from ._errors import (
     AgainError,
@@ -51,4 +56,5 @@ __all__ = [
     "Session",
     "SystemRefusedError",
     "TimeoutError",
+    "__version__",
 ]

@@ -1,4 +1,4 @@
-"""One exception per code of gradcube.h. Where Python has a class of its own for the case, ours is one of it, too."""
+"""One exception per code of gradcube.h. Each also derives from Python's own class for the case, if there is one."""
 
 import builtins
 
@@ -10,7 +10,7 @@ class Error(Exception):
 
 
 class InvalidError(Error, ValueError):
-    """An argument is out of its range."""
+    """Invalid argument."""
 
     code = -1
 
@@ -22,13 +22,13 @@ class MemoryFullError(Error, MemoryError):
 
 
 class NoDaemonError(Error, ConnectionError):
-    """No daemon at this socket, or it went away."""
+    """No daemon at this socket, or the daemon went away."""
 
     code = -3
 
 
 class JobError(Error):
-    """The job cannot be joined: the name is bad, or this server's place is taken."""
+    """The job cannot be joined: invalid name, this server's place is taken, or the daemon belongs to another user."""
 
     code = -4
 
@@ -45,14 +45,14 @@ class PeerError(Error):
     code = -6
 
 
-class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - asyncio and socket name theirs so, too
-    """Not done within the time given; the collective goes on."""
+class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - the name that asyncio and socket use, too
+    """Not done within the time-out; the collective goes on."""
 
     code = -7
 
 
 class ProtocolError(Error):
-    """Trainer and daemon do not understand each other."""
+    """Protocol error between trainer and daemon."""
 
     code = -8
 
@@ -64,7 +64,7 @@ class AgainError(Error):
 
 
 class SystemRefusedError(Error, OSError):
-    """The operating system refused something."""
+    """A system call failed."""
 
     code = -10
 

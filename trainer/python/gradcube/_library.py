@@ -1,7 +1,7 @@
 """Finds libgradcube.so and declares its functions (gradcube.h) to ctypes.
 
-Looked for, in this order: $GRADCUBE_LIBRARY; beside this package; in a build folder of the source tree that
-the package lies in; where the system looks for libraries.
+Looked for, in this order: $GRADCUBE_LIBRARY; where `meson install` put it (``_installed.py``, which an installed
+package has); in a build folder of the source tree that the package lies in; where the system looks for libraries.
 """
 
 import ctypes
@@ -11,8 +11,14 @@ import pathlib
 
 from ._errors import Error
 
+try:
+    from . import _installed
+except ImportError:
+    _installed = None  # a source tree
+
 _SESSION = ctypes.c_void_p
 _FUNCTIONS = {
+    "gradcube_version": (ctypes.c_int, []),
     "gradcube_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(_SESSION)]),
     "gradcube_close": (None, [_SESSION]),
     "gradcube_leave": (None, [_SESSION]),
@@ -31,6 +37,7 @@ _FUNCTIONS = {
     ),
     "gradcube_wait": (ctypes.c_int, [_SESSION, ctypes.c_uint64, ctypes.c_int]),
     "gradcube_last_error": (ctypes.c_char_p, [_SESSION]),
+    "gradcube_last_code": (ctypes.c_int, [_SESSION]),
 }
 
 
@@ -39,13 +46,14 @@ def _candidates():
     if given:
         return [given]
     package = pathlib.Path(__file__).resolve().parent
-    beside = [package / "libgradcube.so", package / "libgradcube.so.1"]
+    if _installed is not None:
+        return [str(package / _installed.LIBRARY)]
     built = sorted(
         package.parents[2].glob("build*/trainer/libgradcube.so"),
         key=lambda path: path.stat().st_mtime,
         reverse=True,
     )
-    return [str(path) for path in beside + built if path.exists()] + ["libgradcube.so.1"]
+    return [str(path) for path in built] + ["libgradcube.so.1"]
 
 
 @functools.lru_cache(maxsize=None)
@@ -57,6 +65,10 @@ def library():
             loaded = ctypes.CDLL(candidate)
         except OSError as error:
             refusals.append(str(error))
+            continue
+        missing = [name for name in _FUNCTIONS if not hasattr(loaded, name)]
+        if missing:
+            refusals.append(f"{candidate} has no {missing[0]}: it is of another version")
             continue
         for name, (result, arguments) in _FUNCTIONS.items():
             function = getattr(loaded, name)

@@ -1,20 +1,21 @@
 """Who owns a session's shared memory in Python.
 
 ``Handle`` owns the C session. The session object and every ``Block`` of shared memory hold it, so the mapping
-lives as long as any array in it, however long the session itself has been closed.
+lives as long as any array in it, even after the session was closed.
 
-Arrays die whenever the garbage collector says so, perhaps in another thread while this one waits in the
-library; a C session is for one thread at a time. So a dying block only puts its address on a list, which is
-worked off at the session's next call.
+The garbage collector may free an array at any time, perhaps in another thread while this one waits in the
+library, and a C session is for one thread at a time. So a freed block only puts its address on a list, and the
+session's next call frees the list.
 """
 
 import collections
 
+from ._errors import error_of
 from ._library import library
 
 
 class Handle:
-    """The C session: opened by the one who makes this, closed when nothing refers to it any more."""
+    """Owns the C session that the caller opened; closes it when nothing refers to this object any more."""
 
     def __init__(self, session):
         self.session = session
@@ -31,8 +32,10 @@ class Handle:
         while self._dead:
             self.library.gradcube_free(self.session, self._dead.popleft())
 
-    def last_error(self):
-        return self.library.gradcube_last_error(self.session).decode(errors="replace")
+    def failure(self):
+        """The exception for the session's last failure."""
+        message = self.library.gradcube_last_error(self.session).decode(errors="replace")
+        return error_of(self.library.gradcube_last_code(self.session), message)
 
     def __del__(self):
         self.library.gradcube_close(self.session)

@@ -1,0 +1,193 @@
+// Sessions in a child made by fork(): refused there, unharmed in the parent.
+#include <cerrno>
+#include <functional>
+#include <optional>
+#include <sys/wait.h>
+
+#include "tests/unit/trainer/session_fixture.h"
+#include "trainer/shared_layout.h"
+
+#include "gradcube/gradcube.hpp"
+
+namespace gradcube::trainer {
+namespace {
+
+// What `call` returns in a forked child; "" when the child does not come to its end.
+std::string in_child(const std::function<std::string()>& call) {
+  int ends[2];
+  if (::pipe(ends) != 0) return "";
+  const pid_t child = ::fork();
+  if (child == 0) {
+    const std::string text = call();
+    const bool written =
+        ::write(ends[1], text.data(), text.size()) == static_cast<ssize_t>(text.size());
+    ::_exit(written ? 0 : 1);
+  }
+  ::close(ends[1]);
+  std::string text;
+  char part[512];
+  ssize_t bytes = 0;
+  while ((bytes = ::read(ends[0], part, sizeof(part))) > 0 || (bytes < 0 && errno == EINTR)) {
+    if (bytes > 0) text.append(part, static_cast<std::size_t>(bytes));
+  }
+  ::close(ends[0]);
+  int status = 0;
+  while (::waitpid(child, &status, 0) < 0 && errno == EINTR) continue;
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << "the child ended with " << status;
+  return text;
+}
+
+class Fork : public SessionTest {
+ protected:
+  // The parent's session is whole: what was in flight ends well, and so does the next collective.
+  void expect_unharmed(gradcube_session* session, float* buffer, std::uint64_t in_flight) {
+    daemon_.release();
+    ASSERT_EQ(gradcube_wait(session, in_flight, kLong), GRADCUBE_OK)
+        << gradcube_last_error(session);
+    EXPECT_EQ(buffer[99], 9);
+    ASSERT_EQ(gradcube_wait(session, start(session, buffer, 100), kLong), GRADCUBE_OK)
+        << gradcube_last_error(session);
+    EXPECT_EQ(buffer[99], 81);
+    EXPECT_EQ(daemon_.orderly_leaves(), 0);
+    EXPECT_EQ(daemon_.deaths(), 0);
+  }
+
+  static std::string refusal() {
+    return "this session belongs to process " + std::to_string(::getpid()) +
+           "; open one in the child";
+  }
+};
+
+TEST_F(Fork, AChildThatSubmitsIsRefusedAndTheParentGoesOn) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(in_child([&] {
+              std::uint64_t own = 0;
+              const int code =
+                  gradcube_allreduce(session, nullptr, 0, GRADCUBE_FLOAT32, GRADCUBE_SUM, &own);
+              return std::to_string(code) + gradcube_last_error(session);
+            }),
+            "-1" + refusal());
+  expect_unharmed(session, buffer, request);
+}
+
+TEST_F(Fork, AChildThatWaitsIsRefusedAndTheParentGoesOn) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  daemon_.release();
+  EXPECT_EQ(in_child([&] {
+              int done = 0;
+              std::string codes = std::to_string(gradcube_wait(session, request, 1000));
+              codes += std::to_string(gradcube_test(session, request, &done));
+              codes += std::to_string(gradcube_poll(session, request, 1000, &done));
+              codes += std::to_string(gradcube_last_code(session));
+              return codes + gradcube_last_error(session);
+            }),
+            "-1-1-1-1" + refusal());
+  expect_unharmed(session, buffer, request);
+}
+
+TEST_F(Fork, AChildGetsNoMemoryAndFreesNoneOfItsParents) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(in_child([&] {
+              gradcube_free(session, buffer);
+              const void* memory = gradcube_alloc(session, 64);
+              return std::string(memory == nullptr ? "none: " : "some: ") +
+                     gradcube_last_error(session);
+            }),
+            "none: " + refusal());
+  expect_unharmed(session, buffer, request);
+}
+
+TEST_F(Fork, AChildThatLeavesAndClosesDoesNotEndItsParentsMembership) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(in_child([&] {
+              gradcube_leave(session);
+              gradcube_close(session);
+              return std::string("closed");
+            }),
+            "closed");
+  expect_unharmed(session, buffer, request);
+}
+
+// The child finds the end of the collective in the rings that it shares with its parent.
+TEST_F(Fork, AChildThatClosesTakesNoCompletionFromItsParent) {
+  gradcube_session* session = open("job");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  // The heap's first block lies right behind the rings.
+  const auto& header = *reinterpret_cast<const shared::RegionHeader*>(
+      reinterpret_cast<const std::byte*>(buffer) - shared::kHeapOffset);
+  ASSERT_EQ(header.magic, shared::kMagic);
+  ASSERT_TRUE(eventually([&] { return header.completion_tail == 1; }));
+  in_child([&] {
+    gradcube_close(session);
+    return std::string();
+  });
+  EXPECT_EQ(header.completion_head, 0U);
+  expect_unharmed(session, buffer, request);
+}
+
+TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {
+  gradcube_session* session = open("job");
+  EXPECT_EQ(in_child([&] {
+              return std::to_string(gradcube_rank(session)) + "/" +
+                     std::to_string(gradcube_size(session));
+            }),
+            "7/9");
+}
+
+TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(in_child([&] {
+              gradcube_session* own = nullptr;
+              if (gradcube_open(socket_.c_str(), "job", &own) != GRADCUBE_OK) {
+                return std::string(gradcube_last_error(nullptr));
+              }
+              float* numbers = floats(own, 10);
+              const int code = gradcube_wait(own, start(own, numbers, 10), kLong);
+              const std::string result = std::to_string(code) + ": " + std::to_string(numbers[9]);
+              gradcube_close(own);
+              return result;
+            }),
+            "0: 9.000000");
+  EXPECT_TRUE(eventually([&] { return daemon_.orderly_leaves() == 1; }));
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
+}
+
+TEST_F(Fork, DestructorsOfTheCppBindingInAChildLeaveTheParentAlone) {
+  std::optional<gradcube::Session> session(std::in_place, "hold", socket_);
+  std::optional<Buffer<float>> buffer(session->buffer<float>(100));
+  std::fill(buffer->begin(), buffer->end(), 1.0F);
+  auto request = session->all_reduce(buffer->span());
+  EXPECT_EQ(in_child([&] {
+              std::string said;
+              try {
+                request.wait(std::chrono::seconds(1));
+              } catch (const Error& error) {
+                said = std::to_string(error.code()) + error.what();
+              }
+              try {
+                session->buffer<float>(1);
+              } catch (const Error& error) {
+                said += std::to_string(error.code());
+              }
+              buffer.reset();
+              session.reset();
+              return said;
+            }),
+            "-1" + refusal() + "-1");
+  expect_unharmed(session->handle(), buffer->data(), request.number());
+}
+
+}  // namespace
+}  // namespace gradcube::trainer
