@@ -158,6 +158,8 @@ const char* gradcube_strerror(int code) {
       return "too many collectives in flight";
     case GRADCUBE_ESYSTEM:
       return "the operating system refused something";
+    case GRADCUBE_EOVERFLOW:
+      return "a partial sum of an integer average does not fit in the type";
     default:
       return "an unknown code";
   }

@@ -4,6 +4,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/src/result_code.h"
 #include "trainer/src/session.h"
 
 #include "gradcube/gradcube.h"
@@ -12,8 +13,6 @@ namespace gradcube::trainer {
 namespace {
 
 constexpr int kInquiryMilliseconds = 200;
-
-bool is_result(int code) { return code <= GRADCUBE_OK && code >= GRADCUBE_ESYSTEM; }
 
 }  // namespace
 
@@ -46,7 +45,7 @@ void Session::reap() {
     if (popped == CompletionRing::Pop::empty) break;
     const bool expected = popped == CompletionRing::Pop::entry &&
                           completion.request == next_to_complete_ &&
-                          completion.request < next_number_ && is_result(completion.code);
+                          completion.request < next_number_ && is_result_code(completion.code);
     if (!expected) {
       ring_is_sound_ = false;
       lose(GRADCUBE_EPROTOCOL, "the daemon at " + connection_.path() +

@@ -28,8 +28,13 @@
  * Threads. A session is used by one thread at a time. Different sessions are independent.
  *
  * Reproducibility. The result is the same bits on every server and in every run: contributions are
- * added in the plan's order. GRADCUBE_AVERAGE is the sum, rounded to the type, then divided by the
- * number of trainers (integers truncate toward zero).
+ * added in the plan's order.
+ *
+ * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
+ * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is
+ * the exact sum, divided and truncated toward zero; if a partial sum does not fit in the type, the
+ * collective fails on every trainer with GRADCUBE_EOVERFLOW. GRADCUBE_SUM of integers wraps in two's
+ * complement. docs/arithmetic.md has the rules.
  */
 #ifndef GRADCUBE_H_
 #define GRADCUBE_H_
@@ -79,7 +84,8 @@ enum {
   GRADCUBE_ETIMEDOUT = -7, /* not done within the time given; the collective goes on */
   GRADCUBE_EPROTOCOL = -8, /* the daemon closed this session: its shared rings held nonsense */
   GRADCUBE_EAGAIN = -9,    /* too many collectives in flight: wait for one first */
-  GRADCUBE_ESYSTEM = -10   /* the operating system refused something */
+  GRADCUBE_ESYSTEM = -10,  /* the operating system refused something */
+  GRADCUBE_EOVERFLOW = -11 /* an average of integers: a partial sum does not fit in the type */
 };
 
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
