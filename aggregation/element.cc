@@ -5,19 +5,8 @@
 namespace gradcube::aggregation {
 namespace {
 
-struct DataTypeRow {
-  std::string_view name;
-  std::size_t bytes;
-};
-
-constexpr std::array<DataTypeRow, kDataTypes> kDataTypeRows = {{
-    {"float32", 4},
-    {"float64", 8},
-    {"float16", 2},
-    {"bfloat16", 2},
-    {"int32", 4},
-    {"int64", 8},
-}};
+constexpr std::array<std::string_view, kDataTypes> kDataTypeNames = {
+    "float32", "float64", "float16", "bfloat16", "int32", "int64"};
 
 constexpr std::array<std::string_view, kOperations> kOperationNames = {"sum", "average", "min",
                                                                        "max"};
@@ -26,14 +15,9 @@ constexpr std::string_view kUnknown = "?";
 
 }  // namespace
 
-std::size_t element_bytes(DataType type) noexcept {
-  const auto index = static_cast<std::size_t>(type);
-  return index < kDataTypes ? kDataTypeRows[index].bytes : 0;
-}
-
 std::string_view data_type_name(DataType type) noexcept {
   const auto index = static_cast<std::size_t>(type);
-  return index < kDataTypes ? kDataTypeRows[index].name : kUnknown;
+  return index < kDataTypes ? kDataTypeNames[index] : kUnknown;
 }
 
 std::string_view operation_name(Operation operation) noexcept {
@@ -43,7 +27,7 @@ std::string_view operation_name(Operation operation) noexcept {
 
 std::optional<DataType> parse_data_type(std::string_view name) noexcept {
   for (std::size_t index = 0; index < kDataTypes; ++index) {
-    if (kDataTypeRows[index].name == name) return static_cast<DataType>(index);
+    if (kDataTypeNames[index] == name) return static_cast<DataType>(index);
   }
   return std::nullopt;
 }

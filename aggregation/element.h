@@ -1,11 +1,12 @@
-// What a gradient is made of: the element types a collective may carry, the operations that combine
-// them, and the scalar conversions of the two 16-bit floats.
+// The element types that a collective may carry, the operations that combine elements, and the
+// scalar conversions of the two 16-bit floats.
 //
-// The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h and cross process and host
-// boundaries; a number from a ring or a packet is compared with kDataTypes / kOperations before it
-// is cast. Names are those of command lines and reports ("float32", "sum").
+// The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h. They cross
+// process and host boundaries. Compare a number from a ring or a packet with kDataTypes or
+// kOperations before you cast it. The names are those of command lines and reports ("float32",
+// "sum").
 //
-// Everything here is pure and may be called from any thread.
+// All functions here are pure. Any thread may call them.
 #ifndef GRADCUBE_AGGREGATION_ELEMENT_H_
 #define GRADCUBE_AGGREGATION_ELEMENT_H_
 
@@ -29,35 +30,49 @@ inline constexpr std::size_t kDataTypes = 6;
 
 enum class Operation : std::uint8_t {
   sum = 0,
-  average = 1,  // the sum, then divided once by the number of trainers
+  average = 1,  // the mean of all trainers' values: docs/arithmetic.md
   min = 2,
   max = 3,
 };
 inline constexpr std::size_t kOperations = 4;
 
-// The size of one element; 0 for a value that is no DataType.
-std::size_t element_bytes(DataType type) noexcept;
+// The size of one element in bytes. 0 for a value outside the enumeration.
+constexpr std::size_t element_bytes(DataType type) noexcept {
+  switch (type) {
+    case DataType::float16:
+    case DataType::bfloat16:
+      return 2;
+    case DataType::float32:
+    case DataType::int32:
+      return 4;
+    case DataType::float64:
+    case DataType::int64:
+      return 8;
+  }
+  return 0;
+}
 
 // "float32"..., "sum"...; "?" for a value outside the enumeration.
 std::string_view data_type_name(DataType type) noexcept;
 std::string_view operation_name(Operation operation) noexcept;
 
-// The reverse; names are matched exactly.
+// The reverse. Names must match exactly.
 std::optional<DataType> parse_data_type(std::string_view name) noexcept;
 std::optional<Operation> parse_operation(std::string_view name) noexcept;
 
-// Conversions. To float32 they are exact. From float32 they round to nearest, ties to even;
-// denormals are kept in both directions, what exceeds the range becomes an infinity, and a NaN
-// stays a NaN, made quiet, with its sign and the payload's upper bits. They hold under any FTZ/DAZ
-// setting of the calling thread, since no denormal float32 is an operand or a result of their
-// arithmetic unless it rounds to zero anyway.
+// Conversions. To float32 they are exact. From float32 they round to nearest, ties to even. They
+// keep denormals in both directions. A value beyond the range becomes an infinity. A NaN becomes a
+// quiet NaN with the same sign and the upper bits of the payload. The FTZ and DAZ settings of the
+// calling thread do not matter: the only denormal float32 numbers in this arithmetic are those that
+// round to zero anyway.
 
 constexpr float float16_to_float32(std::uint16_t half) noexcept {
   constexpr std::uint32_t kRebias = std::uint32_t{127 - 15} << 23;
   const std::uint32_t sign = (std::uint32_t{half} & 0x8000u) << 16;
   const std::uint32_t shifted = (std::uint32_t{half} & 0x7fffu) << 13;
   const std::uint32_t exponent = shifted & 0x0f800000u;
-  // A denormal is its mantissa behind an implicit one, less that one: exact, and no loop over bits.
+  // For a denormal: put an implicit one before the mantissa, then subtract it. This is exact and
+  // needs no loop over the bits.
   const float denormal =
       std::bit_cast<float>(shifted + kRebias + 0x00800000u) - std::bit_cast<float>(0x38800000u);
   const bool special = exponent == 0x0f800000u;
@@ -71,7 +86,8 @@ constexpr std::uint16_t float32_to_float16(float value) noexcept {
   const std::uint32_t bits = std::bit_cast<std::uint32_t>(value);
   const std::uint32_t sign = (bits >> 16) & 0x8000u;
   const std::uint32_t magnitude = bits & 0x7fffffffu;
-  // Below 2^-14 the result counts units of 2^-24, the last place of 0.5: the addition rounds.
+  // Below 2^-14 the result counts units of 2^-24. That is the last place of 0.5, so the addition
+  // rounds.
   const std::uint32_t denormal =
       std::bit_cast<std::uint32_t>(std::bit_cast<float>(magnitude < 0x38800000u ? magnitude : 0u) +
                                    0.5f) -

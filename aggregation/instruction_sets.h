@@ -1,8 +1,8 @@
-// The tables behind kernels_for(), one per file kernels_<instruction set>.cc. For the module
-// itself: a table may hold instructions this CPU lacks, so others ask kernels_for() or
-// select_kernels().
+// The tables behind kernels_for(): one for each file kernels_<instruction set>.cc. Only this module
+// may use them, because a table may hold instructions that this CPU does not have. Other code calls
+// kernels_for() or select_kernels().
 //
-// The x86 tables exist in builds for x86_64 alone.
+// The x86 tables exist only in builds for x86_64.
 #ifndef GRADCUBE_AGGREGATION_INSTRUCTION_SETS_H_
 #define GRADCUBE_AGGREGATION_INSTRUCTION_SETS_H_
 

@@ -11,8 +11,8 @@ namespace {
 
 #if defined(__x86_64__)
 
-// Older compilers know no __builtin_cpu_supports("f16c"). That the operating system saves the
-// registers F16C works on follows from its support of AVX2.
+// Older compilers do not have __builtin_cpu_supports("f16c"). F16C works on the registers of AVX2,
+// so an operating system that supports AVX2 saves them.
 bool cpu_has_f16c() noexcept {
   unsigned eax = 0;
   unsigned ebx = 0;

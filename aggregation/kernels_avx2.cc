@@ -20,7 +20,7 @@ void store_128(std::byte* to, __m128i value) {
   _mm_storeu_si128(reinterpret_cast<__m128i*>(to), value);
 }
 
-// min and max are a comparison and a blend, not VMINPS: that one would let a NaN in x vanish.
+// min and max are a comparison and a blend, not VMINPS: VMINPS would lose a NaN in x.
 struct Float32 {
   using Vector = __m256;
   using Divisor = __m256;
@@ -40,7 +40,9 @@ struct Float32 {
         acc, x,
         _mm256_and_ps(_mm256_cmp_ps(acc, acc, _CMP_ORD_Q), _mm256_cmp_ps(x, acc, _CMP_NLE_UQ)));
   }
-  static Divisor divisor(std::uint32_t value) { return _mm256_set1_ps(static_cast<float>(value)); }
+  static Vector broadcast(float value) { return _mm256_set1_ps(value); }
+  static Vector scale(Vector value, Vector by) { return _mm256_mul_ps(value, by); }
+  static Divisor divisor(std::uint32_t value) { return broadcast(static_cast<float>(value)); }
   static Vector divide(Vector value, Divisor by) { return _mm256_div_ps(value, by); }
 };
 
@@ -107,9 +109,16 @@ struct Int32 {
   static Vector sum(Vector acc, Vector x) { return _mm256_add_epi32(acc, x); }
   static Vector min(Vector acc, Vector x) { return _mm256_min_epi32(acc, x); }
   static Vector max(Vector acc, Vector x) { return _mm256_max_epi32(acc, x); }
+  static Vector overflow(Vector acc, Vector x, Vector sum) {
+    return _mm256_and_si256(_mm256_xor_si256(acc, sum), _mm256_xor_si256(x, sum));
+  }
+  static Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
+  static bool any_negative(Vector value) {
+    return _mm256_movemask_ps(_mm256_castsi256_ps(value)) != 0;
+  }
   static Divisor divisor(std::uint32_t value) { return _mm256_set1_pd(static_cast<double>(value)); }
-  // Exact: a quotient of 32-bit numbers that is no integer is farther from the next integer than
-  // the rounding to float64 can carry it.
+  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer is
+  // greater than the rounding error of float64.
   static Vector divide(Vector value, Divisor by) {
     const __m256d lower = _mm256_cvtepi32_pd(_mm256_castsi256_si128(value));
     const __m256d upper = _mm256_cvtepi32_pd(_mm256_extracti128_si256(value, 1));
@@ -132,6 +141,13 @@ struct Int64 {
   }
   static Vector max(Vector acc, Vector x) {
     return _mm256_blendv_epi8(acc, x, _mm256_cmpgt_epi64(x, acc));
+  }
+  static Vector overflow(Vector acc, Vector x, Vector sum) {
+    return _mm256_and_si256(_mm256_xor_si256(acc, sum), _mm256_xor_si256(x, sum));
+  }
+  static Vector either(Vector a, Vector b) { return _mm256_or_si256(a, b); }
+  static bool any_negative(Vector value) {
+    return _mm256_movemask_pd(_mm256_castsi256_pd(value)) != 0;
   }
   static Divisor divisor(std::uint32_t value) { return value; }
   // There is no vector division of 64-bit integers.

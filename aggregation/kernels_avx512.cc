@@ -1,5 +1,5 @@
-// The kernels in AVX-512, 64 bytes per vector. The arithmetic of AVX512_BF16 and AVX512-FP16 is
-// left alone: the former flushes denormals, the latter rounds after every addition.
+// The kernels in AVX-512, 64 bytes per vector. They do not use AVX512_BF16, which flushes denormals,
+// or AVX512-FP16, which rounds after every addition.
 #include <immintrin.h>
 
 #include "aggregation/instruction_sets.h"
@@ -15,7 +15,7 @@ void store_256(std::byte* to, __m256i value) {
   _mm256_storeu_si256(reinterpret_cast<__m256i*>(to), value);
 }
 
-// min and max are comparisons and a blend, not VMINPS: that one would let a NaN in x vanish.
+// min and max are comparisons and a blend, not VMINPS: VMINPS would lose a NaN in x.
 struct Float32 {
   using Vector = __m512;
   using Divisor = __m512;
@@ -33,7 +33,9 @@ struct Float32 {
     const __mmask16 ordered = _mm512_cmp_ps_mask(acc, acc, _CMP_ORD_Q);
     return _mm512_mask_mov_ps(acc, _mm512_mask_cmp_ps_mask(ordered, x, acc, _CMP_NLE_UQ), x);
   }
-  static Divisor divisor(std::uint32_t value) { return _mm512_set1_ps(static_cast<float>(value)); }
+  static Vector broadcast(float value) { return _mm512_set1_ps(value); }
+  static Vector scale(Vector value, Vector by) { return _mm512_mul_ps(value, by); }
+  static Divisor divisor(std::uint32_t value) { return broadcast(static_cast<float>(value)); }
   static Vector divide(Vector value, Divisor by) { return _mm512_div_ps(value, by); }
 };
 
@@ -96,9 +98,14 @@ struct Int32 {
   static Vector sum(Vector acc, Vector x) { return _mm512_add_epi32(acc, x); }
   static Vector min(Vector acc, Vector x) { return _mm512_min_epi32(acc, x); }
   static Vector max(Vector acc, Vector x) { return _mm512_max_epi32(acc, x); }
+  static Vector overflow(Vector acc, Vector x, Vector sum) {
+    return _mm512_and_si512(_mm512_xor_si512(acc, sum), _mm512_xor_si512(x, sum));
+  }
+  static Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
+  static bool any_negative(Vector value) { return _mm512_movepi32_mask(value) != 0; }
   static Divisor divisor(std::uint32_t value) { return _mm512_set1_pd(static_cast<double>(value)); }
-  // Exact: a quotient of 32-bit numbers that is no integer is farther from the next integer than
-  // the rounding to float64 can carry it.
+  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer is
+  // greater than the rounding error of float64.
   static Vector divide(Vector value, Divisor by) {
     const __m512d lower = _mm512_cvtepi32_pd(_mm512_castsi512_si256(value));
     const __m512d upper = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(value, 1));
@@ -118,6 +125,11 @@ struct Int64 {
   static Vector sum(Vector acc, Vector x) { return _mm512_add_epi64(acc, x); }
   static Vector min(Vector acc, Vector x) { return _mm512_min_epi64(acc, x); }
   static Vector max(Vector acc, Vector x) { return _mm512_max_epi64(acc, x); }
+  static Vector overflow(Vector acc, Vector x, Vector sum) {
+    return _mm512_and_si512(_mm512_xor_si512(acc, sum), _mm512_xor_si512(x, sum));
+  }
+  static Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
+  static bool any_negative(Vector value) { return _mm512_movepi64_mask(value) != 0; }
   static Divisor divisor(std::uint32_t value) { return value; }
   // There is no vector division of 64-bit integers.
   static Vector divide(Vector value, Divisor by) {

@@ -1,5 +1,5 @@
-// The portable kernels: one element per "vector". A compiler may still put several into the vectors
-// of the baseline CPU, which changes no bit.
+// The portable kernels: one element per "vector". The compiler may still use the vectors of the
+// baseline CPU. That does not change the result.
 #include "aggregation/instruction_sets.h"
 #include "aggregation/reduce_loop.h"
 
@@ -28,7 +28,7 @@ struct FloatLanes {
   static Vector load(const std::byte* from) { return load_element<Float>(from); }
   static void store(std::byte* to, Vector value) { store_element(to, value); }
   static Vector sum(Vector acc, Vector x) { return acc + x; }
-  // The bitwise & spares a branch per element. !(x >= acc) is true for a NaN, on purpose.
+  // The bitwise & avoids a branch per element. !(x >= acc) is true for a NaN, as it has to be.
   static Vector min(Vector acc, Vector x) {
     return (static_cast<int>(acc == acc) & static_cast<int>(!(x >= acc))) != 0 ? x : acc;
   }
@@ -45,9 +45,11 @@ struct SmallFloatLanes : FloatLanes<float> {
 
   static Vector load(const std::byte* from) { return kWiden(load_element<std::uint16_t>(from)); }
   static void store(std::byte* to, Vector value) { store_element(to, kRound(value)); }
+  static Vector broadcast(float value) { return value; }
+  static Vector scale(Vector value, Vector by) { return value * by; }
 };
 
-// Unsigned keeps a sum that overflows defined: it wraps.
+// The sum is unsigned: it wraps, and overflow is defined.
 template <typename Integer, typename Unsigned>
 struct IntegerLanes {
   using Vector = Integer;
@@ -62,6 +64,9 @@ struct IntegerLanes {
   }
   static Vector min(Vector acc, Vector x) { return x < acc ? x : acc; }
   static Vector max(Vector acc, Vector x) { return x > acc ? x : acc; }
+  static Vector overflow(Vector acc, Vector x, Vector sum) { return (acc ^ sum) & (x ^ sum); }
+  static Vector either(Vector a, Vector b) { return a | b; }
+  static bool any_negative(Vector value) { return value < 0; }
   static Divisor divisor(std::uint32_t value) { return value; }
   static Vector divide(Vector value, Divisor by) { return static_cast<Integer>(value / by); }
 };

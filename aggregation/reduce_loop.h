@@ -1,21 +1,29 @@
-// The loops of all kernels, written once over a description of one instruction set's vectors. For
-// the files kernels_<instruction set>.cc alone; kernels.h says what the loops compute.
+// The loops of all kernels, written once for the vectors of any instruction set. Only the files
+// kernels_<instruction set>.cc include this header. kernels.h says what the loops compute.
 //
 // Such a file describes each element type by a `Lanes` structure:
 //
-//     Vector                    the accumulators of kLanes elements (float32 for 16-bit floats)
-//     Divisor                   a divisor as divide() wants it
-//     kLanes, kElementBytes     elements per vector, bytes per element in memory
-//     load(from) -> Vector      kLanes elements from any address
-//     store(to, Vector)         rounded to the element type, to any address
-//     sum, min, max(acc, x)     one step of the reference order
-//     divisor(uint32) -> Divisor, divide(Vector, Divisor) -> Vector
+//     Vector                      the accumulators of kLanes elements (float32 for 16-bit floats)
+//     Divisor                     a divisor in the form that divide() takes
+//     kLanes, kElementBytes       elements per vector, bytes per element in memory
+//     load(from) -> Vector        kLanes elements from any address
+//     store(to, Vector)           rounded to the element type, to any address
+//     sum, min, max(acc, x)       one step of the reference order
+//     divisor(value) -> Divisor, divide(Vector, Divisor) -> Vector
 //
-// The unnamed namespace in this header is on purpose. Each including file is compiled for another
-// instruction set; a function with external linkage would be merged by the linker into one body, by
-// chance one with instructions that this CPU lacks. For the same reason neither this header nor
-// those files use inline functions from elsewhere, the standard library's included. A test looks
-// into the object files for it.
+// and, for the averages of some types,
+//
+//     broadcast(float) -> Vector  the same number in all lanes (16-bit floats)
+//     scale(Vector, Vector)       the product (16-bit floats)
+//     overflow(acc, x, sum)       lanes that are negative where the sum has overflowed (integers)
+//     either(Vector, Vector)      the bitwise or (integers)
+//     any_negative(Vector)        whether a lane is negative (integers)
+//
+// The unnamed namespace in this header is intended. Each including file is compiled for another
+// instruction set. The linker would merge functions with external linkage into one body, and that
+// body could hold instructions that this CPU does not have. For the same reason neither this header
+// nor those files use inline functions from elsewhere, not even from the standard library. A test
+// checks the object files for this.
 #ifndef GRADCUBE_AGGREGATION_REDUCE_LOOP_H_
 #define GRADCUBE_AGGREGATION_REDUCE_LOOP_H_
 
@@ -32,25 +40,87 @@ namespace {
 // sixteen registers.
 constexpr std::size_t kVectorsInFlight = 4;
 
+// What a reduce does with each source, for one operation. A step is made for one call, for the
+// number of its sources.
+//
+//     begin(x)        the accumulator after the first source
+//     next(acc, x)    the accumulator after a further one
+//     end(acc)        the result
+//     fits()          false if a result is not what the operation promises
+
+template <typename Lanes>
 struct SumStep {
-  template <typename Lanes>
-  static typename Lanes::Vector apply(typename Lanes::Vector acc, typename Lanes::Vector x) {
-    return Lanes::sum(acc, x);
-  }
+  using Vector = typename Lanes::Vector;
+
+  explicit SumStep(std::size_t) {}
+  static Vector begin(Vector x) { return x; }
+  static Vector next(Vector acc, Vector x) { return Lanes::sum(acc, x); }
+  static Vector end(Vector acc) { return acc; }
+  static bool fits() { return true; }
 };
 
-struct MinStep {
-  template <typename Lanes>
-  static typename Lanes::Vector apply(typename Lanes::Vector acc, typename Lanes::Vector x) {
-    return Lanes::min(acc, x);
-  }
+template <typename Lanes>
+struct MinStep : SumStep<Lanes> {
+  using Vector = typename Lanes::Vector;
+  using SumStep<Lanes>::SumStep;
+
+  static Vector next(Vector acc, Vector x) { return Lanes::min(acc, x); }
 };
 
-struct MaxStep {
-  template <typename Lanes>
-  static typename Lanes::Vector apply(typename Lanes::Vector acc, typename Lanes::Vector x) {
-    return Lanes::max(acc, x);
+template <typename Lanes>
+struct MaxStep : SumStep<Lanes> {
+  using Vector = typename Lanes::Vector;
+  using SumStep<Lanes>::SumStep;
+
+  static Vector next(Vector acc, Vector x) { return Lanes::max(acc, x); }
+};
+
+// The mean of m 16-bit floats, in float32, with 2^s the least power of two that is not less than m.
+//
+// Why nothing here is rounded but the additions and the quotient, for m <= 256, so s <= 8:
+// a float16 is an integer times 2^-24, a bfloat16 an integer times 2^-133, of at most 11 bits. So a
+// source times 2^-s is an integer of at most 11 bits times 2^-141 or more, and float32 has all such
+// numbers down to 2^-149. m * 2^-s has at most 9 bits.
+//
+// Why the result lies between the least source a and the greatest b: j * a * 2^-s and j * b * 2^-s
+// have at most 19 bits for j <= 256, so float32 has them. Rounding is monotonic, so by induction
+// the sum of j scaled sources lies between these two, and the quotient lies between a and b. For
+// finite sources nothing overflows, since the sum's bounds are at most a and b themselves in size.
+template <typename Lanes>
+struct MeanStep {
+  using Vector = typename Lanes::Vector;
+
+  explicit MeanStep(std::size_t source_count) {
+    float power = 1;
+    while (power < static_cast<float>(source_count)) power *= 2;
+    down = Lanes::broadcast(1 / power);
+    divisor = Lanes::broadcast(static_cast<float>(source_count) / power);
   }
+  Vector begin(Vector x) const { return Lanes::scale(x, down); }
+  Vector next(Vector acc, Vector x) const { return Lanes::sum(acc, Lanes::scale(x, down)); }
+  Vector end(Vector acc) const { return Lanes::divide(acc, divisor); }
+  static bool fits() { return true; }
+
+  Vector down;
+  Vector divisor;
+};
+
+// A sum of integers that notices an overflow of any addition.
+template <typename Lanes>
+struct CheckedSumStep {
+  using Vector = typename Lanes::Vector;
+
+  explicit CheckedSumStep(std::size_t) {}
+  static Vector begin(Vector x) { return x; }
+  Vector next(Vector acc, Vector x) {
+    const Vector sum = Lanes::sum(acc, x);
+    overflow = Lanes::either(overflow, Lanes::overflow(acc, x, sum));
+    return sum;
+  }
+  static Vector end(Vector acc) { return acc; }
+  bool fits() const { return !Lanes::any_negative(overflow); }
+
+  Vector overflow{};
 };
 
 // A number of sources known at compile time: their addresses stay in registers.
@@ -75,66 +145,72 @@ struct AnySources {
 };
 
 // Reduces kVectors vectors at `offset`. All loads precede the stores, so the result may be a source.
-template <typename Lanes, typename Step, std::size_t kVectors, typename Sources>
-void reduce_block(std::byte* result, const Sources& sources, std::size_t offset) {
+template <typename Lanes, std::size_t kVectors, typename Step, typename Sources>
+void reduce_block(std::byte* result, const Sources& sources, std::size_t offset, Step& step) {
   constexpr std::size_t kVectorBytes = Lanes::kLanes * Lanes::kElementBytes;
   typename Lanes::Vector acc[kVectors];
   const std::byte* first = sources.at(0) + offset;
-  for (std::size_t v = 0; v < kVectors; ++v) acc[v] = Lanes::load(first + v * kVectorBytes);
+  for (std::size_t v = 0; v < kVectors; ++v) {
+    acc[v] = step.begin(Lanes::load(first + v * kVectorBytes));
+  }
   for (std::size_t s = 1; s < sources.count(); ++s) {
     const std::byte* source = sources.at(s) + offset;
     for (std::size_t v = 0; v < kVectors; ++v) {
-      acc[v] = Step::template apply<Lanes>(acc[v], Lanes::load(source + v * kVectorBytes));
+      acc[v] = step.next(acc[v], Lanes::load(source + v * kVectorBytes));
     }
   }
   for (std::size_t v = 0; v < kVectors; ++v) {
-    Lanes::store(result + offset + v * kVectorBytes, acc[v]);
+    Lanes::store(result + offset + v * kVectorBytes, step.end(acc[v]));
   }
 }
 
-// Reduces the last `bytes`, less than a vector, through a buffer: no access outside the arrays.
+// Reduces the last `bytes`, less than a vector, through a buffer: no access outside the arrays. The
+// lanes beyond them stay 0.
 template <typename Lanes, typename Step, typename Sources>
-void reduce_tail(std::byte* result, const Sources& sources, std::size_t offset, std::size_t bytes) {
+void reduce_tail(std::byte* result, const Sources& sources, std::size_t offset, std::size_t bytes,
+                 Step& step) {
   alignas(64) std::byte part[Lanes::kLanes * Lanes::kElementBytes] = {};
   std::memcpy(part, sources.at(0) + offset, bytes);
-  typename Lanes::Vector acc = Lanes::load(part);
+  typename Lanes::Vector acc = step.begin(Lanes::load(part));
   for (std::size_t s = 1; s < sources.count(); ++s) {
     std::memcpy(part, sources.at(s) + offset, bytes);
-    acc = Step::template apply<Lanes>(acc, Lanes::load(part));
+    acc = step.next(acc, Lanes::load(part));
   }
-  Lanes::store(part, acc);
+  Lanes::store(part, step.end(acc));
   std::memcpy(result + offset, part, bytes);
 }
 
-template <typename Lanes, typename Step, typename Sources>
-void reduce_sources(std::byte* result, const Sources& sources, std::size_t count) {
+template <typename Lanes, template <typename> class StepOf, typename Sources>
+bool reduce_sources(std::byte* result, const Sources& sources, std::size_t count) {
   constexpr std::size_t kVectorBytes = Lanes::kLanes * Lanes::kElementBytes;
   constexpr std::size_t kBlockBytes = kVectorBytes * kVectorsInFlight;
   const std::size_t bytes = count * Lanes::kElementBytes;
   const std::size_t block_bytes = bytes - bytes % kBlockBytes;
   const std::size_t vector_bytes = bytes - bytes % kVectorBytes;
+  StepOf<Lanes> step(sources.count());
   std::size_t offset = 0;
   for (; offset < block_bytes; offset += kBlockBytes) {
-    reduce_block<Lanes, Step, kVectorsInFlight>(result, sources, offset);
+    reduce_block<Lanes, kVectorsInFlight>(result, sources, offset, step);
   }
   for (; offset < vector_bytes; offset += kVectorBytes) {
-    reduce_block<Lanes, Step, 1>(result, sources, offset);
+    reduce_block<Lanes, 1>(result, sources, offset, step);
   }
-  if (offset < bytes) reduce_tail<Lanes, Step>(result, sources, offset, bytes - offset);
+  if (offset < bytes) reduce_tail<Lanes>(result, sources, offset, bytes - offset, step);
+  return step.fits();
 }
 
-// Two sources are what a step of a BCube with n = 2 has to reduce, three one with n = 3.
-template <typename Lanes, typename Step>
-void reduce(void* result, const void* const* sources, std::size_t source_count,
+// A step of a BCube with n = 2 has two sources to reduce, one with n = 3 has three.
+template <typename Lanes, template <typename> class StepOf>
+bool reduce(void* result, const void* const* sources, std::size_t source_count,
             std::size_t count) noexcept {
   auto* const to = static_cast<std::byte*>(result);
   if (source_count == 2) {
-    reduce_sources<Lanes, Step>(to, FixedSources<2>(sources), count);
-  } else if (source_count == 3) {
-    reduce_sources<Lanes, Step>(to, FixedSources<3>(sources), count);
-  } else {
-    reduce_sources<Lanes, Step>(to, AnySources{sources, source_count}, count);
+    return reduce_sources<Lanes, StepOf>(to, FixedSources<2>(sources), count);
   }
+  if (source_count == 3) {
+    return reduce_sources<Lanes, StepOf>(to, FixedSources<3>(sources), count);
+  }
+  return reduce_sources<Lanes, StepOf>(to, AnySources{sources, source_count}, count);
 }
 
 template <typename Lanes>
@@ -156,14 +232,14 @@ void divide(void* values, std::size_t count, std::uint32_t divisor) noexcept {
   }
 }
 
-template <typename Lanes>
-constexpr void fill_row(Kernels& kernels, DataType type) {
+template <typename Lanes, template <typename> class AverageStep>
+constexpr void fill_row(Kernels& kernels, DataType type, DivideFunction divide_function) {
   ReduceFunction(&row)[kOperations] = kernels.reduce_functions[static_cast<std::size_t>(type)];
   row[static_cast<std::size_t>(Operation::sum)] = reduce<Lanes, SumStep>;
-  row[static_cast<std::size_t>(Operation::average)] = reduce<Lanes, SumStep>;
+  row[static_cast<std::size_t>(Operation::average)] = reduce<Lanes, AverageStep>;
   row[static_cast<std::size_t>(Operation::min)] = reduce<Lanes, MinStep>;
   row[static_cast<std::size_t>(Operation::max)] = reduce<Lanes, MaxStep>;
-  kernels.divide_functions[static_cast<std::size_t>(type)] = divide<Lanes>;
+  kernels.divide_functions[static_cast<std::size_t>(type)] = divide_function;
 }
 
 template <typename Float32, typename Float64, typename Float16, typename Bfloat16, typename Int32,
@@ -171,12 +247,12 @@ template <typename Float32, typename Float64, typename Float16, typename Bfloat1
 constexpr Kernels make_kernels(InstructionSet instruction_set) {
   Kernels kernels = {};
   kernels.instruction_set = instruction_set;
-  fill_row<Float32>(kernels, DataType::float32);
-  fill_row<Float64>(kernels, DataType::float64);
-  fill_row<Float16>(kernels, DataType::float16);
-  fill_row<Bfloat16>(kernels, DataType::bfloat16);
-  fill_row<Int32>(kernels, DataType::int32);
-  fill_row<Int64>(kernels, DataType::int64);
+  fill_row<Float32, SumStep>(kernels, DataType::float32, divide<Float32>);
+  fill_row<Float64, SumStep>(kernels, DataType::float64, divide<Float64>);
+  fill_row<Float16, MeanStep>(kernels, DataType::float16, nullptr);
+  fill_row<Bfloat16, MeanStep>(kernels, DataType::bfloat16, nullptr);
+  fill_row<Int32, CheckedSumStep>(kernels, DataType::int32, divide<Int32>);
+  fill_row<Int64, CheckedSumStep>(kernels, DataType::int64, divide<Int64>);
   return kernels;
 }
 

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <stdexcept>
 #include <vector>
 
 namespace gradcube::cli {
@@ -57,9 +58,10 @@ class Oracle::Block {
     thread_ = thread;
     first_ = first;
     length_ = length;
-    reduce(oracle_.plan_.steps(), 0, result_.data());
-    if (oracle_.operation_ == Operation::average) {
-      scalar_kernels().divide(oracle_.type_)(result_.data(), length, oracle_.plan_.servers());
+    partial_result(oracle_.plan_.steps(), 0, result_.data());
+    const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.type_);
+    if (oracle_.operation_ == Operation::average && divide != nullptr) {
+      divide(result_.data(), length, oracle_.plan_.servers());
     }
     return result_.data();
   }
@@ -67,7 +69,7 @@ class Oracle::Block {
  private:
   // The partial result of the first `steps` steps over all servers that agree with `server` at the
   // levels of the later ones.
-  void reduce(unsigned steps, ServerId server, void* out) {
+  void partial_result(unsigned steps, ServerId server, void* out) {
     if (steps == 0) return contribution_(server, first_, length_, out);
     const control::Plan& plan = oracle_.plan_;
     const unsigned radix = plan.radix(thread_, steps - 1);
@@ -75,10 +77,14 @@ class Oracle::Block {
     for (unsigned digit = 0; digit < radix; ++digit) {
       std::byte* source =
           rooms_[steps - 1].data() + digit * kBlockElements * oracle_.element_bytes_;
-      reduce(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
+      partial_result(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
-    scalar_kernels().reduce(oracle_.type_, oracle_.operation_)(out, sources.data(), radix, length_);
+    const aggregation::ReduceFunction reduce =
+        scalar_kernels().reduce(oracle_.type_, oracle_.operation_);
+    if (!reduce(out, sources.data(), radix, length_)) {
+      throw std::overflow_error("the average of integers overflows");
+    }
   }
 
   const Oracle& oracle_;

@@ -1,17 +1,19 @@
-// What an all-reduce must yield, to the last bit: every server's contribution, added in the plan's
-// order.
+// What an all-reduce must yield, to the last bit: every server's contribution, combined in the
+// plan's order.
 //
-// The reference is written anew from the paper's words, and shares with the data path only the
-// plan's byte ranges and level orders and the scalar kernels (whose one reduce is the definition of
-// an addition, aggregation/kernels.h):
+// The reference is written from the words of the paper. It shares with the data path only the
+// plan's byte ranges and level orders and the scalar kernels, whose one reduce defines the
+// arithmetic (aggregation/kernels.h, docs/arithmetic.md):
 //
 //   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each setting
 //   of the other digits, the n contributions of the servers that differ in the digit at level(t,
-//   0), in the order of that digit; step 1 reduces those n-fold sums along level(t, 1); and so on
-//   until one value is left. Each reduce rounds to the element type once (16-bit floats) or at each
-//   addition (the others). The average divides that one value by the number of servers.
+//   0), in the order of that digit; step 1 reduces those n partial results along level(t, 1); and so
+//   on until one value is left. Each reduce rounds to the element type once (16-bit floats) or at
+//   each addition (the others). An average of 16-bit floats is a mean of means: each reduce returns
+//   the mean of its n values. An average of any other type divides the last value by the number of
+//   servers.
 //
-// Elements are computed in blocks, so the oracle's memory is some megabytes whatever the gradient's
+// Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
 #ifndef GRADCUBE_CLI_ORACLE_H_
 #define GRADCUBE_CLI_ORACLE_H_
@@ -40,7 +42,8 @@ class Oracle {
          std::size_t count);
 
   // Calls check(first, length, expected) for consecutive blocks that together are the elements
-  // [begin, end). `expected` is valid during the call only.
+  // [begin, end). `expected` is valid during the call only. Throws std::overflow_error where an
+  // average of integers overflows: the collective then has no result.
   void for_each_block(std::size_t begin, std::size_t end, const Contribution& contribution,
                       const std::function<void(std::size_t first, std::size_t length,
                                                const void* expected)>& check) const;
@@ -55,8 +58,8 @@ class Oracle {
   std::size_t element_bytes_;
 };
 
-// How many of `length` elements differ in their bits. Of floats, a NaN equals every NaN: which one
-// an addition yields is not specified.
+// How many of `length` elements differ in their bits. A NaN equals every other NaN, because the NaN
+// that an addition returns is not specified.
 std::size_t count_wrong(aggregation::DataType type, const void* expected, const void* found,
                         std::size_t length);
 

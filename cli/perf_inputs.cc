@@ -6,6 +6,10 @@ namespace gradcube::cli {
 namespace {
 
 using aggregation::DataType;
+using aggregation::Operation;
+
+// For an average of integers: room for the sum over 2^16 servers.
+constexpr int kSpareBits = 16;
 
 // SplitMix64's finalizer: every bit of the argument reaches every bit of the result.
 constexpr std::uint64_t mixed(std::uint64_t x) {
@@ -37,9 +41,10 @@ void fill(std::uint64_t stream, std::size_t first, std::size_t length, void* out
 
 }  // namespace
 
-void fill_input(DataType type, std::uint64_t seed, std::uint32_t server, std::size_t first,
-                std::size_t length, void* out) {
+void fill_input(DataType type, Operation operation, std::uint64_t seed, std::uint32_t server,
+                std::size_t first, std::size_t length, void* out) {
   const std::uint64_t stream = mixed(mixed(seed + 1) + server);
+  const bool average = operation == Operation::average;
   switch (type) {
     case DataType::float32:
       return fill<std::uint32_t>(stream, first, length, out,
@@ -49,17 +54,22 @@ void fill_input(DataType type, std::uint64_t seed, std::uint32_t server, std::si
                                  random_float<std::uint64_t, 52, 1023, -8, 4>);
     case DataType::float16:
       return fill<std::uint16_t>(stream, first, length, out,
-                                 random_float<std::uint16_t, 10, 15, -4, 3>);
+                                 average ? random_float<std::uint16_t, 10, 15, 8, 3>
+                                         : random_float<std::uint16_t, 10, 15, -4, 3>);
     case DataType::bfloat16:
       return fill<std::uint16_t>(stream, first, length, out,
-                                 random_float<std::uint16_t, 7, 127, -4, 3>);
+                                 average ? random_float<std::uint16_t, 7, 127, 120, 3>
+                                         : random_float<std::uint16_t, 7, 127, -4, 3>);
     case DataType::int32:
-      return fill<std::uint32_t>(stream, first, length, out, [](std::uint64_t random) {
-        return static_cast<std::uint32_t>(random >> 16);
+      return fill<std::int32_t>(stream, first, length, out, [=](std::uint64_t random) {
+        const auto whole = static_cast<std::int32_t>(static_cast<std::uint32_t>(random >> 16));
+        return average ? whole >> kSpareBits : whole;
       });
     case DataType::int64:
-      return fill<std::uint64_t>(stream, first, length, out,
-                                 [](std::uint64_t random) { return random; });
+      return fill<std::int64_t>(stream, first, length, out, [=](std::uint64_t random) {
+        const auto whole = static_cast<std::int64_t>(random);
+        return average ? whole >> kSpareBits : whole;
+      });
   }
 }
 

@@ -85,7 +85,7 @@ class Row {
     for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
       throw_if_interrupted();  // short iterations never get to where wait() looks
       for (unsigned i = 0; i < settings_.in_flight; ++i) {
-        fill_input(settings_.type, seed_of(iteration, i), trainer, 0, count_,
+        fill_input(settings_.type, settings_.operation, seed_of(iteration, i), trainer, 0, count_,
                    gradients_[trainer][i].data());
       }
       if (!barrier_.arrive_and_wait()) return;
@@ -148,7 +148,8 @@ class Row {
     for (unsigned i = 0; i < settings_.in_flight; ++i) {
       const auto contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
                                     void* out) {
-        fill_input(settings_.type, seed_of(iteration, i), server, first, length, out);
+        fill_input(settings_.type, settings_.operation, seed_of(iteration, i), server, first,
+                   length, out);
       };
       oracle_.for_each_block(begin, end, contribution,
                              [&](std::size_t first, std::size_t length, const void* expected) {

@@ -275,7 +275,25 @@ void JobCoordinator::handle(const EngineEvent& event) {
   }
   if (job->epoch != event.epoch || job->state != control::JobState::running) return;
   on_each(engines_of(event.job), [&](const EngineAt& at) { at.engine->freeze(event.job); });
+  if (event.kind == EngineEvent::Kind::overflow) {
+    fail_in_flight(event.job, GRADCUBE_EOVERFLOW, describe_overflow(event.job, event));
+    return;
+  }
   fail_in_flight(event.job, GRADCUBE_EMISMATCH, describe_disagreement(event.job, event));
+}
+
+std::string JobCoordinator::describe_overflow(std::uint32_t job, const EngineEvent& event) const {
+  const Overflow& overflow = event.overflow;
+  const std::string_view type = aggregation::data_type_name(overflow.dtype);
+  const bool wider_integers = overflow.dtype == aggregation::DataType::int32;
+  return fmt::format(
+      "collective {} of job \"{}\": the {} average overflowed in elements {} to {}: a partial sum "
+      "does not fit in {} (at server {}, thread {}, step {}); average as {}float64, or average "
+      "smaller values",
+      overflow.collective, jobs_.find(job)->name, type, overflow.first_element,
+      overflow.first_element + overflow.elements - 1, type,
+      cluster_.plan().space().text(event.server), overflow.thread, overflow.step,
+      wider_integers ? "int64 or " : "");
 }
 
 std::string JobCoordinator::describe_disagreement(std::uint32_t job, const EngineEvent& event) {

@@ -164,6 +164,7 @@ class JobCoordinator {
   void detach_all(std::uint32_t job);
   bool shared_work_is_done(std::uint32_t job, const Drain& ending);
   std::string describe_disagreement(std::uint32_t job, const EngineEvent& event);
+  std::string describe_overflow(std::uint32_t job, const EngineEvent& event) const;
 
   Cluster& cluster_;
   MemberChannel& channel_;

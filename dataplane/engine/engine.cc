@@ -102,7 +102,7 @@ unsigned Engine::take_submissions(EngineJob& job) {
   unsigned taken = 0;
   Session::Take last = job.session().take();
   for (; last == Session::Take::taken; last = job.session().take()) ++taken;
-  if (last == Session::Take::violation) report(job, EngineEvent::Kind::violation, {});
+  if (last == Session::Take::violation) report(job, {.kind = EngineEvent::Kind::violation});
   if (taken != 0) job.session().announce_published();
   return taken;
 }
@@ -112,9 +112,7 @@ void Engine::finish_collectives() {
     if (job->state == EngineJob::State::running) {
       for (PlanExecutor& executor : job->executors()) {
         executor.finish_completed();
-        if (executor.disagreement().has_value()) {
-          report(*job, EngineEvent::Kind::disagreement, *executor.disagreement());
-        }
+        report_failures(*job, executor);
       }
     }
     if (job->is_leader() && job->state != EngineJob::State::frozen) complete(*job);
@@ -134,9 +132,22 @@ void Engine::complete(EngineJob& job) {
   }
 }
 
-void Engine::report(EngineJob& job, EngineEvent::Kind kind, const Disagreement& disagreement) {
+void Engine::report_failures(EngineJob& job, const PlanExecutor& executor) {
+  if (executor.disagreement().has_value()) {
+    report(job,
+           {.kind = EngineEvent::Kind::disagreement, .disagreement = *executor.disagreement()});
+  }
+  if (executor.overflow().has_value()) {
+    report(job, {.kind = EngineEvent::Kind::overflow, .overflow = *executor.overflow()});
+  }
+}
+
+void Engine::report(EngineJob& job, EngineEvent event) {
   if (job.reported) return;
-  job.reported = events_.report({kind, job.id(), job.epoch, settings_.server, disagreement});
+  event.job = job.id();
+  event.epoch = job.epoch;
+  event.server = settings_.server;
+  job.reported = events_.report(event);
 }
 
 void Engine::run_timers() {

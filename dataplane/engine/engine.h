@@ -36,12 +36,13 @@ namespace gradcube::dataplane {
 
 // Something that the control thread has to act on. POD; travels through the engine's event ring.
 struct EngineEvent {
-  enum class Kind : std::uint8_t { disagreement, violation };
+  enum class Kind : std::uint8_t { disagreement, overflow, violation };
   Kind kind{};
   std::uint32_t job = 0;
   std::uint16_t epoch = 0;
   bcube::ServerId server = 0;  // where it was seen
-  Disagreement disagreement;
+  Disagreement disagreement{};
+  Overflow overflow{};
 };
 
 // Where engines put events; the control thread empties it. Called on the engine's thread, must not
@@ -142,7 +143,9 @@ class Engine final : public Pollable {
   void finish_collectives();
   void complete(EngineJob& job);
   void run_timers();
-  void report(EngineJob& job, EngineEvent::Kind kind, const Disagreement& disagreement);
+  void report_failures(EngineJob& job, const PlanExecutor& executor);
+  // Fills in the event's job, epoch and server.
+  void report(EngineJob& job, EngineEvent event);
   void collect_flows();
   void update_credit();
   EngineJob* find_job(std::uint32_t id) {

@@ -8,6 +8,9 @@ namespace gradcube::dataplane {
 using aggregation::Operation;
 using protocol::Stage;
 
+// A segment header has four bits for each (docs/protocol.md).
+static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
+
 CollectiveSignature signature(const CollectiveRequest& request) {
   return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
                                     static_cast<unsigned>(request.operation) << 4),
@@ -75,6 +78,9 @@ bool PlanExecutor::begin_published() {
     }
   }
   if (next_ == first_new) return false;
+  // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
+  // with a wrong result.
+  if (overflow_.has_value()) return true;
   // Contributions that came before the trainer's own submission.
   const std::uint64_t base = reduce_windows_[0].base();
   for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
@@ -150,7 +156,7 @@ void PlanExecutor::reduce_if_complete(unsigned w, std::uint64_t sequence) {
     if (!own_is_ready(*collective, w, position)) return;
     const SegmentRange range = collective->layout.segment(schedule_, w, 0, position);
     if (!contributions_agree(*collective, w, sequence, range.bytes)) return;
-    reduce(*collective, w, sequence, range);
+    if (!reduce(*collective, w, sequence, range)) return;
     reduce_windows_[w].finish(sequence);
     if (w == schedule_.last_step()) return;
     const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
@@ -177,9 +183,9 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
   return true;
 }
 
-void PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
+bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
                           SegmentRange range) {
-  if (range.bytes == 0) return;
+  if (range.bytes == 0) return true;
   const CollectiveRequest& request = collective.request;
   const unsigned radix = schedule_.step(w).radix;
   std::uint8_t* own = request.buffer + range.begin;
@@ -187,11 +193,17 @@ void PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
     const unsigned r = schedule_.offset_of_digit(w, digit);
     sources_[digit] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
   }
-  const std::size_t count = range.bytes / aggregation::element_bytes(request.dtype);
-  kernels_.reduce(request.dtype, request.operation)(own, sources_.data(), radix, count);
-  if (w == schedule_.last_step() && request.operation == Operation::average) {
-    kernels_.divide(request.dtype)(own, count, plan_.space().servers());
+  const std::size_t size = aggregation::element_bytes(request.dtype);
+  const std::size_t count = range.bytes / size;
+  if (!kernels_.reduce(request.dtype, request.operation)(own, sources_.data(), radix, count)) {
+    overflow_ = {request.number, thread(), w, request.dtype, range.begin / size, count};
+    return false;
   }
+  if (w == schedule_.last_step() && request.operation == Operation::average) {
+    const aggregation::DivideFunction divide = kernels_.divide(request.dtype);
+    if (divide != nullptr) divide(own, count, plan_.space().servers());
+  }
+  return true;
 }
 
 bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
@@ -268,6 +280,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   end_of_streams_.fill(0);
   oldest_ = next_ = last_failed + 1;
   disagreement_.reset();
+  overflow_.reset();
   session_.report(thread(), last_failed);
 }
 

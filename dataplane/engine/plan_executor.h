@@ -54,6 +54,16 @@ struct Disagreement {
   unsigned step = 0;
 };
 
+// An average of integers whose sum does not fit in the type, in one segment.
+struct Overflow {
+  std::uint64_t collective = 0;
+  unsigned thread = 0;
+  unsigned step = 0;
+  aggregation::DataType dtype{};
+  std::uint64_t first_element = 0;  // of the trainer's buffer
+  std::uint64_t elements = 0;
+};
+
 // A segment to send, in the trainer's buffer.
 struct OutgoingSegment {
   std::uint64_t collective;
@@ -106,6 +116,9 @@ class PlanExecutor {
   }
 
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
+  // An overflow since the last reset. Its segment stays unreduced, so the collective cannot complete
+  // at any server before the control thread fails it.
+  const std::optional<Overflow>& overflow() const { return overflow_; }
 
   // Sending -----------------------------------------------------------------
 
@@ -145,7 +158,8 @@ class PlanExecutor {
   void reduce_if_complete(unsigned w, std::uint64_t sequence);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
-  void reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, SegmentRange range);
+  // False when the sum overflowed: overflow_ then says where.
+  bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, SegmentRange range);
   bool is_finished(const InFlight& collective);
   const Flow& result_flow(unsigned w, unsigned r) const;
 
@@ -168,6 +182,7 @@ class PlanExecutor {
   std::size_t blocking_flow_ = 0;  // where finish_completed() last found something missing
   std::vector<const void*> sources_;
   std::optional<Disagreement> disagreement_;
+  std::optional<Overflow> overflow_;
 };
 
 }  // namespace gradcube::dataplane

@@ -1,7 +1,8 @@
 // What simulated trainers put into their buffers, and what must come out.
 //
 // A contribution is a function of (seed, server, collective, element), so it is never kept: the
-// oracle asks for it again.
+// oracle asks for it again. In averages, 16-bit floats are so large that sums overflow, and integers
+// so small that sums fit.
 #ifndef GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 #define GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 
@@ -21,6 +22,7 @@ struct Collective {
   aggregation::DataType dtype = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
   std::uint64_t salt = 0;  // tells the inputs of one collective from another's
+  bool overflows = false;  // an average of integers with one element that does not fit
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(dtype); }
 };

@@ -40,9 +40,15 @@ class Run {
   bool unlucky(const Worker& worker) const {
     return worker.job == 0 && worker.trainer->rank() == scenario_.victim;
   }
+  // The collectives in flight fail, and the job goes on.
+  bool job_survives() const {
+    return scenario_.misfortune == Misfortune::disagreement ||
+           scenario_.misfortune == Misfortune::overflow;
+  }
   Collective collective(unsigned job, std::size_t index) const {
     Collective collective = scenario_.collectives[index];
     collective.salt += job * 1000;
+    if (job != 0) collective.overflows = false;
     return collective;
   }
 
@@ -106,6 +112,7 @@ class Run {
   bool strike(Worker& worker, Collective& order) {
     switch (scenario_.misfortune) {
       case Misfortune::none:
+      case Misfortune::overflow:  // of all trainers' inputs
         return false;
       case Misfortune::disagreement:
         disagree(order);
@@ -171,24 +178,25 @@ class Run {
 
   void check_collective(unsigned job, std::size_t index) {
     const Collective order = collective(job, index);
-    const std::vector<std::uint8_t> expected = expected_result(cluster_.plan(), order);
+    std::vector<std::uint8_t> expected;
+    if (!order.overflows) expected = expected_result(cluster_.plan(), order);
     unsigned right = 0;
     unsigned failed = 0;
     for (Worker& worker : workers_) {
       if (worker.job != job || index >= worker.codes.size()) continue;
       if (worker.codes[index] == 0) {
         ++right;
-        const std::size_t wrong = wrong_elements(*worker.trainer, order, expected);
+        const std::size_t wrong =
+            order.overflows ? 1 : wrong_elements(*worker.trainer, order, expected);
         if (wrong != 0) complain_of(worker, index, fmt::format("{} elements are wrong", wrong));
       } else {
         ++failed;
       }
       check_code(worker, index);
     }
-    if (scenario_.misfortune == Misfortune::disagreement && job == 0 && index > scenario_.when &&
-        right != 0 && failed != 0) {
+    if (job_survives() && job == 0 && index > scenario_.when && right != 0 && failed != 0) {
       outcome_.complaints.push_back(fmt::format(
-          "collective {} after the disagreement succeeded at {} servers only", index + 1, right));
+          "collective {} after the failed one succeeded at {} servers only", index + 1, right));
     }
     outcome_.succeeded += right;
     outcome_.failed += failed;
@@ -210,8 +218,9 @@ class Run {
       if (code != 0) refuse();
       return;
     }
-    if (scenario_.misfortune == Misfortune::disagreement) {
-      if (code != 0 && code != GRADCUBE_EMISMATCH) refuse();
+    if (job_survives()) {
+      const bool overflow = scenario_.misfortune == Misfortune::overflow;
+      if (code != 0 && code != (overflow ? GRADCUBE_EOVERFLOW : GRADCUBE_EMISMATCH)) refuse();
       if (index == scenario_.when && code == 0) refuse();
       return;
     }

@@ -84,6 +84,17 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
       one_in(random, 3) ? 0 : static_cast<std::int64_t>(random.below(3 * kMillisecond));
 }
 
+// Of no more bytes than before, or of one element: there is room for that.
+void make_overflow(Collective& collective) {
+  const std::uint64_t bytes = collective.bytes();
+  const bool wide = aggregation::element_bytes(collective.dtype) == 8;
+  collective.dtype = wide ? DataType::int64 : DataType::int32;
+  collective.count =
+      std::max<std::uint64_t>(1, bytes / aggregation::element_bytes(collective.dtype));
+  collective.operation = Operation::average;
+  collective.overflows = true;
+}
+
 }  // namespace
 
 Scenario draw_scenario(std::uint64_t seed) {
@@ -94,18 +105,21 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
   if (one_in(random, 3)) scenario.simulation.stalls = 0.001;
   draw_work(random, scenario);
-  if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(5));
+  if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(6));
   const unsigned servers = scenario.simulation.cluster.topology.servers();
   scenario.victim = static_cast<bcube::ServerId>(random.below(servers));
   scenario.when = random.below(scenario.collectives.size());
+  if (scenario.misfortune == Misfortune::overflow) {
+    make_overflow(scenario.collectives[scenario.when]);
+  }
   scenario.guests = one_in(random, 3);
   scenario.limit = 120 * kSecond;
   return scenario;
 }
 
 std::string describe(const Scenario& scenario) {
-  constexpr std::array kMisfortunes = {"nothing", "a disagreement", "a leave", "a death",
-                                       "a scribbled ring"};
+  constexpr std::array kMisfortunes = {"nothing", "a disagreement",   "a leave",
+                                       "a death", "a scribbled ring", "an overflow"};
   const control::ClusterSettings& cluster = scenario.simulation.cluster;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "

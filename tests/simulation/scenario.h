@@ -1,5 +1,5 @@
 // A random run of a whole cluster, drawn from one seed: what is built, what goes wrong, who submits
-// what and when. play() runs it and answers with everything that was not as it has to be.
+// what and when. play() runs it and returns everything that was not as it has to be.
 //
 // What has to be, whatever happens: every collective that was submitted ends at every server that
 // stays, within bounded virtual time, in order and exactly once, with the right bits or with the
@@ -23,6 +23,7 @@ enum class Misfortune {
   orderly_leave,   // one trainer leaves
   death,           // one trainer is gone in the middle of something
   scribbled_ring,  // one trainer writes nonsense into its ring
+  overflow,        // an average of integers overflows
 };
 
 struct Scenario {

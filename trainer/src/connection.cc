@@ -15,6 +15,7 @@
 #include "trainer/src/deadline.h"
 #include "trainer/src/failure.h"
 #include "trainer/src/quoted.h"
+#include "trainer/src/result_code.h"
 #include "trainer/src/trust.h"
 
 #include "gradcube/gradcube.h"
@@ -85,8 +86,7 @@ shared::MessageType type_of(const Packet& packet, std::size_t bytes) {
 }
 
 bool well_formed(const shared::Notice& notice) {
-  return notice.code <= GRADCUBE_OK && notice.code >= GRADCUBE_ESYSTEM &&
-         notice.first_request <= notice.last_request &&
+  return is_result_code(notice.code) && notice.first_request <= notice.last_request &&
          std::memchr(notice.text, '\0', sizeof(notice.text)) != nullptr;
 }
 

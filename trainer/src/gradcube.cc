@@ -171,6 +171,8 @@ const char* gradcube_strerror(int code) {
       return "too many collectives in flight";
     case GRADCUBE_ESYSTEM:
       return "system call failed";
+    case GRADCUBE_EOVERFLOW:
+      return "a partial sum of an integer average does not fit in the type";
     default:
       return "unknown code";
   }

@@ -6,6 +6,7 @@
 #include <string>
 #include <utility>
 
+#include "trainer/src/result_code.h"
 #include "trainer/src/session.h"
 
 #include "gradcube/gradcube.h"
@@ -14,8 +15,6 @@ namespace gradcube::trainer {
 namespace {
 
 constexpr int kInquiryMilliseconds = 200;
-
-bool is_result(int code) { return code <= GRADCUBE_OK && code >= GRADCUBE_ESYSTEM; }
 
 }  // namespace
 
@@ -58,7 +57,7 @@ void Session::reap() {
     if (popped == CompletionRing::Pop::empty) break;
     const bool expected = popped == CompletionRing::Pop::entry &&
                           completion.request == next_to_complete_ &&
-                          completion.request < next_number_ && is_result(completion.code);
+                          completion.request < next_number_ && is_result_code(completion.code);
     if (!expected) {
       ring_is_sound_ = false;
       lose(GRADCUBE_EPROTOCOL,

@@ -75,7 +75,8 @@ void register_kernels(const Kernels& kernels) {
   for (std::size_t t = 0; t < kDataTypes; ++t) {
     const auto type = static_cast<DataType>(t);
     const std::string typed = prefix + "/" + std::string(data_type_name(type));
-    for (const Operation operation : {Operation::sum, Operation::min, Operation::max}) {
+    for (const Operation operation :
+         {Operation::sum, Operation::average, Operation::min, Operation::max}) {
       for (const std::size_t source_count : {2, 3, 9}) {
         const std::string name = typed + "/" + std::string(operation_name(operation)) + "/" +
                                  std::to_string(source_count) + "_sources/L2";
@@ -84,6 +85,7 @@ void register_kernels(const Kernels& kernels) {
         });
       }
     }
+    if (kernels.divide(type) == nullptr) continue;
     benchmark::RegisterBenchmark(
         (typed + "/divide/L2").c_str(),
         [=, &kernels](benchmark::State& state) { run_divide(state, kernels, type); });

@@ -13,6 +13,8 @@
 namespace gradcube::aggregation::test {
 namespace {
 
+constexpr DataType kDividedTypes[] = {DataType::float32, DataType::float64, DataType::int32,
+                                      DataType::int64};
 constexpr std::uint32_t kDivisors[] = {1, 2, 3, 7, 9, 64, 1000, 16777216, 0x7fffffff, 0xffffffff};
 
 void check_divide(const Kernels& kernels, DataType type, const std::vector<Bits>& elements,
@@ -38,7 +40,7 @@ class Divide : public ::testing::Test {
 
 TEST_F(Divide, EveryKernelAgreesWithTheOracleAtEveryLength) {
   for (const Kernels* kernels : available_kernels()) {
-    for (const DataType type : kAllDataTypes) {
+    for (const DataType type : kDividedTypes) {
       std::mt19937_64 random(seed_);
       for (std::size_t count = 0; count <= 257; ++count) {
         std::vector<Bits> elements(count);
@@ -53,7 +55,7 @@ TEST_F(Divide, EveryKernelAgreesWithTheOracleAtEveryLength) {
 
 TEST_F(Divide, SpecialElementsFollowTheRules) {
   for (const Kernels* kernels : available_kernels()) {
-    for (const DataType type : kAllDataTypes) {
+    for (const DataType type : kDividedTypes) {
       for (const std::uint32_t divisor : kDivisors) {
         check_divide(*kernels, type, special_elements(type), divisor, 0);
         if (HasFatalFailure()) return;
@@ -62,16 +64,10 @@ TEST_F(Divide, SpecialElementsFollowTheRules) {
   }
 }
 
-TEST_F(Divide, EverySmallFloatHasItsTrueQuotient) {
-  std::vector<Bits> elements;
-  for (Bits bits = 0; bits <= 0xffff; ++bits) elements.push_back(bits);
+TEST_F(Divide, SmallFloatsHaveNoDivisionBecauseEveryReduceReturnsTheirMean) {
   for (const Kernels* kernels : available_kernels()) {
-    for (const DataType type : {DataType::float16, DataType::bfloat16}) {
-      for (const std::uint32_t divisor : {3u, 9u, 10u}) {
-        check_divide(*kernels, type, elements, divisor, 0);
-        if (HasFatalFailure()) return;
-      }
-    }
+    EXPECT_EQ(kernels->divide(DataType::float16), nullptr);
+    EXPECT_EQ(kernels->divide(DataType::bfloat16), nullptr);
   }
 }
 

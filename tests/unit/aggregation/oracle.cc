@@ -124,7 +124,34 @@ std::uint16_t encode_small_float(DataType type, double value) {
   return static_cast<std::uint16_t>(sign | bits);
 }
 
+namespace {
+
+// The mean of 16-bit floats with scaled additions in float32, each computed in float64.
+Bits mean(DataType type, std::span<const Bits> elements) {
+  int halvings = 0;
+  while ((std::size_t{1} << halvings) < elements.size()) ++halvings;
+  double sum = std::ldexp(to_double(type, elements[0]), -halvings);
+  for (const Bits x : elements.subspan(1)) {
+    sum = static_cast<float>(sum + std::ldexp(to_double(type, x), -halvings));
+  }
+  const double divisor = std::ldexp(static_cast<double>(elements.size()), -halvings);
+  return from_double(type, static_cast<float>(sum / divisor));
+}
+
+}  // namespace
+
+bool oracle_overflows(DataType type, std::span<const Bits> elements) {
+  const __int128 limit = static_cast<__int128>(1) << (8 * element_bytes(type) - 1);
+  __int128 sum = 0;
+  for (const Bits x : elements) {
+    sum += to_integer(type, x);
+    if (sum < -limit || sum >= limit) return true;
+  }
+  return false;
+}
+
 Bits oracle_reduce(DataType type, Operation operation, std::span<const Bits> elements) {
+  if (operation == Operation::average && element_bytes(type) == 2) return mean(type, elements);
   Bits acc = elements[0];
   if (operation == Operation::min || operation == Operation::max) {
     for (const Bits x : elements.subspan(1)) acc = replaces(type, operation, acc, x) ? x : acc;

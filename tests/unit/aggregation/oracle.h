@@ -1,7 +1,7 @@
-// What the kernels must yield, computed another way: element by element, with elements as bit
-// patterns, small floats decoded by ldexp() and rounded by a search in the table of all their
-// values, float32 additions done in float64 (whose second rounding is harmless). The rules are
-// those in aggregation/kernels.h.
+// What the kernels must return, computed in another way: element by element, with elements as bit
+// patterns. Small floats are decoded by ldexp() and rounded by a search in the table of all their
+// values. float32 additions are done in float64, whose second rounding does not matter. The rules
+// are those in aggregation/kernels.h.
 #ifndef GRADCUBE_TESTS_UNIT_AGGREGATION_ORACLE_H_
 #define GRADCUBE_TESTS_UNIT_AGGREGATION_ORACLE_H_
 
@@ -18,8 +18,10 @@ namespace gradcube::aggregation::test {
 // An element as its bits, in the low element_bytes() bytes.
 using Bits = std::uint64_t;
 
-// ((elements[0] op elements[1]) op elements[2])...
+// ((elements[0] op elements[1]) op elements[2])...; for an average of 16-bit floats their mean.
 Bits oracle_reduce(DataType type, Operation operation, std::span<const Bits> elements);
+// Of integers: whether a partial sum does not fit in the type.
+bool oracle_overflows(DataType type, std::span<const Bits> elements);
 Bits oracle_divide(DataType type, Bits element, std::uint32_t divisor);
 
 bool is_float(DataType type);

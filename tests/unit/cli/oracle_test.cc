@@ -1,10 +1,12 @@
 #include "cli/oracle.h"
 
+#include <algorithm>
 #include <bit>
 #include <cmath>
 #include <cstring>
 #include <gtest/gtest.h>
 #include <limits>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -30,7 +32,7 @@ class NaiveOracle {
 
   Stored expect(unsigned thread, std::size_t index) const {
     const Stored reduced = reduce(thread, plan_.steps(), 0, index);
-    if (operation_ != Operation::average) return reduced;
+    if (operation_ != Operation::average || sizeof(Stored) == 2) return reduced;
     return narrow(divide(widen(reduced), plan_.servers()));
   }
 
@@ -39,16 +41,31 @@ class NaiveOracle {
                 std::size_t index) const {
     if (steps == 0) {
       Stored value;
-      fill_input(type_, kSeed, server, index, 1, &value);
+      fill_input(type_, operation_, kSeed, server, index, 1, &value);
       return value;
     }
     Wide sum{};
-    for (unsigned digit = 0; digit < plan_.radix(thread, steps - 1); ++digit) {
-      const Wide value =
-          widen(reduce(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index));
+    const unsigned radix = plan_.radix(thread, steps - 1);
+    for (unsigned digit = 0; digit < radix; ++digit) {
+      const Wide value = scaled(
+          widen(reduce(thread, steps - 1, plan_.peer(server, thread, steps - 1, digit), index)),
+          radix);
       sum = digit == 0 ? value : combine(sum, value);
     }
+    if constexpr (sizeof(Stored) == 2) {
+      if (operation_ == Operation::average) {
+        return narrow(sum / scaled(static_cast<Wide>(radix), radix));
+      }
+    }
     return narrow(sum);
+  }
+
+  // In an average of 16-bit floats: divided by the least power of two that is not below the radix.
+  Wide scaled(Wide value, unsigned radix) const {
+    if constexpr (sizeof(Stored) == 2) {
+      if (operation_ == Operation::average) return value / static_cast<Wide>(std::bit_ceil(radix));
+    }
+    return value;
   }
 
   Wide combine(Wide a, Wide b) const {
@@ -106,7 +123,7 @@ void expect_oracle_agrees(const Case& which, DataType type, Operation operation)
   std::vector<int> seen(which.count, 0);
   const Contribution contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
                                         void* out) {
-    fill_input(type, kSeed, server, first, length, out);
+    fill_input(type, operation, kSeed, server, first, length, out);
   };
   const auto check = [&](std::size_t first, std::size_t length, const void* expected) {
     std::vector<Stored> values(length);
@@ -158,7 +175,7 @@ TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   oracle.for_each_block(
       0, kCount,
       [](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
-        fill_input(DataType::float32, kSeed, server, first, length, out);
+        fill_input(DataType::float32, Operation::sum, kSeed, server, first, length, out);
       },
       [&](std::size_t first, std::size_t length, const void* expected) {
         std::memcpy(sums.data() + first, expected, length * sizeof(float));
@@ -167,7 +184,9 @@ TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   std::size_t differs = 0;
   for (std::size_t i = 0; i < kCount; ++i) {
     float value[9];
-    for (unsigned s = 0; s < 9; ++s) fill_input(DataType::float32, kSeed, s, i, 1, &value[s]);
+    for (unsigned s = 0; s < 9; ++s) {
+      fill_input(DataType::float32, Operation::sum, kSeed, s, i, 1, &value[s]);
+    }
     const auto rows = ((value[0] + value[1]) + value[2]) + ((value[3] + value[4]) + value[5]) +
                       ((value[6] + value[7]) + value[8]);
     const auto columns = ((value[0] + value[3]) + value[6]) + ((value[1] + value[4]) + value[7]) +
@@ -178,6 +197,29 @@ TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   }
   // The inputs must tell the two orders apart, or the oracle would tell nothing.
   EXPECT_GT(differs, kCount / 10);
+}
+
+TEST(Oracle, ThrowsWhereAnAverageOfIntegersOverflows) {
+  const auto topology = control::parse_topology("bcube:3,2", "test");
+  const auto plan = control::make_plan("bml", topology, "test");
+  const Oracle oracle(plan, DataType::int32, Operation::average, 100);
+  std::int32_t value = 0;
+  const auto average = [&] {
+    std::int32_t result = 0;
+    oracle.for_each_block(
+        0, 100,
+        [&](std::uint32_t, std::size_t, std::size_t length, void* out) {
+          std::fill_n(static_cast<std::int32_t*>(out), length, value);
+        },
+        [&](std::size_t, std::size_t, const void* expected) {
+          std::memcpy(&result, expected, sizeof result);
+        });
+    return result;
+  };
+  value = std::numeric_limits<std::int32_t>::max() / 9;
+  EXPECT_EQ(average(), value);
+  ++value;
+  EXPECT_THROW(average(), std::overflow_error);
 }
 
 TEST(CountWrong, CountsElementsWhoseBitsDiffer) {

@@ -3,7 +3,7 @@
 
 _Static_assert(GRADCUBE_FLOAT32 == 0 && GRADCUBE_INT64 == 5, "dtypes are part of the ABI");
 _Static_assert(GRADCUBE_SUM == 0 && GRADCUBE_MAX == 3, "operations are part of the ABI");
-_Static_assert(GRADCUBE_ESYSTEM == -10, "codes are part of the ABI");
+_Static_assert(GRADCUBE_ESYSTEM == -10 && GRADCUBE_EOVERFLOW == -11, "codes are part of the ABI");
 #if GRADCUBE_VERSION_CODE < 100
 #error "the version can be compared by the preprocessor"
 #endif

@@ -195,5 +195,11 @@ TEST_F(FailureTest, NonsenseInTheCompletionRingEndsTheSession) {
   EXPECT_TRUE(says(session, "invalid entry to the completion ring"));
 }
 
+TEST_F(FailureTest, EveryCodeHasItsName) {
+  for (int code = GRADCUBE_EOVERFLOW; code <= GRADCUBE_OK; ++code) {
+    EXPECT_STRNE(gradcube_strerror(code), gradcube_strerror(1)) << code;
+  }
+}
+
 }  // namespace
 }  // namespace gradcube::trainer

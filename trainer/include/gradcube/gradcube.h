@@ -48,9 +48,14 @@
  * and must not be writable by others. A root trainer accepts a daemon of another user only if
  * $GRADCUBE_DAEMON_UID holds that user's id.
  *
- * Reproducibility. The result has the same bits on every server and in every run: contributions are
- * added in the plan's order. GRADCUBE_AVERAGE is the sum, rounded to the type, then divided by the
- * number of trainers (integers truncate toward zero).
+ * Reproducibility. The result is the same bits on every server and in every run: contributions are
+ * added in the plan's order.
+ *
+ * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
+ * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is
+ * the exact sum, divided and truncated toward zero; if a partial sum does not fit in the type, the
+ * collective fails on every trainer with GRADCUBE_EOVERFLOW. GRADCUBE_SUM of integers wraps in two's
+ * complement. docs/arithmetic.md has the rules.
  */
 #ifndef GRADCUBE_H_
 #define GRADCUBE_H_
@@ -106,8 +111,9 @@ enum {
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */
   GRADCUBE_EPROTOCOL = -8,
-  GRADCUBE_EAGAIN = -9,  /* too many collectives in flight: wait for one first */
-  GRADCUBE_ESYSTEM = -10 /* a system call failed */
+  GRADCUBE_EAGAIN = -9,    /* too many collectives in flight: wait for one first */
+  GRADCUBE_ESYSTEM = -10,  /* a system call failed */
+  GRADCUBE_EOVERFLOW = -11 /* a partial sum of an integer average does not fit in the type */
 };
 
 /* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */

@@ -69,6 +69,12 @@ class SystemRefusedError(Error, OSError):
     code = -10
 
 
+class OverflowError(Error, builtins.OverflowError):  # noqa: A001 - as for TimeoutError
+    """An average of integers: a partial sum does not fit in the type."""
+
+    code = -11
+
+
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}
 
 

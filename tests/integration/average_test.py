@@ -1,0 +1,54 @@
+"""Averages whose sum does not fit in the type: right for 16-bit floats, an error on every trainer for integers."""
+
+import gradcube
+import numpy
+
+from harness import Cluster, TestCase, all_of, job, main
+
+COUNT = 20000  # some segments for each server
+
+
+class Average(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def average(self, session, values, dtype=None):
+        """The array, or the failure."""
+        try:
+            session.allreduce(values, op="average", dtype=dtype, timeout=20)
+        except gradcube.Error as failure:
+            return failure
+        return values
+
+    def check(self, value, storage, dtype=None):
+        with job(self.cluster, "mean") as sessions:
+            work = lambda session: self.average(session, numpy.full(COUNT, value, storage), dtype)
+            for result in all_of(work, sessions):
+                numpy.testing.assert_array_equal(result, numpy.full(COUNT, value, storage))
+
+    def test_of_nine_trainers_with_10000_in_float16_is_10000(self):
+        self.check(10000, "float16")
+
+    def test_of_the_greatest_float16_is_the_greatest(self):
+        self.check(numpy.finfo("float16").max, "float16")
+
+    def test_of_the_greatest_bfloat16_is_the_greatest(self):
+        self.check(0x7F7F, "uint16", "bfloat16")
+
+    def test_of_integers_that_overflow_fails_on_every_trainer_and_the_job_goes_on(self):
+        with job(self.cluster, "sums") as sessions:
+            for dtype, advice in (("int32", "int64 or float64"), ("int64", "float64")):
+                most = numpy.iinfo(dtype).max
+                for value in (most // 9 + 1, most, -most):
+                    work = lambda session: self.average(session, numpy.full(COUNT, value, dtype))
+                    for result in all_of(work, sessions):
+                        self.assert_fails(gradcube.OverflowError, result, '"sums"', dtype, "server", advice)
+                for value in (most // 9, 0, -7):
+                    for result in all_of(work, sessions):
+                        numpy.testing.assert_array_equal(result, numpy.full(COUNT, value, dtype))
+
+
+if __name__ == "__main__":
+    main()

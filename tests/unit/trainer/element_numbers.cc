@@ -1,0 +1,54 @@
+// The numbers and sizes of element types and operations stand in several headers, because the
+// trainer's library and the daemon share no code. Here the compiler holds them against each other.
+// numbers_test.py does the same for the Python package.
+
+#include <cstdint>
+
+#include "aggregation/element.h"
+#include "trainer/src/elements.h"
+
+#include "gradcube/gradcube.h"
+#include "gradcube/gradcube.hpp"
+
+namespace gradcube::trainer {
+namespace {
+
+using aggregation::DataType;
+using aggregation::Operation;
+
+constexpr bool is_same(DataType type, int dtype) {
+  return static_cast<int>(type) == dtype &&
+         aggregation::element_bytes(type) == element_size(dtype) && element_size(dtype) != 0;
+}
+
+static_assert(is_same(DataType::float32, GRADCUBE_FLOAT32));
+static_assert(is_same(DataType::float64, GRADCUBE_FLOAT64));
+static_assert(is_same(DataType::float16, GRADCUBE_FLOAT16));
+static_assert(is_same(DataType::bfloat16, GRADCUBE_BFLOAT16));
+static_assert(is_same(DataType::int32, GRADCUBE_INT32));
+static_assert(is_same(DataType::int64, GRADCUBE_INT64));
+static_assert(element_size(static_cast<int>(aggregation::kDataTypes)) == 0 &&
+              element_size(-1) == 0);
+
+static_assert(static_cast<int>(Operation::sum) == GRADCUBE_SUM);
+static_assert(static_cast<int>(Operation::average) == GRADCUBE_AVERAGE);
+static_assert(static_cast<int>(Operation::min) == GRADCUBE_MIN);
+static_assert(static_cast<int>(Operation::max) == GRADCUBE_MAX);
+static_assert(is_op(static_cast<int>(aggregation::kOperations) - 1) &&
+              !is_op(static_cast<int>(aggregation::kOperations)) && !is_op(-1));
+
+template <typename T>
+constexpr bool has_size_of_its_dtype() {
+  return sizeof(T) == element_size(gradcube::detail::DtypeOf<T>::value);
+}
+static_assert(has_size_of_its_dtype<float>() && has_size_of_its_dtype<double>());
+static_assert(has_size_of_its_dtype<Float16>() && has_size_of_its_dtype<BFloat16>());
+static_assert(has_size_of_its_dtype<std::int32_t>() && has_size_of_its_dtype<std::int64_t>());
+static_assert(static_cast<int>(Op::sum) == GRADCUBE_SUM &&
+              static_cast<int>(Op::max) == GRADCUBE_MAX);
+
+// A segment header has four bits for each (docs/protocol.md).
+static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
+
+}  // namespace
+}  // namespace gradcube::trainer
