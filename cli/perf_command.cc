@@ -29,7 +29,6 @@ namespace gradcube::cli {
 namespace {
 
 using control::RunDirectory;
-using control::SetupError;
 using control::UsageError;
 using nlohmann::json;
 

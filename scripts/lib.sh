@@ -8,14 +8,18 @@ source_root=$(cd "$(dirname "${BASH_SOURCE[0]}")/.." && pwd)
 # ones that are found, whatever else the user's PATH holds.
 export PATH="/usr/bin:$PATH"
 
+# What each script installs; python3-torch alone is most of a download, so none takes it in vain.
 # shellcheck disable=SC2034  # used by the scripts that source this file
-build_packages=(
-  meson ninja-build g++ pkg-config ccache
-  dpdk libdpdk-dev libisal-dev libnuma-dev
-  libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev nlohmann-json3-dev
-  libgtest-dev libgmock-dev libbenchmark-dev
-  python3 python3-numpy python3-torch python3-sklearn python3-matplotlib
-)
+{
+  build_packages=(
+    meson ninja-build g++ pkg-config
+    libdpdk-dev libisal-dev libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev
+    nlohmann-json3-dev
+  )
+  training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib)
+  test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck)
+  bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev)
+}
 
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then
   bold=$'\e[1m' red=$'\e[31m' green=$'\e[32m' plain=$'\e[0m'
@@ -83,8 +87,8 @@ install_packages() {
     die "these packages could not be installed: ${missing[*]}"
 }
 
-# build_tree DIRECTORY [MESON OPTION...]: configures (anew, or again with these options) and builds.
-build_tree() {
+# configure_tree DIRECTORY [MESON OPTION...]: for the first time, or again with these options.
+configure_tree() {
   local directory=$1
   shift
   local log
@@ -97,5 +101,11 @@ build_tree() {
     log=$(meson setup "$directory" "$source_root" "$@" 2>&1) ||
       die "meson setup failed:"$'\n'"$log"
   fi
-  ninja -C "$directory" -j "$(nproc)"
+}
+
+# build_tree DIRECTORY [TARGET...]: builds these targets, or everything.
+build_tree() {
+  local directory=$1
+  shift
+  ninja -C "$directory" -j "$(nproc)" "$@"
 }

@@ -78,10 +78,11 @@ trap 'exit 143' TERM
 steps_total=6
 
 step "installing what is missing"
-install_packages "${build_packages[@]}"
+install_packages "${build_packages[@]}" "${training_packages[@]}"
 
-step "building (release)"
-build_tree build -Dbuildtype=release
+step "building the tool, the daemon and the trainer's library (release)"
+configure_tree build -Dbuildtype=release
+build_tree build cli/gradcube dataplane/daemon/gradcubed trainer/libgradcube.so.1.0.0
 gradcube=$source_root/build/cli/gradcube
 [[ -x $gradcube ]] || die "the build made no $gradcube"
 # This build's library, where several builds lie side by side.

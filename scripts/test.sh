@@ -1,7 +1,5 @@
 #!/usr/bin/env bash
-# Installs what is missing, builds with warnings as errors, checks the format, runs all tests.
-# The last line is "N passed, N failed"; the exit code is 0 only if something passed and nothing
-# failed.
+# Checks the sources and runs all tests; continuous integration runs this (.ci/run). See --help.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -9,18 +7,29 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/test.sh [--clang] [--sanitize]
-  --clang      also build with clang, warnings as errors, and run the tests of that build
-  --sanitize   also build with the address and undefined-behaviour sanitizers, and test that
+usage: ./scripts/test.sh [--quick] [--clang]
+Installs the Debian packages that are missing, then:
+  1. checks the sources: format (clang-format), direction of includes (check_includes.py), shell
+     scripts (shellcheck)
+  2. builds with g++, warnings as errors, in build-test/, and runs all tests
+  3. runs clang-tidy over that build (.clang-tidy)
+  4. builds with AddressSanitizer and UndefinedBehaviorSanitizer in build-test-address/, and runs
+     the unit tests, part of the simulation, and a live cluster
+  5. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
+     live cluster
+The last line is "N passed, N failed". The exit code is 0 only if every stage passed something and
+none failed.
+  --quick   1 and 2 only
+  --clang   also builds with clang++, warnings as errors, in build-test-clang/, and runs all tests
 USAGE
 }
 
+quick=false
 clang=false
-sanitize=false
 for argument in "$@"; do
   case $argument in
+    --quick) quick=true ;;
     --clang) clang=true ;;
-    --sanitize) sanitize=true ;;
     -h | --help)
       usage
       exit 0
@@ -47,29 +56,36 @@ trap finish EXIT
 trap 'exit 130' INT
 trap 'exit 143' TERM
 
-check_format() {
-  local files log
-  # Without git (an unpacked archive), every source that is not in a build directory.
-  mapfile -t files < <(git ls-files '*.h' '*.cc' '*.cpp' 2>/dev/null ||
-    find . -path './build*' -prune -o -name '*.h' -print -o -name '*.cc' -print \
-      -o -name '*.cpp' -print)
-  if log=$(clang-format --dry-run -Werror "${files[@]}" 2>&1); then
+# check COMMAND...: counts one, and prints what the command says only if it fails.
+check() {
+  local log
+  if log=$("$@" 2>&1); then
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
-    echo "      not formatted; run clang-format -i on:"
-    grep -o '^[^ :]*:[0-9]*:[0-9]*: error' <<<"$log" | cut -d: -f1 | sort -u | sed 's/^/        /'
+    printf '      failed: %s\n%s\n' "$*" "$log"
   fi
 }
 
-# test_tree DIRECTORY [MESON TEST OPTION...]: runs the tests and adds to the counts.
+check_format() {
+  local files log
+  # Without git (an unpacked archive), every source that is not in a build directory.
+  mapfile -t files < <(git ls-files '*.h' '*.hpp' '*.c' '*.cc' 2>/dev/null ||
+    find . -path './build*' -prune -o -regex '.*\.\(h\|hpp\|c\|cc\)' -print)
+  log=$(clang-format --dry-run -Werror "${files[@]}" 2>&1) && return
+  echo "run clang-format -i on:"
+  grep -o '^[^ :]*:[0-9]*:[0-9]*: error' <<<"$log" | cut -d: -f1 | sort -u
+  return 1
+}
+
+# test_tree DIRECTORY [MESON TEST OPTION...]: builds what the tests need, runs them, counts.
 test_tree() {
   local directory=$1
   shift
   local log=$directory/meson-logs/testlog.json
   rm -f "$log"
   local code=0
-  meson test -C "$directory" --no-rebuild --print-errorlogs "$@" || code=$?
+  meson test -C "$directory" --print-errorlogs "$@" || code=$?
   [[ -f $log ]] || die "no test ran in $directory"
   local tree_passed tree_failed
   read -r tree_passed tree_failed < <(/usr/bin/python3 scripts/count_tests.py "$log")
@@ -79,40 +95,62 @@ test_tree() {
   failed=$((failed + tree_failed))
 }
 
-packages=("${build_packages[@]}" clang-format)
+# sanitized_tree DIRECTORY SANITIZERS: for tests alone. Optimised a little, so that it is built and
+# run soon; with lines, so that reports name them. Its warnings are the other builds' business.
+sanitized_tree() {
+  CXX='ccache g++' CC='ccache gcc' configure_tree "$1" -Db_sanitize="$2" -Db_lundef=false \
+    -Db_ndebug=false -Doptimization=1 -Ddebug=false -Dcpp_args=-g1 -Dc_args=-g1 \
+    -Dtests=enabled -Dbenches=disabled -Dheaders=false
+}
+
+packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
 steps_total=4
+if ! $quick; then steps_total=$((steps_total + 5)); fi
 if $clang; then
   packages+=(clang)
   steps_total=$((steps_total + 2))
 fi
-if $sanitize; then steps_total=$((steps_total + 2)); fi
 
 step "installing what is missing"
 install_packages "${packages[@]}"
 
-step "checking the format"
-check_format
+step "checking format, includes and shell scripts"
+check check_format
+check /usr/bin/python3 scripts/check_includes.py
+check shellcheck -x .ci/run scripts/*.sh tests/unit/aggregation/*.sh
 
 # The first build keeps assertions; the release build that users run has none, so the clang build
 # leaves them out: between them both forms are free of warnings.
 step "building with g++, warnings as errors"
-CXX='ccache g++' build_tree build-test -Dwerror=true -Db_ndebug=false
+CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false -Dtests=enabled
+build_tree build-test
 step "testing"
 test_tree build-test
 
-if $clang; then
-  step "building with clang++, warnings as errors"
-  CXX='ccache clang++' build_tree build-test-clang -Dwerror=true
-  step "testing clang's build"
-  test_tree build-test-clang
+if ! $quick; then
+  step "running clang-tidy"
+  check run-clang-tidy -quiet -p build-test -j "$(nproc)" \
+    "^$source_root/(aggregation|protocol|bcube_forwarding|control|dataplane|trainer|cli)/"
+
+  step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
+  sanitized_tree build-test-address address,undefined
+  build_tree build-test-address
+  step "testing with AddressSanitizer and UndefinedBehaviorSanitizer"
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100 \
+    test_tree build-test-address --timeout-multiplier 5
+
+  step "building with ThreadSanitizer"
+  sanitized_tree build-test-thread thread
+  build_tree build-test-thread
+  step "testing with ThreadSanitizer"
+  test_tree build-test-thread --suite threads --timeout-multiplier 5
 fi
 
-if $sanitize; then
-  step "building with sanitizers"
-  CXX='ccache g++' build_tree build-test-sanitize -Dbuildtype=debugoptimized -Db_ndebug=false \
-    -Db_sanitize=address,undefined -Db_lundef=false
-  step "testing with sanitizers"
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 test_tree build-test-sanitize \
-    --timeout-multiplier 5
+if $clang; then
+  step "building with clang++, warnings as errors"
+  CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled
+  build_tree build-test-clang
+  step "testing clang's build"
+  test_tree build-test-clang
 fi
 step_done

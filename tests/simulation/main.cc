@@ -1,16 +1,11 @@
-// DPDK, started once for the binary, on ordinary memory and on the first CPU there is.
+// DPDK, started once for the binary.
 
 #include <gtest/gtest.h>
-#include <memory>
 
-#include "dataplane/host/eal.h"
+#include "tests/simulation/eal_options.h"
 
 int main(int argc, char** argv) {
   testing::InitGoogleTest(&argc, argv);
-  gradcube::dataplane::EalOptions options;
-  options.cores = {gradcube::dataplane::usable_cores().front()};
-  options.memory_megabytes = 1536;
-  options.huge_pages = gradcube::dataplane::HugePages::kNever;
-  const gradcube::dataplane::Eal eal(options);
+  const gradcube::dataplane::Eal eal(gradcube::simulation::eal_options());
   return RUN_ALL_TESTS();
 }
