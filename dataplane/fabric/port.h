@@ -19,27 +19,28 @@ struct PortCounts {
   std::uint64_t sent_bytes = 0;
 };
 
-/// One of a server's ports as an engine sees it, the same over every fabric. A port has as many
-/// queue pairs as the server has engines; queue pair q belongs to one engine thread, and engines do
-/// not meet here. The calls are virtual, once per burst.
+/// One of a server's ports as an engine sees it, for every fabric. A port has as many queue pairs
+/// as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
+/// here. The calls are virtual, once per burst.
 ///
-/// Ownership: a packet received belongs to the caller; a packet that transmit accepted belongs to
-/// the port, one that it did not stays the caller's. A packet may be chained, and its later
-/// segments may be external buffers: they are passed on by reference and never written.
+/// Ownership: a received packet belongs to the caller. A packet that transmit() accepts belongs to
+/// the port; the others stay with the caller. A packet may be chained, and its later segments may
+/// be external buffers: they are passed on by reference and never written.
 ///
-/// Threads: receive, transmit and transmit_room with queue q by the thread that owns q; counts by
-/// any thread.
+/// Threads: only the thread that owns queue q calls receive(), transmit() and transmit_room() with
+/// q. Any thread may call counts().
 class Port {
  public:
   virtual ~Port() = default;
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Up to `count` packets that have arrived; answers how many.
+  /// Receives up to `count` packets and returns how many.
   virtual std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
-  /// Takes the first so many of the packets, as many as there is room for; answers how many.
+  /// Accepts as many of the packets as there is room for, the first ones first, and returns how
+  /// many.
   virtual std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
-  /// How many packets transmit would take now: what an engine looks at before it builds any.
+  /// How many packets transmit() would accept now. An engine checks this before it builds packets.
   virtual std::uint16_t transmit_room(std::uint16_t queue) const = 0;
 
   std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
@@ -83,7 +84,7 @@ class Port {
   }
 
  private:
-  /// A cache line of its own, so that two engines that count do not disturb each other.
+  /// A cache line per queue, so that engines that count do not share one.
   struct alignas(64) QueueCounters {
     RelaxedCounter received_packets;
     RelaxedCounter received_bytes;

@@ -1,5 +1,5 @@
-// One lcore's loop: it polls what it was given (engines, shards of emulated switches), runs what the
-// control thread asks of it, and sleeps when there is nothing to do.
+// One lcore's loop: it polls what it was given (engines, shards of emulated switches), runs what
+// the control thread asks of it, and sleeps when there is nothing to do.
 //
 // Idle (`--idle`): `spin` never gives the core away. `adaptive` spins for a moment, then yields to
 // other threads on the core (two pollers that share a core without yielding are hundreds of times

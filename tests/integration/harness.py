@@ -1,10 +1,10 @@
-"""A real cluster for a test: gradcubed started by `gradcube up` in a run directory of its own.
+"""A real cluster for a test: `gradcube up` starts gradcubed in a run directory of its own.
 
-Every wait in here is bounded; a Cluster ends its daemon however the test ends. Trainers are threads of the
-test (the library is used by one thread per session, and waits without the interpreter lock), or child
-processes where a test kills them.
+Every wait is bounded, and a Cluster ends its daemon however the test ends. Trainers are threads of the test;
+the library is used by one thread per session and waits without the interpreter lock. A test that kills
+trainers starts them as child processes.
 
-Randomness: seed() is printed when a test fails and taken from $GRADCUBE_TEST_SEED when that is set.
+Random numbers: a failing test prints seed(). Set $GRADCUBE_TEST_SEED to replay it.
 """
 
 import contextlib
@@ -24,8 +24,8 @@ import unittest
 import gradcube
 
 TOOL = os.environ["GRADCUBE_TOOL"]
-PATIENCE = 60  # seconds for anything that ought to end by itself
-AT_ONCE = 1.0  # seconds within which a failure elsewhere must be told
+PATIENCE = 60  # seconds for everything that must end by itself
+AT_ONCE = 1.0  # seconds within which a trainer must learn of a failure elsewhere
 
 
 def seed():
@@ -53,7 +53,7 @@ class Cluster:
         self.end()
 
     def tool(self, *arguments, timeout=PATIENCE):
-        """Runs `gradcube ...` to its end: its CompletedProcess, whatever the exit code."""
+        """Runs `gradcube ...` to its end and returns its CompletedProcess, for any exit code."""
         return subprocess.run(
             [TOOL, *arguments],
             env=self.environment,
@@ -113,7 +113,7 @@ class Cluster:
         wait_until(self.is_unlocked, "the killed daemon to be gone")
 
     def is_unlocked(self):
-        """Whether no daemon holds the run directory, not even one whose memory the kernel still takes back."""
+        """Whether no daemon holds the run directory, not even a killed one that the kernel is still reaping."""
         with open(self.directory / "gradcubed.lock") as lock:
             try:
                 fcntl.flock(lock, fcntl.LOCK_SH | fcntl.LOCK_NB)
@@ -127,7 +127,7 @@ class Cluster:
         with contextlib.suppress(OSError, ValueError):
             lock = (self.directory / "gradcubed.lock").resolve()
             pid = int(lock.read_text())
-            if holds(pathlib.Path(f"/proc/{pid}"), lock):  # not someone else by that number
+            if holds(pathlib.Path(f"/proc/{pid}"), lock):  # not another process with this number
                 os.kill(pid, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
 
@@ -151,7 +151,7 @@ def wait_until(condition, what, timeout=PATIENCE):
     deadline = time.monotonic() + timeout
     while not condition():
         if time.monotonic() > deadline:
-            raise AssertionError(f"waited {timeout} s in vain for {what}")
+            raise AssertionError(f"waited {timeout} s for {what}")
         time.sleep(0.01)
 
 
@@ -170,14 +170,14 @@ def job(cluster, name, servers=None):
 
 
 def all_of(work, things, timeout=PATIENCE):
-    """work(thing) for all things at once, a thread each: the results, an exception where it raised one."""
+    """Runs work(thing) for all things at once, one thread each. Returns the results, or the exceptions."""
     things = list(things)
     results = [None] * len(things)
 
     def run(index):
         try:
             results[index] = work(things[index])
-        except Exception as error:  # the caller looks at it
+        except Exception as error:  # the caller checks it
             results[index] = error
 
     threads = [threading.Thread(target=run, args=(index,), daemon=True) for index in range(len(things))]
@@ -192,7 +192,7 @@ def all_of(work, things, timeout=PATIENCE):
 
 
 class Clockwork(threading.Thread):
-    """Another job, at work beside what a test breaks: perf with checks, again and again until stopped."""
+    """A second job during a test: perf with checks, repeated until stopped. It shows whether others suffer."""
 
     def __init__(self, cluster):
         super().__init__(daemon=True)
@@ -218,7 +218,7 @@ class Clockwork(threading.Thread):
 
     def __exit__(self, *_):
         before = self.rounds
-        with contextlib.suppress(AssertionError):  # one whole round after whatever happened
+        with contextlib.suppress(AssertionError):  # one whole round after the event
             wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round", 20)
         self.stopping.set()
         self.join(PATIENCE)
@@ -239,16 +239,16 @@ class TestCase(unittest.TestCase):
             self.assertEqual(row["wrong"], 0, row)
 
     def assert_fails(self, kind, result, *words):
-        """`result` is an error of this kind, and its message has these words."""
+        """`result` is an error of this kind, and its message contains these words."""
         self.assertIsInstance(result, kind, f"got {result!r}")
         for word in words:
             self.assertIn(word, str(result))
 
     def assert_works(self, cluster, name="after-all"):
-        """A new job on the cluster is right."""
+        """A new job on the cluster gets right results."""
         self.assert_right(cluster.perf("--sizes", "4,100K", "--iterations", "2", "--job", name))
 
-    def assert_one_sentence(self, done, code, *words):
+    def assert_one_message(self, done, code, *words):
         self.assertEqual(done.returncode, code, done.stderr)
         self.assertEqual(done.stdout, "")
         lines = done.stderr.strip().splitlines()

@@ -16,7 +16,7 @@ class Refused(TestCase):
 
     def check(self, *words, flags):
         with Cluster(up=False) as cluster:
-            self.assert_one_sentence(cluster.tool("up", *flags), 2, *words)
+            self.assert_one_message(cluster.tool("up", *flags), 2, *words)
             self.assertEqual(cluster.files(), [], "something was started")
 
     def test_a_topology_of_no_ports(self):
@@ -57,14 +57,14 @@ class Lifecycle(TestCase):
     def test_commands_without_a_cluster_say_how_to_start_one(self):
         with Cluster(up=False) as cluster:
             for command in (["perf", "allreduce"], ["status"], ["impair", "--loss", "0.1"]):
-                self.assert_one_sentence(cluster.tool(*command), 1, "gradcube up", str(cluster.directory))
+                self.assert_one_message(cluster.tool(*command), 1, "gradcube up", str(cluster.directory))
                 self.assertEqual(cluster.files(), [], command)
-            self.assert_one_sentence(cluster.tool("down"), 1, "no cluster runs")
+            self.assert_one_message(cluster.tool("down"), 1, "no cluster runs")
 
     def test_a_second_up_is_told_of_the_first_which_goes_on(self):
         with Cluster("--topology", "star:4") as cluster:
             pid = cluster.pid()
-            self.assert_one_sentence(cluster.tool("up"), 1, "gradcube status", "gradcube down")
+            self.assert_one_message(cluster.tool("up"), 1, "gradcube status", "gradcube down")
             self.assertEqual(cluster.pid(), pid)
             self.assert_works(cluster)
 
@@ -82,7 +82,7 @@ class Lifecycle(TestCase):
         with Cluster("--topology", "bcube:3,2") as cluster:
             cluster.kill()
             self.assertIn("control.sock", cluster.files())
-            self.assert_one_sentence(cluster.tool("perf", "allreduce"), 1, "gradcube up")
+            self.assert_one_message(cluster.tool("perf", "allreduce"), 1, "gradcube up")
             cluster.flags = ["--topology", "star:4"]
             cluster.up()
             self.assertEqual(
@@ -94,7 +94,7 @@ class Lifecycle(TestCase):
     def test_down_clears_up_after_a_killed_daemon(self):
         with Cluster("--topology", "star:4") as cluster:
             cluster.kill()
-            self.assert_one_sentence(cluster.tool("down"), 1, "no cluster runs")
+            self.assert_one_message(cluster.tool("down"), 1, "no cluster runs")
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_two_clusters_in_two_run_directories_do_not_meet(self):
@@ -114,7 +114,7 @@ class Lifecycle(TestCase):
     def test_a_run_directory_open_to_others_is_refused(self):
         with Cluster(up=False) as cluster:
             cluster.directory.chmod(0o777)
-            self.assert_one_sentence(cluster.tool("up"), 1, str(cluster.directory))
+            self.assert_one_message(cluster.tool("up"), 1, str(cluster.directory))
             self.assertEqual(cluster.files(), [])
 
 

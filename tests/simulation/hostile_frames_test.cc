@@ -91,7 +91,7 @@ class HostileFrames : public testing::Test {
     }
     auto& port = const_cast<dataplane::RingPort&>(cluster_.cluster().port(0, 0));
     ASSERT_EQ(port.switch_transmit(0, &whole, 1), 1);
-    cluster_.turn();
+    cluster_.iterate();
   }
 
   void expect_malformed(FrameError error, const std::vector<std::uint8_t>& bytes) {
@@ -118,7 +118,7 @@ class HostileFrames : public testing::Test {
     }
   }
 
-  // An all-reduce with something thrown in before each turn, as long as it lasts.
+  // An all-reduce into which a frame is injected before each iteration.
   void allreduce_amid(const std::function<void()>& hostility) {
     for (const auto& trainer : trainers_) fill_and_submit(*trainer, collective_);
     EXPECT_TRUE(cluster_.run_until(
@@ -176,8 +176,8 @@ TEST_F(HostileFrames, ThatDoNotFitTheClusterAreCountedByWhatDoesNotFit) {
   expect_dropped(DropReason::not_for_this_server,
                  with([](Forgery& f) { f.routing.hop_count = 2; }));
   expect_dropped(DropReason::unknown_job, with([](Forgery& f) { f.transport.job ^= 0x100; }));
-  for (std::uint32_t slot = 1; slot < 256; ++slot) {
-    expect_dropped(DropReason::unknown_job, with([&](Forgery& f) { f.transport.job ^= slot; }));
+  for (std::uint32_t index = 1; index < 256; ++index) {
+    expect_dropped(DropReason::unknown_job, with([&](Forgery& f) { f.transport.job ^= index; }));
   }
   expect_dropped(DropReason::stale_epoch, with([](Forgery& f) { ++f.transport.epoch; }));
   expect_dropped(DropReason::foreign_thread, with([](Forgery& f) { f.transport.thread = 99; }));

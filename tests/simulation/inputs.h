@@ -1,8 +1,8 @@
-// What simulated trainers put into their buffers, and what must come out.
+// The inputs of simulated trainers, and the results that must come out.
 //
-// A contribution is a function of (seed, server, collective, element), so it is never kept: the
-// oracle asks for it again. In averages, 16-bit floats are so large that sums overflow, and integers
-// so small that sums fit.
+// A contribution is a function of (server, collective, element), so nothing stores it: the oracle
+// computes it again. In averages, 16-bit floats are so large that sums overflow, and integers are so
+// small that sums fit.
 #ifndef GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 #define GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 
@@ -21,7 +21,7 @@ struct Collective {
   std::uint64_t count = 0;
   aggregation::DataType dtype = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
-  std::uint64_t salt = 0;  // tells the inputs of one collective from another's
+  std::uint64_t salt = 0;  // makes the inputs of two collectives differ
   bool overflows = false;  // an average of integers with one element that does not fit
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(dtype); }
@@ -43,4 +43,4 @@ std::size_t wrong_elements(SimulatedTrainer& trainer, const Collective& collecti
 
 }  // namespace gradcube::simulation
 
-#endif
+#endif  // GRADCUBE_TESTS_SIMULATION_INPUTS_H_

@@ -1,9 +1,10 @@
-// A random run of a whole cluster, drawn from one seed: what is built, what goes wrong, who submits
-// what and when. play() runs it and returns everything that was not as it has to be.
+// A random run of a whole cluster, drawn from one seed: the cluster, its faults, and which trainer
+// submits what and when. play() runs it and returns every violation of these invariants:
 //
-// What has to be, whatever happens: every collective that was submitted ends at every server that
-// stays, within bounded virtual time, in order and exactly once, with the right bits or with the
-// error that fits what went wrong; and when all have left, every packet is back in its pool.
+// - each submitted collective ends at each server that stays, in order, exactly once, within
+//   bounded virtual time;
+// - it ends with the right bits, or with the error that fits the fault;
+// - when all trainers have left, every packet is back in its pool.
 #ifndef GRADCUBE_TESTS_SIMULATION_SCENARIO_H_
 #define GRADCUBE_TESTS_SIMULATION_SCENARIO_H_
 
@@ -19,24 +20,24 @@ namespace gradcube::simulation {
 
 enum class Misfortune {
   none,
-  disagreement,    // one trainer submits something else than the others
+  disagreement,    // one trainer submits another collective than the others
   orderly_leave,   // one trainer leaves
-  death,           // one trainer is gone in the middle of something
-  scribbled_ring,  // one trainer writes nonsense into its ring
+  death,           // one trainer dies with collectives in flight
+  scribbled_ring,  // one trainer corrupts its ring
   overflow,        // an average of integers overflows
 };
 
 struct Scenario {
   SimulationSettings simulation;
   unsigned jobs = 1;
-  std::vector<Collective> collectives;       // of every job; salts are told apart by the job
+  std::vector<Collective> collectives;       // of every job; the job makes the salts differ
   unsigned most_in_flight = 1;               // per trainer
   std::int64_t pause = 0;                    // the longest between two submissions of a trainer
   Misfortune misfortune = Misfortune::none;  // of job 0
   bcube::ServerId victim = 0;
   std::size_t when = 0;    // the collective at which it happens
-  bool guests = false;     // another job comes and goes all the while
-  std::int64_t limit = 0;  // virtual time within which all must have ended
+  bool guests = false;     // another job comes and goes during the whole run
+  std::int64_t limit = 0;  // virtual time within which everything must have ended
 };
 
 Scenario draw_scenario(std::uint64_t seed);
@@ -53,4 +54,4 @@ Outcome play(const Scenario& scenario);
 
 }  // namespace gradcube::simulation
 
-#endif
+#endif  // GRADCUBE_TESTS_SIMULATION_SCENARIO_H_

@@ -70,19 +70,19 @@ void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departu
   coordinator_->leave(trainer.member(), departure, "it was told to");
 }
 
-void SimulatedCluster::turn() {
+void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
   control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   if (moved != 0) {
     idle_step_ = kIdleStep;
-    clock_.advance(kTurn);
+    clock_.advance(kIteration);
     return;
   }
   // A switch's event that is due already waits for its poller, which stands still.
   const std::int64_t event = next_switch_event();
   const std::int64_t step = clock_.now() + idle_step_;
-  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kTurn);
+  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kIteration);
   idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
 }
 

@@ -1,14 +1,14 @@
-// A whole cluster in one thread under a virtual clock: engines, switches, pollers and the job
-// coordinator of the daemon, turned by hand. Nothing reads another clock and nothing sleeps, so the
+// A whole cluster in one thread under a virtual clock: the daemon's engines, switches, pollers and
+// job coordinator, iterated by the test. Nothing reads another clock and nothing sleeps. So the
 // same settings, seed and actions give the same run to the last packet (trace()).
 //
-// Time. A turn in which something moved costs kTurn. When all stand still, time jumps: to the next
-// moment at which a switch has something to do, or on by idle steps that grow from kIdleStep to
-// kLongestIdleStep, which are short against the engines' timers. The schedule is drawn from the
-// seed: the order of the pollers, and now and then one of them stands still for a while, as when
-// the operating system takes its core away.
+// Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
+// next event of a switch, or by idle steps that grow from kIdleStep to kLongestIdleStep; these are
+// short compared with the engines' timers. The seed determines the schedule: the order of the
+// pollers, and when a poller stalls for a while, as if the operating system had taken its core
+// away.
 //
-// Needs an Eal. One at a time: the packet pools have names.
+// Needs an Eal. At most one cluster at a time, because the packet pools have names.
 #ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 #define GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 
@@ -32,7 +32,7 @@ struct SimulationSettings {
   control::ClusterSettings cluster;
   unsigned lcores = 1;
   std::uint64_t seed = 1;
-  double stalls = 0;  // per turn and poller: the chance to be taken away for up to kLongestStall
+  double stalls = 0;  // per iteration and poller: the probability of a stall of up to kLongestStall
 };
 
 // What the coordinator told a trainer.
@@ -43,7 +43,7 @@ struct Told {
 
 class SimulatedCluster final : private dataplane::MemberChannel {
  public:
-  static constexpr std::int64_t kTurn = 1'000;
+  static constexpr std::int64_t kIteration = 1'000;
   static constexpr std::int64_t kIdleStep = 5'000;
   static constexpr std::int64_t kLongestIdleStep = 100'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
@@ -61,22 +61,22 @@ class SimulatedCluster final : private dataplane::MemberChannel {
 
   std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
                                          std::uint64_t heap_bytes);
-  // One trainer on every server, by server.
+  // Joins one trainer per server; in the order of the servers.
   std::vector<std::unique_ptr<SimulatedTrainer>> join_all(const std::string& job,
                                                           std::uint64_t heap_bytes);
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
   const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
 
   std::int64_t now() { return clock_.now(); }
-  // One turn of every poller and of the control thread, and the time that it takes.
-  void turn();
-  // Turns until `done` or for `limit` nanoseconds; true when it was done.
+  // One iteration of every poller and of the control thread, and the time that it takes.
+  void iterate();
+  // Iterates until `done` or for `limit` nanoseconds. True if it was done.
   template <typename Done>
   bool run_until(Done&& done, std::int64_t limit) {
     const std::int64_t end = clock_.now() + limit;
     while (!done()) {
       if (clock_.now() >= end) return false;
-      turn();
+      iterate();
     }
     return true;
   }
@@ -88,9 +88,9 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   dataplane::EngineCounters counters() const;
   dataplane::SwitchPortCounts switch_counts() const;
 
-  // Packets that are out of their pools: on their way, or held by windows.
+  // Packets that are out of their pools: in flight, or held by windows.
   unsigned packets_in_use() const;
-  // A number made of everything that was moved and counted, and when.
+  // A hash of everything that was moved and counted, and when.
   std::uint64_t trace() const;
 
  private:
@@ -117,4 +117,4 @@ class SimulatedCluster final : private dataplane::MemberChannel {
 
 }  // namespace gradcube::simulation
 
-#endif
+#endif  // GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_

@@ -1,6 +1,6 @@
-// A trainer as the daemon sees one: a mapping of the session's memory and nothing else. It writes
-// the shared rings as trainer/src/session.cc does, without its sockets, threads and waiting, so that a
-// whole cluster can be driven from one thread.
+// A trainer as the daemon sees it: a mapping of the session's memory. It writes the shared rings as
+// trainer/src/session.cc does, but without sockets, threads and waits, so that one thread can drive
+// a whole cluster.
 //
 // Ownership: the mapping and the trainer's end of the doorbell. Single-threaded.
 #ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_TRAINER_H_
@@ -26,14 +26,14 @@ class SimulatedTrainer {
   unsigned rank() const { return joined_.rank; }
   shared::RegionHeader& header() { return *reinterpret_cast<shared::RegionHeader*>(base_); }
   shared::Submission& submission(std::uint64_t index);
-  // From the start of the region: buffers begin at shared::kHeapOffset.
+  // `offset` counts from the start of the region; buffers begin at shared::kHeapOffset.
   std::uint8_t* at(std::uint64_t offset) { return base_ + offset; }
 
-  // Completions not yet taken count as in flight, as in the trainer's library.
+  // Completions that have not been taken count as in flight, as in the trainer's library.
   std::uint64_t in_flight() const { return submitted_ - taken_; }
   std::uint64_t submit(std::uint64_t offset, std::uint64_t count, aggregation::DataType dtype,
                        aggregation::Operation operation);
-  // What has ended since the last call, in the order of the ring.
+  // The completions since the last call, in the order of the ring.
   std::vector<shared::Completion> take_completions();
 
  private:
@@ -45,4 +45,4 @@ class SimulatedTrainer {
 
 }  // namespace gradcube::simulation
 
-#endif
+#endif  // GRADCUBE_TESTS_SIMULATION_SIMULATED_TRAINER_H_

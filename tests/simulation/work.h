@@ -1,5 +1,5 @@
-// What the tests of particular situations have in common: a cluster's settings from text, and one
-// all-reduce of all trainers, held against the oracle.
+// Helpers of the tests of particular situations: a cluster's settings from text, and one all-reduce
+// of all trainers, compared with the oracle.
 #ifndef GRADCUBE_TESTS_SIMULATION_WORK_H_
 #define GRADCUBE_TESTS_SIMULATION_WORK_H_
 
@@ -19,7 +19,7 @@ inline constexpr std::int64_t kSecond = 1'000'000'000;
 
 using Trainers = std::vector<std::unique_ptr<SimulatedTrainer>>;
 
-// {"rate", "200mbit"}: as the flags of `gradcube up`.
+// Flags as for `gradcube up`: {"rate", "200mbit"}.
 inline SimulationSettings settings_of(
     const std::vector<std::pair<std::string, std::string>>& flags) {
   SimulationSettings settings;
@@ -39,7 +39,7 @@ inline bool all_idle(const Trainers& trainers) {
   return true;
 }
 
-// All that have ended since must have ended well, with the right bits.
+// All collectives that have ended must have succeeded with the right bits.
 inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
                          const Collective& collective) {
   const std::vector<std::uint8_t> expected = expected_result(cluster.plan(), collective);
@@ -52,7 +52,7 @@ inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
   }
 }
 
-// One all-reduce; answers how long it took.
+// One all-reduce; returns how long it took.
 inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainers,
                               const Collective& collective) {
   for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
@@ -63,7 +63,7 @@ inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainer
   return taken;
 }
 
-// All leave, and every packet is back in its pool.
+// All trainers leave; then every packet must be back in its pool.
 inline void leave_all(SimulatedCluster& cluster, const Trainers& trainers) {
   for (const auto& trainer : trainers) cluster.leave(*trainer, dataplane::Departure::orderly);
   EXPECT_TRUE(cluster.run_until([&] { return cluster.packets_in_use() == 0; }, kSecond))
@@ -72,4 +72,4 @@ inline void leave_all(SimulatedCluster& cluster, const Trainers& trainers) {
 
 }  // namespace gradcube::simulation
 
-#endif
+#endif  // GRADCUBE_TESTS_SIMULATION_WORK_H_

@@ -22,36 +22,36 @@ struct EgressCounters {
   RelaxedCounter queue_peak_bytes;
 };
 
-/// A switch's output queue, the wire behind it and the way to the server, in virtual time: when a
-/// frame arrives, its departure is known at once, because everything before it is known. So it does
-/// not matter how often or how regularly somebody polls; a late poll delivers late, but gives away
-/// no capacity.
+/// A switch's output queue, the wire behind it and the way to the server, in virtual time. The
+/// queue computes the departure of a frame when the frame arrives, because it knows everything
+/// before it. So the rate of polling does not matter: a late poll delivers late but loses no
+/// bandwidth.
 ///
-/// A frame lives here from its arrival to its delivery. Up to its departure it takes room in the
-/// switch's memory; afterwards it is on its way. Over a limited link a frame that finds the
-/// server's receive ring full is dropped, as a NIC does; over an unlimited one it waits, and the
-/// switch takes no more from anybody: such a fabric loses nothing.
+/// A frame is here from its arrival to its delivery. Up to its departure it takes room in the
+/// switch's memory; then it is on the wire. Over a limited link, a frame that finds the server's
+/// receive ring full is dropped, as by a NIC. Over an unlimited link it waits, and the switch
+/// receives no more frames: such a fabric loses nothing.
 ///
 /// Owns the packets inside and frees them when destroyed. One thread: the shard's.
 class EgressQueue {
  public:
-  /// `capacity` frames at most, rounded up to a power of two. `clones` (may be nullptr) gives a
-  /// packet to write a mark into when a frame's header is shared.
+  /// Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
+  /// is copied into a packet from `clones` (may be nullptr) before it is marked.
   EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
               rte_mempool* clones, EgressCounters& counters);
   ~EgressQueue();
   EgressQueue(EgressQueue&& other) noexcept;
   EgressQueue& operator=(EgressQueue&&) = delete;
 
-  /// A frame for receive queue `queue` has arrived: queued, marked or dropped. Arrivals must come
-  /// in the order of their times.
+  /// A frame for receive queue `queue` has arrived: queues, marks or drops it. Arrivals must be in
+  /// the order of their times.
   void admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival);
-  /// The same over an unlimited link, for which the caller has looked at room().
+  /// The same over an unlimited link; the caller has checked room().
   void pass(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival) {
     push(packet, queue, arrival, 0);
   }
 
-  /// Gives the server all that is due; answers how many frames left.
+  /// Delivers all frames that are due to the server, and returns how many.
   unsigned deliver(std::int64_t now);
 
   /// When the next frame is due, or kNever.
@@ -85,7 +85,7 @@ class EgressQueue {
   std::uint64_t mark_limit_;
   bool waits_for_server_;
   std::uint64_t queued_bytes_ = 0;
-  // Free-running positions, head <= departed <= tail: delivered | on the way | in the queue.
+  // Free-running positions, head <= departed <= tail: delivered | on the wire | in the queue.
   std::uint32_t head_ = 0;
   std::uint32_t departed_ = 0;
   std::uint32_t tail_ = 0;

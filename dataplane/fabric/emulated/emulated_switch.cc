@@ -39,8 +39,8 @@ std::uint32_t egress_frames(const EmulatedSwitchOptions& options) {
 
 void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports) {
   if (ports.empty() || ports.size() >= MacTable::kUnknown) {
-    throw std::runtime_error("a switch needs at least one port and at most " +
-                             std::to_string(MacTable::kUnknown - 1));
+    throw std::runtime_error("a switch must have 1 to " + std::to_string(MacTable::kUnknown - 1) +
+                             " ports");
   }
   for (const SwitchPort& one : ports) {
     if (one.port == nullptr) throw std::runtime_error("a switch port has no cable");
@@ -49,17 +49,20 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
     }
   }
   if (options.shards == 0 || options.shards > ports.front().port->queues()) {
-    throw std::runtime_error("a switch has as many shards as its ports have queues at most, not " +
-                             std::to_string(options.shards));
+    throw std::runtime_error(
+        "a switch must have 1 to " + std::to_string(ports.front().port->queues()) +
+        " shards, one per queue of its ports at most, not " + std::to_string(options.shards));
   }
   if (options.shards > 1 && options.profile.limited()) {
     throw std::runtime_error(
-        "a switch with a rate or a bounded queue has one shard: its queues share the wires");
+        "a switch with a rate or a bounded queue must have one shard, because its queues share the "
+        "wires");
   }
   const std::uint64_t rate = options.profile.bits_per_second;
   if (rate != 0 && rate < LinkClock::kMinRate) {
-    throw std::runtime_error("a link carries at least 1 Mb/s, not " + std::to_string(rate) +
-                             " bit/s (0: as fast as it can)");
+    throw std::runtime_error(
+        "the rate of a link must be at least 1 Mbit/s (or 0: not limited), not " +
+        std::to_string(rate) + " bit/s");
   }
   if (options.profile.delay < 0) throw std::runtime_error("a switch's delay must not be negative");
 }

@@ -16,18 +16,19 @@ namespace gradcube::dataplane {
 
 struct EmulatedSwitchOptions {
   LinkProfile profile;
-  /// How many pollers share the work, 1 .. the ports' queues; 1 with a rate or a bounded queue,
-  /// where all queues of a port share one wire.
+  /// How many pollers share the work, 1 to the number of the ports' queues. 1 with a rate or a
+  /// bounded queue, because then all queues of a port share one wire.
   std::uint16_t shards = 1;
-  /// Frames that an output holds where its queue is not bounded in bytes; a frame beyond is dropped
-  /// over a limited link and waits at its sender over an unlimited one. Rounded up.
+  /// Frames that an output holds if its queue is not bounded in bytes, rounded up to a power of
+  /// two. A further frame is dropped over a limited link and waits at its sender over an unlimited
+  /// one.
   std::uint32_t egress_frames = 8192;
-  /// The same seed, settings and frames give the same losses, doubles and flipped bits.
+  /// The same seed, settings and frames give the same losses, duplicates and flipped bits.
   std::uint64_t seed = 1;
 };
 
-/// One of a switch's ports: the server's port at the other end of the cable, and the addresses that
-/// are reached through it, as 48-bit numbers (02:47:... is 0x0247...).
+/// One of a switch's ports: the server's port at the other end of the cable, and the MAC addresses
+/// behind it, as 48-bit numbers (02:47:... is 0x0247...).
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
@@ -53,25 +54,33 @@ struct SwitchPortCounts {
 
 /// A shallow-buffered commodity Ethernet switch in this process, for embedded clusters and tests.
 ///
-/// A frame's way: it waits in its server's uplink ring; over a limited link it then occupies the
-/// server's wire for (frame + 24 bytes of preamble, FCS and gap, 84 at least) / rate; it is looked
-/// up by its destination MAC; it may be lost, doubled, damaged or made late; it arrives at its
-/// output queue, where it is dropped (tail drop) or marked (ECN) by the bytes it finds there; it
-/// occupies the output's wire for as long again; and `delay` later it lies in the server's receive
-/// ring of queue (UDP source port - 49152) mod queues. A server that sends faster than its wire
-/// finds its uplink ring full. Without a rate and without a bound nothing is ever dropped: where a
-/// receiver is slow, senders find their rings full.
+/// The path of a frame:
 ///
-/// Time is virtual: every moment above is computed from the frames' sizes and the times at which
-/// the rings were seen empty, so polling late or irregularly delays frames but costs no capacity.
+/// 1. It waits in its server's uplink ring. A server that sends faster than its wire finds this
+///    ring full.
+/// 2. Over a limited link it occupies the server's wire for (frame + 24 bytes of preamble, FCS and
+///    gap, at least 84 bytes) / rate.
+/// 3. The switch looks up its destination MAC. The frame may be lost, duplicated, corrupted or made
+///    late.
+/// 4. It arrives at its output queue. It is dropped (tail drop) or marked (ECN) according to the
+///    bytes in the queue.
+/// 5. It occupies the output's wire for the same time again.
+/// 6. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
+///    queues.
 ///
-/// Ownership: refers to the ports and the pool, which must outlive it. Packets inside belong to it
-/// and go with it. A frame's bytes are never written except for the mark, and only where the first
-/// segment has no other owner; clones come from `clones`, a pool whose packets hold a whole frame,
-/// and where it is empty (or nullptr) a frame passes undoubled and undamaged, and counted.
+/// Without a rate and a bounded queue nothing is ever dropped: if a receiver is slow, its senders
+/// find their rings full.
 ///
-/// Threads: shard(s) belongs to one poller each; impairments, counts by any control thread at any
-/// time; made and destroyed while nobody polls.
+/// Time is virtual. Every time above is computed from the sizes of the frames and the times at
+/// which the rings were empty. So late or irregular polling delays frames but loses no bandwidth.
+///
+/// Ownership: refers to the ports and the pool, which must outlive it. Owns the packets inside. It
+/// never writes a frame's bytes, except for the mark if the first segment has no other owner.
+/// Copies come from `clones`, a pool whose packets hold a whole frame. If this pool is empty or
+/// nullptr, a frame passes without duplication or corruption, and is counted.
+///
+/// Threads: each shard belongs to one poller. Any control thread may call the impairment functions
+/// and counts() at any time. Made and destroyed while no poller runs.
 class EmulatedSwitch {
  public:
   /// Throws std::runtime_error when ports, shards or profile do not fit together, or an address

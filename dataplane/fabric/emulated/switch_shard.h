@@ -31,14 +31,14 @@ struct alignas(64) SwitchPortCounters {
   RelaxedCounter resteered;    // of another shard's queue; delivered on the queue it was sent on
 };
 
-/// One poller's part of an emulated switch: it carries the frames of its queues from every port to
-/// every port. EmulatedSwitch makes it; see there for what it does with a frame.
+/// One poller's part of an emulated switch. It carries the frames of its queues from every port to
+/// every port. EmulatedSwitch makes it; emulated_switch.h describes the path of a frame.
 ///
-/// Shard s of S serves queue q of every port when q mod S = s. A frame sent on one of its queues is
-/// delivered on one of its queues, so each ring keeps one producer and one consumer, and shards
-/// share nothing but read-only tables.
+/// Shard s of S serves queue q of every port if q mod S = s. A frame that is sent on one of its
+/// queues is delivered on one of its queues. So each ring has one producer and one consumer, and
+/// shards share only read-only tables.
 ///
-/// Threads: poll and next_event by the shard's one poller; counters by any.
+/// Threads: only the shard's poller calls poll() and next_event(); any thread may call counters().
 class SwitchShard final : public Pollable {
  public:
   struct Setup {
@@ -58,13 +58,13 @@ class SwitchShard final : public Pollable {
   SwitchShard(const SwitchShard&) = delete;
   SwitchShard& operator=(const SwitchShard&) = delete;
 
-  /// Moves everything that is due at `now` (which must not go back); answers how many packets were
-  /// taken from servers or given to them, 0 when there was nothing to do. At most a burst per ring
-  /// is taken at once.
+  /// Moves everything that is due at `now`, which must not go back. Returns how many packets it
+  /// received from servers or delivered to them; 0 if there was nothing to do. Receives at most one
+  /// burst per ring.
   unsigned poll(Nanoseconds now) override;
 
-  /// The earliest time at which something here becomes due by itself, or kNever; what a server
-  /// sends meanwhile is announced by its port's doorbell.
+  /// The earliest time at which something becomes due by itself, or kNever. The doorbell of a port
+  /// announces what its server sends in the meantime.
   Nanoseconds next_event() const override;
   /// Never: its ports' doorbells and next_event() say when there is work.
   bool busy() const override { return false; }
@@ -72,14 +72,14 @@ class SwitchShard final : public Pollable {
   const SwitchPortCounters& counters(std::uint16_t port) const { return counters_[port]; }
 
  private:
-  /// The way from one server to the switch; over a limited link it carries one frame at a time.
+  /// The link from one server to the switch. If it is limited, it carries one frame at a time.
   struct Uplink {
     RingPort* port;
     LinkClock wire;
     SeededRandom random;
     rte_mbuf* on_wire = nullptr;
     std::int64_t arrival = kNever;
-    /// When its rings were last seen empty: a frame found later was sent after that, and one found
+    /// When its rings were last empty. A frame found later was sent after this time; a frame found
     /// in a ring that was not empty has been waiting for the wire.
     std::int64_t empty_at = 0;
     std::uint16_t next_queue = 0;

@@ -1,11 +1,10 @@
-// How well the schedule fills the links, apart from how fast this host is: a whole embedded cluster
-// turned by one thread under a virtual clock, which advances a fixed step per turn. What is
-// measured is virtual time, so a busy host changes nothing: efficiency is the paper's bound,
-// 2(N-1)/(kN) of the gradient at the link rate, over the virtual time taken.
+// How well the schedule fills the links, independent of the speed of this host. One thread iterates
+// a whole embedded cluster under a virtual clock, which advances a fixed step per iteration. The
+// bench measures virtual time, so a busy host changes nothing. Efficiency is the paper's bound,
+// 2(N-1)/(kN) of the gradient at the link rate, divided by the virtual time.
 //
-//   bench_schedule [--topology bcube:3,2] [--rate 200mbit] [--mtu 9000] [--bytes 12.5M] [--loss 0]
-//   [--iterations 1]
-//                  [--step 2us] [--stagger 0us] [--json]
+//   bench_schedule [--topology bcube:3,2] [--rate 200mbit] [--mtu 9000] [--bytes 12.5M]
+//                  [--loss 0] [--iterations 1] [--step 2us] [--stagger 0us] [--json]
 
 #include <CLI/CLI.hpp>
 #include <cstring>
@@ -126,7 +125,7 @@ Outcome run(const Options& options) {
           trainers[i].submit(options.bytes / sizeof(float));
         }
       }
-      for (unsigned turn = 0; turn < 16; ++turn) {
+      for (unsigned round = 0; round < 16; ++round) {
         for (const auto& poller : cluster.pollers()) poller->iterate();
         clock.advance(options.step);
       }
@@ -163,7 +162,8 @@ int main(int argc, char** argv) {
   Options options;
   bool json = false;
   app.add_option("--bytes", bytes)->capture_default_str();
-  app.add_option("--step", step, "virtual time per turn of all pollers")->capture_default_str();
+  app.add_option("--step", step, "virtual time per iteration of all pollers")
+      ->capture_default_str();
   std::string stagger = "0us";
   app.add_option("--stagger", stagger, "trainers submit at random within this time")
       ->capture_default_str();

@@ -27,8 +27,8 @@ TEST(Crc, EverySingleBitFlippedAnywhereBehindTheMacAddressesIsRefused) {
       for (std::size_t bit = 12 * 8; bit < good.size() * 8; ++bit) {
         Bytes frame = good;
         frame[bit / 8] = static_cast<std::uint8_t>(frame[bit / 8] ^ (1U << (bit % 8)));
-        // The current hop is the relays' to change; that it is this server's turn is checked with
-        // the route.
+        // Relays change the current hop, so the CRC does not cover it. The receiver checks it
+        // against the route.
         if (bit / 8 == 43 && bit % 8 < 4) continue;
         EXPECT_NE(receive(frame), FrameError::none) << "bit " << bit;
       }
