@@ -51,8 +51,8 @@ class Poller {
 
   Doorbell& doorbell() { return doorbell_; }
 
-  // Iterates until stop(). Whoever starts the thread for run() says so first with announce_run():
-  // from then on call() waits for that thread.
+  // Iterates until stop(). Call announce_run() before starting the thread of run(): from then on
+  // call() waits for that thread.
   void announce_run() { running_.store(true); }
   void run();
   void stop();
