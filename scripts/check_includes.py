@@ -1,7 +1,7 @@
 """Checks that includes point one way: a folder's files include its own files and those of folders below it.
 
 Prints each include that does not, and each folder with sources that the table does not name; exits with 1 if
-there is one. The table is the order of docs/design.md, section 2: for each folder, the folders that it may
+there is one. The table is that of docs/architecture.md: for each folder, the folders that it may
 include (with all that they may include). Tests may include everything.
 """
 
