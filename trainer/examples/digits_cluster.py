@@ -27,7 +27,7 @@ def default_run_directory():
         return os.environ["GRADCUBE_RUN"]
     if os.environ.get("XDG_RUNTIME_DIR"):
         return os.path.join(os.environ["XDG_RUNTIME_DIR"], "gradcube")
-    return f"/tmp/gradcube-{os.getuid()}"
+    return f"/tmp/gradcube-{os.geteuid()}"
 
 
 class Trainer:
