@@ -40,13 +40,13 @@ namespace {
 // sixteen registers.
 constexpr std::size_t kVectorsInFlight = 4;
 
-// What a reduce does with each source, for one operation. A step is made for one call, for the
-// number of its sources.
+// What a reduce does with each source, for one operation. Each call of a kernel constructs one from
+// the number of its sources.
 //
 //     begin(x)        the accumulator after the first source
-//     next(acc, x)    the accumulator after a further one
+//     next(acc, x)    the accumulator after each further source
 //     end(acc)        the result
-//     fits()          false if a result is not what the operation promises
+//     fits()          false if an addition overflowed that must not
 
 template <typename Lanes>
 struct SumStep {
@@ -75,17 +75,17 @@ struct MaxStep : SumStep<Lanes> {
   static Vector next(Vector acc, Vector x) { return Lanes::max(acc, x); }
 };
 
-// The mean of m 16-bit floats, in float32, with 2^s the least power of two that is not less than m.
+// The mean of m 16-bit floats, in float32. 2^s is the least power of two that is not less than m.
 //
-// Why nothing here is rounded but the additions and the quotient, for m <= 256, so s <= 8:
-// a float16 is an integer times 2^-24, a bfloat16 an integer times 2^-133, of at most 11 bits. So a
-// source times 2^-s is an integer of at most 11 bits times 2^-141 or more, and float32 has all such
-// numbers down to 2^-149. m * 2^-s has at most 9 bits.
+// For m <= 256 only the additions and the division round. A float16 is an integer of at most 11 bits
+// times 2^-24 or more, a bfloat16 an integer of at most 8 bits times 2^-133 or more, and s is at most
+// 8. So a source times 2^-s is the same integer times 2^-141 or more. float32 holds integers of 24
+// bits times 2^-149 or more. m * 2^-s has at most 9 bits.
 //
-// Why the result lies between the least source a and the greatest b: j * a * 2^-s and j * b * 2^-s
-// have at most 19 bits for j <= 256, so float32 has them. Rounding is monotonic, so by induction
-// the sum of j scaled sources lies between these two, and the quotient lies between a and b. For
-// finite sources nothing overflows, since the sum's bounds are at most a and b themselves in size.
+// The result lies between the least source a and the greatest source b. j * a * 2^-s and j * b * 2^-s
+// have at most 11 + 8 bits for j <= 256, so float32 holds them. Rounding is monotonic. So, by
+// induction, the sum of j scaled sources lies between these two, and the quotient lies between a and
+// b. If the sources are finite, nothing overflows, because j * 2^-s <= 1.
 template <typename Lanes>
 struct MeanStep {
   using Vector = typename Lanes::Vector;
