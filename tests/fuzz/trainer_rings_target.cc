@@ -68,7 +68,7 @@ void store(dataplane::Session& session, Where where, std::uint64_t value) {
 void require_within_heap(const dataplane::Session& session, std::uint64_t number) {
   const dataplane::CollectiveRequest& request = session.request(number);
   require(request.number == number, "requests are numbered in order");
-  require(request.bytes <= kHeap, "a buffer is no longer than the heap");
+  require(request.count <= kHeap && request.bytes <= kHeap, "a buffer is no longer than the heap");
   require(request.bytes == request.count * aggregation::element_bytes(request.dtype),
           "a buffer's bytes are its elements'");
   if (request.bytes == 0) return;
