@@ -7,7 +7,6 @@
 
 namespace gradcube::dataplane {
 
-using protocol::Stage;
 
 namespace {
 
