@@ -21,7 +21,7 @@ class ReduceWindowTest : public testing::Test {
   Contribution contribution(std::uint32_t count = 0) {
     Contribution contribution;
     contribution.packet = packets_->allocate();
-    contribution.count = count;
+    contribution.signature.count = count;
     return contribution;
   }
   static void hold_both(ReduceWindowTest& test, ReduceWindow& window, std::uint64_t sequence) {
@@ -38,8 +38,8 @@ TEST_F(ReduceWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
   EXPECT_FALSE(window.all_arrived(0));
   window.hold(0, 1, contribution(11));
   EXPECT_TRUE(window.all_arrived(0));
-  EXPECT_EQ(window.contribution(0, 1).count, 11u);
-  EXPECT_EQ(window.contribution(0, 2).count, 22u);
+  EXPECT_EQ(window.contribution(0, 1).signature.count, 11u);
+  EXPECT_EQ(window.contribution(0, 2).signature.count, 22u);
   EXPECT_FALSE(window.all_arrived(1));
   EXPECT_FALSE(window.reduced(0));
 }
