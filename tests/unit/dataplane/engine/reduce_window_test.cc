@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -51,15 +52,15 @@ TEST_F(ReduceWindowTest, FreesWhatIsReducedAndMovesOverTheReducedPrefixOnly) {
   EXPECT_EQ(window.base(), 0u);
   EXPECT_TRUE(window.reduced(2));
   EXPECT_FALSE(window.reduced(0));
-  EXPECT_EQ(packets_->in_use(), 6u);
+  EXPECT_EQ(packets_in_use(*packets_), 6u);
   window.finish(0);
   EXPECT_EQ(window.base(), 1u);
   EXPECT_TRUE(window.reduced(0));
   window.finish(1);
   EXPECT_EQ(window.base(), 3u);
-  EXPECT_EQ(packets_->in_use(), 2u);
+  EXPECT_EQ(packets_in_use(*packets_), 2u);
   window.finish(3);
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 TEST_F(ReduceWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
@@ -77,7 +78,7 @@ TEST_F(ReduceWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
     EXPECT_EQ(window.base(), base + ReduceWindow::kWindow);
     EXPECT_FALSE(window.reduced(window.base()));
   }
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 TEST_F(ReduceWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
@@ -87,14 +88,14 @@ TEST_F(ReduceWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
     window.finish(5);
     window.hold(0, 1, contribution());
     window.clear();
-    EXPECT_EQ(packets_->in_use(), 0u);
+    EXPECT_EQ(packets_in_use(*packets_), 0u);
     EXPECT_EQ(window.base(), 0u);
     EXPECT_FALSE(window.reduced(5));
     window.hold(0, 1, contribution());
     ReduceWindow moved(std::move(window));
-    EXPECT_EQ(packets_->in_use(), 1u);
+    EXPECT_EQ(packets_in_use(*packets_), 1u);
   }
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 }  // namespace
