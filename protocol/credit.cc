@@ -18,7 +18,7 @@ CreditPool::CreditPool(const CreditSettings& settings)
   budget_segments_ = settings.budget_bytes / settings.segment_bytes;
 }
 
-CreditPool::Handle CreditPool::add(ReceiveWindow* window, std::uint64_t consumed) {
+CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Handle flow = static_cast<Handle>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
@@ -31,7 +31,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window, std::uint64_t consumed
   Member& member = members_[flow];
   member = Member{};
   member.window = window;
-  member.consumed = std::min(consumed, window->cumulative());
+  member.consumed = window->cumulative();
   member.demand = window->highest();
   account(member);
   changed_ = true;

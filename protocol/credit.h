@@ -49,12 +49,9 @@ class CreditPool {
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
 
-  // Adds a flow whose sequences below `consumed` have been used. The flow may be running and hold
-  // segments that have arrived. The window must outlive its membership; from now on only the pool
-  // raises its limit.
-  Handle add(ReceiveWindow* window, std::uint64_t consumed);
-  // The same for a flow that holds no segments.
-  Handle add(ReceiveWindow* window) { return add(window, window->cumulative()); }
+  // Adds a flow that holds no segments. The window must outlive its membership; from now on only the
+  // pool raises its limit.
+  Handle add(ReceiveWindow* window);
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
@@ -65,10 +62,6 @@ class CreditPool {
 
   // Raises limits. True if a limit rose: an acknowledgement may be due for it.
   bool distribute();
-
-  // Segments that are granted and have not arrived, over all flows.
-  std::uint64_t outstanding() const { return outstanding_; }
-  std::uint64_t budget_segments() const { return budget_segments_; }
 
  private:
   struct Member {
@@ -91,8 +84,8 @@ class CreditPool {
   unsigned window_;
   bool unlimited_;
   bool changed_ = false;
-  Handle first_ = 0;  // the first flow in the next distribution
-  std::uint64_t outstanding_ = 0;
+  Handle first_ = 0;               // the first flow in the next distribution
+  std::uint64_t outstanding_ = 0;  // segments that are granted and have not arrived, over all flows
   std::vector<Member> members_;
   std::vector<Handle> free_;
   std::vector<Handle> wanting_;  // capacity for all members, so that distribute() does not allocate

@@ -87,7 +87,6 @@ class SendWindow {
   // point.
   bool may_send() const { return next_ < limit_ && next_ - cumulative_ < kWindow; }
   std::uint64_t next() const { return next_; }
-  std::uint32_t next_on_wire() const { return static_cast<std::uint32_t>(next_); }
   // All sequences below this one have been acknowledged.
   std::uint64_t cumulative() const { return cumulative_; }
   std::uint64_t limit() const { return limit_; }

@@ -53,14 +53,12 @@ constexpr std::size_t kLength = 6;
 constexpr std::size_t kPosition = 8;
 constexpr std::size_t kCount = 12;
 
-constexpr uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr uint8_t kIpVersionAndWords = 0x45;
 constexpr uint8_t kEcnMask = 0x03;
 constexpr uint8_t kEcnCapable = 0x02;  // ECT(0)
 constexpr uint8_t kEcnMarked = 0x03;   // CE
 constexpr uint16_t kDoNotFragment = 0x4000;
 constexpr uint8_t kTimeToLive = 64;
-constexpr uint8_t kProtocolUdp = 17;
 constexpr uint8_t kStageBit = 0x80;
 
 uint16_t fold(uint32_t sum) {

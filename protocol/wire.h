@@ -31,6 +31,8 @@
 namespace gradcube::protocol {
 
 inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
+inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
 // Source port of thread 0; thread t has the t-th port after it. A receiver steers frames to its
 // queues by it.
@@ -174,7 +176,8 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
                        ParsedFrame& out);
 
 // What a relay and a switch do to a frame that parse_frame() has accepted. They change nothing that
-// the CRC covers.
+// the CRC covers. The engine does not relay yet: until it does, only tests call advance_hop() and
+// readdress().
 void advance_hop(std::span<std::uint8_t> frame);  // only where !destination_reached()
 void readdress(std::span<std::uint8_t> frame, const LinkAddresses& link);
 void mark_congestion(std::span<std::uint8_t> frame);  // ECN: CE

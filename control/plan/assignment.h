@@ -5,11 +5,10 @@
 // are numbered 0, 1, ... in the order of their lowest thread; an engine's number is also its queue.
 //
 // One process with all servers (the embedded cluster), L lcores, T threads per server:
-//   L <= T   thread t runs on lcore t mod L, for every server alike, so that the same threads of
-//   all servers, which
-//            talk to each other only, stay on one lcore;
+//   L <= T   thread t runs on lcore t mod L, for every server alike. So the same threads of all
+//            servers, which talk only to each other, stay on one lcore.
 //   L > T    the lcores are G = L/T groups of T (what is left over stays idle); server s uses group
-//   s mod G.
+//            s mod G.
 //
 // One server with ports of its own (a real host): thread t goes to an lcore on the NUMA node of the
 // port that it uses first, level(t, 0)'s, as long as one there has less than its fair share,
@@ -40,7 +39,7 @@ struct EngineAssignment {
 class Assignment {
  public:
   // Both throw a SetupError when there is no lcore. port_nodes[p] is the NUMA node of the server's
-  // port p.
+  // port p. one_server() is for a daemon per host, which does not exist yet: only tests call it.
   static Assignment all_servers(const Plan& plan, std::span<const Lcore> lcores);
   static Assignment one_server(const Plan& plan, std::span<const Lcore> lcores,
                                std::span<const int> port_nodes);

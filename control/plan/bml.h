@@ -1,9 +1,8 @@
 // BML: gradient synchronization on BCube(n,k) in 2(N-1)/(kN) of the time that a link takes for the
-// whole gradient (BML, section 3.2, Algorithm 1).
+// whole gradient (BML, section 3.2, Algorithm 1). docs/bml.md explains it by example.
 //
-// k threads with equal shares of the gradient; thread t visits the levels t, t+1, ..., t+k-1 (mod
-// k), so that at every step each level is used by exactly one thread; under each switch the pattern
-// is the mesh.
+// The gradient has k equal shares, one for each of k threads. Thread t visits the levels t, t+1,
+// ..., t+k-1 (mod k), so at every step each level is used by exactly one thread.
 #ifndef GRADCUBE_CONTROL_PLAN_BML_H_
 #define GRADCUBE_CONTROL_PLAN_BML_H_
 
@@ -17,4 +16,4 @@ Plan make_bml_plan(const Topology& topology);
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_BML_H_

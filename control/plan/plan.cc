@@ -2,97 +2,28 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <numeric>
 #include <stdexcept>
 
 namespace gradcube::control {
-namespace {
-
-// [U*i/n, U*(i+1)/n) of a range of U units. Written so that no product overflows.
-ByteRange part(ByteRange units, uint64_t i, uint64_t n) {
-  const uint64_t whole = units.size() / n;
-  const uint64_t rest = units.size() % n;
-  return {units.begin + whole * i + rest * i / n,
-          units.begin + whole * (i + 1) + rest * (i + 1) / n};
-}
-
-ByteRange in_units(uint64_t bytes) {
-  return {0, bytes / kUnitBytes + (bytes % kUnitBytes != 0 ? 1 : 0)};
-}
-
-ByteRange in_bytes(ByteRange units, uint64_t bytes) {
-  // Only the buffer's last unit can be partial: its end is the buffer's end.
-  const auto clamp = [bytes](uint64_t unit) {
-    return unit > bytes / kUnitBytes ? bytes : unit * kUnitBytes;
-  };
-  return {clamp(units.begin), clamp(units.end)};
-}
-
-}  // namespace
 
 std::string_view stage_name(Stage stage) {
   return stage == Stage::aggregation ? "aggregation" : "broadcast";
 }
 
-Plan::Plan(std::string algorithm, Topology topology, const std::vector<std::vector<Step>>& threads)
+Plan::Plan(std::string algorithm, Topology topology,
+           const std::vector<std::vector<unsigned>>& levels)
     : algorithm_(std::move(algorithm)), topology_(std::move(topology)) {
-  if (threads.empty()) throw std::invalid_argument("a plan has at least one thread");
-  for (size_t t = 0; t < threads.size(); ++t) {
-    std::vector<unsigned> visited;
-    for (const Step& step : threads[t]) visited.push_back(step.level);
-    std::sort(visited.begin(), visited.end());
-    bool each_once = visited.size() == topology_.levels();
-    for (unsigned l = 0; each_once && l < visited.size(); ++l) each_once = visited[l] == l;
-    if (!each_once) {
+  if (levels.empty()) throw std::invalid_argument("a plan has at least one thread");
+  std::vector<unsigned> all(topology_.levels());
+  std::iota(all.begin(), all.end(), 0U);
+  for (size_t t = 0; t < levels.size(); ++t) {
+    if (!std::is_permutation(levels[t].begin(), levels[t].end(), all.begin(), all.end())) {
       throw std::invalid_argument(fmt::format(
           "thread {} does not visit every level 0..{} exactly once", t, topology_.levels() - 1));
     }
-    auto& planned = threads_.emplace_back();
-    uint32_t later = 1;
-    for (size_t w = threads[t].size(); w-- > 0;) {
-      planned[w] = {threads[t][w].level, threads[t][w].pattern, later};
-      later *= space().radix(planned[w].level);
-    }
+    std::copy(levels[t].begin(), levels[t].end(), levels_.emplace_back().begin());
   }
-}
-
-ByteRange Plan::thread_range(unsigned thread, uint64_t bytes) const {
-  return in_bytes(part(in_units(bytes), thread, threads()), bytes);
-}
-
-ByteRange Plan::step_range(unsigned thread, ServerId server, unsigned step, uint64_t bytes) const {
-  ByteRange units = part(in_units(bytes), thread, threads());
-  for (unsigned w = 0; w < step; ++w) {
-    const unsigned l = level(thread, w);
-    units = part(units, space().digit(server, l), space().radix(l));
-  }
-  return in_bytes(units, bytes);
-}
-
-ByteRange Plan::piece_range(PieceId piece, uint64_t bytes) const {
-  return step_range(piece.thread, piece.owner, steps(), bytes);
-}
-
-ServerId Plan::stream_piece_owner(unsigned thread, unsigned step, ServerId receiver,
-                                  uint32_t index) const {
-  ServerId owner = receiver;
-  for (unsigned w = steps(); w-- > step + 1;) {
-    const unsigned l = level(thread, w);
-    const unsigned n = space().radix(l);
-    owner = space().with_digit(owner, l, (space().digit(receiver, l) + index % n) % n);
-    index /= n;
-  }
-  return owner;
-}
-
-uint32_t Plan::stream_index(unsigned thread, unsigned step, ServerId receiver,
-                            ServerId owner) const {
-  uint32_t index = 0;
-  for (unsigned w = step + 1; w < steps(); ++w) {
-    const unsigned l = level(thread, w);
-    const unsigned n = space().radix(l);
-    index = index * n + (space().digit(owner, l) + n - space().digit(receiver, l)) % n;
-  }
-  return index;
 }
 
 PieceSet Plan::piece_set(ServerId server, unsigned thread, unsigned step) const {

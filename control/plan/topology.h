@@ -25,7 +25,9 @@ using bcube::AddressSpace;
 using bcube::kMaxLevels;
 using bcube::ServerId;
 
-inline constexpr unsigned kMaxDimensions = 7;
+// One less than an address has room for: a path through relays has a hop more than there are levels,
+// and a frame lists as many hops as an address has levels.
+inline constexpr unsigned kMaxDimensions = kMaxLevels - 1;
 
 // What joins the servers that differ only in a dimension's digit.
 enum class Link {
@@ -90,4 +92,4 @@ nlohmann::ordered_json address_json(const AddressSpace& space, ServerId server);
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_TOPOLOGY_H_

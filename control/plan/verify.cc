@@ -8,6 +8,8 @@
 namespace gradcube::control {
 namespace {
 
+using Pieces = std::vector<PieceId>;
+
 struct Message {
   ServerId from;
   ServerId to;
@@ -17,9 +19,9 @@ struct Message {
 
 class Interpreter {
  public:
-  Interpreter(const Plan& plan, const ExchangeFunction& exchanges)
+  Interpreter(const Plan& plan, const TransferFunction& transfers)
       : plan_(plan),
-        exchanges_(exchanges),
+        transfers_(transfers),
         state_(size_t{plan.servers()} * plan.pieces(), std::vector<uint8_t>(plan.servers(), 0)),
         sent_(size_t{plan.servers()} * plan.steps(), 0) {
     for (ServerId server = 0; server < plan.servers(); ++server) {
@@ -71,28 +73,29 @@ class Interpreter {
       const unsigned level = plan_.level(thread, plan_.mirrored(stage, step));
       // By (from, to): what the sender says that it sends, and what the receiver says that it
       // receives.
-      std::map<std::pair<ServerId, ServerId>, std::pair<PieceSet, PieceSet>> agreed;
+      std::map<std::pair<ServerId, ServerId>, std::pair<Pieces, Pieces>> agreed;
       std::map<std::pair<ServerId, ServerId>, unsigned> ends;
       for (ServerId server = 0; server < plan_.servers(); ++server) {
-        for (const Exchange& exchange : exchanges_(server, thread, stage, step)) {
-          check_peer(stage, step, thread, level, server, exchange.peer);
+        for (const Transfer& transfer : transfers_(server, thread, stage, step)) {
+          check_peer(stage, step, thread, level, server, transfer.peer);
           claim_link(stage, step, thread, level, server, thread_of_link);
-          agreed[{server, exchange.peer}].first = exchange.send;
-          agreed[{exchange.peer, server}].second = exchange.receive;
-          if (++ends[{server, exchange.peer}] > 1) {
+          agreed[{server, transfer.peer}].first = transfer.send;
+          agreed[{transfer.peer, server}].second = transfer.receive;
+          if (++ends[{server, transfer.peer}] > 1) {
             fail(stage, step, thread,
-                 name(server) + " names peer " + name(exchange.peer) + " twice");
+                 name(server) + " names peer " + name(transfer.peer) + " twice");
           }
         }
       }
-      for (const auto& [ends_of, sets] : agreed) {
+      for (const auto& [ends_of, lists] : agreed) {
         const auto [from, to] = ends_of;
-        if (!ends.contains({from, to}) || !ends.contains({to, from}) || sets.first != sets.second) {
+        if (!ends.contains({from, to}) || !ends.contains({to, from}) ||
+            lists.first != lists.second) {
           fail(stage, step, thread,
                fmt::format("{} and {} do not agree on what passes between them", name(from),
                            name(to)));
         }
-        collect(from, to, level, sets.first, messages);
+        collect(from, to, level, lists.first, messages);
       }
     }
     for (const Message& message : messages) deliver(stage, step, message);
@@ -120,14 +123,16 @@ class Interpreter {
     }
   }
 
-  void collect(ServerId from, ServerId to, unsigned level, const PieceSet& set,
+  void collect(ServerId from, ServerId to, unsigned level, const Pieces& pieces,
                std::vector<Message>& messages) {
-    if (set.thread >= plan_.threads()) throw PlanError("a set names a thread that does not exist");
-    set.for_each(plan_.space(), [&](PieceId piece) {
+    for (const PieceId piece : pieces) {
+      if (piece.thread >= plan_.threads() || !plan_.space().contains(piece.owner)) {
+        throw PlanError("a transfer names a piece that does not exist");
+      }
       messages.push_back({from, to, piece, contributions(from, piece)});
       ++sent_[size_t{from} * plan_.steps() + level];
-      ++transfers_;
-    });
+      ++pieces_sent_;
+    }
   }
 
   void deliver(Stage stage, unsigned step, const Message& message) {
@@ -185,7 +190,7 @@ class Interpreter {
   }
 
   VerifyReport report() const {
-    VerifyReport result{plan_.servers(), plan_.pieces(), transfers_, {}};
+    VerifyReport result{plan_.servers(), plan_.pieces(), pieces_sent_, {}};
     for (unsigned level = 0; level < plan_.steps(); ++level) {
       uint64_t most = 0;
       for (ServerId server = 0; server < plan_.servers(); ++server) {
@@ -203,22 +208,60 @@ class Interpreter {
   }
 
   const Plan& plan_;
-  const ExchangeFunction& exchanges_;
+  const TransferFunction& transfers_;
   std::vector<std::vector<uint8_t>> state_;  // [server][piece][contributor]
   std::vector<uint64_t> sent_;               // [server][level]
-  uint64_t transfers_ = 0;
+  uint64_t pieces_sent_ = 0;
 };
+
+// That the streams carry the pieces of the plan as people and JSON read it.
+void compare_with_exchanges(const Plan& plan, const Streams& streams, ServerId server,
+                            unsigned thread, Stage stage, unsigned step) {
+  const auto same = [&plan](const PieceSet& set, Pieces pieces) {
+    Pieces members;
+    set.for_each(plan.space(), [&](PieceId piece) { members.push_back(piece); });
+    std::sort(pieces.begin(), pieces.end());
+    return members == pieces;
+  };
+  const std::vector<Exchange> exchanges = plan.exchanges(server, thread, stage, step);
+  const std::vector<Transfer> transfers = streams.transfers(server, thread, stage, step);
+  bool agree = exchanges.size() == transfers.size();
+  for (const Transfer& transfer : transfers) {
+    const auto exchange = std::find_if(exchanges.begin(), exchanges.end(),
+                                       [&](const Exchange& e) { return e.peer == transfer.peer; });
+    agree = agree && exchange != exchanges.end() && same(exchange->send, transfer.send) &&
+            same(exchange->receive, transfer.receive);
+  }
+  if (!agree) {
+    throw PlanError(fmt::format("{} step {}, thread {}: the streams of {} are not its exchanges",
+                                stage_name(stage), step, thread, plan.space().text(server)));
+  }
+}
+
+void compare_with_exchanges(const Plan& plan, const Streams& streams) {
+  for (ServerId server = 0; server < plan.servers(); ++server) {
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      for (unsigned step = 0; step < plan.steps(); ++step) {
+        compare_with_exchanges(plan, streams, server, thread, Stage::aggregation, step);
+        compare_with_exchanges(plan, streams, server, thread, Stage::broadcast, step);
+      }
+    }
+  }
+}
 
 }  // namespace
 
 VerifyReport verify(const Plan& plan) {
-  return verify(plan, [&plan](ServerId server, unsigned thread, Stage stage, unsigned step) {
-    return plan.exchanges(server, thread, stage, step);
+  const Streams streams(plan);
+  streams.check_dependencies();
+  compare_with_exchanges(plan, streams);
+  return verify(plan, [&streams](ServerId server, unsigned thread, Stage stage, unsigned step) {
+    return streams.transfers(server, thread, stage, step);
   });
 }
 
-VerifyReport verify(const Plan& plan, const ExchangeFunction& exchanges) {
-  return Interpreter(plan, exchanges).run();
+VerifyReport verify(const Plan& plan, const TransferFunction& transfers) {
+  return Interpreter(plan, transfers).run();
 }
 
 }  // namespace gradcube::control

@@ -51,7 +51,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
                                    unsigned engines_per_server) {
   FabricParameters parameters;
   const std::uint32_t headers = protocol::kSegmentHeaderBytes - 14;  // within the MTU
-  parameters.segment_bytes = static_cast<std::uint32_t>((settings.mtu - headers) / kUnit * kUnit);
+  parameters.segment_bytes = static_cast<std::uint32_t>((settings.mtu - headers) / control::kUnitBytes *
+                                                        control::kUnitBytes);
 
   // Pollers share this host's cores with the trainers: what looks like a loss may be a time slice.
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
@@ -186,7 +187,7 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       settings.window = parameters_.window;
       settings.flows = parameters_.flows;
       engines_.push_back(
-          std::make_unique<Engine>(settings, plan_, ports, pools_[where]->get(), events));
+          std::make_unique<Engine>(settings, plan_, ports, *pools_[where], events));
       pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
       const bool leader =
           std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();

@@ -1,14 +1,28 @@
 #include "dataplane/engine/engine.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <numeric>
 #include <rte_mbuf.h>
+
+#include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::int64_t kTimerTick = 50'000;  // ns: a fraction of the shortest recovery time
+constexpr Nanoseconds kTimerTick = 50'000;  // a fraction of the shortest recovery time
+
+// What the modules below fix on their own, and have to agree on.
+static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
+static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
+static_assert(bcube::kMaxLevels <= protocol::kMaxThreads, "a plan has a thread per level");
+static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
+static_assert(bcube::kMaxRadix - 1 == UINT8_MAX, "digits have 8 bits on the wire");
+static_assert(protocol::SendWindow::kWindow == protocol::ReceiveWindow::kWindow);
+static_assert(shared::kBufferAlignment % control::kUnitBytes == 0, "segments begin aligned");
+static_assert(static_cast<int>(control::Stage::broadcast) ==
+              static_cast<int>(protocol::Stage::broadcast));
 
 std::vector<unsigned> port_per_level(std::size_t levels) {
   std::vector<unsigned> ports(levels);
@@ -16,29 +30,37 @@ std::vector<unsigned> port_per_level(std::size_t levels) {
   return ports;
 }
 
-}  // namespace
-
-std::string_view name(DropReason reason) {
-  constexpr std::array<std::string_view, kDropReasons> kNames = {
-      "not_for_this_server", "unknown_job",     "stale_epoch",        "job_not_running",
-      "foreign_thread",      "not_a_neighbour", "scattered_payload",  "unexpected_result",
-      "outside_window",      "disagreement",    "bad_acknowledgement"};
-  return kNames[static_cast<std::size_t>(reason)];
+// Each segment within a flow's window may be on its way twice: as it was first sent, and sent again.
+void require_countable_references(const EngineSettings& settings, const control::Plan& plan) {
+  std::uint64_t flows = 0;
+  for (const unsigned thread : settings.threads) {
+    for (unsigned w = 0; w < plan.steps(); ++w) flows += 2 * (plan.radix(thread, w) - 1);
+  }
+  const std::uint64_t references = flows * settings.window * 2;
+  if (references <= EngineJob::kMostReferences) return;
+  throw control::SetupError(fmt::format(
+      "topology {}: a job could have {} packets on their way from one engine of a server ({} flows "
+      "with a window of {} segments, each sent twice), and DPDK can count {}; use a topology with "
+      "fewer servers under one switch",
+      plan.topology().spec(), references, flows, settings.window, EngineJob::kMostReferences));
 }
 
+}  // namespace
+
 Engine::Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
-               rte_mempool* packets, EventSink& events)
+               PacketPool& packets, EventSink& events)
     : settings_(settings),
       plan_(plan),
       neighbours_(plan.space(), settings.server, port_per_level(ports.size())),
       packets_(packets),
       events_(events),
-      ports_(ports.size()),
       timers_(0, kTimerTick) {
-  for (std::size_t level = 0; level < ports.size(); ++level) {
-    ports_[level].port = ports[level];
-  }
-  collect_flows();
+  require_countable_references(settings, plan);
+  const protocol::CreditSettings credit{
+      settings.credit_budget,
+      static_cast<std::uint32_t>(settings.segment_bytes + protocol::kSegmentHeaderBytes),
+      settings.window};
+  for (Port* port : ports) ports_.emplace_back(*port, plan.steps(), credit);
 }
 
 Engine::~Engine() {
@@ -163,9 +185,18 @@ std::unique_ptr<EngineJob> Engine::prepare(std::uint32_t id, Session& session,
   const bool leader =
       std::find(settings_.threads.begin(), settings_.threads.end(), 0U) != settings_.threads.end();
   auto job = std::make_unique<EngineJob>(id, session, leader);
-  for (unsigned thread : settings_.threads) {
-    job->executors().emplace_back(plan_, settings_.server, thread, *job, session, kernels,
-                                  settings_.segment_bytes, settings_.flows);
+  const ExecutorContext context{plan_, settings_.server, kernels, settings_.segment_bytes,
+                                settings_.flows};
+  for (const unsigned thread : settings_.threads) {
+    const control::ThreadSchedule schedule(plan_, settings_.server, thread);
+    if (!control::CollectiveLayout::positions_fit(schedule, session.region().bytes(),
+                                                  settings_.segment_bytes)) {
+      throw control::SetupError(fmt::format(
+          "a session with {} bytes of memory: a buffer of that size has more than 2^32 segments of "
+          "{} bytes in a stream; ask for a smaller heap (GRADCUBE_HEAP)",
+          session.region().bytes(), settings_.segment_bytes));
+    }
+    job->executors().emplace_back(context, thread, *job);
   }
   return job;
 }
@@ -173,7 +204,7 @@ std::unique_ptr<EngineJob> Engine::prepare(std::uint32_t id, Session& session,
 void Engine::attach(EngineJob& job) {
   jobs_[protocol::job_index(job.id())] = &job;
   attached_.push_back(&job);
-  collect_flows();
+  add_flows(job);
 }
 
 void Engine::start(std::uint32_t id, std::uint16_t epoch) {
@@ -183,24 +214,25 @@ void Engine::start(std::uint32_t id, std::uint16_t epoch) {
   job->state = EngineJob::State::running;
   job->reported = false;
   for (PlanExecutor& executor : job->executors()) {
-    for (Flow& flow : executor.flows()) {
-      const bcube::Neighbour& peer =
-          *neighbours_.find(flow.level, plan_.space().digit(flow.peer, flow.level));
-      const bcube::LinkAddress own = bcube::embedded_link_address(flow.level, settings_.server);
-      const protocol::LinkAddresses link{own.mac, peer.address.mac, own.ip, peer.address.ip};
-      protocol::RoutingHeader route;
-      route.source = static_cast<std::uint16_t>(settings_.server);
-      route.destination = static_cast<std::uint16_t>(flow.peer);
-      route.hop_count = 1;
-      route.hops[0] = {flow.level, static_cast<std::uint8_t>(peer.digit)};
-      protocol::TransportHeader constant;
-      constant.job = id;
-      constant.epoch = epoch;
-      constant.stage = flow.stage;
-      constant.thread = static_cast<std::uint8_t>(executor.thread());
-      flow.frame.emplace(link, route, constant);
-    }
+    for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow, *job));
   }
+}
+
+protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {
+  const bcube::Neighbour& peer =
+      *neighbours_.find(flow.level, plan_.space().digit(flow.peer, flow.level));
+  const bcube::LinkAddress own = bcube::embedded_link_address(flow.level, settings_.server);
+  protocol::RoutingHeader route;
+  route.source = static_cast<std::uint16_t>(settings_.server);
+  route.destination = static_cast<std::uint16_t>(flow.peer);
+  route.hop_count = 1;
+  route.hops[0] = {flow.level, static_cast<std::uint8_t>(peer.digit)};
+  protocol::TransportHeader constant;
+  constant.job = job.id();
+  constant.epoch = job.epoch;
+  constant.stage = flow.stage;
+  constant.thread = static_cast<std::uint8_t>(flow.executor->thread());
+  return {{own.mac, peer.address.mac, own.ip, peer.address.ip}, route, constant};
 }
 
 void Engine::freeze(std::uint32_t id) {
@@ -212,60 +244,66 @@ void Engine::reset(std::uint32_t id, std::uint64_t fails_through, std::int32_t c
   if (job == nullptr) return;
   job->fails_through = fails_through;
   job->failure_code = code;
-  for (PlanExecutor& executor : job->executors()) {
-    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(fails_through);
-  }
-  collect_flows();
+  clear(*job, fails_through);
+  add_flows(*job);
 }
 
 void Engine::abort(std::uint32_t id, std::int32_t code) {
   EngineJob* job = find_job(id);
   if (job == nullptr) return;
-  for (PlanExecutor& executor : job->executors()) {
-    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(0);
-  }
   job->state = EngineJob::State::aborted;
   job->fails_through = UINT64_MAX;
   job->failure_code = code;
-  collect_flows();
+  clear(*job, 0);
+  add_flows(*job);
 }
 
 void Engine::detach(std::uint32_t id) {
   EngineJob* job = find_job(id);
   if (job == nullptr) return;
+  clear(*job, 0);
   jobs_[protocol::job_index(id)] = nullptr;
   std::erase(attached_, job);
-  for (PlanExecutor& executor : job->executors()) {
-    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(0);
-  }
-  collect_flows();
 }
 
-// Rebuilds every link's turns and credit: at attach, reset and detach only, never on the data path.
-void Engine::collect_flows() {
-  const unsigned steps = plan_.steps();
-  for (PortQueue& out : ports_) {
-    out.all = {};
-    out.classes.assign(steps + 1, {});
-    out.credit = std::make_unique<protocol::CreditPool>(protocol::CreditSettings{
-        settings_.credit_budget,
-        static_cast<std::uint32_t>(settings_.segment_bytes + protocol::kSegmentHeaderBytes),
-        settings_.window});
+// Forgets all that is in flight, and the job's flows with it.
+void Engine::clear(EngineJob& job, std::uint64_t last_failed) {
+  remove_flows(job);
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
+    executor.reset(last_failed);
   }
-  for (EngineJob* job : attached_) {
-    for (PlanExecutor& executor : job->executors()) {
-      for (Flow& flow : executor.flows()) {
-        PortQueue& out = ports_[flow.level];
-        out.all.flows.push_back(&flow);
-        const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : steps;
-        out.classes[rank].flows.push_back(&flow);
-        flow.credit = out.credit->add(&flow.receive, executor.consumed(flow));
-      }
+}
+
+// The flows of other jobs keep their credit, and what their senders have asked for.
+void Engine::add_flows(EngineJob& job) {
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) {
+      PortQueue& out = ports_[flow.level];
+      out.all.flows.push_back(&flow);
+      const unsigned rank = flow.stage == protocol::Stage::aggregation ? flow.step : plan_.steps();
+      out.classes[rank].flows.push_back(&flow);
+      flow.credit = out.credit.add(&flow.receive);
     }
   }
+}
+
+void Engine::remove_flows(EngineJob& job) {
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) ports_[flow.level].credit.remove(flow.credit);
+  }
+  for (PortQueue& out : ports_) {
+    out.all.remove_all_of(job);
+    for (RoundRobin& flows : out.classes) flows.remove_all_of(job);
+  }
+}
+
+void Engine::RoundRobin::remove_all_of(const EngineJob& job) {
+  const auto of_job = [&job](const Flow* flow) { return flow->job == &job; };
+  const auto served = flows.begin() + static_cast<std::ptrdiff_t>(next);
+  next -= static_cast<std::size_t>(std::count_if(flows.begin(), served, of_job));
+  std::erase_if(flows, of_job);
+  if (next >= flows.size()) next = 0;
 }
 
 }  // namespace gradcube::dataplane

@@ -4,7 +4,7 @@
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
 //   for each session: take submissions
 //   timers
-//   for each port: fill the transmit burst: owed acknowledgements, resends, segments
+//   for each port: grant credit; fill the transmit burst: owed acknowledgements, resends, segments
 //   for each job: finished collectives
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
@@ -21,12 +21,14 @@
 #include <array>
 #include <cstdint>
 #include <memory>
+#include <span>
 #include <vector>
 
 #include "bcube_forwarding/neighbours.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/fabric/port.h"
+#include "dataplane/host/packet_pool.h"
 #include "dataplane/host/pollable.h"
 #include "protocol/credit.h"
 #include "protocol/job_id.h"
@@ -34,7 +36,7 @@
 
 namespace gradcube::dataplane {
 
-// Something that the control thread has to act on. POD; travels through the engine's event ring.
+// Something that the control thread has to act on.
 struct EngineEvent {
   enum class Kind : std::uint8_t { disagreement, overflow, violation };
   Kind kind{};
@@ -45,11 +47,11 @@ struct EngineEvent {
   Overflow overflow{};
 };
 
-// Where engines put events; the control thread empties it. Called on the engine's thread, must not
-// block.
+// Where engines put events; the control thread empties it (event_queue.h).
 class EventSink {
  public:
   virtual ~EventSink() = default;
+  // False: there is no room, and the engine tries again. On the engine's thread; must not block.
   virtual bool report(const EngineEvent& event) = 0;
 };
 
@@ -57,10 +59,10 @@ struct EngineSettings {
   bcube::ServerId server = 0;
   std::uint16_t queue = 0;          // of every port
   std::vector<unsigned> threads;    // the plan's threads that run here
-  std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of 64
-  std::uint64_t credit_budget =
-      protocol::CreditSettings::kUnlimited;  // bytes granted and not here yet, per port
-  unsigned window = 32;                      // segments a neighbour may be ahead, per flow
+  std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
+  // Bytes granted and not here yet, per port.
+  std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited;
+  unsigned window = 32;  // segments a neighbour may be ahead, per flow
   FlowSettings flows;
 };
 
@@ -68,10 +70,12 @@ class Engine final : public Pollable {
  public:
   static constexpr unsigned kBurst = 32;
 
-  // ports[level] is the server's port at that level. packets: header and indirect mbufs, for this
-  // lcore alone. Both must outlive the engine.
+  // ports[level] is the server's port at that level. packets: headers and references to payloads,
+  // for this lcore alone. Plan, ports, pool and sink must outlive the engine. Throws a
+  // control::SetupError when a job could have more packets on their way than can be counted
+  // (EngineJob::kMostReferences).
   Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
-         rte_mempool* packets, EventSink& events);
+         PacketPool& packets, EventSink& events);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -91,7 +95,8 @@ class Engine final : public Pollable {
   // Control thread, through Poller::call() ----------------------------------
 
   // Builds what this engine needs of a job; any thread, touches nothing of the engine's running
-  // state.
+  // state. Throws a control::SetupError when the session's memory is too large for its segments to
+  // be numbered.
   std::unique_ptr<EngineJob> prepare(std::uint32_t job, Session& session,
                                      const aggregation::Kernels& kernels) const;
   void attach(EngineJob& job);
@@ -131,10 +136,19 @@ class Engine final : public Pollable {
   template <bool kChecksum>
   void fill(unsigned level, unsigned room);
   template <bool kChecksum>
-  bool send_segment(Flow& flow, std::uint64_t sequence);
+  bool send_new(Flow& flow);
+  template <bool kChecksum>
+  bool send_again(Flow& flow);
+  template <bool kChecksum>
+  bool send_owed(Flow& flow);
+  template <bool kChecksum>
+  bool send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
+                    std::uint8_t backlog);
   template <bool kChecksum>
   bool send_without_segment(Flow& flow, bool probe);
-  protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence);
+  template <bool kChecksum>
+  void put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
+           std::span<const std::uint8_t> payload);
   void arm_timer(Flow& flow);
 
   // engine.cc
@@ -146,7 +160,10 @@ class Engine final : public Pollable {
   void report_failures(EngineJob& job, const PlanExecutor& executor);
   // Fills in the event's job, epoch and server.
   void report(EngineJob& job, EngineEvent event);
-  void collect_flows();
+  void add_flows(EngineJob& job);
+  void remove_flows(EngineJob& job);
+  void clear(EngineJob& job, std::uint64_t last_failed);
+  protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
   void update_credit();
   EngineJob* find_job(std::uint32_t id) {
     const unsigned index = protocol::job_index(id);
@@ -155,19 +172,23 @@ class Engine final : public Pollable {
     return job != nullptr && job->id() == id ? job : nullptr;
   }
 
-  // A set of flows served in turn.
+  // A set of flows that are served one after another.
   struct RoundRobin {
     std::vector<Flow*> flows;
     std::size_t next = 0;
+    void remove_all_of(const EngineJob& job);
   };
   // One port as this engine uses it. The classes are served in order, the plan's first step before
-  // all others: what a link carries early cannot be missing late, when nothing else is left to fill
-  // it with (results first, and the last segments would cross an idle network step by step).
+  // all others, so that every link still has work at the end; with results first, the last segments
+  // would cross an idle network one step at a time.
   struct PortQueue {
-    Port* port = nullptr;
+    PortQueue(Port& its_port, unsigned steps, const protocol::CreditSettings& settings)
+        : port(&its_port), classes(steps + 1), credit(settings) {}
+
+    Port* port;
     RoundRobin all;
     std::vector<RoundRobin> classes;  // what aggregation sends, by step; then results
-    std::unique_ptr<protocol::CreditPool> credit;
+    protocol::CreditPool credit;
     std::array<rte_mbuf*, kBurst> burst{};
     unsigned filled = 0;
   };
@@ -175,7 +196,7 @@ class Engine final : public Pollable {
   EngineSettings settings_;
   const control::Plan& plan_;
   bcube::NeighbourTable neighbours_;
-  rte_mempool* packets_;
+  PacketPool& packets_;
   EventSink& events_;
   std::vector<PortQueue> ports_;  // by level
   std::array<EngineJob*, protocol::kMaxJobs> jobs_{};
@@ -183,10 +204,10 @@ class Engine final : public Pollable {
   protocol::TimerWheel timers_;
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
-  std::int64_t now_ = 0;
+  Nanoseconds now_ = 0;
   EngineCounters counters_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_

@@ -20,6 +20,9 @@ namespace gradcube::dataplane {
 
 class EngineJob {
  public:
+  // DPDK counts the references to external memory in 16 bits, and this object holds one.
+  static constexpr unsigned kMostReferences = UINT16_MAX - 1;
+
   EngineJob(std::uint32_t id, Session& session, bool leader)
       : id_(id), session_(session), leader_(leader) {
     rte_mbuf_ext_refcnt_set(&shared_info_, 1);
@@ -33,8 +36,10 @@ class EngineJob {
   bool is_leader() const { return leader_; }
   std::deque<PlanExecutor>& executors() { return executors_; }
 
+  // Whether one more packet may point into the trainer's memory.
+  bool may_point() const { return rte_mbuf_ext_refcnt_read(&shared_info_) <= kMostReferences; }
   // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
-  // the reference back.
+  // the reference back. Only where may_point().
   void point_at(rte_mbuf* packet, const std::uint8_t* bytes, std::uint16_t length) {
     rte_mbuf_ext_refcnt_update(&shared_info_, 1);
     rte_pktmbuf_attach_extbuf(packet, const_cast<std::uint8_t*>(bytes), RTE_BAD_IOVA, length,
@@ -44,7 +49,7 @@ class EngineJob {
   }
   unsigned references() const {
     const unsigned references = rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;
-    // Whoever gave the last one back has read the memory before; it may be freed after this.
+    // The thread that gave the last one back read the memory before; it may be freed after this.
     std::atomic_thread_fence(std::memory_order_acquire);
     return references;
   }
@@ -58,11 +63,11 @@ class EngineJob {
   };
   State state = State::gathering;
   std::uint16_t epoch = 0;
-  std::uint64_t fails_through =
-      0;  // collectives up to this one fail with failure_code as they come
+  // Collectives up to this one fail with failure_code as they come.
+  std::uint64_t fails_through = 0;
   std::int32_t failure_code = 0;
-  bool reported = false;  // a disagreement or a violation of this incarnation has been told to the
-                          // control thread
+  // A disagreement or a violation of this incarnation has been told to the control thread.
+  bool reported = false;
 
  private:
   std::uint32_t id_;
@@ -74,4 +79,4 @@ class EngineJob {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_

@@ -88,9 +88,10 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
   const protocol::SegmentHeader& segment = frame.segment;
   const bool held =
       frame.is_segment &&
-      receive_segment(*flow, frame,
-                      {packet, payload, segment.length, segment.type_and_operation, segment.count});
-  ports_[level].credit->on_arrival(flow->credit, transport.backlog);
+      receive_segment(
+          *flow, frame,
+          {packet, payload, segment.length, {segment.type_and_operation, segment.count}});
+  ports_[level].credit.on_arrival(flow->credit, transport.backlog);
   return held;
 }
 
@@ -98,11 +99,14 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
   PlanExecutor& executor = *flow.executor;
-  if (flow.stage == Stage::broadcast && !flow.receive.received(sequence) &&
-      !executor.result_fits(flow, sequence, contribution)) {
-    counters_.drop(executor.disagreement() ? DropReason::disagreement
-                                           : DropReason::unexpected_result);
-    return false;
+  std::optional<PlanExecutor::Place> result;
+  if (flow.stage == Stage::broadcast && !flow.receive.received(sequence)) {
+    result = executor.place_of_result(flow, sequence, contribution);
+    if (!result) {
+      counters_.drop(executor.disagreement() ? DropReason::disagreement
+                                             : DropReason::unexpected_result);
+      return false;
+    }
   }
   std::uint64_t arrived = 0;
   switch (flow.receive.arrive(frame.transport.sequence, arrived, now_)) {
@@ -116,8 +120,8 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
       break;
   }
   ++counters_.segments_received;
-  if (flow.stage == Stage::broadcast) {
-    executor.write_result(flow, arrived, contribution);
+  if (result) {
+    PlanExecutor::write_result(*result, contribution);
     return false;
   }
   executor.contribute(flow, arrived, contribution);

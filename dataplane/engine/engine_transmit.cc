@@ -10,18 +10,18 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// Serves the flows of a turn one segment at a time, beginning where it ended last, until `room` is
+// Serves the flows of a set one packet at a time, beginning where it ended last, until `room` is
 // used up or none has anything to send. try_send returns whether it sent one. With one flow per
 // neighbour, begun at the next digit, this is the rotation that keeps each switch port to one
 // sender at a time.
 template <typename FlowSet, typename TrySend>
-unsigned serve(FlowSet& turn, unsigned room, TrySend&& try_send) {
-  const std::size_t flows = turn.flows.size();
+unsigned serve(FlowSet& set, unsigned room, TrySend&& try_send) {
+  const std::size_t flows = set.flows.size();
   unsigned sent = 0;
   for (std::size_t refused = 0; refused < flows && sent < room;) {
-    Flow& flow = *turn.flows[turn.next];
-    turn.next = turn.next + 1 == flows ? 0 : turn.next + 1;
-    if (try_send(flow)) {
+    Flow& flow = *set.flows[set.next];
+    set.next = set.next + 1 == flows ? 0 : set.next + 1;
+    if (flow.job->state == EngineJob::State::running && try_send(flow)) {
       ++sent;
       refused = 0;
     } else {
@@ -53,59 +53,73 @@ unsigned Engine::transmit(unsigned level) {
 template <bool kChecksum>
 void Engine::fill(unsigned level, unsigned room) {
   PortQueue& out = ports_[level];
-  const auto running = [](const Flow& flow) {
-    return flow.job->state == EngineJob::State::running;
-  };
-  // What is owed is overdue: no segment came along that could have carried it.
-  room -= serve(out.all, room, [&](Flow& flow) {
-    if (!running(flow)) return false;
-    const bool probe = flow.send.probe_owed();
-    if (!probe && !flow.receive.acknowledgement_owed(now_)) return false;
-    return send_without_segment<kChecksum>(flow, probe);
-  });
-  room -= serve(out.all, room, [&](Flow& flow) {
-    if (!running(flow)) return false;
-    const std::optional<std::uint64_t> lost = flow.send.next_lost();
-    if (!lost || !send_segment<kChecksum>(flow, *lost)) return false;
-    flow.send.record_resend(*lost, now_);
-    ++counters_.resent;
-    arm_timer(flow);
-    return true;
-  });
-  for (RoundRobin& turn : out.classes) {
+  room -= serve(out.all, room, [this](Flow& flow) { return send_owed<kChecksum>(flow); });
+  room -= serve(out.all, room, [this](Flow& flow) { return send_again<kChecksum>(flow); });
+  for (RoundRobin& flows : out.classes) {
     if (room == 0) return;
-    room -= serve(turn, room, [&](Flow& flow) {
-      if (!flow.send.may_send() || !running(flow) || !flow.executor->next_is_ready(flow))
-        return false;
-      if (!send_segment<kChecksum>(flow, flow.send.next())) return false;
-      flow.send.record_send(now_);
-      ++counters_.segments_sent;
-      arm_timer(flow);
-      return true;
-    });
+    room -= serve(flows, room, [this](Flow& flow) { return send_new<kChecksum>(flow); });
   }
 }
 
-protocol::TransportHeader Engine::transport(Flow& flow, std::uint64_t sequence) {
+// A probe or an acknowledgement that is due and could not travel with a segment.
+template <bool kChecksum>
+bool Engine::send_owed(Flow& flow) {
+  const bool probe = flow.send.probe_owed();
+  if (!probe && !flow.receive.acknowledgement_owed(now_)) return false;
+  return send_without_segment<kChecksum>(flow, probe);
+}
+
+template <bool kChecksum>
+bool Engine::send_again(Flow& flow) {
+  const std::optional<std::uint64_t> lost = flow.send.next_lost();
+  if (!lost) return false;
+  const OutgoingSegment segment = flow.executor->sent_segment(flow, *lost);
+  if (!send_segment<kChecksum>(flow, *lost, segment, flow.executor->backlog(flow))) return false;
+  flow.send.record_resend(*lost, now_);
+  ++counters_.resent;
+  arm_timer(flow);
+  return true;
+}
+
+template <bool kChecksum>
+bool Engine::send_new(Flow& flow) {
+  if (!flow.send.may_send()) return false;
+  const std::optional<OutgoingSegment> segment = flow.executor->next_segment(flow);
+  if (!segment || !send_segment<kChecksum>(flow, flow.send.next(), *segment,
+                                           flow.executor->ready_backlog(flow))) {
+    return false;
+  }
+  flow.send.record_send(now_);
+  ++counters_.segments_sent;
+  arm_timer(flow);
+  return true;
+}
+
+namespace {
+
+protocol::TransportHeader transport(const Flow& flow, std::uint64_t sequence,
+                                    std::uint8_t backlog) {
   protocol::TransportHeader header;
   header.sequence = static_cast<std::uint32_t>(sequence);
   header.acknowledged = flow.receive.acknowledged();
   header.selective = flow.receive.selective();
   header.credit = flow.receive.credit();
-  header.backlog = flow.executor->backlog(flow);
+  header.backlog = backlog;
   return header;
 }
+
+}  // namespace
 
 // A segment leaves without a copy: an mbuf with the headers, chained to one that points into the
 // trainer's buffer.
 template <bool kChecksum>
-bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
+bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
+                          std::uint8_t backlog) {
   rte_mbuf* parts[2];
-  if (rte_pktmbuf_alloc_bulk(packets_, parts, 2) != 0) {
+  if (!flow.job->may_point() || !packets_.allocate(parts, 2)) {
     ++counters_.no_packet_memory;
     return false;
   }
-  const OutgoingSegment outgoing = flow.executor->outgoing(flow, sequence);
   protocol::SegmentHeader segment;
   segment.collective = static_cast<std::uint32_t>(outgoing.collective);
   segment.step = flow.step;
@@ -115,12 +129,8 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
   segment.count = outgoing.signature.count;
 
   rte_mbuf* head = parts[0];
-  const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
-                                        protocol::kSegmentHeaderBytes};
-  flow.frame->write(headers, transport(flow, sequence), &segment);
-  if constexpr (kChecksum) protocol::seal(headers, {outgoing.payload, outgoing.bytes});
-  head->data_len = static_cast<std::uint16_t>(headers.size());
-  head->pkt_len = head->data_len + outgoing.bytes;
+  flow.frame->write({rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kSegmentHeaderBytes},
+                    transport(flow, sequence, backlog), &segment);
   if (outgoing.bytes != 0) {
     flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
     head->next = parts[1];
@@ -128,23 +138,22 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence) {
   } else {
     rte_pktmbuf_free(parts[1]);
   }
-  flow.receive.acknowledged_now();
-  PortQueue& out = ports_[flow.level];
-  out.burst[out.filled++] = head;
+  put<kChecksum>(flow, head, protocol::kSegmentHeaderBytes, {outgoing.payload, outgoing.bytes});
   return true;
 }
 
 // An acknowledgement, or a probe, which is one that asks for an answer.
 template <bool kChecksum>
 bool Engine::send_without_segment(Flow& flow, bool probe) {
-  rte_mbuf* head = rte_pktmbuf_alloc(packets_);
+  rte_mbuf* head = packets_.allocate();
   if (head == nullptr) {
     ++counters_.no_packet_memory;
     return false;
   }
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
                                         protocol::kAcknowledgementHeaderBytes};
-  const protocol::TransportHeader header = transport(flow, flow.send.next());
+  const protocol::TransportHeader header =
+      transport(flow, flow.send.next(), flow.executor->backlog(flow));
   if (probe) {
     flow.frame->write_probe(headers, header);
     flow.send.record_probe();
@@ -152,18 +161,27 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   } else {
     flow.frame->write(headers, header, nullptr);
   }
-  if constexpr (kChecksum) protocol::seal(headers, {});
-  head->data_len = static_cast<std::uint16_t>(headers.size());
-  head->pkt_len = head->data_len;
-  flow.receive.acknowledged_now();
   ++counters_.acknowledgements_sent;
-  PortQueue& out = ports_[flow.level];
-  out.burst[out.filled++] = head;
+  put<kChecksum>(flow, head, headers.size(), {});
   return true;
 }
 
+// Puts a packet into the burst: `head` holds the headers, and the payload is chained to it.
+template <bool kChecksum>
+void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
+                 std::span<const std::uint8_t> payload) {
+  if constexpr (kChecksum) {
+    protocol::seal({rte_pktmbuf_mtod(head, std::uint8_t*), header_bytes}, payload);
+  }
+  head->data_len = static_cast<std::uint16_t>(header_bytes);
+  head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());
+  flow.receive.acknowledged_now();
+  PortQueue& out = ports_[flow.level];
+  out.burst[out.filled++] = head;
+}
+
 void Engine::arm_timer(Flow& flow) {
-  const std::int64_t deadline = flow.send.deadline();
+  const Nanoseconds deadline = flow.send.deadline();
   if (deadline == protocol::kNever) {
     timers_.cancel(flow.timer);
   } else if (deadline < flow.timer.deadline()) {
@@ -171,13 +189,13 @@ void Engine::arm_timer(Flow& flow) {
   }
 }
 
-// Grants what this turn's arrivals and reduces have made room for.
+// Grants what this iteration's arrivals and reduces have made room for.
 void Engine::update_credit() {
   for (PortQueue& out : ports_) {
     for (Flow* flow : out.all.flows) {
-      out.credit->set_consumed(flow->credit, flow->executor->consumed(*flow));
+      out.credit.set_consumed(flow->credit, flow->executor->consumed(*flow));
     }
-    out.credit->distribute();
+    out.credit.distribute();
   }
 }
 

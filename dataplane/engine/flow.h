@@ -1,9 +1,9 @@
 // One flow: the reliable exchange of one stage of one thread of one job with one neighbour, both
 // directions.
 //
-// What it sends and receives are streams of segments (thread_shape.h) numbered by position: a
-// segment keeps its sequence when it is sent again, and neither half stores a payload: the sender
-// finds it in the trainer's buffer, the receiver adds it where it arrives.
+// What it sends and receives are streams of segments (control/plan/thread_schedule.h), numbered by
+// position: a segment keeps its sequence when it is sent again. Neither half stores a payload: the
+// sender finds it in the trainer's buffer, and the receiver adds it where it arrives.
 //
 // Owned by its PlanExecutor; touched only by the engine's thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_H_
@@ -37,19 +37,23 @@ struct FlowTimer : protocol::TimerEntry {
   Flow* flow = nullptr;
 };
 
-struct Flow {
-  Flow(const FlowSettings& settings, EngineJob& its_job, PlanExecutor& its_executor,
-       protocol::Stage its_stage, unsigned its_step, unsigned its_offset, unsigned its_level,
-       bcube::ServerId its_peer)
-      : send(settings.recovery),
+// Which flow of its thread it is.
+struct FlowKey {
+  protocol::Stage stage{};
+  std::uint8_t step = 0;    // the aggregation step, in the broadcast stage too
+  std::uint8_t offset = 0;  // the neighbour's digit is ours plus this, modulo the radix
+  std::uint8_t level = 0;
+  bcube::ServerId peer = 0;
+};
+
+struct Flow : FlowKey {
+  Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_executor,
+       const FlowSettings& settings)
+      : FlowKey(key),
+        send(settings.recovery),
         receive(1, 0, settings.acknowledgement),
         job(&its_job),
-        executor(&its_executor),
-        stage(its_stage),
-        step(static_cast<std::uint8_t>(its_step)),
-        offset(static_cast<std::uint8_t>(its_offset)),
-        level(static_cast<std::uint8_t>(its_level)),
-        peer(its_peer) {
+        executor(&its_executor) {
     timer.flow = this;
   }
 
@@ -59,11 +63,6 @@ struct Flow {
 
   EngineJob* job;
   PlanExecutor* executor;
-  protocol::Stage stage;
-  std::uint8_t step;
-  std::uint8_t offset;  // the neighbour's digit is ours plus this, modulo the radix
-  std::uint8_t level;
-  bcube::ServerId peer;
 
   std::uint64_t sending = 1;  // the collective that holds send.next(), or the next one to begin
   protocol::CreditPool::Handle credit = 0;
@@ -72,4 +71,4 @@ struct Flow {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_FLOW_H_

@@ -3,9 +3,14 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dataplane/engine/engine_job.h"
+
 namespace gradcube::dataplane {
 
 using aggregation::Operation;
+using control::ScheduleStep;
+using control::SegmentRange;
+using control::ThreadSchedule;
 using protocol::Stage;
 
 // A segment header has four bits for each (docs/protocol.md).
@@ -17,35 +22,31 @@ CollectiveSignature signature(const CollectiveRequest& request) {
           static_cast<std::uint32_t>(request.count)};
 }
 
-PlanExecutor::PlanExecutor(const control::Plan& plan, bcube::ServerId server, unsigned thread,
-                           EngineJob& job, Session& session, const aggregation::Kernels& kernels,
-                           std::uint32_t segment_bytes, const FlowSettings& flow_settings)
-    : plan_(plan),
-      schedule_(plan, server, thread),
-      session_(session),
-      kernels_(kernels),
-      segment_bytes_(segment_bytes),
-      flow_settings_(flow_settings),
-      server_(server) {
-  const bcube::AddressSpace& addresses = plan.space();
+PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned thread, EngineJob& job)
+    : context_(context), schedule_(context.plan, context.server, thread), session_(job.session()) {
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
-    const ScheduleStep& step = schedule_.step(w);
-    reduce_windows_.emplace_back(step.radix - 1);
-    count += step.radix - 1;
-    widest = std::max(widest, step.radix);
+    const unsigned radix = schedule_.step(w).radix;
+    reduce_windows_.emplace_back(radix - 1);
+    count += radix - 1;
+    widest = std::max(widest, radix);
   }
   first_flow_of_step_[schedule_.steps()] = count;
   sources_.resize(widest);
+  // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
       const ScheduleStep& step = schedule_.step(w);
       for (unsigned r = 1; r < step.radix; ++r) {
-        const bcube::ServerId peer =
-            addresses.with_digit(server, step.level, schedule_.digit_at_offset(w, r));
-        flows_.emplace_back(flow_settings, job, *this, stage, w, r, step.level, peer);
+        const FlowKey key{
+            .stage = stage,
+            .step = static_cast<std::uint8_t>(w),
+            .offset = static_cast<std::uint8_t>(r),
+            .level = static_cast<std::uint8_t>(step.level),
+            .peer = context.plan.peer(context.server, thread, w, schedule_.digit_at_offset(w, r))};
+        flows_.emplace_back(key, job, *this, context.flows);
       }
     }
   }
@@ -65,18 +66,7 @@ const Flow& PlanExecutor::result_flow(unsigned w, unsigned r) const {
 bool PlanExecutor::begin_published() {
   const std::uint64_t published = session_.published();
   const std::uint64_t first_new = next_;
-  while (next_ <= published && next_ - oldest_ < kMaxInFlight) {
-    InFlight& entry = in_flight_[next_ % kMaxInFlight];
-    entry.request = session_.request(next_);
-    entry.signature = signature(entry.request);
-    entry.layout = CollectiveLayout(schedule_, plan_.thread_range(thread(), entry.request.bytes),
-                                    entry.request.bytes, segment_bytes_, end_of_streams_);
-    for (unsigned w = 0; w < schedule_.steps(); ++w) end_of_streams_[w] = entry.layout.end(w);
-    ++next_;
-    for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) compare(w, entry.layout.first(w), r);
-    }
-  }
+  while (next_ <= published && next_ - oldest_ < kMaxInFlight) begin(next_++);
   if (next_ == first_new) return false;
   // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
   // with a wrong result.
@@ -84,9 +74,27 @@ bool PlanExecutor::begin_published() {
   // Contributions that came before the trainer's own submission.
   const std::uint64_t base = reduce_windows_[0].base();
   for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
-    reduce_if_complete(0, sequence);
+    if (!reduce_windows_[0].all_arrived(sequence)) continue;
+    const InFlight* collective = holder(0, sequence);
+    if (collective != nullptr) reduce_if_complete(*collective, 0, sequence);
   }
   return true;
+}
+
+void PlanExecutor::begin(std::uint64_t collective) {
+  InFlight& entry = in_flight_[collective % kMaxInFlight];
+  entry.request = session_.request(collective);
+  entry.signature = signature(entry.request);
+  entry.layout = control::CollectiveLayout(schedule_, entry.request.bytes, context_.segment_bytes,
+                                           end_of_streams_);
+  // One contribution shows a disagreement: those that would complete the segment may never come.
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
+    end_of_streams_[w] = entry.layout.end(w);
+    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+      const Contribution* their = reduce_windows_[w].waiting(entry.layout.first(w), r);
+      if (their != nullptr && their->signature != entry.signature) disagree(entry, w, r);
+    }
+  }
 }
 
 const PlanExecutor::InFlight* PlanExecutor::holder(unsigned w, std::uint64_t sequence) const {
@@ -98,71 +106,65 @@ const PlanExecutor::InFlight* PlanExecutor::holder(unsigned w, std::uint64_t seq
   return nullptr;
 }
 
-bool PlanExecutor::result_fits(const Flow& flow, std::uint64_t sequence,
-                               const Contribution& result) {
-  const InFlight* collective = holder(flow.step, sequence);
-  if (collective == nullptr) return false;
-  const auto position = static_cast<std::uint32_t>(sequence - collective->layout.first(flow.step));
-  const SegmentRange range =
-      collective->layout.segment(schedule_, flow.step, flow.offset, position);
-  if (collective->signature == CollectiveSignature{result.type_and_operation, result.count} &&
-      range.bytes == result.bytes) {
-    return true;
-  }
-  disagreement_ = {collective->request.number, flow.peer, thread(), flow.step};
-  return false;
+std::optional<PlanExecutor::Place> PlanExecutor::locate(unsigned step, unsigned offset,
+                                                        std::uint64_t sequence) const {
+  const InFlight* collective = holder(step, sequence);
+  if (collective == nullptr) return std::nullopt;
+  return place_in(*collective, step, offset, position_of(*collective, step, sequence));
 }
 
-void PlanExecutor::write_result(const Flow& flow, std::uint64_t sequence,
-                                const Contribution& result) {
-  const InFlight& collective = *holder(flow.step, sequence);
-  const auto position = static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step));
-  const SegmentRange range = collective.layout.segment(schedule_, flow.step, flow.offset, position);
-  std::memcpy(collective.request.buffer + range.begin, result.payload, range.bytes);
+std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flow,
+                                                                 std::uint64_t sequence,
+                                                                 const Contribution& result) {
+  const std::optional<Place> place = locate(flow.step, flow.offset, sequence);
+  if (!place ||
+      (place->collective->signature == result.signature && place->range.bytes == result.bytes)) {
+    return place;
+  }
+  disagree(*place->collective, flow.step, flow.offset);
+  return std::nullopt;
+}
+
+// BML, Algorithm 1, line 15: the received pieces replace this server's own.
+void PlanExecutor::write_result(const Place& place, const Contribution& result) {
+  std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
+              place.range.bytes);
 }
 
 void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
                               const Contribution& contribution) {
   reduce_windows_[flow.step].hold(sequence, flow.offset, contribution);
-  compare(flow.step, sequence, flow.offset);
-  reduce_if_complete(flow.step, sequence);
-}
-
-void PlanExecutor::compare(unsigned w, std::uint64_t sequence, unsigned r) {
-  const Contribution* their = reduce_windows_[w].waiting(sequence, r);
-  const InFlight* collective = their != nullptr ? holder(w, sequence) : nullptr;
-  if (collective == nullptr ||
-      collective->signature == CollectiveSignature{their->type_and_operation, their->count}) {
+  const InFlight* collective = holder(flow.step, sequence);
+  if (collective == nullptr) return;  // not submitted here yet: see begin_published()
+  if (contribution.signature != collective->signature) {
+    disagree(*collective, flow.step, flow.offset);
     return;
   }
-  const unsigned digit = schedule_.digit_at_offset(w, r);
-  disagreement_ = {collective->request.number,
-                   plan_.space().with_digit(server_, schedule_.step(w).level, digit), thread(), w};
+  reduce_if_complete(*collective, flow.step, sequence);
 }
 
-bool PlanExecutor::own_is_ready(const InFlight& collective, unsigned w,
-                                std::uint32_t position) const {
-  if (w == 0) return true;
-  return reduce_windows_[w - 1].reduced(collective.layout.first(w - 1) +
-                                        schedule_.at_previous_step(w, 0, position));
+void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
+  const bcube::ServerId peer =
+      context_.plan.peer(context_.server, thread(), w, schedule_.digit_at_offset(w, r));
+  disagreement_ = {collective.request.number, peer, thread(), w};
 }
 
-void PlanExecutor::reduce_if_complete(unsigned w, std::uint64_t sequence) {
+// Reduces a segment if all that it needs is here, and what waited for it at the following steps.
+void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
+                                      std::uint64_t sequence) {
   for (;;) {
     if (!reduce_windows_[w].all_arrived(sequence)) return;
-    const InFlight* collective = holder(w, sequence);
-    if (collective == nullptr) return;
-    const auto position = static_cast<std::uint32_t>(sequence - collective->layout.first(w));
-    if (!own_is_ready(*collective, w, position)) return;
-    const SegmentRange range = collective->layout.segment(schedule_, w, 0, position);
-    if (!contributions_agree(*collective, w, sequence, range.bytes)) return;
-    if (!reduce(*collective, w, sequence, range)) return;
+    const std::uint32_t position = position_of(collective, w, sequence);
+    if (!partial_sum_is_here(collective, w, 0, position)) return;
+    const SegmentRange range = collective.layout.segment(schedule_, w, 0, position);
+    if (!contributions_agree(collective, w, sequence, range.bytes)) return;
+    if (!reduce(collective, w, sequence, range)) return;
     reduce_windows_[w].finish(sequence);
     if (w == schedule_.last_step()) return;
     const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
     if (next.offset != 0) return;
     ++w;
-    sequence = collective->layout.first(w) + next.position;
+    sequence = collective.layout.first(w) + next.position;
   }
 }
 
@@ -170,19 +172,15 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
                                        std::uint64_t sequence, std::uint32_t bytes) {
   for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
     const Contribution& their = reduce_windows_[w].contribution(sequence, r);
-    if (collective.signature == CollectiveSignature{their.type_and_operation, their.count} &&
-        their.bytes == bytes) {
-      continue;
-    }
-    const unsigned digit = schedule_.digit_at_offset(w, r);
-    disagreement_ = {collective.request.number,
-                     plan_.space().with_digit(server_, schedule_.step(w).level, digit), thread(),
-                     w};
+    if (their.signature == collective.signature && their.bytes == bytes) continue;
+    disagree(collective, w, r);
     return false;
   }
   return true;
 }
 
+// Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1, line
+// 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
 bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
                           SegmentRange range) {
   if (range.bytes == 0) return true;
@@ -195,17 +193,29 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   }
   const std::size_t size = aggregation::element_bytes(request.dtype);
   const std::size_t count = range.bytes / size;
-  if (!kernels_.reduce(request.dtype, request.operation)(own, sources_.data(), radix, count)) {
+  const aggregation::ReduceFunction add =
+      context_.kernels.reduce(request.dtype, request.operation);
+  if (!add(own, sources_.data(), radix, count)) {
     overflow_ = {request.number, thread(), w, request.dtype, range.begin / size, count};
     return false;
   }
   if (w == schedule_.last_step() && request.operation == Operation::average) {
-    const aggregation::DivideFunction divide = kernels_.divide(request.dtype);
-    if (divide != nullptr) divide(own, count, plan_.space().servers());
+    const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
+    if (divide != nullptr) divide(own, count, context_.plan.servers());
   }
   return true;
 }
 
+// BML, Algorithm 1, lines 2-3: step w follows step w-1. Here it does so segment by segment.
+bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
+                                       std::uint32_t position) const {
+  if (w == 0) return true;  // line 1: the trainer's own gradient
+  const std::uint32_t before = schedule_.at_previous_step(w, r, position);
+  return reduce_windows_[w - 1].reduced(collective.layout.first(w - 1) + before);
+}
+
+// BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or its
+// arrival over the level of an earlier broadcast step.
 bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
                                   std::uint32_t position) const {
   const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
@@ -216,40 +226,55 @@ bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
 
 bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
                          std::uint32_t position) const {
-  if (flow.stage == Stage::broadcast) return result_is_here(collective, flow.step, position);
-  if (flow.step == 0) return true;
-  const std::uint32_t before = schedule_.at_previous_step(flow.step, flow.offset, position);
-  return reduce_windows_[flow.step - 1].reduced(collective.layout.first(flow.step - 1) + before);
+  return flow.stage == Stage::broadcast
+             ? result_is_here(collective, flow.step, position)
+             : partial_sum_is_here(collective, flow.step, flow.offset, position);
 }
 
-bool PlanExecutor::next_is_ready(Flow& flow) {
-  const std::uint64_t sequence = flow.send.next();
-  flow.sending =
-      std::max(flow.sending, oldest_);  // what lies before has ended: its entry may be reused
-  while (flow.sending < next_ && sequence >= in_flight(flow.sending).layout.end(flow.step)) {
+const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
+  // What lies before has ended: its entry may be reused.
+  flow.sending = std::max(flow.sending, oldest_);
+  while (flow.sending < next_ &&
+         flow.send.next() >= in_flight(flow.sending).layout.end(flow.step)) {
     ++flow.sending;
   }
-  if (flow.sending >= next_) return false;
-  const InFlight& collective = in_flight(flow.sending);
-  return ready(flow, collective,
-               static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step)));
+  return flow.sending < next_ ? &in_flight(flow.sending) : nullptr;
 }
 
-std::uint8_t PlanExecutor::backlog(Flow& flow) {
-  if (!next_is_ready(flow)) return 0;
+bool PlanExecutor::next_is_ready(Flow& flow) const {
+  const InFlight* collective = sending(flow);
+  return collective != nullptr &&
+         ready(flow, *collective, position_of(*collective, flow.step, flow.send.next()));
+}
+
+std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) const {
+  const InFlight* collective = sending(flow);
+  if (collective == nullptr) return std::nullopt;
+  const std::uint32_t position = position_of(*collective, flow.step, flow.send.next());
+  if (!ready(flow, *collective, position)) return std::nullopt;
+  return outgoing(flow, *collective, position);
+}
+
+std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
   const std::uint64_t left = in_flight(flow.sending).layout.end(flow.step) - flow.send.next();
   // Past the first step, what follows becomes ready as it is reduced: ask for little at a time.
   const std::uint64_t most = flow.stage == Stage::aggregation && flow.step == 0 ? 255 : 8;
   return static_cast<std::uint8_t>(std::min(left, most));
 }
 
-OutgoingSegment PlanExecutor::outgoing(const Flow& flow, std::uint64_t sequence) const {
+OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {
   const InFlight& collective = *holder(flow.step, sequence);
-  const auto position = static_cast<std::uint32_t>(sequence - collective.layout.first(flow.step));
+  return outgoing(flow, collective, position_of(collective, flow.step, sequence));
+}
+
+// BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those of
+// CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
+OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collective,
+                                       std::uint32_t position) const {
   const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
-  const SegmentRange range = collective.layout.segment(schedule_, flow.step, r, position);
+  const Place place = place_in(collective, flow.step, r, position);
   return {collective.request.number, collective.signature, position,
-          collective.request.buffer + range.begin, range.bytes};
+          collective.request.buffer + place.range.begin, place.range.bytes};
 }
 
 bool PlanExecutor::is_finished(const InFlight& collective) {
@@ -273,8 +298,8 @@ bool PlanExecutor::finish_completed() {
 void PlanExecutor::reset(std::uint64_t last_failed) {
   for (ReduceWindow& window : reduce_windows_) window.clear();
   for (Flow& flow : flows_) {
-    flow.send = protocol::SendWindow(flow_settings_.recovery);
-    flow.receive = protocol::ReceiveWindow(1, 0, flow_settings_.acknowledgement);
+    flow.send = protocol::SendWindow(context_.flows.recovery);
+    flow.receive = protocol::ReceiveWindow(1, 0, context_.flows.acknowledgement);
     flow.sending = last_failed + 1;
   }
   end_of_streams_.fill(0);

@@ -1,25 +1,27 @@
 // The executor: one thread of a plan, for one job at one server. It knows at every moment which
 // segments may be sent, adds what arrives, writes results, and tells when a collective has ended.
 //
+// It executes RunAggregation and RunBroadcast of Algorithm 1 in the BML paper. There is no loop over
+// steps to be seen, because nothing waits for a whole step: each segment goes on as soon as it can.
+// docs/bml.md says which function executes which line.
+//
 // It keeps no queue and no state per segment. Streams are consumed and produced in order
-// (thread_shape.h), so "may this segment go out?" is a question about another stream's progress:
-// the reduce window of the step before, or the receive window of the flow that brings results. Its
-// memory is the windows', whatever the size of the gradients.
+// (control/plan/thread_schedule.h), so "may this segment go out?" is a question about another
+// stream's progress: the reduce window of the step before, or the receive window of the flow that
+// brings results. Its memory is the windows', whatever the size of the gradients.
 //
-// Order makes it free of deadlock: every server sends a stream's segments in the same order, and a
-// receiver grants a window beyond the first segment that it has not reduced yet; so the first
-// unreduced segment of a stream can always be sent by whoever owes it. Results are written the
-// moment they arrive and never wait for anything.
+// Why it cannot deadlock: every server sends a stream's segments in the same order, and a receiver
+// grants a window beyond the first segment that it has not reduced yet. So the server that owes the
+// first unreduced segment of a stream can always send it. Results are written when they arrive and
+// wait for nothing.
 //
-// Several collectives may be in flight; each begins as soon as it is submitted, behind its
-// predecessors in every stream. A contribution to a collective that this server's trainer has not
-// submitted yet waits in its window.
+// Several collectives may be in flight. Each begins as soon as it is submitted, behind the earlier
+// ones in every stream. A contribution to a collective that this server's trainer has not submitted
+// yet waits in its window.
 //
 // Threads: the engine's only. Errors: what a neighbour sends is checked against this server's own
-// order; a disagreement is kept for the engine to report (disagreement()), and the job is then
-// reset by the control thread.
-//
-// Implements RunAggregation and RunBroadcast of Algorithm 1 in the BML paper.
+// request; a disagreement is kept for the engine to report (disagreement()), and the control thread
+// then resets the job.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 
@@ -30,23 +32,18 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "dataplane/engine/collective_layout.h"
+#include "control/plan/collective_layout.h"
+#include "control/plan/thread_schedule.h"
+#include "dataplane/engine/contribution.h"
 #include "dataplane/engine/flow.h"
 #include "dataplane/engine/reduce_window.h"
 #include "dataplane/engine/session.h"
-#include "dataplane/engine/thread_schedule.h"
 
 namespace gradcube::dataplane {
 
-// How an order travels in a segment header, for the neighbours to compare with their own.
-struct CollectiveSignature {
-  std::uint8_t type_and_operation = 0;
-  std::uint32_t count = 0;
-  friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
-};
 CollectiveSignature signature(const CollectiveRequest& request);
 
-// A neighbour's contribution that does not fit this server's order.
+// A neighbour's contribution that does not fit this server's request.
 struct Disagreement {
   std::uint64_t collective = 0;
   bcube::ServerId peer = 0;
@@ -73,40 +70,62 @@ struct OutgoingSegment {
   std::uint32_t bytes;
 };
 
+// What all executors of an engine have in common. The references must outlive them.
+struct ExecutorContext {
+  const control::Plan& plan;
+  bcube::ServerId server;
+  const aggregation::Kernels& kernels;
+  std::uint32_t segment_bytes;  // the most a segment carries; a multiple of control::kUnitBytes
+  FlowSettings flows;
+};
+
 class PlanExecutor {
  public:
   static constexpr std::uint64_t kMaxInFlight = Session::kMaxInFlight;
 
-  PlanExecutor(const control::Plan& plan, bcube::ServerId server, unsigned thread, EngineJob& job,
-               Session& session, const aggregation::Kernels& kernels, std::uint32_t segment_bytes,
-               const FlowSettings& flow_settings);
+  struct InFlight {
+    CollectiveRequest request;
+    control::CollectiveLayout layout;
+    CollectiveSignature signature;
+  };
+
+  // Where a segment belongs: its collective, its position there, its bytes of the buffer.
+  struct Place {
+    const InFlight* collective;
+    std::uint32_t position;
+    control::SegmentRange range;
+  };
+
+  // The job, with its session, must outlive the executor.
+  PlanExecutor(const ExecutorContext& context, unsigned thread, EngineJob& job);
 
   unsigned thread() const { return schedule_.thread(); }
-  const ThreadSchedule& schedule() const { return schedule_; }
   std::deque<Flow>& flows() { return flows_; }
 
   // The flow of `stage` with the neighbour that has `digit` at `level`.
   Flow& flow(protocol::Stage stage, unsigned level, unsigned digit);
 
-  // Collectives in flight: from the oldest unfinished to before the next to be taken from the
-  // session.
-  std::uint64_t oldest() const { return oldest_; }
-  std::uint64_t next() const { return next_; }
+  // Whether a collective is in flight.
   bool active() const { return oldest_ != next_; }
 
   // Begins what the session has published since. True if there was something.
   bool begin_published();
 
+  // The place of a sequence of the send stream (step, offset), or with offset 0 of the receive
+  // stream of the step. Nothing if no collective in flight has it.
+  std::optional<Place> locate(unsigned step, unsigned offset, std::uint64_t sequence) const;
+
   // Receiving ---------------------------------------------------------------
 
-  // Whether a result for this sequence can be placed: its collective is in flight, its size and
-  // kind are right. False and no disagreement: it is not ours to take now (dropped,
-  // unacknowledged).
-  bool result_fits(const Flow& flow, std::uint64_t sequence, const Contribution& result);
-  // Writes the result into the trainer's buffer.
-  void write_result(const Flow& flow, std::uint64_t sequence, const Contribution& result);
+  // The place of a result in the trainer's buffer. Nothing if it does not belong there: then
+  // disagreement() is set if its kind or length is wrong; else its collective is not in flight.
+  std::optional<Place> place_of_result(const Flow& flow, std::uint64_t sequence,
+                                       const Contribution& result);
+  // Writes a result where place_of_result() said.
+  static void write_result(const Place& place, const Contribution& result);
 
-  // Holds a contribution and reduces what is now complete. Takes the packet.
+  // Holds a contribution and reduces what is now complete. Takes the packet. The sequence lies in
+  // the stream's window and is here for the first time.
   void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
 
   // How far the stream that this flow receives has been consumed: what credit is counted from.
@@ -123,11 +142,16 @@ class PlanExecutor {
   // Sending -----------------------------------------------------------------
 
   // Whether the next new segment of the flow exists already.
-  bool next_is_ready(Flow& flow);
+  bool next_is_ready(Flow& flow) const;
+  // The same, and the segment.
+  std::optional<OutgoingSegment> next_segment(Flow& flow) const;
+  // A segment that was sent before and is not acknowledged, by its sequence.
+  OutgoingSegment sent_segment(const Flow& flow, std::uint64_t sequence) const;
+
   // About how many segments wait for credit; at most 255.
-  std::uint8_t backlog(Flow& flow);
-  // A segment that was ready once, by its sequence.
-  OutgoingSegment outgoing(const Flow& flow, std::uint64_t sequence) const;
+  std::uint8_t backlog(Flow& flow) const { return next_is_ready(flow) ? ready_backlog(flow) : 0; }
+  // The same where the next segment is known to be ready.
+  std::uint8_t ready_backlog(const Flow& flow) const;
 
   // Ends ----------------------------------------------------------------------
 
@@ -139,46 +163,51 @@ class PlanExecutor {
   void reset(std::uint64_t last_failed);
 
  private:
-  struct InFlight {
-    CollectiveRequest request;
-    CollectiveLayout layout;
-    CollectiveSignature signature;
-  };
-
   const InFlight& in_flight(std::uint64_t collective) const {
     return in_flight_[collective % kMaxInFlight];
   }
+  // The collective in flight that has this sequence in the streams of step w; null if none has.
   const InFlight* holder(unsigned w, std::uint64_t sequence) const;
+  // The collective that has the next new segment of the flow; null if it is not submitted yet.
+  const InFlight* sending(Flow& flow) const;
+  static std::uint32_t position_of(const InFlight& collective, unsigned w, std::uint64_t sequence) {
+    return static_cast<std::uint32_t>(sequence - collective.layout.first(w));
+  }
+  Place place_in(const InFlight& collective, unsigned w, unsigned r, std::uint32_t position) const {
+    return {&collective, position, collective.layout.segment(schedule_, w, r, position)};
+  }
+  OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
+                           std::uint32_t position) const;
+
   bool ready(const Flow& flow, const InFlight& collective, std::uint32_t position) const;
+  bool partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
+                           std::uint32_t position) const;
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
-  bool own_is_ready(const InFlight& collective, unsigned w, std::uint32_t position) const;
-  // Notes a disagreement as soon as one contribution shows it: those that would complete the
-  // segment may be long in coming.
-  void compare(unsigned w, std::uint64_t sequence, unsigned r);
-  void reduce_if_complete(unsigned w, std::uint64_t sequence);
+
+  void begin(std::uint64_t collective);
+  void disagree(const InFlight& collective, unsigned w, unsigned r);
+  void reduce_if_complete(const InFlight& collective, unsigned w, std::uint64_t sequence);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
   // False when the sum overflowed: overflow_ then says where.
-  bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, SegmentRange range);
+  bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
+              control::SegmentRange range);
   bool is_finished(const InFlight& collective);
   const Flow& result_flow(unsigned w, unsigned r) const;
 
-  const control::Plan& plan_;
-  ThreadSchedule schedule_;
+  ExecutorContext context_;
+  control::ThreadSchedule schedule_;
   Session& session_;
-  const aggregation::Kernels& kernels_;
-  std::uint32_t segment_bytes_;
-  FlowSettings flow_settings_;
-  bcube::ServerId server_;
 
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()
-  std::array<unsigned, kMaxSteps + 1> first_flow_of_step_{};
+  std::array<unsigned, control::kMaxSteps + 1> first_flow_of_step_{};
   std::vector<ReduceWindow> reduce_windows_;  // one per step
 
+  // Collectives in flight: from oldest_ to before next_.
   std::array<InFlight, kMaxInFlight> in_flight_{};
   std::uint64_t oldest_ = 1;
   std::uint64_t next_ = 1;
-  std::array<std::uint64_t, kMaxSteps> end_of_streams_{};
+  std::array<std::uint64_t, control::kMaxSteps> end_of_streams_{};
   std::size_t blocking_flow_ = 0;  // where finish_completed() last found something missing
   std::vector<const void*> sources_;
   std::optional<Disagreement> disagreement_;
@@ -187,4 +216,4 @@ class PlanExecutor {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_

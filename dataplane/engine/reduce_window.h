@@ -1,14 +1,14 @@
-// The contributions to one step's inward stream that wait to be added, and the memory of which have
-// been.
+// The contributions to one step's receive stream that wait to be added, and which of its segments
+// have been reduced.
 //
-// A segment is reduced once all neighbours' contributions are there: in one fused pass, in the order
-// of the digits (aggregation/kernels.h), so the sum is the same bits in every run. A contribution
+// A segment is reduced once all neighbours' contributions are here: in one fused pass, in the order
+// of the digits (aggregation/kernels.h), so the sum has the same bits in every run. A contribution
 // that comes early waits here in the mbuf it came in. All neighbours number one segment alike, and
-// none may run more than kWindow ahead of the first segment not yet reduced: that bounds what waits,
-// whatever the gradient's size.
+// none may run more than kWindow ahead of the first segment that is not reduced yet: that bounds
+// what waits, whatever the gradient's size.
 //
-// Ownership: the window owns the mbufs it holds; take() hands them to the caller. One thread: the
-// engine's.
+// Ownership: the window owns the mbufs it holds, and frees them in finish() and clear(). One thread:
+// the engine's.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_REDUCE_WINDOW_H_
 #define GRADCUBE_DATAPLANE_ENGINE_REDUCE_WINDOW_H_
 
@@ -18,19 +18,10 @@
 #include <rte_mbuf.h>
 #include <vector>
 
+#include "dataplane/engine/contribution.h"
 #include "protocol/receive_window.h"
 
 namespace gradcube::dataplane {
-
-// One neighbour's contribution to one segment.
-struct Contribution {
-  rte_mbuf* packet = nullptr;
-  const std::uint8_t* payload = nullptr;
-  std::uint16_t bytes = 0;
-  std::uint8_t type_and_operation = 0;
-  std::uint32_t count =
-      0;  // the low 32 bits of the collective's element count, as its sender sees it
-};
 
 class ReduceWindow {
  public:
@@ -53,9 +44,9 @@ class ReduceWindow {
   // offset: the neighbour's, 1..neighbours. The caller has seen that the sequence lies in [base,
   // base + kWindow) and that this neighbour's contribution is not here yet.
   void hold(std::uint64_t sequence, unsigned offset, const Contribution& contribution) {
-    const unsigned slot = sequence % kWindow;
-    held_[slot * neighbours_ + offset - 1] = contribution;
-    ++arrived_[slot];
+    const unsigned index = sequence % kWindow;
+    held_[index * neighbours_ + offset - 1] = contribution;
+    ++arrived_[index];
   }
 
   bool all_arrived(std::uint64_t sequence) const {
@@ -70,15 +61,15 @@ class ReduceWindow {
   // The neighbour's contribution while it waits to be reduced; null when it is not here.
   const Contribution* waiting(std::uint64_t sequence, unsigned offset) const {
     if (sequence < base_ || sequence >= base_ + kWindow) return nullptr;
-    const Contribution& slot = contribution(sequence, offset);
-    return slot.packet != nullptr ? &slot : nullptr;
+    const Contribution& held = contribution(sequence, offset);
+    return held.packet != nullptr ? &held : nullptr;
   }
 
   // Frees the segment's contributions and marks it reduced; base moves over the reduced prefix.
   void finish(std::uint64_t sequence) {
-    const unsigned slot = sequence % kWindow;
-    release(slot);
-    reduced_[slot] = true;
+    const unsigned index = sequence % kWindow;
+    release(index);
+    reduced_[index] = true;
     while (reduced_[base_ % kWindow]) {
       reduced_[base_ % kWindow] = false;
       ++base_;
@@ -87,18 +78,18 @@ class ReduceWindow {
 
   // Frees all that waits and begins again at sequence 0.
   void clear() {
-    for (unsigned slot = 0; !held_.empty() && slot < kWindow; ++slot) release(slot);
+    for (unsigned index = 0; !held_.empty() && index < kWindow; ++index) release(index);
     reduced_.reset();
     base_ = 0;
   }
 
  private:
-  void release(unsigned slot) {
-    for (unsigned i = slot * neighbours_; i < (slot + 1) * neighbours_; ++i) {
+  void release(unsigned index) {
+    for (unsigned i = index * neighbours_; i < (index + 1) * neighbours_; ++i) {
       if (held_[i].packet != nullptr) rte_pktmbuf_free(held_[i].packet);
       held_[i] = {};
     }
-    arrived_[slot] = 0;
+    arrived_[index] = 0;
   }
 
   unsigned neighbours_;
@@ -110,4 +101,4 @@ class ReduceWindow {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_REDUCE_WINDOW_H_

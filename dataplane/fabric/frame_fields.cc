@@ -5,7 +5,6 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint32_t kEtherTypeOffset = 12;
-constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 constexpr std::uint32_t kChecksumOffset = kEthernetBytes + 10;
 constexpr std::uint16_t kEcnMask = 0x3;
 constexpr std::uint16_t kCongestionExperienced = 0x3;
@@ -19,7 +18,7 @@ void set_field16(rte_mbuf* packet, std::uint32_t offset, std::uint16_t value) {
 
 bool understands_marks(const rte_mbuf* packet) {
   if (packet->data_len < kEthernetBytes + kIpv4Bytes) return false;
-  if (field16(packet, kEtherTypeOffset) != kEtherTypeIpv4) return false;
+  if (field16(packet, kEtherTypeOffset) != protocol::kEtherTypeIpv4) return false;
   return (field16(packet, kEthernetBytes) & kEcnMask) != 0;
 }
 

@@ -11,6 +11,8 @@
 #include <rte_byteorder.h>
 #include <rte_mbuf.h>
 
+#include "protocol/wire.h"
+
 namespace gradcube::dataplane {
 
 inline constexpr std::uint32_t kMacBytes = 6;
@@ -22,8 +24,6 @@ inline constexpr std::uint32_t kFlowFieldBytes = kEthernetBytes + kIpv4Bytes + 2
 inline constexpr std::uint32_t kWireOverheadBytes = 24;
 /// A shorter frame (without FCS) is padded.
 inline constexpr std::uint32_t kMinFrameBytes = 60;
-/// The UDP source port of thread 0; thread t has the t-th port after it.
-inline constexpr std::uint16_t kFirstThreadPort = 49152;
 
 /// The size of a frame in a switch's memory.
 inline std::uint32_t frame_bytes(const rte_mbuf* packet) {
@@ -52,16 +52,15 @@ inline std::uint16_t field16(const rte_mbuf* packet, std::uint32_t offset) {
 /// its first queue.
 inline std::uint16_t thread_of(const rte_mbuf* packet) {
   constexpr std::uint32_t kEtherTypeOffset = 12;
-  constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
   constexpr std::uint32_t kProtocolOffset = kEthernetBytes + 9;
-  constexpr std::uint8_t kProtocolUdp = 17;
   if (packet->data_len < kFlowFieldBytes) return 0;
-  if (field16(packet, kEtherTypeOffset) != kEtherTypeIpv4) return 0;
-  if (*rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, kProtocolOffset) != kProtocolUdp) {
+  if (field16(packet, kEtherTypeOffset) != protocol::kEtherTypeIpv4) return 0;
+  if (*rte_pktmbuf_mtod_offset(packet, const std::uint8_t*, kProtocolOffset) !=
+      protocol::kProtocolUdp) {
     return 0;
   }
   return static_cast<std::uint16_t>(field16(packet, kEthernetBytes + kIpv4Bytes) -
-                                    kFirstThreadPort);
+                                    protocol::kFirstSourcePort);
 }
 
 /// True if the frame's transport understands congestion marks (ECT).

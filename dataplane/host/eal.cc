@@ -59,16 +59,7 @@ void check_cores(const std::vector<unsigned>& cores, const std::vector<unsigned>
 bool choose_huge_pages(const EalOptions& options) {
   if (options.huge_pages == HugePages::kNever) return false;
   const std::uint64_t wanted = options.memory_megabytes * kMegabyte;
-  const std::uint64_t free = free_huge_page_bytes();
-  if (free >= wanted) return true;
-  if (options.huge_pages == HugePages::kRequired) {
-    throw std::runtime_error("huge pages are required, but " + std::to_string(free / kMegabyte) +
-                             " MB of them are free and " +
-                             std::to_string(options.memory_megabytes) +
-                             " MB are asked for: reserve more (sysctl vm.nr_hugepages) or ask for "
-                             "less memory");
-  }
-  return false;
+  return free_huge_page_bytes() >= wanted;
 }
 
 std::vector<std::string> arguments_for(const EalOptions& options,
@@ -100,9 +91,6 @@ std::vector<std::string> arguments_for(const EalOptions& options,
     arguments.emplace_back("--iova-mode=va");
   }
   for (const std::string& device : options.pci_devices) arguments.push_back("--allow=" + device);
-  for (const std::string& device : options.virtual_devices) {
-    arguments.push_back("--vdev=" + device);
-  }
   return arguments;
 }
 

@@ -25,7 +25,6 @@ namespace gradcube::dataplane {
 enum class HugePages {
   kAutomatic,  // huge pages when enough of them are free, ordinary pages otherwise
   kNever,
-  kRequired,
 };
 
 struct EalOptions {
@@ -39,10 +38,9 @@ struct EalOptions {
   std::uint32_t log_level = 5;
   /// Where DPDK writes its log; nullptr leaves it to DPDK. Must outlive the Eal; not closed.
   std::FILE* log = nullptr;
-  /// PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus.
+  /// PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus. Nothing sets it yet:
+  /// there is no Port over a NIC.
   std::vector<std::string> pci_devices;
-  /// Virtual devices in the syntax of EAL's --vdev.
-  std::vector<std::string> virtual_devices;
 };
 
 // What has been started, for reports to the operator.

@@ -17,9 +17,7 @@ PacketPool::PacketPool(const PacketPoolOptions& options) : pool_(nullptr) {
   // DPDK refuses a cache that can hold most of the pool.
   const std::uint32_t cache =
       std::min({options.cache, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}, options.count / 4});
-  const auto private_bytes =
-      static_cast<std::uint16_t>(RTE_ALIGN_CEIL(options.private_bytes, RTE_MBUF_PRIV_ALIGN));
-  pool_ = rte_pktmbuf_pool_create(options.name.c_str(), options.count, cache, private_bytes,
+  pool_ = rte_pktmbuf_pool_create(options.name.c_str(), options.count, cache, 0,
                                   static_cast<std::uint16_t>(data_room), options.socket);
   if (pool_ == nullptr) {
     throw std::runtime_error("cannot make packet pool " + options.name + " of " +

@@ -32,8 +32,6 @@ struct PacketPoolOptions {
   /// Packets in each lcore's cache, 0..512. Other lcores cannot use them, so a pool that several
   /// lcores use must be larger by one cache for each of them.
   std::uint32_t cache = 256;
-  /// Bytes between the mbuf and its data for the owner's use; rounded up to a multiple of 8.
-  std::uint16_t private_bytes = 0;
   /// NUMA node, or SOCKET_ID_ANY.
   int socket = SOCKET_ID_ANY;
 };
@@ -54,9 +52,6 @@ class PacketPool {
   }
 
   rte_mempool* get() const { return pool_; }
-  std::uint32_t count() const { return pool_->size; }
-  /// Packets that are allocated. Walks the caches of all lcores: not for the data path.
-  std::uint32_t in_use() const { return rte_mempool_in_use_count(pool_); }
   /// Memory of the packets.
   std::uint64_t bytes() const;
 

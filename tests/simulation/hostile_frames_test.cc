@@ -8,6 +8,7 @@
 #include "protocol/crc.h"
 #include "protocol/wire.h"
 #include "tests/simulation/work.h"
+#include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::simulation {
 namespace {
@@ -48,7 +49,7 @@ class HostileFrames : public testing::Test {
   }
   void TearDown() override {
     leave_all(cluster_, trainers_);
-    EXPECT_EQ(frames_->in_use(), 0u) << "hostile frames have leaked";
+    EXPECT_EQ(dataplane::packets_in_use(*frames_), 0u) << "hostile frames have leaked";
   }
 
   Forgery forgery() const {

@@ -1,7 +1,9 @@
 #include "control/plan/verify.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
+#include <vector>
 
 #include "control/plan/algorithms.h"
 #include "tests/unit/control/message.h"
@@ -10,7 +12,12 @@
 namespace gradcube::control {
 namespace {
 
-constexpr PieceSet kAllOfThread0{.thread = 0, .digits = {PieceSet::kAnyDigit, PieceSet::kAnyDigit}};
+// All pieces of thread 0 on bcube:3,2.
+std::vector<PieceId> all_of_thread_0() {
+  std::vector<PieceId> pieces;
+  for (ServerId owner = 0; owner < 9; ++owner) pieces.push_back({0, owner});
+  return pieces;
+}
 
 Plan bml(const std::string& spec) { return make_plan("bml", parse_topology(spec, "test"), "test"); }
 
@@ -36,26 +43,27 @@ TEST(Verify, ProvesBmlWhereLevelsHaveDifferentRadices) {
 }
 
 TEST(Verify, ProvesAPlanOfOneThreadToo) {
-  const Plan plan("flat", parse_topology("bcube:3,3", "test"), {{{2}, {0}, {1}}});
+  const Plan plan("flat", parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
   const VerifyReport report = verify(plan);
   EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{12, 4, 36}));
 }
 
 TEST(Verify, FindsTwoThreadsOnOneLink) {
-  const Plan plan("collide", parse_topology("bcube:3,2", "test"), {{{0}, {1}}, {{0}, {1}}});
+  const Plan plan("collide", parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
   EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
             "aggregation step 0, thread 1: [0,0]'s link of level 0 is already used by thread 0");
 }
 
-// Runs the verifier on bcube(3,2) with the exchanges of one (server, thread, stage, step) changed.
+// Runs the verifier on bcube(3,2) with the transfers of one (server, thread, stage, step) changed.
 template <typename Change>
 std::string sabotage(ServerId where, unsigned thread, Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
+  const Streams streams(plan);
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
-      std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
-      if (server == where && t == thread && s == stage && w == step) change(exchanges);
-      return exchanges;
+      std::vector<Transfer> transfers = streams.transfers(server, t, s, w);
+      if (server == where && t == thread && s == stage && w == step) change(transfers);
+      return transfers;
     });
   });
 }
@@ -80,22 +88,36 @@ TEST(Verify, FindsAnExchangeNamedTwice) {
 }
 
 TEST(Verify, FindsThatTheTwoEndsDisagree) {
-  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].send.digits[0] ^= 1; }), "");
-  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].receive.digits[0] ^= 1; }),
-            "");
+  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].send[0].owner ^= 1; }), "");
+  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 1, [](auto& e) { e[0].receive[0].owner ^= 1; }), "");
 }
 
 // All servers alike do something wrong, so that the two ends agree and only the outcome shows it.
 template <typename Change>
 std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
+  const Streams streams(plan);
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
-      std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
-      if (t == 0 && s == stage && w == step) change(exchanges);
-      return exchanges;
+      std::vector<Transfer> transfers = streams.transfers(server, t, s, w);
+      if (t == 0 && s == stage && w == step) change(transfers);
+      return transfers;
     });
   });
+}
+
+TEST(Verify, FindsThatTheTwoEndsExpectAnotherOrder) {
+  EXPECT_NE(sabotage(5, 1, Stage::aggregation, 0,
+                     [](auto& e) { std::reverse(e[0].send.begin(), e[0].send.end()); }),
+            "");
+}
+
+TEST(Verify, FindsAPieceThatDoesNotExist) {
+  EXPECT_EQ(sabotage_everywhere(Stage::aggregation, 0,
+                                [](auto& e) {
+                                  for (Transfer& x : e) x.send = x.receive = {{0, 9}};
+                                }),
+            "a transfer names a piece that does not exist");
 }
 
 TEST(Verify, FindsALostContribution) {
@@ -106,14 +128,15 @@ TEST(Verify, FindsALostContribution) {
 
 TEST(Verify, FindsAContributionAddedTwice) {
   const Plan plan = bml("bcube:3,2");
+  const Streams streams(plan);
   // Thread 1 carries thread 0's pieces over level 1 at step 0; thread 0 does so again at step 1.
   EXPECT_EQ(message_of<PlanError>([&] {
               verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
-                std::vector<Exchange> exchanges = plan.exchanges(server, t, s, w);
+                std::vector<Transfer> transfers = streams.transfers(server, t, s, w);
                 if (t == 1 && s == Stage::aggregation && w == 0) {
-                  for (Exchange& e : exchanges) e.send = e.receive = kAllOfThread0;
+                  for (Transfer& e : transfers) e.send = e.receive = all_of_thread_0();
                 }
-                return exchanges;
+                return transfers;
               });
             }),
             "after the aggregation stage, [0,0] has the contribution of [0,0] in piece <0,0,0> 3 "
@@ -124,7 +147,7 @@ TEST(Verify, FindsALinkThatCarriesMoreThanItsShare) {
   // Right sums, but everything is sent where one piece would do.
   EXPECT_EQ(sabotage_everywhere(Stage::aggregation, 1,
                                 [](auto& e) {
-                                  for (Exchange& x : e) x.send = x.receive = kAllOfThread0;
+                                  for (Transfer& x : e) x.send = x.receive = all_of_thread_0();
                                 }),
             "[0,0]'s link of level 1 carries 32 pieces, more than its share of 16");
 }
@@ -132,7 +155,7 @@ TEST(Verify, FindsALinkThatCarriesMoreThanItsShare) {
 TEST(Verify, FindsAnIncompletePieceThatIsBroadcast) {
   EXPECT_NE(sabotage_everywhere(Stage::broadcast, 0,
                                 [](auto& e) {
-                                  for (Exchange& x : e) x.send = x.receive = kAllOfThread0;
+                                  for (Transfer& x : e) x.send = x.receive = all_of_thread_0();
                                 })
                 .find("before it is complete"),
             std::string::npos);

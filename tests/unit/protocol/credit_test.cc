@@ -75,7 +75,6 @@ TEST(CreditPool, UnusedCreditGoesToWhoHasABacklog) {
   EXPECT_TRUE(flows.pool.distribute());
   EXPECT_EQ(flows.granted(3), 24U - 7U);
   EXPECT_EQ(flows.sum(), 24U);
-  EXPECT_EQ(flows.pool.outstanding(), 24U);
 }
 
 TEST(CreditPool, NobodyIsGrantedMoreThanItHas) {
@@ -159,7 +158,6 @@ TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
         ++served[flow];
       }
       flows.pool.distribute();
-      ASSERT_EQ(flows.pool.outstanding(), flows.sum());
       ASSERT_LE(flows.sum(), std::max<std::uint64_t>(budget, count));
     }
     SCOPED_TRACE(count);

@@ -4,6 +4,7 @@
 #include <memory>
 
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -21,7 +22,7 @@ class ReduceWindowTest : public testing::Test {
   Contribution contribution(std::uint32_t count = 0) {
     Contribution contribution;
     contribution.packet = packets_->allocate();
-    contribution.count = count;
+    contribution.signature.count = count;
     return contribution;
   }
   static void hold_both(ReduceWindowTest& test, ReduceWindow& window, std::uint64_t sequence) {
@@ -38,8 +39,8 @@ TEST_F(ReduceWindowTest, WaitsForAllNeighboursInWhateverOrderTheyCome) {
   EXPECT_FALSE(window.all_arrived(0));
   window.hold(0, 1, contribution(11));
   EXPECT_TRUE(window.all_arrived(0));
-  EXPECT_EQ(window.contribution(0, 1).count, 11u);
-  EXPECT_EQ(window.contribution(0, 2).count, 22u);
+  EXPECT_EQ(window.contribution(0, 1).signature.count, 11u);
+  EXPECT_EQ(window.contribution(0, 2).signature.count, 22u);
   EXPECT_FALSE(window.all_arrived(1));
   EXPECT_FALSE(window.reduced(0));
 }
@@ -51,15 +52,15 @@ TEST_F(ReduceWindowTest, FreesWhatIsReducedAndMovesOverTheReducedPrefixOnly) {
   EXPECT_EQ(window.base(), 0u);
   EXPECT_TRUE(window.reduced(2));
   EXPECT_FALSE(window.reduced(0));
-  EXPECT_EQ(packets_->in_use(), 6u);
+  EXPECT_EQ(packets_in_use(*packets_), 6u);
   window.finish(0);
   EXPECT_EQ(window.base(), 1u);
   EXPECT_TRUE(window.reduced(0));
   window.finish(1);
   EXPECT_EQ(window.base(), 3u);
-  EXPECT_EQ(packets_->in_use(), 2u);
+  EXPECT_EQ(packets_in_use(*packets_), 2u);
   window.finish(3);
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 TEST_F(ReduceWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
@@ -77,7 +78,7 @@ TEST_F(ReduceWindowTest, HoldsAWholeWindowAndUsesItsPlacesAgain) {
     EXPECT_EQ(window.base(), base + ReduceWindow::kWindow);
     EXPECT_FALSE(window.reduced(window.base()));
   }
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 TEST_F(ReduceWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
@@ -87,14 +88,14 @@ TEST_F(ReduceWindowTest, GivesBackWhatWaitsWhenClearedAndWhenDestroyed) {
     window.finish(5);
     window.hold(0, 1, contribution());
     window.clear();
-    EXPECT_EQ(packets_->in_use(), 0u);
+    EXPECT_EQ(packets_in_use(*packets_), 0u);
     EXPECT_EQ(window.base(), 0u);
     EXPECT_FALSE(window.reduced(5));
     window.hold(0, 1, contribution());
     ReduceWindow moved(std::move(window));
-    EXPECT_EQ(packets_->in_use(), 1u);
+    EXPECT_EQ(packets_in_use(*packets_), 1u);
   }
-  EXPECT_EQ(packets_->in_use(), 0u);
+  EXPECT_EQ(packets_in_use(*packets_), 0u);
 }
 
 }  // namespace

@@ -12,6 +12,7 @@
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
 
@@ -47,8 +48,8 @@ class SwitchTest : public testing::Test {
   void TearDown() override {
     switch_.reset();
     ports_.clear();
-    EXPECT_EQ(frames_.in_use(), 0u) << "packets have leaked";
-    EXPECT_EQ(clones_.in_use(), 0u) << "clones have leaked";
+    EXPECT_EQ(packets_in_use(frames_), 0u) << "packets have leaked";
+    EXPECT_EQ(packets_in_use(clones_), 0u) << "clones have leaked";
   }
 
   static PacketPoolOptions pool_options(const std::string& name) {
@@ -83,7 +84,7 @@ class SwitchTest : public testing::Test {
     put(data, 16, spec.bytes - kEthernetBytes, 2);
     put(data, 23, 17, 1);
     put(data, 24, 0, 2);
-    put(data, 34, kFirstThreadPort + spec.thread, 2);
+    put(data, 34, protocol::kFirstSourcePort + spec.thread, 2);
     put(data, 36, 48879, 2);
     put(data, kNumberOffset, spec.number, 4);
     std::uint32_t sum = 0;

@@ -1,0 +1,133 @@
+#include "control/plan/collective_layout.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "control/plan/algorithms.h"
+#include "tests/unit/control/stream_order.h"
+#include "tests/unit/control/topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+struct Size {
+  std::uint64_t bytes;
+  std::uint32_t segment;
+};
+const std::vector<Size> kSizes = {{0, 64},       {1, 64},        {63, 128},
+                                  {64, 64},      {65, 64},       {4099, 64},
+                                  {12'345, 256}, {99'999, 1408}, {1'000'000, 8896}};
+
+CollectiveLayout layout_of(const ThreadSchedule& schedule, Size size) {
+  return CollectiveLayout(schedule, size.bytes, size.segment, {});
+}
+
+std::uint32_t positions(const CollectiveLayout& layout, unsigned w) {
+  return static_cast<std::uint32_t>(layout.end(w) - layout.first(w));
+}
+
+// The pieces of all streams of one thread of one server, against the layout of docs/bml.md.
+void expect_the_plans_bytes(const Plan& plan, ServerId server, unsigned thread, Size size) {
+  const ThreadSchedule schedule(plan, server, thread);
+  const CollectiveLayout layout = layout_of(schedule, size);
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    const std::uint32_t pieces = schedule.step(w).pieces;
+    ASSERT_EQ(positions(layout, w) % pieces, 0u);
+    for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
+      const ServerId receiver = plan.peer(server, thread, w, schedule.digit_at_offset(w, r));
+      const std::vector<ServerId> owners = stream_owners(plan, thread, w, receiver);
+      for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+        const ByteRange range = piece_bytes(plan, {thread, owners[piece]}, size.bytes);
+        std::uint64_t at = range.begin;
+        for (std::uint32_t q = piece; q < positions(layout, w); q += pieces) {
+          const SegmentRange segment = layout.segment(schedule, w, r, q);
+          ASSERT_LE(segment.bytes, size.segment);
+          if (segment.bytes == 0) continue;
+          ASSERT_EQ(segment.begin, at);
+          at += segment.bytes;
+        }
+        ASSERT_EQ(at, range.end) << size.bytes << " bytes, step " << w << ", offset " << r;
+      }
+    }
+  }
+}
+
+TEST(CollectiveLayout, CutsEachPieceIntoSegmentsThatAreExactlyThePlansBytes) {
+  for (const Topology& topology : small_topologies(30)) {
+    const Plan plan = make_plan("bml", topology, "test");
+    SCOPED_TRACE(topology.spec());
+    for (ServerId server = 0; server < plan.servers(); ++server) {
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        for (const Size size : kSizes) expect_the_plans_bytes(plan, server, thread, size);
+      }
+    }
+  }
+}
+
+TEST(CollectiveLayout, BringsEveryByteOfTheBufferIntoTheFirstStepOnce) {
+  for (const Topology& topology : small_topologies(30)) {
+    const Plan plan = make_plan("bml", topology, "test");
+    for (const Size size : kSizes) {
+      std::vector<SegmentRange> all;
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        const ThreadSchedule schedule(plan, 0, thread);
+        const CollectiveLayout layout = layout_of(schedule, size);
+        for (unsigned r = 0; r < schedule.step(0).radix; ++r) {
+          for (std::uint32_t q = 0; q < positions(layout, 0); ++q) {
+            const SegmentRange segment = layout.segment(schedule, 0, r, q);
+            if (segment.bytes != 0) all.push_back(segment);
+          }
+        }
+      }
+      std::sort(all.begin(), all.end(),
+                [](const SegmentRange& a, const SegmentRange& b) { return a.begin < b.begin; });
+      std::uint64_t at = 0;
+      for (const SegmentRange& segment : all) {
+        ASSERT_EQ(segment.begin, at) << topology.spec();
+        at += segment.bytes;
+      }
+      ASSERT_EQ(at, size.bytes) << topology.spec();
+    }
+  }
+}
+
+// Part [U*i/n, U*(i+1)/n) of each level, as docs/bml.md works it out by example.
+TEST(CollectiveLayout, DividesARangeByDigitsInTheOrderOfTheSteps) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  const ServerId server = plan.space().parse("2,1");
+  // One segment for each piece: the segment is the piece.
+  const Size size{100 * kUnitBytes, 100 * kUnitBytes};
+  const ThreadSchedule first(plan, server, 0);
+  // Digit 1 at level 0 first: 50 units are 16, 17, 17; then digit 2: 17 units are 5, 6, 6.
+  EXPECT_EQ(layout_of(first, size).segment(first, 1, 0, 0),
+            (SegmentRange{27 * kUnitBytes, 6 * kUnitBytes}));
+  // Digit 2 at level 1 first: 50 units from 83; then digit 1: 17 units are 5, 6, 6.
+  const ThreadSchedule second(plan, server, 1);
+  EXPECT_EQ(layout_of(second, size).segment(second, 1, 0, 0),
+            (SegmentRange{88 * kUnitBytes, 6 * kUnitBytes}));
+}
+
+TEST(CollectiveLayout, BeginsWhereTheCollectiveBeforeItEnded) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  const ThreadSchedule schedule(plan, 4, 1);
+  const CollectiveLayout layout(schedule, 0, 64, {100, 70});
+  EXPECT_EQ(layout.first(0), 100u);
+  EXPECT_EQ(layout.end(0), 103u) << "even an empty collective meets every neighbour";
+  EXPECT_EQ(layout.first(1), 70u);
+  EXPECT_EQ(layout.end(1), 71u);
+}
+
+TEST(CollectiveLayout, SaysWhichBuffersHaveMorePositionsThan32Bits) {
+  const Plan plan = make_plan("bml", parse_topology("star:2", "test"), "test");
+  const ThreadSchedule schedule(plan, 0, 0);
+  const std::uint64_t most = 2 * 64 * std::uint64_t{UINT32_MAX};
+  EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, most, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(schedule, most + 1, 64));
+  EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, 2 * most, 128));
+  const CollectiveLayout layout(schedule, most, 64, {});
+  EXPECT_EQ(layout.segment(schedule, 0, 1, UINT32_MAX - 1), (SegmentRange{most - 64, 64}));
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -1,0 +1,62 @@
+// The layout and the order of streams as docs/bml.md defines them, piece by piece and with wide
+// numbers: what the tests hold ThreadSchedule and CollectiveLayout against.
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_STREAM_ORDER_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_STREAM_ORDER_H_
+
+#include <cstdint>
+#include <vector>
+
+#include "control/plan/byte_range.h"
+#include "control/plan/pieces.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+// The owners of the pieces of the stream that `receiver` gets at aggregation step w, in order.
+inline std::vector<ServerId> stream_owners(const Plan& plan, unsigned thread, unsigned w,
+                                           ServerId receiver) {
+  std::vector<ServerId> owners = {receiver};
+  for (unsigned u = plan.steps(); u-- > w + 1;) {
+    const unsigned n = plan.radix(thread, u);
+    const unsigned own_digit = plan.space().digit(receiver, plan.level(thread, u));
+    std::vector<ServerId> rotated;
+    for (unsigned r = 0; r < n; ++r) {
+      for (const ServerId owner : owners) {
+        rotated.push_back(plan.peer(owner, thread, u, (own_digit + r) % n));
+      }
+    }
+    owners = rotated;
+  }
+  return owners;
+}
+
+// [U*i/n, U*(i+1)/n) of a range of U units.
+inline UnitRange wide_part(UnitRange whole, uint64_t i, uint64_t n) {
+  __extension__ using Wide = unsigned __int128;
+  const auto begin = static_cast<uint64_t>(Wide{whole.count} * i / n);
+  const auto end = static_cast<uint64_t>(Wide{whole.count} * (i + 1) / n);
+  return {whole.begin + begin, end - begin};
+}
+
+// The units of what `server` still works on in this thread when `step` begins; with step =
+// plan.steps(), of the piece that it owns.
+inline UnitRange active_units(const Plan& plan, unsigned thread, ServerId server, unsigned step,
+                              uint64_t bytes) {
+  UnitRange units =
+      wide_part({0, (bytes >> 6) + ((bytes & 63) != 0 ? 1 : 0)}, thread, plan.threads());
+  for (unsigned w = 0; w < step; ++w) {
+    const unsigned digit = plan.space().digit(server, plan.level(thread, w));
+    units = wide_part(units, digit, plan.radix(thread, w));
+  }
+  return units;
+}
+
+inline ByteRange piece_bytes(const Plan& plan, PieceId piece, uint64_t bytes) {
+  const UnitRange units = active_units(plan, piece.thread, piece.owner, plan.steps(), bytes);
+  const auto in_bytes = [bytes](uint64_t unit) { return unit > bytes / 64 ? bytes : unit * 64; };
+  return {in_bytes(units.begin), in_bytes(units.begin + units.count)};
+}
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_STREAM_ORDER_H_

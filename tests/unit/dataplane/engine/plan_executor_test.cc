@@ -1,0 +1,262 @@
+// Single functions of the executor, with contributions made by hand.
+
+#include "dataplane/engine/plan_executor.h"
+
+#include <gtest/gtest.h>
+
+#include "dataplane/engine/engine_job.h"
+#include "tests/unit/dataplane/engine/engine_fixture.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using protocol::Stage;
+
+constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
+
+// Thread 0 of one server. A segment has one unit of 16 floats, and so has each piece of a buffer of
+// kPerUnit * plan.pieces() elements.
+class Executor {
+ public:
+  Executor(const std::string& topology, bcube::ServerId server)
+      : plan_(bml_plan(topology)),
+        session_(plan_.threads()),
+        job_(1, *session_, true),
+        packets_(make_pool("contributions", 511)),
+        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, {}}, 0,
+                  job_) {}
+
+  PlanExecutor* operator->() { return &executor_; }
+  TestSession& session() { return session_; }
+  PacketPool& packets() { return packets_; }
+  std::uint64_t elements() const { return std::uint64_t{plan_.pieces()} * kPerUnit; }
+
+  // The trainer submits its whole buffer, filled with `value`.
+  void submit(float value) {
+    session_.fill(elements(), value);
+    session_.publish(elements());
+    ASSERT_TRUE(executor_.begin_published());
+  }
+
+  Flow& flow(Stage stage, unsigned level, unsigned digit) {
+    return executor_.flow(stage, level, digit);
+  }
+
+  // A unit of equal elements, as a neighbour with the same request would send it.
+  Contribution from_neighbour(float value, std::uint16_t bytes = control::kUnitBytes) {
+    Contribution contribution;
+    contribution.packet = packets_.allocate();
+    auto* payload =
+        reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, control::kUnitBytes));
+    std::fill_n(payload, kPerUnit, value);
+    contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
+    contribution.bytes = bytes;
+    contribution.signature = {0, static_cast<std::uint32_t>(elements())};
+    return contribution;
+  }
+
+  // The elements of one unit of the buffer, which are all equal.
+  float unit(unsigned index) {
+    const float* begin = session_.buffer() + index * kPerUnit;
+    for (unsigned i = 0; i < kPerUnit; ++i) EXPECT_EQ(begin[i], begin[0]) << "element " << i;
+    return *begin;
+  }
+
+ private:
+  control::Plan plan_;
+  TestSession session_;
+  EngineJob job_;
+  PacketPool packets_;
+  PlanExecutor executor_;
+};
+
+TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits) {
+  Executor server("star:3", 1);
+  server.submit(1.0F);
+  server->contribute(server.flow(Stage::aggregation, 0, 2), 0, server.from_neighbour(-1e8F));
+  EXPECT_EQ(server.unit(1), 1.0F) << "one contribution is missing";
+  EXPECT_EQ(packets_in_use(server.packets()), 1u) << "it waits";
+  server->contribute(server.flow(Stage::aggregation, 0, 0), 0, server.from_neighbour(1e8F));
+  EXPECT_EQ(server.unit(1), 0.0F) << "(1e8 + 1) - 1e8 in float32: any other order makes it 1";
+  EXPECT_EQ(server.unit(0), 1.0F);
+  EXPECT_EQ(server.unit(2), 1.0F);
+  EXPECT_EQ(packets_in_use(server.packets()), 0u) << "what has been added is freed";
+  EXPECT_EQ(server->consumed(server.flow(Stage::aggregation, 0, 0)), 1u);
+}
+
+TEST(PlanExecutor, HoldsContributionsToWhatTheTrainerHasNotSubmittedYet) {
+  Executor server("star:2", 0);
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  EXPECT_FALSE(server->active());
+  server.submit(1.0F);
+  EXPECT_TRUE(server->active());
+  EXPECT_EQ(server.unit(0), 3.0F);
+}
+
+TEST(PlanExecutor, TakesASumOnToTheNextStep) {
+  Executor server("bcube:2,2", 0);
+  server.submit(1.0F);
+  // Step 1 first: its contribution waits for this server's own partial sum of step 0.
+  server->contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
+  EXPECT_EQ(server.unit(0), 1.0F);
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  EXPECT_EQ(server.unit(0), 13.0F);
+}
+
+TEST(PlanExecutor, TellsWhoseContributionDisagreesAndAddsNothing) {
+  Executor server("star:3", 0);
+  server.submit(1.0F);
+  Contribution other = server.from_neighbour(2.0F);
+  other.signature.type_and_operation = 1;
+  server->contribute(server.flow(Stage::aggregation, 0, 2), 0, other);
+  ASSERT_TRUE(server->disagreement().has_value()) << "one contribution is enough to know";
+  EXPECT_EQ(server->disagreement()->collective, 1u);
+  EXPECT_EQ(server->disagreement()->peer, 2u);
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  EXPECT_EQ(server.unit(0), 1.0F);
+}
+
+TEST(PlanExecutor, TellsOfAContributionOfTheWrongLength) {
+  Executor server("star:2", 0);
+  server.submit(1.0F);
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F, 60));
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server.unit(0), 1.0F);
+}
+
+TEST(PlanExecutor, TellsOfADisagreementThatCameBeforeTheTrainersOwnRequest) {
+  Executor server("star:3", 0);
+  Contribution other = server.from_neighbour(2.0F);
+  ++other.signature.count;
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
+  EXPECT_FALSE(server->disagreement().has_value()) << "there is nothing to compare with";
+  server.submit(1.0F);
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->peer, 1u);
+}
+
+TEST(PlanExecutor, WritesAResultWhereItBelongs) {
+  Executor server("star:3", 0);
+  server.submit(1.0F);
+  const Contribution result = server.from_neighbour(7.0F);
+  const auto place = server->place_of_result(server.flow(Stage::broadcast, 0, 2), 0, result);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->position, 0u);
+  EXPECT_EQ(place->range, (control::SegmentRange{2 * control::kUnitBytes, control::kUnitBytes}));
+  PlanExecutor::write_result(*place, result);
+  EXPECT_EQ(server.unit(2), 7.0F);
+  EXPECT_EQ(server.unit(0), 1.0F);
+  EXPECT_EQ(server.unit(1), 1.0F);
+  rte_pktmbuf_free(result.packet);
+}
+
+TEST(PlanExecutor, HasNoPlaceForAResultThatItDoesNotExpect) {
+  Executor server("star:3", 0);
+  Contribution result = server.from_neighbour(7.0F);
+  Flow& flow = server.flow(Stage::broadcast, 0, 1);
+  EXPECT_FALSE(server->place_of_result(flow, 0, result).has_value()) << "nothing is in flight";
+  server.submit(1.0F);
+  EXPECT_FALSE(server->place_of_result(flow, 1, result).has_value()) << "behind its end";
+  EXPECT_FALSE(server->disagreement().has_value());
+  result.bytes = 32;
+  EXPECT_FALSE(server->place_of_result(flow, 0, result).has_value());
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->peer, 1u);
+  rte_pktmbuf_free(result.packet);
+}
+
+TEST(PlanExecutor, LocatesSegmentsOfAllCollectivesInFlight) {
+  Executor server("star:2", 0);
+  server.submit(1.0F);
+  server.submit(1.0F);
+  const auto first = server->locate(0, 1, 0);
+  const auto second = server->locate(0, 1, 1);
+  ASSERT_TRUE(first.has_value());
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(first->collective->request.number, 1u);
+  EXPECT_EQ(second->collective->request.number, 2u);
+  EXPECT_EQ(second->position, 0u);
+  EXPECT_EQ(second->range, first->range);
+  EXPECT_FALSE(server->locate(0, 1, 2).has_value());
+}
+
+TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
+  Executor server("bcube:2,2", 0);
+  Flow& first = server.flow(Stage::aggregation, 0, 1);
+  Flow& later = server.flow(Stage::aggregation, 1, 1);
+  EXPECT_FALSE(server->next_is_ready(first)) << "nothing has been submitted";
+  server.submit(1.0F);
+  EXPECT_TRUE(server->next_is_ready(first));
+  EXPECT_EQ(server->backlog(first), 2u);
+  EXPECT_FALSE(server->next_is_ready(later));
+  EXPECT_EQ(server->backlog(later), 0u);
+  // Position 0 stays here; position 1 is what the neighbour at level 1 goes on with.
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  EXPECT_FALSE(server->next_is_ready(later));
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 1, server.from_neighbour(4.0F));
+  EXPECT_TRUE(server->next_is_ready(later));
+  const auto segment = server->next_segment(later);
+  ASSERT_TRUE(segment.has_value());
+  EXPECT_EQ(segment->collective, 1u);
+  EXPECT_EQ(segment->position, 0u);
+  EXPECT_EQ(segment->bytes, control::kUnitBytes);
+  EXPECT_EQ(*reinterpret_cast<const float*>(segment->payload), 5.0F) << "the partial sum";
+}
+
+TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
+  Executor server("bcube:2,2", 0);
+  server.submit(1.0F);
+  Flow& over_level_1 = server.flow(Stage::broadcast, 1, 1);
+  Flow& over_level_0 = server.flow(Stage::broadcast, 0, 1);
+  EXPECT_FALSE(server->next_is_ready(over_level_1));
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  EXPECT_FALSE(server->next_is_ready(over_level_1)) << "a partial sum is not a result";
+  server->contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
+  EXPECT_TRUE(server->next_is_ready(over_level_1));
+  EXPECT_TRUE(server->next_is_ready(over_level_0));
+  // The next piece over level 0 is owned by the neighbour at level 1: its result has to come first.
+  over_level_0.send.record_send(0);
+  EXPECT_FALSE(server->next_is_ready(over_level_0));
+  std::uint64_t sequence = 0;
+  ASSERT_EQ(over_level_1.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  EXPECT_TRUE(server->next_is_ready(over_level_0));
+}
+
+TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
+  Executor server("star:2", 0);
+  server.submit(1.0F);
+  Flow& contributions = server.flow(Stage::aggregation, 0, 1);
+  Flow& results = server.flow(Stage::broadcast, 0, 1);
+  std::uint64_t sequence = 0;
+  for (Flow* flow : {&contributions, &results}) {
+    flow->send.record_send(0);
+    ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  }
+  server->contribute(contributions, 0, server.from_neighbour(2.0F));
+  EXPECT_FALSE(server->finish_completed()) << "nothing is acknowledged";
+  contributions.send.on_acknowledgement(1, 0, 16, 0);
+  EXPECT_FALSE(server->finish_completed()) << "the result that was sent is not acknowledged";
+  results.send.on_acknowledgement(1, 0, 16, 0);
+  EXPECT_TRUE(server->finish_completed());
+  EXPECT_FALSE(server->active());
+  EXPECT_EQ(server.session()->finished_by_all(), 1u) << "the session has been told";
+}
+
+TEST(PlanExecutor, StartsFreshAfterAReset) {
+  Executor server("star:3", 0);
+  server.submit(1.0F);
+  Contribution other = server.from_neighbour(2.0F);
+  ++other.signature.count;
+  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
+  server->reset(1);
+  EXPECT_FALSE(server->active());
+  EXPECT_FALSE(server->disagreement().has_value());
+  EXPECT_EQ(packets_in_use(server.packets()), 0u) << "what waited is freed";
+  server.submit(1.0F);
+  const auto place = server->locate(0, 0, 0);
+  ASSERT_TRUE(place.has_value());
+  EXPECT_EQ(place->collective->request.number, 2u);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
