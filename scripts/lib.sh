@@ -103,9 +103,10 @@ configure_tree() {
   fi
 }
 
-# build_tree DIRECTORY [TARGET...]: builds these targets, or everything.
+# build_tree DIRECTORY [TARGET...]: builds these targets (as `meson compile` names them), or
+# everything.
 build_tree() {
   local directory=$1
   shift
-  ninja -C "$directory" -j "$(nproc)" "$@"
+  meson compile -C "$directory" -j "$(nproc)" "$@"
 }

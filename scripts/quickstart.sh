@@ -82,7 +82,7 @@ install_packages "${build_packages[@]}" "${training_packages[@]}"
 
 step "building the tool, the daemon and the trainer's library (release)"
 configure_tree build -Dbuildtype=release
-build_tree build cli/gradcube dataplane/daemon/gradcubed trainer/libgradcube.so.1.0.0
+build_tree build cli/gradcube:executable gradcubed trainer/gradcube:shared_library
 gradcube=$source_root/build/cli/gradcube
 [[ -x $gradcube ]] || die "the build made no $gradcube"
 # This build's library, where several builds lie side by side.
