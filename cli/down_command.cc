@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/control_client.h"
+#include "cli/output.h"
 #include "control/base/errors.h"
 #include "control/settings/run_directory.h"
 
@@ -63,9 +64,9 @@ int run_down(bool json) {
   }
   remove_leftovers(directory);
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"ok", true}, {"pid", daemon->pid}}.dump());
+    print("{}\n", nlohmann::json{{"ok", true}, {"pid", daemon->pid}}.dump());
   } else {
-    fmt::print("the cluster in {} is down\n", directory.path().string());
+    print("the cluster in {} is down\n", directory.path().string());
   }
   return 0;
 }
@@ -75,7 +76,7 @@ int run_down(bool json) {
 void add_down(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand("down", "End the cluster");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object on standard output");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer("Trainers that are still at work get an error. Example:\n  gradcube down");
   command->callback([json, &action] { action = [json] { return run_down(*json); }; });
 }
