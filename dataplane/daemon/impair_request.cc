@@ -22,7 +22,7 @@ using control::UsageError;
 using Json = nlohmann::ordered_json;
 using LinkAt = EmbeddedCluster::LinkAt;
 
-constexpr std::size_t kNamedSwitches = 12;
+constexpr std::size_t kNamedSwitches = 8;
 
 struct Probability {
   const char* name;
@@ -105,7 +105,8 @@ class Selection {
 
   unsigned level_of(const nlohmann::json& level) const {
     const unsigned levels = cluster_.plan().space().levels();
-    if (!level.is_number_unsigned() || level.get<std::uint64_t>() >= levels) {
+    // A negative number becomes one that is too large.
+    if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
       throw UsageError(fmt::format("--level {}: this cluster has the levels 0 to {}",
                                    control::printable(level.dump()), levels - 1));
     }
