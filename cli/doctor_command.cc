@@ -27,7 +27,7 @@ int run_doctor(bool json) {
     print("{}\n{}\n", checks_text(checks),
           can_run(checks)
               ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
-              : "this host cannot run the embedded fabric until what has FAILed is mended");
+              : "this host cannot run the embedded fabric: mend the lines that begin with FAIL");
   }
   return can_run(checks) ? 0 : kExitFailure;
 }
@@ -35,12 +35,15 @@ int run_doctor(bool json) {
 }  // namespace
 
 void add_doctor(CLI::App& tool, Action& action) {
-  CLI::App* command = tool.add_subcommand(
-      "doctor", "What this host lacks for a cluster, and the command that mends it");
+  CLI::App* command =
+      tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
   auto json = std::make_shared<bool>(false);
   command->add_flag("--json", *json, "Print one JSON object");
   command->footer(
-      "Exit code 0 means that the embedded fabric can run. Example:\n  gradcube doctor");
+      "Exit code 0 means that the embedded fabric can run.\n"
+      "Examples:\n"
+      "  gradcube doctor\n"
+      "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
   command->callback([json, &action] { action = [json] { return run_doctor(*json); }; });
 }
 

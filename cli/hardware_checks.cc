@@ -90,7 +90,7 @@ HostCheck check_memory() {
   if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
   const bool enough = *available >= kLeastMemory;
   return {"memory", enough ? Verdict::warn : Verdict::fail,
-          fmt::format("{}: a BCube(3,2) with its trainers wants {} for small models, {} for "
+          fmt::format("{}: a BCube(3,2) with its trainers needs {} for small models, {} for "
                       "ResNet-50's gradients",
                       amount, human_bytes(kLeastMemory), human_bytes(kGoodMemory)),
           "end other programs, or take a smaller topology: gradcube up --topology bcube:2,2"};

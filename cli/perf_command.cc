@@ -157,7 +157,12 @@ void print_foot(const PerfSettings& settings, const std::vector<PerfRow>& rows,
 // What the daemon knows about an all-reduce that is not done: for whom the job waits, and what the
 // switches do to its frames.
 std::string explanation(const RunDirectory& directory, const std::string& job_name) {
-  const json status = ask_status(directory);
+  json status;
+  try {
+    status = ask_status(directory);
+  } catch (const SetupError& error) {
+    return fmt::format("; {}", error.what());
+  }
   std::string text;
   for (const json& job : items(status, "jobs")) {
     if (text_field(job, "name") != job_name) continue;
@@ -216,6 +221,7 @@ int run_perf(const PerfOptions& options) {
   } else {
     print_foot(settings, rows, cluster.links, wrong);
   }
+  flush_output();
   return wrong == 0 ? 0 : kExitFailure;
 }
 
@@ -232,6 +238,7 @@ void add_size_options(CLI::App* command, PerfOptions* options) {
                                          "Each size of the range is this many times the last")
                             ->capture_default_str();
   for (CLI::Option* option : {least, most, factor}) option->check(not_empty())->excludes(sizes);
+  factor->needs(least);
 }
 
 void add_options(CLI::App* command, PerfOptions* options) {

@@ -46,7 +46,7 @@ ClusterSettings settings_of(const UpOptions& options) {
   if (!options.cluster_file.empty()) settings = control::read_cluster_file(options.cluster_file);
   options.settings.apply(settings);
   control::validate(settings);
-  // A topology that no plan fits must be refused here, before anything is started.
+  // A topology without a plan must be refused here, before anything is started.
   control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology");
   return settings;
 }
@@ -76,7 +76,8 @@ void report(fmt::format_string<Values...> format, Values&&... values) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-// Afterwards the directory is there, no daemon lives in it, and nothing is left of an earlier one.
+// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an earlier
+// one are left.
 void prepare(const RunDirectory& directory) {
   directory.create();
   if (outlives_patience(directory)) throw_runs_already(directory);

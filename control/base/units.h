@@ -12,8 +12,8 @@
 
 namespace gradcube::control {
 
-// The rates that a link can have. Below the least, one frame of 9000 bytes takes longer than any
-// timer of the protocol waits.
+// The rates that a link can have. The emulated switches' arithmetic takes none below the least
+// (LinkClock::kMinRate).
 inline constexpr uint64_t kLeastRate = 1'000'000;
 inline constexpr uint64_t kMostRate = 10'000'000'000'000;
 

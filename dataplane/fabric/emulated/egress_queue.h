@@ -14,8 +14,8 @@ namespace gradcube::dataplane {
 
 /// A switch's output queue, the wire behind it and the way to the server, in virtual time: when a
 /// frame arrives, its departure is known at once, because everything before it is known. So it does
-/// not matter how often or how regularly somebody polls; a late poll delivers late, but gives away
-/// no capacity.
+/// not matter how often or how regularly it is polled; a late poll delivers late but loses no
+/// bandwidth.
 ///
 /// A frame lives here from its arrival to its delivery. Up to its departure it takes room in the
 /// switch's memory; afterwards it is on its way. Over a limited link a frame that finds the
@@ -41,7 +41,7 @@ class EgressQueue {
     push(packet, queue, arrival, 0);
   }
 
-  /// Gives the server all that is due; answers how many frames left.
+  /// Gives the server all that is due; returns how many frames left.
   unsigned deliver(std::int64_t now);
 
   /// When the next frame is due, or kNever.

@@ -44,7 +44,7 @@ class SwitchShard final : public Pollable {
   SwitchShard(const SwitchShard&) = delete;
   SwitchShard& operator=(const SwitchShard&) = delete;
 
-  /// Moves everything that is due at `now` (which must not go back); answers how many packets were
+  /// Moves everything that is due at `now` (which must not go back); returns how many packets were
   /// taken from servers or given to them, 0 when there was nothing to do. At most a burst per ring
   /// is taken at once.
   unsigned poll(Nanoseconds now) override;

@@ -158,6 +158,7 @@ TEST_F(CommandLine, RefusesSizesAndRangesThatMakeNoSense) {
   expect_usage_error(with({"-b", "1K", "--sizes", "1K"}), "--sizes");
   expect_usage_error(with({"-b", "2K", "-e", "1K"}), "--max-bytes");
   expect_usage_error(with({"-e", "1K"}), "--min-bytes");
+  expect_usage_error(with({"-f", "2"}), "--min-bytes");
   expect_usage_error(with({"-b", "0", "-e", "1K"}), "--min-bytes");
   expect_usage_error(with({"-b", "1K", "-e", "1M", "-f", "1"}), "--factor");
   expect_usage_error(with({"--min-bytes", "1Q"}), "--min-bytes");
