@@ -1,5 +1,4 @@
-// A barrier that can be torn down: when one of the threads fails, the others must not wait for it
-// for ever.
+// A barrier that can be cancelled: when one of the threads fails, the others stop waiting for it.
 #ifndef GRADCUBE_CLI_CANCELLABLE_BARRIER_H_
 #define GRADCUBE_CLI_CANCELLABLE_BARRIER_H_
 
@@ -11,8 +10,8 @@ class CancellableBarrier {
  public:
   explicit CancellableBarrier(unsigned threads) : threads_(threads) {}
 
-  // Returns true once all threads have arrived, false as soon as the barrier is cancelled. What a
-  // thread wrote before it arrived, the others see after.
+  // Returns true once all threads have arrived, false as soon as the barrier is cancelled. Writes
+  // that a thread made before it arrived are visible to the others afterwards.
   bool arrive_and_wait() {
     const unsigned generation = generation_.load();
     // Asked after the generation is known: a cancellation before that is seen here, a later one

@@ -6,18 +6,28 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
 #include <string>
+#include <vector>
 
 #include "cli/commands.h"
+#include "cli/output.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
 
+// A message has one line, however long the text from elsewhere is that it holds.
+constexpr std::size_t kLongestMessage = 4000;
+constexpr std::size_t kLongestParseError = 300;
+
 void complain(const std::string& message) {
   std::fflush(stdout);
   // Not fmt::print, which throws where the stream cannot be written to.
-  const std::string line = fmt::format("gradcube: {}\n", message);
+  const std::string line =
+      fmt::format("gradcube: {}\n", control::printable(message, kLongestMessage));
   std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
@@ -31,28 +41,40 @@ std::string one_line(std::string text) {
 }
 
 std::string command_of(const CLI::App& tool) {
-  for (const CLI::App* command : tool.get_subcommands())
+  for (const CLI::App* command : tool.get_subcommands()) {
     return tool.get_name() + " " + command->get_name();
+  }
   return tool.get_name();
 }
 
-}  // namespace
+std::string command_list(const CLI::App& tool) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : tool.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return fmt::format("{}", fmt::join(names, ", "));
+}
 
-int run_command_line(int argc, const char* const* argv) {
-  CLI::App tool("A cluster of Gradcube daemons: start it, look at it, measure it.", "gradcube");
-  tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
-  tool.require_subcommand(0, 1);  // none is told below, in a message that lists them
-  tool.footer(
-      "Examples:\n"
-      "  gradcube up --topology bcube:3,2 --rate 200mbit     nine servers on this host\n"
-      "  gradcube perf allreduce --sizes 1K,12.5M --check    measure them, and check every bit\n"
-      "  gradcube status\n"
-      "  gradcube down\n"
-      "\n"
-      "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, "
-      "else\n"
-      "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong.");
-  Action action;
+// The first word that is not a flag, when no command was recognised.
+std::optional<std::string> unknown_command(const CLI::App& tool) {
+  if (!tool.get_subcommands().empty()) return std::nullopt;
+  for (const std::string& word : tool.remaining()) {
+    if (!word.starts_with('-')) return word;
+  }
+  return std::nullopt;
+}
+
+std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
+  if (const auto word = unknown_command(tool)) {
+    return fmt::format("there is no command {}; the commands are {}: `gradcube --help` tells more",
+                       control::quoted(*word), command_list(tool));
+  }
+  return fmt::format("{}; `{} --help` tells what is accepted",
+                     control::printable(one_line(error.what()), kLongestParseError),
+                     command_of(tool));
+}
+
+void add_commands(CLI::App& tool, Action& action) {
   add_up(tool, action);
   add_down(tool, action);
   add_status(tool, action);
@@ -60,20 +82,48 @@ int run_command_line(int argc, const char* const* argv) {
   add_plan(tool, action);
   add_perf(tool, action);
   add_doctor(tool, action);
+}
+
+constexpr const char* kFooter =
+    "Examples:\n"
+    "  gradcube up --topology bcube:3,2 --rate 200mbit     start nine servers on this host\n"
+    "  gradcube perf allreduce --sizes 1K,12.5M --check    measure them, check every bit\n"
+    "  gradcube status                                     see what runs\n"
+    "  gradcube down                                       end it\n"
+    "\n"
+    "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
+    "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong.";
+
+// Parses and runs; the exit code of the command.
+int run(CLI::App& tool, const Action& action, int argc, const char* const* argv) {
   try {
     tool.parse(argc, argv);
-    if (!action) {
-      throw control::UsageError(
-          "a command is missing; accepted are up, down, status, impair, plan, perf and doctor: "
-          "`gradcube --help` tells more");
-    }
-    return action();
   } catch (const CLI::Success& asked) {  // --help, --version
     return tool.exit(asked);
   } catch (const CLI::ParseError& error) {
-    complain(fmt::format("{}; `{} --help` tells what is accepted", one_line(error.what()),
-                         command_of(tool)));
-    return kExitUsage;
+    throw control::UsageError(parse_message(tool, error));
+  }
+  if (!action) {
+    throw control::UsageError(
+        fmt::format("a command is missing; the commands are {}: `gradcube --help` tells more",
+                    command_list(tool)));
+  }
+  return action();
+}
+
+}  // namespace
+
+int run_command_line(int argc, const char* const* argv) {
+  CLI::App tool("Starts a Gradcube cluster on this host, shows it and measures it.", "gradcube");
+  tool.set_version_flag("--version", "gradcube " GRADCUBE_VERSION);
+  tool.require_subcommand(0, 1);  // run() has a better message for 0
+  tool.footer(kFooter);
+  Action action;
+  add_commands(tool, action);
+  try {
+    const int code = run(tool, action, argc, argv);
+    flush_output();
+    return code;
   } catch (const control::UsageError& error) {
     complain(error.what());
     return kExitUsage;

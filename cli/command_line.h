@@ -8,8 +8,8 @@ namespace gradcube::cli {
 inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
-// The exit code: 0, 1 when the system refused or a result is wrong, 2 when the command line or a
-// file it names is.
+// Returns the exit code: 0; 1 when something failed, a result is wrong or the output cannot be
+// written; 2 when the command line, or a file that it names, is wrong.
 int run_command_line(int argc, const char* const* argv);
 
 }  // namespace gradcube::cli

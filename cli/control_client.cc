@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <sys/un.h>
 
+#include "cli/json_fields.h"
 #include "cli/line_channel.h"
 #include "control/base/errors.h"
 
@@ -74,13 +75,13 @@ json ask_daemon(const RunDirectory& directory, const json& request,
   const auto ok = answer.is_object() ? answer.find("ok") : answer.end();
   if (!answer.is_object() || ok == answer.end() || !ok->is_boolean()) {
     throw SetupError(
-        "the daemon answered something that is not of its protocol: is it of another version?");
+        "the daemon's answer does not follow the protocol: is it another version of gradcubed?");
   }
   if (!ok->get<bool>()) {
-    const auto error = answer.find("error");
-    throw SetupError(error != answer.end() && error->is_string()
-                         ? error->get<std::string>()
-                         : "the daemon refused without a reason");
+    const std::string message =
+        text_field(answer, "error").value_or("the daemon refused and gave no reason");
+    if (flag_field(answer, "usage").value_or(false)) throw control::UsageError(message);
+    throw SetupError(message);
   }
   return answer;
 }
@@ -89,7 +90,7 @@ json ask_status(const RunDirectory& directory) {
   const json answer = ask_daemon(directory, {{"command", "status"}});
   const auto status = answer.find("status");
   if (status == answer.end() || !status->is_object()) {
-    throw SetupError("the daemon's answer holds no status: is it of another version?");
+    throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
   }
   return *status;
 }

@@ -1,9 +1,9 @@
-// Finds gradcubed, starts it in a session of its own, and waits until it says that the cluster is
-// ready.
+// Finds gradcubed, starts it in a process session of its own, and waits until it reports that the
+// cluster is ready.
 //
-// The daemon gets the write end of a pipe and writes one line of JSON to it: {"ok":true,"pid":..}
+// The daemon inherits the write end of a pipe and writes one line of JSON to it: {"ok":true,"pid":..}
 // when every server and switch runs, or {"ok":false,"error":"message"}. Its standard output and
-// error are the run directory's log.
+// error go to the run directory's log.
 #ifndef GRADCUBE_CLI_DAEMON_PROCESS_H_
 #define GRADCUBE_CLI_DAEMON_PROCESS_H_
 
@@ -17,8 +17,8 @@
 
 namespace gradcube::cli {
 
-// $GRADCUBED, else the gradcubed beside this executable, else the one of the build tree that this
-// executable lies in, else the one in $PATH. Throws SetupError when there is none.
+// Looks for $GRADCUBED, then for gradcubed beside this executable, then in the build tree of this
+// executable, then in $PATH. Throws SetupError when there is none.
 std::filesystem::path find_daemon();
 
 struct DaemonStart {
@@ -28,9 +28,9 @@ struct DaemonStart {
   std::function<void()> waiting;  // called several times a second meanwhile
 };
 
-// The pid of the ready daemon. Throws SetupError with the daemon's own message, or with one that
-// says how it ended, and where its log is. No daemon is left running then, nor after an interrupt
-// (interrupt.h).
+// Returns the pid of the ready daemon. Throws SetupError with the daemon's own message, or with one
+// that says how it ended and where its log is. After an error or an interrupt (interrupt.h) no
+// daemon is left running.
 pid_t start_daemon(const control::RunDirectory& directory, const DaemonStart& start);
 
 }  // namespace gradcube::cli

@@ -9,6 +9,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/host_checks.h"
+#include "cli/output.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -21,12 +22,12 @@ int run_doctor(bool json) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (json) {
-    fmt::print("{}\n", checks_json(checks).dump());
+    print("{}\n", checks_json(checks).dump());
   } else {
-    fmt::print("{}\n{}\n", checks_text(checks),
-               can_run(checks)
-                   ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
-                   : "this host cannot run the embedded fabric until what has FAILed is mended");
+    print("{}\n{}\n", checks_text(checks),
+          can_run(checks)
+              ? "this host can run the embedded fabric: gradcube up --topology bcube:3,2"
+              : "this host cannot run the embedded fabric: mend the lines that begin with FAIL");
   }
   return can_run(checks) ? 0 : kExitFailure;
 }
@@ -34,12 +35,15 @@ int run_doctor(bool json) {
 }  // namespace
 
 void add_doctor(CLI::App& tool, Action& action) {
-  CLI::App* command = tool.add_subcommand(
-      "doctor", "What this host lacks for a cluster, and the command that mends it");
+  CLI::App* command =
+      tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object on standard output");
+  command->add_flag("--json", *json, "Print one JSON object");
   command->footer(
-      "Exit code 0 means that the embedded fabric can run. Example:\n  gradcube doctor");
+      "Exit code 0 means that the embedded fabric can run.\n"
+      "Examples:\n"
+      "  gradcube doctor\n"
+      "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
   command->callback([json, &action] { action = [json] { return run_doctor(*json); }; });
 }
 

@@ -9,6 +9,7 @@
 
 #include "cli/commands.h"
 #include "cli/control_client.h"
+#include "cli/output.h"
 #include "control/base/errors.h"
 #include "control/settings/run_directory.h"
 
@@ -22,10 +23,11 @@ using control::SetupError;
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kPause = std::chrono::milliseconds(20);
 
-// What to do about a daemon that does not end by itself.
+// The advice for a daemon that does not end by itself.
 std::string kill_message(pid_t pid) {
-  return pid > 0 ? fmt::format("`kill {0}` ends it, `kill -9 {0}` where that does not", pid)
-                 : "its pid is not known: `pgrep gradcubed` lists the daemons";
+  return pid > 0
+             ? fmt::format("end it with `kill {0}`, or `kill -9 {0}` if that does not help", pid)
+             : "its pid is not known: `pgrep gradcubed` lists the daemons";
 }
 
 void remove_leftovers(const RunDirectory& directory) {
@@ -38,7 +40,7 @@ void ask_to_end(const RunDirectory& directory, pid_t pid) {
   try {
     ask_daemon(directory, {{"command", "down"}}, kPatience);
   } catch (const SetupError& error) {
-    // A daemon that is gone meanwhile has done what it was asked.
+    // A daemon that has ended in the meantime has done what it was asked.
     if (!directory.living_daemon()) return;
     throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
   }
@@ -63,9 +65,9 @@ int run_down(bool json) {
   }
   remove_leftovers(directory);
   if (json) {
-    fmt::print("{}\n", nlohmann::json{{"ok", true}, {"pid", daemon->pid}}.dump());
+    print("{}\n", nlohmann::json{{"ok", true}, {"pid", daemon->pid}}.dump());
   } else {
-    fmt::print("the cluster in {} is down\n", directory.path().string());
+    print("the cluster in {} is down\n", directory.path().string());
   }
   return 0;
 }
@@ -75,8 +77,11 @@ int run_down(bool json) {
 void add_down(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand("down", "End the cluster");
   auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "One JSON object on standard output");
-  command->footer("Trainers that are still at work get an error. Example:\n  gradcube down");
+  command->add_flag("--json", *json, "Print one JSON object");
+  command->footer(
+      "Trainers that still run get GRADCUBE_ENODAEMON.\n"
+      "Example:\n"
+      "  gradcube down");
   command->callback([json, &action] { action = [json] { return run_down(*json); }; });
 }
 

@@ -11,13 +11,15 @@
 #include <sys/mman.h>
 #include <sys/resource.h>
 #include <sys/statvfs.h>
+#include <system_error>
 #include <unistd.h>
+#include <vector>
 
 #include "aggregation/kernels.h"
 #include "cli/host_checks.h"
-#include "cli/host_cores.h"
 #include "cli/line_channel.h"
 #include "cli/text_table.h"
+#include "control/base/cores.h"
 
 namespace gradcube::cli {
 namespace {
@@ -46,9 +48,11 @@ std::optional<std::uint64_t> number_after(const fs::path& file, const std::strin
 }
 
 HostCheck check_cores() {
-  const std::vector<unsigned> cores = available_cores();
-  if (cores.empty()) {
-    return {"cores", Verdict::warn, "the system does not tell which cores there are", ""};
+  std::vector<unsigned> cores;
+  try {
+    cores = control::allowed_cores();
+  } catch (const std::system_error& error) {
+    return {"cores", Verdict::warn, error.what(), ""};
   }
   const std::string list = fmt::format("{}", fmt::join(cores, ","));
   if (cores.size() >= kGoodCores) {
@@ -60,8 +64,8 @@ HostCheck check_cores() {
 }
 
 HostCheck check_vector_instructions() {
-  constexpr unsigned kWidestVectors =
-      256;  // DPDK's limit for what is linked to it, unless EAL is told otherwise
+  // DPDK's default limit for code that is linked to it.
+  constexpr unsigned kWidestVectors = 256;
   const auto best = aggregation::select_kernels(kWidestVectors).instruction_set;
   return {"vectors", Verdict::ok,
           fmt::format("gradients are added with {} kernels", instruction_set_name(best)), ""};
@@ -86,7 +90,7 @@ HostCheck check_memory() {
   if (*available >= kGoodMemory) return {"memory", Verdict::ok, amount, ""};
   const bool enough = *available >= kLeastMemory;
   return {"memory", enough ? Verdict::warn : Verdict::fail,
-          fmt::format("{}: a BCube(3,2) with its trainers wants {} for small models, {} for "
+          fmt::format("{}: a BCube(3,2) with its trainers needs {} for small models, {} for "
                       "ResNet-50's gradients",
                       amount, human_bytes(kLeastMemory), human_bytes(kGoodMemory)),
           "end other programs, or take a smaller topology: gradcube up --topology bcube:2,2"};

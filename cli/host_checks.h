@@ -1,10 +1,9 @@
-// What `gradcube doctor` looks at: whether this host can run the embedded fabric, and what would
-// make it better.
+// The checks of `gradcube doctor`: whether this host can run the embedded fabric, and what would make
+// it run better.
 //
-// Each check looks at one thing, changes nothing, and ends in a verdict, a message, and where
-// something is wrong the command that mends it. `fail` is what keeps the embedded fabric from
-// running; `warn` is what slows it down, or keeps something else (huge pages, Python trainers) from
-// working.
+// Each check looks at one thing and changes nothing. It returns a verdict, a message, and, where
+// something is wrong, the command that mends it. `fail`: the embedded fabric cannot run. `warn`: it
+// runs more slowly, or something else (huge pages, Python trainers) does not work.
 #ifndef GRADCUBE_CLI_HOST_CHECKS_H_
 #define GRADCUBE_CLI_HOST_CHECKS_H_
 

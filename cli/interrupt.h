@@ -1,9 +1,8 @@
-// Ctrl-C without a handler: the signals are blocked, and asked after where a loop comes by.
+// Ctrl-C without a signal handler: the signals are blocked, and loops ask whether one is pending.
 //
-// Make the guard before any thread is started (threads inherit the mask). When it is destroyed the
-// old mask returns, and with it a signal that came meanwhile: the process then ends by that signal,
-// as its parent shell expects, with everything that the guard's owner had to clean up already
-// clean.
+// Make the guard before any thread is started, because threads inherit the mask. Its destructor
+// restores the old mask, and a signal that is pending then ends the process, as the shell that
+// started it expects. So clean up before the guard is destroyed.
 #ifndef GRADCUBE_CLI_INTERRUPT_H_
 #define GRADCUBE_CLI_INTERRUPT_H_
 

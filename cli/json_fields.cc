@@ -1,10 +1,17 @@
 #include "cli/json_fields.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "cli/text_table.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
+namespace {
+
+constexpr std::size_t kLongestCell = 200;  // longer than a socket's path can be
+
+}  // namespace
 
 using nlohmann::json;
 
@@ -48,8 +55,14 @@ std::optional<bool> flag_field(const json& object, std::string_view path) {
   return value.get<bool>();
 }
 
+const json& items(const json& object, std::string_view key) {
+  static const json kNone = json::array();
+  const json& list = field(object, key);
+  return list.is_array() ? list : kNone;
+}
+
 std::string address_text(const json& address) {
-  if (address.is_string()) return address.get<std::string>();
+  if (address.is_string()) return control::printable(address.get<std::string>());
   if (!address.is_array()) return "-";
   std::string text = "[";
   for (const json& digit : address) {
@@ -62,7 +75,7 @@ std::string address_text(const json& address) {
 
 std::string cell_text(const json& object, std::string_view path) {
   const json& value = field(object, path);
-  if (value.is_string()) return value.get<std::string>();
+  if (value.is_string()) return control::printable(value.get<std::string>(), kLongestCell);
   if (value.is_boolean()) return value.get<bool>() ? "yes" : "no";
   if (const auto count = count_field(object, path)) return grouped(*count);
   if (value.is_number()) return fmt::format("{:.4g}", value.get<double>());

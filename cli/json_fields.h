@@ -1,7 +1,7 @@
-// Reads fields of JSON that another program wrote, without believing that they are there or of the
-// type expected.
+// Reads fields of JSON that another program wrote, in which any field may be missing or have another
+// type.
 //
-// A path is keys joined by '/': "memory/pool_bytes". A missing field, or one of another type, is
+// A path is keys joined by '/': "memory/pool_bytes". A field that is missing or has another type is
 // empty.
 #ifndef GRADCUBE_CLI_JSON_FIELDS_H_
 #define GRADCUBE_CLI_JSON_FIELDS_H_
@@ -22,11 +22,14 @@ std::optional<std::uint64_t> count_field(const nlohmann::json& object, std::stri
 std::optional<std::string> text_field(const nlohmann::json& object, std::string_view path);
 std::optional<bool> flag_field(const nlohmann::json& object, std::string_view path);
 
-// An address as people write it, "[2,1]"; "-" for anything that is not an array of numbers. A
-// string stays as it is.
+// The array at this key; an empty one where there is none.
+const nlohmann::json& items(const nlohmann::json& object, std::string_view key);
+
+// An address as people write it, "[2,1]"; "-" for anything that is neither an array of numbers nor a
+// text.
 std::string address_text(const nlohmann::json& address);
 
-// Any scalar as a cell of a table; "-" where there is none.
+// Any scalar as a cell of a table, text with control characters escaped; "-" where there is none.
 std::string cell_text(const nlohmann::json& object, std::string_view path);
 
 }  // namespace gradcube::cli

@@ -1,5 +1,5 @@
-// One line of text from, or to, a descriptor, before a deadline. For the control socket and for the
-// daemon's ready pipe.
+// Reads or writes one line of text on a descriptor, before a deadline. Used on the control socket
+// and on the daemon's ready pipe.
 #ifndef GRADCUBE_CLI_LINE_CHANNEL_H_
 #define GRADCUBE_CLI_LINE_CHANNEL_H_
 
@@ -32,11 +32,11 @@ class Descriptor {
 
 enum class LineEnd { line, closed, timed_out, too_long, failed };
 
-// Appends to *text what arrives, up to and without the newline. `closed` is the end of the stream
-// before one; on `failed` errno tells why. `too_long` is more than `limit` bytes.
+// Appends a line to *text, without its newline. `closed`: the stream ended before a newline;
+// `too_long`: the line has more than `limit` bytes; `failed`: errno says why.
 LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text);
 
-// `line` when all of it is written; never raises SIGPIPE. For sockets.
+// Returns `line` when all of it has been written. For sockets; never raises SIGPIPE.
 LineEnd write_line(int descriptor, Deadline deadline, std::string_view text);
 
 }  // namespace gradcube::cli

@@ -1,7 +1,6 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -15,12 +14,17 @@
 #include "cli/commands.h"
 #include "cli/control_client.h"
 #include "cli/interrupt.h"
+#include "cli/job_text.h"
 #include "cli/json_fields.h"
+#include "cli/option_checks.h"
+#include "cli/output.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
-#include "cli/size_list.h"
+#include "cli/perf_sizes.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "control/settings/run_directory.h"
@@ -32,9 +36,16 @@ using control::RunDirectory;
 using control::UsageError;
 using nlohmann::json;
 
+constexpr std::uint64_t kMostFactor = 1'000'000;
+constexpr double kShortestTimeout = 0.001;  // seconds
+constexpr double kLongestTimeout = 1e6;
+
 struct PerfOptions {
   std::string collective;
   std::string sizes = "1K,64K,1M,12.5M";
+  std::string min_bytes;
+  std::string max_bytes;
+  std::string factor = "2";
   std::string dtype = "float32";
   std::string op = "sum";
   std::string job;
@@ -51,14 +62,15 @@ T parse_name(const std::string& text, const char* flag, std::size_t values, Pars
   for (std::size_t i = 0; i < values; ++i) {
     accepted += fmt::format("{}{}", i == 0 ? "" : ", ", name(static_cast<T>(i)));
   }
-  throw UsageError(fmt::format("{}: {} is not known; accepted are {}", flag, text, accepted));
+  throw UsageError(
+      fmt::format("{}: {} is not known; accepted are {}", flag, control::quoted(text), accepted));
 }
 
 PerfSettings settings_of(const PerfOptions& options) {
   using namespace aggregation;
   if (options.collective != "allreduce") {
-    throw UsageError(
-        fmt::format("perf: there is no collective {}; accepted is allreduce", options.collective));
+    throw UsageError(fmt::format("perf: there is no collective {}; accepted is allreduce",
+                                 control::quoted(options.collective)));
   }
   PerfSettings settings = options.settings;
   settings.type =
@@ -68,6 +80,17 @@ PerfSettings settings_of(const PerfOptions& options) {
   settings.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
   return settings;
+}
+
+std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {
+  if (options.min_bytes.empty() && options.max_bytes.empty()) return parse_size_list(options.sizes);
+  if (options.min_bytes.empty()) throw UsageError("--max-bytes needs --min-bytes beside it");
+  SizeRange range;
+  range.least = control::parse_size(options.min_bytes, "--min-bytes");
+  range.most = options.max_bytes.empty() ? range.least
+                                         : control::parse_size(options.max_bytes, "--max-bytes");
+  range.factor = control::parse_integer(options.factor, "--factor", 2, kMostFactor);
+  return sizes_of(range);
 }
 
 // What the status says of the cluster, checked against the plan that follows from it.
@@ -98,7 +121,7 @@ Cluster read_cluster(const RunDirectory& directory) {
   }
   const auto rate = number_field(status, "rate_bps");
   return Cluster{
-      .plan = control::make_plan("bml", topology, "perf"),
+      .plan = control::make_plan(control::kDefaultAlgorithm, topology, "perf"),
       .sockets = std::move(sockets),
       .links = {.servers = topology.servers(), .levels = topology.levels(), .rate_bps = rate},
       .rate_bps = field(status, "rate_bps")};
@@ -110,103 +133,159 @@ std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
 
 // What the figures are of.
 void print_head(const Cluster& cluster, const std::string& job) {
-  fmt::print("# {}, {} servers, {}, job {}\n", cluster.plan.topology().spec(),
-             cluster.plan.servers(),
-             cluster.links.rate_bps ? fmt::format("{:.4g} Mbit/s", *cluster.links.rate_bps / 1e6)
-                                    : "no rate",
-             job);
-  fmt::print("{}", table_head());
-  std::fflush(stdout);
+  print("# {}, {} servers, {}, job {}\n", cluster.plan.topology().spec(), cluster.plan.servers(),
+        cluster.links.rate_bps ? fmt::format("{:.4g} Mbit/s", *cluster.links.rate_bps / 1e6)
+                               : "no rate",
+        job);
+  print("{}", table_head());
+  flush_output();
 }
 
-void print_foot(const PerfSettings& settings, std::uint64_t wrong) {
+void print_foot(const PerfSettings& settings, const std::vector<PerfRow>& rows,
+                const PerfLinks& links, std::uint64_t wrong) {
+  if (const auto average = average_busbw(rows, links)) {
+    print("# average bus bandwidth: {:.3g} GB/s\n", *average);
+  }
   if (!settings.check) return;
   if (wrong == 0) {
-    fmt::print("# every element on every server has the bits of the plan's order of addition\n");
+    print("# every element on every server has the bits of the plan's order of addition\n");
   } else {
-    fmt::print("# {} elements are WRONG\n", wrong);
+    print("# {} elements are WRONG\n", wrong);
   }
+}
+
+// What the daemon knows about an all-reduce that is not done: for whom the job waits, and what the
+// switches do to its frames.
+std::string explanation(const RunDirectory& directory, const std::string& job_name) {
+  json status;
+  try {
+    status = ask_status(directory);
+  } catch (const SetupError& error) {
+    return fmt::format("; {}", error.what());
+  }
+  std::string text;
+  for (const json& job : items(status, "jobs")) {
+    if (text_field(job, "name") != job_name) continue;
+    const std::string wait = wait_text(job);
+    text = wait.empty() ? "; all trainers have submitted it" : "; the job " + wait;
+  }
+  return fmt::format("{}; impairments: {}; `gradcube status` shows more", text,
+                     impairments_summary(status));
+}
+
+PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& directory,
+                const std::string& job) {
+  const auto before = resent_so_far(directory);
+  try {
+    PerfRow row = runner.run(count);
+    const auto after = resent_so_far(directory);
+    if (before && after && *after >= *before) row.resent = *after - *before;
+    return row;
+  } catch (const IterationTimeout& error) {
+    throw SetupError(error.what() + explanation(directory, job));
+  }
+}
+
+json report_json(const Cluster& cluster, const std::vector<PerfRow>& rows) {
+  auto results = nlohmann::ordered_json::array();
+  for (const PerfRow& row : rows) results.push_back(row_json(row, cluster.links));
+  const auto average = average_busbw(rows, cluster.links);
+  return {{"topology", control::topology_json(cluster.plan.topology())},
+          {"rate_bps", cluster.rate_bps},
+          {"results", results},
+          {"average_busbw", average ? json(*average) : json(nullptr)}};
 }
 
 int run_perf(const PerfOptions& options) {
   const PerfSettings settings = settings_of(options);
-  const std::vector<std::uint64_t> sizes = parse_size_list(options.sizes);
+  const std::vector<std::uint64_t> sizes = sizes_of(options);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const Cluster cluster = read_cluster(directory);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
   PerfRunner runner(cluster.plan, cluster.sockets, job, settings);
 
-  auto results = nlohmann::ordered_json::array();
+  std::vector<PerfRow> rows;
   std::uint64_t wrong = 0;
   if (!options.json) print_head(cluster, job);
-  auto resent = resent_so_far(directory);
   for (const std::uint64_t size : sizes) {
-    PerfRow row = runner.run(size / aggregation::element_bytes(settings.type));
-    const auto resent_now = resent_so_far(directory);
-    if (resent && resent_now && *resent_now >= *resent) row.retransmitted = *resent_now - *resent;
-    resent = resent_now;
-    wrong += row.wrong.value_or(0);
-    results.push_back(row_json(row, cluster.links));
-    if (!options.json) {
-      fmt::print("{}", table_row(row, cluster.links));
-      std::fflush(stdout);
-    }
+    rows.push_back(
+        measure(runner, size / aggregation::element_bytes(settings.type), directory, job));
+    wrong += rows.back().wrong.value_or(0);
+    if (options.json) continue;
+    write_output(table_row(rows.back(), cluster.links));
+    flush_output();
   }
   if (options.json) {
-    const nlohmann::ordered_json report = {
-        {"topology", control::topology_json(cluster.plan.topology())},
-        {"rate_bps", nlohmann::ordered_json(cluster.rate_bps)},
-        {"results", results}};
-    fmt::print("{}\n", report.dump());
+    write_output(report_json(cluster, rows).dump() + "\n");
   } else {
-    print_foot(settings, wrong);
+    print_foot(settings, rows, cluster.links, wrong);
   }
+  flush_output();
   return wrong == 0 ? 0 : kExitFailure;
+}
+
+void add_size_options(CLI::App* command, PerfOptions* options) {
+  CLI::Option* sizes =
+      command->add_option("--sizes", options->sizes, "Bytes of each gradient, as a list")
+          ->capture_default_str();
+  CLI::Option* least =
+      command->add_option("-b,--min-bytes", options->min_bytes, "The first size of a range");
+  CLI::Option* most = command->add_option("-e,--max-bytes", options->max_bytes,
+                                          "The range's end (default: --min-bytes)");
+  CLI::Option* factor = command
+                            ->add_option("-f,--factor", options->factor,
+                                         "Each size of the range is this many times the last")
+                            ->capture_default_str();
+  for (CLI::Option* option : {least, most, factor}) option->check(not_empty())->excludes(sizes);
+  factor->needs(least);
 }
 
 void add_options(CLI::App* command, PerfOptions* options) {
   command->add_option("collective", options->collective, "allreduce")->required();
-  command
-      ->add_option("--sizes", options->sizes,
-                   "Bytes of each gradient, as a list; K, M and G are decimal")
-      ->capture_default_str();
-  command->add_option("--iterations", options->settings.iterations, "Measured per size")
+  add_size_options(command, options);
+  command->add_option("-n,--iterations", options->settings.iterations, "Measured per size")
       ->capture_default_str()
       ->check(CLI::Range(1u, 1000000u));
-  command->add_option("--warmup", options->settings.warmup, "Iterations before those")
+  command
+      ->add_option("-w,--warmup", options->settings.warmup, "Iterations before the measured ones")
       ->capture_default_str()
       ->check(CLI::Range(0u, 1000000u));
   command
-      ->add_option("--dtype", options->dtype, "float32, float64, float16, bfloat16, int32, int64")
+      ->add_option("-d,--dtype", options->dtype,
+                   "float32, float64, float16, bfloat16, int32, int64")
       ->capture_default_str();
-  command->add_option("--op", options->op, "sum, average, min, max")->capture_default_str();
+  command->add_option("-o,--op", options->op, "sum, average, min, max")->capture_default_str();
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
       ->check(CLI::Range(1u, 64u));
-  command->add_option("--job", options->job, "The job's name (default: perf-<pid>)");
+  command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
+      ->check(not_empty());
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")
       ->capture_default_str()
-      ->check(CLI::Range(0.001, 1e6));
+      ->check(seconds_in(kShortestTimeout, kLongestTimeout));
   command->add_flag("--check", options->settings.check,
-                    "Compare every element on every server with an oracle");
-  command->add_flag("--json", options->json, "One JSON object on standard output");
+                    "Compare every element on every server with the result of a scalar addition");
+  command->add_flag("--json", options->json, "Print one JSON object");
 }
 
 }  // namespace
 
 void add_perf(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
-      "perf", "Measure collectives on the running cluster, one trainer per server");
+      "perf", "Measure collectives on the running cluster, with one trainer per server");
   auto options = std::make_shared<PerfOptions>();
   add_options(command, options.get());
   command->footer(
-      "A row is one size: the least, median and greatest time of an iteration; algbw, bytes by "
-      "median\n"
-      "time; busbw, algbw x 2(N-1)/N; bound, 2(N-1)/(kN) x bytes at the links' rate; eff, bound "
-      "by\n"
-      "median; wrong, elements that differ from the oracle's; resent, segments sent again.\n"
+      "K, M and G are decimal, Ki, Mi and Gi binary. A row shows one size:\n"
+      "  min, median, max   time of an iteration, from the first start to the last end\n"
+      "  algbw              bytes / median time\n"
+      "  busbw              algbw x 2(N-1)/N, as in nccl-tests\n"
+      "  bound, eff         2(N-1)/(kN) x bytes at the links' rate; bound / median\n"
+      "  wrong              elements that differ from the expected bits (--check)\n"
+      "  resent             segments that were sent again\n"
       "Examples:\n"
+      "  gradcube perf allreduce -b 1K -e 16M -f 2\n"
       "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
       "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json");
   command->callback([options, &action] { action = [options] { return run_perf(*options); }; });

@@ -51,6 +51,18 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links) {
   return result;
 }
 
+std::optional<double> average_busbw(const std::vector<PerfRow>& rows, const PerfLinks& links) {
+  double sum = 0;
+  std::size_t count = 0;
+  for (const PerfRow& row : rows) {
+    if (row.bytes() == 0) continue;
+    sum += figures(row, links).busbw;
+    ++count;
+  }
+  if (count == 0) return std::nullopt;
+  return sum / static_cast<double>(count);
+}
+
 json row_json(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
   return {{"bytes", row.bytes()},
@@ -67,7 +79,7 @@ json row_json(const PerfRow& row, const PerfLinks& links) {
           {"bound_seconds", or_null(derived.bound_seconds)},
           {"efficiency", or_null(derived.efficiency)},
           {"wrong", or_null(row.wrong)},
-          {"retransmitted", or_null(row.retransmitted)}};
+          {"resent", or_null(row.resent)}};
 }
 
 std::string table_head() {
@@ -79,15 +91,14 @@ std::string table_head() {
 
 std::string table_row(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
-  return fmt::format(fmt::runtime(kRowFormat), row.bytes(), row.count,
-                     aggregation::data_type_name(row.type),
-                     aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
-                     microseconds(derived.seconds_median), microseconds(derived.seconds_max),
-                     fmt::format("{:.3f}", derived.algbw), fmt::format("{:.3f}", derived.busbw),
-                     derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",
-                     derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
-                     row.wrong ? std::to_string(*row.wrong) : "-",
-                     row.retransmitted ? std::to_string(*row.retransmitted) : "-");
+  return fmt::format(
+      fmt::runtime(kRowFormat), row.bytes(), row.count, aggregation::data_type_name(row.type),
+      aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
+      microseconds(derived.seconds_median), microseconds(derived.seconds_max),
+      fmt::format("{:.3g}", derived.algbw), fmt::format("{:.3g}", derived.busbw),
+      derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",
+      derived.efficiency ? fmt::format("{:.3f}", *derived.efficiency) : "-",
+      row.wrong ? std::to_string(*row.wrong) : "-", row.resent ? std::to_string(*row.resent) : "-");
 }
 
 }  // namespace gradcube::cli

@@ -1,12 +1,13 @@
 // The rows of `gradcube perf`: what was measured, and what is derived from it.
 //
-//   algbw        the gradient's bytes by the median time: how fast a trainer's gradient is reduced
-//   busbw        algbw x 2(N-1)/N, as in nccl-tests: what a ring of N would move on each link
-//   bound        2(N-1)/(kN) x the gradient's bytes at the links' rate: BML's synchronization time
-//   (BML, section 3.4) efficiency   bound by median; 1 is the best that the links allow
+//   algbw        bytes of the gradient by the median time: how fast a trainer's gradient is reduced
+//   busbw        algbw x 2(N-1)/N, as in nccl-tests: what each link of a ring of N would carry
+//   bound        2(N-1)/(kN) x bytes of the gradient at the links' rate: BML's synchronization time
+//                (BML, section 3.4)
+//   efficiency   bound by median; 1 is the best that the links allow
 //
-// Bandwidths are in GB/s (10^9 bytes). With several collectives in flight a row's time is that of
-// all of them, and so are the bytes that bandwidth and bound are reckoned with.
+// Bandwidths are in GB/s (10^9 bytes per second). With several collectives in flight, the time of a
+// row is that of all of them, and so are the bytes in its bandwidths and bound.
 #ifndef GRADCUBE_CLI_PERF_REPORT_H_
 #define GRADCUBE_CLI_PERF_REPORT_H_
 
@@ -32,9 +33,9 @@ struct PerfRow {
   aggregation::DataType type{};
   aggregation::Operation operation{};
   unsigned in_flight = 1;
-  std::vector<double> seconds;                 // one per iteration, in the order of measurement
-  std::optional<std::uint64_t> wrong;          // elements over all servers; empty without --check
-  std::optional<std::uint64_t> retransmitted;  // segments, from the daemon's counters
+  std::vector<double> seconds;          // one per iteration, in the order of measurement
+  std::optional<std::uint64_t> wrong;   // elements over all servers; empty without --check
+  std::optional<std::uint64_t> resent;  // segments, from the daemon's counters
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(type); }
 };
@@ -51,9 +52,13 @@ struct PerfFigures {
 
 PerfFigures figures(const PerfRow& row, const PerfLinks& links);
 
+// The mean of the rows' busbw, as nccl-tests prints it; rows without bytes do not count. Empty when
+// no row counts.
+std::optional<double> average_busbw(const std::vector<PerfRow>& rows, const PerfLinks& links);
+
 nlohmann::ordered_json row_json(const PerfRow& row, const PerfLinks& links);
 
-// The lines above the rows, and one row; each ends with a newline.
+// The two lines above the rows, and one row; each ends with a newline.
 std::string table_head();
 std::string table_row(const PerfRow& row, const PerfLinks& links);
 

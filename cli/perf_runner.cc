@@ -19,7 +19,7 @@ namespace {
 
 using Clock = std::chrono::steady_clock;
 
-// How often a trainer that waits asks whether it should go on waiting.
+// How often a trainer that waits looks whether it should stop waiting.
 constexpr auto kSlice = std::chrono::milliseconds(200);
 
 // Words, since the element type is known only at run time.
@@ -61,7 +61,7 @@ class Row {
                 .in_flight = settings_.in_flight,
                 .seconds = std::move(seconds_),
                 .wrong = std::nullopt,
-                .retransmitted = std::nullopt};
+                .resent = std::nullopt};
     if (settings_.check) row.wrong = wrong_.load();
     return row;
   }
@@ -122,12 +122,10 @@ class Row {
                     session);
       if (done != 0) return;
       throw_if_interrupted();
-      if (barrier_.cancelled())
+      if (barrier_.cancelled()) {
         throw control::SetupError("another trainer of this measurement failed");
-      if (left.count() <= 0) {
-        // Asks the daemon who is missing; its message is the error.
-        return detail::check(gradcube_wait(session, request, 0), session);
       }
+      if (left.count() <= 0) throw IterationTimeout(count_ * element_bytes_, settings_.timeout);
     }
   }
 
@@ -181,6 +179,11 @@ class Row {
 
 }  // namespace
 
+IterationTimeout::IterationTimeout(std::uint64_t bytes, std::chrono::milliseconds timeout)
+    : control::SetupError(
+          fmt::format("an all-reduce of {} bytes is not done after {:g} s (--timeout)", bytes,
+                      std::chrono::duration<double>(timeout).count())) {}
+
 PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
                        const std::string& job, const PerfSettings& settings)
     : plan_(plan), settings_(settings) {
@@ -190,8 +193,8 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>
     if (session.size() != static_cast<int>(sockets.size()) ||
         session.rank() != static_cast<int>(sessions_.size()) - 1) {
       throw control::SetupError(fmt::format(
-          "the daemon at {} calls its trainer number {} of {}, and not number {} of {}: does "
-          "another trainer take part in the job {}?",
+          "the daemon at {} made this trainer number {} of {}, but expected was number {} of {}: "
+          "does another trainer use the job {}?",
           socket, session.rank(), session.size(), sessions_.size() - 1, sockets.size(), job));
     }
   }

@@ -6,7 +6,7 @@
 // first start to the last end. With checks, all meet again and share the elements among them: each
 // compares its share of every server's gradient with the oracle.
 //
-// An error, or an interrupt (interrupt.h), in one trainer ends the row for all: run() throws it
+// An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws it
 // once.
 #ifndef GRADCUBE_CLI_PERF_RUNNER_H_
 #define GRADCUBE_CLI_PERF_RUNNER_H_
@@ -18,6 +18,7 @@
 
 #include "aggregation/element.h"
 #include "cli/perf_report.h"
+#include "control/base/errors.h"
 #include "control/plan/plan.h"
 
 #include "gradcube/gradcube.hpp"
@@ -34,6 +35,12 @@ struct PerfSettings {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
 };
 
+// An iteration took longer than PerfSettings::timeout.
+class IterationTimeout : public control::SetupError {
+ public:
+  IterationTimeout(std::uint64_t bytes, std::chrono::milliseconds timeout);
+};
+
 class PerfRunner {
  public:
   // sockets[s] is where server number s takes trainers. Opens all the sessions. The plan must
@@ -41,7 +48,8 @@ class PerfRunner {
   PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
              const std::string& job, const PerfSettings& settings);
 
-  // One row, but for what the daemon's counters tell. `count` elements per gradient.
+  // Measures gradients of `count` elements. Fills in everything but PerfRow::resent, which only the
+  // daemon's counters tell. Throws IterationTimeout, or gradcube::Error when a trainer fails.
   PerfRow run(std::uint64_t count);
 
  private:

@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <iostream>
 #include <memory>
 #include <optional>
@@ -9,7 +10,8 @@
 #include <vector>
 
 #include "cli/commands.h"
-#include "cli/host_cores.h"
+#include "cli/option_checks.h"
+#include "control/base/cores.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
 #include "control/plan/plan_json.h"
@@ -22,7 +24,7 @@ namespace {
 
 struct PlanOptions {
   std::string topology = "bcube:3,2";
-  std::string algorithm = "bml";
+  std::string algorithm{control::kDefaultAlgorithm};
   std::string server;
   std::string lcores;
   bool json = false;
@@ -30,7 +32,7 @@ struct PlanOptions {
 
 std::vector<control::Lcore> lcores_of(const std::string& text) {
   control::ClusterSettings settings;
-  settings.lcores = available_cores();
+  settings.lcores = control::allowed_cores();
   if (!text.empty()) control::apply_setting(settings, "lcores", text, "--lcores");
   std::vector<control::Lcore> lcores;
   for (const unsigned id : settings.lcores) lcores.push_back({.id = id});
@@ -58,18 +60,26 @@ int run_plan(const PlanOptions& options) {
 
 void add_plan(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
-      "plan", "Who owns which piece, and who sends what to whom at each step; needs no cluster");
+      "plan",
+      "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--topology", options->topology, "bcube:n,k, star:N or torus:n,h")
+  command->add_option("--topology", options->topology, "bcube:n,k or star:N")
       ->capture_default_str();
-  command->add_option("--algorithm", options->algorithm, "bml")->capture_default_str();
-  command->add_option("--server", options->server, "One server alone, by its address: 2,1");
-  command->add_option("--lcores", options->lcores,
-                      "Cores that share the threads: 0,2-3 (default: all)");
-  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command
+      ->add_option("--algorithm", options->algorithm,
+                   fmt::format("{}", fmt::join(control::algorithm_names(), ", ")))
+      ->capture_default_str();
+  command->add_option("--server", options->server, "Show this server only, by its address: 2,1")
+      ->check(not_empty());
+  command
+      ->add_option("--lcores", options->lcores,
+                   "Cores that share the threads: 0,2-3 (default: all)")
+      ->check(not_empty());
+  command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Examples:\n  gradcube plan --topology bcube:3,2\n"
-      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json");
+      "Examples:\n"
+      "  gradcube plan --topology bcube:3,2                              all nine servers\n"
+      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536");
   command->callback([options, &action] { action = [options] { return run_plan(*options); }; });
 }
 

@@ -13,18 +13,18 @@ struct Help {
 
 constexpr Help kHelp[] = {
     {"topology", "bcube:n,k or star:N"},
-    {"rate", "Of every link: 200mbit, 10gbit (default: as fast as it goes)"},
+    {"rate", "Rate of every link: 200mbit, 10gbit (default: as fast as the CPU goes)"},
     {"mtu", "Bytes of IP packet per frame, 1500 to 9000"},
-    {"delay", "Of a switch, on top of serialization: 50us"},
-    {"queue", "Bytes of a switch port's queue: 128K"},
-    {"ecn-threshold", "Bytes of queue from which frames are marked (default: half the queue)"},
+    {"delay", "Delay of a switch, on top of serialization: 50us"},
+    {"queue", "Bytes of a switch port's queue: 128K, 64Ki"},
+    {"ecn-threshold", "Frames are marked when the queue is longer: 64K (default: half the queue)"},
     {"loss", "Probability that a switch loses a frame: 0.01"},
-    {"duplicate", "Probability that it delivers one twice"},
-    {"reorder", "Probability that it delivers one later than its successors"},
-    {"corrupt", "Probability that it damages one"},
-    {"seed", "Of the switches' randomness"},
-    {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: it chooses)"},
-    {"idle", "spin, or adaptive: sleep when there is nothing to do"},
+    {"duplicate", "Probability that it delivers a frame twice"},
+    {"reorder", "Probability that it delivers a frame after later ones"},
+    {"corrupt", "Probability that it damages a frame"},
+    {"seed", "Seed of the switches' random numbers"},
+    {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
+    {"idle", "spin: poll without end; adaptive: sleep when there is nothing to do"},
 };
 
 constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};

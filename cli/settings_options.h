@@ -1,5 +1,5 @@
-// Flags that are a cluster's settings: one per name that control's apply_setting() knows, read by
-// it alone, so that a flag and a key of the cluster file accept the same text.
+// Flags that set a cluster's settings: one for each name that control's apply_setting() knows.
+// apply_setting() reads the values too, so a flag and a key of the cluster file accept the same text.
 #ifndef GRADCUBE_CLI_SETTINGS_OPTIONS_H_
 #define GRADCUBE_CLI_SETTINGS_OPTIONS_H_
 
@@ -15,7 +15,7 @@ namespace gradcube::cli {
 
 class SettingsOptions {
  public:
-  // Those that a running cluster can change.
+  // The names of the settings that a running cluster can change.
   static std::span<const std::string_view> impairments();
 
   // Adds --<name> for each of the settings. This must outlive the parsing.

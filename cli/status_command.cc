@@ -2,9 +2,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
-#include <cstdio>
 #include <fmt/format.h>
 #include <memory>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <thread>
 #include <unistd.h>
@@ -12,6 +12,8 @@
 #include "cli/commands.h"
 #include "cli/control_client.h"
 #include "cli/interrupt.h"
+#include "cli/option_checks.h"
+#include "cli/output.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
 #include "control/settings/run_directory.h"
@@ -21,27 +23,30 @@ namespace {
 
 using control::RunDirectory;
 
+constexpr double kShortestPeriod = 0.1;  // seconds
+constexpr double kLongestPeriod = 3600;
+constexpr auto kInterruptPause = std::chrono::milliseconds(50);
+constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
+
 struct StatusOptions {
   bool json = false;
   bool flows = false;
   double watch_seconds = 0;
 };
 
-void print_status(const RunDirectory& directory, const StatusOptions& options) {
-  const nlohmann::json status = ask_status(directory);
-  fmt::print("{}", options.json ? status.dump() + "\n" : status_text(status, options.flows));
-  std::fflush(stdout);
-}
-
 void watch(const RunDirectory& directory, const StatusOptions& options) {
   const InterruptGuard interrupt;
   const auto period = std::chrono::duration<double>(options.watch_seconds);
+  StatusView view{.all_flows = options.flows, .rates = true, .before = nullptr};
   while (!InterruptGuard::interrupted()) {
-    if (isatty(STDOUT_FILENO) == 1) fmt::print("\x1b[H\x1b[2J");
-    print_status(directory, options);
     const auto next = std::chrono::steady_clock::now() + period;
+    nlohmann::json status = ask_status(directory);
+    if (isatty(STDOUT_FILENO) == 1) write_output(kClearScreen);
+    write_output(status_text(status, view));
+    flush_output();
+    view.before = std::move(status);
     while (std::chrono::steady_clock::now() < next && !InterruptGuard::interrupted()) {
-      std::this_thread::sleep_for(std::chrono::milliseconds(50));
+      std::this_thread::sleep_for(kInterruptPause);
     }
   }
 }
@@ -53,26 +58,33 @@ int run_status(const StatusOptions& options) {
       throw control::UsageError("--watch and --json exclude each other: --json prints one object");
     }
     watch(directory, options);
-  } else {
-    print_status(directory, options);
+    return 0;
   }
+  const nlohmann::json status = ask_status(directory);
+  write_output(options.json ? status.dump() + "\n"
+                            : status_text(status, {.all_flows = options.flows}));
   return 0;
 }
 
 }  // namespace
 
 void add_status(CLI::App& tool, Action& action) {
-  CLI::App* command = tool.add_subcommand(
-      "status", "Servers, ports, switches, jobs, flows, counters and memory of the cluster");
+  CLI::App* command =
+      tool.add_subcommand("status", "Show servers, ports, switches, jobs, trainers and counters");
   auto options = std::make_shared<StatusOptions>();
-  command->add_flag("--json", options->json, "One JSON object on standard output");
-  command->add_flag("--flows", options->flows, "List the flows even when they are many");
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command->add_flag("--flows", options->flows, "List the flows even when there are many");
   command
-      ->add_option("--watch", options->watch_seconds, "Again every so many seconds, until Ctrl-C")
-      ->check(CLI::Range(0.1, 3600.0));
+      ->add_option("--watch", options->watch_seconds,
+                   "Print again every so many seconds until Ctrl-C, with each port's rates")
+      ->check(seconds_in(kShortestPeriod, kLongestPeriod));
   command->footer(
-      "Examples:\n  gradcube status\n  gradcube status --json | jq .memory\n  gradcube status "
-      "--watch 1");
+      "The trainers' table shows what each trainer has submitted and completed, and for whom a job "
+      "waits.\n"
+      "Examples:\n"
+      "  gradcube status                          once\n"
+      "  gradcube status --watch 1                every second, with packets/s and bit/s per port\n"
+      "  gradcube status --json | jq .memory      for programs");
   command->callback([options, &action] { action = [options] { return run_status(*options); }; });
 }
 

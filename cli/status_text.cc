@@ -1,11 +1,16 @@
 #include "cli/status_text.h"
 
+#include <cmath>
+#include <cstdint>
 #include <fmt/format.h>
+#include <optional>
 #include <string_view>
 #include <vector>
 
+#include "cli/job_text.h"
 #include "cli/json_fields.h"
 #include "cli/text_table.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -29,15 +34,74 @@ std::string list_text(const json& array) {
   std::string text;
   for (const json& item : array) {
     if (!text.empty()) text += ',';
-    text += item.is_string() ? item.get<std::string>() : item.dump();
+    text += control::printable(item.is_string() ? item.get<std::string>() : item.dump());
   }
   return text;
 }
 
-const json& items(const json& status, std::string_view key) {
-  static const json kNone = json::array();
-  const json& list = field(status, key);
-  return list.is_array() ? list : kNone;
+// The port of the same server and level in an earlier status of the same daemon; nothing where there
+// is none.
+const json& port_before(const json& before, const json& server, const json& port) {
+  static const json kNothing;
+  for (const json& other : items(before, "servers")) {
+    if (field(other, "address") != field(server, "address")) continue;
+    for (const json& candidate : items(other, "ports")) {
+      if (field(candidate, "level") == field(port, "level")) return candidate;
+    }
+  }
+  return kNothing;
+}
+
+// How much a counter grew per second.
+std::optional<double> growth(const json& now, const json& before, std::string_view counter,
+                             double seconds) {
+  const auto new_count = count_field(now, counter);
+  const auto old_count = count_field(before, counter);
+  if (!new_count || !old_count || *new_count < *old_count || seconds <= 0) return std::nullopt;
+  return static_cast<double>(*new_count - *old_count) / seconds;
+}
+
+// Seconds between two statuses by the daemon's own clock; 0 when they cannot be compared.
+double seconds_between(const json& before, const json& now) {
+  if (field(before, "pid") != field(now, "pid")) return 0;
+  const auto start = number_field(before, "uptime_seconds");
+  const auto end = number_field(now, "uptime_seconds");
+  return start && end && *end > *start ? *end - *start : 0;
+}
+
+std::string packet_rate_text(std::optional<double> rate) {
+  return rate ? grouped(static_cast<std::uint64_t>(std::llround(*rate))) : "-";
+}
+
+std::string bit_rate_text(std::optional<double> bytes_per_second) {
+  return bytes_per_second ? human_rate(*bytes_per_second * 8) : "-";
+}
+
+// Packets and bits per second of every port, as testpmd shows them.
+std::string rates_text(const json& status, const json& before) {
+  TextTable table({{"server"},
+                   {"level"},
+                   {"rx packets"},
+                   {"rx packets/s"},
+                   {"rx bit/s"},
+                   {"tx packets"},
+                   {"tx packets/s"},
+                   {"tx bit/s"}});
+  const double seconds = seconds_between(before, status);
+  for (const json& server : items(status, "servers")) {
+    std::string address = address_text(field(server, "address"));
+    for (const json& port : items(server, "ports")) {
+      const json& old = port_before(before, server, port);
+      table.add_row({address, cell_text(port, "level"), cell_text(port, "rx_packets"),
+                     packet_rate_text(growth(port, old, "rx_packets", seconds)),
+                     bit_rate_text(growth(port, old, "rx_bytes", seconds)),
+                     cell_text(port, "tx_packets"),
+                     packet_rate_text(growth(port, old, "tx_packets", seconds)),
+                     bit_rate_text(growth(port, old, "tx_bytes", seconds))});
+      address.clear();
+    }
+  }
+  return table.empty() ? "" : fmt::format("\nports\n{}", table.text());
 }
 
 std::string servers_text(const json& status) {
@@ -89,28 +153,18 @@ std::string switches_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
 }
 
-std::string jobs_text(const json& status) {
-  TextTable table({{"job", Align::left},
-                   {"id"},
-                   {"epoch"},
-                   {"state", Align::left},
-                   {"collectives"},
-                   {"trainers", Align::left}});
-  for (const json& job : items(status, "jobs")) {
-    std::string trainers;
-    for (const json& trainer : items(job, "trainers")) {
-      if (!trainers.empty()) trainers += ' ';
-      trainers += address_text(field(trainer, "address"));
-      if (const auto pid = count_field(trainer, "pid")) trainers += fmt::format(" pid {}", *pid);
-      if (trainers.size() > 100) {
-        trainers += " ...";
-        break;
-      }
-    }
-    table.add_row({cell_text(job, "name"), cell_text(job, "id"), cell_text(job, "epoch"),
-                   cell_text(job, "state"), cell_text(job, "collectives"), trainers});
+constexpr std::string_view kNone = "none";
+
+// "loss 1 %, reorder 5 %"
+std::string probabilities_text(const json& impairments) {
+  std::string text;
+  for (const std::string_view key : {"loss", "duplicate", "reorder", "corrupt"}) {
+    const double probability = number_field(impairments, key).value_or(0);
+    if (probability == 0) continue;
+    if (!text.empty()) text += ", ";
+    text += fmt::format("{} {:.4g} %", key, probability * 100);
   }
-  return table.empty() ? "\njobs: none\n" : fmt::format("\njobs\n{}", table.text());
+  return text.empty() ? std::string(kNone) : text;
 }
 
 std::string flows_text(const json& status, bool all_flows) {
@@ -175,17 +229,25 @@ std::string topology_text(const json& topology) {
   return fmt::format("{}:{},{}", *kind, *n, *k);
 }
 
-std::string impairments_text(const json& impairments) {
-  std::string text;
-  for (const std::string_view key : {"loss", "duplicate", "reorder", "corrupt"}) {
-    const double probability = number_field(impairments, key).value_or(0);
-    if (probability == 0) continue;
-    if (!text.empty()) text += ", ";
-    text += fmt::format("{} {:.4g} %", key, probability * 100);
-  }
-  if (text.empty()) return "none";
-  if (const auto seed = count_field(impairments, "seed")) text += fmt::format(", seed {}", *seed);
+std::string impairments_summary(const json& status) {
+  const json& impairments = field(status, "impairments");
+  std::string text = probabilities_text(impairments);
+  const auto seed = count_field(impairments, "seed");
+  const std::size_t differ = items(status, "impaired_links").size();
+  if (seed && text != kNone) text += fmt::format(", seed {}", *seed);
+  if (differ > 0)
+    text += fmt::format("; {}",
+                        differ == 1 ? "1 link differs" : fmt::format("{} links differ", differ));
   return text;
+}
+
+std::string impaired_links_text(const json& status) {
+  TextTable table({{"switch", Align::left}, {"server"}, {"impairments", Align::left}});
+  for (const json& link : items(status, "impaired_links")) {
+    table.add_row(
+        {cell_text(link, "switch"), address_text(field(link, "server")), probabilities_text(link)});
+  }
+  return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
 }
 
 std::string status_summary(const json& status) {
@@ -205,7 +267,7 @@ std::string status_summary(const json& status) {
                    pid ? std::to_string(*pid) : "-", uptime ? human_seconds(*uptime) : "-"));
   const auto mtu = count_field(status, "mtu");
   line("links", fmt::format("{}, MTU {}", rate_text(status), mtu ? std::to_string(*mtu) : "-"));
-  line("impairments", impairments_text(field(status, "impairments")));
+  line("impairments", impairments_summary(status));
   line("cores", fmt::format("{}, idle {}, {}", list_text(field(status, "lcores")),
                             cell_text(status, "idle"), cell_text(status, "instruction_set")));
   const auto huge = flag_field(status, "huge_pages");
@@ -219,9 +281,11 @@ std::string status_summary(const json& status) {
   return text;
 }
 
-std::string status_text(const json& status, bool all_flows) {
-  return status_summary(status) + servers_text(status) + switches_text(status) + jobs_text(status) +
-         flows_text(status, all_flows) + counters_text(status);
+std::string status_text(const json& status, const StatusView& view) {
+  return status_summary(status) + impaired_links_text(status) +
+         (view.rates ? rates_text(status, view.before) : servers_text(status)) +
+         switches_text(status) + jobs_text(status) + flows_text(status, view.all_flows) +
+         counters_text(status);
 }
 
 }  // namespace gradcube::cli

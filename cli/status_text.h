@@ -1,6 +1,5 @@
-// The daemon's status as people read it. A key that this version does not know is left out, one
-// that is missing shows as
-// "-": tool and daemon may be of different versions.
+// The daemon's status as people read it. Keys that this version does not know are left out, and
+// missing ones are shown as "-", because the tool and the daemon may be of different versions.
 #ifndef GRADCUBE_CLI_STATUS_TEXT_H_
 #define GRADCUBE_CLI_STATUS_TEXT_H_
 
@@ -9,18 +8,25 @@
 
 namespace gradcube::cli {
 
-// Flows are n times as many as servers: without `all_flows` they are shown only when they are few.
-std::string status_text(const nlohmann::json& status, bool all_flows);
+struct StatusView {
+  bool all_flows = false;  // flows are many; without this they are listed only when they are few
+  bool rates = false;      // show each port's packets and bits per second since `before`
+  nlohmann::json before = nullptr;  // an earlier status
+};
+std::string status_text(const nlohmann::json& status, const StatusView& view);
 
-// The first lines of it alone: what runs, with which settings.
+// The first lines of it: what runs, with which settings.
 std::string status_summary(const nlohmann::json& status);
 
 // "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}: what --topology takes. Empty when it
 // cannot be told.
 std::string topology_text(const nlohmann::json& topology);
 
-// "loss 1 %, reorder 5 %, seed 7"; "none" without any.
-std::string impairments_text(const nlohmann::json& impairments);
+// Of a status, or of the daemon's answer to "impair": "loss 1 %, reorder 5 %, seed 7; 2 links differ",
+// "none" without any.
+std::string impairments_summary(const nlohmann::json& status);
+// A table of the links that differ; empty when there are none.
+std::string impaired_links_text(const nlohmann::json& status);
 
 }  // namespace gradcube::cli
 

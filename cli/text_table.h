@@ -1,5 +1,4 @@
-// Tables for people: columns as wide as their widest cell, numbers to the right, two spaces
-// between.
+// Tables for people: each column is as wide as its widest cell, and two spaces separate columns.
 #ifndef GRADCUBE_CLI_TEXT_TABLE_H_
 #define GRADCUBE_CLI_TEXT_TABLE_H_
 
@@ -26,7 +25,7 @@ class TextTable {
 
   bool empty() const { return rows_.empty(); }
 
-  // Every line ends with a newline and has no blanks before it.
+  // Every line ends with a newline, without spaces before it.
   std::string text() const;
 
  private:

@@ -9,10 +9,13 @@
 #include <string>
 #include <thread>
 #include <unistd.h>
+#include <utility>
 
 #include "cli/commands.h"
 #include "cli/control_client.h"
 #include "cli/daemon_process.h"
+#include "cli/option_checks.h"
+#include "cli/output.h"
 #include "cli/settings_options.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
@@ -43,8 +46,8 @@ ClusterSettings settings_of(const UpOptions& options) {
   if (!options.cluster_file.empty()) settings = control::read_cluster_file(options.cluster_file);
   options.settings.apply(settings);
   control::validate(settings);
-  // A topology that no plan fits must be refused here, before anything is started.
-  control::make_plan("bml", settings.topology, "--topology");
+  // A topology without a plan must be refused here, before anything is started.
+  control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology");
   return settings;
 }
 
@@ -66,7 +69,15 @@ bool outlives_patience(const RunDirectory& directory) {
   return false;
 }
 
-// Afterwards the directory is there, no daemon lives in it, and nothing is left of an earlier one.
+// Progress on standard error, where a failure to write must not keep a cluster from starting.
+template <typename... Values>
+void report(fmt::format_string<Values...> format, Values&&... values) {
+  const std::string text = fmt::format(format, std::forward<Values>(values)...);
+  std::fwrite(text.data(), 1, text.size(), stderr);
+}
+
+// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an earlier
+// one are left.
 void prepare(const RunDirectory& directory) {
   directory.create();
   if (outlives_patience(directory)) throw_runs_already(directory);
@@ -75,8 +86,7 @@ void prepare(const RunDirectory& directory) {
   const std::size_t stale = directory.stale_sockets().size();
   if (stale == 0) return;
   directory.remove_stale_sockets(*lock);
-  fmt::print(stderr, "removed {} sockets that a daemon left in {}\n", stale,
-             directory.path().string());
+  report("removed {} sockets that a daemon left in {}\n", stale, directory.path().string());
 }
 
 // On a terminal one line that counts the seconds, elsewhere a line at the start.
@@ -84,10 +94,10 @@ class Progress {
  public:
   explicit Progress(std::string what)
       : what_(std::move(what)), terminal_(isatty(STDERR_FILENO) == 1) {
-    if (!terminal_) fmt::print(stderr, "{} ...\n", what_);
+    if (!terminal_) report("{} ...\n", what_);
   }
   ~Progress() {
-    if (terminal_) fmt::print(stderr, "\r\x1b[K");
+    if (terminal_) report("\r\x1b[K");
   }
   Progress(const Progress&) = delete;
   Progress& operator=(const Progress&) = delete;
@@ -95,8 +105,7 @@ class Progress {
   void tick() const {
     if (!terminal_) return;
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - start_;
-    fmt::print(stderr, "\r{} ... {:.1f} s", what_, passed.count());
-    std::fflush(stderr);
+    report("\r{} ... {:.1f} s", what_, passed.count());
   }
 
  private:
@@ -114,7 +123,7 @@ pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
 }
 
 void print_summary(const RunDirectory& directory, const nlohmann::json& status) {
-  fmt::print(
+  print(
       "{}{:<12}  {}\n\n"
       "the cluster is up; next:\n"
       "  gradcube perf allreduce --sizes 1K,64K,12.5M --check\n"
@@ -130,12 +139,12 @@ int run_up(const UpOptions& options) {
   const pid_t pid = start(directory, settings);
   const nlohmann::json status = ask_status(directory);
   if (options.json) {
-    fmt::print("{}\n", nlohmann::json{{"ok", true},
-                                      {"pid", pid},
-                                      {"run_directory", directory.path().string()},
-                                      {"log", directory.log_file().string()},
-                                      {"status", status}}
-                           .dump());
+    print("{}\n", nlohmann::json{{"ok", true},
+                                 {"pid", pid},
+                                 {"run_directory", directory.path().string()},
+                                 {"log", directory.log_file().string()},
+                                 {"status", status}}
+                      .dump());
   } else {
     print_summary(directory, status);
   }
@@ -146,14 +155,16 @@ int run_up(const UpOptions& options) {
 
 void add_up(CLI::App& tool, Action& action) {
   CLI::App* command =
-      tool.add_subcommand("up", "Start a cluster on this host; returns once it is ready");
+      tool.add_subcommand("up", "Start a cluster on this host and return when it is ready");
   auto options = std::make_shared<UpOptions>();
   options->settings.add_all(command);
-  command->add_option("--cluster", options->cluster_file,
-                      "A cluster file (TOML); flags go before what it says");
-  command->add_flag("--json", options->json, "One JSON object on standard output");
+  command
+      ->add_option("--cluster", options->cluster_file, "A cluster file (TOML); flags override it")
+      ->check(not_empty());
+  command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Needs no root, no huge pages and no NIC. Examples:\n"
+      "Needs no root, no huge pages and no NIC. K, M and G are decimal, Ki, Mi and Gi binary.\n"
+      "Examples:\n"
       "  gradcube up --topology bcube:3,2\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
       "  gradcube up --cluster cluster.toml --seed 7");

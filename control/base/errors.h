@@ -24,4 +24,4 @@ class SetupError : public std::runtime_error {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_BASE_ERRORS_H_

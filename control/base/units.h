@@ -1,8 +1,8 @@
 // Quantities as people write them: rates, sizes, durations, probabilities.
 //
 // Each parser takes the text and where it comes from ("--rate", "cluster.toml, line 7, rate"), and
-// throws a UsageError whose message begins with that. K, M and G are decimal everywhere. Letters
-// may be of either case.
+// throws a UsageError whose message begins with that. In every size that Gradcube reads, K, M and G
+// are decimal and Ki, Mi and Gi are binary. Letters may be of either case.
 #ifndef GRADCUBE_CONTROL_BASE_UNITS_H_
 #define GRADCUBE_CONTROL_BASE_UNITS_H_
 
@@ -12,11 +12,17 @@
 
 namespace gradcube::control {
 
-// Bits per second: "200mbit", "2.5gbit". A unit is required: a bare 200 could be bits, megabits or
-// bytes.
+// The rates that a link can have. The emulated switches' arithmetic takes none below the least
+// (LinkClock::kMinRate).
+inline constexpr uint64_t kLeastRate = 1'000'000;
+inline constexpr uint64_t kMostRate = 10'000'000'000'000;
+
+// Bits per second, kLeastRate to kMostRate: "200mbit", "2.5gbit". A unit is required: a bare 200
+// could be bits, megabits or bytes.
 uint64_t parse_rate(std::string_view text, std::string_view where);
 
-// Bytes: "1K", "12.5M", "128KB", "1G", "4096". The result is a whole number of bytes.
+// Bytes: "1K", "12.5M", "128KB", "64Ki", "1G", "4096". The text must stand for a whole number of
+// bytes, at most 10^15.
 uint64_t parse_size(std::string_view text, std::string_view where);
 
 // Nanoseconds: "500ns", "50us", "1ms", "2s"; 0 needs no unit.
@@ -36,4 +42,4 @@ std::string format_duration(int64_t nanoseconds);
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_BASE_UNITS_H_

@@ -4,6 +4,7 @@
 #include <fmt/ranges.h>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "control/plan/bml.h"
 
 namespace gradcube::control {
@@ -14,7 +15,7 @@ struct Algorithm {
   Plan (*make)(const Topology&);
 };
 
-constexpr Algorithm kAlgorithms[] = {{"bml", make_bml_plan}};
+constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan}};
 
 }  // namespace
 
@@ -28,8 +29,8 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, std::string
   for (const Algorithm& known : kAlgorithms) {
     if (known.name == algorithm) return known.make(topology);
   }
-  throw UsageError(fmt::format("{} \"{}\": there is no such algorithm; accepted is {}", where,
-                               algorithm, fmt::join(algorithm_names(), ", ")));
+  throw UsageError(fmt::format("{} {}: there is no such algorithm; accepted is {}", where,
+                               quoted(algorithm), fmt::join(algorithm_names(), ", ")));
 }
 
 }  // namespace gradcube::control

@@ -10,6 +10,9 @@
 
 namespace gradcube::control {
 
+// What a cluster runs.
+inline constexpr std::string_view kDefaultAlgorithm = "bml";
+
 std::vector<std::string_view> algorithm_names();
 
 // Throws a UsageError when there is no such algorithm (naming those there are) or it does not fit
@@ -18,4 +21,4 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, std::string
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_

@@ -9,6 +9,7 @@
 #include <stdexcept>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 
 namespace gradcube::control {
 namespace {
@@ -19,23 +20,23 @@ struct Kind {
   std::string_view form;  // what is accepted, and an example
 };
 
+// A torus can be read, but no algorithm has a plan for it yet, so messages do not offer it.
+constexpr std::string_view kForms = "bcube:n,k or star:N, for example bcube:3,2";
+
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"bcube",
        {"n", "k"},
        "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2"},
       {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
-      {"torus",
-       {"n", "h"},
-       "torus:n,h with rings of n servers in 2..256 and h dimensions in 1..7, for example "
-       "torus:4,2"},
+      {"torus", {"n", "h"}, kForms},
   };
   return all;
 }
 
 [[noreturn]] void refuse(std::string_view where, std::string_view spec, std::string_view what,
                          std::string_view accepted) {
-  throw UsageError(fmt::format("{} \"{}\": {}; accepted is {}", where, spec, what, accepted));
+  throw UsageError(fmt::format("{} {}: {}; accepted is {}", where, quoted(spec), what, accepted));
 }
 
 const Kind& kind_of(std::string_view spec, std::string_view where) {
@@ -43,8 +44,7 @@ const Kind& kind_of(std::string_view spec, std::string_view where) {
   for (const Kind& kind : kinds()) {
     if (kind.name == name) return kind;
   }
-  refuse(where, spec, fmt::format("there is no topology \"{}\"", name),
-         "bcube:n,k, star:N or torus:n,h, for example bcube:3,2");
+  refuse(where, spec, fmt::format("there is no topology {}", quoted(name)), kForms);
 }
 
 // The numbers behind the colon: exactly as many as the kind has parameters.
@@ -60,7 +60,8 @@ std::vector<unsigned> parameters_of(const Kind& kind, std::string_view spec,
     const char* const end = item.data() + item.size();
     const auto result = std::from_chars(item.data(), end, value);
     if (result.ec != std::errc() || result.ptr != end) {
-      refuse(where, spec, fmt::format("\"{}\" is not a whole number in range", item), kind.form);
+      refuse(where, spec, fmt::format("{} is not a whole number in range", quoted(item)),
+             kind.form);
     }
     values.push_back(value);
   }
@@ -156,7 +157,8 @@ Topology parse_topology(std::string_view spec, std::string_view where) {
 
 ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where) {
   try {
-    return topology.space().parse(text);
+    // Parsed as it is shown: a text that had to be cut or escaped is no address either way.
+    return topology.space().parse(printable(text));
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("{} {} (topology {})", where, error.what(), topology.spec()));
   }

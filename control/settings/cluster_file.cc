@@ -9,11 +9,14 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 
 namespace gradcube::control {
 namespace {
 
 constexpr size_t kMaxFileBytes = 1 << 20;
+constexpr size_t kLongestPath = 200;  // in messages
+constexpr size_t kLongestDescription = 200;
 
 using Keys = std::vector<std::string_view>;
 struct Section {
@@ -43,8 +46,8 @@ class Reader {
       if (section == sections().end()) {
         Keys names;
         for (const Section& s : sections()) names.push_back(s.name);
-        refuse(key.source(), fmt::format("unknown section \"{}\"; accepted sections are {}",
-                                         key.str(), fmt::join(names, ", ")));
+        refuse(key.source(), fmt::format("unknown section {}; accepted sections are {}",
+                                         quoted(key.str()), fmt::join(names, ", ")));
       }
       if (!node.is_table()) {
         refuse(key.source(), fmt::format("\"{}\" is a section: write [{}] and its keys below",
@@ -72,14 +75,14 @@ class Reader {
   void check_keys(const Section& section, const toml::table& table) const {
     for (const auto& [key, node] : table) {
       if (std::find(section.keys.begin(), section.keys.end(), key.str()) == section.keys.end()) {
-        refuse(key.source(), fmt::format("unknown key \"{}\" in [{}]; accepted keys are {}",
-                                         key.str(), section.name, fmt::join(section.keys, ", ")));
+        refuse(key.source(),
+               fmt::format("unknown key {} in [{}]; accepted keys are {}", quoted(key.str()),
+                           section.name, fmt::join(section.keys, ", ")));
       }
     }
   }
 
-  // A setting has one textual form (control/settings/cluster_settings.h): numbers and lists are brought to
-  // it.
+  // A setting has one textual form (cluster_settings.h): numbers and lists are brought to it.
   std::string text_of(const toml::key& key, const toml::node& node) const {
     if (const auto* value = node.as_string()) return value->get();
     if (const auto* value = node.as_integer()) return fmt::format("{}", value->get());
@@ -116,9 +119,9 @@ class Reader {
       } else if (key == "kind") {
         spec = text;
       } else if ((key == "h") != (spec == "torus" || spec.starts_with("torus:")) && key != "n") {
-        refuse(found->first.source(), fmt::format("\"{}\" does not belong to the topology \"{}\": "
-                                                  "a bcube has n and k, a star n, a torus n and h",
-                                                  key, spec));
+        refuse(found->first.source(), fmt::format("{} does not belong to the topology {}: "
+                                                  "a bcube has n and k, a star has n",
+                                                  quoted(key), quoted(spec)));
       } else {
         spec += (key == "n" ? ":" : ",") + text;
       }
@@ -138,7 +141,8 @@ ClusterSettings parse_cluster_file(std::string_view text, std::string_view name)
     root = toml::parse(text, name);
   } catch (const toml::parse_error& error) {
     throw UsageError(fmt::format("{}, line {}: this is not TOML: {}", name,
-                                 error.source().begin.line, error.description()));
+                                 error.source().begin.line,
+                                 printable(error.description(), kLongestDescription)));
   }
   const ClusterSettings settings = Reader(name).read(root);
   try {
@@ -154,15 +158,15 @@ ClusterSettings read_cluster_file(const std::string& path) {
   std::string text(kMaxFileBytes + 1, '\0');
   if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
   if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    throw UsageError(
-        fmt::format("the cluster file {} cannot be read: give the path of a TOML file", path));
+    throw UsageError(fmt::format("the cluster file {} cannot be read: give the path of a TOML file",
+                                 quoted(path, kLongestPath)));
   }
   text.resize(static_cast<size_t>(file.gcount()));
   if (text.size() > kMaxFileBytes) {
-    throw UsageError(
-        fmt::format("the cluster file {} has more than {} bytes", path, kMaxFileBytes));
+    throw UsageError(fmt::format("the cluster file {} has more than {} bytes",
+                                 quoted(path, kLongestPath), kMaxFileBytes));
   }
-  return parse_cluster_file(text, path);
+  return parse_cluster_file(text, printable(path, kLongestPath));
 }
 
 }  // namespace gradcube::control

@@ -1,7 +1,7 @@
 // The cluster file: a cluster's settings as TOML.
 //
 //     [topology]
-//     spec = "bcube:3,2"          # or: kind = "bcube", n = 3, k = 2 (star: n; torus: n and h)
+//     spec = "bcube:3,2"          # or: kind = "bcube", n = 3, k = 2 (star: n)
 //     [link]
 //     rate = "200mbit"            # also: mtu, delay, queue, ecn-threshold
 //     [impair]
@@ -9,8 +9,8 @@
 //     [engine]
 //     lcores = [0, 1]             # or "0-1"; also: idle = "spin" or "adaptive"
 //
-// Everything may be left out. What is not understood is refused, with file, line, key and what is
-// accepted.
+// Every key may be left out. An unknown section, key or value is refused with the file, the line,
+// the key and what is accepted.
 #ifndef GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_
 #define GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_
 
@@ -29,4 +29,4 @@ ClusterSettings parse_cluster_file(std::string_view text, std::string_view name)
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_SETTINGS_CLUSTER_FILE_H_

@@ -8,6 +8,7 @@
 #include <string>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "control/base/units.h"
 
 namespace gradcube::control {
@@ -20,8 +21,8 @@ constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where) {
   const auto refuse = [&](std::string_view what) {
     throw UsageError(
-        fmt::format("{} \"{}\": {}; accepted is a list of lcores 0..{}, for example 0,1 or 0-3",
-                    where, text, what, kMaxLcore));
+        fmt::format("{} {}: {}; accepted is a list of lcores 0..{}, for example 0,1 or 0-3", where,
+                    quoted(text), what, kMaxLcore));
   };
   std::vector<unsigned> lcores;
   std::string_view rest = text;
@@ -38,9 +39,9 @@ std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where
                  ? first
                  : parse_integer(item.substr(dash + 1), where, 0, kMaxLcore);
     } catch (const UsageError&) {
-      refuse(fmt::format("\"{}\" is no lcore and no range of lcores", item));
+      refuse(fmt::format("{} is not an lcore or a range of lcores", quoted(item)));
     }
-    if (first > last) refuse(fmt::format("the range {} runs backwards", item));
+    if (first > last) refuse(fmt::format("the range {} runs backwards", quoted(item)));
     for (uint64_t id = first; id <= last; ++id) {
       if (std::find(lcores.begin(), lcores.end(), id) != lcores.end()) {
         refuse(fmt::format("lcore {} is named twice", id));
@@ -55,7 +56,7 @@ Idle parse_idle(std::string_view text, std::string_view where) {
   for (const Idle idle : {Idle::spin, Idle::adaptive}) {
     if (text == idle_name(idle)) return idle;
   }
-  throw UsageError(fmt::format("{} \"{}\": accepted is spin or adaptive", where, text));
+  throw UsageError(fmt::format("{} {}: accepted is spin or adaptive", where, quoted(text)));
 }
 
 using Apply = void (*)(ClusterSettings&, std::string_view text, std::string_view where);
@@ -137,7 +138,7 @@ void apply_setting(ClusterSettings& settings, std::string_view name, std::string
   for (const Setting& setting : kSettings) {
     if (setting.name == name) return setting.apply(settings, text, where);
   }
-  throw UsageError(fmt::format("{}: there is no setting \"{}\"; accepted are {}", where, name,
+  throw UsageError(fmt::format("{}: there is no setting {}; accepted are {}", where, quoted(name),
                                fmt::join(setting_names(), ", ")));
 }
 
@@ -152,8 +153,9 @@ void validate(const ClusterSettings& s) {
                   s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
           fmt::format("the MTU is {}, but accepted is {}..{}", s.mtu, kMinMtu, kMaxMtu));
-  require(!s.rate_bps || (*s.rate_bps >= 1'000'000 && *s.rate_bps <= 10'000'000'000'000),
-          "the rate is out of range: accepted is 1mbit to 10tbit");
+  require(!s.rate_bps || (*s.rate_bps >= kLeastRate && *s.rate_bps <= kMostRate),
+          fmt::format("the rate is out of range: accepted is {} to {}", format_rate(kLeastRate),
+                      format_rate(kMostRate)));
   require(s.delay_ns >= 0 && s.delay_ns <= 3'600'000'000'000,
           "the delay is out of range: accepted is 0 to one hour");
   const uint64_t two_frames = 2 * (uint64_t{s.mtu} + kFrameOverhead);

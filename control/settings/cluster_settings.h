@@ -1,5 +1,5 @@
-// What a cluster is started with: the flags of `gradcube up`, a cluster file, and what is handed to
-// the daemon all come to this one struct.
+// What a cluster is started with. The flags of `gradcube up`, a cluster file and the settings that
+// the daemon is given all become this one struct.
 //
 // Each setting has a name, which is the flag's and the cluster file's key, and one textual form;
 // apply_setting() is the one place that reads it. validate() checks what concerns several settings,
@@ -50,9 +50,8 @@ struct ClusterSettings {
 // lcores, idle.
 std::vector<std::string_view> setting_names();
 
-// Reads one setting. `where` begins the message of the UsageError that is thrown when the text is
-// not accepted:
-// "--rate". A name that is not a setting's is a UsageError too.
+// Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting
+// of this name; its message begins with `where`, for example "--rate".
 void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,
                    std::string_view where);
 
@@ -65,4 +64,4 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json);
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_SETTINGS_CLUSTER_SETTINGS_H_

@@ -1,15 +1,14 @@
-// The run directory: where a host's cluster keeps what the daemon, the trainers and the tools meet
-// at.
+// The run directory: the sockets, lock and log of a host's cluster.
 //
 //   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
 //                        that two daemons can never hold locks on two files of that name
 //   gradcubed.log        the daemon's standard output and error
-//   control.sock         SOCK_STREAM: one line of JSON asks, one line of JSON answers
+//   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //
-// The directory belongs to one user and nobody else may write to it: who could replace a socket in
-// it could read the gradients. Used by the tool and by the daemon; knows nothing of either. Any
-// thread. Errors are SetupError.
+// The directory belongs to one user, and nobody else may write to it: anyone who could replace a
+// socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors are
+// SetupError.
 #ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 #define GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 
@@ -54,26 +53,25 @@ class RunDirectory {
 
   bool exists() const;
 
-  // The daemon that holds the lock, if one does. Never throws for a missing directory: nobody lives
-  // there.
+  // The daemon that holds the lock, if there is one. A missing directory has no daemon.
   std::optional<LivingDaemon> living_daemon() const;
 
-  // Sockets that a daemon left behind. Meaningful only while no daemon lives.
+  // Sockets that a daemon left behind. Meaningful only while no daemon runs.
   std::vector<std::filesystem::path> stale_sockets() const;
 
-  // Removes them. Holding the lock proves that no daemon lives.
+  // Removes them. Holding the lock proves that no daemon runs.
   void remove_stale_sockets(const DaemonLock& lock) const;
 
  private:
   std::filesystem::path path_;
 };
 
-// The right to be the daemon of a run directory, held as long as this object lives, and by the
-// kernel's doing no longer than the process. Not inherited by programs that the process executes.
+// The right to be the daemon of a run directory. It is held as long as this object exists, and the
+// kernel takes it back when the process ends. Programs that the process executes do not inherit it.
 class DaemonLock {
  public:
-  // Empty when a daemon holds it already. Waits a fraction of a second before it says so, because a
-  // tool that asks whether a daemon lives holds the lock for a moment.
+  // Empty when a daemon holds it already. Tries for a fraction of a second, because a tool that asks
+  // whether a daemon runs holds the lock for a moment.
   static std::optional<DaemonLock> acquire(const RunDirectory& directory);
 
   DaemonLock(DaemonLock&& other) noexcept;

@@ -1,7 +1,7 @@
 // The engines of all servers that this process runs, as the control plane sees them.
 //
-// Engines are touched through their pollers only (Poller::call). Lives as long as the daemon; the
-// control thread's.
+// Engines are reached only through their pollers (Poller::call). The control thread's; it exists as
+// long as the daemon.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_CLUSTER_H_
 
@@ -50,4 +50,4 @@ inline void on_each(const std::vector<EngineAt>& engines,
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CLUSTER_H_

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
@@ -76,10 +77,12 @@ std::string ControlServer::answer_to(const std::string& line) {
     const std::string name = request["command"];
     const auto command = commands_.find(name);
     if (command == commands_.end()) {
-      throw control::UsageError(fmt::format("the daemon knows no command \"{}\"", name));
+      throw control::UsageError(fmt::format("the daemon has no command {}", control::quoted(name)));
     }
     answer = command->second(request);
     answer["ok"] = true;
+  } catch (const control::UsageError& error) {
+    answer = {{"ok", false}, {"usage", true}, {"error", error.what()}};
   } catch (const std::exception& error) {
     answer = {{"ok", false}, {"error", error.what()}};
   }

@@ -1,13 +1,14 @@
-// The daemon's control socket: one line of JSON asks, one line of JSON answers.
+// The daemon's control socket: one line of JSON for a request, one line of JSON for its answer.
 //
-//   {"command":"status"}                  {"ok":true,"status":{...}}
-//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...}}
+//   {"command":"status"}                  {"ok":true,"status":{...}}: status.h
+//   {"command":"impair","loss":0.01,...}  {"ok":true,"impairments":{...},...}: impair_request.h
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
-//   anything else                         {"ok":false,"error":"message"}
+//   an error                              {"ok":false,"error":"message"}
+//   an error in the request itself        {"ok":false,"usage":true,"error":"message"}
 //
-// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
-// served at a time, and one that asks on while it leaves 1 MiB of answers unread is cut off.
-// Nothing here blocks the control thread: answers leave as the client takes them.
+// Clients are not trusted. A line has at most 64 KiB, a client has five seconds, and at most 64 are
+// served at a time. A client that sends more requests while 1 MiB of answers is unread is
+// disconnected. Nothing here blocks the control thread: answers leave as the client takes them.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
@@ -26,8 +27,8 @@ namespace gradcube::dataplane {
 
 class ControlServer {
  public:
-  // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false
-  // with its message.
+  // Returns the fields of the answer beside "ok": true. Throws control::UsageError when the request
+  // is wrong, another exception when it could not be carried out.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
   // Throws control::SetupError.
@@ -64,4 +65,4 @@ class ControlServer {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_

@@ -12,11 +12,14 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/status.h"
 
 namespace gradcube::dataplane {
 
 namespace {
+
+constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings) {
   const std::vector<unsigned> usable = usable_cores();
@@ -66,15 +69,6 @@ std::vector<std::filesystem::path> server_sockets(const control::RunDirectory& d
 int run_poller(void* poller) {
   static_cast<Poller*>(poller)->run();
   return 0;
-}
-
-double probability(const nlohmann::json& request, const char* name, double otherwise) {
-  if (!request.contains(name)) return otherwise;
-  const nlohmann::json& value = request[name];
-  if (!value.is_number() || value.get<double>() < 0 || value.get<double>() > 1) {
-    throw control::UsageError(fmt::format("\"{}\" is a probability from 0 to 1", name));
-  }
-  return value.get<double>();
 }
 
 }  // namespace
@@ -146,20 +140,7 @@ void Daemon::add_commands() {
                                     uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    for (const auto& [key, value] : request.items()) {
-      if (key != "command" && key != "loss" && key != "duplicate" && key != "reorder" &&
-          key != "corrupt") {
-        throw control::UsageError(
-            fmt::format("impair knows no \"{}\": loss, duplicate, reorder, corrupt", key));
-      }
-    }
-    Impairments impairments = cluster_.impairments();
-    impairments.loss = probability(request, "loss", impairments.loss);
-    impairments.duplicate = probability(request, "duplicate", impairments.duplicate);
-    impairments.reorder = probability(request, "reorder", impairments.reorder);
-    impairments.corrupt = probability(request, "corrupt", impairments.corrupt);
-    cluster_.set_impairments(impairments);
-    return {{"impairments", impairments_json(impairments, settings_.seed)}};
+    return impair(cluster_, request, settings_.seed);
   });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     spdlog::info("ending on request");
@@ -169,7 +150,12 @@ void Daemon::add_commands() {
 }
 
 void Daemon::tick() {
-  sessions_.jobs().reap(JobCoordinator::SteadyClock::now());
+  const JobCoordinator::SteadyClock::time_point now = JobCoordinator::SteadyClock::now();
+  sessions_.jobs().reap(now);
+  if (now >= next_look_at_waits_) {
+    sessions_.jobs().note_waits(now);
+    next_look_at_waits_ = now + kLookAtWaitsEvery;
+  }
   sessions_.expire_silent();
   control_.expire_slow();
   if (ending_ && control_.all_answered()) loop_.stop();

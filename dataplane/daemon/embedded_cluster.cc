@@ -5,39 +5,10 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
-#include "protocol/wire.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-constexpr std::uint32_t kClones = 2047;
-constexpr std::uint32_t kMostPackets = (1U << 20) - 1;
-constexpr unsigned kJobsAtOnce = 16;                  // that packet memory is reserved for
-constexpr std::int64_t kSchedulerSlice = 10'000'000;  // ns
-constexpr std::int64_t kPollerIteration = 100'000;    // ns
-constexpr unsigned kLimitedWindow = 64;
-constexpr unsigned kUnlimitedWindow = 16;  // segments per flow: what is on its way stays in cache
-// Credit that a port grants, in bytes of its switch queue. More than the queue holds, because most
-// of what is granted waits at its sender, for its turn or for its data; the senders' rotation keeps
-// the queue itself short (tests/bench/schedule prints its peak).
-constexpr double kCreditPerQueueByte = 2.5;
-constexpr std::uint32_t kWireOverhead = 14 + 24;  // Ethernet; preamble, FCS and gap
-
-unsigned flows_per_thread(const control::Topology& topology) {
-  unsigned neighbours = 0;
-  for (const control::Dimension& dimension : topology.dimensions())
-    neighbours += dimension.radix - 1;
-  return 2 * neighbours;
-}
-
-// Packets of one poller's pool: two mbufs for each segment on its way or waiting to be added.
-std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,
-                         unsigned window) {
-  const std::uint64_t segments =
-      std::uint64_t{threads_on_poller} * flows_per_thread(topology) * window * kJobsAtOnce;
-  return static_cast<std::uint32_t>(std::clamp<std::uint64_t>(2 * segments, 8191, kMostPackets));
-}
 
 std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
   std::uint64_t number = 0;
@@ -47,67 +18,11 @@ std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
 
 }  // namespace
 
-FabricParameters fabric_parameters(const control::ClusterSettings& settings,
-                                   unsigned engines_per_server) {
-  FabricParameters parameters;
-  const std::uint32_t headers = protocol::kSegmentHeaderBytes - 14;  // within the MTU
-  parameters.segment_bytes = static_cast<std::uint32_t>((settings.mtu - headers) / control::kUnitBytes *
-                                                        control::kUnitBytes);
-
-  // Pollers share this host's cores with the trainers: what looks like a loss may be a time slice.
-  protocol::RecoverySettings& recovery = parameters.flows.recovery;
-  recovery.initial_rtt = 1'000'000;
-  recovery.probe_floor = kSchedulerSlice;
-  recovery.rto_floor = 2 * kSchedulerSlice;
-  recovery.rto_ceiling = 200'000'000;
-
-  if (!settings.rate_bps.has_value()) {
-    parameters.uplink_depth = 1024;
-    parameters.credit_budget = protocol::CreditSettings::kUnlimited;
-    parameters.window = kUnlimitedWindow;
-    return parameters;
-  }
-
-  const auto rate = static_cast<double>(*settings.rate_bps);
-  const auto bits_take = [rate](double bytes) {
-    return static_cast<std::int64_t>(bytes * 8e9 / rate);
-  };
-  const std::int64_t frame_time = bits_take(settings.mtu + kWireOverhead);
-  // Deep enough to bridge a turn of the poller, shallow enough to choose late what goes next.
-  parameters.uplink_depth =
-      static_cast<std::uint32_t>(std::clamp<std::int64_t>(kPollerIteration / frame_time, 3, 256));
-  parameters.window = kLimitedWindow;
-  parameters.credit_budget = static_cast<std::uint64_t>(
-      kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
-  parameters.flows.acknowledgement.every = 16;
-  parameters.flows.acknowledgement.delay =
-      std::clamp<std::int64_t>(8 * frame_time, protocol::kAcknowledgeDelay, 3'000'000);
-  recovery.acknowledge_delay = parameters.flows.acknowledgement.delay;
-  // A round trip through two full queues is no loss.
-  recovery.probe_floor =
-      std::max(recovery.probe_floor, 2 * bits_take(static_cast<double>(settings.queue_bytes)));
-  recovery.rto_floor = 2 * recovery.probe_floor;
-  return parameters;
-}
-
-unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
-  const control::Topology& topology = settings.topology;
-  const unsigned threads = topology.servers() * topology.levels();
-  const unsigned window = fabric_parameters(settings, 1).window;
-  // One lcore may run all threads of its share of the servers: count it full, as often as there are
-  // lcores.
-  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
-  const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
-  const std::uint64_t rings = std::uint64_t{threads} * topology.levels() * 2 * 2048 * sizeof(void*);
-  const std::uint64_t clones = std::uint64_t{kClones} * (settings.mtu + 512);
-  return static_cast<unsigned>((packets * 512 + rings + clones) * 5 / 4 / 1'000'000 + 64);
-}
-
 EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
                                  const std::vector<control::Lcore>& lcores, Clock& clock,
                                  const aggregation::Kernels& kernels, EventSink& events)
     : settings_(settings),
-      plan_(control::make_plan("bml", settings.topology, "--topology")),
+      plan_(control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology")),
       kernels_(kernels),
       assignment_(control::Assignment::all_servers(plan_, lcores)),
       parameters_(
@@ -148,11 +63,12 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
     poller_lcores_.push_back(lcores[i].id);
   }
+  const ClonePool clones = clone_pool(settings_);
   PacketPoolOptions options;
   options.name = "clones";
-  options.count = kClones;
-  options.frame_bytes = settings_.mtu + 14;
-  options.cache = 32;
+  options.count = clones.count;
+  options.frame_bytes = clones.frame_bytes;
+  options.cache = clones.cache;
   clones_ = std::make_unique<PacketPool>(options);
 }
 
@@ -186,8 +102,7 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       settings.credit_budget = parameters_.credit_budget;
       settings.window = parameters_.window;
       settings.flows = parameters_.flows;
-      engines_.push_back(
-          std::make_unique<Engine>(settings, plan_, ports, *pools_[where], events));
+      engines_.push_back(std::make_unique<Engine>(settings, plan_, ports, *pools_[where], events));
       pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
       const bool leader =
           std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
@@ -211,6 +126,7 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   std::vector<bcube::ServerId> servers;
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
     const bcube::ServerId server = space.with_digit(first, level, digit);
+    links_.push_back({server, level, switches_.size(), static_cast<std::uint16_t>(digit)});
     servers.push_back(server);
     ports.push_back({ports_[server][level].get(),
                      {mac_number(bcube::embedded_link_address(level, server).mac)}});
@@ -223,7 +139,7 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   }
   options.profile.delay = settings_.delay_ns;
   options.shards = options.profile.limited() ? std::uint16_t{1} : ports.front().port->queues();
-  options.seed = settings_.seed * 1'000'003 + switches_.size();
+  options.seed = switch_seed(settings_.seed, switches_.size());
 
   std::string name = fmt::format("{}/[", level);
   const auto digits = space.digits(first);
@@ -264,17 +180,32 @@ void EmbeddedCluster::set_checksums(bool send, bool demand) {
   on_each(all, [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
 }
 
-// The order matters: no frame may be damaged before every receiver looks, and no receiver may look
-// before every sender seals. What is on its way unsealed when the demand begins is dropped and sent
-// again.
-void EmbeddedCluster::set_impairments(const Impairments& impairments) {
-  const bool damaging = impairments.corrupt > 0;
-  if (damaging) {
-    set_checksums(true, false);
-    set_checksums(true, true);
+// The order matters: every sender must seal before a receiver demands it, and every receiver must
+// look before a frame may be damaged. Frames that are on their way without a checksum when the
+// demand begins are dropped and sent again.
+void EmbeddedCluster::demand_checksums() {
+  if (checksums_demanded_) return;
+  set_checksums(true, false);
+  set_checksums(true, true);
+  checksums_demanded_ = true;
+}
+
+void EmbeddedCluster::change_impairments(const std::vector<LinkAt>& links,
+                                         const ImpairmentChange& change) {
+  for (const LinkAt& link : links) {
+    const Impairments changed = change(impairments(link));
+    if (changed.corrupt > 0) demand_checksums();
+    switches_[link.switch_index].fabric->set_impairments(link.port, changed);
   }
-  for (const SwitchAt& at : switches_) at.fabric->set_impairments(impairments);
-  impairments_ = impairments;
+  if (links.size() == links_.size()) impairments_ = change(impairments_);
+}
+
+void EmbeddedCluster::set_impairments(const Impairments& impairments) {
+  change_impairments(links_, [&](const Impairments&) { return impairments; });
+}
+
+Impairments EmbeddedCluster::impairments(const LinkAt& link) const {
+  return switches_[link.switch_index].fabric->impairments(link.port);
 }
 
 std::uint64_t EmbeddedCluster::pool_bytes() const {

@@ -1,18 +1,18 @@
 // A whole BCube in one process: every server's engines, the emulated switches between them, and the
-// pollers that turn both. What `gradcubed --all` runs, and what the simulation tests turn by hand
-// under a virtual clock.
+// pollers that run both. `gradcubed --all` runs it on lcores; the simulation tests poll it under a
+// virtual clock.
 //
-// Work is spread so that what talks to each other lies on one core (control/plan/assignment.h): with at
-// most as many lcores as threads, thread t of every server runs on lcore t mod L, and, as long as
-// links are unlimited, the switches' shards for queue t run there too, so that no packet ever
-// changes cores. A limited link needs one clock for all its queues: then each switch is one shard,
-// and the switches are dealt out to the lcores.
+// Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
+// lcores as threads, thread t of every server runs on lcore t mod L. As long as links are unlimited,
+// the switches' shards for queue t run there too, and no packet changes cores. A limited link needs
+// one clock for all its queues: then each switch is one shard, and the lcores share the switches.
 //
-// Ownership: owns plan, pools, ports, switches, engines and pollers, destroyed in the right order.
-// Made and destroyed by the control thread while no poller runs; needs an Eal that outlives it.
+// Ownership: owns plan, pools, ports, switches, engines and pollers, and destroys them in the right
+// order. The control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <vector>
@@ -20,25 +20,12 @@
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/cluster.h"
+#include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/fabric/emulated/emulated_switch.h"
 #include "dataplane/fabric/emulated/ring_port.h"
 #include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
-
-// What follows from a cluster's settings, for all its servers alike.
-struct FabricParameters {
-  std::uint32_t segment_bytes;  // the most that a segment carries
-  std::uint32_t uplink_depth;   // frames between an engine and its wire
-  std::uint64_t credit_budget;  // per port and engine, in bytes
-  unsigned window;              // segments per flow
-  FlowSettings flows;
-};
-FabricParameters fabric_parameters(const control::ClusterSettings& settings,
-                                   unsigned engines_per_server);
-
-// Megabytes of packet memory that such a cluster needs, for EAL.
-unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores);
 
 class EmbeddedCluster final : public Cluster {
  public:
@@ -71,10 +58,27 @@ class EmbeddedCluster final : public Cluster {
     return *ports_[server][level];
   }
 
-  // Changes what the switches do to frames. Frames carry a checksum, and must, from the first
-  // corruption on, to the cluster's end.
+  // A cable between a server and a switch. Its impairments concern the frames that the server sends.
+  struct LinkAt {
+    bcube::ServerId server;
+    unsigned level;
+    std::size_t switch_index;  // in switches()
+    std::uint16_t port;        // of that switch
+  };
+  // By switch, and by port of the switch.
+  const std::vector<LinkAt>& links() const { return links_; }
+
+  // Changes what the switches do to the frames of these links: `change` makes each link's new
+  // impairments from those it has. From the first corruption on to the cluster's end, frames must
+  // carry a checksum.
+  using ImpairmentChange = std::function<Impairments(Impairments)>;
+  void change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
+  // The same impairments for all links.
   void set_impairments(const Impairments& impairments);
+
+  // What the changes to all links together came to, and what holds for one link.
   const Impairments& impairments() const { return impairments_; }
+  Impairments impairments(const LinkAt& link) const;
 
   std::uint64_t pool_bytes() const;
   const FabricParameters& parameters() const { return parameters_; }
@@ -90,6 +94,7 @@ class EmbeddedCluster final : public Cluster {
     return *engines_at_[server][queue].poller;
   }
   void set_checksums(bool send, bool demand);
+  void demand_checksums();
 
   control::ClusterSettings settings_;
   control::Plan plan_;
@@ -97,6 +102,7 @@ class EmbeddedCluster final : public Cluster {
   control::Assignment assignment_;
   FabricParameters parameters_;
   Impairments impairments_;
+  bool checksums_demanded_ = false;
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
@@ -104,10 +110,11 @@ class EmbeddedCluster final : public Cluster {
   std::unique_ptr<PacketPool> clones_;
   std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [server][level]
   std::vector<SwitchAt> switches_;
+  std::vector<LinkAt> links_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::vector<EngineAt>> engines_at_;  // [server][queue]
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_

@@ -7,6 +7,7 @@
 #include <unistd.h>
 
 #include "control/plan/topology.h"
+#include "dataplane/daemon/impair_request.h"
 
 namespace gradcube::dataplane {
 
@@ -79,35 +80,22 @@ std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
   return ordered;
 }
 
-Json counters_json(const std::vector<EngineFacts>& engines) {
+template <typename Counters>
+Json counters_json(const Counters& counters) {
+  Json json = Json::object();
+  Counters::for_each(
+      [&](const CounterEntry& entry, std::uint64_t value) {
+        Json& group = entry.group.empty() ? json : json[std::string(entry.group)];
+        group[std::string(entry.name)] = value;
+      },
+      counters);
+  return json;
+}
+
+Json engine_counters_json(const std::vector<EngineFacts>& engines) {
   EngineCounters sum;
-  for (const EngineFacts& facts : engines) {
-    const EngineCounters& one = facts.counters;
-    sum.segments_sent += one.segments_sent;
-    sum.resent += one.resent;
-    sum.acknowledgements_sent += one.acknowledgements_sent;
-    sum.segments_received += one.segments_received;
-    sum.duplicates += one.duplicates;
-    sum.congestion_marks += one.congestion_marks;
-    sum.no_packet_memory += one.no_packet_memory;
-    for (std::size_t i = 0; i < sum.malformed.size(); ++i) sum.malformed[i] += one.malformed[i];
-    for (std::size_t i = 0; i < sum.dropped.size(); ++i) sum.dropped[i] += one.dropped[i];
-  }
-  Json dropped = Json::object();
-  for (std::size_t i = 1; i < sum.malformed.size(); ++i) {
-    dropped[std::string(protocol::name(static_cast<protocol::FrameError>(i)))] = sum.malformed[i];
-  }
-  for (std::size_t i = 0; i < sum.dropped.size(); ++i) {
-    dropped[std::string(name(static_cast<DropReason>(i)))] = sum.dropped[i];
-  }
-  return {{"segments_sent", sum.segments_sent},
-          {"resent", sum.resent},
-          {"segments_received", sum.segments_received},
-          {"acknowledgements_sent", sum.acknowledgements_sent},
-          {"duplicates", sum.duplicates},
-          {"congestion_marks", sum.congestion_marks},
-          {"no_packet_memory", sum.no_packet_memory},
-          {"dropped", std::move(dropped)}};
+  for (const EngineFacts& facts : engines) add_counters(sum, facts.counters);
+  return counters_json(sum);
 }
 
 Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& engines) {
@@ -140,12 +128,9 @@ Json servers_json(const StatusSources& sources) {
   for (bcube::ServerId server = 0; server < space.servers(); ++server) {
     Json ports = Json::array();
     for (unsigned level = 0; level < space.levels(); ++level) {
-      const PortCounts counts = sources.cluster.port(server, level).counts();
-      ports.push_back({{"level", level},
-                       {"rx_packets", counts.received_packets},
-                       {"rx_bytes", counts.received_bytes},
-                       {"tx_packets", counts.sent_packets},
-                       {"tx_bytes", counts.sent_bytes}});
+      Json port = {{"level", level}};
+      port.update(counters_json(sources.cluster.port(server, level).counts()));
+      ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
                        {"socket", sources.directory.server_socket(space.suffix(server)).string()},
@@ -160,32 +145,11 @@ Json switches_json(const EmbeddedCluster& cluster) {
   for (const EmbeddedCluster::SwitchAt& at : cluster.switches()) {
     SwitchPortCounts sum;
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
-      const SwitchPortCounts one = at.fabric->counts(port);
-      sum.forwarded += one.forwarded;
-      sum.bytes += one.bytes;
-      sum.dropped_queue += one.dropped_queue;
-      sum.rx_missed += one.rx_missed;
-      sum.dropped_loss += one.dropped_loss;
-      sum.unknown_mac += one.unknown_mac;
-      sum.duplicated += one.duplicated;
-      sum.reordered += one.reordered;
-      sum.corrupted += one.corrupted;
-      sum.marked += one.marked;
-      sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, one.queue_peak_bytes);
+      add_counters(sum, at.fabric->counts(port));
     }
-    switches.push_back({{"name", at.name},
-                        {"level", at.level},
-                        {"forwarded", sum.forwarded},
-                        {"bytes", sum.bytes},
-                        {"dropped_queue", sum.dropped_queue},
-                        {"rx_missed", sum.rx_missed},
-                        {"dropped_loss", sum.dropped_loss},
-                        {"unknown_mac", sum.unknown_mac},
-                        {"duplicated", sum.duplicated},
-                        {"reordered", sum.reordered},
-                        {"corrupted", sum.corrupted},
-                        {"marked", sum.marked},
-                        {"queue_peak_bytes", sum.queue_peak_bytes}});
+    Json one = {{"name", at.name}, {"level", at.level}};
+    one.update(counters_json(sum));
+    switches.push_back(std::move(one));
   }
   return switches;
 }
@@ -196,28 +160,28 @@ Json jobs_json(const StatusSources& sources) {
   for (const JobFacts& job : sources.jobs.facts()) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
-      trainers.push_back(
-          {{"address", control::address_json(space, trainer.server)}, {"pid", trainer.pid}});
+      trainers.push_back({{"address", control::address_json(space, trainer.server)},
+                          {"pid", trainer.pid},
+                          {"submitted", trainer.submitted},
+                          {"completed", trainer.completed}});
+    }
+    Json waiting_for = Json::array();
+    for (const bcube::ServerId server : job.waiting_for) {
+      waiting_for.push_back(control::address_json(space, server));
     }
     jobs.push_back({{"name", job.name},
                     {"id", job.id},
                     {"epoch", job.epoch},
                     {"state", job.state},
                     {"trainers", std::move(trainers)},
-                    {"collectives", job.collectives}});
+                    {"collectives", job.collectives},
+                    {"waiting_for", std::move(waiting_for)},
+                    {"waiting_ms", job.waiting_ms}});
   }
   return jobs;
 }
 
 }  // namespace
-
-Json impairments_json(const Impairments& impairments, std::uint64_t seed) {
-  return {{"loss", impairments.loss},
-          {"duplicate", impairments.duplicate},
-          {"reorder", impairments.reorder},
-          {"corrupt", impairments.corrupt},
-          {"seed", seed}};
-}
 
 Json status_json(const StatusSources& sources) {
   const control::ClusterSettings& settings = sources.settings;
@@ -247,7 +211,7 @@ Json status_json(const StatusSources& sources) {
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
   status["huge_pages"] = eal.huge_pages;
-  status["impairments"] = impairments_json(sources.cluster.impairments(), settings.seed);
+  status.update(impairments_report(sources.cluster, settings.seed));
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"trainer_bytes", sources.jobs.trainer_bytes()}};
@@ -255,7 +219,7 @@ Json status_json(const StatusSources& sources) {
   status["switches"] = switches_json(sources.cluster);
   status["jobs"] = jobs_json(sources);
   status["flows"] = flows_json(sources, engines);
-  status["counters"] = counters_json(engines);
+  status["counters"] = engine_counters_json(engines);
   return status;
 }
 

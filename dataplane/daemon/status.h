@@ -1,8 +1,8 @@
 // What `gradcube status` shows, gathered from a running cluster as JSON.
 //
-// Counters are read on the pollers' own threads (Poller::call), so the data path pays nothing for
-// being watched. The control thread's. Field names are a contract with tools:
-// cli/status_text.h renders them.
+// Engine counters are read on the pollers' own threads (Poller::call), so reading costs the data path
+// nothing but that call. Other programs rely on the names of the fields; cli/status_text.h shows them
+// to people, and docs/counters.md says what each counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 
@@ -26,8 +26,7 @@ struct StatusSources {
 };
 
 nlohmann::ordered_json status_json(const StatusSources& sources);
-nlohmann::ordered_json impairments_json(const Impairments& impairments, std::uint64_t seed);
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_STATUS_H_

@@ -8,14 +8,15 @@
 #include <cstdint>
 #include <string_view>
 
-#include "protocol/wire.h"
+#include "dataplane/host/counter_table.h"
+#include "protocol/frame_error.h"
 
 namespace gradcube::dataplane {
 
 // Why a well-formed frame was dropped. Malformed ones are counted by protocol::FrameError.
 enum class DropReason : std::uint8_t {
-  not_for_this_server,  // another destination, or hops still to go: relays are not part of this
-                        // engine
+  // Another destination, or hops still to go: relays are not part of this engine.
+  not_for_this_server,
   unknown_job,
   stale_epoch,
   job_not_running,    // the job forms, is being reset, or is aborted
@@ -43,8 +44,30 @@ struct EngineCounters {
   std::array<std::uint64_t, kDropReasons> dropped{};
 
   void drop(DropReason reason) { ++dropped[static_cast<std::size_t>(reason)]; }
+
+  template <typename Visit, typename... Objects>
+  static void for_each(Visit&& visit, Objects&... objects) {
+    visit(CounterEntry{"segments_sent"}, objects.segments_sent...);
+    visit(CounterEntry{"resent"}, objects.resent...);
+    visit(CounterEntry{"segments_received"}, objects.segments_received...);
+    visit(CounterEntry{"acknowledgements_sent"}, objects.acknowledgements_sent...);
+    visit(CounterEntry{"duplicates"}, objects.duplicates...);
+    visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
+    visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
+    visit(CounterEntry{"collectives"}, objects.collectives...);
+    constexpr std::string_view kGroup = "dropped";
+    // The first frame error is none.
+    for (std::size_t i = 1; i < protocol::kFrameErrorCount; ++i) {
+      visit(CounterEntry{protocol::name(static_cast<protocol::FrameError>(i)), Merge::sum, kGroup},
+            objects.malformed[i]...);
+    }
+    for (std::size_t i = 0; i < kDropReasons; ++i) {
+      visit(CounterEntry{name(static_cast<DropReason>(i)), Merge::sum, kGroup},
+            objects.dropped[i]...);
+    }
+  }
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_ENGINE_COUNTERS_H_

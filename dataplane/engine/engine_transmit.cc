@@ -7,7 +7,6 @@
 
 namespace gradcube::dataplane {
 
-
 namespace {
 
 // Serves the flows of a set one packet at a time, beginning where it ended last, until `room` is

@@ -193,8 +193,7 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   }
   const std::size_t size = aggregation::element_bytes(request.dtype);
   const std::size_t count = range.bytes / size;
-  const aggregation::ReduceFunction add =
-      context_.kernels.reduce(request.dtype, request.operation);
+  const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
   if (!add(own, sources_.data(), radix, count)) {
     overflow_ = {request.number, thread(), w, request.dtype, range.begin / size, count};
     return false;

@@ -6,18 +6,30 @@
 #include <stdexcept>
 #include <vector>
 
+#include "dataplane/host/counter_table.h"
 #include "dataplane/host/relaxed_counter.h"
 
 namespace gradcube::dataplane {
 
 /// What went through a port or one of its queues, in frames and in bytes of frame (without
-/// preamble, FCS and gap).
-struct PortCounts {
-  std::uint64_t received_packets = 0;
-  std::uint64_t received_bytes = 0;
-  std::uint64_t sent_packets = 0;
-  std::uint64_t sent_bytes = 0;
+/// preamble, FCS and gap). `Number` is a RelaxedCounter where frames are counted and a plain number
+/// where counts are read.
+template <typename Number>
+struct PortNumbers {
+  Number received_packets{};
+  Number received_bytes{};
+  Number sent_packets{};
+  Number sent_bytes{};
+
+  template <typename Visit, typename... Objects>
+  static void for_each(Visit&& visit, Objects&... objects) {
+    visit(CounterEntry{"rx_packets"}, objects.received_packets...);
+    visit(CounterEntry{"rx_bytes"}, objects.received_bytes...);
+    visit(CounterEntry{"tx_packets"}, objects.sent_packets...);
+    visit(CounterEntry{"tx_bytes"}, objects.sent_bytes...);
+  }
 };
+using PortCounts = PortNumbers<std::uint64_t>;
 
 /// One of a server's ports as an engine sees it, for every fabric. A port has as many queue pairs
 /// as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
@@ -48,19 +60,13 @@ class Port {
   std::uint32_t mtu() const { return mtu_; }
 
   PortCounts counts(std::uint16_t queue) const {
-    const QueueCounters& of = counters_.at(queue);
-    return {of.received_packets.value(), of.received_bytes.value(), of.sent_packets.value(),
-            of.sent_bytes.value()};
+    PortCounts counts;
+    add_counters(counts, counters_.at(queue));
+    return counts;
   }
   PortCounts counts() const {
     PortCounts sum;
-    for (std::uint16_t queue = 0; queue < queues(); ++queue) {
-      const PortCounts one = counts(queue);
-      sum.received_packets += one.received_packets;
-      sum.received_bytes += one.received_bytes;
-      sum.sent_packets += one.sent_packets;
-      sum.sent_bytes += one.sent_bytes;
-    }
+    for (const QueueCounters& of_queue : counters_) add_counters(sum, of_queue);
     return sum;
   }
 
@@ -85,12 +91,7 @@ class Port {
 
  private:
   /// A cache line per queue, so that engines that count do not share one.
-  struct alignas(64) QueueCounters {
-    RelaxedCounter received_packets;
-    RelaxedCounter received_bytes;
-    RelaxedCounter sent_packets;
-    RelaxedCounter sent_bytes;
-  };
+  struct alignas(64) QueueCounters : PortNumbers<RelaxedCounter> {};
 
   std::uint32_t mtu_;
   std::vector<QueueCounters> counters_;

@@ -16,6 +16,8 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "control/base/cores.h"
+
 // As in rte_vect.h, which forgets in 22.11 that C++ has to be told that this is a C function.
 extern "C" std::uint16_t rte_vect_get_max_simd_bitwidth();
 
@@ -129,15 +131,8 @@ void remove_runtime_folder() {
 }  // namespace
 
 std::vector<unsigned> usable_cores() {
-  cpu_set_t set;
-  CPU_ZERO(&set);
-  if (sched_getaffinity(0, sizeof(set), &set) != 0) {
-    throw std::system_error(errno, std::generic_category(), "cannot read the CPUs of this process");
-  }
-  std::vector<unsigned> cores;
-  for (unsigned core = 0; core < std::min<unsigned>(CPU_SETSIZE, kCpuLimit); ++core) {
-    if (CPU_ISSET(core, &set)) cores.push_back(core);
-  }
+  std::vector<unsigned> cores = control::allowed_cores();
+  std::erase_if(cores, [](unsigned core) { return core >= kCpuLimit; });
   return cores;
 }
 

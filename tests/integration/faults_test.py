@@ -25,7 +25,7 @@ class Faults(TestCase):
             results = cluster.perf("--sizes", "12.5M", "--iterations", "20", "--warmup", "0")
             self.assertEqual(results[0]["iterations"], 20)
             self.assert_right(results)
-            self.assertGreater(results[0]["retransmitted"], 0)
+            self.assertGreater(results[0]["resent"], 0)
 
     def test_impair_takes_effect_while_the_cluster_runs_and_can_be_taken_back(self):
         with Cluster("--topology", "bcube:3,2", "--seed", str(self.seed)) as cluster:

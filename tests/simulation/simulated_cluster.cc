@@ -143,17 +143,7 @@ EngineCounters SimulatedCluster::counters() const {
   EngineCounters sum;
   for (bcube::ServerId server = 0; server < plan().servers(); ++server) {
     for (const EngineAt& at : cluster_->engines(server)) {
-      const EngineCounters& one = at.engine->counters();
-      sum.segments_sent += one.segments_sent;
-      sum.resent += one.resent;
-      sum.acknowledgements_sent += one.acknowledgements_sent;
-      sum.segments_received += one.segments_received;
-      sum.duplicates += one.duplicates;
-      sum.congestion_marks += one.congestion_marks;
-      sum.no_packet_memory += one.no_packet_memory;
-      sum.collectives += one.collectives;
-      for (std::size_t i = 0; i < one.malformed.size(); ++i) sum.malformed[i] += one.malformed[i];
-      for (std::size_t i = 0; i < one.dropped.size(); ++i) sum.dropped[i] += one.dropped[i];
+      add_counters(sum, at.engine->counters());
     }
   }
   return sum;
@@ -163,19 +153,7 @@ SwitchPortCounts SimulatedCluster::switch_counts() const {
   SwitchPortCounts sum;
   for (const auto& at : cluster_->switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
-      const SwitchPortCounts one = at.fabric->counts(port);
-      sum.forwarded += one.forwarded;
-      sum.bytes += one.bytes;
-      sum.dropped_queue += one.dropped_queue;
-      sum.rx_missed += one.rx_missed;
-      sum.marked += one.marked;
-      sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, one.queue_peak_bytes);
-      sum.unknown_mac += one.unknown_mac;
-      sum.dropped_loss += one.dropped_loss;
-      sum.duplicated += one.duplicated;
-      sum.reordered += one.reordered;
-      sum.corrupted += one.corrupted;
-      sum.copy_failed += one.copy_failed;
+      add_counters(sum, at.fabric->counts(port));
     }
   }
   return sum;

@@ -14,7 +14,7 @@ std::uint64_t or_without_limit(std::uint64_t bytes) { return bytes == 0 ? UINT64
 }  // namespace
 
 EgressQueue::EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
-                         rte_mempool* clones, EgressCounters& counters)
+                         rte_mempool* clones, SwitchPortCounters& counters)
     : port_(&port),
       counters_(&counters),
       clones_(clones),

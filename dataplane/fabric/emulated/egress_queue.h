@@ -7,20 +7,10 @@
 
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/host/clock.h"
-#include "dataplane/host/relaxed_counter.h"
 
 namespace gradcube::dataplane {
-
-/// What happened at one output port of a switch.
-struct EgressCounters {
-  RelaxedCounter forwarded;      // frames given to the server
-  RelaxedCounter bytes;          // their bytes
-  RelaxedCounter dropped_queue;  // no room in the output queue
-  RelaxedCounter rx_missed;      // the server did not empty its receive ring in time
-  RelaxedCounter marked;
-  RelaxedCounter queue_peak_bytes;
-};
 
 /// A switch's output queue, the wire behind it and the way to the server, in virtual time. The
 /// queue computes the departure of a frame when the frame arrives, because it knows everything
@@ -38,7 +28,7 @@ class EgressQueue {
   /// Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
   /// is copied into a packet from `clones` (may be nullptr) before it is marked.
   EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
-              rte_mempool* clones, EgressCounters& counters);
+              rte_mempool* clones, SwitchPortCounters& counters);
   ~EgressQueue();
   EgressQueue(EgressQueue&& other) noexcept;
   EgressQueue& operator=(EgressQueue&&) = delete;
@@ -77,7 +67,7 @@ class EgressQueue {
   rte_mbuf* marked(rte_mbuf* packet);
 
   RingPort* port_;
-  EgressCounters* counters_;
+  SwitchPortCounters* counters_;
   rte_mempool* clones_;
   LinkClock wire_;
   std::int64_t delay_;

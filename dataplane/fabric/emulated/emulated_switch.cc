@@ -102,23 +102,7 @@ SwitchPortCounts EmulatedSwitch::counts(std::uint16_t port) const {
     throw std::invalid_argument("the switch has no port " + std::to_string(port));
   }
   SwitchPortCounts sum;
-  for (const auto& shard : shards_) {
-    const SwitchPortCounters& of = shard->counters(port);
-    sum.forwarded += of.egress.forwarded.value();
-    sum.bytes += of.egress.bytes.value();
-    sum.dropped_queue += of.egress.dropped_queue.value();
-    sum.rx_missed += of.egress.rx_missed.value();
-    sum.marked += of.egress.marked.value();
-    sum.queue_peak_bytes = std::max(sum.queue_peak_bytes, of.egress.queue_peak_bytes.value());
-    sum.unknown_mac += of.unknown_mac.value();
-    sum.dropped_loss += of.dropped_loss.value();
-    sum.dropped_down += of.dropped_down.value();
-    sum.duplicated += of.duplicated.value();
-    sum.reordered += of.reordered.value();
-    sum.corrupted += of.corrupted.value();
-    sum.copy_failed += of.copy_failed.value();
-    sum.resteered += of.resteered.value();
-  }
+  for (const auto& shard : shards_) add_counters(sum, shard->counters(port));
   return sum;
 }
 

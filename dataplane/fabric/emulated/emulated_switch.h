@@ -9,6 +9,7 @@
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/emulated/mac_table.h"
 #include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/emulated/switch_shard.h"
 #include "dataplane/host/packet_pool.h"
 
@@ -32,24 +33,6 @@ struct EmulatedSwitchOptions {
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
-};
-
-/// What was counted at one port, over all shards; SwitchPortCounters says what each number means.
-struct SwitchPortCounts {
-  std::uint64_t forwarded = 0;
-  std::uint64_t bytes = 0;
-  std::uint64_t dropped_queue = 0;
-  std::uint64_t rx_missed = 0;
-  std::uint64_t marked = 0;
-  std::uint64_t queue_peak_bytes = 0;
-  std::uint64_t unknown_mac = 0;
-  std::uint64_t dropped_loss = 0;
-  std::uint64_t dropped_down = 0;
-  std::uint64_t duplicated = 0;
-  std::uint64_t reordered = 0;
-  std::uint64_t corrupted = 0;
-  std::uint64_t copy_failed = 0;
-  std::uint64_t resteered = 0;
 };
 
 /// A shallow-buffered commodity Ethernet switch in this process, for embedded clusters and tests.
@@ -99,6 +82,7 @@ class EmulatedSwitch {
   void set_impairments(const Impairments& impairments);
   Impairments impairments(std::uint16_t port) const { return publisher_.current(port); }
 
+  /// Of all shards together.
   SwitchPortCounts counts(std::uint16_t port) const;
 
  private:

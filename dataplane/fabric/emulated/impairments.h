@@ -19,6 +19,8 @@ struct Impairments {
   double corrupt = 0;
   /// False: the cable is out. Nothing comes in and nothing goes out at this port.
   bool up = true;
+
+  bool operator==(const Impairments&) const = default;
 };
 
 /// The same as whole numbers, ready to be compared with a draw.
@@ -35,7 +37,7 @@ struct ImpairmentLimits {
 /// Throws std::invalid_argument when a probability is not within 0..1.
 ImpairmentLimits limits_of(const Impairments& impairments);
 
-/// What the dice said about one frame.
+/// What chance decided about one frame.
 struct FrameFault {
   bool lost = false;
   bool duplicated = false;
@@ -49,8 +51,8 @@ struct FrameFault {
 /// switching one impairment on does not change what another one hits.
 FrameFault draw_fault(const ImpairmentLimits& limits, SeededRandom& random);
 
-/// Carries impairments from control threads to the shards of a switch: every port's settings, each
-/// of them always whole.
+/// A seqlock that carries impairments from control threads to the shards of a switch: the settings
+/// of every port, and those of one port always whole.
 ///
 /// Threads: publish and current by any control thread (they take a lock among themselves); refresh
 /// by the shards, once per round, without a lock: one load as long as nothing has changed.

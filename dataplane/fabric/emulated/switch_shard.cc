@@ -48,8 +48,7 @@ SwitchShard::SwitchShard(const Setup& setup)
   for (std::size_t port = 0; port < setup.ports.size(); ++port) {
     uplinks_.push_back(Uplink{setup.ports[port], LinkClock(setup.profile.bits_per_second),
                               generator_of(setup.seed, setup.index, port)});
-    egress_.emplace_back(*setup.ports[port], setup.profile, frames, clones_,
-                         counters_[port].egress);
+    egress_.emplace_back(*setup.ports[port], setup.profile, frames, clones_, counters_[port]);
   }
 }
 

@@ -12,24 +12,10 @@
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/fabric/emulated/reorder_buffer.h"
 #include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/host/pollable.h"
-#include "dataplane/host/relaxed_counter.h"
 
 namespace gradcube::dataplane {
-
-/// What one shard has counted at one port of its switch; everything but unknown_mac at the output
-/// port of the frame.
-struct alignas(64) SwitchPortCounters {
-  EgressCounters egress;
-  RelaxedCounter unknown_mac;  // came in here for an address that nobody has, or without one
-  RelaxedCounter dropped_loss;
-  RelaxedCounter dropped_down;  // the cable of the input or output port was out
-  RelaxedCounter duplicated;
-  RelaxedCounter reordered;
-  RelaxedCounter corrupted;
-  RelaxedCounter copy_failed;  // passed unharmed, because the clones' pool was empty
-  RelaxedCounter resteered;    // of another shard's queue; delivered on the queue it was sent on
-};
 
 /// One poller's part of an emulated switch. It carries the frames of its queues from every port to
 /// every port. EmulatedSwitch makes it; emulated_switch.h describes the path of a frame.

@@ -1,4 +1,5 @@
 // Runs the tool itself, with no cluster anywhere near: what it prints where, and its exit codes.
+#include <algorithm>
 #include <cstdlib>
 #include <fcntl.h>
 #include <filesystem>
@@ -18,6 +19,7 @@ namespace fs = std::filesystem;
 using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
+using testing::Not;
 using testing::StartsWith;
 
 struct Outcome {
@@ -34,7 +36,8 @@ class CommandLine : public testing::Test {
   }
   ~CommandLine() override { fs::remove_all(root_); }
 
-  Outcome gradcube(const std::vector<std::string>& arguments) {
+  // `output`: where standard output goes; by default a file of the test's own.
+  Outcome gradcube(const std::vector<std::string>& arguments, const char* output = nullptr) {
     const std::string tool =
         std::getenv("GRADCUBE_TOOL") != nullptr ? std::getenv("GRADCUBE_TOOL") : "gradcube";
     std::vector<const char*> argv = {tool.c_str()};
@@ -45,7 +48,8 @@ class CommandLine : public testing::Test {
     if (pid == 0) {
       setenv("GRADCUBE_RUN", (root_ / "run").c_str(), 1);
       setenv("GRADCUBED", "/nowhere/gradcubed", 1);
-      dup2(open(out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDOUT_FILENO);
+      dup2(open(output != nullptr ? output : out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
+           STDOUT_FILENO);
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
       execvp(argv[0], const_cast<char* const*>(argv.data()));
       _exit(126);
@@ -76,7 +80,7 @@ class CommandLine : public testing::Test {
   fs::path root_;
 };
 
-TEST_F(CommandLine, RefusesTopologiesThatAreNone) {
+TEST_F(CommandLine, RefusesTopologiesThatDoNotExist) {
   for (const char* command : {"up", "plan"}) {
     expect_usage_error({command, "--topology", "bcube:0,2"}, "--topology");
     expect_usage_error({command, "--topology", "bcube:3"}, "--topology");
@@ -86,7 +90,7 @@ TEST_F(CommandLine, RefusesTopologiesThatAreNone) {
   }
 }
 
-TEST_F(CommandLine, RefusesSettingsThatAreNone) {
+TEST_F(CommandLine, RefusesSettingsThatAreOutOfRange) {
   expect_usage_error({"up", "--rate", "200"}, "--rate");
   expect_usage_error({"up", "--loss", "2"}, "--loss");
   expect_usage_error({"up", "--loss", "nan"}, "--loss");
@@ -104,9 +108,14 @@ TEST_F(CommandLine, RefusesAClusterFileWithAnUnknownKeyAndNamesIt) {
   expect_usage_error({"up", "--cluster", (root_ / "missing.toml").string()}, "missing.toml");
 }
 
-TEST_F(CommandLine, RefusesCommandsAndFlagsThatAreNone) {
+TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({}, "--help");
-  expect_usage_error({"dance"}, "dance");
+  for (const char* command : {"up", "down", "status", "impair", "plan", "perf", "doctor"}) {
+    expect_usage_error({}, command);
+    expect_usage_error({"dance"}, command);
+    expect_usage_error({"--json", "dance", "wildly"}, command);
+  }
+  expect_usage_error({"dance"}, "there is no command \"dance\"");
   expect_usage_error({"status", "--nothing"}, "--nothing");
   expect_usage_error({"perf"}, "collective");
   expect_usage_error({"perf", "allgather"}, "accepted is allreduce");
@@ -116,9 +125,112 @@ TEST_F(CommandLine, RefusesCommandsAndFlagsThatAreNone) {
   expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
   expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
   expect_usage_error({"impair"}, "nothing to change");
+  expect_usage_error({"impair", "--server", "2,1"}, "nothing to change");
+  expect_usage_error({"impair", "--loss", "0.1", "--level", "x"}, "--level");
   expect_usage_error({"impair", "--loss", "1.5"}, "--loss");
   expect_usage_error({"plan", "--server", "3,0"}, "--server");
   expect_usage_error({"plan", "--algorithm", "magic"}, "--algorithm");
+}
+
+TEST_F(CommandLine, RefusesEmptyValues) {
+  expect_usage_error({"up", "--cluster", ""}, "--cluster");
+  expect_usage_error({"plan", "--server", ""}, "--server");
+  expect_usage_error({"plan", "--lcores", ""}, "--lcores");
+  expect_usage_error({"perf", "allreduce", "--job", ""}, "--job");
+  expect_usage_error({"impair", "--loss", "0.1", "--server", ""}, "--server");
+  expect_usage_error({"impair", "--loss", "0.1", "--switch", ""}, "--switch");
+}
+
+TEST_F(CommandLine, RefusesSecondsThatAreNotANumberInRange) {
+  for (const char* seconds : {"nan", "inf", "-1", "1s", "0x10", "1e99", ""}) {
+    expect_usage_error({"status", "--watch", seconds}, "--watch");
+    expect_usage_error({"perf", "allreduce", "--timeout", seconds}, "--timeout");
+  }
+}
+
+TEST_F(CommandLine, RefusesSizesAndRangesThatMakeNoSense) {
+  const std::vector<std::string> perf = {"perf", "allreduce"};
+  const auto with = [&](std::vector<std::string> more) {
+    more.insert(more.begin(), perf.begin(), perf.end());
+    return more;
+  };
+  expect_usage_error(with({"--sizes", "0.0000001"}), "whole number of bytes");
+  expect_usage_error(with({"-b", "1K", "--sizes", "1K"}), "--sizes");
+  expect_usage_error(with({"-b", "2K", "-e", "1K"}), "--max-bytes");
+  expect_usage_error(with({"-e", "1K"}), "--min-bytes");
+  expect_usage_error(with({"-f", "2"}), "--min-bytes");
+  expect_usage_error(with({"-b", "0", "-e", "1K"}), "--min-bytes");
+  expect_usage_error(with({"-b", "1K", "-e", "1M", "-f", "1"}), "--factor");
+  expect_usage_error(with({"--min-bytes", "1Q"}), "--min-bytes");
+}
+
+TEST_F(CommandLine, TakesTheRangesOfNcclTests) {
+  const Outcome outcome = gradcube({"perf", "allreduce", "-b", "1k", "-e", "16Mi", "-f", "2", "-n",
+                                    "20", "-w", "5", "-d", "int32"});
+  EXPECT_EQ(outcome.code, 1) << outcome.err;
+  EXPECT_THAT(outcome.err, HasSubstr("no cluster runs"));
+}
+
+TEST_F(CommandLine, NamesTheSameLeastRateEverywhere) {
+  for (const char* rate : {"1kbit", "500kbit", "999999bit"}) {
+    expect_usage_error({"up", "--rate", rate}, "1mbit to 10tbit");
+  }
+  const Outcome outcome = gradcube({"up", "--rate", "1bit"});
+  EXPECT_THAT(outcome.err, Not(HasSubstr("1kbit")));
+}
+
+TEST_F(CommandLine, OffersNoTopologyThatItRefuses) {
+  for (const char* command : {"up", "plan"}) {
+    EXPECT_THAT(gradcube({command, "--topology", "x"}).err, Not(HasSubstr("torus")));
+    EXPECT_THAT(gradcube({command, "--help"}).out, Not(HasSubstr("torus")));
+  }
+}
+
+TEST_F(CommandLine, ShortensAndEscapesForeignTextInItsMessages) {
+  const std::string foreign = std::string(20'000, 'x') + "\x1b[2J\nsecond line";
+  const std::vector<std::vector<std::string>> lines = {
+      {foreign},
+      {"status", foreign},
+      {"status", "--" + foreign},
+      {"status", "--watch", foreign},
+      {"up", "--cluster", foreign},
+      {"up", "--topology", foreign},
+      {"up", "--topology", "bcube:" + foreign},
+      {"up", "--rate", foreign},
+      {"up", "--rate", "1" + foreign},
+      {"up", "--loss", foreign},
+      {"up", "--mtu", foreign},
+      {"up", "--lcores", foreign},
+      {"up", "--idle", foreign},
+      {"plan", "--server", foreign},
+      {"plan", "--algorithm", foreign},
+      {"perf", foreign},
+      {"perf", "allreduce", "--sizes", foreign},
+      {"perf", "allreduce", "--dtype", foreign},
+      {"perf", "allreduce", "--iterations", foreign},
+      {"impair", "--loss", "0.1", "--level", foreign},
+  };
+  for (const auto& arguments : lines) {
+    const Outcome outcome = gradcube(arguments);
+    SCOPED_TRACE(arguments.front().substr(0, 20) + " " + arguments.back().substr(0, 20));
+    EXPECT_EQ(outcome.code, 2);
+    EXPECT_LT(outcome.err.size(), 1000u);
+    EXPECT_THAT(outcome.err, Not(HasSubstr("\x1b")));
+    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1);
+  }
+}
+
+TEST_F(CommandLine, FailsWhenItsOutputCannotBeWritten) {
+  const std::vector<std::vector<std::string>> lines = {
+      {"--help"},         {"--version"}, {"up", "--help"},     {"plan"},
+      {"plan", "--json"}, {"doctor"},    {"doctor", "--json"}, {"plan", "--topology", "bcube:8,3"},
+  };
+  for (const auto& arguments : lines) {
+    const Outcome outcome = gradcube(arguments, "/dev/full");
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    EXPECT_EQ(outcome.code, 1);
+    EXPECT_THAT(outcome.err, HasSubstr("cannot write to standard output"));
+  }
 }
 
 TEST_F(CommandLine, WithoutAClusterNamesTheCommandThatStartsOne) {

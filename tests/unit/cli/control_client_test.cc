@@ -91,13 +91,18 @@ TEST_F(ControlClientTest, PassesTheDaemonsMessageOn) {
   EXPECT_EQ(message_of_failure(), "loss is 2, and a probability is at most 1");
 }
 
+TEST_F(ControlClientTest, TellsAWrongRequestFromAFailure) {
+  start_daemon(R"({"ok":false,"usage":true,"error":"--level 4: there are 0 to 1"})");
+  EXPECT_THROW(ask_daemon(directory_, {{"command", "impair"}}), control::UsageError);
+}
+
 TEST_F(ControlClientTest, TellsOfAnswersThatAreNotOfTheProtocol) {
   for (const char* answer : {"nonsense", "[1]", "{}", R"({"ok":1})", "{\"ok\":true"}) {
     SCOPED_TRACE(answer);
     fs::remove(directory_.control_socket());
     lock_.reset();
     start_daemon(answer);
-    EXPECT_THAT(message_of_failure(), testing::HasSubstr("not of its protocol"));
+    EXPECT_THAT(message_of_failure(), testing::HasSubstr("does not follow the protocol"));
     daemon_.join();
   }
 }

@@ -14,7 +14,7 @@ PerfRow measured_row() {
           .in_flight = 1,
           .seconds = {0.5, 0.9, 0.46, 0.48},
           .wrong = 0,
-          .retransmitted = 7};
+          .resent = 7};
 }
 
 constexpr PerfLinks kBcube32{.servers = 9, .levels = 2, .rate_bps = 200e6};
@@ -52,6 +52,22 @@ TEST(PerfFigures, OfAnEmptyGradientAreZeroAndWithoutEfficiency) {
   EXPECT_EQ(derived.efficiency, std::nullopt);
 }
 
+TEST(PerfFigures, AverageTheBusBandwidthOfTheRowsThatMoveBytes) {
+  PerfRow slow = measured_row();
+  slow.seconds = {2 * 0.49};
+  PerfRow barrier = measured_row();
+  barrier.count = 0;
+  const double busbw = figures(measured_row(), kBcube32).busbw;
+  EXPECT_DOUBLE_EQ(average_busbw({measured_row(), slow, barrier}, kBcube32).value(), 0.75 * busbw);
+  EXPECT_EQ(average_busbw({barrier}, kBcube32), std::nullopt);
+}
+
+TEST(PerfTable, ShowsBandwidthsOfSmallSizesToo) {
+  PerfRow row = measured_row();
+  row.count = 250;
+  EXPECT_THAT(table_row(row, kBcube32), testing::HasSubstr(" 2.04e-06 "));
+}
+
 TEST(RowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
   const auto row = row_json(measured_row(), {.servers = 9, .levels = 2, .rate_bps = std::nullopt});
   EXPECT_EQ(row["bytes"], 12500000);
@@ -60,7 +76,7 @@ TEST(RowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
   EXPECT_EQ(row["op"], "sum");
   EXPECT_EQ(row["iterations"], 4);
   EXPECT_EQ(row["wrong"], 0);
-  EXPECT_EQ(row["retransmitted"], 7);
+  EXPECT_EQ(row["resent"], 7);
   EXPECT_TRUE(row["bound_seconds"].is_null());
   EXPECT_TRUE(row["efficiency"].is_null());
   for (const char* key : {"seconds_min", "seconds_median", "seconds_max", "algbw", "busbw"}) {
@@ -86,7 +102,7 @@ TEST(PerfTable, AlignsRowsWithItsHead) {
 TEST(PerfTable, ShowsADashForWhatWasNotMeasured) {
   PerfRow row = measured_row();
   row.wrong.reset();
-  row.retransmitted.reset();
+  row.resent.reset();
   EXPECT_THAT(table_row(row, kBcube32), testing::EndsWith("-       -\n"));
 }
 

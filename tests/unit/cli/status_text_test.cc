@@ -1,5 +1,6 @@
 #include "cli/status_text.h"
 
+#include <fmt/format.h>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
@@ -8,8 +9,11 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ContainsRegex;
 using testing::HasSubstr;
 using testing::Not;
+
+const StatusView kAll{.all_flows = true, .rates = false, .before = nullptr};
 
 json whole_status() {
   return json::parse(R"({
@@ -23,35 +27,104 @@ json whole_status() {
       {"level":1,"rx_packets":0,"rx_bytes":0,"tx_packets":0,"tx_bytes":0}]}],
     "switches":[{"name":"level 0, [2,*]","level":0,"forwarded":77,"bytes":1000,"dropped_queue":0,
       "dropped_loss":3,"duplicated":0,"reordered":1,"corrupted":0,"marked":0,"queue_peak_bytes":9000}],
-    "jobs":[{"name":"mnist","id":1,"epoch":2,"state":"complete",
-      "trainers":[{"address":[2,1],"pid":99}],"collectives":12}],
+    "jobs":[{"name":"mnist","id":1234567,"epoch":2,"state":"running",
+      "trainers":[{"address":[2,1],"pid":99000,"submitted":14,"completed":12},
+        {"address":[2,2],"pid":99001,"submitted":12,"completed":12}],"collectives":12,
+      "waiting_for":[[2,2]],"waiting_ms":3200}],
+    "impaired_links":[{"server":[2,1],"level":1,"switch":"1/[*,1]","loss":0.1,"duplicate":0,
+      "reorder":0,"corrupt":0}],
     "flows":[{"job":1,"server":[2,1],"thread":0,"stage":"aggregation","peer":[2,0],"sent":5,
       "resent":0,"probes":0,"timeouts":0,"in_flight":1,"srtt_us":31.25,"credit":8}],
     "counters":{"segments_sent":1000,"resent":4,"dropped":{"bad_crc":2}}})");
 }
 
 TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
-  const std::string text = status_text(whole_status(), false);
-  EXPECT_THAT(
-      text, AllOf(HasSubstr("bcube:3,2: 9 servers"), HasSubstr("pid 4711"), HasSubstr("2 min 5 s"),
-                  HasSubstr("200 Mbit/s, MTU 9000"), HasSubstr("loss 2 %, reorder 5 %, seed 7"),
-                  HasSubstr("64 MB"), HasSubstr("1.25 MB")));
+  const std::string text = status_text(whole_status(), {});
+  EXPECT_THAT(text, AllOf(HasSubstr("bcube:3,2: 9 servers"), HasSubstr("pid 4711"),
+                          HasSubstr("2 min 5 s"), HasSubstr("200 Mbit/s, MTU 9000"),
+                          HasSubstr("loss 2 %, reorder 5 %, seed 7; 1 link differs"),
+                          HasSubstr("64 MB"), HasSubstr("1.25 MB")));
   EXPECT_THAT(text, AllOf(HasSubstr("[2,1]"), HasSubstr("12,345"), HasSubstr("server-2-1.sock"),
-                          HasSubstr("level 0, [2,*]"), HasSubstr("mnist"), HasSubstr("pid 99"),
+                          HasSubstr("level 0, [2,*]"), HasSubstr("mnist"), HasSubstr("99000"),
                           HasSubstr("31.25"), HasSubstr("dropped: bad_crc")));
+}
+
+TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
+  const std::string text = status_text(whole_status(), {});
+  EXPECT_THAT(text, HasSubstr("has waited 3.2 s for [2,2] (pid 99001)"));
+  EXPECT_THAT(text, ContainsRegex("\\[2,1\\] +99000 +14 +12\n"));
+  EXPECT_THAT(text, ContainsRegex("\\[2,2\\] +99001 +12 +12 +the others have waited 3.2 s for it"));
+}
+
+TEST(StatusText, HasARowForEveryTrainerHoweverManyThereAre) {
+  json status = whole_status();
+  json& trainers = status["jobs"][0]["trainers"];
+  trainers = json::array();
+  for (unsigned i = 0; i < 256; ++i) {
+    trainers.push_back({{"address", {i}}, {"pid", 100000 + i}, {"submitted", 3}, {"completed", 3}});
+  }
+  const std::string text = status_text(status, {});
+  for (unsigned i = 0; i < 256; ++i) {
+    EXPECT_THAT(text, ContainsRegex(fmt::format("\\[{}\\] +{} ", i, 100000 + i)));
+  }
+}
+
+TEST(StatusText, NamesServersWhoseTrainersHaveNotJoined) {
+  json status = whole_status();
+  json& job = status["jobs"][0];
+  job["state"] = "gathering";
+  job["waiting_for"] = json::array();
+  for (unsigned i = 0; i < 7; ++i) job["waiting_for"].push_back({1, i});
+  const std::string text = status_text(status, {});
+  EXPECT_THAT(text, HasSubstr("has waited 3.2 s for [1,0], [1,1], [1,2], [1,3] and 3 more"));
+  EXPECT_THAT(text, ContainsRegex("\\[1,6\\] +- +- +- +has not joined in 3.2 s"));
+}
+
+TEST(StatusText, WritesJobIdsWithoutSeparators) {
+  EXPECT_THAT(status_text(whole_status(), {}),
+              AllOf(HasSubstr("1234567"), Not(HasSubstr("1,234,567"))));
+}
+
+TEST(StatusText, ShowsWhereAnImpairmentDiffers) {
+  EXPECT_THAT(status_text(whole_status(), {}),
+              ContainsRegex("1/\\[\\*,1\\] +\\[2,1\\] +loss 10 %"));
+}
+
+TEST(StatusText, ShowsTheRatesOfPortsBetweenTwoStatuses) {
+  json later = whole_status();
+  later["uptime_seconds"] = 127.5;
+  later["servers"][0]["ports"][0]["rx_packets"] = 12345 + 4000;
+  later["servers"][0]["ports"][0]["rx_bytes"] = 5000000 + 50'000'000;
+  const StatusView view{.all_flows = false, .rates = true, .before = whole_status()};
+  EXPECT_THAT(status_text(later, view),
+              ContainsRegex("\\[2,1\\] +0 +16,345 +2,000 +200 Mbit/s +1 +0 +0 bit/s"));
+}
+
+TEST(StatusText, ShowsNoRatesAcrossARestartOfTheDaemon) {
+  json later = whole_status();
+  later["uptime_seconds"] = 127.5;
+  later["pid"] = 4712;
+  const StatusView view{.all_flows = false, .rates = true, .before = whole_status()};
+  EXPECT_THAT(status_text(later, view), ContainsRegex("\\[2,1\\] +0 +12,345 +- +- +1 +- +-\n"));
+}
+
+TEST(StatusText, EscapesControlCharactersOfForeignTexts) {
+  json status = whole_status();
+  status["jobs"][0]["name"] = "a\x1b[2Jb\nc";
+  EXPECT_THAT(status_text(status, {}), AllOf(HasSubstr("a\\x1b[2Jb\\nc"), Not(HasSubstr("\x1b"))));
 }
 
 TEST(StatusText, LeavesManyFlowsOutUnlessAskedFor) {
   json status = whole_status();
   const json flow = status["flows"][0];
   for (int i = 0; i < 100; ++i) status["flows"].push_back(flow);
-  EXPECT_THAT(status_text(status, false), AllOf(HasSubstr("flows: 101"), Not(HasSubstr("31.25"))));
-  EXPECT_THAT(status_text(status, true), HasSubstr("31.25"));
+  EXPECT_THAT(status_text(status, {}), AllOf(HasSubstr("flows: 101"), Not(HasSubstr("31.25"))));
+  EXPECT_THAT(status_text(status, kAll), HasSubstr("31.25"));
 }
 
 TEST(StatusText, SurvivesEveryMissingKeyAndEveryKeyOfAnotherType) {
-  EXPECT_THAT(status_text(json::object(), true), HasSubstr("cluster"));
-  EXPECT_NO_THROW(status_text(json(), true));
+  EXPECT_THAT(status_text(json::object(), kAll), HasSubstr("cluster"));
+  EXPECT_NO_THROW(status_text(json(), kAll));
   const json whole = whole_status();
   for (const auto& [key, value] : whole.items()) {
     for (const json& other :
@@ -59,19 +132,19 @@ TEST(StatusText, SurvivesEveryMissingKeyAndEveryKeyOfAnotherType) {
           json::object({{"x", 1}}), json(true)}) {
       json status = whole;
       status[key] = other;
-      EXPECT_NO_THROW(status_text(status, true)) << key << " = " << other;
+      EXPECT_NO_THROW(status_text(status, kAll)) << key << " = " << other;
       status.erase(key);
-      EXPECT_NO_THROW(status_text(status, true)) << "without " << key;
+      EXPECT_NO_THROW(status_text(status, kAll)) << "without " << key;
     }
   }
 }
 
 TEST(StatusText, ToleratesRowsOfOtherTypes) {
   json status = whole_status();
-  for (const char* list : {"servers", "switches", "jobs", "flows"}) {
+  for (const char* list : {"servers", "switches", "jobs", "flows", "impaired_links"}) {
     status[list] = {json(), json(3), json("x"), json::array(), json::object()};
   }
-  EXPECT_NO_THROW(status_text(status, true));
+  EXPECT_NO_THROW(status_text(status, kAll));
 }
 
 TEST(TopologyText, IsWhatTheTopologyFlagTakes) {

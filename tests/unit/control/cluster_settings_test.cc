@@ -139,9 +139,10 @@ TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
             "impair, engine");
-  EXPECT_EQ(file_refusal("\n[link]\nrate = 200\n"),
-            "c.toml, line 3: link.rate \"200\": the unit is missing; accepted is a number and its "
-            "unit bit, kbit, mbit, gbit or tbit (bits per second), for example 200mbit");
+  EXPECT_EQ(
+      file_refusal("\n[link]\nrate = 200\n"),
+      "c.toml, line 3: link.rate \"200\": the unit is missing; accepted is a number and its "
+      "unit bit, kbit, mbit, gbit or tbit (bits per second), 1mbit to 10tbit, for example 200mbit");
 }
 
 TEST(ClusterFile, RefusesWhatItDoesNotUnderstand) {

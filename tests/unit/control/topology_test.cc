@@ -52,9 +52,10 @@ TEST(Topology, RefusesWhatIsNoneInOneMessage) {
   EXPECT_EQ(refusal("bcube:3"),
             "--topology \"bcube:3\": bcube takes two numbers (n and k), not 1; accepted is "
             "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2");
-  EXPECT_EQ(refusal("ring:4"),
-            "--topology \"ring:4\": there is no topology \"ring\"; accepted is bcube:n,k, star:N "
-            "or torus:n,h, for example bcube:3,2");
+  EXPECT_EQ(
+      refusal("ring:4"),
+      "--topology \"ring:4\": there is no topology \"ring\"; accepted is bcube:n,k or star:N, "
+      "for example bcube:3,2");
   for (const char* spec :
        {"",           ":",           "bcube",      "bcube:",     "bcube:3,",
         "bcube:,2",   "bcube:3,2,1", "bcube:3,0",  "bcube:3,8",  "bcube:257,1",
@@ -64,6 +65,12 @@ TEST(Topology, RefusesWhatIsNoneInOneMessage) {
     const std::string message = refusal(spec);
     EXPECT_EQ(message.find(std::string("--topology \"") + spec + "\""), 0u) << message;
     EXPECT_NE(message.find("for example"), std::string::npos) << message;
+  }
+}
+
+TEST(Topology, OffersOnlyTopologiesThatAPlanExistsFor) {
+  for (const char* spec : {"x", "torus:4", "torus:1,2", "ring:4"}) {
+    EXPECT_EQ(refusal(spec).find("torus:n,h"), std::string::npos) << refusal(spec);
   }
 }
 

@@ -13,17 +13,27 @@ TEST(Units, ReadsRatesWithTheirUnit) {
   EXPECT_EQ(parse_rate("200mbit", "--rate"), 200'000'000u);
   EXPECT_EQ(parse_rate("1gbit", "--rate"), 1'000'000'000u);
   EXPECT_EQ(parse_rate("2.5gbit", "--rate"), 2'500'000'000u);
-  EXPECT_EQ(parse_rate("64kbit", "--rate"), 64'000u);
+  EXPECT_EQ(parse_rate("64000kbit", "--rate"), 64'000'000u);
   EXPECT_EQ(parse_rate("10Gbit", "--rate"), 10'000'000'000u);
 }
 
 TEST(Units, RefusesARateWithoutAUnit) {
   EXPECT_EQ(message_of<UsageError>([] { parse_rate("200", "--rate"); }),
             "--rate \"200\": the unit is missing; accepted is a number and its unit bit, kbit, "
-            "mbit, gbit or tbit (bits per second), for example 200mbit");
+            "mbit, gbit or tbit (bits per second), 1mbit to 10tbit, for example 200mbit");
 }
 
-TEST(Units, RefusesWhatIsNoRate) {
+TEST(Units, NamesOneLeastRateAndAcceptsIt) {
+  EXPECT_EQ(parse_rate(format_rate(kLeastRate), "--rate"), kLeastRate);
+  EXPECT_EQ(parse_rate(format_rate(kMostRate), "--rate"), kMostRate);
+  for (const char* text : {"999kbit", "64kbit", "10.1tbit"}) {
+    const std::string message = message_of<UsageError>([&] { parse_rate(text, "--rate"); });
+    EXPECT_NE(message.find("1mbit to 10tbit"), std::string::npos) << message;
+    EXPECT_EQ(message.find("1kbit"), std::string::npos) << message;
+  }
+}
+
+TEST(Units, RefusesTextsThatAreNotRates) {
   for (const char* text : {"", "mbit", "-1mbit", "1.2.3mbit", ".5gbit", "5.gbit", "0mbit",
                            "1e3mbit", "200 mbit", "200mbps", "nan", "999999999tbit", "0x10mbit"}) {
     EXPECT_THROW(parse_rate(text, "--rate"), UsageError) << text;
@@ -42,8 +52,32 @@ TEST(Units, ReadsSizesInDecimal) {
   EXPECT_EQ(parse_size("0.001K", "--sizes"), 1u);
 }
 
+TEST(Units, ReadsBinarySizesInEitherCase) {
+  EXPECT_EQ(parse_size("1Ki", "--sizes"), 1024u);
+  EXPECT_EQ(parse_size("64KiB", "--sizes"), 65536u);
+  EXPECT_EQ(parse_size("64kib", "--sizes"), 65536u);
+  EXPECT_EQ(parse_size("1.5Mi", "--sizes"), 1536u * 1024);
+  EXPECT_EQ(parse_size("16Gi", "--sizes"), 16ull << 30);
+}
+
+TEST(Units, ReadsSizesToTheLastDigit) {
+  EXPECT_EQ(parse_size("999999.999999999G", "--sizes"), 999'999'999'999'999u);
+  EXPECT_EQ(parse_size("0000000000000000000001.50000000000000000000K", "--sizes"), 1500u);
+}
+
+TEST(Units, ShortensAndEscapesWhatItRefuses) {
+  const std::string message =
+      message_of<UsageError>([] { parse_size(std::string(20'000, 'x') + "\x1b\n", "--sizes"); });
+  EXPECT_LT(message.size(), 400u);
+  EXPECT_NE(message.find("(20002 bytes)"), std::string::npos) << message;
+  EXPECT_NE(
+      message_of<UsageError>([] { parse_rate("1\x1b[2J\nmbit", "r"); }).find("1\\x1b[2J\\nmbit"),
+      std::string::npos);
+}
+
 TEST(Units, RefusesASizeThatIsNotAWholeNumberOfBytes) {
-  for (const char* text : {"", "K", "1.5", "0.0001K", "-5", "1T", "1 K", "99999999G"}) {
+  for (const char* text : {"", "K", "1.5", "0.0001K", "-5", "1T", "1 K", "99999999G", "0.0000001",
+                           "97.0000001M", "0.3Ki", "1000000000000000000000", "1Kb i"}) {
     EXPECT_THROW(parse_size(text, "--sizes"), UsageError) << text;
   }
 }
@@ -79,7 +113,7 @@ TEST(Units, ReadsWholeNumbersWithinTheirBounds) {
 }
 
 TEST(Units, WritesWhatItReadsBack) {
-  for (const uint64_t rate : {1'000ull, 64'000ull, 200'000'000ull, 2'500'000'000ull}) {
+  for (const uint64_t rate : {1'000'000ull, 64'000'000ull, 200'000'000ull, 2'500'000'000ull}) {
     EXPECT_EQ(parse_rate(format_rate(rate), "rate"), rate);
   }
   for (const uint64_t size : {0ull, 1ull, 999ull, 1'000ull, 12'500'000ull, 97'000'001ull}) {

@@ -215,13 +215,7 @@ TEST_F(SwitchImpairmentsTest, EverythingAtOnceOverALimitedLinkLeaksNothing) {
   }
   run_until_quiet(look);
   SwitchPortCounts sum;
-  for (std::uint16_t port = 0; port < 4; ++port) {
-    const SwitchPortCounts one = switch_->counts(port);
-    sum.duplicated += one.duplicated;
-    sum.dropped_loss += one.dropped_loss;
-    sum.dropped_queue += one.dropped_queue;
-    sum.unknown_mac += one.unknown_mac;
-  }
+  for (std::uint16_t port = 0; port < 4; ++port) add_counters(sum, switch_->counts(port));
   EXPECT_GT(sum.dropped_queue, 0u);
   EXPECT_EQ(got, sent + sum.duplicated - sum.dropped_loss - sum.dropped_queue - sum.unknown_mac);
 }

@@ -1,0 +1,31 @@
+#include "cli/option_checks.h"
+
+#include <charconv>
+#include <fmt/format.h>
+#include <string>
+
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+
+CLI::Validator seconds_in(double least, double most) {
+  const auto check = [least, most](std::string& text) -> std::string {
+    double seconds = 0;
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, seconds);
+    if (result.ec == std::errc() && result.ptr == end && seconds >= least && seconds <= most) {
+      return "";
+    }
+    return fmt::format("{}: accepted is a number of seconds in {}..{}", control::quoted(text),
+                       least, most);
+  };
+  return CLI::Validator(check, fmt::format("{}..{}", least, most));
+}
+
+CLI::Validator not_empty() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; },
+      "");
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,17 @@
+// Checks of option values that CLI11 does not have.
+#ifndef GRADCUBE_CLI_OPTION_CHECKS_H_
+#define GRADCUBE_CLI_OPTION_CHECKS_H_
+
+#include <CLI/App.hpp>
+
+namespace gradcube::cli {
+
+// A finite number of seconds. CLI::Range takes "nan" for a number in range.
+CLI::Validator seconds_in(double least, double most);
+
+// `--cluster ""` is most often an unset variable of a script, and never means "not given".
+CLI::Validator not_empty();
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_OPTION_CHECKS_H_

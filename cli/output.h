@@ -1,0 +1,24 @@
+// A command's standard output, checked: a full disk or a closed pipe makes the command fail instead
+// of losing its output. One thread at a time.
+#ifndef GRADCUBE_CLI_OUTPUT_H_
+#define GRADCUBE_CLI_OUTPUT_H_
+
+#include <fmt/format.h>
+#include <string_view>
+#include <utility>
+
+namespace gradcube::cli {
+
+// Both throw control::SetupError, with the system's reason, when standard output cannot be written.
+void write_output(std::string_view text);
+// Returns once everything that was printed has left this process.
+void flush_output();
+
+template <typename... Values>
+void print(fmt::format_string<Values...> format, Values&&... values) {
+  write_output(fmt::format(format, std::forward<Values>(values)...));
+}
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_OUTPUT_H_

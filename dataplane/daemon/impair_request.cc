@@ -1,0 +1,219 @@
+#include "dataplane/daemon/impair_request.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <functional>
+#include <iterator>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+using control::UsageError;
+using Json = nlohmann::ordered_json;
+using LinkAt = EmbeddedCluster::LinkAt;
+
+constexpr std::size_t kNamedSwitches = 8;
+
+struct Probability {
+  const char* name;
+  double Impairments::*member;
+};
+constexpr Probability kProbabilities[] = {{"loss", &Impairments::loss},
+                                          {"duplicate", &Impairments::duplicate},
+                                          {"reorder", &Impairments::reorder},
+                                          {"corrupt", &Impairments::corrupt}};
+
+constexpr std::string_view kOtherKeys[] = {"command", "server", "level", "switch", "clear"};
+
+void check_keys(const nlohmann::json& request) {
+  for (const auto& [key, value] : request.items()) {
+    const std::string& name = key;
+    const bool probability = std::any_of(std::begin(kProbabilities), std::end(kProbabilities),
+                                         [&](const Probability& p) { return p.name == name; });
+    if (probability ||
+        std::find(std::begin(kOtherKeys), std::end(kOtherKeys), name) != std::end(kOtherKeys)) {
+      continue;
+    }
+    throw UsageError(fmt::format(
+        "impair: unknown key {}; accepted are loss, duplicate, reorder, corrupt, clear, "
+        "server, level and switch",
+        control::quoted(key)));
+  }
+}
+
+// The names of the switches that fit, and how many more there are when they are many.
+std::string switch_list(const EmbeddedCluster& cluster,
+                        const std::function<bool(std::size_t)>& fits) {
+  std::vector<std::string> names;
+  std::size_t more = 0;
+  for (std::size_t i = 0; i < cluster.switches().size(); ++i) {
+    if (!fits(i)) continue;
+    if (names.size() < kNamedSwitches) {
+      names.push_back(cluster.switches()[i].name);
+    } else {
+      ++more;
+    }
+  }
+  std::string text = fmt::format("{}", fmt::join(names, ", "));
+  if (more > 0) text += fmt::format(" and {} more: `gradcube status` lists them", more);
+  return text;
+}
+
+std::string text_of(const nlohmann::json& request, const char* key) {
+  if (!request[key].is_string()) {
+    throw UsageError(fmt::format("impair: \"{}\" must be a text", key));
+  }
+  return request[key].get<std::string>();
+}
+
+// Which links a request is about.
+class Selection {
+ public:
+  Selection(const EmbeddedCluster& cluster, const nlohmann::json& request) : cluster_(cluster) {
+    if (request.contains("server")) {
+      server_ =
+          control::parse_server(cluster.plan().topology(), text_of(request, "server"), "--server");
+    }
+    if (request.contains("level")) level_ = level_of(request["level"]);
+    if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));
+  }
+
+  std::vector<LinkAt> links() const {
+    std::vector<LinkAt> links;
+    std::copy_if(cluster_.links().begin(), cluster_.links().end(), std::back_inserter(links),
+                 [this](const LinkAt& link) { return fits(link); });
+    if (links.empty()) refuse();
+    return links;
+  }
+
+ private:
+  bool fits(const LinkAt& link) const {
+    return link.server == server_.value_or(link.server) &&
+           link.level == level_.value_or(link.level) &&
+           link.switch_index == switch_.value_or(link.switch_index);
+  }
+
+  unsigned level_of(const nlohmann::json& level) const {
+    const unsigned levels = cluster_.plan().space().levels();
+    // A negative number becomes one that is too large.
+    if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
+      throw UsageError(fmt::format("--level {}: this cluster has the levels 0 to {}",
+                                   control::printable(level.dump()), levels - 1));
+    }
+    return level.get<unsigned>();
+  }
+
+  std::size_t switch_of(const std::string& name) const {
+    const auto& switches = cluster_.switches();
+    for (std::size_t i = 0; i < switches.size(); ++i) {
+      if (switches[i].name == name) return i;
+    }
+    throw UsageError(fmt::format("--switch {}: there is no such switch; there are {}",
+                                 control::quoted(name),
+                                 switch_list(cluster_, [](std::size_t) { return true; })));
+  }
+
+  [[noreturn]] void refuse() const {
+    if (switch_ && level_ && cluster_.switches()[*switch_].level != *level_) {
+      throw UsageError(fmt::format("impair: no link is selected: switch {} is at level {}, not {}",
+                                   cluster_.switches()[*switch_].name,
+                                   cluster_.switches()[*switch_].level, *level_));
+    }
+    const auto has_server = [this](std::size_t i) {
+      return std::any_of(cluster_.links().begin(), cluster_.links().end(), [&](const LinkAt& link) {
+        return link.switch_index == i && link.server == *server_;
+      });
+    };
+    throw UsageError(
+        fmt::format("impair: no link is selected: server {} has links to the switches "
+                    "{}, not to {}",
+                    cluster_.plan().space().text(*server_), switch_list(cluster_, has_server),
+                    cluster_.switches()[*switch_].name));
+  }
+
+  const EmbeddedCluster& cluster_;
+  std::optional<bcube::ServerId> server_;
+  std::optional<unsigned> level_;
+  std::optional<std::size_t> switch_;
+};
+
+// Which probabilities become what.
+class Change {
+ public:
+  explicit Change(const nlohmann::json& request) {
+    if (request.contains("clear")) {
+      if (!request["clear"].is_boolean()) throw UsageError("impair: \"clear\" is true or false");
+      clear_ = request["clear"].get<bool>();
+    }
+    for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
+      const char* name = kProbabilities[i].name;
+      if (!request.contains(name)) continue;
+      const nlohmann::json& value = request[name];
+      if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1)) {
+        throw UsageError(fmt::format("impair: \"{}\" is {}, but accepted is a probability in 0..1",
+                                     name, control::printable(value.dump())));
+      }
+      values_[i] = value.get<double>();
+    }
+  }
+
+  Impairments applied_to(Impairments impairments) const {
+    for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
+      double& probability = impairments.*kProbabilities[i].member;
+      if (clear_) probability = 0;
+      probability = values_[i].value_or(probability);
+    }
+    return impairments;
+  }
+
+ private:
+  bool clear_ = false;
+  std::optional<double> values_[std::size(kProbabilities)];
+};
+
+void add_probabilities(const Impairments& impairments, Json& json) {
+  for (const Probability& one : kProbabilities) json[one.name] = impairments.*one.member;
+}
+
+}  // namespace
+
+nlohmann::ordered_json impair(EmbeddedCluster& cluster, const nlohmann::json& request,
+                              std::uint64_t seed) {
+  check_keys(request);
+  const std::vector<LinkAt> links = Selection(cluster, request).links();
+  const Change change(request);
+  cluster.change_impairments(
+      links, [&](const Impairments& impairments) { return change.applied_to(impairments); });
+  Json answer = {{"changed", links.size()}};
+  answer.update(impairments_report(cluster, seed));
+  return answer;
+}
+
+nlohmann::ordered_json impairments_report(const EmbeddedCluster& cluster, std::uint64_t seed) {
+  Json common;
+  add_probabilities(cluster.impairments(), common);
+  common["seed"] = seed;
+  Json links = Json::array();
+  for (const LinkAt& link : cluster.links()) {
+    const Impairments impairments = cluster.impairments(link);
+    if (impairments == cluster.impairments()) continue;
+    Json one = {{"server", control::address_json(cluster.plan().space(), link.server)},
+                {"level", link.level},
+                {"switch", cluster.switches()[link.switch_index].name}};
+    add_probabilities(impairments, one);
+    links.push_back(std::move(one));
+  }
+  return {{"impairments", std::move(common)}, {"impaired_links", std::move(links)}};
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,34 @@
+// The request {"command":"impair",...} of the control socket: changes what goes wrong on links while
+// the cluster runs.
+//
+// A link is the cable between a server and a switch; its impairments concern the frames that the
+// server sends. Keys, all optional:
+//
+//   "server": "2,1", "level": 1, "switch": "1/[*,2]"    which links: those that fit every key given
+//   "clear": true                                       sets the four probabilities to 0 first
+//   "loss", "duplicate", "reorder", "corrupt": 0.01     probabilities; others stay as they are
+//
+// The control thread's.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_
+#define GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "dataplane/daemon/embedded_cluster.h"
+
+namespace gradcube::dataplane {
+
+// Does what the request asks for. Throws control::UsageError, which names what is accepted, and then
+// has changed nothing. Returns {"changed":<links>} and what impairments_report() returns.
+nlohmann::ordered_json impair(EmbeddedCluster& cluster, const nlohmann::json& request,
+                              std::uint64_t seed);
+
+// {"impairments":{"loss":..,"duplicate":..,"reorder":..,"corrupt":..,"seed":..},
+//  "impaired_links":[{"server":[2,1],"level":1,"switch":"1/[*,1]","loss":..,...}]}
+// The first holds for every link that is not in the list.
+nlohmann::ordered_json impairments_report(const EmbeddedCluster& cluster, std::uint64_t seed);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_IMPAIR_REQUEST_H_

@@ -1,0 +1,75 @@
+#include "dataplane/daemon/fabric_sizing.h"
+
+#include <gtest/gtest.h>
+#include <rte_ether.h>
+#include <set>
+#include <string>
+
+#include "control/base/units.h"
+#include "dataplane/engine/collective_layout.h"
+#include "protocol/wire.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+control::ClusterSettings settings_of(const std::string& topology, std::optional<uint64_t> rate,
+                                     unsigned mtu) {
+  control::ClusterSettings settings;
+  settings.topology = control::parse_topology(topology, "test");
+  settings.rate_bps = rate;
+  settings.mtu = mtu;
+  return settings;
+}
+
+TEST(FabricSizing, FillsTheMtuWithWholeUnits) {
+  for (unsigned mtu = control::kMinMtu; mtu <= control::kMaxMtu; ++mtu) {
+    const FabricParameters parameters =
+        fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu), 1);
+    const std::size_t packet =
+        parameters.segment_bytes + protocol::kSegmentHeaderBytes - RTE_ETHER_HDR_LEN;
+    ASSERT_EQ(parameters.segment_bytes % kUnit, 0u);
+    ASSERT_LE(packet, mtu);
+    ASSERT_GT(packet + kUnit, mtu) << "another unit would fit";
+  }
+}
+
+TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
+  for (std::uint64_t rate = control::kLeastRate; rate <= control::kMostRate; rate *= 10) {
+    const FabricParameters parameters =
+        fabric_parameters(settings_of("bcube:3,2", rate, control::kMaxMtu), 2);
+    const protocol::RecoverySettings& recovery = parameters.flows.recovery;
+    SCOPED_TRACE(control::format_rate(rate));
+    EXPECT_GT(parameters.flows.acknowledgement.delay, 0);
+    EXPECT_LT(parameters.flows.acknowledgement.delay, recovery.probe_floor);
+    EXPECT_LT(recovery.probe_floor, recovery.rto_floor);
+    EXPECT_LE(parameters.flows.acknowledgement.every, parameters.window);
+    EXPECT_GE(parameters.uplink_depth, 3u);
+    EXPECT_GT(parameters.credit_budget, parameters.segment_bytes);
+  }
+}
+
+TEST(FabricSizing, ReservesMemoryForThePoolsOfAllPollers) {
+  for (const char* topology : {"bcube:2,1", "bcube:3,2", "bcube:8,2", "star:128", "star:256"}) {
+    const control::ClusterSettings settings = settings_of(topology, 1'000'000'000, 9000);
+    for (const unsigned lcores : {1U, 2U, 3U, 8U}) {
+      const unsigned threads = settings.topology.servers() * settings.topology.levels();
+      const std::uint64_t pool = pool_count(settings.topology, (threads + lcores - 1) / lcores,
+                                            fabric_parameters(settings, 1).window);
+      constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
+      EXPECT_GE(std::uint64_t{packet_megabytes(settings, lcores)} * 1'000'000,
+                pool * kLeastMbufBytes * lcores)
+          << topology << " on " << lcores;
+    }
+  }
+}
+
+TEST(FabricSizing, GivesEachSwitchOfEachSeedASeedOfItsOwn) {
+  std::set<std::uint64_t> seeds;
+  for (std::uint64_t seed = 0; seed < 20; ++seed) {
+    for (std::size_t index = 0; index < 1000; ++index) seeds.insert(switch_seed(seed, index));
+  }
+  EXPECT_EQ(seeds.size(), 20'000u);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

@@ -1,0 +1,174 @@
+// Requests to impair links, on a cluster whose pollers do not run.
+#include "dataplane/daemon/impair_request.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <memory>
+#include <string>
+
+#include "aggregation/kernels.h"
+#include "control/base/errors.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/clock.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using nlohmann::json;
+using testing::AllOf;
+using testing::HasSubstr;
+using testing::Not;
+
+constexpr std::uint64_t kSeed = 7;
+
+class ImpairRequest : public testing::Test {
+ protected:
+  ImpairRequest() { make("bcube:3,2"); }
+
+  void make(const char* topology) {
+    cluster_.reset();
+    control::ClusterSettings settings;
+    settings.topology = control::parse_topology(topology, "test");
+    cluster_ = std::make_unique<EmbeddedCluster>(settings, std::vector<control::Lcore>{{0, -1}},
+                                                 clock_, aggregation::select_kernels(256), events_);
+  }
+
+  json impair(json request) {
+    request["command"] = "impair";
+    return json(dataplane::impair(*cluster_, request, kSeed));
+  }
+
+  std::string refusal(const json& request) {
+    const json before = report();
+    try {
+      impair(request);
+    } catch (const control::UsageError& error) {
+      EXPECT_EQ(report(), before) << "a refused request has changed something";
+      return error.what();
+    }
+    return "accepted";
+  }
+
+  json report() const { return json(impairments_report(*cluster_, kSeed)); }
+
+  // The loss of the link between the server and its switch of this level.
+  double loss(bcube::ServerId server, unsigned level) const {
+    for (const EmbeddedCluster::LinkAt& link : cluster_->links()) {
+      if (link.server == server && link.level == level) return cluster_->impairments(link).loss;
+    }
+    return -1;
+  }
+
+  unsigned lossy_links() const {
+    unsigned count = 0;
+    for (const auto& link : cluster_->links()) count += cluster_->impairments(link).loss > 0;
+    return count;
+  }
+
+  VirtualClock clock_{1'000'000};
+  EventQueue events_;
+  std::unique_ptr<EmbeddedCluster> cluster_;
+};
+
+TEST_F(ImpairRequest, WithoutAFilterChangesEveryLink) {
+  EXPECT_EQ(impair({{"loss", 0.25}})["changed"], 18);
+  EXPECT_EQ(lossy_links(), 18u);
+  EXPECT_EQ(report()["impairments"]["loss"], 0.25);
+  EXPECT_EQ(report()["impairments"]["seed"], kSeed);
+  EXPECT_EQ(report()["impaired_links"], json::array());
+}
+
+TEST_F(ImpairRequest, FiltersByServer) {
+  EXPECT_EQ(impair({{"loss", 0.1}, {"server", "2,1"}})["changed"], 2);
+  EXPECT_EQ(lossy_links(), 2u);
+  EXPECT_EQ(loss(7, 0), 0.1);
+  EXPECT_EQ(loss(7, 1), 0.1);
+  EXPECT_EQ(report()["impairments"]["loss"], 0.0);
+}
+
+TEST_F(ImpairRequest, FiltersByLevel) {
+  EXPECT_EQ(impair({{"loss", 0.1}, {"level", 1}})["changed"], 9);
+  for (bcube::ServerId server = 0; server < 9; ++server) {
+    EXPECT_EQ(loss(server, 0), 0);
+    EXPECT_EQ(loss(server, 1), 0.1);
+  }
+}
+
+TEST_F(ImpairRequest, FiltersBySwitch) {
+  EXPECT_EQ(impair({{"loss", 0.1}, {"switch", "1/[*,2]"}})["changed"], 3);
+  EXPECT_EQ(lossy_links(), 3u);
+  for (const bcube::ServerId server : {2U, 5U, 8U}) EXPECT_EQ(loss(server, 1), 0.1);
+}
+
+TEST_F(ImpairRequest, CombinesFilters) {
+  EXPECT_EQ(impair({{"loss", 0.1}, {"server", "[2,1]"}, {"level", 1}})["changed"], 1);
+  EXPECT_EQ(loss(7, 1), 0.1);
+  EXPECT_EQ(impair({{"loss", 0.2}, {"server", "0,2"}, {"switch", "1/[*,2]"}})["changed"], 1);
+  EXPECT_EQ(loss(2, 1), 0.2);
+  EXPECT_EQ(lossy_links(), 2u);
+}
+
+TEST_F(ImpairRequest, ShowsWhereALinkDiffersFromTheRest) {
+  impair({{"loss", 0.01}});
+  impair({{"duplicate", 0.5}, {"server", "2,1"}, {"level", 1}});
+  EXPECT_EQ(report()["impaired_links"],
+            json::parse(R"([{"server":[2,1],"level":1,"switch":"1/[*,1]",
+      "loss":0.01,"duplicate":0.5,"reorder":0.0,"corrupt":0.0}])"));
+}
+
+TEST_F(ImpairRequest, LeavesWhatIsNotNamedAsItIs) {
+  impair({{"duplicate", 0.5}, {"server", "2,1"}, {"level", 1}});
+  impair({{"loss", 0.1}});
+  EXPECT_EQ(report()["impairments"]["loss"], 0.1);
+  EXPECT_EQ(report()["impaired_links"][0]["loss"], 0.1);
+  EXPECT_EQ(report()["impaired_links"][0]["duplicate"], 0.5);
+}
+
+TEST_F(ImpairRequest, TakesBackWhatOneLinkHas) {
+  impair({{"loss", 0.1}, {"duplicate", 0.1}, {"server", "2,1"}});
+  impair({{"clear", true}, {"server", "2,1"}, {"level", 0}});
+  EXPECT_EQ(report()["impaired_links"].size(), 1u);
+  impair({{"clear", true}, {"loss", 0.3}});
+  EXPECT_EQ(report()["impaired_links"], json::array());
+  EXPECT_EQ(report()["impairments"]["loss"], 0.3);
+  EXPECT_EQ(report()["impairments"]["duplicate"], 0.0);
+  impair({{"clear", true}});
+  EXPECT_EQ(lossy_links(), 0u);
+}
+
+TEST_F(ImpairRequest, RefusesFiltersThatFitNothingAndListsWhatExists) {
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"server", "3,0"}}), HasSubstr("must be 0..2"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 2}}), HasSubstr("levels 0 to 1"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", "2/[*,0]"}}),
+              AllOf(HasSubstr("0/[0,*]"), HasSubstr("1/[*,2]")));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}, {"switch", "1/[*,0]"}}),
+              HasSubstr("switch 1/[*,0] is at level 1, not 0"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"server", "2,1"}, {"switch", "1/[*,2]"}}),
+              AllOf(HasSubstr("0/[2,*], 1/[*,1]"), HasSubstr("not to 1/[*,2]")));
+}
+
+TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {
+  make("bcube:2,3");
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", "x"}}),
+              AllOf(HasSubstr("0/[0,0,*]"), HasSubstr("and 4 more: `gradcube status`")));
+}
+
+TEST_F(ImpairRequest, RefusesEverythingThatIsNotARequest) {
+  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("accepted are loss, duplicate"));
+  for (const json& value :
+       {json(1.5), json(-0.1), json("0.1"), json(), json::array(), json(true)}) {
+    EXPECT_THAT(refusal({{"loss", value}}), HasSubstr("\"loss\"")) << value;
+  }
+  for (const json& value : {json(-1), json(1.0), json("1"), json(), json(UINT64_MAX)}) {
+    EXPECT_THAT(refusal({{"loss", 0.1}, {"level", value}}), HasSubstr("--level")) << value;
+  }
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"server", 7}}), HasSubstr("\"server\" must be a text"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", json::array()}}), HasSubstr("\"switch\""));
+  EXPECT_THAT(refusal({{"clear", "yes"}}), HasSubstr("\"clear\""));
+  const std::string message = refusal({{"loss", 0.1}, {"server", std::string(20'000, '\x1b')}});
+  EXPECT_LT(message.size(), 1000u);
+  EXPECT_THAT(message, Not(HasSubstr("\x1b")));
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
