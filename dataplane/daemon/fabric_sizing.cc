@@ -4,7 +4,7 @@
 #include <rte_ether.h>
 
 #include "control/base/units.h"
-#include "dataplane/engine/collective_layout.h"
+#include "control/plan/byte_range.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "protocol/time.h"
