@@ -39,8 +39,7 @@ Assignment Assignment::one_server(const Plan& plan, std::span<const Lcore> lcore
   for (unsigned t = 0; t < plan.threads(); ++t) {
     const unsigned port = plan.topology().dimensions()[plan.level(t, 0)].port;
     const int node = port < port_nodes.size() ? port_nodes[port] : -1;
-    // Never empty-handed in the end: fair * L >= T, so somebody always has less than the fair
-    // share.
+    // There always is one: fair * L >= T, so some lcore has less than the fair share.
     const auto least_loaded = [&](bool local) {
       size_t chosen = lcores.size();
       for (size_t i = 0; i < lcores.size(); ++i) {

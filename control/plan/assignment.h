@@ -60,4 +60,4 @@ class Assignment {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_ASSIGNMENT_H_

@@ -3,7 +3,7 @@
 // BML cuts the gradient into (threads x servers) pieces. Piece <e, v(k-1),...,v0> is the part that
 // thread e of server [v(k-1),...,v0] aggregates completely (BML, section 3.2). The sets that
 // servers exchange are all of one form: some digits of the owner are fixed, the others are free;
-// the paper writes <0,*,1>. So a set is k numbers, however many pieces are in it.
+// the paper writes <0,*,1>. So a set is k numbers, for any number of pieces.
 #ifndef GRADCUBE_CONTROL_PLAN_PIECES_H_
 #define GRADCUBE_CONTROL_PLAN_PIECES_H_
 
@@ -27,7 +27,7 @@ struct PieceSet {
   static constexpr int kAnyDigit = -1;
 
   unsigned thread = 0;
-  std::array<int, bcube::kMaxLevels> digits{};  // by level; kAnyDigit where every digit is meant
+  std::array<int, bcube::kMaxLevels> digits{};  // by level; kAnyDigit: all digits
 
   uint32_t count(const bcube::AddressSpace& space) const;
   bool contains(const bcube::AddressSpace& space, PieceId piece) const;
@@ -61,4 +61,4 @@ struct PieceSet {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_PIECES_H_

@@ -1,6 +1,5 @@
-// A plan as JSON, for tools (docs/bml.md describes the format). Written to the stream as it is
-// computed: memory stays small however large the topology, and one server of 65536 takes
-// milliseconds.
+// A plan as JSON, for tools (docs/bml.md describes the format). It is written to the stream as it is
+// computed, so memory stays small for any topology, and one server of 65536 takes milliseconds.
 #ifndef GRADCUBE_CONTROL_PLAN_PLAN_JSON_H_
 #define GRADCUBE_CONTROL_PLAN_PLAN_JSON_H_
 
@@ -21,4 +20,4 @@ void write_plan_json(std::ostream& out, const Plan& plan, const Assignment& assi
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_PLAN_JSON_H_

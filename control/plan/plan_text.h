@@ -17,4 +17,4 @@ void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assi
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_PLAN_PLAN_TEXT_H_

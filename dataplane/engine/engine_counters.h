@@ -15,20 +15,20 @@ namespace gradcube::dataplane {
 
 // Why a well-formed frame was dropped. Malformed ones are counted by protocol::FrameError.
 enum class DropReason : std::uint8_t {
-  // Another destination, or hops still to go: relays are not part of this engine.
-  not_for_this_server,
+  not_for_this_server,  // another destination, or hops still to go: this engine does not relay
   unknown_job,
   stale_epoch,
-  job_not_running,    // the job forms, is being reset, or is aborted
+  job_not_running,    // the job gathers, is being reset, or is aborted
   foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
   not_a_neighbour,    // the source is not under the switch that the frame came from
   scattered_payload,  // the payload is not in one piece of memory
   unexpected_result,  // a result for a collective that is not in flight
   outside_window,     // beyond what was granted
-  disagreement,       // does not fit this server's own order
+  disagreement,       // does not fit this server's own request
   bad_acknowledgement,
 };
-inline constexpr std::size_t kDropReasons = 11;
+inline constexpr std::size_t kDropReasons =
+    static_cast<std::size_t>(DropReason::bad_acknowledgement) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {

@@ -1,8 +1,8 @@
 // From the engines to the control thread: the rare things that the control plane must act on.
 //
-// report() never blocks: when the queue is full or just being read it refuses, and the engine,
-// whose reason to report lasts until it is acted on, tries again at its next turn. descriptor() is
-// readable while events wait.
+// report() never blocks. It refuses when the queue is full or another thread holds it; the reason
+// to report lasts until the control thread acts on it, so the engine tries again in its next
+// iteration. descriptor() is readable while events wait.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_
 
@@ -34,4 +34,4 @@ class EventQueue final : public EventSink {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_EVENT_QUEUE_H_

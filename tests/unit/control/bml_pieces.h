@@ -27,4 +27,4 @@ std::vector<PieceId> full_gradient_set(const bcube::AddressSpace& space);
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_BML_PIECES_H_

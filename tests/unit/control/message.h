@@ -18,4 +18,4 @@ std::string message_of(Call&& call) {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_MESSAGE_H_

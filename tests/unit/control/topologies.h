@@ -43,4 +43,4 @@ inline std::vector<Topology> small_topologies(uint32_t servers) {
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_TOPOLOGIES_H_

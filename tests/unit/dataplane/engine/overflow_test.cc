@@ -37,8 +37,7 @@ class ExecutorOverflow : public testing::Test {
         packets_(pool_options()),
         session_(std::make_unique<SessionRegion>(1 << 20), -1, 1, {}),
         job_(1, session_, true),
-        executor_(plan_, 0, 0, job_, session_, aggregation::select_kernels(512), 1024,
-                  FlowSettings{}) {}
+        executor_({plan_, 0, aggregation::select_kernels(512), 1024, FlowSettings{}}, 0, job_) {}
 
   // The trainer's next all-reduce of int32 elements that all are `value`.
   void submit(std::int32_t value, Operation operation = Operation::average) {
@@ -69,12 +68,11 @@ class ExecutorOverflow : public testing::Test {
     contribution.packet = packets_.allocate();
     contribution.payload = reinterpret_cast<const std::uint8_t*>(theirs_.data());
     contribution.bytes = sizeof theirs_;
-    contribution.type_and_operation = signature(request).type_and_operation;
-    contribution.count = signature(request).count;
-    executor_.contribute(inward(), sequence, contribution);
+    contribution.signature = signature(request);
+    executor_.contribute(receive_flow(), sequence, contribution);
   }
-  Flow& inward() { return executor_.flow(Stage::aggregation, 0, 1); }
-  std::uint64_t reduced() { return executor_.consumed(inward()); }
+  Flow& receive_flow() { return executor_.flow(Stage::aggregation, 0, 1); }
+  std::uint64_t reduced() { return executor_.consumed(receive_flow()); }
 
   control::Plan plan_;
   PacketPool packets_;
