@@ -6,7 +6,7 @@
 #include <string>
 
 #include "control/base/units.h"
-#include "dataplane/engine/collective_layout.h"
+#include "control/plan/byte_range.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {
@@ -27,9 +27,9 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnits) {
         fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu), 1);
     const std::size_t packet =
         parameters.segment_bytes + protocol::kSegmentHeaderBytes - RTE_ETHER_HDR_LEN;
-    ASSERT_EQ(parameters.segment_bytes % kUnit, 0u);
+    ASSERT_EQ(parameters.segment_bytes % control::kUnitBytes, 0u);
     ASSERT_LE(packet, mtu);
-    ASSERT_GT(packet + kUnit, mtu) << "another unit would fit";
+    ASSERT_GT(packet + control::kUnitBytes, mtu) << "another unit would fit";
   }
 }
 
