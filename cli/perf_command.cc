@@ -33,6 +33,7 @@ namespace gradcube::cli {
 namespace {
 
 using control::RunDirectory;
+using control::SetupError;
 using control::UsageError;
 using nlohmann::json;
 
