@@ -1,3 +1,13 @@
+// One of a server's ports as an engine sees it, for every fabric. A port has as many queue pairs
+// as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
+// here. The calls are virtual, once per burst.
+//
+// Ownership: a received packet belongs to the caller. A packet that transmit() accepts belongs to
+// the port; the others stay with the caller. A packet may be chained, and its later segments may
+// be external buffers: they are passed on by reference and never written.
+//
+// Threads: only the thread that owns queue q calls receive(), transmit() and transmit_room() with
+// q. Any thread may call counts().
 #ifndef GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_PORT_H_
 
@@ -31,16 +41,6 @@ struct PortNumbers {
 };
 using PortCounts = PortNumbers<std::uint64_t>;
 
-/// One of a server's ports as an engine sees it, for every fabric. A port has as many queue pairs
-/// as the server has engines. Queue pair q belongs to one engine's thread, so engines share nothing
-/// here. The calls are virtual, once per burst.
-///
-/// Ownership: a received packet belongs to the caller. A packet that transmit() accepts belongs to
-/// the port; the others stay with the caller. A packet may be chained, and its later segments may
-/// be external buffers: they are passed on by reference and never written.
-///
-/// Threads: only the thread that owns queue q calls receive(), transmit() and transmit_room() with
-/// q. Any thread may call counts().
 class Port {
  public:
   virtual ~Port() = default;

@@ -1,3 +1,14 @@
+// A switch's output queue, the wire behind it and the way to the server, in virtual time. The
+// queue computes the departure of a frame when the frame arrives, because it knows everything
+// before it. So the rate of polling does not matter: a late poll delivers late but loses no
+// bandwidth.
+//
+// A frame is here from its arrival to its delivery. Up to its departure it takes room in the
+// switch's memory; then it is on the wire. Over a limited link, a frame that finds the server's
+// receive ring full is dropped, as by a NIC. Over an unlimited link it waits, and the switch
+// receives no more frames: such a fabric loses nothing.
+//
+// Owns the packets inside and frees them when destroyed. One thread: the shard's.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_
 
@@ -12,17 +23,6 @@
 
 namespace gradcube::dataplane {
 
-/// A switch's output queue, the wire behind it and the way to the server, in virtual time. The
-/// queue computes the departure of a frame when the frame arrives, because it knows everything
-/// before it. So the rate of polling does not matter: a late poll delivers late but loses no
-/// bandwidth.
-///
-/// A frame is here from its arrival to its delivery. Up to its departure it takes room in the
-/// switch's memory; then it is on the wire. Over a limited link, a frame that finds the server's
-/// receive ring full is dropped, as by a NIC. Over an unlimited link it waits, and the switch
-/// receives no more frames: such a fabric loses nothing.
-///
-/// Owns the packets inside and frees them when destroyed. One thread: the shard's.
 class EgressQueue {
  public:
   /// Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared

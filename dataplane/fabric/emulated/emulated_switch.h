@@ -1,3 +1,32 @@
+// A shallow-buffered commodity Ethernet switch in this process, for embedded clusters and tests.
+//
+// The path of a frame:
+//
+// 1. It waits in its server's uplink ring. A server that sends faster than its wire finds this
+//    ring full.
+// 2. Over a limited link it occupies the server's wire for (frame + 24 bytes of preamble, FCS and
+//    gap, at least 84 bytes) / rate.
+// 3. The switch looks up its destination MAC. The frame may be lost, duplicated, corrupted or made
+//    late.
+// 4. It arrives at its output queue. It is dropped (tail drop) or marked (ECN) according to the
+//    bytes in the queue.
+// 5. It occupies the output's wire for the same time again.
+// 6. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
+//    queues.
+//
+// Without a rate and a bounded queue nothing is ever dropped: if a receiver is slow, its senders
+// find their rings full.
+//
+// Time is virtual. Every time above is computed from the sizes of the frames and the times at
+// which the rings were empty. So late or irregular polling delays frames but loses no bandwidth.
+//
+// Ownership: refers to the ports and the pool, which must outlive it. Owns the packets inside. It
+// never writes a frame's bytes, except for the mark if the first segment has no other owner.
+// Copies come from `clones`, a pool whose packets hold a whole frame. If this pool is empty or
+// nullptr, a frame passes without duplication or corruption, and is counted.
+//
+// Threads: each shard belongs to one poller. Any control thread may call the impairment functions
+// and counts() at any time. Made and destroyed while no poller runs.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_EMULATED_SWITCH_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_EMULATED_SWITCH_H_
 
@@ -35,39 +64,10 @@ struct SwitchPort {
   std::vector<std::uint64_t> addresses;
 };
 
-/// A shallow-buffered commodity Ethernet switch in this process, for embedded clusters and tests.
-///
-/// The path of a frame:
-///
-/// 1. It waits in its server's uplink ring. A server that sends faster than its wire finds this
-///    ring full.
-/// 2. Over a limited link it occupies the server's wire for (frame + 24 bytes of preamble, FCS and
-///    gap, at least 84 bytes) / rate.
-/// 3. The switch looks up its destination MAC. The frame may be lost, duplicated, corrupted or made
-///    late.
-/// 4. It arrives at its output queue. It is dropped (tail drop) or marked (ECN) according to the
-///    bytes in the queue.
-/// 5. It occupies the output's wire for the same time again.
-/// 6. After `delay` it is in the server's receive ring of queue (UDP source port - 49152) mod
-///    queues.
-///
-/// Without a rate and a bounded queue nothing is ever dropped: if a receiver is slow, its senders
-/// find their rings full.
-///
-/// Time is virtual. Every time above is computed from the sizes of the frames and the times at
-/// which the rings were empty. So late or irregular polling delays frames but loses no bandwidth.
-///
-/// Ownership: refers to the ports and the pool, which must outlive it. Owns the packets inside. It
-/// never writes a frame's bytes, except for the mark if the first segment has no other owner.
-/// Copies come from `clones`, a pool whose packets hold a whole frame. If this pool is empty or
-/// nullptr, a frame passes without duplication or corruption, and is counted.
-///
-/// Threads: each shard belongs to one poller. Any control thread may call the impairment functions
-/// and counts() at any time. Made and destroyed while no poller runs.
 class EmulatedSwitch {
  public:
-  /// Throws std::runtime_error when ports, shards or profile do not fit together, or an address
-  /// stands there twice.
+  /// Throws std::runtime_error if ports, shards and profile do not fit together, or if an address
+  /// is given twice.
   EmulatedSwitch(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports,
                  const PacketPool* clones);
 
@@ -75,7 +75,7 @@ class EmulatedSwitch {
   std::uint16_t ports() const { return ports_; }
   SwitchShard& shard(std::uint16_t index) { return *shards_.at(index); }
 
-  /// What happens from now on to the frames that come in at `port` (and, for Impairments::up, those
+  /// Sets the impairments of the frames that come in at `port` (and, for Impairments::up, of those
   /// that go out there). Throws std::invalid_argument.
   void set_impairments(std::uint16_t port, const Impairments& impairments);
   /// The same for every port.

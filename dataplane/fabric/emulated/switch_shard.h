@@ -1,3 +1,11 @@
+// One poller's part of an emulated switch. It carries the frames of its queues from every port to
+// every port. EmulatedSwitch makes it; emulated_switch.h describes the path of a frame.
+//
+// Shard s of S serves queue q of every port if q mod S = s. A frame that is sent on one of its
+// queues is delivered on one of its queues. So each ring has one producer and one consumer, and
+// shards share only read-only tables.
+//
+// Threads: only the shard's poller calls poll() and next_event(); any thread may call counters().
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_SHARD_H_
 
@@ -17,14 +25,6 @@
 
 namespace gradcube::dataplane {
 
-/// One poller's part of an emulated switch. It carries the frames of its queues from every port to
-/// every port. EmulatedSwitch makes it; emulated_switch.h describes the path of a frame.
-///
-/// Shard s of S serves queue q of every port if q mod S = s. A frame that is sent on one of its
-/// queues is delivered on one of its queues. So each ring has one producer and one consumer, and
-/// shards share only read-only tables.
-///
-/// Threads: only the shard's poller calls poll() and next_event(); any thread may call counters().
 class SwitchShard final : public Pollable {
  public:
   struct Setup {
