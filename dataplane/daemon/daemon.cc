@@ -18,6 +18,8 @@ namespace gradcube::dataplane {
 
 namespace {
 
+constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
+
 control::ClusterSettings with_lcores(control::ClusterSettings settings) {
   const std::vector<unsigned> usable = usable_cores();
   if (settings.lcores.empty()) {
@@ -169,7 +171,12 @@ void Daemon::add_commands() {
 }
 
 void Daemon::tick() {
-  sessions_.jobs().reap(JobCoordinator::SteadyClock::now());
+  const JobCoordinator::SteadyClock::time_point now = JobCoordinator::SteadyClock::now();
+  sessions_.jobs().reap(now);
+  if (now >= next_look_at_waits_) {
+    sessions_.jobs().note_waits(now);
+    next_look_at_waits_ = now + kLookAtWaitsEvery;
+  }
   sessions_.expire_silent();
   control_.expire_slow();
   if (ending_ && control_.all_answered()) loop_.stop();

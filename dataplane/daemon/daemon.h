@@ -52,6 +52,7 @@ class Daemon {
   ControlServer control_;
   int signals_ = -1;
   bool ending_ = false;
+  JobCoordinator::SteadyClock::time_point next_look_at_waits_;
 };
 
 }  // namespace gradcube::dataplane

@@ -124,8 +124,9 @@ std::vector<JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t jo
 
 std::vector<const JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t job) const {
   std::vector<const Member*> members;
-  for (Member* member : const_cast<JobCoordinator*>(this)->members_of(job))
+  for (Member* member : const_cast<JobCoordinator*>(this)->members_of(job)) {
     members.push_back(member);
+  }
   return members;
 }
 
@@ -328,7 +329,27 @@ std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
                       : fmt::format("{}", fmt::join(at_work, " ")));
 }
 
-std::vector<JobFacts> JobCoordinator::facts() const {
+namespace {
+
+// 0 stands for the joining of the trainers.
+std::uint64_t collective_awaited(const control::Job& job, const JobFacts& fact) {
+  return job.state == control::JobState::gathering ? 0 : fact.collectives + 1;
+}
+
+// Which of these trainers the others wait for: those that have not submitted the oldest collective
+// that is not completed everywhere, if another one has.
+std::vector<bcube::ServerId> late_trainers(const JobFacts& fact) {
+  std::vector<bcube::ServerId> late;
+  for (const JobFacts::Trainer& trainer : fact.trainers) {
+    if (trainer.submitted <= fact.collectives) late.push_back(trainer.server);
+  }
+  if (late.size() == fact.trainers.size()) late.clear();
+  return late;
+}
+
+}  // namespace
+
+std::vector<JobFacts> JobCoordinator::facts(SteadyClock::time_point now) const {
   std::vector<JobFacts> facts;
   for (const control::Job* job : jobs_.jobs()) {
     JobFacts fact;
@@ -339,13 +360,41 @@ std::vector<JobFacts> JobCoordinator::facts() const {
     fact.collectives = UINT64_MAX;
     for (const Member* member : members_of(job->id)) {
       if (member->draining) continue;
-      fact.trainers.push_back({member->server, member->pid});
-      fact.collectives = std::min(fact.collectives, member->session->completed());
+      const Session& session = *member->session;
+      // The completed ones first: they never exceed what is read as submitted after them.
+      const std::uint64_t completed = session.completed();
+      fact.trainers.push_back({member->server, member->pid, session.published(), completed});
+      fact.collectives = std::min(fact.collectives, completed);
     }
     if (fact.trainers.empty()) fact.collectives = 0;
+    if (job->state == control::JobState::gathering) {
+      for (bcube::ServerId server = 0; server < job->members.size(); ++server) {
+        if (!job->members[server]) fact.waiting_for.push_back(server);
+      }
+    } else if (job->state == control::JobState::running) {
+      fact.waiting_for = late_trainers(fact);
+    }
+    const auto wait = waits_.find(job->id);
+    if (!fact.waiting_for.empty() && wait != waits_.end() &&
+        wait->second.collective == collective_awaited(*job, fact)) {
+      fact.waiting_ms =
+          std::chrono::duration_cast<std::chrono::milliseconds>(now - wait->second.since).count();
+    }
     facts.push_back(std::move(fact));
   }
   return facts;
+}
+
+void JobCoordinator::note_waits(SteadyClock::time_point now) {
+  std::map<std::uint32_t, Wait> waits;
+  for (const JobFacts& fact : facts(now)) {
+    if (fact.waiting_for.empty()) continue;
+    const std::uint64_t collective = collective_awaited(*jobs_.find(fact.id), fact);
+    const auto before = waits_.find(fact.id);
+    const bool same = before != waits_.end() && before->second.collective == collective;
+    waits[fact.id] = same ? before->second : Wait{collective, now};
+  }
+  waits_ = std::move(waits);
 }
 
 std::uint64_t JobCoordinator::trainer_bytes() const {

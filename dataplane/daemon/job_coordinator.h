@@ -36,6 +36,7 @@
 
 #include "control/jobs/job_table.h"
 #include "dataplane/daemon/cluster.h"
+#include "dataplane/daemon/job_report.h"
 
 namespace gradcube::dataplane {
 
@@ -80,20 +81,6 @@ class JoinRefused : public std::runtime_error {
 
 enum class Departure { orderly, death, violation };
 
-// What status tells about one job.
-struct JobFacts {
-  struct Trainer {
-    bcube::ServerId server;
-    std::uint32_t pid;
-  };
-  std::string name;
-  std::uint32_t id = 0;
-  std::uint16_t epoch = 0;
-  std::string state;
-  std::vector<Trainer> trainers;
-  std::uint64_t collectives = 0;  // completed by all of its trainers
-};
-
 class JobCoordinator {
  public:
   using SteadyClock = std::chrono::steady_clock;
@@ -121,7 +108,10 @@ class JobCoordinator {
   // and frees what departed members have left behind once nothing points to it.
   void reap(SteadyClock::time_point now);
 
-  std::vector<JobFacts> facts() const;
+  std::vector<JobFacts> facts(SteadyClock::time_point now = SteadyClock::now()) const;
+  // To be called about every tenth of a second: notes which jobs wait for a trainer, so that
+  // facts() can say since when.
+  void note_waits(SteadyClock::time_point now);
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   unsigned trainers(bcube::ServerId server) const;
   std::string job_name(std::uint32_t job) const;
@@ -153,6 +143,12 @@ class JobCoordinator {
     std::string message;
   };
 
+  // A job whose trainers wait for others to join or to submit `collective` (0: to join).
+  struct Wait {
+    std::uint64_t collective = 0;
+    SteadyClock::time_point since;
+  };
+
   std::vector<Member*> members_of(std::uint32_t job);
   std::vector<const Member*> members_of(std::uint32_t job) const;
   std::vector<EngineAt> engines_of(std::uint32_t job);
@@ -172,6 +168,7 @@ class JobCoordinator {
   std::vector<Member> departed_;
   std::map<std::uint32_t, Drain> drains_;  // by job
   std::set<std::uint32_t> aborted_;        // jobs that were aborted and still have members
+  std::map<std::uint32_t, Wait> waits_;    // by job
   MemberId next_member_ = 1;
 };
 

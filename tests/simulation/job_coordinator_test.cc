@@ -146,6 +146,49 @@ TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
   leave_all(cluster_, bystanders);
 }
 
+TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
+  using std::chrono::milliseconds;
+  dataplane::JobCoordinator& coordinator = cluster_.coordinator();
+  const auto start = dataplane::JobCoordinator::SteadyClock::now();
+  Trainers trainers;
+  trainers.push_back(cluster_.join("job", 1, heap_for(collective_)));
+  coordinator.note_waits(start);
+  dataplane::JobFacts job = coordinator.facts(start + milliseconds(250)).at(0);
+  EXPECT_EQ(job.waiting_for, (std::vector<bcube::ServerId>{0, 2, 3}));
+  EXPECT_EQ(job.waiting_ms, 250);
+
+  for (const bcube::ServerId server : {0, 2, 3}) {
+    trainers.push_back(cluster_.join("job", server, heap_for(collective_)));
+  }
+  coordinator.note_waits(start + milliseconds(300));
+  EXPECT_TRUE(coordinator.facts().at(0).waiting_for.empty());
+
+  for (const auto& trainer : trainers) {
+    if (trainer->rank() != 2) fill_and_submit(*trainer, collective_);
+  }
+  cluster_.run_for(kMillisecond);
+  coordinator.note_waits(start + milliseconds(400));
+  coordinator.note_waits(start + milliseconds(500));
+  job = coordinator.facts(start + milliseconds(1'900)).at(0);
+  EXPECT_EQ(job.waiting_for, std::vector<bcube::ServerId>{2});
+  EXPECT_EQ(job.waiting_ms, 1'500);
+  ASSERT_EQ(job.trainers.size(), 4u);
+  for (const dataplane::JobFacts::Trainer& trainer : job.trainers) {
+    EXPECT_EQ(trainer.submitted, trainer.server == 2 ? 0u : 1u);
+    EXPECT_EQ(trainer.completed, 0u);
+  }
+
+  for (const auto& trainer : trainers) {
+    if (trainer->rank() == 2) fill_and_submit(*trainer, collective_);
+  }
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  job = coordinator.facts(start + milliseconds(2'000)).at(0);
+  EXPECT_TRUE(job.waiting_for.empty());
+  EXPECT_EQ(job.waiting_ms, 0);
+  EXPECT_EQ(job.collectives, 1u);
+  leave_all(cluster_, trainers);
+}
+
 TEST_F(Jobs, TakeTheirMemoryWithThem) {
   const Trainers trainers = join();
   allreduce(cluster_, trainers, collective_);
