@@ -10,8 +10,17 @@
 namespace gradcube::dataplane {
 
 namespace {
+
 constexpr int kTickMilliseconds = 20;
+
+// What epoll hands back with an event: the descriptor, and which add() of it the event belongs to.
+std::uint64_t event_key(int descriptor, std::uint32_t generation) {
+  return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(descriptor);
 }
+int descriptor_of(std::uint64_t key) { return static_cast<int>(key & UINT32_MAX); }
+std::uint32_t generation_of(std::uint64_t key) { return static_cast<std::uint32_t>(key >> 32); }
+
+}  // namespace
 
 ControlLoop::ControlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (epoll_ < 0)
@@ -23,11 +32,12 @@ ControlLoop::~ControlLoop() { close(epoll_); }
 void ControlLoop::add(int descriptor, std::function<void()> on_readable) {
   epoll_event event{};
   event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.fd = descriptor;
+  const std::uint32_t generation = next_generation_++;
+  event.data.u64 = event_key(descriptor, generation);
   if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot watch a descriptor");
   }
-  watches_[descriptor] = std::make_shared<Watch>(Watch{std::move(on_readable)});
+  watches_[descriptor] = std::make_shared<const Watch>(Watch{generation, std::move(on_readable)});
 }
 
 void ControlLoop::remove(int descriptor) {
@@ -52,9 +62,10 @@ void ControlLoop::run() {
       throw std::system_error(errno, std::generic_category(), "cannot wait for events");
     }
     for (int i = 0; i < count && !stopped_; ++i) {
-      const auto found = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
-      if (found == watches_.end()) continue;
-      const std::shared_ptr<Watch> watch = found->second;  // outlives its own removal
+      const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+      const auto found = watches_.find(descriptor_of(key));
+      if (found == watches_.end() || found->second->generation != generation_of(key)) continue;
+      const std::shared_ptr<const Watch> watch = found->second;  // outlives its own removal
       guarded(watch->on_readable);
     }
     if (tick_) guarded(tick_);

@@ -2,6 +2,10 @@
 //
 // One thread. What a callback throws is logged, and ends nothing but that callback. A callback may
 // add and remove descriptors, its own too: a removed one is not called again.
+//
+// Several events arrive in one batch. A callback may close a descriptor that has another event in
+// the batch, and the kernel may give the closed descriptor's number to a new one at once. So every
+// add() has a generation of its own, and an event reaches only the add() that it belongs to.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
 #define GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
 
@@ -34,15 +38,17 @@ class ControlLoop {
   void guarded(const std::function<void()>& callback);
 
   struct Watch {
+    std::uint32_t generation = 0;
     std::function<void()> on_readable;
   };
 
   int epoll_;
   bool stopped_ = false;
-  std::map<int, std::shared_ptr<Watch>> watches_;
+  std::uint32_t next_generation_ = 0;
+  std::map<int, std::shared_ptr<const Watch>> watches_;  // by descriptor
   std::function<void()> tick_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_

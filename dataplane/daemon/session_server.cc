@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <poll.h>
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/syscall.h>
@@ -52,6 +53,11 @@ bool send_with_descriptors(int socket, const shared::Welcome& welcome, int first
   std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
   return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
          static_cast<ssize_t>(sizeof welcome);
+}
+
+bool has_ended(int pidfd) {
+  pollfd process{pidfd, POLLIN, 0};
+  return poll(&process, 1, 0) == 1;
 }
 
 // The message as a T, if it is as long as one.
@@ -131,7 +137,9 @@ void SessionServer::watch_process(int socket) {
   if (connection.pid == 0) return;
   connection.process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
   if (connection.process < 0) return;
-  loop_.add(connection.process, [this, socket] {
+  const int process = connection.process;
+  loop_.add(process, [this, socket, process] {
+    if (!has_ended(process)) return;
     read(socket);  // a goodbye may have come first
     if (connections_.contains(socket)) end(socket, Departure::death, "died");
   });
