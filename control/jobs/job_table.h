@@ -2,9 +2,12 @@
 //
 // A job is a tenant with one trainer per server. It is `gathering` until a trainer has joined on
 // every server, then `running`. When a member leaves or dies while others are in it, it is `aborted`
-// for good: the others are to be told, nobody joins it any more, and whoever joins its name starts
-// a fresh job of that name. A job without members is forgotten. Breaking does not depend on whether
-// collectives are in flight: the caller tells the others only what concerns them.
+// for good: the caller tells the others, and the next trainer that joins its name starts a new job
+// of that name. A job without members is forgotten. Whether collectives are in flight does not
+// matter here: the caller tells the others only what concerns them.
+//
+// The engines have room for kMaxJobs jobs, and a JobId names the place of its job there
+// (job_index). retire() gives the place of an aborted job back before its last member has left.
 //
 // Identity on the wire: protocol/job_id.h. A job's epoch counts its resets: a failed collective
 // begins a new one, and what was sent in an older one is stale.
@@ -15,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -63,7 +67,7 @@ struct Refusal {
 };
 
 struct Departed {
-  std::vector<bcube::ServerId> others;  // the members that remain, to be told; ascending
+  std::vector<bcube::ServerId> others;  // the members that remain, ascending
   std::string message;                  // what to tell them
   uint16_t epoch = 0;                   // the job's new epoch
   bool forgotten = false;               // nobody remains, and the JobId is void
@@ -92,7 +96,7 @@ class JobTable {
   // Nothing if the job does not exist or has no trainer on this server.
   std::optional<Departed> leave(JobId job, bcube::ServerId server, int32_t code);
   std::optional<Departed> died(JobId job, bcube::ServerId server, int32_t code);
-  // The same of one that was turned out; `why` completes "trainer ... ".
+  // The same of a member that the daemon evicted; `why` completes "trainer ... ".
   std::optional<Departed> evicted(JobId job, bcube::ServerId server, int32_t code,
                                   std::string_view why);
 
@@ -100,11 +104,16 @@ class JobTable {
   // reason and returns the new epoch. Nothing if the job does not exist.
   std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string message);
 
+  // No engine has anything of this aborted job any more: its place is free for another job. It is
+  // found and listed until its last member has left.
+  void retire(JobId job);
+
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
   std::string missing(JobId job) const;
 
-  const Job* find(JobId job) const;      // null if it does not exist, or is another incarnation
-  std::vector<const Job*> jobs() const;  // all, by index
+  const Job* find(JobId job) const;  // null if it does not exist, or is another incarnation
+  // Those that have a place, by index, then those that were retired.
+  std::vector<const Job*> jobs() const;
 
  private:
   Job* find_mutable(JobId job);
@@ -112,12 +121,14 @@ class JobTable {
   Job* create(std::string_view name);    // null if the table is full
   std::optional<Departed> depart(JobId job, bcube::ServerId server, int32_t code,
                                  std::string_view how);
+  void forget(JobId job);
 
   bcube::AddressSpace space_;
   uint32_t next_nonce_;
   std::array<std::optional<Job>, kMaxJobs> jobs_;
+  std::map<JobId, Job> retired_;
 };
 
 }  // namespace gradcube::control
 
-#endif
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_TABLE_H_

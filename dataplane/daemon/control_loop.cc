@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -12,6 +11,7 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr int kTickMilliseconds = 20;
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
 
 // What epoll hands back with an event: the descriptor, and which add() of it the event belongs to.
 std::uint64_t event_key(int descriptor, std::uint32_t generation) {
@@ -29,15 +29,28 @@ ControlLoop::ControlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
 
 ControlLoop::~ControlLoop() { close(epoll_); }
 
-void ControlLoop::add(int descriptor, std::function<void()> on_readable) {
+void ControlLoop::watch(int descriptor, int operation, std::uint32_t events,
+                        std::uint32_t generation) const {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  const std::uint32_t generation = next_generation_++;
+  event.events = events;
   event.data.u64 = event_key(descriptor, generation);
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+  if (epoll_ctl(epoll_, operation, descriptor, &event) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot watch a descriptor");
   }
+}
+
+void ControlLoop::add(int descriptor, std::function<void()> on_readable) {
+  const std::uint32_t generation = next_generation_++;
+  watch(descriptor, EPOLL_CTL_ADD, kReadable, generation);
   watches_[descriptor] = std::make_shared<const Watch>(Watch{generation, std::move(on_readable)});
+}
+
+void ControlLoop::pause(int descriptor) {
+  watch(descriptor, EPOLL_CTL_MOD, 0, watches_.at(descriptor)->generation);
+}
+
+void ControlLoop::resume(int descriptor) {
+  watch(descriptor, EPOLL_CTL_MOD, kReadable, watches_.at(descriptor)->generation);
 }
 
 void ControlLoop::remove(int descriptor) {
@@ -50,11 +63,12 @@ void ControlLoop::guarded(const std::function<void()>& callback) {
   try {
     callback();
   } catch (const std::exception& error) {
-    spdlog::error("{}", error.what());
+    log_.line(error.what());
   }
 }
 
 void ControlLoop::run() {
+  stopped_ = false;
   std::array<epoll_event, 64> events{};
   while (!stopped_) {
     const int count = epoll_wait(epoll_, events.data(), events.size(), kTickMilliseconds);

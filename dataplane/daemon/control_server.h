@@ -5,9 +5,11 @@
 //   {"command":"down"}                    {"ok":true}, then the daemon ends
 //   anything else                         {"ok":false,"error":"message"}
 //
-// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, at most 64 are
-// served at a time, and one that asks on while it leaves 1 MiB of answers unread is cut off.
-// Nothing here blocks the control thread: answers leave as the client takes them.
+// What comes in is hostile: a line is at most 64 KiB, a client has five seconds, and at most 64
+// clients are served at a time. A client that asks on while it leaves 1 MiB of answers unread is
+// disconnected. Nothing here blocks the control thread, and no client keeps it from the others:
+// answers leave as the client takes them, and of the lines that a client has sent one is answered
+// in one go.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
@@ -21,47 +23,50 @@
 #include <string>
 
 #include "dataplane/daemon/control_loop.h"
+#include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
 
 class ControlServer {
  public:
-  // Answers a request with what stands beside "ok": true; throws std::exception for "ok": false
-  // with its message.
+  using SteadyClock = std::chrono::steady_clock;
+  // Returns what stands beside "ok": true in the answer; throws std::exception for "ok": false with
+  // its message.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
   // Throws control::SetupError.
-  ControlServer(ControlLoop& loop, std::filesystem::path socket);
+  ControlServer(ControlLoop& loop, const std::filesystem::path& socket);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
   void add(const std::string& name, Command command) { commands_[name] = std::move(command); }
-  void expire_slow();
+  // To be called about every 20 ms: goes on with the answers, and disconnects slow clients.
+  void tick(SteadyClock::time_point now);
   // Whether every answer has left.
   bool all_answered() const;
 
  private:
-  using SteadyClock = std::chrono::steady_clock;
   struct Client {
     std::string received;
     std::string answer;
     SteadyClock::time_point since;
+    bool paused = false;  // not read while a whole line waits
   };
 
   void accept();
   void read(int socket);
-  void write(int socket);
+  void answer_line(int socket);
+  bool write(int socket);
   void close_client(int socket);
   std::string answer_to(const std::string& line);
 
   ControlLoop& loop_;
-  std::filesystem::path path_;
-  int listener_ = -1;
+  UnixListener listener_;
   std::map<int, Client> clients_;
   std::map<std::string, Command> commands_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_

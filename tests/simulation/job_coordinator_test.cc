@@ -1,5 +1,7 @@
 // Jobs from the first trainer to the last: joining, disagreeing, leaving, dying, misbehaving.
 
+#include <algorithm>
+
 #include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"
@@ -144,6 +146,78 @@ TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
   allreduce(cluster_, bystanders, collective_);
   leave_all(cluster_, trainers);
   leave_all(cluster_, bystanders);
+}
+
+TEST_F(Jobs, TakeNothingMoreOfATrainerThatHasSaidGoodbye) {
+  const Trainers trainers = join();
+  submit_all(trainers);
+  EXPECT_TRUE(cluster_.run_until([&] { return trainers[1]->header().completion_tail.load() == 1; },
+                                 kSecond));
+  cluster_.leave(*trainers[1], Departure::orderly);
+  trainers[1]->submit(shared::kHeapOffset, collective_.count, aggregation::DataType::float32,
+                      aggregation::Operation::sum);
+  EXPECT_TRUE(cluster_.run_until(
+      [&] {
+        return std::all_of(trainers.begin(), trainers.end(), [](const auto& trainer) {
+          return trainer->header().completion_tail.load() == 1;
+        });
+      },
+      kSecond));
+  cluster_.run_for(kMillisecond);
+  EXPECT_EQ(trainers[1]->header().submission_head.load(), 1u);
+  for (const auto& trainer : trainers) {
+    if (trainer->rank() != 1) cluster_.leave(*trainer, Departure::orderly);
+  }
+}
+
+TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
+  std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
+  for (unsigned job = 0; job < control::kMaxJobs; ++job) {
+    trainers.push_back(cluster_.join("job-" + std::to_string(job), 0, 4096));
+  }
+  EXPECT_THROW(cluster_.join("another", 0, 4096), JoinRefused);
+  const auto second = cluster_.join("job-7", 1, 4096);
+  cluster_.leave(*second, Departure::death);
+  cluster_.run_for(kSecond);
+  ASSERT_EQ(cluster_.coordinator().facts().back().state, "aborted");
+  for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
+    const auto& jobs = at.engine->jobs();
+    EXPECT_EQ(std::count(jobs.begin(), jobs.end(), nullptr), 1);
+  }
+  // The remaining trainer of the aborted job keeps its session, and hears of the failure.
+  const auto another = cluster_.join("another", 0, 4096);
+  trainers[7]->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
+                      aggregation::Operation::sum);
+  cluster_.run_for(kMillisecond);
+  EXPECT_EQ(codes(*trainers[7]), std::vector<std::int32_t>{GRADCUBE_EPEER});
+  for (const auto& trainer : trainers) cluster_.leave(*trainer, Departure::orderly);
+  cluster_.leave(*another, Departure::orderly);
+  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+}
+
+TEST_F(Jobs, AreEvictedOneByOneWhenTheyViolateTheProtocolAfterTheAbort) {
+  const Trainers trainers = join();
+  cluster_.leave(*trainers[0], Departure::death);
+  cluster_.run_for(kSecond);
+  for (unsigned rank = 1; rank < 4; ++rank) {
+    trainers[rank]->header().submission_tail.store(1'000'000);
+  }
+  cluster_.run_for(kMillisecond);
+  for (unsigned rank = 1; rank < 4; ++rank) {
+    ASSERT_FALSE(cluster_.told(*trainers[rank]).empty());
+    EXPECT_TRUE(cluster_.told(*trainers[rank]).back().evicted);
+  }
+  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+}
+
+TEST_F(Jobs, LeaveALineInTheLogWhenATrainerDiesAndAJobIsAborted) {
+  const Trainers trainers = join();
+  cluster_.leave(*trainers[3], Departure::death);
+  cluster_.run_for(kSecond);
+  ASSERT_EQ(cluster_.log().size(), 2u);
+  EXPECT_EQ(cluster_.log()[0], "the trainer of job \"job\" on server [1,1] (pid 1003) died");
+  EXPECT_EQ(cluster_.log()[1].find("job \"job\" is aborted: "), 0u) << cluster_.log()[1];
+  leave_all(cluster_, trainers);
 }
 
 TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
