@@ -125,6 +125,8 @@ void Daemon::launch_pollers() {
 void Daemon::stop_pollers() {
   for (const auto& poller : cluster_.pollers()) poller->stop();
   rte_eal_mp_wait_lcore();
+  // Makes visible to this thread what the pollers did.
+  for (const auto& poller : cluster_.pollers()) (void)poller->has_ended();
 }
 
 void Daemon::watch_signals() {
