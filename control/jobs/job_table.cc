@@ -1,6 +1,7 @@
 #include "control/jobs/job_table.h"
 
 #include <fmt/format.h>
+#include <utility>
 
 namespace gradcube::control {
 namespace {
@@ -34,8 +35,9 @@ JobTable::JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed)
 
 const Job* JobTable::find(JobId job) const {
   const unsigned index = job_index(job);
-  if (index >= kMaxJobs || !jobs_[index] || jobs_[index]->id != job) return nullptr;
-  return &*jobs_[index];
+  if (index < kMaxJobs && jobs_[index] && jobs_[index]->id == job) return &*jobs_[index];
+  const auto retired = retired_.find(job);
+  return retired == retired_.end() ? nullptr : &retired->second;
 }
 
 Job* JobTable::find_mutable(JobId job) { return const_cast<Job*>(find(job)); }
@@ -45,6 +47,7 @@ std::vector<const Job*> JobTable::jobs() const {
   for (const auto& index : jobs_) {
     if (index) all.push_back(&*index);
   }
+  for (const auto& [id, job] : retired_) all.push_back(&job);
   return all;
 }
 
@@ -123,7 +126,7 @@ std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, int32
   departure.epoch = ++job->epoch;
   if (job->joined == 0) {
     departure.forgotten = true;
-    jobs_[job_index(id)].reset();
+    forget(id);
     return departure;
   }
   // The first departure is the cause; those that follow are its consequences.
@@ -133,6 +136,18 @@ std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, int32
     if (job->members[other]) departure.others.push_back(other);
   }
   return departure;
+}
+
+void JobTable::forget(JobId id) {
+  if (retired_.erase(id) == 0) jobs_[job_index(id)].reset();
+}
+
+void JobTable::retire(JobId id) {
+  if (job_index(id) >= kMaxJobs) return;
+  std::optional<Job>& job = jobs_[job_index(id)];
+  if (!job || job->id != id || job->state != JobState::aborted) return;
+  retired_.emplace(id, std::move(*job));
+  job.reset();
 }
 
 std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::string message) {

@@ -6,6 +6,9 @@
 // trainer that joins the same name begins a new job. A job without members is forgotten. A job is
 // aborted whether or not collectives are in flight; the caller knows about those.
 //
+// The engines have room for kMaxJobs jobs, and a JobId names the place of its job there
+// (job_index). retire() gives the place of an aborted job back before its last member has left.
+//
 // Identity on the wire: protocol/job_id.h. The epoch of a job counts its resets. A failed
 // collective begins a new epoch, and frames of older epochs are stale.
 //
@@ -15,6 +18,7 @@
 
 #include <array>
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -101,11 +105,16 @@ class JobTable {
   // the new epoch. Returns nothing if the job does not exist.
   std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string message);
 
+  // No engine has anything of this aborted job any more: its place is free for another job. It is
+  // found and listed until its last member has left.
+  void retire(JobId job);
+
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.
   std::string missing(JobId job) const;
 
-  const Job* find(JobId job) const;      // null if it does not exist or its nonce differs
-  std::vector<const Job*> jobs() const;  // all, by index
+  const Job* find(JobId job) const;  // null if it does not exist, or is another incarnation
+  // Those that have a place, by index, then those that were retired.
+  std::vector<const Job*> jobs() const;
 
  private:
   Job* find_mutable(JobId job);
@@ -113,10 +122,12 @@ class JobTable {
   Job* create(std::string_view name);    // null if the table is full
   std::optional<Departed> depart(JobId job, bcube::ServerId server, int32_t code,
                                  std::string_view how);
+  void forget(JobId job);
 
   bcube::AddressSpace space_;
   uint32_t next_nonce_;
   std::array<std::optional<Job>, kMaxJobs> jobs_;
+  std::map<JobId, Job> retired_;
 };
 
 }  // namespace gradcube::control

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cerrno>
-#include <spdlog/spdlog.h>
 #include <sys/epoll.h>
 #include <system_error>
 #include <unistd.h>
@@ -10,8 +9,18 @@
 namespace gradcube::dataplane {
 
 namespace {
+
 constexpr int kTickMilliseconds = 20;
+constexpr std::uint32_t kReadable = EPOLLIN | EPOLLRDHUP;
+
+// What epoll hands back with an event: the descriptor, and which add() of it the event belongs to.
+std::uint64_t event_key(int descriptor, std::uint32_t generation) {
+  return std::uint64_t{generation} << 32 | static_cast<std::uint32_t>(descriptor);
 }
+int descriptor_of(std::uint64_t key) { return static_cast<int>(key & UINT32_MAX); }
+std::uint32_t generation_of(std::uint64_t key) { return static_cast<std::uint32_t>(key >> 32); }
+
+}  // namespace
 
 ControlLoop::ControlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
   if (epoll_ < 0)
@@ -20,14 +29,28 @@ ControlLoop::ControlLoop() : epoll_(epoll_create1(EPOLL_CLOEXEC)) {
 
 ControlLoop::~ControlLoop() { close(epoll_); }
 
-void ControlLoop::add(int descriptor, std::function<void()> on_readable) {
+void ControlLoop::watch(int descriptor, int operation, std::uint32_t events,
+                        std::uint32_t generation) const {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLRDHUP;
-  event.data.fd = descriptor;
-  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+  event.events = events;
+  event.data.u64 = event_key(descriptor, generation);
+  if (epoll_ctl(epoll_, operation, descriptor, &event) != 0) {
     throw std::system_error(errno, std::generic_category(), "cannot watch a descriptor");
   }
-  watches_[descriptor] = std::make_shared<Watch>(Watch{std::move(on_readable)});
+}
+
+void ControlLoop::add(int descriptor, std::function<void()> on_readable) {
+  const std::uint32_t generation = next_generation_++;
+  watch(descriptor, EPOLL_CTL_ADD, kReadable, generation);
+  watches_[descriptor] = std::make_shared<const Watch>(Watch{generation, std::move(on_readable)});
+}
+
+void ControlLoop::pause(int descriptor) {
+  watch(descriptor, EPOLL_CTL_MOD, 0, watches_.at(descriptor)->generation);
+}
+
+void ControlLoop::resume(int descriptor) {
+  watch(descriptor, EPOLL_CTL_MOD, kReadable, watches_.at(descriptor)->generation);
 }
 
 void ControlLoop::remove(int descriptor) {
@@ -40,11 +63,12 @@ void ControlLoop::guarded(const std::function<void()>& callback) {
   try {
     callback();
   } catch (const std::exception& error) {
-    spdlog::error("{}", error.what());
+    log_.line(error.what());
   }
 }
 
 void ControlLoop::run() {
+  stopped_ = false;
   std::array<epoll_event, 64> events{};
   while (!stopped_) {
     const int count = epoll_wait(epoll_, events.data(), events.size(), kTickMilliseconds);
@@ -52,9 +76,10 @@ void ControlLoop::run() {
       throw std::system_error(errno, std::generic_category(), "cannot wait for events");
     }
     for (int i = 0; i < count && !stopped_; ++i) {
-      const auto found = watches_.find(events[static_cast<std::size_t>(i)].data.fd);
-      if (found == watches_.end()) continue;
-      const std::shared_ptr<Watch> watch = found->second;  // outlives its own removal
+      const std::uint64_t key = events[static_cast<std::size_t>(i)].data.u64;
+      const auto found = watches_.find(descriptor_of(key));
+      if (found == watches_.end() || found->second->generation != generation_of(key)) continue;
+      const std::shared_ptr<const Watch> watch = found->second;  // outlives its own removal
       guarded(watch->on_readable);
     }
     if (tick_) guarded(tick_);

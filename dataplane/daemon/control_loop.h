@@ -1,7 +1,11 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
-// One thread. What a callback throws is logged, and ends nothing but that callback. A callback may
+// One thread. What a callback throws is logged (TenantLog), and ends nothing but that callback. A callback may
 // add and remove descriptors, its own too: a removed one is not called again.
+//
+// Several events arrive in one batch. A callback may close a descriptor that has another event in
+// the batch, and the kernel may give the closed descriptor's number to a new one at once. So every
+// add() has a generation of its own, and an event reaches only the add() that it belongs to.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
 #define GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
 
@@ -9,6 +13,9 @@
 #include <functional>
 #include <map>
 #include <memory>
+#include <utility>
+
+#include "dataplane/daemon/tenant_log.h"
 
 namespace gradcube::dataplane {
 
@@ -24,25 +31,34 @@ class ControlLoop {
   void add(int descriptor, std::function<void()> on_readable);
   void remove(int descriptor);
 
+  // pause(): what the descriptor has to read is not told until resume(); the end of its other end
+  // is.
+  void pause(int descriptor);
+  void resume(int descriptor);
+
   // Called after every round of events, and at least every 20 ms.
   void on_tick(std::function<void()> tick) { tick_ = std::move(tick); }
 
-  void run();                       // until stop()
+  void run();                       // until stop(); may be called again
   void stop() { stopped_ = true; }  // from a callback
 
  private:
+  void watch(int descriptor, int operation, std::uint32_t events, std::uint32_t generation) const;
   void guarded(const std::function<void()>& callback);
 
   struct Watch {
+    std::uint32_t generation = 0;
     std::function<void()> on_readable;
   };
 
   int epoll_;
   bool stopped_ = false;
-  std::map<int, std::shared_ptr<Watch>> watches_;
+  std::uint32_t next_generation_ = 0;
+  std::map<int, std::shared_ptr<const Watch>> watches_;  // by descriptor
   std::function<void()> tick_;
+  TenantLog log_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_

@@ -10,7 +10,6 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
 
@@ -18,26 +17,26 @@ namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kMostUnread = 1024 * 1024;
 constexpr std::size_t kMostClients = 64;
+constexpr unsigned kMostAccepted = 16;  // in one go
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
 }  // namespace
 
-ControlServer::ControlServer(ControlLoop& loop, std::filesystem::path socket)
-    : loop_(loop), path_(std::move(socket)), listener_(listen_on(path_, SOCK_STREAM)) {
-  loop_.add(listener_, [this] { accept(); });
+ControlServer::ControlServer(ControlLoop& loop, const std::filesystem::path& socket)
+    : loop_(loop), listener_(socket, SOCK_STREAM) {
+  loop_.add(listener_.descriptor(), [this] { accept(); });
 }
 
 ControlServer::~ControlServer() {
   while (!clients_.empty()) close_client(clients_.begin()->first);
-  loop_.remove(listener_);
-  close(listener_);
-  unlink(path_.c_str());
+  loop_.remove(listener_.descriptor());
 }
 
 void ControlServer::accept() {
-  for (;;) {
-    const int socket = accept4(listener_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;
-    if (clients_.size() >= kMostClients || !peer_is_us(socket)) {
+  for (unsigned i = 0; i < kMostAccepted; ++i) {
+    const std::optional<UnixListener::Accepted> client = listener_.accept();
+    if (!client.has_value()) return;
+    const int socket = client->socket;
+    if (clients_.size() >= kMostClients || !client->welcome) {
       close(socket);
       continue;
     }
@@ -56,7 +55,15 @@ void ControlServer::read(int socket) {
     return;
   }
   client.received.append(buffer.data(), static_cast<std::size_t>(received));
-  for (std::size_t end; (end = client.received.find('\n')) != std::string::npos;) {
+  answer_line(socket);
+}
+
+// The first line that the client has sent, if it is whole. The client is read again when no whole
+// line waits.
+void ControlServer::answer_line(int socket) {
+  Client& client = clients_.at(socket);
+  const std::size_t end = client.received.find('\n');
+  if (end != std::string::npos) {
     if (client.answer.size() > kMostUnread) {
       close_client(socket);
       return;
@@ -64,7 +71,15 @@ void ControlServer::read(int socket) {
     client.answer += answer_to(client.received.substr(0, end)) + "\n";
     client.received.erase(0, end + 1);
   }
-  write(socket);
+  if (!write(socket)) return;
+  const bool pause = client.received.find('\n') != std::string::npos;
+  if (pause == client.paused) return;
+  client.paused = pause;
+  if (pause) {
+    loop_.pause(socket);
+  } else {
+    loop_.resume(socket);
+  }
 }
 
 std::string ControlServer::answer_to(const std::string& line) {
@@ -77,7 +92,7 @@ std::string ControlServer::answer_to(const std::string& line) {
     const std::string name = request["command"];
     const auto command = commands_.find(name);
     if (command == commands_.end()) {
-      throw control::UsageError(fmt::format("the daemon has no command {}", control::quoted(name)));
+      throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
     }
     answer = command->second(request);
     answer["ok"] = true;
@@ -89,29 +104,31 @@ std::string ControlServer::answer_to(const std::string& line) {
   return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-void ControlServer::write(int socket) {
+// Sends what the client takes. False if that closed the client.
+bool ControlServer::write(int socket) {
   Client& client = clients_.at(socket);
   while (!client.answer.empty()) {
     const ssize_t sent =
         send(socket, client.answer.data(), client.answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
-    if (sent < 0 && errno == EAGAIN) return;  // expire_slow() comes by again
+    if (sent < 0 && errno == EAGAIN) return true;
     if (sent <= 0) {
       close_client(socket);
-      return;
+      return false;
     }
     client.answer.erase(0, static_cast<std::size_t>(sent));
   }
+  return true;
 }
 
-void ControlServer::expire_slow() {
-  const auto now = SteadyClock::now();
+void ControlServer::tick(SteadyClock::time_point now) {
   std::vector<int> sockets;
   for (const auto& [socket, client] : clients_) sockets.push_back(socket);
   for (const int socket : sockets) {
-    if (now - clients_.at(socket).since > kAnswerWithin) {
+    const Client& client = clients_.at(socket);
+    if (now - client.since > kAnswerWithin) {
       close_client(socket);
-    } else if (!clients_.at(socket).answer.empty()) {
-      write(socket);
+    } else if (client.paused || !client.answer.empty()) {
+      answer_line(socket);
     }
   }
 }

@@ -8,7 +8,8 @@
 //
 // Clients are not trusted. A line has at most 64 KiB, a client has five seconds, and at most 64 are
 // served at a time. A client that sends more requests while 1 MiB of answers is unread is
-// disconnected. Nothing here blocks the control thread: answers leave as the client takes them.
+// disconnected. Nothing here blocks the control thread: answers leave as the client takes
+// them, and the daemon answers one line of a client per wake, so that no client starves the others.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
@@ -22,43 +23,46 @@
 #include <string>
 
 #include "dataplane/daemon/control_loop.h"
+#include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
 
 class ControlServer {
  public:
+  using SteadyClock = std::chrono::steady_clock;
   // Returns the fields of the answer beside "ok": true. Throws control::UsageError when the request
   // is wrong, another exception when it could not be carried out.
   using Command = std::function<nlohmann::ordered_json(const nlohmann::json& request)>;
 
   // Throws control::SetupError.
-  ControlServer(ControlLoop& loop, std::filesystem::path socket);
+  ControlServer(ControlLoop& loop, const std::filesystem::path& socket);
   ~ControlServer();
   ControlServer(const ControlServer&) = delete;
   ControlServer& operator=(const ControlServer&) = delete;
 
   void add(const std::string& name, Command command) { commands_[name] = std::move(command); }
-  void expire_slow();
+  // To be called about every 20 ms: goes on with the answers, and disconnects slow clients.
+  void tick(SteadyClock::time_point now);
   // Whether every answer has left.
   bool all_answered() const;
 
  private:
-  using SteadyClock = std::chrono::steady_clock;
   struct Client {
     std::string received;
     std::string answer;
     SteadyClock::time_point since;
+    bool paused = false;  // not read while a whole line waits
   };
 
   void accept();
   void read(int socket);
-  void write(int socket);
+  void answer_line(int socket);
+  bool write(int socket);
   void close_client(int socket);
   std::string answer_to(const std::string& line);
 
   ControlLoop& loop_;
-  std::filesystem::path path_;
-  int listener_ = -1;
+  UnixListener listener_;
   std::map<int, Client> clients_;
   std::map<std::string, Command> commands_;
 };

@@ -79,13 +79,14 @@ Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory director
       eal_(eal_options(settings_)),
       cluster_(settings_, lcores_of(eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
-      sessions_(loop_, cluster_, server_sockets(directory_, cluster_.plan().space()),
-                std::random_device{}()),
+      jobs_(cluster_, std::random_device{}()),
+      sessions_(loop_, jobs_, cluster_.plan().space(),
+                server_sockets(directory_, cluster_.plan().space())),
       control_(loop_, directory_.control_socket()) {
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
-    for (const EngineEvent& event : events_.take()) sessions_.jobs().handle(event);
+    for (const EngineEvent& event : events_.take()) jobs_.handle(event);
   });
   loop_.on_tick([this] { tick(); });
   launch_pollers();
@@ -116,6 +117,8 @@ void Daemon::launch_pollers() {
 void Daemon::stop_pollers() {
   for (const auto& poller : cluster_.pollers()) poller->stop();
   rte_eal_mp_wait_lcore();
+  // Makes visible to this thread what the pollers did.
+  for (const auto& poller : cluster_.pollers()) (void)poller->has_ended();
 }
 
 void Daemon::watch_signals() {
@@ -136,8 +139,8 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - started_;
-    return {{"status", status_json({settings_, directory_, eal_, cluster_, sessions_.jobs(),
-                                    uptime.count()})}};
+    return {
+        {"status", status_json({settings_, directory_, eal_, cluster_, jobs_, uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return impair(cluster_, request, settings_.seed);
@@ -151,13 +154,13 @@ void Daemon::add_commands() {
 
 void Daemon::tick() {
   const JobCoordinator::SteadyClock::time_point now = JobCoordinator::SteadyClock::now();
-  sessions_.jobs().reap(now);
+  jobs_.reap(now);
   if (now >= next_look_at_waits_) {
-    sessions_.jobs().note_waits(now);
+    jobs_.note_waits(now);
     next_look_at_waits_ = now + kLookAtWaitsEvery;
   }
-  sessions_.expire_silent();
-  control_.expire_slow();
+  sessions_.tick(now);
+  control_.tick(now);
   if (ending_ && control_.all_answered()) loop_.stop();
 }
 

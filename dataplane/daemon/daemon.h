@@ -1,9 +1,9 @@
-// gradcubed: an embedded cluster, its pollers' threads, and the sockets that trainers and tools
-// meet it at.
+// gradcubed: an embedded cluster, its pollers' threads, its jobs, and the sockets on which it serves
+// trainers and tools.
 //
-// Everything is made in the constructor, which fails with a message and leaves nothing behind;
-// run() serves until `down`, SIGTERM or SIGINT, and the destructor takes everything down in order:
-// sessions, pollers, cluster, EAL.
+// The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
+// until `down`, SIGTERM or SIGINT. The destructor ends the pollers first, then the sockets, the
+// jobs, the cluster and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
@@ -17,6 +17,7 @@
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/control_server.h"
 #include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
@@ -48,6 +49,7 @@ class Daemon {
   EventQueue events_;
   EmbeddedCluster cluster_;
   ControlLoop loop_;
+  JobCoordinator jobs_;
   SessionServer sessions_;
   ControlServer control_;
   int signals_ = -1;
@@ -57,4 +59,4 @@ class Daemon {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_

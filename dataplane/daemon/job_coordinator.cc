@@ -5,11 +5,12 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control/base/errors.h"
+#include "dataplane/daemon/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -18,20 +19,20 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
-// How long the others have, at most, to complete what they share with a trainer that has gone. Who
-// left in good order may have done so long before lossy links let them; a death is to be told soon.
+// How long the others have, at most, to complete what they share with a trainer that has gone. A
+// trainer that left in good order may have completed it long before lossy links let the others do
+// so; a death has to be told soon.
 constexpr auto kDrainAfterLeave = std::chrono::seconds(10);
 constexpr auto kDrainAfterDeath = std::chrono::milliseconds(500);
-
-std::string describe(const CollectiveRequest& request) {
-  return fmt::format("{} {} {}", request.count, aggregation::data_type_name(request.dtype),
-                     aggregation::operation_name(request.operation));
-}
 
 }  // namespace
 
 JobCoordinator::~JobCoordinator() {
-  while (!members_.empty()) detach(members_.begin()->first);
+  while (!members_by_job_.empty()) {
+    const Members members = members_by_job_.begin()->second;
+    detach(members);
+    for (const Member* member : members) depart(member->id);
+  }
   // Packets on their way still point into the trainers' memory, which goes with departed_.
   cluster_.discard_packets();
 }
@@ -64,27 +65,43 @@ JoinedSession JobCoordinator::join(const JoinRequest& request) {
   }
   const auto& place = std::get<control::JobPlace>(outcome);
 
-  Member member;
-  member.id = next_member_++;
-  member.job = place.job;
-  member.server = request.server;
-  member.pid = request.pid;
-  member.session = std::move(session);
-  const Member& joined_member = members_.emplace(member.id, std::move(member)).first->second;
+  Member fresh;
+  fresh.id = next_member_++;
+  fresh.job = place.job;
+  fresh.server = request.server;
+  fresh.pid = request.pid;
+  fresh.session = std::move(session);
+  Member& member = add(std::move(fresh));
   try {
-    attach(members_.at(joined_member.id));
+    attach(member);
   } catch (...) {
     close(doorbells[1]);
-    leave(joined_member.id, Departure::violation, "could not be attached to its engines");
+    leave(member.id, Departure::violation, "could not be attached to its engines");
     throw;
   }
-  const JoinedSession joined{joined_member.id,
-                             place.rank,
-                             place.size,
-                             joined_member.session->region().descriptor(),
-                             joined_member.session->region().bytes(),
-                             doorbells[1]};
-  return joined;
+  const SessionRegion& shared = member.session->region();
+  return {member.id, place.rank, place.size, shared.descriptor(), shared.bytes(), doorbells[1]};
+}
+
+JobCoordinator::Member& JobCoordinator::add(Member member) {
+  const MemberId id = member.id;
+  Member& added = members_.emplace(id, std::move(member)).first->second;
+  Members& members = members_by_job_[added.job];
+  const auto after = std::find_if(members.begin(), members.end(), [&](const Member* other) {
+    return other->server > added.server;
+  });
+  members.insert(after, &added);
+  return added;
+}
+
+// Of a member that no engine knows any more: what it leaves behind waits for its last packets.
+void JobCoordinator::depart(MemberId id) {
+  const auto found = members_.find(id);
+  const auto job = members_by_job_.find(found->second.job);
+  std::erase(job->second, &found->second);
+  if (job->second.empty()) members_by_job_.erase(job);
+  departed_.push_back(std::move(found->second));
+  members_.erase(found);
 }
 
 void JobCoordinator::attach(Member& member) {
@@ -109,80 +126,96 @@ void JobCoordinator::start_if_complete(MemberId id) {
 
 void JobCoordinator::start(std::uint32_t job) {
   const std::uint16_t epoch = jobs_.find(job)->epoch;
-  on_each(engines_of(job), [&](const EngineAt& at) { at.engine->start(job, epoch); });
+  on_engines(job, [&](Engine& engine) { engine.start(job, epoch); });
 }
 
-std::vector<JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t job) {
-  std::vector<Member*> members;
-  for (auto& [id, member] : members_) {
-    if (member.job == job) members.push_back(&member);
+const JobCoordinator::Members& JobCoordinator::members_of(std::uint32_t job) const {
+  static const Members kNobody;
+  const auto found = members_by_job_.find(job);
+  return found == members_by_job_.end() ? kNobody : found->second;
+}
+
+std::vector<JobFacts::Trainer> JobCoordinator::trainers_of(std::uint32_t job) const {
+  std::vector<JobFacts::Trainer> trainers;
+  for (const Member* member : members_of(job)) {
+    if (member->draining) continue;
+    // The completed ones first: they never exceed what is read as submitted after them.
+    const std::uint64_t completed = member->session->completed();
+    trainers.push_back({member->server, member->pid, member->session->published(), completed});
   }
-  std::sort(members.begin(), members.end(),
-            [](const Member* a, const Member* b) { return a->server < b->server; });
-  return members;
+  return trainers;
 }
 
-std::vector<const JobCoordinator::Member*> JobCoordinator::members_of(std::uint32_t job) const {
-  std::vector<const Member*> members;
-  for (Member* member : const_cast<JobCoordinator*>(this)->members_of(job)) {
-    members.push_back(member);
-  }
-  return members;
-}
-
-std::vector<EngineAt> JobCoordinator::engines_of(std::uint32_t job) {
+std::vector<EngineAt> JobCoordinator::engines_of(std::uint32_t job) const {
   std::vector<EngineAt> engines;
-  for (Member* member : members_of(job)) {
+  for (const Member* member : members_of(job)) {
     for (const Part& part : member->parts) engines.push_back(part.at);
   }
   return engines;
 }
 
+void JobCoordinator::on_engines(std::uint32_t job,
+                                const std::function<void(Engine&)>& function) const {
+  on_each(engines_of(job), [&](const EngineAt& at) { function(*at.engine); });
+}
+
 void JobCoordinator::leave(MemberId id, Departure departure, const std::string& reason) {
   const auto found = members_.find(id);
-  if (found == members_.end()) return;
+  if (found == members_.end() || found->second.draining) return;
   Member& member = found->second;
   const std::uint32_t job = member.job;
-  // What a leader engine has published it also completes, so equal counts mean that nothing is in
-  // flight.
-  const Session& session = *member.session;
-  const std::uint64_t submitted =
-      session.region().header().submission_tail.load(std::memory_order_acquire);
-  const bool nothing_in_flight =
-      submitted == session.published() && session.published() == session.completed();
   const auto departed =
       departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
       : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
                                       : jobs_.evicted(job, member.server, GRADCUBE_EPEER, reason);
+  if (departure != Departure::orderly && departed.has_value()) record(departed->message);
   if (!departed.has_value() || departed->forgotten) {
     drains_.erase(job);
     aborted_.erase(job);
-    detach_all(job);
-    return;
+    const Members members = members_of(job);
+    detach(members);
+    for (const Member* each : members) depart(each->id);
+  } else if (aborted_.contains(job)) {  // the others have been told already
+    depart(id);
+  } else {
+    drain(member, departure, departed->message);
   }
-  if (aborted_.contains(job)) {  // the others have been told already
-    detach(id);
-    return;
-  }
+}
+
+void JobCoordinator::drain(Member& member, Departure departure, const std::string& message) {
   member.draining = true;
   const SteadyClock::time_point now = SteadyClock::now();
-  Drain& ending = drains_[job];
-  if (ending.message.empty()) ending.message = departed->message;
-  ending.shared = std::min(ending.shared, member.session->completed());
-  if (!nothing_in_flight || departure == Departure::violation) {
-    ending.deadline = now;
+  Drain& drain = drains_[member.job];
+  if (drain.message.empty()) drain.message = message;
+  const bool idle = nothing_in_flight(member);
+  drain.shared = std::min(drain.shared, member.session->completed());
+  if (!idle || departure == Departure::violation) {
+    drain.deadline = now;
   } else if (departure == Departure::death) {
-    ending.deadline = std::min(ending.deadline, now + kDrainAfterDeath);
+    drain.deadline = std::min(drain.deadline, now + kDrainAfterDeath);
   } else {
-    ending.deadline = std::min(ending.deadline, now + kDrainAfterLeave);
+    drain.deadline = std::min(drain.deadline, now + kDrainAfterLeave);
   }
   reap(now);
 }
 
-bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Drain& ending) {
-  const std::vector<Member*> members = members_of(job);
+// Whether all that a trainer that has gone has submitted is completed; nothing more is taken.
+bool JobCoordinator::nothing_in_flight(Member& member) {
+  Session& session = *member.session;
+  for (const Part& part : member.parts) {
+    if (part.job->is_leader()) part.at.poller->call([&session] { session.stop_taking(); });
+  }
+  // What a leader engine has published it also completes, so equal counts mean that nothing is in
+  // flight.
+  const std::uint64_t submitted =
+      session.region().header().submission_tail.load(std::memory_order_acquire);
+  return submitted == session.published() && session.published() == session.completed();
+}
+
+bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Drain& drain) const {
+  const Members& members = members_of(job);
   return std::all_of(members.begin(), members.end(), [&](const Member* member) {
-    return member->draining || member->session->completed() >= ending.shared;
+    return member->draining || member->session->completed() >= drain.shared;
   });
 }
 
@@ -192,213 +225,149 @@ void JobCoordinator::reap(SteadyClock::time_point now) {
       ++it;
       continue;
     }
-    const auto [job, ending] = *it;
+    const auto [job, drain] = *it;
     it = drains_.erase(it);
-    abort(job, GRADCUBE_EPEER, ending.message);
+    abort(job, drain.message);
   }
+  fail_submissions();
   std::erase_if(departed_, [](const Member& member) {
     return std::all_of(member.parts.begin(), member.parts.end(),
                        [](const Part& part) { return part.job->references() == 0; });
   });
 }
 
-void JobCoordinator::abort(std::uint32_t job, std::int32_t code, const std::string& message) {
+void JobCoordinator::abort(std::uint32_t job, const std::string& message) {
   aborted_.insert(job);
-  const std::vector<EngineAt> engines = engines_of(job);
-  on_each(engines, [&](const EngineAt& at) { at.engine->freeze(job); });
+  record(fmt::format("job \"{}\" is aborted: {}", jobs_.find(job)->name, message));
+  on_engines(job, [&](Engine& engine) { engine.freeze(job); });
   for (const Member* member : members_of(job)) {
     if (member->draining) continue;
-    shared::Notice notice{};
-    notice.type = shared::MessageType::failure;
-    notice.code = code;
-    message.copy(notice.text, shared::kNoticeTextBytes - 1);
-    channel_.notify(member->id, notice);
+    notify(*member, make_notice(shared::MessageType::failure, GRADCUBE_EPEER, message));
   }
-  on_each(engines, [&](const EngineAt& at) { at.engine->abort(job, code); });
-  for (const Member* member : members_of(job)) {
-    if (member->draining) detach(member->id);
+  const Members members = members_of(job);
+  detach(members);
+  jobs_.retire(job);
+  for (const Member* member : members) {
+    if (member->draining) depart(member->id);
   }
+  fail_submissions();
+}
+
+// Of aborted jobs. Their sessions belong to no engine any more.
+void JobCoordinator::fail_submissions() {
+  std::vector<MemberId> violators;
+  for (const std::uint32_t job : aborted_) {
+    for (Member* member : members_of(job)) {
+      Session& session = *member->session;
+      Session::Take last = session.take();
+      while (last == Session::Take::taken) last = session.take();
+      session.complete_through(session.published(), GRADCUBE_EPEER);
+      if (last == Session::Take::violation) violators.push_back(member->id);
+    }
+  }
+  for (const MemberId id : violators) {
+    if (const auto found = members_.find(id); found != members_.end()) evict(found->second);
+  }
+}
+
+// Of a member whose session violates the protocol.
+void JobCoordinator::evict(Member& member) {
+  const MemberId id = member.id;
+  const std::string violation = member.session->violation();
+  if (channel_ != nullptr) {
+    channel_->evict(id, GRADCUBE_EPROTOCOL, fmt::format("this session was closed: {}", violation));
+  }
+  leave(id, Departure::violation, fmt::format("was evicted by its daemon: {}", violation));
+}
+
+void JobCoordinator::notify(const Member& member, const shared::Notice& notice) {
+  if (channel_ != nullptr) channel_->notify(member.id, notice);
+}
+
+void JobCoordinator::record(const std::string& line) {
+  if (channel_ != nullptr) channel_->record(line);
 }
 
 void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
                                     const std::string& message) {
-  const std::vector<EngineAt> engines = engines_of(job);
+  record(message);
   std::uint64_t last = 0;
   for (const Member* member : members_of(job)) last = std::max(last, member->session->published());
   for (const Member* member : members_of(job)) {
-    shared::Notice notice{};
-    notice.type = shared::MessageType::failure;
-    notice.code = code;
-    notice.first_request = member->session->completed() + 1;
-    notice.last_request = last;
-    if (notice.first_request > last) continue;  // nothing of its own has failed
-    message.copy(notice.text, shared::kNoticeTextBytes - 1);
-    channel_.notify(member->id, notice);
+    const RequestRange failed{member->session->completed() + 1, last};
+    if (failed.first > failed.last) continue;  // nothing of its own has failed
+    notify(*member, make_notice(shared::MessageType::failure, code, message, failed));
   }
-  on_each(engines, [&](const EngineAt& at) { at.engine->reset(job, last, code); });
+  on_engines(job, [&](Engine& engine) { engine.reset(job, last, code); });
   jobs_.begin_reset(job, code, message);
   start(job);
 }
 
-void JobCoordinator::detach_all(std::uint32_t job) {
-  for (const Member* member : members_of(job)) detach(member->id);
-}
-
-void JobCoordinator::detach(MemberId id) {
-  const auto found = members_.find(id);
-  Member member = std::move(found->second);
-  members_.erase(found);
-  for (const Part& part : member.parts) {
-    part.at.poller->call([&] {
-      if (part.job->is_leader()) part.at.poller->unwatch(member.session->doorbell());
-      part.at.engine->detach(member.job);
+void JobCoordinator::detach(const Members& members) {
+  std::map<Poller*, std::vector<std::pair<Member*, Part*>>> by_poller;
+  for (Member* member : members) {
+    if (!member->attached) continue;
+    for (Part& part : member->parts) by_poller[part.at.poller].push_back({member, &part});
+  }
+  for (const auto& [poller, parts] : by_poller) {
+    poller->call([&poller = *poller, &parts = parts] {
+      for (const auto& [member, part] : parts) {
+        if (part->job->is_leader()) poller.unwatch(member->session->doorbell());
+        part->at.engine->detach(member->job);
+      }
     });
   }
-  departed_.push_back(std::move(member));
+  for (Member* member : members) member->attached = false;
 }
 
 void JobCoordinator::handle(const EngineEvent& event) {
   const control::Job* job = jobs_.find(event.job);
   if (job == nullptr) return;
-  // Of whatever epoch: a session that holds nonsense does not get better.
+  // In every epoch: a session that has violated the protocol once is closed.
   if (event.kind == EngineEvent::Kind::violation) {
-    for (const Member* member : members_of(event.job)) {
+    for (Member* member : members_of(event.job)) {
       if (member->server != event.server || member->draining) continue;
-      const std::string reason =
-          fmt::format("was evicted by its daemon: {}", member->session->violation());
-      const MemberId id = member->id;
-      channel_.evict(id, GRADCUBE_EPROTOCOL,
-                     fmt::format("this session was closed: {}", member->session->violation()));
-      leave(id, Departure::violation, reason);
+      evict(*member);
       return;
     }
     return;
   }
   if (job->epoch != event.epoch || job->state != control::JobState::running) return;
-  on_each(engines_of(event.job), [&](const EngineAt& at) { at.engine->freeze(event.job); });
+  on_engines(event.job, [&](Engine& engine) { engine.freeze(event.job); });
   if (event.kind == EngineEvent::Kind::overflow) {
-    fail_in_flight(event.job, GRADCUBE_EOVERFLOW, describe_overflow(event.job, event));
-    return;
+    fail_in_flight(event.job, GRADCUBE_EOVERFLOW,
+                   describe_overflow(*job, event, cluster_.plan().space()));
+  } else {
+    fail_in_flight(event.job, GRADCUBE_EMISMATCH, disagreement(event.job, event));
   }
-  fail_in_flight(event.job, GRADCUBE_EMISMATCH, describe_disagreement(event.job, event));
 }
 
-std::string JobCoordinator::describe_overflow(std::uint32_t job, const EngineEvent& event) const {
-  const Overflow& overflow = event.overflow;
-  const std::string_view type = aggregation::data_type_name(overflow.dtype);
-  const bool wider_integers = overflow.dtype == aggregation::DataType::int32;
-  return fmt::format(
-      "collective {} of job \"{}\": the {} average overflowed in elements {} to {}: a partial sum "
-      "does not fit in {} (at server {}, thread {}, step {}); average as {}float64, or average "
-      "smaller values",
-      overflow.collective, jobs_.find(job)->name, type, overflow.first_element,
-      overflow.first_element + overflow.elements - 1, type,
-      cluster_.plan().space().text(event.server), overflow.thread, overflow.step,
-      wider_integers ? "int64 or " : "");
-}
-
-std::string JobCoordinator::describe_disagreement(std::uint32_t job, const EngineEvent& event) {
+std::string JobCoordinator::disagreement(std::uint32_t job, const EngineEvent& event) const {
   const std::uint64_t collective = event.disagreement.collective;
-  std::map<std::string, std::vector<std::string>> servers_by_order;
+  std::vector<SubmittedBy> submitted;
   for (const Member* member : members_of(job)) {
-    const bool submitted = member->session->published() >= collective;
-    const std::string order =
-        submitted ? describe(member->session->request(collective)) : "nothing yet";
-    servers_by_order[order].push_back(cluster_.plan().space().text(member->server));
+    SubmittedBy trainer{member->server, std::nullopt};
+    if (member->session->published() >= collective) {
+      trainer.request = member->session->request(collective);
+    }
+    submitted.push_back(trainer);
   }
-  std::vector<std::string> parts;
-  for (const auto& [order, servers] : servers_by_order) {
-    parts.push_back(fmt::format("{} submitted {}", fmt::join(servers, " "), order));
-  }
-  return fmt::format(
-      "collective {} of job \"{}\": the trainers disagree on count, type or operation: {} (met at "
-      "server {}, "
-      "thread {}, step {}); all trainers must submit the same collectives in the same order",
-      collective, jobs_.find(job)->name, fmt::join(parts, "; "),
-      cluster_.plan().space().text(event.server), event.disagreement.thread,
-      event.disagreement.step);
+  return describe_disagreement(*jobs_.find(job), event, submitted, cluster_.plan().space());
 }
 
 std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
   const auto found = members_.find(id);
-  if (found == members_.end()) return "the job has ended";
-  const control::Job* job = jobs_.find(found->second.job);
+  const control::Job* job = found == members_.end() ? nullptr : jobs_.find(found->second.job);
   if (job == nullptr) return "the job has ended";
-  if (std::string missing = jobs_.missing(job->id); !missing.empty()) return missing;
-  std::vector<std::string> late;
-  std::vector<std::string> at_work;
-  for (const Member* member : members_of(job->id)) {
-    const std::string server = cluster_.plan().space().text(member->server);
-    if (member->session->published() < request) {
-      late.push_back(fmt::format("{} (pid {})", server, member->pid));
-    } else if (member->session->completed() < request) {
-      at_work.push_back(server);
-    }
-  }
-  if (!late.empty()) {
-    return fmt::format(
-        "collective {} of job \"{}\" waits for trainers that have not submitted it: {}", request,
-        job->name, fmt::join(late, ", "));
-  }
-  return fmt::format(
-      "collective {} of job \"{}\" has been submitted by all {} trainers and is under way at {}",
-      request, job->name, job->joined,
-      at_work.empty() ? std::string("none: it has just ended")
-                      : fmt::format("{}", fmt::join(at_work, " ")));
+  return explain_wait(*job, jobs_.missing(job->id), trainers_of(job->id), request,
+                      cluster_.plan().space());
 }
-
-namespace {
-
-// 0 stands for the joining of the trainers.
-std::uint64_t collective_awaited(const control::Job& job, const JobFacts& fact) {
-  return job.state == control::JobState::gathering ? 0 : fact.collectives + 1;
-}
-
-// Which of these trainers the others wait for: those that have not submitted the oldest collective
-// that is not completed everywhere, if another one has.
-std::vector<bcube::ServerId> late_trainers(const JobFacts& fact) {
-  std::vector<bcube::ServerId> late;
-  for (const JobFacts::Trainer& trainer : fact.trainers) {
-    if (trainer.submitted <= fact.collectives) late.push_back(trainer.server);
-  }
-  if (late.size() == fact.trainers.size()) late.clear();
-  return late;
-}
-
-}  // namespace
 
 std::vector<JobFacts> JobCoordinator::facts(SteadyClock::time_point now) const {
   std::vector<JobFacts> facts;
   for (const control::Job* job : jobs_.jobs()) {
-    JobFacts fact;
-    fact.name = job->name;
-    fact.id = job->id;
-    fact.epoch = job->epoch;
-    fact.state = control::state_name(job->state);
-    fact.collectives = UINT64_MAX;
-    for (const Member* member : members_of(job->id)) {
-      if (member->draining) continue;
-      const Session& session = *member->session;
-      // The completed ones first: they never exceed what is read as submitted after them.
-      const std::uint64_t completed = session.completed();
-      fact.trainers.push_back({member->server, member->pid, session.published(), completed});
-      fact.collectives = std::min(fact.collectives, completed);
-    }
-    if (fact.trainers.empty()) fact.collectives = 0;
-    if (job->state == control::JobState::gathering) {
-      for (bcube::ServerId server = 0; server < job->members.size(); ++server) {
-        if (!job->members[server]) fact.waiting_for.push_back(server);
-      }
-    } else if (job->state == control::JobState::running) {
-      fact.waiting_for = late_trainers(fact);
-    }
-    const auto wait = waits_.find(job->id);
-    if (!fact.waiting_for.empty() && wait != waits_.end() &&
-        wait->second.collective == collective_awaited(*job, fact)) {
-      fact.waiting_ms =
-          std::chrono::duration_cast<std::chrono::milliseconds>(now - wait->second.since).count();
-    }
-    facts.push_back(std::move(fact));
+    facts.push_back(job_facts(*job, trainers_of(job->id)));
+    facts.back().waiting_ms = waits_.milliseconds(facts.back(), now);
   }
   return facts;
 }

@@ -1,20 +1,28 @@
 // The control plane of jobs: who is in, when a job starts, and what happens when something goes
 // wrong.
 //
-// A job runs once each server has its trainer. Every failure is mended the same way, in the order
-// that makes it safe:
+// A job runs once each server has its trainer. A disagreement between trainers is handled in this
+// order:
 //
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
 //   2. tell      each trainer gets a Notice: the message, and which of its requests it is about
 //   3. reset     the engines drop what was in flight and fail all collectives that any trainer
 //                has submitted so far (that is the one cut that all trainers can agree on); a new
 //                epoch makes stale frames recognisable
-//      or break  where a trainer has gone, all that is and will be submitted fails
-//   4. start     (after a reset) with fresh streams
+//   4. start     with fresh streams
+//
+// When a trainer leaves or dies, the job is aborted:
+//
+//   1. freeze and 2. tell, as above
+//   3. detach    the engines forget the job. Its flows, their credit and its place among kMaxJobs
+//                are free for other jobs
+//   4. fail      this thread fails all that the remaining trainers have submitted and will submit,
+//                until they leave (reap())
 //
 // A trainer that goes while nothing of its own is in flight does not end its neighbours' last
-// collective: its engines drain until the others have finished what they share (their last
-// acknowledgements may be on the way), and only then is the job aborted.
+// collective: nothing more of its own is taken, its engines drain until the others have finished
+// what they share (their last acknowledgements may be on the way), and only then is the job
+// aborted.
 //
 // Each phase is over on all engines before the next begins (Poller::call waits), so no engine ever
 // meets a neighbour that is a phase ahead with frames that it would take.
@@ -27,6 +35,7 @@
 
 #include <chrono>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
@@ -42,13 +51,16 @@ namespace gradcube::dataplane {
 
 using MemberId = std::uint64_t;
 
-// How the coordinator reaches a trainer; the session server implements it. Never blocks.
+// How the coordinator reaches the world outside: the trainers and the daemon's log. The session
+// server implements it. Never blocks.
 class MemberChannel {
  public:
   virtual ~MemberChannel() = default;
   virtual void notify(MemberId member, const shared::Notice& notice) = 0;
   // Tells the trainer why and closes its socket.
   virtual void evict(MemberId member, std::int32_t code, const std::string& message) = 0;
+  // A line for the log.
+  virtual void record(const std::string& line) = 0;
 };
 
 struct JoinRequest {
@@ -63,9 +75,9 @@ struct JoinedSession {
   MemberId member = 0;
   unsigned rank = 0;
   unsigned size = 0;
-  int region_descriptor = -1;  // the session's; to be passed on, not closed
+  int region_descriptor = -1;  // the session's: the caller passes it on and does not close it
   std::uint64_t region_bytes = 0;
-  int trainer_doorbell = -1;  // the caller's to pass on and close
+  int trainer_doorbell = -1;  // the caller's: it passes it on and closes it
 };
 
 // A trainer may not join: GRADCUBE_E... code and the message for it.
@@ -86,12 +98,15 @@ class JobCoordinator {
   using SteadyClock = std::chrono::steady_clock;
 
   // nonce_seed: makes the job ids of a restarted daemon differ from its former self's.
-  JobCoordinator(Cluster& cluster, MemberChannel& channel, std::uint32_t nonce_seed)
-      : cluster_(cluster), channel_(channel), jobs_(cluster.plan().space(), nonce_seed) {}
+  JobCoordinator(Cluster& cluster, std::uint32_t nonce_seed)
+      : cluster_(cluster), jobs_(cluster.plan().space(), nonce_seed) {}
   // When no poller runs any more, and before the cluster: discards all packets under way.
   ~JobCoordinator();
   JobCoordinator(const JobCoordinator&) = delete;
   JobCoordinator& operator=(const JobCoordinator&) = delete;
+
+  // Not owned. Without one (null) nobody is told anything.
+  void set_channel(MemberChannel* channel) { channel_ = channel; }
 
   // Throws JoinRefused (code, message).
   JoinedSession join(const JoinRequest& request);
@@ -104,14 +119,16 @@ class JobCoordinator {
   // Why `request` is not done: who has not joined, who has not submitted, or that all have.
   std::string explain(MemberId member, std::uint64_t request) const;
 
-  // To be called now and then: aborts jobs whose departed members have drained long enough,
-  // and frees what departed members have left behind once nothing points to it.
+  // To be called every few milliseconds: aborts jobs whose departed members have drained long
+  // enough, fails what trainers of aborted jobs submit, and frees what departed members have left
+  // behind once nothing points to it.
   void reap(SteadyClock::time_point now);
 
   std::vector<JobFacts> facts(SteadyClock::time_point now = SteadyClock::now()) const;
   // To be called about every tenth of a second: notes which jobs wait for a trainer, so that
   // facts() can say since when.
-  void note_waits(SteadyClock::time_point now);
+  void note_waits(SteadyClock::time_point now) { waits_.note(facts(now), now); }
+
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   unsigned trainers(bcube::ServerId server) const;
   std::string job_name(std::uint32_t job) const;
@@ -135,7 +152,9 @@ class JobCoordinator {
     std::unique_ptr<Session> session;
     std::vector<Part> parts;
     bool draining = false;  // its trainer has gone
+    bool attached = true;   // to its engines; the trainer of an aborted job is not
   };
+  using Members = std::vector<Member*>;
   // A job that ends as soon as its remaining members have completed `shared`, or at the deadline.
   struct Drain {
     std::uint64_t shared = UINT64_MAX;
@@ -143,36 +162,38 @@ class JobCoordinator {
     std::string message;
   };
 
-  // A job whose trainers wait for others to join or to submit `collective` (0: to join).
-  struct Wait {
-    std::uint64_t collective = 0;
-    SteadyClock::time_point since;
-  };
-
-  std::vector<Member*> members_of(std::uint32_t job);
-  std::vector<const Member*> members_of(std::uint32_t job) const;
-  std::vector<EngineAt> engines_of(std::uint32_t job);
+  const Members& members_of(std::uint32_t job) const;  // by server
+  std::vector<JobFacts::Trainer> trainers_of(std::uint32_t job) const;
+  std::vector<EngineAt> engines_of(std::uint32_t job) const;
+  void on_engines(std::uint32_t job, const std::function<void(Engine&)>& function) const;
+  Member& add(Member member);
+  void depart(MemberId member);
   void start(std::uint32_t job);
+  void drain(Member& member, Departure departure, const std::string& message);
   void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& message);
-  void abort(std::uint32_t job, std::int32_t code, const std::string& message);
+  void abort(std::uint32_t job, const std::string& message);
+  void fail_submissions();
+  void evict(Member& member);
   void attach(Member& member);
-  void detach(MemberId member);
-  void detach_all(std::uint32_t job);
-  bool shared_work_is_done(std::uint32_t job, const Drain& ending);
-  std::string describe_disagreement(std::uint32_t job, const EngineEvent& event);
-  std::string describe_overflow(std::uint32_t job, const EngineEvent& event) const;
+  void detach(const Members& members);
+  bool nothing_in_flight(Member& member);
+  bool shared_work_is_done(std::uint32_t job, const Drain& drain) const;
+  std::string disagreement(std::uint32_t job, const EngineEvent& event) const;
+  void notify(const Member& member, const shared::Notice& notice);
+  void record(const std::string& line);
 
   Cluster& cluster_;
-  MemberChannel& channel_;
+  MemberChannel* channel_ = nullptr;
   control::JobTable jobs_;
   std::map<MemberId, Member> members_;
+  std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
   std::map<std::uint32_t, Drain> drains_;  // by job
   std::set<std::uint32_t> aborted_;        // jobs that were aborted and still have members
-  std::map<std::uint32_t, Wait> waits_;    // by job
+  WaitTimes waits_;
   MemberId next_member_ = 1;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_JOB_COORDINATOR_H_

@@ -1,12 +1,22 @@
-// What the daemon tells people about its jobs: the facts that `gradcube status` shows.
+// What the daemon tells people about its jobs: the facts that `gradcube status` shows, the answer to
+// a trainer that asks why its collective is not done, and the messages about a
+// disagreement or an overflow.
+//
+// Pure functions of what the job coordinator hands in. Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
 #define GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
 
+#include <chrono>
 #include <cstdint>
+#include <map>
+#include <optional>
 #include <string>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/job_table.h"
+#include "dataplane/engine/engine.h"
+#include "dataplane/engine/session.h"
 
 namespace gradcube::dataplane {
 
@@ -30,6 +40,50 @@ struct JobFacts {
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
 };
+
+// Everything but waiting_ms. trainers: those that have not left, by server.
+JobFacts job_facts(const control::Job& job, std::vector<JobFacts::Trainer> trainers);
+
+// Since when jobs wait for some of their trainers.
+class WaitTimes {
+ public:
+  using SteadyClock = std::chrono::steady_clock;
+
+  // Notes which of `jobs`, all that there are, wait now. To be called about every tenth of a
+  // second.
+  void note(const std::vector<JobFacts>& jobs, SteadyClock::time_point now);
+
+  // How long the job has waited for what it waits for; 0 if that is new.
+  std::int64_t milliseconds(const JobFacts& job, SteadyClock::time_point now) const;
+
+ private:
+  struct Wait {
+    std::uint64_t collective = 0;  // 0: for trainers to join
+    SteadyClock::time_point since;
+  };
+  std::map<std::uint32_t, Wait> waits_;  // by job
+};
+
+// Why `request` of a job is not done: who has not joined, who has not submitted it, or that all
+// have. missing: JobTable::missing().
+std::string explain_wait(const control::Job& job, const std::string& missing,
+                         const std::vector<JobFacts::Trainer>& trainers, std::uint64_t request,
+                         const bcube::AddressSpace& space);
+
+// What a trainer has submitted as the collective that an event is about; nothing if it has not.
+struct SubmittedBy {
+  bcube::ServerId server = 0;
+  std::optional<CollectiveRequest> request;
+};
+
+// Who submitted what, and where an engine noticed that it differs.
+std::string describe_disagreement(const control::Job& job, const EngineEvent& event,
+                                  const std::vector<SubmittedBy>& trainers,
+                                  const bcube::AddressSpace& space);
+
+// Which elements of an integer average overflowed, and where.
+std::string describe_overflow(const control::Job& job, const EngineEvent& event,
+                              const bcube::AddressSpace& space);
 
 }  // namespace gradcube::dataplane
 

@@ -1,16 +1,21 @@
 #include "dataplane/daemon/session_server.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <poll.h>
+#include <spdlog/spdlog.h>
 #include <string_view>
+#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control/base/errors.h"
-#include "dataplane/daemon/unix_listener.h"
+#include "dataplane/daemon/session_messages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -18,109 +23,100 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr std::size_t kMostConnections = 1024;
-constexpr auto kHelloWithin = std::chrono::seconds(5);
+constexpr unsigned kMostAccepted = 16;  // in one go
+// Descriptors that the daemon needs for itself, beyond one listener per server.
+constexpr std::size_t kOwnDescriptors = 128;
+// More messages than a socket's queue holds. Only an ended process's remaining children can have
+// sent more.
+constexpr unsigned kMostLastMessages = 1024;
 
-shared::Notice make_notice(shared::MessageType type, std::int32_t code,
-                           const std::string& message) {
-  shared::Notice notice{};
-  notice.type = type;
-  notice.code = code;
-  message.copy(notice.text, shared::kNoticeTextBytes - 1);
-  return notice;
+std::size_t most_connections(std::size_t servers) {
+  const std::size_t wanted = protocol::kMaxJobs * servers + SessionServer::kSpareConnections;
+  rlimit files{};
+  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
+  const std::size_t own = kOwnDescriptors + servers;
+  const std::size_t possible = files.rlim_cur <= own ? 0 : (files.rlim_cur - own);
+  const std::size_t most = possible / SessionServer::kDescriptorsPerTrainer;
+  if (most >= wanted) return wanted;
+  spdlog::warn(
+      "at most {} trainers can join: {} jobs on {} servers would be {}, but this process may open "
+      "only {} files; raise its hard limit (ulimit -Hn)",
+      most, protocol::kMaxJobs, servers, protocol::kMaxJobs * servers, files.rlim_cur);
+  return most;
 }
 
-template <typename Message>
-bool send_message(int socket, const Message& message) {
-  return send(socket, &message, sizeof message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof message);
-}
-
-bool send_with_descriptors(int socket, const shared::Welcome& welcome, int first, int second) {
-  iovec part{const_cast<shared::Welcome*>(&welcome), sizeof welcome};
-  alignas(cmsghdr) std::array<char, CMSG_SPACE(2 * sizeof(int))> control{};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control.data();
-  message.msg_controllen = control.size();
-  cmsghdr* header = CMSG_FIRSTHDR(&message);
-  header->cmsg_level = SOL_SOCKET;
-  header->cmsg_type = SCM_RIGHTS;
-  header->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const std::array<int, 2> descriptors{first, second};
-  std::memcpy(CMSG_DATA(header), descriptors.data(), sizeof descriptors);
-  return sendmsg(socket, &message, MSG_DONTWAIT | MSG_NOSIGNAL) ==
-         static_cast<ssize_t>(sizeof welcome);
-}
-
-// The message as a T, if it is as long as one.
-template <typename T>
-bool read_as(std::string_view bytes, T& message) {
-  if (bytes.size() != sizeof message) return false;
-  std::memcpy(&message, bytes.data(), sizeof message);
-  return true;
+bool has_ended(int pidfd) {
+  pollfd process{pidfd, POLLIN, 0};
+  return poll(&process, 1, 0) == 1;
 }
 
 }  // namespace
 
-SessionServer::SessionServer(ControlLoop& loop, Cluster& cluster,
-                             std::vector<std::filesystem::path> sockets, std::uint32_t nonce_seed)
+SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
+                             const bcube::AddressSpace& space,
+                             const std::vector<std::filesystem::path>& sockets, TenantLog log)
     : loop_(loop),
-      cluster_(cluster),
-      paths_(std::move(sockets)),
-      jobs_(cluster, *this, nonce_seed) {
-  for (std::size_t server = 0; server < paths_.size(); ++server) {
-    listen_at(static_cast<bcube::ServerId>(server), paths_[server]);
+      jobs_(jobs),
+      space_(space),
+      most_connections_(most_connections(sockets.size())),
+      log_(std::move(log)) {
+  for (const std::filesystem::path& path : sockets) {
+    listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
   }
+  for (std::size_t i = 0; i < listeners_.size(); ++i) {
+    UnixListener& listener = *listeners_[i];
+    const auto server = static_cast<bcube::ServerId>(i);
+    loop_.add(listener.descriptor(), [this, &listener, server] { accept(listener, server); });
+  }
+  jobs_.set_channel(this);
 }
 
 SessionServer::~SessionServer() {
   while (!connections_.empty()) {
     const int socket = connections_.begin()->first;
-    send_message(socket, make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON,
-                                     "the daemon is shutting down"));
+    send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON,
+                                    "the daemon is shutting down"));
     close_connection(socket);
   }
-  for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    loop_.remove(listeners_[i]);
-    close(listeners_[i]);
-    unlink(paths_[i].c_str());
-  }
+  for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
+  jobs_.set_channel(nullptr);
 }
 
-void SessionServer::listen_at(bcube::ServerId server, const std::filesystem::path& path) {
-  const int listener = listen_on(path, SOCK_SEQPACKET);
-  listeners_.push_back(listener);
-  loop_.add(listener, [this, listener, server] { accept(listener, server); });
-}
-
-void SessionServer::accept(int listener, bcube::ServerId server) {
-  for (;;) {
-    const int socket = accept4(listener, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
-    if (socket < 0) return;
-    const std::optional<Peer> peer = peer_of(socket);
-    if (!peer.has_value() || !peer_is_us(socket)) {
-      send_message(socket, make_notice(shared::MessageType::refused, GRADCUBE_EJOB,
-                                       "this daemon belongs to another user"));
+void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
+  for (unsigned i = 0; i < kMostAccepted; ++i) {
+    const std::optional<UnixListener::Accepted> client = listener.accept();
+    if (!client.has_value()) return;
+    const int socket = client->socket;
+    if (!client->welcome) {
+      refuse(socket, server, client->peer.pid, GRADCUBE_EJOB,
+             "this daemon belongs to another user");
       close(socket);
       continue;
     }
-    if (connections_.size() >= kMostConnections) {
-      send_message(socket, make_notice(shared::MessageType::refused, GRADCUBE_EJOB,
-                                       "this daemon has as many trainers as it takes"));
+    if (connections_.size() >= most_connections_) {
+      refuse(socket, server, client->peer.pid, GRADCUBE_EJOB,
+             fmt::format("this daemon already has {} trainers, the most that it takes",
+                         connections_.size()));
       close(socket);
       continue;
     }
-    connections_[socket] = {server,
-                            0,
-                            static_cast<std::uint32_t>(peer->pid),
-                            static_cast<std::uint32_t>(peer->uid),
-                            -1,
-                            SteadyClock::now()};
+    Connection& connection = connections_[socket];
+    connection.server = server;
+    connection.pid = static_cast<std::uint32_t>(client->peer.pid);
+    connection.uid = static_cast<std::uint32_t>(client->peer.uid);
+    connection.since = SteadyClock::now();
+    have_no_job_.insert(socket);
     loop_.add(socket, [this, socket] { read(socket); });
     watch_process(socket);
   }
+}
+
+// Tells why; the caller closes the socket.
+void SessionServer::refuse(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+                           const std::string& message) {
+  log_.line(fmt::format("refused a trainer on server {} (pid {}): {}", space_.text(server), pid,
+                        message));
+  send_notice(socket, make_notice(shared::MessageType::refused, code, message));
 }
 
 // A child that the trainer has forked keeps the socket open after the trainer's death, so the
@@ -129,60 +125,88 @@ void SessionServer::accept(int listener, bcube::ServerId server) {
 void SessionServer::watch_process(int socket) {
   Connection& connection = connections_.at(socket);
   if (connection.pid == 0) return;
-  connection.process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
-  if (connection.process < 0) return;
-  loop_.add(connection.process, [this, socket] {
-    read(socket);  // a goodbye may have come first
-    if (connections_.contains(socket)) end(socket, Departure::death, "died");
+  const int process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
+  if (process < 0) return;
+  connection.process = process;
+  loop_.add(process, [this, socket, process] {
+    if (has_ended(process)) process_has_ended(socket);
   });
 }
 
+void SessionServer::process_has_ended(int socket) {
+  // A goodbye may have come first.
+  for (unsigned i = 0; i < kMostLastMessages && read_message(socket); ++i) {
+  }
+  if (connections_.contains(socket)) end(socket, Departure::death, "died");
+}
+
 void SessionServer::read(int socket) {
-  for (;;) {
-    const auto found = connections_.find(socket);
-    if (found == connections_.end()) return;
-    Connection& connection = found->second;
-    std::array<char, sizeof(shared::Notice)> buffer{};
-    const ssize_t received = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
-    if (received < 0 && (errno == EAGAIN || errno == EINTR)) return;
-    if (received <= 0) {
-      end(socket, Departure::death, "died");
-      return;
+  unsigned messages = 0;
+  while (messages < kMostMessages && read_message(socket)) ++messages;
+  const auto found = connections_.find(socket);
+  if (found == connections_.end()) return;
+  Connection& connection = found->second;
+  const SteadyClock::time_point now = SteadyClock::now();
+  answer(socket, connection, now);
+  if (messages < kMostMessages || connection.paused_until.has_value()) return;
+  loop_.pause(socket);
+  connection.paused_until = now + kPause;
+  put_off_.insert(socket);
+}
+
+// Whether there was one, and the connection may have more.
+bool SessionServer::read_message(int socket) {
+  const auto found = connections_.find(socket);
+  if (found == connections_.end()) return false;
+  std::array<char, sizeof(shared::Notice)> buffer{};
+  const ssize_t received = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
+  // Told once of a trainer that has closed its socket with notices unread. What it sent before that
+  // can still be read.
+  if (received < 0 && errno == ECONNRESET) return true;
+  if (received <= 0) {
+    end(socket, Departure::death, "died");
+    return false;
+  }
+  take_message(socket, found->second,
+               std::string_view(buffer.data(), static_cast<std::size_t>(received)));
+  return connections_.contains(socket);
+}
+
+void SessionServer::take_message(int socket, Connection& connection, std::string_view bytes) {
+  shared::MessageType type{};
+  if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
+  shared::Hello hello{};
+  shared::Inquiry inquiry{};
+  if (type == shared::MessageType::hello && connection.member == 0 && read_as(bytes, hello)) {
+    welcome(socket, connection, hello);
+  } else if (type == shared::MessageType::inquiry && connection.member != 0 &&
+             read_as(bytes, inquiry)) {
+    connection.inquiry = inquiry.request;
+  } else if (type == shared::MessageType::goodbye) {
+    end(socket, Departure::orderly, "left the job");
+  } else {
+    send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
+                                    "the daemon does not understand this trainer: use a library "
+                                    "and a daemon of the same version"));
+    if (connection.member == 0) {
+      log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
+                            connection.pid, space_.text(connection.server)));
     }
-    const std::string_view bytes(buffer.data(), static_cast<std::size_t>(received));
-    shared::MessageType type{};
-    if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
-    shared::Hello hello{};
-    shared::Inquiry inquiry{};
-    if (type == shared::MessageType::hello && connection.member == 0 && read_as(bytes, hello)) {
-      welcome(socket, connection, hello);
-    } else if (type == shared::MessageType::inquiry && connection.member != 0 &&
-               read_as(bytes, inquiry)) {
-      answer(socket, connection, inquiry);
-    } else if (type == shared::MessageType::goodbye) {
-      end(socket, Departure::orderly, "left the job");
-      return;
-    } else {
-      send_message(socket,
-                   make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
-                               "the daemon does not understand this trainer: is it of the same "
-                               "version?"));
-      end(socket, Departure::violation,
-          "was evicted by its daemon: it sent a message that makes no sense");
-      return;
-    }
+    end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
   }
 }
 
 void SessionServer::welcome(int socket, Connection& connection, const shared::Hello& hello) {
-  const auto refuse = [&](std::int32_t code, const std::string& message) {
-    send_message(socket, make_notice(shared::MessageType::refused, code, message));
+  const auto turn_away = [&](std::int32_t code, const std::string& message) {
+    refuse(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
     close_connection(socket);
   };
   if (hello.version != shared::kLayoutVersion) {
-    refuse(GRADCUBE_EPROTOCOL,
-           fmt::format("the trainer's library speaks version {}, this daemon version {}",
-                       hello.version, shared::kLayoutVersion));
+    turn_away(GRADCUBE_EPROTOCOL,
+              fmt::format("the trainer's library speaks version {}, this daemon version {}: "
+                          "install the same version of both",
+                          hello.version, shared::kLayoutVersion));
     return;
   }
   const std::size_t name_bytes = strnlen(hello.job, shared::kJobNameBytes);
@@ -191,16 +215,16 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
                                              connection.pid, connection.uid, hello.heap_bytes});
     connection.member = joined.member;
     sockets_[joined.member] = socket;
+    have_no_job_.erase(socket);
     shared::Welcome welcome{};
     welcome.type = shared::MessageType::welcome;
     welcome.version = shared::kLayoutVersion;
     welcome.rank = joined.rank;
     welcome.size = joined.size;
     welcome.region_bytes = joined.region_bytes;
-    const std::string server = cluster_.plan().space().text(connection.server);
-    server.copy(welcome.server, sizeof welcome.server - 1);
+    space_.text(connection.server).copy(welcome.server, sizeof welcome.server - 1);
     const bool sent =
-        send_with_descriptors(socket, welcome, joined.region_descriptor, joined.trainer_doorbell);
+        send_welcome(socket, welcome, joined.region_descriptor, joined.trainer_doorbell);
     close(joined.trainer_doorbell);
     if (!sent) {
       end(socket, Departure::death, "died while it joined");
@@ -208,10 +232,10 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
     }
     jobs_.start_if_complete(joined.member);
   } catch (const JoinRefused& refused) {
-    refuse(refused.code(), refused.what());
+    turn_away(refused.code(), refused.what());
   } catch (const std::exception& error) {
     if (connection.member == 0) {
-      refuse(GRADCUBE_ESYSTEM, error.what());
+      turn_away(GRADCUBE_ESYSTEM, error.what());
     } else {
       end(socket, Departure::violation, "was evicted by its daemon: its job could not start");
       throw;
@@ -219,12 +243,18 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
   }
 }
 
-void SessionServer::answer(int socket, const Connection& connection,
-                           const shared::Inquiry& inquiry) {
-  shared::Notice notice = make_notice(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
-                                      jobs_.explain(connection.member, inquiry.request));
-  notice.first_request = notice.last_request = inquiry.request;
-  send_message(socket, notice);
+// The newest inquiry, if there is one and the last answer was not just now.
+void SessionServer::answer(int socket, Connection& connection, SteadyClock::time_point now) {
+  if (!connection.inquiry.has_value()) return;
+  if (now - connection.answered < kPause) {
+    put_off_.insert(socket);
+    return;
+  }
+  const std::uint64_t request = *connection.inquiry;
+  send_notice(socket, make_notice(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
+                                  jobs_.explain(connection.member, request), {request, request}));
+  connection.inquiry.reset();
+  connection.answered = now;
 }
 
 void SessionServer::end(int socket, Departure departure, const std::string& reason) {
@@ -241,30 +271,42 @@ void SessionServer::close_connection(int socket) {
   }
   sockets_.erase(connection.member);
   connections_.erase(socket);
+  put_off_.erase(socket);
+  have_no_job_.erase(socket);
   loop_.remove(socket);
   close(socket);
 }
 
 void SessionServer::notify(MemberId member, const shared::Notice& notice) {
   const auto found = sockets_.find(member);
-  if (found != sockets_.end()) send_message(found->second, notice);
+  if (found != sockets_.end()) send_notice(found->second, notice);
 }
 
 void SessionServer::evict(MemberId member, std::int32_t code, const std::string& message) {
   const auto found = sockets_.find(member);
   if (found == sockets_.end()) return;
   const int socket = found->second;
-  send_message(socket, make_notice(shared::MessageType::closing, code, message));
+  send_notice(socket, make_notice(shared::MessageType::closing, code, message));
   close_connection(socket);
 }
 
-void SessionServer::expire_silent() {
-  const auto now = SteadyClock::now();
+void SessionServer::tick(SteadyClock::time_point now) {
+  std::erase_if(put_off_, [&](int socket) {
+    Connection& connection = connections_.at(socket);
+    if (connection.paused_until.has_value() && now >= *connection.paused_until) {
+      connection.paused_until.reset();
+      loop_.resume(socket);
+    }
+    if (connection.inquiry.has_value() && now - connection.answered >= kPause) {
+      answer(socket, connection, now);
+    }
+    return !connection.inquiry.has_value() && !connection.paused_until.has_value();
+  });
   std::vector<int> silent;
-  for (const auto& [socket, connection] : connections_) {
-    if (connection.member == 0 && now - connection.since > kHelloWithin) silent.push_back(socket);
+  for (const int socket : have_no_job_) {
+    if (now - connections_.at(socket).since > kHelloWithin) silent.push_back(socket);
   }
-  for (int socket : silent) close_connection(socket);
+  for (const int socket : silent) close_connection(socket);
 }
 
 }  // namespace gradcube::dataplane

@@ -1,9 +1,18 @@
 // The sockets on which trainers open their sessions: one per server, server-<digits>.sock in the
 // run directory.
 //
-// Speaks trainer/shared_layout.h's messages. Trainers of another user are turned away (SO_PEERCRED;
-// root is let in). The end of a socket without a goodbye is the notice of a trainer's death.
-// Nothing here blocks: a trainer that does not read its notices misses them.
+// Speaks trainer/shared_layout.h's messages. Trainers of another user are refused (SO_PEERCRED;
+// root is let in). A socket that closes without a goodbye means that the trainer died. Nothing here
+// blocks: a trainer that does not read its notices misses them.
+//
+// No client keeps the control thread from the others. In one go a connection's first kMostMessages
+// messages are read and not more; one that has still more to say is not read for kPause. Of a
+// trainer's inquiries the newest is answered, at most one per kPause.
+//
+// Limits. Every server may have a trainer in each of kMaxJobs jobs, and kSpareConnections more may
+// be in an aborted job or about to join. The process's limit of open files may allow fewer
+// (kDescriptorsPerTrainer each): then the daemon says so when it starts. A client that connects and
+// does not say hello within kHelloWithin is disconnected.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
@@ -12,34 +21,45 @@
 #include <chrono>
 #include <filesystem>
 #include <map>
+#include <memory>
+#include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/daemon/tenant_log.h"
+#include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
 
 class SessionServer final : public MemberChannel {
  public:
-  // sockets[server] is the path to listen on. Throws control::SetupError.
-  SessionServer(ControlLoop& loop, Cluster& cluster, std::vector<std::filesystem::path> sockets,
-                std::uint32_t nonce_seed);
+  using SteadyClock = std::chrono::steady_clock;
+  static constexpr unsigned kMostMessages = 16;
+  static constexpr auto kPause = std::chrono::milliseconds(20);
+  static constexpr auto kHelloWithin = std::chrono::seconds(5);
+  static constexpr std::size_t kSpareConnections = 256;
+  // Its socket, its process, its memory and its doorbell.
+  static constexpr std::size_t kDescriptorsPerTrainer = 4;
+
+  // sockets[server] is the path to listen on. Becomes the coordinator's channel for as long as it
+  // lives. Throws control::SetupError.
+  SessionServer(ControlLoop& loop, JobCoordinator& jobs, const bcube::AddressSpace& space,
+                const std::vector<std::filesystem::path>& sockets, TenantLog log = TenantLog());
   ~SessionServer() override;
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
 
-  JobCoordinator& jobs() { return jobs_; }
-
-  // Turns away those who have connected and never said hello.
-  void expire_silent();
+  // To be called about every 20 ms: does what was put off, and disconnects silent clients.
+  void tick(SteadyClock::time_point now);
 
   void notify(MemberId member, const shared::Notice& notice) override;
   void evict(MemberId member, std::int32_t code, const std::string& message) override;
+  void record(const std::string& line) override { log_.line(line); }
 
  private:
-  using SteadyClock = std::chrono::steady_clock;
-
   struct Connection {
     bcube::ServerId server = 0;
     MemberId member = 0;  // 0: has not said hello yet
@@ -47,26 +67,36 @@ class SessionServer final : public MemberChannel {
     std::uint32_t uid = 0;
     int process = -1;  // pidfd of the trainer
     SteadyClock::time_point since;
+    std::optional<std::uint64_t> inquiry;  // the request of the newest one that is not answered
+    SteadyClock::time_point answered;
+    std::optional<SteadyClock::time_point> paused_until;
   };
 
-  void listen_at(bcube::ServerId server, const std::filesystem::path& path);
-  void accept(int listener, bcube::ServerId server);
+  void accept(UnixListener& listener, bcube::ServerId server);
+  void refuse(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+              const std::string& message);
   void watch_process(int socket);
+  void process_has_ended(int socket);
   void read(int socket);
+  bool read_message(int socket);
+  void take_message(int socket, Connection& connection, std::string_view bytes);
   void welcome(int socket, Connection& connection, const shared::Hello& hello);
-  void answer(int socket, const Connection& connection, const shared::Inquiry& inquiry);
+  void answer(int socket, Connection& connection, SteadyClock::time_point now);
   void end(int socket, Departure departure, const std::string& reason);
   void close_connection(int socket);
 
   ControlLoop& loop_;
-  Cluster& cluster_;
-  std::vector<std::filesystem::path> paths_;
-  std::vector<int> listeners_;
-  std::map<int, Connection> connections_;  // by socket
+  JobCoordinator& jobs_;
+  bcube::AddressSpace space_;
+  std::size_t most_connections_;
+  TenantLog log_;
+  std::vector<std::unique_ptr<UnixListener>> listeners_;  // by server
+  std::map<int, Connection> connections_;                 // by socket
   std::map<MemberId, int> sockets_;
-  JobCoordinator jobs_;
+  std::set<int> put_off_;      // sockets with an inquiry or a pause
+  std::set<int> have_no_job_;  // sockets on which nobody has joined yet
 };
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_

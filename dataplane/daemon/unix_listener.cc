@@ -7,41 +7,59 @@
 #include <sys/stat.h>
 #include <sys/un.h>
 #include <unistd.h>
+#include <utility>
 
 #include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
-int listen_on(const std::filesystem::path& path, int type) {
+namespace {
+constexpr int kBacklog = 64;
+}
+
+UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::move(path)) {
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
-  const std::string name = path.string();
+  const std::string name = path_.string();
   if (name.size() >= sizeof address.sun_path) {
     throw control::SetupError(
         fmt::format("the socket path {} is too long: choose a shorter GRADCUBE_RUN", name));
   }
   name.copy(address.sun_path, sizeof address.sun_path - 1);
-  const int listener = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  descriptor_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
   unlink(name.c_str());
-  if (listener < 0 || bind(listener, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
-      chmod(name.c_str(), 0600) != 0 || listen(listener, 64) != 0) {
+  struct stat facts {};
+  if (descriptor_ < 0 ||
+      bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+      chmod(name.c_str(), 0600) != 0 || lstat(name.c_str(), &facts) != 0 ||
+      listen(descriptor_, kBacklog) != 0) {
     const int error = errno;
-    if (listener >= 0) close(listener);
+    if (descriptor_ >= 0) close(descriptor_);
     throw control::SetupError(fmt::format("cannot listen on {}: {}", name, std::strerror(error)));
   }
-  return listener;
+  device_ = facts.st_dev;
+  inode_ = facts.st_ino;
 }
 
-std::optional<Peer> peer_of(int socket) {
+UnixListener::~UnixListener() {
+  struct stat facts {};
+  if (lstat(path_.c_str(), &facts) == 0 && facts.st_dev == device_ && facts.st_ino == inode_) {
+    unlink(path_.c_str());
+  }
+  close(descriptor_);
+}
+
+std::optional<UnixListener::Accepted> UnixListener::accept() {
+  Accepted accepted;
+  accepted.socket = accept4(descriptor_, nullptr, nullptr, SOCK_CLOEXEC | SOCK_NONBLOCK);
+  if (accepted.socket < 0) return std::nullopt;
   ucred credentials{};
   socklen_t length = sizeof credentials;
-  if (getsockopt(socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) != 0) return std::nullopt;
-  return Peer{credentials.pid, credentials.uid};
-}
-
-bool peer_is_us(int socket) {
-  const std::optional<Peer> peer = peer_of(socket);
-  return peer.has_value() && (peer->uid == geteuid() || peer->uid == 0);
+  if (getsockopt(accepted.socket, SOL_SOCKET, SO_PEERCRED, &credentials, &length) == 0) {
+    accepted.peer = {credentials.pid, credentials.uid};
+    accepted.welcome = credentials.uid == geteuid() || credentials.uid == 0;
+  }
+  return accepted;
 }
 
 }  // namespace gradcube::dataplane

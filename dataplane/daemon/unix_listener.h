@@ -1,4 +1,6 @@
-// Unix sockets as the daemon offers them: for its own user alone.
+// The daemon's listening Unix sockets: for its own user and root alone.
+//
+// Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_
 
@@ -8,20 +10,41 @@
 
 namespace gradcube::dataplane {
 
-// A listening, non-blocking socket of mode 0600 at `path`; one left there by a daemon that died is
-// replaced. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
-int listen_on(const std::filesystem::path& path, int type);
-
+// The process at the other end of a connection, as the kernel knows it.
 struct Peer {
-  pid_t pid;
-  uid_t uid;
+  pid_t pid = 0;
+  uid_t uid = 0;
 };
-// Who is at the other end, as the kernel knows it.
-std::optional<Peer> peer_of(int socket);
 
-// Whether it is this user, or root.
-bool peer_is_us(int socket);
+class UnixListener {
+ public:
+  // A client that has connected. `socket` is non-blocking and belongs to the caller.
+  struct Accepted {
+    int socket = -1;
+    Peer peer;
+    bool welcome = false;  // a process of this user or of root
+  };
+
+  // Listens without blocking on a socket of mode 0600 at `path`, in place of one that a dead daemon
+  // has left there. type: SOCK_STREAM or SOCK_SEQPACKET. Throws control::SetupError.
+  UnixListener(std::filesystem::path path, int type);
+  // Removes the socket's file, unless another daemon has put its own in that place.
+  ~UnixListener();
+  UnixListener(const UnixListener&) = delete;
+  UnixListener& operator=(const UnixListener&) = delete;
+
+  int descriptor() const { return descriptor_; }
+
+  // The next client that waits; nothing when none does.
+  std::optional<Accepted> accept();
+
+ private:
+  std::filesystem::path path_;
+  int descriptor_ = -1;
+  dev_t device_ = 0;
+  ino_t inode_ = 0;
+};
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_

@@ -82,8 +82,7 @@ unsigned Engine::poll(Nanoseconds now) {
 
 bool Engine::busy() const {
   for (EngineJob* job : attached_) {
-    if (job->state == EngineJob::State::gathering || job->state == EngineJob::State::aborted)
-      continue;
+    if (job->state == EngineJob::State::gathering) continue;
     if (job->is_leader() && job->session().published() != job->session().completed()) return true;
     for (PlanExecutor& executor : job->executors()) {
       if (executor.active()) return true;
@@ -245,16 +244,6 @@ void Engine::reset(std::uint32_t id, std::uint64_t fails_through, std::int32_t c
   job->fails_through = fails_through;
   job->failure_code = code;
   clear(*job, fails_through);
-  add_flows(*job);
-}
-
-void Engine::abort(std::uint32_t id, std::int32_t code) {
-  EngineJob* job = find_job(id);
-  if (job == nullptr) return;
-  job->state = EngineJob::State::aborted;
-  job->fails_through = UINT64_MAX;
-  job->failure_code = code;
-  clear(*job, 0);
   add_flows(*job);
 }
 

@@ -105,8 +105,6 @@ class Engine final : public Pollable {
   // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams
   // fresh; start() follows.
   void reset(std::uint32_t job, std::uint64_t fails_through, std::int32_t code);
-  // Of a frozen job: fails everything, now and later, with `code`.
-  void abort(std::uint32_t job, std::int32_t code);
   // Drops all that it holds of the job.
   void detach(std::uint32_t job);
 

@@ -58,15 +58,15 @@ class EngineJob {
   enum class State : std::uint8_t {
     gathering,  // submissions are taken, nothing is sent: not all trainers are here yet
     running,
-    frozen,   // nothing moves: the control thread is about to reset the job
-    aborted,  // submissions are taken and fail: a trainer has gone
+    frozen,  // nothing moves: the control thread is about to reset the job or to detach it
   };
   State state = State::gathering;
   std::uint16_t epoch = 0;
   // Collectives up to this one fail with failure_code as they come.
   std::uint64_t fails_through = 0;
   std::int32_t failure_code = 0;
-  // A disagreement or a violation of this incarnation has been told to the control thread.
+  // Whether the control thread has been told of a disagreement, an overflow or a violation in this
+  // epoch.
   bool reported = false;
 
  private:

@@ -25,6 +25,7 @@ bool Session::has_submission() const {
 
 Session::Take Session::take() {
   if (violation_ != nullptr) return Take::violation;
+  if (!taking_) return Take::none;
   RegionHeader& header = region_->header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
   if (tail == submissions_taken_) return Take::none;
@@ -42,8 +43,7 @@ Session::Take Session::take() {
   }
   if (submissions_taken_ - consumed >= kMaxInFlight) return Take::none;
 
-  // The one read of the entry: everything after this line looks at the copy.
-  const shared::Submission submission = region_->submission(submissions_taken_);
+  const shared::Submission submission = region_->read_submission(submissions_taken_);
   CollectiveRequest request;
   violation_ = check(submission, request);
   if (violation_ != nullptr) return Take::violation;
@@ -101,7 +101,7 @@ void Session::ring() {
   std::atomic_thread_fence(std::memory_order_seq_cst);
   if (region_->header().trainer_asleep.load(std::memory_order_relaxed) == 0) return;
   const char bell = 0;
-  // A full socket means that bells enough are waiting already.
+  // A full socket already holds a byte that wakes the trainer.
   (void)!send(doorbell_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
@@ -110,8 +110,8 @@ void Session::set_asleep(bool asleep) {
 }
 
 void Session::drain_doorbell() {
-  // Once: a trainer that rings without end must not keep the lcore here. What is left ends the next
-  // sleep early, no more.
+  // Once: a trainer that rings without end must not keep the lcore here. The rest only ends the next
+  // sleep early.
   char bells[4096];
   (void)!recv(doorbell_, bells, sizeof bells, MSG_DONTWAIT);
 }

@@ -5,12 +5,13 @@
 // engine reports how far its threads have come; when all threads have finished a collective the
 // leader engine writes the completion.
 //
-// Threads. take(), complete() and the ring words: the leader engine. request(), published(): any engine
-// of the server. report(): the engine that runs that thread. Everything else: the control thread,
-// before engines know the session or after they have forgotten it. An order's slot is written again
-// only after its collective has completed on every thread, which the leader engine ensures.
+// Threads. What stands under "Leader engine" below: the leader engine, or, through its poller's
+// call(), the control thread. request(), published(), completed(): any thread. report(): the engine
+// that runs that thread. Everything: the control thread, before engines know the session and after
+// they have forgotten it. The place of a request is written again only after its collective has
+// completed on every thread, which the leader engine ensures.
 //
-// Nothing in the region is believed: see trainer/shared_layout.h.
+// Everything in the region is checked before it is used: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
 
@@ -51,7 +52,7 @@ class Session {
   const SessionRegion& region() const { return *region_; }
   int doorbell() const { return doorbell_; }
 
-  // Home engine -------------------------------------------------------------
+  // Leader engine -----------------------------------------------------------
 
   enum class Take { none, taken, violation };
 
@@ -59,6 +60,9 @@ class Session {
   // violation()) the session must be closed; nothing more is taken.
   Take take();
   const char* violation() const { return violation_; }
+
+  // Takes nothing more: the trainer has gone.
+  void stop_taking() { taking_ = false; }
 
   // Every collective up to and including `number` has ended with `code` (0 or GRADCUBE_E...).
   void complete_through(std::uint64_t number, std::int32_t code);
@@ -98,9 +102,10 @@ class Session {
   int doorbell_;
   std::vector<Doorbell*> listeners_;
   const char* violation_ = nullptr;
+  bool taking_ = true;
   std::uint64_t submissions_taken_ = 0;
-  std::atomic<std::uint64_t> completed_{
-      0};  // written by the leader engine; the control thread reads it
+  // Written by the leader engine; the control thread reads it.
+  std::atomic<std::uint64_t> completed_{0};
   std::array<CollectiveRequest, kMaxInFlight> requests_{};
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::vector<Counter> finished_;
@@ -108,4 +113,4 @@ class Session {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_SESSION_H_

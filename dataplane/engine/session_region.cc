@@ -13,6 +13,15 @@
 
 namespace gradcube::dataplane {
 
+namespace {
+
+template <typename Word>
+Word read_once(const Word& word) {
+  return __atomic_load_n(&word, __ATOMIC_RELAXED);
+}
+
+}  // namespace
+
 SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
   const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
   bytes_ = shared::kHeapOffset + (heap_bytes + page - 1) / page * page;
@@ -31,7 +40,7 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
   if (mapping == MAP_FAILED) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
-  // A trainer that dies leaves no core dump of gigabytes of gradients through the daemon.
+  // A core dump of the daemon leaves out the trainers' gradients.
   madvise(base_, bytes_, MADV_DONTDUMP);
 
   auto* header = new (base_) shared::RegionHeader{};
@@ -44,6 +53,19 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
 SessionRegion::~SessionRegion() {
   munmap(base_, bytes_);
   close(descriptor_);
+}
+
+shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
+  const auto* ring = reinterpret_cast<const shared::Submission*>(base_ + shared::kSubmissions);
+  const shared::Submission& entry = ring[index % shared::kRingEntries];
+  shared::Submission copy{};
+  copy.request = read_once(entry.request);
+  copy.offset = read_once(entry.offset);
+  copy.count = read_once(entry.count);
+  copy.dtype = read_once(entry.dtype);
+  copy.op = read_once(entry.op);
+  copy.kind = read_once(entry.kind);
+  return copy;
 }
 
 std::uint64_t SessionRegion::resident_bytes() const {

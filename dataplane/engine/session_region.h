@@ -1,12 +1,12 @@
 // The memory that one trainer shares with its daemon (trainer/shared_layout.h), as the daemon holds
 // it: a sealed memfd and its mapping.
 //
-// The seals (no shrinking, no growing) are what makes it safe to read: a trainer cannot take pages
-// away from under the daemon. The heap is sparse: only what a trainer touches takes memory.
+// The memfd is sealed against shrinking and growing, so a trainer cannot cut the file under the
+// daemon's mapping. The heap is sparse: only the pages that are touched take memory.
 //
 // Segments leave the daemon as mbufs that point into the heap, so a region is unmapped only after
-// the last such mbuf is gone: whoever makes such mbufs counts them (rte_mbuf_ext_shared_info,
-// EngineJob).
+// the last such mbuf is gone. EngineJob makes these mbufs and counts them
+// (rte_mbuf_ext_shared_info).
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_REGION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SESSION_REGION_H_
 
@@ -33,10 +33,9 @@ class SessionRegion {
   int descriptor() const { return descriptor_; }
 
   shared::RegionHeader& header() const { return *reinterpret_cast<shared::RegionHeader*>(base_); }
-  const shared::Submission& submission(std::uint64_t index) const {
-    return reinterpret_cast<const shared::Submission*>(
-        base_ + shared::kSubmissions)[index % shared::kRingEntries];
-  }
+  // A copy of the entry. Each of its words is read from the shared memory exactly once (an atomic
+  // load), so what is checked is what is used, whatever the trainer writes meanwhile.
+  shared::Submission read_submission(std::uint64_t index) const;
   shared::Completion& completion(std::uint64_t index) const {
     return reinterpret_cast<shared::Completion*>(
         base_ + shared::kCompletions)[index % shared::kRingEntries];
@@ -53,4 +52,4 @@ class SessionRegion {
 
 }  // namespace gradcube::dataplane
 
-#endif
+#endif  // GRADCUBE_DATAPLANE_ENGINE_SESSION_REGION_H_

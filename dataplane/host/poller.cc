@@ -2,14 +2,15 @@
 
 #include <algorithm>
 #include <chrono>
+#include <ctime>
+#include <poll.h>
 #include <rte_pause.h>
 #include <sched.h>
+#include <string>
 #include <sys/epoll.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
-
-#include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
@@ -21,11 +22,33 @@ constexpr Nanoseconds kLongestSleep = 100'000'000;
 // Below this the switch to sleep costs more than it gives back.
 constexpr Nanoseconds kShortestSleep = 50'000;
 constexpr Nanoseconds kStall = 1'000'000;
-constexpr auto kAnswerWithin = std::chrono::minutes(1);
+// A longer time between two looks at a call means that the caller itself did not run.
+constexpr Nanoseconds kLongestLook = 100'000'000;
+
+[[noreturn]] void end_process(Nanoseconds patience) {
+  const std::string message =
+      "gradcubed ends: a poller did not respond for " + std::to_string(patience / 1'000'000) +
+      " ms. Its core is taken by another process, or it hangs. Give the daemon other cores "
+      "(--lcores) and start it again.\n";
+  (void)!write(STDERR_FILENO, message.data(), message.size());
+  _exit(Poller::kStuckExitCode);
+}
+
+// Waits at most `most` nanoseconds. ppoll() has had a resolution of nanoseconds on every kernel for
+// long; epoll_wait() has one of milliseconds, and epoll_pwait2() does not exist everywhere.
+void wait_for_event(int epoll, Nanoseconds most) {
+  const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
+  pollfd readable{epoll, POLLIN, 0};
+  if (ppoll(&readable, 1, &wait, nullptr) <= 0) return;
+  // Edge-triggered descriptors stay ready until their events are taken.
+  epoll_event events[8];
+  epoll_wait(epoll, events, 8, 0);
+}
 
 }  // namespace
 
-Poller::Poller(Clock& clock, control::Idle idle) : clock_(clock), idle_mode_(idle) {
+Poller::Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience)
+    : clock_(clock), idle_mode_(idle), call_patience_(call_patience) {
   epoll_ = epoll_create1(EPOLL_CLOEXEC);
   if (epoll_ < 0)
     throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
@@ -73,6 +96,7 @@ void Poller::run() {
   }
   running_.store(false);
   serve_call();
+  ended_.store(true, std::memory_order_release);
 }
 
 void Poller::stop() {
@@ -126,9 +150,7 @@ void Poller::sleep(Nanoseconds now) {
     const Nanoseconds next = next_event();
     const Nanoseconds most =
         next == kNever ? kLongestSleep : std::clamp<Nanoseconds>(next - now, 0, kLongestSleep);
-    const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
-    epoll_event events[8];
-    epoll_pwait2(epoll_, events, 8, &wait, nullptr);
+    wait_for_event(epoll_, most);
     last_iteration_ = 0;  // having slept is no stall
   }
   doorbell_.finish_wait();
@@ -157,17 +179,20 @@ void Poller::call(const std::function<void()>& function) {
   const std::uint64_t before = served_.load(std::memory_order_relaxed);
   requested_.store(&function, std::memory_order_release);
   doorbell_.ring();
-  const auto deadline = std::chrono::steady_clock::now() + kAnswerWithin;
+  wait_until_served(before);
+  if (failure_ != nullptr) std::rethrow_exception(failure_);
+}
+
+void Poller::wait_until_served(std::uint64_t before) {
+  Nanoseconds last_look = clock_.now();
+  Nanoseconds waited = 0;
   while (served_.load(std::memory_order_acquire) == before) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
-    // Past the deadline the request is taken back, unless the poller has taken it already: then it
-    // will be done.
-    if (std::chrono::steady_clock::now() > deadline && requested_.exchange(nullptr) != nullptr) {
-      throw control::SetupError(
-          "a poller has not answered for a minute: its core is taken, see `gradcube status`");
-    }
+    const Nanoseconds now = clock_.now();
+    waited += std::min(now - last_look, kLongestLook);
+    last_look = now;
+    if (waited > call_patience_) end_process(call_patience_);
   }
-  if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
 }  // namespace gradcube::dataplane

@@ -12,7 +12,15 @@
 //
 // Threads: run() and iterate() on the lcore's thread. The control thread changes what the poller or
 // its pollables hold only through call(), which runs a function between two iterations and waits
-// for it; stop() and doorbell() are for any thread.
+// for it. Once has_ended() has returned true, everything belongs to the control thread again.
+// stop() and doorbell() are for any thread.
+//
+// A poller that never serves a call (its thread hangs, or never gets its core) cannot be given up:
+// its engines still use the memory that the caller is about to free, and a job that is frozen on
+// some engines only would stay so. So call() has a deadline, and past it the whole process ends
+// with a message (_exit(), no destructors). The kernel then closes all sessions, and the trainers
+// get GRADCUBE_ENODAEMON. The deadline counts only time in which the calling thread ran: a process
+// that was stopped or suspended as a whole goes on where it stood.
 #ifndef GRADCUBE_DATAPLANE_HOST_POLLER_H_
 #define GRADCUBE_DATAPLANE_HOST_POLLER_H_
 
@@ -35,7 +43,12 @@ class Poller {
   // Which time a pollable lives in (see Stalls above).
   enum class TimeBase : std::uint8_t { clock, attended };
 
-  Poller(Clock& clock, control::Idle idle);
+  static constexpr Nanoseconds kCallPatience = 60'000'000'000;
+  static constexpr int kStuckExitCode = 70;
+
+  // The clock's now() is read by run()'s thread and by those that call(). call_patience: how long
+  // a call may wait for run()'s thread.
+  Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience = kCallPatience);
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -56,13 +69,16 @@ class Poller {
   void announce_run() { running_.store(true); }
   void run();
   void stop();
+  // Whether run() has returned. What its thread did is then visible to the caller (an acquire load
+  // of what run() released last): DPDK's own join of an lcore is invisible to race detectors.
+  bool has_ended() const { return ended_.load(std::memory_order_acquire); }
 
   // One iteration of the loop; returns what it moved, 0 when idle.
   unsigned iterate();
 
   // Runs `function` on the poller's thread between two iterations and returns when it is done; runs
-  // it at once when nobody is in run(). One caller at a time. Throws control::SetupError when the
-  // poller does not answer within a minute.
+  // it at once on this thread when run() is not running. One caller at a time. Throws what
+  // `function` throws. Ends the process after call_patience (see above).
   void call(const std::function<void()>& function);
 
   // Iterations that took longer than a millisecond: the core was taken away, or a burst was very
@@ -75,14 +91,17 @@ class Poller {
   Nanoseconds next_event() const;
   void sleep(Nanoseconds now);
   void serve_call();
+  void wait_until_served(std::uint64_t before);
 
   Clock& clock_;
   control::Idle idle_mode_;
+  Nanoseconds call_patience_;
   Doorbell doorbell_;
   int epoll_ = -1;
   std::vector<Pollable*> clocked_;
   std::vector<Pollable*> attended_;
   std::atomic<bool> running_{false};
+  std::atomic<bool> ended_{false};
   std::atomic<bool> stop_{false};
   std::atomic<const std::function<void()>*> requested_{nullptr};
   std::atomic<std::uint64_t> served_{0};

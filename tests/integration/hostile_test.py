@@ -2,9 +2,11 @@
 
 import contextlib
 import json
+import os
 import random
 import socket
 import struct
+import subprocess
 import threading
 import time
 
@@ -18,6 +20,25 @@ from raw_session import HEAP, RING_ENTRIES, RawSession
 EPROTOCOL = -8
 EPEER = -6
 HUGE = (1 << 64) - 1
+
+
+@contextlib.contextmanager
+def inquirer(cluster, name):
+    """A process in a complete job that sends inquiries without end (clients/inquirer.cc). Gives the servers' sockets."""
+    sockets = cluster.sockets()
+    with contextlib.ExitStack() as stack:
+        for path in sockets[1:]:
+            stack.enter_context(RawSession(path, name))
+        process = subprocess.Popen(
+            [os.environ["GRADCUBE_INQUIRER"], "60", sockets[0], name, "1"], stdout=subprocess.PIPE, text=True
+        )
+        try:
+            if process.stdout.readline() != "joined\n":
+                raise AssertionError("it could not join")
+            yield sockets
+        finally:
+            process.kill()
+            process.communicate()
 
 
 class WithACluster(TestCase):
@@ -212,29 +233,36 @@ class HostileTrainer(WithACluster):
             culprit.put(dtype=77)
             self.assertEqual(culprit.farewell()[0], EPROTOCOL)
 
-    def test_inquiries_without_end(self):
-        with Clockwork(self.cluster) as other, RawSession(self.path, "curious") as culprit:
-            stop = threading.Event()
+    def test_the_last_of_many_inquiries_is_answered(self):
+        with RawSession(self.path, "curious") as curious:
+            for request in range(1, 101):
+                curious.socket.send(raw_session.inquiry(request))
+            answered = []
+            while not answered or answered[-1] < 100:
+                kind, _, first, _, message = raw_session.read_notice(curious.socket.recv(4096))
+                self.assertEqual(kind, raw_session.REPORT)
+                self.assertIn("joined", message)
+                answered.append(first)
+            self.assertEqual(answered, sorted(set(answered)))
 
-            def ask():
-                while not stop.is_set():
-                    culprit.socket.send(raw_session.inquiry(1))
 
-            threads = [threading.Thread(target=ask, daemon=True) for _ in range(3)]
-            for thread in threads:
-                thread.start()
-            try:
-                slowest = max(self.seconds_of_status() for _ in range(10))
-            finally:
-                stop.set()
-                for thread in threads:
-                    thread.join()
-            self.assertLess(slowest, 5, "the control thread had ears for one trainer only")
-        self.assert_undisturbed(other)
+class Inquirer(TestCase):
+    """A compiled trainer that asks without end, in a job of many: each answer costs the daemon more than the question."""
 
-    def seconds_of_status(self):
+    def test_does_not_keep_the_daemon_from_others(self):
+        with Cluster("--topology", "star:48") as cluster, inquirer(cluster, "curious") as sockets:
+            slowest = max(self.seconds_of_status(cluster) for _ in range(5))
+            self.assertLess(slowest, 5, "the control thread served one trainer only")
+            with RawSession(sockets[3], "polite") as other:
+                other.socket.send(raw_session.inquiry(1))
+                self.assertIn("joined", raw_session.read_notice(other.socket.recv(4096))[4])
+            self.assert_works(cluster, "beside")
+            self.assertEqual(cluster.tool("down", timeout=10).returncode, 0)
+
+    def seconds_of_status(self, cluster):
         started = time.monotonic()
-        self.cluster.status()
+        done = cluster.tool("status", "--json", timeout=20)
+        self.assertEqual(done.returncode, 0, done.stderr)
         return time.monotonic() - started
 
 

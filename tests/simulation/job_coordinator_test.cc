@@ -1,5 +1,7 @@
 // Jobs from the first trainer to the last: joining, disagreeing, leaving, dying, misbehaving.
 
+#include <algorithm>
+
 #include "tests/simulation/work.h"
 
 #include "gradcube/gradcube.h"
@@ -13,7 +15,8 @@ using testing::Test;
 
 class Jobs : public Test {
  protected:
-  Jobs() : cluster_(settings_of({{"topology", "bcube:2,2"}, {"mtu", "1500"}})) {
+  explicit Jobs(const std::string& loss = "0")
+      : cluster_(settings_of({{"topology", "bcube:2,2"}, {"mtu", "1500"}, {"loss", loss}})) {
     collective_.count = 5'003;
   }
 
@@ -144,6 +147,84 @@ TEST_F(Jobs, CloseASessionThatHoldsNonsenseAndTellTheOthers) {
   allreduce(cluster_, bystanders, collective_);
   leave_all(cluster_, trainers);
   leave_all(cluster_, bystanders);
+}
+
+// Where the trainers do not all complete at the same time.
+class JobsUnderLoss : public Jobs {
+ protected:
+  JobsUnderLoss() : Jobs("0.2") {}
+};
+
+TEST_F(JobsUnderLoss, TakeNothingMoreOfATrainerThatHasSaidGoodbye) {
+  const Trainers trainers = join();
+  const auto completed = [](const auto& trainer) {
+    return trainer->header().completion_tail.load() == 1;
+  };
+  submit_all(trainers);
+  EXPECT_TRUE(cluster_.run_until(
+      [&] { return std::any_of(trainers.begin(), trainers.end(), completed); }, kSecond));
+  const auto first = std::find_if(trainers.begin(), trainers.end(), completed);
+  ASSERT_FALSE(std::all_of(trainers.begin(), trainers.end(), completed)) << "nothing to drain for";
+  cluster_.leave(**first, Departure::orderly);
+  (*first)->submit(shared::kHeapOffset, collective_.count, aggregation::DataType::float32,
+                   aggregation::Operation::sum);
+  EXPECT_TRUE(cluster_.run_until(
+      [&] { return std::all_of(trainers.begin(), trainers.end(), completed); }, kSecond));
+  cluster_.run_for(kMillisecond);
+  EXPECT_EQ((*first)->header().submission_head.load(), 1u);
+  for (const auto& trainer : trainers) {
+    if (trainer != *first) cluster_.leave(*trainer, Departure::orderly);
+  }
+}
+
+TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
+  std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
+  for (unsigned job = 0; job < control::kMaxJobs; ++job) {
+    trainers.push_back(cluster_.join("job-" + std::to_string(job), 0, 4096));
+  }
+  EXPECT_THROW(cluster_.join("another", 0, 4096), JoinRefused);
+  const auto second = cluster_.join("job-7", 1, 4096);
+  cluster_.leave(*second, Departure::death);
+  cluster_.run_for(kSecond);
+  ASSERT_EQ(cluster_.coordinator().facts().back().state, "aborted");
+  for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
+    const auto& jobs = at.engine->jobs();
+    EXPECT_EQ(std::count(jobs.begin(), jobs.end(), nullptr), 1);
+  }
+  // The remaining trainer of the aborted job keeps its session, and hears of the failure.
+  const auto another = cluster_.join("another", 0, 4096);
+  trainers[7]->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
+                      aggregation::Operation::sum);
+  cluster_.run_for(kMillisecond);
+  EXPECT_EQ(codes(*trainers[7]), std::vector<std::int32_t>{GRADCUBE_EPEER});
+  for (const auto& trainer : trainers) cluster_.leave(*trainer, Departure::orderly);
+  cluster_.leave(*another, Departure::orderly);
+  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+}
+
+TEST_F(Jobs, AreEvictedOneByOneWhenTheyViolateTheProtocolAfterTheAbort) {
+  const Trainers trainers = join();
+  cluster_.leave(*trainers[0], Departure::death);
+  cluster_.run_for(kSecond);
+  for (unsigned rank = 1; rank < 4; ++rank) {
+    trainers[rank]->header().submission_tail.store(1'000'000);
+  }
+  cluster_.run_for(kMillisecond);
+  for (unsigned rank = 1; rank < 4; ++rank) {
+    ASSERT_FALSE(cluster_.told(*trainers[rank]).empty());
+    EXPECT_TRUE(cluster_.told(*trainers[rank]).back().evicted);
+  }
+  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+}
+
+TEST_F(Jobs, LeaveALineInTheLogWhenATrainerDiesAndAJobIsAborted) {
+  const Trainers trainers = join();
+  cluster_.leave(*trainers[3], Departure::death);
+  cluster_.run_for(kSecond);
+  ASSERT_EQ(cluster_.log().size(), 2u);
+  EXPECT_EQ(cluster_.log()[0], "the trainer of job \"job\" on server [1,1] (pid 1003) died");
+  EXPECT_EQ(cluster_.log()[1].find("job \"job\" is aborted: "), 0u) << cluster_.log()[1];
+  leave_all(cluster_, trainers);
 }
 
 TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {

@@ -34,9 +34,9 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (unsigned i = 0; i < settings.lcores; ++i) lcores.push_back({kFirstLcore + i, -1});
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       settings.cluster, lcores, clock_, aggregation::select_kernels(512), events_);
-  dataplane::MemberChannel& channel = *this;
-  coordinator_ = std::make_unique<JobCoordinator>(*cluster_, channel,
-                                                  static_cast<std::uint32_t>(settings.seed));
+  coordinator_ =
+      std::make_unique<JobCoordinator>(*cluster_, static_cast<std::uint32_t>(settings.seed));
+  coordinator_->set_channel(this);
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
 }

@@ -67,6 +67,9 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
   const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
 
+  // What the coordinator wrote into the daemon's log.
+  const std::vector<std::string>& log() const { return log_; }
+
   std::int64_t now() { return clock_.now(); }
   // One iteration of every poller and of the control thread, and the time that it takes.
   void iterate();
@@ -96,6 +99,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
  private:
   void notify(dataplane::MemberId member, const shared::Notice& notice) override;
   void evict(dataplane::MemberId member, std::int32_t code, const std::string& message) override;
+  void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
   std::int64_t next_switch_event() const;
   void control();
@@ -107,6 +111,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
   std::unique_ptr<dataplane::JobCoordinator> coordinator_;
   std::map<dataplane::MemberId, std::vector<Told>> told_;
+  std::vector<std::string> log_;
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;

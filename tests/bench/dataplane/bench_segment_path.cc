@@ -56,18 +56,12 @@ double rate(std::uint64_t bytes, const std::function<void()>& work) {
   return static_cast<double>(bytes) / rounds[kRounds / 2] * 1e-9;
 }
 
-class NoChannel final : public dataplane::MemberChannel {
- public:
-  void notify(dataplane::MemberId, const shared::Notice&) override {}
-  void evict(dataplane::MemberId, std::int32_t, const std::string&) override {}
-};
-
 // Two servers, their trainers and the switch between them, on the calling thread.
 class Pair {
  public:
   explicit Pair(std::uint64_t buffer_bytes)
       : cluster_(settings(), {{1, -1}}, clock_, aggregation::select_kernels(512), events_),
-        coordinator_(cluster_, channel_, 1),
+        coordinator_(cluster_, 1),
         bytes_(buffer_bytes) {
     for (bcube::ServerId server = 0; server < 2; ++server) {
       const dataplane::JoinedSession joined =
@@ -121,7 +115,6 @@ class Pair {
 
   dataplane::TscClock clock_;
   dataplane::EventQueue events_;
-  NoChannel channel_;
   dataplane::EmbeddedCluster cluster_;
   dataplane::JobCoordinator coordinator_;
   std::vector<std::unique_ptr<SimulatedTrainer>> trainers_;

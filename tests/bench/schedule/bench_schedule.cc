@@ -30,6 +30,7 @@ class NobodyToTell final : public dataplane::MemberChannel {
     std::cerr << notice.text << "\n";
   }
   void evict(dataplane::MemberId, std::int32_t, const std::string&) override {}
+  void record(const std::string&) override {}
 };
 
 // A trainer's side of a session, written straight into the shared region.
@@ -100,7 +101,8 @@ Outcome run(const Options& options) {
   EmbeddedCluster cluster(options.settings, lcores, clock, aggregation::select_kernels(512),
                           events);
   NobodyToTell nobody;
-  dataplane::JobCoordinator jobs(cluster, nobody, 1);
+  dataplane::JobCoordinator jobs(cluster, 1);
+  jobs.set_channel(&nobody);
   std::vector<Trainer> trainers;
   for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
     const dataplane::JoinedSession joined =

@@ -136,7 +136,7 @@ TEST(JobTable, StartsAFreshJobWhenTheNameOfAnAbortedOneIsJoined) {
   EXPECT_EQ(table.find(aborted)->joined, 8u);
 }
 
-TEST(JobTable, ForgetsAJobWithoutMembersAndGivesItsSlotANewNonce) {
+TEST(JobTable, ForgetsAJobWithoutMembersAndGivesItsPlaceANewNonce) {
   JobTable table(kSpace, 1);
   const JobId first = complete_job(table, "mnist");
   for (ServerId s = 0; s < 9; ++s) {
@@ -152,7 +152,33 @@ TEST(JobTable, ForgetsAJobWithoutMembersAndGivesItsSlotANewNonce) {
   const JobId second = joined(table.join("mnist", 0, {1, 1})).job;
   EXPECT_EQ(job_index(second), job_index(first));
   EXPECT_NE(job_nonce(second), job_nonce(first));
-  EXPECT_EQ(table.find(first), nullptr) << "an old id is not taken for its slot's next job";
+  EXPECT_EQ(table.find(first), nullptr) << "an old id is not taken for the next job in its place";
+}
+
+TEST(JobTable, GivesThePlaceOfARetiredJobToAnotherAndKeepsListingIt) {
+  JobTable table(kSpace, 1);
+  for (unsigned i = 0; i + 1 < kMaxJobs; ++i) {
+    joined(table.join("job" + std::to_string(i), 0, {1, 1}));
+  }
+  const JobId aborted = complete_job(table, "mnist");
+  table.retire(aborted);
+  EXPECT_NE(refused(table.join("another", 0, {1, 1})), "") << "a running job keeps its place";
+  table.died(aborted, 7, kPeer);
+  EXPECT_NE(refused(table.join("another", 0, {1, 1})), "") << "engines may still have it";
+  table.retire(aborted);
+  const JobId other = joined(table.join("another", 0, {1, 1})).job;
+  EXPECT_EQ(job_index(other), job_index(aborted));
+  EXPECT_NE(other, aborted);
+  EXPECT_EQ(table.jobs().size(), kMaxJobs + 1);
+  ASSERT_NE(table.find(aborted), nullptr);
+  EXPECT_EQ(table.find(aborted)->name, "mnist");
+  for (ServerId s = 0; s < 9; ++s) {
+    if (s == 7) continue;
+    EXPECT_TRUE(table.leave(aborted, s, kPeer));
+  }
+  EXPECT_EQ(table.find(aborted), nullptr);
+  EXPECT_EQ(table.find(other)->name, "another") << "the new job in its place is not touched";
+  EXPECT_EQ(table.jobs().size(), kMaxJobs);
 }
 
 TEST(JobTable, BeginsANewEpochWithEveryReset) {

@@ -2,6 +2,7 @@
 
 #include "dataplane/engine/session.h"
 
+#include <atomic>
 #include <fcntl.h>
 #include <functional>
 #include <gtest/gtest.h>
@@ -9,6 +10,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <thread>
 #include <unistd.h>
 
 #include "control/base/errors.h"
@@ -32,7 +34,8 @@ class SessionTest : public testing::Test {
 
   shared::RegionHeader& header() { return session_->region().header(); }
   shared::Submission& entry(std::uint64_t index) {
-    return const_cast<shared::Submission&>(session_->region().submission(index));
+    return reinterpret_cast<shared::Submission*>(
+        session_->region().base() + shared::kSubmissions)[index % shared::kRingEntries];
   }
   // The trainer's next submission, a good one but for `change`.
   void submit(const std::function<void(shared::Submission&)>& change = {}) {
@@ -221,6 +224,40 @@ TEST(EventQueue, IsReadableWhileEventsWaitAndRefusesBeyondItsRoom) {
   EXPECT_FALSE(readable());
   EXPECT_TRUE(queue.take().empty());
   EXPECT_TRUE(queue.report(event)) << "there is room again";
+}
+
+TEST_F(SessionTest, UsesWhatItHasCheckedWhileTheTrainerWritesOn) {
+  constexpr std::uint64_t kGood = 16;
+  constexpr std::uint64_t kBad = UINT64_MAX / 4;  // elements, far outside the heap
+  unsigned taken = 0;
+  unsigned refused = 0;
+  for (unsigned round = 0; round < 500; ++round) {
+    Session session(std::make_unique<SessionRegion>(kHeap), -1, 1, {});
+    auto& victim =
+        *reinterpret_cast<shared::Submission*>(session.region().base() + shared::kSubmissions);
+    victim.request = 1;
+    victim.offset = shared::kHeapOffset;
+    std::atomic<bool> stop{false};
+    std::thread writer([&] {
+      const std::atomic_ref<std::uint64_t> count(victim.count);
+      for (std::uint64_t i = 0; !stop.load(std::memory_order_relaxed); ++i) {
+        count.store(i % 2 == 0 ? kGood : kBad, std::memory_order_relaxed);
+      }
+    });
+    session.region().header().submission_tail.store(1);
+    const Session::Take result = session.take();
+    stop.store(true);
+    writer.join();
+    if (result == Session::Take::taken) {
+      ++taken;
+      ASSERT_LE(session.request(1).count, kGood);
+      ASSERT_EQ(session.request(1).bytes, 4 * session.request(1).count);
+    } else {
+      ++refused;
+      ASSERT_EQ(result, Session::Take::violation);
+    }
+  }
+  EXPECT_EQ(taken + refused, 500u);
 }
 
 }  // namespace

@@ -1,0 +1,28 @@
+#include "dataplane/daemon/tenant_log.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <spdlog/spdlog.h>
+#include <utility>
+
+namespace gradcube::dataplane {
+
+TenantLog::TenantLog() : TenantLog([](const std::string& text) { spdlog::warn("{}", text); }) {}
+
+TenantLog::TenantLog(std::function<void(const std::string&)> write) : write_(std::move(write)) {}
+
+void TenantLog::line(const std::string& text, SteadyClock::time_point now) {
+  const SteadyClock::time_point next_full = std::max(full_at_, now) + kInterval;
+  if (next_full > now + kBurst * kInterval) {
+    ++left_out_;
+    return;
+  }
+  full_at_ = next_full;
+  if (left_out_ != 0) {
+    write_(fmt::format("{} lines about trainers and clients were left out here", left_out_));
+    left_out_ = 0;
+  }
+  write_(text);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,250 @@
+// The session server with real sockets, in one thread, over a cluster without engines: trainers
+// join and ask, and nothing is reduced.
+
+#include "dataplane/daemon/session_server.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <cstring>
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <linux/sockios.h>
+#include <memory>
+#include <stdexcept>
+#include <sys/ioctl.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/plan/bml.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+class ClusterWithoutEngines final : public Cluster {
+ public:
+  // Every explanation of a wait looks at the plan.
+  const control::Plan& plan() const override {
+    if (on_look) on_look();
+    return plan_;
+  }
+  const aggregation::Kernels& kernels() const override { return aggregation::select_kernels(0); }
+  const std::vector<EngineAt>& engines(bcube::ServerId) const override { return engines_; }
+  void discard_packets() override {}
+
+  std::function<void()> on_look;
+
+ private:
+  control::Plan plan_ = control::make_bml_plan(control::parse_topology("star:2", "here"));
+  std::vector<EngineAt> engines_;
+};
+
+// A trainer's socket, spoken by hand.
+class Trainer {
+ public:
+  explicit Trainer(const std::filesystem::path& path)
+      : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
+      throw std::runtime_error("cannot connect to " + path.string());
+    }
+  }
+  ~Trainer() { close(socket_); }
+  Trainer(const Trainer&) = delete;
+  Trainer& operator=(const Trainer&) = delete;
+
+  void hello(const std::string& job) const {
+    shared::Hello hello{};
+    hello.type = shared::MessageType::hello;
+    hello.version = shared::kLayoutVersion;
+    hello.heap_bytes = 4096;
+    job.copy(hello.job, sizeof hello.job - 1);
+    EXPECT_TRUE(send_all(hello));
+  }
+  // False if the queue is full.
+  bool ask(std::uint64_t request) const {
+    shared::Inquiry inquiry{};
+    inquiry.type = shared::MessageType::inquiry;
+    inquiry.request = request;
+    return send_all(inquiry);
+  }
+  void say_goodbye() const { EXPECT_TRUE(send_all(shared::MessageType::goodbye)); }
+  // Whether something that was sent has not been read yet.
+  bool has_unread() const {
+    int bytes = 0;
+    return ioctl(socket_, SIOCOUTQ, &bytes) == 0 && bytes != 0;
+  }
+  // The requests of all reports that have come.
+  std::vector<std::uint64_t> reports() const {
+    std::vector<std::uint64_t> requests;
+    shared::Notice notice{};
+    ssize_t bytes = 0;
+    while ((bytes = recv(socket_, &notice, sizeof notice, 0)) > 0) {
+      if (bytes == sizeof notice && notice.type == shared::MessageType::report) {
+        requests.push_back(notice.first_request);
+      }
+    }
+    return requests;
+  }
+
+ private:
+  template <typename Message>
+  bool send_all(const Message& message) const {
+    return send(socket_, &message, sizeof message, MSG_NOSIGNAL) ==
+           static_cast<ssize_t>(sizeof message);
+  }
+
+  int socket_;
+};
+
+std::filesystem::path make_directory() {
+  std::string name = std::filesystem::temp_directory_path() / "gradcube-test-XXXXXX";
+  if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory");
+  return name;
+}
+
+class Sessions : public testing::Test {
+ protected:
+  Sessions() { looks_on_tick(); }
+  ~Sessions() override { std::filesystem::remove_all(directory_); }
+
+  void looks_on_tick() {
+    loop_.on_tick([this] {
+      server_.tick(SessionServer::SteadyClock::now());
+      jobs_.reap(JobCoordinator::SteadyClock::now());
+      ++rounds_;
+      if (done_ && done_()) loop_.stop();
+      if (rounds_ >= last_round_) loop_.stop();
+    });
+  }
+  // Rounds of the loop, until `done` or for at most `most`; returns their number.
+  unsigned run(unsigned most, std::function<bool()> done = {}) {
+    const unsigned before = rounds_;
+    last_round_ = rounds_ + most;
+    done_ = std::move(done);
+    loop_.run();
+    return rounds_ - before;
+  }
+  unsigned trainers() const { return jobs_.trainers(0) + jobs_.trainers(1); }
+
+  std::filesystem::path directory_ = make_directory();
+  std::vector<std::filesystem::path> paths_{directory_ / "0.sock", directory_ / "1.sock"};
+  ClusterWithoutEngines cluster_;
+  ControlLoop loop_;
+  JobCoordinator jobs_{cluster_, 1};
+  std::vector<std::string> logged_;
+  SessionServer server_{loop_, jobs_, cluster_.plan().space(), paths_,
+                        TenantLog([this](const std::string& line) { logged_.push_back(line); })};
+  unsigned rounds_ = 0;
+  unsigned last_round_ = 0;
+  std::function<bool()> done_;
+};
+
+TEST_F(Sessions, AreOpenedByAHelloAndClosedByAGoodbye) {
+  const Trainer trainer(paths_[0]);
+  trainer.hello("job");
+  run(100, [this] { return trainers() == 1; });
+  EXPECT_EQ(jobs_.trainers(0), 1u);
+  trainer.say_goodbye();
+  run(100, [this] { return trainers() == 0; });
+  EXPECT_EQ(trainers(), 0u);
+}
+
+TEST_F(Sessions, ThatAskWithoutEndDoNotKeepTheLoopFromOthers) {
+  const Trainer other(paths_[1]);
+  const Trainer curious(paths_[0]);
+  curious.hello("job");
+  other.hello("job");
+  run(100, [this] { return trainers() == 2; });
+  ASSERT_EQ(trainers(), 2u);
+  // Each answer brings the next question, as from a client that is faster than the daemon.
+  unsigned questions = 0;
+  constexpr unsigned kMany = 2'000;
+  cluster_.on_look = [&] {
+    if (questions < kMany && curious.ask(1)) ++questions;
+    curious.reports();
+  };
+  curious.ask(1);
+  const Trainer late(paths_[1]);
+  late.hello("another");
+  run(kMany, [this] { return trainers() == 3; });
+  EXPECT_EQ(trainers(), 3u);
+  EXPECT_LT(questions, kMany / 2) << "the loop stayed with one trainer";
+  cluster_.on_look = {};
+}
+
+TEST_F(Sessions, AreReadAFewMessagesAtATime) {
+  const Trainer curious(paths_[0]);
+  curious.hello("job");
+  run(100, [this] { return trainers() == 1; });
+  unsigned sent = 0;
+  while (sent < 10 * SessionServer::kMostMessages && curious.ask(sent + 1)) ++sent;
+  ASSERT_GT(sent, 2 * SessionServer::kMostMessages);
+  run(1);
+  EXPECT_TRUE(curious.has_unread());
+  const unsigned rounds = run(1'000, [&] { return !curious.has_unread(); });
+  EXPECT_FALSE(curious.has_unread());
+  EXPECT_GE(rounds, sent / SessionServer::kMostMessages - 1);
+}
+
+TEST_F(Sessions, GetAnAnswerToTheirNewestInquiry) {
+  const Trainer curious(paths_[0]);
+  curious.hello("job");
+  run(100, [this] { return trainers() == 1; });
+  constexpr std::uint64_t kLast = 100;
+  for (std::uint64_t request = 1; request <= kLast; ++request) ASSERT_TRUE(curious.ask(request));
+  std::vector<std::uint64_t> answered;
+  run(1'000, [&] {
+    for (const std::uint64_t request : curious.reports()) answered.push_back(request);
+    return !answered.empty() && answered.back() == kLast;
+  });
+  ASSERT_FALSE(answered.empty());
+  EXPECT_EQ(answered.back(), kLast);
+  EXPECT_TRUE(std::is_sorted(answered.begin(), answered.end()));
+  EXPECT_LT(answered.size(), kLast / 2);
+}
+
+TEST_F(Sessions, EndInGoodOrderEvenWhenTheGoodbyeComesAfterManyInquiries) {
+  const Trainer stays(paths_[1]);
+  stays.hello("job");
+  {
+    const Trainer curious(paths_[0]);
+    curious.hello("job");
+    run(100, [this] { return trainers() == 2; });
+    for (unsigned i = 0; i < 3 * SessionServer::kMostMessages; ++i) curious.ask(1);
+    curious.say_goodbye();
+  }
+  run(1'000, [this] { return trainers() == 1; });
+  ASSERT_EQ(trainers(), 1u);
+  ASSERT_EQ(logged_.size(), 1u);
+  EXPECT_NE(logged_[0].find("left"), std::string::npos) << logged_[0];
+}
+
+TEST_F(Sessions, AreLoggedWhenTheyAreRefusedOrEndBadly) {
+  const Trainer stays(paths_[1]);
+  stays.hello("job");
+  auto dies = std::make_unique<Trainer>(paths_[0]);
+  dies->hello("job");
+  run(100, [this] { return trainers() == 2; });
+  const Trainer third(paths_[0]);
+  third.hello("job");
+  run(100, [this] { return !logged_.empty(); });
+  ASSERT_EQ(logged_.size(), 1u);
+  const std::string pid = "(pid " + std::to_string(getpid()) + ")";
+  for (const std::string& word : {std::string("refused"), std::string("server [0]"), pid,
+                                  std::string("job \"job\" already has a trainer")}) {
+    EXPECT_NE(logged_[0].find(word), std::string::npos) << logged_[0];
+  }
+  dies.reset();
+  run(1'000, [this] { return logged_.size() == 3; });
+  ASSERT_EQ(logged_.size(), 3u);
+  EXPECT_EQ(logged_[1], "the trainer of job \"job\" on server [0] " + pid + " died");
+  EXPECT_NE(logged_[2].find("job \"job\" is aborted"), std::string::npos) << logged_[2];
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

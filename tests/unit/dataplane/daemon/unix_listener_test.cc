@@ -1,0 +1,78 @@
+#include "dataplane/daemon/unix_listener.h"
+
+#include <filesystem>
+#include <gtest/gtest.h>
+#include <memory>
+#include <stdexcept>
+#include <string>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+class Listener : public testing::Test {
+ protected:
+  Listener() {
+    std::string name = std::filesystem::temp_directory_path() / "gradcube-test-XXXXXX";
+    if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory");
+    directory_ = name;
+  }
+  ~Listener() override { std::filesystem::remove_all(directory_); }
+
+  int connect_to(const std::filesystem::path& path) {
+    const int socket = ::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    sockaddr_un address{};
+    address.sun_family = AF_UNIX;
+    path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    if (connect(socket, reinterpret_cast<sockaddr*>(&address), sizeof address) == 0) return socket;
+    close(socket);
+    return -1;
+  }
+
+  std::filesystem::path directory_;
+};
+
+TEST_F(Listener, TellsWhoHasConnected) {
+  UnixListener listener(directory_ / "s", SOCK_STREAM);
+  EXPECT_FALSE(listener.accept().has_value());
+  const int client = connect_to(directory_ / "s");
+  ASSERT_GE(client, 0);
+  const auto accepted = listener.accept();
+  ASSERT_TRUE(accepted.has_value());
+  EXPECT_EQ(accepted->peer.pid, getpid());
+  EXPECT_EQ(accepted->peer.uid, geteuid());
+  EXPECT_TRUE(accepted->welcome);
+  close(accepted->socket);
+  close(client);
+}
+
+TEST_F(Listener, RemovesItsSocket) {
+  { const UnixListener listener(directory_ / "s", SOCK_STREAM); }
+  EXPECT_FALSE(std::filesystem::exists(directory_ / "s"));
+}
+
+TEST_F(Listener, LeavesTheSocketOfAnotherDaemonInItsPlace) {
+  auto old = std::make_unique<UnixListener>(directory_ / "s", SOCK_STREAM);
+  std::filesystem::remove(directory_ / "s");
+  const UnixListener fresh(directory_ / "s", SOCK_STREAM);
+  old.reset();
+  const int client = connect_to(directory_ / "s");
+  EXPECT_GE(client, 0);
+  close(client);
+}
+
+TEST_F(Listener, SaysThatAPathIsTooLong) {
+  try {
+    const UnixListener listener(directory_ / std::string(200, 'x'), SOCK_STREAM);
+    FAIL();
+  } catch (const control::SetupError& error) {
+    EXPECT_NE(std::string(error.what()).find("GRADCUBE_RUN"), std::string::npos);
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

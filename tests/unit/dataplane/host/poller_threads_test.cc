@@ -1,0 +1,293 @@
+// Pollers, doorbells, calls and session rings on threads, as in the daemon. Meant for a race
+// detector above all: everything that two threads share here is shared in the daemon too.
+
+#include <array>
+#include <atomic>
+#include <chrono>
+#include <gtest/gtest.h>
+#include <memory>
+#include <poll.h>
+#include <rte_launch.h>
+#include <sys/socket.h>
+#include <thread>
+#include <unistd.h>
+#include <vector>
+
+#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/engine/event_queue.h"
+#include "dataplane/host/poller.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using control::Idle;
+using std::chrono::microseconds;
+using std::chrono::milliseconds;
+
+constexpr auto kPatience = std::chrono::seconds(60);
+
+// Takes numbers out of a box that another thread fills. What it keeps is plain memory.
+class Collector final : public Pollable {
+ public:
+  unsigned poll(Nanoseconds) override {
+    const unsigned taken = box.exchange(0, std::memory_order_acquire);
+    sum += taken;
+    ++iterations;
+    return taken;
+  }
+  bool busy() const override { return false; }
+  Nanoseconds next_event() const override { return kNever; }
+
+  std::atomic<unsigned> box{0};
+  std::uint64_t sum = 0;         // the poller's thread
+  std::uint64_t iterations = 0;  // the poller's thread
+};
+
+class RunningPoller {
+ public:
+  explicit RunningPoller(Poller& poller) : poller_(poller) {
+    poller_.announce_run();
+    thread_ = std::thread([this] { poller_.run(); });
+  }
+  ~RunningPoller() {
+    poller_.stop();
+    thread_.join();
+  }
+  RunningPoller(const RunningPoller&) = delete;
+  RunningPoller& operator=(const RunningPoller&) = delete;
+
+ private:
+  Poller& poller_;
+  std::thread thread_;
+};
+
+TEST(PollerThreads, ADoorbellWakesThePollerForEachThingThatIsBrought) {
+  TscClock clock;
+  Poller poller(clock, Idle::adaptive);
+  Collector collector;
+  poller.add(collector, Poller::TimeBase::attended);
+  constexpr unsigned kThings = 500;
+  {
+    const RunningPoller running(poller);
+    for (unsigned i = 0; i < kThings; ++i) {
+      collector.box.fetch_add(1, std::memory_order_release);
+      poller.doorbell().ring();
+      const auto deadline = std::chrono::steady_clock::now() + kPatience;
+      while (collector.box.load() != 0) {
+        ASSERT_LT(std::chrono::steady_clock::now(), deadline) << "a wake-up was lost";
+        std::this_thread::yield();
+      }
+      if (i % 100 == 0) std::this_thread::sleep_for(milliseconds(2));  // it falls asleep
+    }
+  }
+  EXPECT_TRUE(poller.has_ended());
+  EXPECT_EQ(collector.sum, kThings);
+}
+
+TEST(PollerThreads, CallsRunBetweenIterations) {
+  TscClock clock;
+  Poller poller(clock, Idle::adaptive);
+  Collector collector;
+  poller.add(collector, Poller::TimeBase::attended);
+  const RunningPoller running(poller);
+  std::uint64_t last = 0;
+  for (unsigned i = 0; i < 1'000; ++i) {
+    std::uint64_t seen = 0;
+    poller.call([&] {
+      seen = collector.iterations;  // plain memory of both threads
+      collector.sum += 1;
+    });
+    ASSERT_GE(seen, last);
+    last = seen;
+  }
+  std::uint64_t sum = 0;
+  poller.call([&] { sum = collector.sum; });
+  EXPECT_EQ(sum, 1'000u);
+  EXPECT_THROW(poller.call([] { throw std::runtime_error("its own"); }), std::runtime_error);
+}
+
+TEST(PollerThreads, StartAndStopAgainAndAgain) {
+  TscClock clock;
+  for (unsigned i = 0; i < 50; ++i) {
+    Poller poller(clock, i % 2 == 0 ? Idle::adaptive : Idle::spin);
+    Collector collector;
+    poller.add(collector, Poller::TimeBase::attended);
+    {
+      const RunningPoller running(poller);
+      if (i % 3 == 0) poller.call([&] { collector.sum = 1; });
+    }
+    poller.call([&] { collector.sum += 1; });  // on this thread: nobody runs
+    EXPECT_EQ(collector.sum, i % 3 == 0 ? 2u : 1u);
+  }
+}
+
+// DPDK is not built with a race detector, which therefore does not see that it joins a thread.
+TEST(PollerThreads, WhatAPollerDidIsVisibleOnceItHasEnded) {
+  TscClock clock;
+  Collector collector;
+  Poller poller(clock, Idle::adaptive);
+  poller.add(collector, Poller::TimeBase::attended);
+  poller.announce_run();
+  const auto run = [](void* on) {
+    static_cast<Poller*>(on)->run();
+    return 0;
+  };
+  ASSERT_EQ(rte_eal_remote_launch(run, &poller, 1), 0);
+  std::this_thread::sleep_for(milliseconds(2));
+  poller.stop();
+  ASSERT_EQ(rte_eal_wait_lcore(1), 0);
+  ASSERT_TRUE(poller.has_ended());
+  EXPECT_GT(collector.iterations, 0u);
+}
+
+// A process that is stopped for an hour and goes on.
+class ClockWithAGap final : public Clock {
+ public:
+  std::int64_t now() override {
+    const std::int64_t time =
+        std::chrono::steady_clock::now().time_since_epoch() / std::chrono::nanoseconds(1);
+    return looks_.fetch_add(1) == 0 ? time : time + 3'600'000'000'000;
+  }
+
+ private:
+  std::atomic<unsigned> looks_{0};
+};
+
+TEST(PollerThreads, ACallDoesNotCountTimeInWhichItsCallerDidNotRun) {
+  ClockWithAGap clock;
+  Poller poller(clock, Idle::adaptive, 10'000'000'000);
+  poller.announce_run();
+  std::thread late([&] {
+    std::this_thread::sleep_for(milliseconds(20));
+    poller.run();
+  });
+  bool called = false;
+  poller.call([&] { called = true; });
+  EXPECT_TRUE(called);
+  poller.stop();
+  late.join();
+}
+
+// A trainer's side of a session, on the daemon's own mapping of it, so that a race detector sees
+// both sides at the same addresses.
+class Trainer {
+ public:
+  Trainer(JobCoordinator& jobs, const JoinedSession& joined)
+      : base_(jobs.region_base(joined.member)), doorbell_(joined.trainer_doorbell) {}
+
+  // Sums `count` floats over the job again and again. Returns how many results were wrong.
+  unsigned work(unsigned rounds, std::uint64_t count, float rank, float expected) {
+    unsigned wrong = 0;
+    auto* values = reinterpret_cast<float*>(base_ + shared::kHeapOffset);
+    for (unsigned i = 0; i < rounds; ++i) {
+      for (std::uint64_t j = 0; j < count; ++j) values[j] = rank;
+      submit(count);
+      if (wait_for_completion() != 0 || values[0] != expected || values[count - 1] != expected) {
+        ++wrong;
+      }
+    }
+    return wrong;
+  }
+
+ private:
+  shared::RegionHeader& header() { return *reinterpret_cast<shared::RegionHeader*>(base_); }
+
+  void submit(std::uint64_t count) {
+    auto* ring = reinterpret_cast<shared::Submission*>(base_ + shared::kSubmissions);
+    ring[submitted_ % shared::kRingEntries] = {
+        submitted_ + 1, shared::kHeapOffset, count, 0, 0, 0, {}};
+    ++submitted_;
+    header().submission_tail.store(submitted_);
+    std::atomic_thread_fence(std::memory_order_seq_cst);
+    if (header().daemon_asleep.load() == 0) return;
+    const char bell = 0;
+    (void)!send(doorbell_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  }
+
+  std::int32_t wait_for_completion() {
+    const auto deadline = std::chrono::steady_clock::now() + kPatience;
+    header().trainer_asleep.store(1);
+    while (header().completion_tail.load() != submitted_) {
+      if (std::chrono::steady_clock::now() > deadline) return -1;
+      pollfd bell{doorbell_, POLLIN, 0};
+      std::array<char, 64> bytes{};
+      if (poll(&bell, 1, 10) == 1) (void)!recv(doorbell_, bytes.data(), bytes.size(), MSG_DONTWAIT);
+    }
+    header().trainer_asleep.store(0);
+    const auto* ring = reinterpret_cast<const shared::Completion*>(base_ + shared::kCompletions);
+    const std::int32_t code = ring[(submitted_ - 1) % shared::kRingEntries].code;
+    header().completion_head.store(submitted_);
+    return code;
+  }
+
+  std::uint8_t* base_;
+  int doorbell_;
+  std::uint64_t submitted_ = 0;
+};
+
+control::ClusterSettings settings() {
+  control::ClusterSettings settings;
+  control::apply_setting(settings, "topology", "bcube:2,2", "--topology");
+  control::apply_setting(settings, "mtu", "1500", "--mtu");
+  return settings;
+}
+
+TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLooks) {
+  constexpr unsigned kServers = 4;
+  constexpr unsigned kRounds = 20;
+  constexpr std::uint64_t kCount = 2'000;
+  TscClock clock;
+  EventQueue events;
+  EmbeddedCluster cluster(settings(), {{1, -1}, {2, -1}}, clock, aggregation::select_kernels(0),
+                          events);
+  JobCoordinator jobs(cluster, 1);
+  {
+    std::vector<std::unique_ptr<RunningPoller>> running;
+    for (const auto& poller : cluster.pollers()) {
+      running.push_back(std::make_unique<RunningPoller>(*poller));
+    }
+    for (unsigned generation = 0; generation < 3; ++generation) {
+      std::vector<JoinedSession> sessions;
+      for (bcube::ServerId server = 0; server < kServers; ++server) {
+        sessions.push_back(jobs.join({"job", server, 1, 1, 1 << 20}));
+        jobs.start_if_complete(sessions.back().member);
+      }
+      std::vector<std::thread> trainers;
+      std::atomic<unsigned> wrong{0};
+      std::atomic<unsigned> done{0};
+      for (unsigned rank = 0; rank < kServers; ++rank) {
+        trainers.emplace_back([&, rank] {
+          Trainer trainer(jobs, sessions[rank]);
+          wrong += trainer.work(kRounds, kCount, static_cast<float>(rank), 0 + 1 + 2 + 3);
+          ++done;
+        });
+      }
+      while (done.load() < kServers) {
+        jobs.facts();
+        for (const EngineEvent& event : events.take()) jobs.handle(event);
+        for (const auto& poller : cluster.pollers()) poller->call([] {});
+        jobs.reap(JobCoordinator::SteadyClock::now());
+        std::this_thread::sleep_for(milliseconds(1));
+      }
+      for (std::thread& trainer : trainers) trainer.join();
+      EXPECT_EQ(wrong.load(), 0u);
+      EXPECT_EQ(jobs.facts().at(0).collectives, kRounds);
+      // The last generation stays: the coordinator's end takes it down.
+      if (generation == 2) continue;
+      for (const JoinedSession& session : sessions) {
+        jobs.leave(session.member, generation == 0 ? Departure::orderly : Departure::death, "died");
+        close(session.trainer_doorbell);
+      }
+      const auto deadline = std::chrono::steady_clock::now() + kPatience;
+      while (!jobs.facts().empty() && std::chrono::steady_clock::now() < deadline) {
+        jobs.reap(JobCoordinator::SteadyClock::now());
+      }
+      EXPECT_TRUE(jobs.facts().empty());
+    }
+  }
+  for (const auto& poller : cluster.pollers()) EXPECT_TRUE(poller->has_ended());
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
