@@ -201,4 +201,13 @@ void DaemonLock::write_pid() const {
   }
 }
 
+bool DaemonLock::is_in(const RunDirectory& directory) const {
+  struct stat locked;
+  struct stat named;
+  return fstat(descriptor_, &locked) == 0 && lstat(directory.lock_file().c_str(), &named) == 0 &&
+         locked.st_dev == named.st_dev && locked.st_ino == named.st_ino;
+}
+
+void DaemonLock::touch() const { futimens(descriptor_, nullptr); }
+
 }  // namespace gradcube::control

@@ -83,6 +83,13 @@ class DaemonLock {
   // Writes this process's pid into the file, for the others' messages.
   void write_pid() const;
 
+  // Whether the lock file of `directory` is still the file that is locked here. False once it, or
+  // the directory, was removed, moved or replaced: then another daemon can take the directory.
+  bool is_in(const RunDirectory& directory) const;
+
+  // Makes the file look new, for programs that remove old files from /tmp.
+  void touch() const;
+
  private:
   explicit DaemonLock(int descriptor) : descriptor_(descriptor) {}
 

@@ -20,6 +20,8 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
+constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
+constexpr auto kTouchLockEvery = std::chrono::hours(1);
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings) {
   const std::vector<unsigned> usable = usable_cores();
@@ -73,9 +75,11 @@ int run_poller(void* poller) {
 
 }  // namespace
 
-Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory directory)
+Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory directory,
+               const control::DaemonLock& lock)
     : settings_(with_lcores(std::move(settings))),
       directory_(std::move(directory)),
+      lock_(lock),
       eal_(eal_options(settings_)),
       cluster_(settings_, lcores_of(eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
@@ -138,7 +142,7 @@ void Daemon::watch_signals() {
 
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
-    const std::chrono::duration<double> uptime = std::chrono::steady_clock::now() - started_;
+    const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
     return {
         {"status", status_json({settings_, directory_, eal_, cluster_, jobs_, uptime.count()})}};
   });
@@ -153,7 +157,7 @@ void Daemon::add_commands() {
 }
 
 void Daemon::tick() {
-  const JobCoordinator::SteadyClock::time_point now = JobCoordinator::SteadyClock::now();
+  const SteadyClock::time_point now = SteadyClock::now();
   jobs_.reap(now);
   if (now >= next_look_at_waits_) {
     jobs_.note_waits(now);
@@ -161,7 +165,21 @@ void Daemon::tick() {
   }
   sessions_.tick(now);
   control_.tick(now);
+  if (now >= next_look_at_directory_) look_at_run_directory(now);
   if (ending_ && control_.all_answered()) loop_.stop();
+}
+
+void Daemon::look_at_run_directory(SteadyClock::time_point now) {
+  next_look_at_directory_ = now + kLookAtDirectoryEvery;
+  if (!ending_ && !lock_.is_in(directory_)) {
+    spdlog::error("the run directory {} was removed or replaced: ending",
+                  directory_.path().string());
+    ending_ = true;
+  }
+  if (now >= next_touch_) {
+    lock_.touch();
+    next_touch_ = now + kTouchLockEvery;
+  }
 }
 
 void Daemon::run() { loop_.run(); }

@@ -2,7 +2,8 @@
 // trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
-// until `down`, SIGTERM or SIGINT. The destructor ends the pollers first, then the sockets, the
+// until `down`, SIGTERM or SIGINT, or until its run directory is gone: nobody could reach it any
+// more, and the next `up` would start a second daemon beside it. The destructor ends the pollers first, then the sockets, the
 // jobs, the cluster and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
@@ -26,8 +27,11 @@ namespace gradcube::dataplane {
 
 class Daemon {
  public:
-  // The caller holds the run directory's lock. Throws control::UsageError or SetupError.
-  Daemon(control::ClusterSettings settings, control::RunDirectory directory);
+  using SteadyClock = std::chrono::steady_clock;
+
+  // lock: the run directory's; outlives the daemon. Throws control::UsageError or SetupError.
+  Daemon(control::ClusterSettings settings, control::RunDirectory directory,
+         const control::DaemonLock& lock);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -40,10 +44,12 @@ class Daemon {
   void watch_signals();
   void add_commands();
   void tick();
+  void look_at_run_directory(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
-  std::chrono::steady_clock::time_point started_ = std::chrono::steady_clock::now();
+  const control::DaemonLock& lock_;
+  SteadyClock::time_point started_ = SteadyClock::now();
   Eal eal_;
   TscClock clock_;
   EventQueue events_;
@@ -54,7 +60,9 @@ class Daemon {
   ControlServer control_;
   int signals_ = -1;
   bool ending_ = false;
-  JobCoordinator::SteadyClock::time_point next_look_at_waits_;
+  SteadyClock::time_point next_look_at_waits_;
+  SteadyClock::time_point next_look_at_directory_;
+  SteadyClock::time_point next_touch_;
 };
 
 }  // namespace gradcube::dataplane

@@ -1,14 +1,24 @@
 // gradcubed: the daemon. `gradcube up` starts it; `gradcubed --help` tells how to start it by hand.
+//
+// The process that starts it gives it a pipe (--ready-fd) and learns there when it is ready. If that
+// process ends before, the daemon ends too: nobody is left who waits for it, and until it is ready
+// it answers neither `gradcube status` nor `gradcube down`.
 
 #include <CLI/CLI.hpp>
+#include <array>
+#include <cerrno>
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <poll.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <string>
+#include <string_view>
+#include <sys/eventfd.h>
 #include <sys/resource.h>
+#include <thread>
 #include <unistd.h>
 
 #include "control/base/errors.h"
@@ -22,24 +32,59 @@ using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
 using gradcube::control::RunDirectory;
 
-// Tells whoever started us, in one line of JSON, and closes the descriptor.
+// The end of the pipe to the process that started this daemon.
 class Starter {
  public:
-  explicit Starter(int descriptor) : descriptor_(descriptor) {}
-
-  void tell(const nlohmann::ordered_json& line) {
+  explicit Starter(int descriptor) : descriptor_(descriptor) {
     if (descriptor_ < 0) return;
+    fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
+    ready_ = eventfd(0, EFD_CLOEXEC);
+    watcher_ = std::thread([this] { watch(); });
+  }
+  ~Starter() { stop_watching(); }
+  Starter(const Starter&) = delete;
+  Starter& operator=(const Starter&) = delete;
+
+  // Tells it, in one line of JSON, how the start went. False if it has ended.
+  bool tell(const nlohmann::ordered_json& line) {
+    if (descriptor_ < 0) return true;
+    stop_watching();
     const std::string text = line.dump() + "\n";
-    (void)!write(descriptor_, text.data(), text.size());
+    const bool told =
+        write(descriptor_, text.data(), text.size()) == static_cast<ssize_t>(text.size());
     close(descriptor_);
     descriptor_ = -1;
+    return told;
   }
 
  private:
+  // On a thread of its own, because DPDK's start blocks the main thread. Nothing has to be undone:
+  // no trainer has joined, and the kernel gives the lock back.
+  void watch() const {
+    std::array<pollfd, 2> events{pollfd{descriptor_, 0, 0}, pollfd{ready_, POLLIN, 0}};
+    while (poll(events.data(), events.size(), -1) < 0 && errno == EINTR) {
+    }
+    if (events[1].revents != 0 || (events[0].revents & (POLLERR | POLLHUP)) == 0) return;
+    constexpr std::string_view kMessage =
+        "gradcubed ends: the process that started it ended before it was ready\n";
+    (void)!write(STDERR_FILENO, kMessage.data(), kMessage.size());
+    _exit(1);
+  }
+
+  void stop_watching() {
+    if (!watcher_.joinable()) return;
+    eventfd_write(ready_, 1);
+    watcher_.join();
+    close(ready_);
+  }
+
   int descriptor_;
+  int ready_ = -1;
+  std::thread watcher_;
 };
 
-// Three descriptors per trainer: the soft limit of 1024 is for select(), which is not used here.
+// A trainer takes several descriptors. The soft limit of 1024 is for select(), which is not used
+// here.
 void raise_descriptor_limit() {
   rlimit limit{};
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
@@ -64,9 +109,12 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
           ? ClusterSettings{}
           : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
   {
-    gradcube::dataplane::Daemon daemon(settings, directory);
+    gradcube::dataplane::Daemon daemon(settings, directory, *lock);
     spdlog::info("ready: {}", settings.topology.spec());
-    starter.tell({{"ok", true}, {"pid", getpid()}});
+    if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
+      throw gradcube::control::SetupError(
+          "the process that started this daemon ended before it was ready");
+    }
     daemon.run();
   }
   spdlog::info("down");
@@ -87,7 +135,8 @@ int main(int argc, char** argv) {
   app.add_option("--settings", settings,
                  "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
   app.add_option("--ready-fd", ready_descriptor,
-                 "a descriptor that is told, in a line of JSON, when it is ready");
+                 "a pipe that gets a line of JSON when the daemon is ready; the daemon ends if the "
+                 "pipe's other end closes before that");
   app.footer(
       "example:\n  gradcubed --all --run-dir /tmp/cube &\n  GRADCUBE_RUN=/tmp/cube gradcube "
       "status");
@@ -110,7 +159,6 @@ int main(int argc, char** argv) {
   signal(SIGPIPE, SIG_IGN);
 
   raise_descriptor_limit();
-  if (ready_descriptor >= 0) fcntl(ready_descriptor, F_SETFD, FD_CLOEXEC);
   Starter starter(ready_descriptor);
   try {
     return serve(run_dir, settings, starter);

@@ -3,12 +3,17 @@
 import os
 import pathlib
 import pwd
+import shutil
 import signal
 import subprocess
 import tempfile
 import unittest
 
-from harness import TOOL, Cluster, TestCase, alive, main, wait_until
+import gradcube
+import numpy
+
+from harness import TOOL, Cluster, TestCase, alive, all_of, job, main, wait_until
+from raw_session import RawSession
 
 
 class Refused(TestCase):
@@ -96,6 +101,60 @@ class Lifecycle(TestCase):
             cluster.kill()
             self.assert_one_message(cluster.tool("down"), 1, "no cluster runs")
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_the_daemon_of_an_up_that_is_killed_ends(self):
+        with Cluster(up=False) as cluster:
+            lock = cluster.directory / "gradcubed.lock"
+            up = cluster.start_tool("up", "--topology", "bcube:8,2")
+            try:
+                wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start", 20)
+                pid = int(lock.read_text())
+            finally:
+                up.kill()
+                up.communicate()
+            if up.returncode == 0:
+                self.skipTest("the daemon was ready before `up` could be killed")
+            wait_until(lambda: not alive(pid), "the daemon to end", 20)
+            self.assertIn("ended before it was ready", cluster.log())
+            self.assert_one_sentence(cluster.tool("status"), 1, "gradcube up")
+            cluster.up()
+            self.assert_works(cluster)
+
+    def test_a_daemon_whose_run_directory_is_removed_ends_and_makes_room_for_another(self):
+        with Cluster("--topology", "star:2") as cluster:
+            old = cluster.pid()
+            with job(cluster, "orphans") as sessions, open(cluster.directory / "gradcubed.log") as log:
+                request = sessions[0].allreduce_async(numpy.ones(10, "float32"))
+                shutil.rmtree(cluster.directory)
+                new = cluster.up()["pid"]
+                self.assertNotEqual(new, old)
+                wait_until(lambda: not alive(old), "the daemon without a directory to end", 20)
+                self.assert_fails(gradcube.NoDaemonError, all_of(lambda r: r.wait(5), [request])[0])
+                self.assertIn("was removed or replaced", log.read())
+            # The old daemon has left the new one's sockets in peace.
+            self.assertEqual(cluster.pid(), new)
+            self.assert_works(cluster)
+
+    def test_a_daemon_whose_lock_file_is_removed_ends(self):
+        with Cluster("--topology", "star:2") as cluster:
+            pid = cluster.pid()
+            (cluster.directory / "gradcubed.lock").unlink()
+            wait_until(lambda: not alive(pid), "the daemon to end", 20)
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+            cluster.up()
+            self.assert_works(cluster)
+
+    def test_the_log_names_trainers_that_die_and_jobs_that_are_aborted(self):
+        with Cluster("--topology", "star:2") as cluster:
+            with job(cluster, "victims", [1]), self.assertRaises(gradcube.JobError):
+                gradcube.Session(cluster.sockets()[1], "victims")
+            with job(cluster, "victims", [1]), RawSession(cluster.sockets()[0], "victims") as culprit:
+                culprit.socket.close()
+                wait_until(lambda: "is aborted" in cluster.log(), "the aborted job to be logged", 5)
+            lines = cluster.log()
+            self.assertRegex(lines, rf"refused a trainer on server \[1\] \(pid {os.getpid()}\).*already has a trainer")
+            self.assertRegex(lines, rf'trainer of job "victims" on server \[0\] \(pid {os.getpid()}\) died')
+            self.assertIn('job "victims" is aborted', lines)
 
     def test_two_clusters_in_two_run_directories_do_not_meet(self):
         with Cluster("--topology", "star:4") as one, Cluster("--topology", "bcube:2,2") as two:
