@@ -78,6 +78,17 @@ check_format() {
   return 1
 }
 
+# clang-tidy over our sources of build-test; the tests' own are left out for the time it takes.
+check_with_clang_tidy() {
+  local log code=0
+  log=$(run-clang-tidy -quiet -p build-test -j "$(nproc)" \
+    "^$source_root/(aggregation|protocol|bcube_forwarding|control|dataplane|trainer|cli)/" 2>&1) ||
+    code=$?
+  grep -q 'clang-tidy.*/protocol/wire.cc' <<<"$log" || code=1
+  grep -v '^clang-tidy\|warnings.* generated' <<<"$log" || true
+  return "$code"
+}
+
 # What the tests run under; empty for most.
 under=()
 
@@ -132,8 +143,7 @@ test_tree build-test
 
 if ! $quick; then
   step "running clang-tidy"
-  check run-clang-tidy -quiet -p build-test -j "$(nproc)" \
-    "^$source_root/(aggregation|protocol|bcube_forwarding|control|dataplane|trainer|cli)/"
+  check check_with_clang_tidy
 
   step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
   sanitized_tree build-test-address address,undefined
