@@ -8,6 +8,7 @@
 
 #include "dataplane/engine/session.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/unit/dataplane/engine/submission_entry.h"
 
 namespace gradcube::fuzz {
 
@@ -33,8 +34,8 @@ enum class Where : std::uint8_t {
 
 void store(dataplane::Session& session, Where where, std::uint64_t value) {
   // The entry that the session looks at next.
-  auto& submission =
-      const_cast<shared::Submission&>(session.region().submission(session.published()));
+  shared::Submission& submission =
+      dataplane::submission_entry(session.region(), session.published());
   switch (where) {
     case Where::submission_tail:
       session.region().header().submission_tail.store(value);

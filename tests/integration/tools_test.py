@@ -1,16 +1,19 @@
-"""A cluster's life by its tools alone: up, perf with and without faults, impair, status, down.
+"""A cluster's life by its programs alone: up, perf with and without faults, impair, status, trainers that
+come and go, down.
 
-The tools and the daemon are programs of their own, so this test also runs where they were built with a
-sanitizer. The other tests in this folder load libgradcube into Python, which was not built with one, and
-a sanitizer must be there from a process's beginning. A sanitizer's reports go to files, because the daemon
-has no terminal: any such file is a failure, and its text is printed.
+No Python loads libgradcube here, so this test also runs where everything was built with a sanitizer, which
+must be in a process from its beginning. A sanitizer's reports go to files, because the daemon has no
+terminal: any such file is a failure, and its text is printed.
 """
 
 import os
 import pathlib
+import subprocess
 import tempfile
 
 from harness import Cluster, TestCase, main
+
+CHURN = os.environ["GRADCUBE_CHURN"]
 
 FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.02", "--corrupt", "0.01"]
 SANITIZERS = ("ASAN_OPTIONS", "TSAN_OPTIONS", "UBSAN_OPTIONS")
@@ -46,6 +49,22 @@ class Tools(TestCase):
 
     def test_a_cluster_lives_and_ends_with_a_rate(self):
         self.live("--topology", "bcube:2,2", "--rate", "200mbit")
+
+    def test_trainers_join_leave_and_die(self):
+        with Cluster("--topology", "star:3") as cluster:
+            jobs = 2
+            done = subprocess.run(
+                [CHURN, "5", str(jobs), str(self.seed), *cluster.sockets()],
+                env=dict(os.environ, GRADCUBE_HEAP="1M"),
+                stdout=subprocess.PIPE,
+                text=True,
+                timeout=ENOUGH,
+            )
+            lines = done.stdout.splitlines()
+            self.assertEqual([line for line in lines if not line.startswith("rounds ")], [])
+            self.assertEqual(len(lines), jobs)
+            self.assertEqual(cluster.tool("down").returncode, 0)
+        self.assert_no_report()
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@
 #include "dataplane/engine/session.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
@@ -60,7 +61,7 @@ class TestSession {
 
   // A sum of the first `count` elements of the buffer; the engine takes it at its next poll().
   void submit(std::uint64_t count) {
-    auto& entry = const_cast<shared::Submission&>(session_->region().submission(submitted_));
+    shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
     entry.offset = shared::kHeapOffset;

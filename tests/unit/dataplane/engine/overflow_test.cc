@@ -11,6 +11,7 @@
 #include "control/plan/topology.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/engine/submission_entry.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -42,8 +43,7 @@ class ExecutorOverflow : public testing::Test {
   // The trainer's next all-reduce of int32 elements that all are `value`.
   void submit(std::int32_t value, Operation operation = Operation::average) {
     const std::uint64_t offset = shared::kHeapOffset + submitted_ * 4096;
-    auto& submission =
-        const_cast<shared::Submission&>(session_.region().submission(submitted_ % 64));
+    shared::Submission& submission = submission_entry(session_.region(), submitted_);
     submission = {};
     submission.request = ++submitted_;
     submission.offset = offset;

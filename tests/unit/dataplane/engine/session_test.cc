@@ -15,6 +15,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/engine/event_queue.h"
+#include "tests/unit/dataplane/engine/submission_entry.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -34,8 +35,7 @@ class SessionTest : public testing::Test {
 
   shared::RegionHeader& header() { return session_->region().header(); }
   shared::Submission& entry(std::uint64_t index) {
-    return reinterpret_cast<shared::Submission*>(
-        session_->region().base() + shared::kSubmissions)[index % shared::kRingEntries];
+    return submission_entry(session_->region(), index);
   }
   // The trainer's next submission, a good one but for `change`.
   void submit(const std::function<void(shared::Submission&)>& change = {}) {
@@ -233,8 +233,7 @@ TEST_F(SessionTest, UsesWhatItHasCheckedWhileTheTrainerWritesOn) {
   unsigned refused = 0;
   for (unsigned round = 0; round < 500; ++round) {
     Session session(std::make_unique<SessionRegion>(kHeap), -1, 1, {});
-    auto& victim =
-        *reinterpret_cast<shared::Submission*>(session.region().base() + shared::kSubmissions);
+    shared::Submission& victim = submission_entry(session.region(), 0);
     victim.request = 1;
     victim.offset = shared::kHeapOffset;
     std::atomic<bool> stop{false};
