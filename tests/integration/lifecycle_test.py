@@ -116,7 +116,7 @@ class Lifecycle(TestCase):
                 self.skipTest("the daemon was ready before `up` could be killed")
             wait_until(lambda: not alive(pid), "the daemon to end", 20)
             self.assertIn("ended before it was ready", cluster.log())
-            self.assert_one_sentence(cluster.tool("status"), 1, "gradcube up")
+            self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
             cluster.up()
             self.assert_works(cluster)
 

@@ -83,7 +83,7 @@ class OneBadLink(TestCase):
                 (["--switch", "x"], "1/[*,2]"),
                 (["--switch", "1/[*,2]", "--server", "2,1"], "1/[*,1]"),
             ):
-                self.assert_one_sentence(cluster.tool("impair", "--loss", "1", *flags), 2, word)
+                self.assert_one_message(cluster.tool("impair", "--loss", "1", *flags), 2, word)
             status = cluster.status()
             self.assertEqual((status["impairments"]["loss"], status["impaired_links"]), (0, []))
 
@@ -109,7 +109,7 @@ class Perf(TestCase):
         with Cluster("--topology", "star:4") as cluster:
             cluster.answer("impair", "--loss", "1")
             done = cluster.tool("perf", "allreduce", "--sizes", "1K", "--timeout", "0.5", "--json")
-            self.assert_one_sentence(done, 1, "not done after 0.5 s (--timeout)", "loss 100 %")
+            self.assert_one_message(done, 1, "not done after 0.5 s (--timeout)", "loss 100 %")
 
 
 class FullDisk(TestCase):
