@@ -372,18 +372,6 @@ std::vector<JobFacts> JobCoordinator::facts(SteadyClock::time_point now) const {
   return facts;
 }
 
-void JobCoordinator::note_waits(SteadyClock::time_point now) {
-  std::map<std::uint32_t, Wait> waits;
-  for (const JobFacts& fact : facts(now)) {
-    if (fact.waiting_for.empty()) continue;
-    const std::uint64_t collective = collective_awaited(*jobs_.find(fact.id), fact);
-    const auto before = waits_.find(fact.id);
-    const bool same = before != waits_.end() && before->second.collective == collective;
-    waits[fact.id] = same ? before->second : Wait{collective, now};
-  }
-  waits_ = std::move(waits);
-}
-
 std::uint64_t JobCoordinator::trainer_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [id, member] : members_) bytes += member.session->region().resident_bytes();
