@@ -9,6 +9,7 @@
 #include <fmt/ranges.h>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/commands.h"
@@ -94,8 +95,20 @@ constexpr const char* kFooter =
     "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
     "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong.";
 
+// CLI11 would take the next word for the value of "--name=".
+void refuse_empty_values(int argc, const char* const* argv) {
+  for (int i = 1; i < argc; ++i) {
+    const std::string_view word = argv[i];
+    if (word.starts_with("--") && word.ends_with('=')) {
+      throw control::UsageError(fmt::format("{}: the value is empty",
+                                            control::printable(word.substr(0, word.size() - 1))));
+    }
+  }
+}
+
 // Parses and runs; the exit code of the command.
 int run(CLI::App& tool, const Action& action, int argc, const char* const* argv) {
+  refuse_empty_values(argc, argv);
   try {
     tool.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version

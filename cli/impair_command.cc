@@ -1,6 +1,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -14,6 +15,7 @@
 #include "cli/settings_options.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
@@ -52,7 +54,15 @@ nlohmann::json request_of(const ImpairOptions& options) {
   if (!options.level.empty()) {
     request["level"] = control::parse_integer(options.level, "--level", 0, kMostLevels);
   }
-  if (!options.switch_name.empty()) request["switch"] = options.switch_name;
+  if (!options.switch_name.empty()) {
+    const bool ascii = std::all_of(options.switch_name.begin(), options.switch_name.end(),
+                                   [](char letter) { return letter >= ' ' && letter <= '~'; });
+    if (!ascii) {
+      throw control::UsageError(fmt::format("--switch {}: there is no such switch",
+                                            control::quoted(options.switch_name)));
+    }
+    request["switch"] = options.switch_name;
+  }
   return request;
 }
 

@@ -200,6 +200,13 @@ json report_json(const Cluster& cluster, const std::vector<PerfRow>& rows) {
 int run_perf(const PerfOptions& options) {
   const PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
+  const std::size_t element = aggregation::element_bytes(settings.type);
+  for (const std::uint64_t size : sizes) {
+    if (size > 0 && size < element) {
+      throw control::UsageError(fmt::format("a size of {} B holds no {}, which has {} B", size,
+                                            data_type_name(settings.type), element));
+    }
+  }
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const Cluster cluster = read_cluster(directory);
@@ -210,8 +217,7 @@ int run_perf(const PerfOptions& options) {
   std::uint64_t wrong = 0;
   if (!options.json) print_head(cluster, job);
   for (const std::uint64_t size : sizes) {
-    rows.push_back(
-        measure(runner, size / aggregation::element_bytes(settings.type), directory, job));
+    rows.push_back(measure(runner, size / element, directory, job));
     wrong += rows.back().wrong.value_or(0);
     if (options.json) continue;
     write_output(table_row(rows.back(), cluster.links));

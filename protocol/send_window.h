@@ -6,7 +6,7 @@
 //   frame arrives:  on_acknowledgement(...)            deadline() passed:  on_timer(now)
 //   to send:        while (auto lost = next_lost())    -> resend it, record_resend(*lost, now)
 //                   while (may_send() && ready)        -> send next(), record_send(now)
-//                   if (probe_owed())                  -> send a probe, record_probe(now)
+//                   if (probe_owed())                  -> send a probe, record_probe()
 // After any of these the owner sets its timer to deadline() again. It processes arrived frames
 // before it calls on_timer(): after a pause, the acknowledgements that the timers are waiting for
 // are in the receive ring.

@@ -8,9 +8,9 @@
 #define GRADCUBE_CONTROL_PLAN_PIECES_H_
 
 #include <array>
-#include <compare>
 #include <cstdint>
 #include <string>
+#include <tuple>
 
 #include "bcube_forwarding/address.h"
 
@@ -20,7 +20,10 @@ struct PieceId {
   unsigned thread = 0;
   bcube::ServerId owner = 0;
 
-  auto operator<=>(const PieceId&) const = default;
+  bool operator==(const PieceId&) const = default;
+  bool operator<(const PieceId& other) const {
+    return std::tie(thread, owner) < std::tie(other.thread, other.owner);
+  }
 };
 
 struct PieceSet {

@@ -114,18 +114,20 @@ void RunDirectory::check() const {
   }
   if (S_ISLNK(status.st_mode)) {
     throw SetupError(name +
-                     " is a symbolic link, which could lead anywhere: remove it, or set "
-                     "GRADCUBE_RUN to a directory");
+                     " is a symbolic link, which could lead anywhere: set GRADCUBE_RUN to a "
+                     "directory of your own");
   }
   if (!S_ISDIR(status.st_mode)) {
-    throw SetupError(name + " is not a directory: remove it, or set GRADCUBE_RUN to a directory");
+    throw SetupError(name + " is not a directory: set GRADCUBE_RUN to a directory of your own");
   }
   if (status.st_uid != geteuid()) {
     throw SetupError(name + " belongs to user " + std::to_string(status.st_uid) +
                      ", not to you: set GRADCUBE_RUN to a directory of your own");
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw SetupError(name + " can be written to by others: chmod 700 " + path_.string());
+    throw SetupError(name +
+                     " can be written to by others: set GRADCUBE_RUN to a directory to which only "
+                     "you can write");
   }
 }
 

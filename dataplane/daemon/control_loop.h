@@ -1,7 +1,7 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
-// One thread. What a callback throws is logged (TenantLog), and ends nothing but that callback. A callback may
-// add and remove descriptors, its own too: a removed one is not called again.
+// One thread. What a callback throws is logged (TenantLog), and ends nothing but that callback. A
+// callback may add and remove descriptors, its own too: a removed one is not called again.
 //
 // Several events arrive in one batch. A callback may close a descriptor that has another event in
 // the batch, and the kernel may give the closed descriptor's number to a new one at once. So every

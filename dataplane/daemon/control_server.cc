@@ -96,6 +96,8 @@ std::string ControlServer::answer_to(const std::string& line) {
     }
     answer = command->second(request);
     answer["ok"] = true;
+  } catch (const nlohmann::json::parse_error&) {
+    answer = {{"ok", false}, {"usage", true}, {"error", "a request is one line of JSON"}};
   } catch (const control::UsageError& error) {
     answer = {{"ok", false}, {"usage", true}, {"error", error.what()}};
   } catch (const std::exception& error) {

@@ -107,10 +107,11 @@ Daemon::~Daemon() {
 
 void Daemon::launch_pollers() {
   for (std::size_t i = 0; i < cluster_.pollers().size(); ++i) {
-    cluster_.pollers()[i]->announce_run();
-    const int result =
-        rte_eal_remote_launch(run_poller, cluster_.pollers()[i].get(), cluster_.lcore_of(i));
-    if (result != 0) {
+    Poller& poller = *cluster_.pollers()[i];
+    poller.announce_run();
+    running_.push_back(&poller);
+    if (rte_eal_remote_launch(run_poller, &poller, cluster_.lcore_of(i)) != 0) {
+      running_.pop_back();
       stop_pollers();
       throw control::SetupError(
           fmt::format("cannot start a poller on lcore {}", cluster_.lcore_of(i)));
@@ -119,10 +120,9 @@ void Daemon::launch_pollers() {
 }
 
 void Daemon::stop_pollers() {
-  for (const auto& poller : cluster_.pollers()) poller->stop();
+  for (Poller* poller : running_) poller->stop();
+  for (Poller* poller : running_) poller->await_end();
   rte_eal_mp_wait_lcore();
-  // Makes visible to this thread what the pollers did.
-  for (const auto& poller : cluster_.pollers()) (void)poller->has_ended();
 }
 
 void Daemon::watch_signals() {
@@ -172,8 +172,10 @@ void Daemon::tick() {
 void Daemon::look_at_run_directory(SteadyClock::time_point now) {
   next_look_at_directory_ = now + kLookAtDirectoryEvery;
   if (!ending_ && !lock_.is_in(directory_)) {
-    spdlog::error("the run directory {} was removed or replaced: ending",
-                  directory_.path().string());
+    const std::string reason =
+        fmt::format("the run directory {} was removed or replaced", directory_.path().string());
+    spdlog::error("{}: ending", reason);
+    sessions_.set_closing_reason("the daemon is shutting down: " + reason);
     ending_ = true;
   }
   if (now >= next_touch_) {

@@ -2,9 +2,9 @@
 // trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
-// until `down`, SIGTERM or SIGINT, or until its run directory is gone: nobody could reach it any
-// more, and the next `up` would start a second daemon beside it. The destructor ends the pollers first, then the sockets, the
-// jobs, the cluster and EAL.
+// until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
+// more, and the next `up` would start a second daemon beside it. The destructor ends the pollers
+// first, then the sockets, the jobs, the cluster and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
@@ -12,6 +12,7 @@
 
 #include <chrono>
 #include <memory>
+#include <vector>
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
@@ -54,6 +55,7 @@ class Daemon {
   TscClock clock_;
   EventQueue events_;
   EmbeddedCluster cluster_;
+  std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;
   JobCoordinator jobs_;
   SessionServer sessions_;

@@ -164,6 +164,7 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (found == members_.end() || found->second.draining) return;
   Member& member = found->second;
   const std::uint32_t job = member.job;
+  const std::string awaited_by_member = awaited(member);
   const auto departed =
       departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
       : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
@@ -178,8 +179,18 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   } else if (aborted_.contains(job)) {  // the others have been told already
     depart(id);
   } else {
-    drain(member, departure, departed->message);
+    drain(member, departure, departed->message + awaited_by_member);
   }
+}
+
+// Whom the member waits for, if it waits for others: a trainer that gives up waiting is not the
+// cause of what follows.
+std::string JobCoordinator::awaited(const Member& member) const {
+  const control::Job* job = jobs_.find(member.job);
+  const Session& session = *member.session;
+  if (job == nullptr || session.published() == session.completed()) return "";
+  if (job_facts(*job, trainers_of(member.job)).waiting_for.empty()) return "";
+  return "; " + explain(member.id, session.completed() + 1);
 }
 
 void JobCoordinator::drain(Member& member, Departure departure, const std::string& message) {
@@ -189,6 +200,7 @@ void JobCoordinator::drain(Member& member, Departure departure, const std::strin
   if (drain.message.empty()) drain.message = message;
   const bool idle = nothing_in_flight(member);
   drain.shared = std::min(drain.shared, member.session->completed());
+  drain.orderly = drain.orderly && idle && departure == Departure::orderly;
   if (!idle || departure == Departure::violation) {
     drain.deadline = now;
   } else if (departure == Departure::death) {
@@ -215,7 +227,8 @@ bool JobCoordinator::nothing_in_flight(Member& member) {
 bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Drain& drain) const {
   const Members& members = members_of(job);
   return std::all_of(members.begin(), members.end(), [&](const Member* member) {
-    return member->draining || member->session->completed() >= drain.shared;
+    const Session& session = *member->session;
+    return member->draining || session.completed() >= std::min(drain.shared, session.published());
   });
 }
 
@@ -227,7 +240,7 @@ void JobCoordinator::reap(SteadyClock::time_point now) {
     }
     const auto [job, drain] = *it;
     it = drains_.erase(it);
-    abort(job, drain.message);
+    abort(job, drain);
   }
   fail_submissions();
   std::erase_if(departed_, [](const Member& member) {
@@ -236,13 +249,15 @@ void JobCoordinator::reap(SteadyClock::time_point now) {
   });
 }
 
-void JobCoordinator::abort(std::uint32_t job, const std::string& message) {
+void JobCoordinator::abort(std::uint32_t job, const Drain& drain) {
   aborted_.insert(job);
-  record(fmt::format("job \"{}\" is aborted: {}", jobs_.find(job)->name, message));
+  if (!drain.orderly) {
+    record(fmt::format("job \"{}\" is aborted: {}", jobs_.find(job)->name, drain.message));
+  }
   on_engines(job, [&](Engine& engine) { engine.freeze(job); });
   for (const Member* member : members_of(job)) {
     if (member->draining) continue;
-    notify(*member, make_notice(shared::MessageType::failure, GRADCUBE_EPEER, message));
+    notify(*member, make_notice(shared::MessageType::failure, GRADCUBE_EPEER, drain.message));
   }
   const Members members = members_of(job);
   detach(members);

@@ -160,6 +160,8 @@ class JobCoordinator {
     std::uint64_t shared = UINT64_MAX;
     SteadyClock::time_point deadline = SteadyClock::time_point::max();
     std::string message;
+    // All that have gone said goodbye with nothing in flight: the job ends as planned.
+    bool orderly = true;
   };
 
   const Members& members_of(std::uint32_t job) const;  // by server
@@ -171,7 +173,8 @@ class JobCoordinator {
   void start(std::uint32_t job);
   void drain(Member& member, Departure departure, const std::string& message);
   void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& message);
-  void abort(std::uint32_t job, const std::string& message);
+  void abort(std::uint32_t job, const Drain& drain);
+  std::string awaited(const Member& member) const;
   void fail_submissions();
   void evict(Member& member);
   void attach(Member& member);

@@ -74,8 +74,8 @@ SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
 SessionServer::~SessionServer() {
   while (!connections_.empty()) {
     const int socket = connections_.begin()->first;
-    send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON,
-                                    "the daemon is shutting down"));
+    send_notice(socket,
+                make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
     close_connection(socket);
   }
   for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
@@ -126,6 +126,10 @@ void SessionServer::watch_process(int socket) {
   Connection& connection = connections_.at(socket);
   if (connection.pid == 0) return;
   const int process = static_cast<int>(syscall(SYS_pidfd_open, connection.pid, 0));
+  if (process < 0 && errno == ESRCH) {  // it ended before it was accepted
+    close_connection(socket);
+    return;
+  }
   if (process < 0) return;
   connection.process = process;
   loop_.add(process, [this, socket, process] {

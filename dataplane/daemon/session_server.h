@@ -59,6 +59,9 @@ class SessionServer final : public MemberChannel {
   void evict(MemberId member, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.line(line); }
 
+  // What the trainers are told when the server is destroyed.
+  void set_closing_reason(std::string reason) { closing_reason_ = std::move(reason); }
+
  private:
   struct Connection {
     bcube::ServerId server = 0;
@@ -95,6 +98,7 @@ class SessionServer final : public MemberChannel {
   std::map<MemberId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry or a pause
   std::set<int> have_no_job_;  // sockets on which nobody has joined yet
+  std::string closing_reason_ = "the daemon is shutting down";
 };
 
 }  // namespace gradcube::dataplane

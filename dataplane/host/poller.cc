@@ -179,14 +179,18 @@ void Poller::call(const std::function<void()>& function) {
   const std::uint64_t before = served_.load(std::memory_order_relaxed);
   requested_.store(&function, std::memory_order_release);
   doorbell_.ring();
-  wait_until_served(before);
+  wait_until([&] { return served_.load(std::memory_order_acquire) != before; });
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 
-void Poller::wait_until_served(std::uint64_t before) {
+void Poller::await_end() {
+  wait_until([this] { return has_ended(); });
+}
+
+void Poller::wait_until(const std::function<bool()>& done) {
   Nanoseconds last_look = clock_.now();
   Nanoseconds waited = 0;
-  while (served_.load(std::memory_order_acquire) == before) {
+  while (!done()) {
     std::this_thread::sleep_for(std::chrono::microseconds(20));
     const Nanoseconds now = clock_.now();
     waited += std::min(now - last_look, kLongestLook);

@@ -69,6 +69,9 @@ class Poller {
   void announce_run() { running_.store(true); }
   void run();
   void stop();
+  // After stop(): waits until run() has returned. If it does not within the patience of call(), the
+  // process ends as it does there.
+  void await_end();
   // Whether run() has returned. What its thread did is then visible to the caller (an acquire load
   // of what run() released last): DPDK's own join of an lcore is invisible to race detectors.
   bool has_ended() const { return ended_.load(std::memory_order_acquire); }
@@ -91,7 +94,7 @@ class Poller {
   Nanoseconds next_event() const;
   void sleep(Nanoseconds now);
   void serve_call();
-  void wait_until_served(std::uint64_t before);
+  void wait_until(const std::function<bool()>& done);
 
   Clock& clock_;
   control::Idle idle_mode_;

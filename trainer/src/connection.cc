@@ -6,6 +6,7 @@
 #include <cstring>
 #include <poll.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -42,6 +43,13 @@ void check_job_name(const std::string& job) {
 }
 
 Failure no_daemon(const std::string& path) {
+  struct stat status {};
+  if (::stat(path.c_str(), &status) == 0 && !S_ISSOCK(status.st_mode)) {
+    return Failure(GRADCUBE_ENODAEMON,
+                   path +
+                       " is not a socket: give the server-*.sock of a server, in the run "
+                       "directory that `gradcube up` prints");
+  }
   return Failure(GRADCUBE_ENODAEMON,
                  "no daemon answers at " + path + ": start a cluster with `gradcube up`");
 }
@@ -138,9 +146,9 @@ void Connection::send_hello(const std::string& job, std::uint64_t heap_bytes) {
   hello.heap_bytes = heap_bytes;
   hello.pid = static_cast<std::uint32_t>(::getpid());
   std::memcpy(hello.job, job.data(), job.size());
-  if (::send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL) != sizeof(hello)) {
-    throw no_daemon(path_);
-  }
+  if (::send(socket_.get(), &hello, sizeof(hello), MSG_NOSIGNAL) == sizeof(hello)) return;
+  // A daemon that refuses at once has closed its end already; its answer can still be read.
+  if (errno != EPIPE && errno != ECONNRESET) throw no_daemon(path_);
 }
 
 Admission Connection::receive_answer() {
@@ -153,7 +161,13 @@ Admission Connection::receive_answer() {
   message.msg_iovlen = 1;
   message.msg_control = control;
   message.msg_controllen = sizeof(control);
-  const ssize_t received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+  // A daemon that closed without reading the hello resets the connection. The reset is reported
+  // once, before the answer.
+  ssize_t received = -1;
+  for (int attempts = 0; attempts < 2 && received < 0; ++attempts) {
+    received = ::recvmsg(socket_.get(), &message, MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
+    if (received < 0 && errno != ECONNRESET) break;
+  }
   if (received <= 0) throw no_daemon(path_);
   std::vector<Descriptor> descriptors = descriptors_of(message);
   const auto bytes = static_cast<std::size_t>(received);
@@ -192,7 +206,7 @@ Admission Connection::receive_answer() {
 Connection::Received Connection::receive(shared::Notice& notice) {
   Packet packet;
   ssize_t received = 0;
-  // A reset is told once, before what the daemon sent last; that is still to be read.
+  // A reset is reported once, before the daemon's last message.
   for (int resets = 0; resets < 2; ++resets) {
     do {
       received = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
@@ -210,6 +224,11 @@ void Connection::send_inquiry(std::uint64_t request) {
   inquiry.type = shared::MessageType::inquiry;
   inquiry.request = request;
   ::send(socket_.get(), &inquiry, sizeof(inquiry), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Connection::close() {
+  if (socket_.valid()) ::shutdown(socket_.get(), SHUT_RDWR);
+  socket_.reset();
 }
 
 void Connection::send_goodbye() {

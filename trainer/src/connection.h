@@ -40,7 +40,8 @@ class Connection {
   void send_inquiry(std::uint64_t request);
   void send_goodbye();
 
-  void close() { socket_.reset(); }
+  // Ends the connection for the daemon too, even if a forked child still holds the socket.
+  void close();
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
 

@@ -1,5 +1,6 @@
 #include "trainer/src/session.h"
 
+#include <algorithm>
 #include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -65,7 +66,9 @@ int Session::out_of_heap(std::size_t bytes) {
 int Session::free(void* block) {
   if (block == nullptr) return GRADCUBE_OK;
   const auto memory = heap_.block_of(block);
-  if (memory.data() != block) {
+  const bool freed_already =
+      std::find(deferred_frees_.begin(), deferred_frees_.end(), block) != deferred_frees_.end();
+  if (memory.data() != block || freed_already) {
     return fail(GRADCUBE_EINVAL,
                 "invalid pointer in gradcube_free: expected memory from gradcube_alloc on this "
                 "session that was not freed before");
@@ -80,8 +83,9 @@ int Session::free(void* block) {
 
 void Session::free_deferred() {
   std::erase_if(deferred_frees_, [this](void* block) {
-    const bool idle = requests_.using_memory(heap_.block_of(block)) == nullptr;
-    return idle && heap_.release(block);
+    if (requests_.using_memory(heap_.block_of(block)) != nullptr) return false;
+    heap_.release(block);
+    return true;
   });
 }
 

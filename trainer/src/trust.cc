@@ -43,9 +43,12 @@ std::string hint_for_root(uid_t user) {
 }
 
 // lstat() follows a link whose name ends in a slash.
-std::string without_trailing_slash(const std::string& text) {
-  const std::filesystem::path path = std::filesystem::path(text).lexically_normal();
-  return !path.has_filename() && path.has_relative_path() ? path.parent_path() : path;
+std::string without_trailing_slash(std::string path) {
+  const auto ends_with = [&path](const char* tail, std::size_t bytes) {
+    return path.size() > bytes && path.compare(path.size() - bytes, bytes, tail) == 0;
+  };
+  while (ends_with("/", 1) || ends_with("/.", 2)) path.pop_back();
+  return path;
 }
 
 }  // namespace
@@ -59,12 +62,12 @@ void check_run_directory(const std::string& path) {
   }
   if (S_ISLNK(status.st_mode)) {
     throw Failure(GRADCUBE_EJOB, name +
-                                     " is a symbolic link, which could lead anywhere: remove it, "
-                                     "or set GRADCUBE_RUN to a directory");
+                                     " is a symbolic link, which could lead anywhere: set "
+                                     "GRADCUBE_RUN to a directory of your own");
   }
   if (!S_ISDIR(status.st_mode)) {
     throw Failure(GRADCUBE_EJOB,
-                  name + " is not a directory: remove it, or set GRADCUBE_RUN to a directory");
+                  name + " is not a directory: set GRADCUBE_RUN to a directory of your own");
   }
   if (!is_trusted(status.st_uid)) {
     throw Failure(GRADCUBE_EJOB, name + " belongs to user " + std::to_string(status.st_uid) +
@@ -72,7 +75,10 @@ void check_run_directory(const std::string& path) {
                                      hint_for_root(status.st_uid));
   }
   if ((status.st_mode & (S_IWGRP | S_IWOTH)) != 0) {
-    throw Failure(GRADCUBE_EJOB, name + " can be written to by others: chmod 700 " + path);
+    throw Failure(GRADCUBE_EJOB,
+                  name +
+                      " can be written to by others: set GRADCUBE_RUN to a directory "
+                      "to which only you can write");
   }
 }
 

@@ -72,7 +72,8 @@ TEST_F(RunDirectoryTest, RefusesASymbolicLinkAFileAndOneThatOthersMayWriteTo) {
   EXPECT_THAT(message_of(RunDirectory(root_ / "file")), testing::HasSubstr("not a directory"));
   fs::create_directory(root_ / "open");
   fs::permissions(root_ / "open", fs::perms::all);
-  EXPECT_THAT(message_of(RunDirectory(root_ / "open")), testing::HasSubstr("chmod 700"));
+  EXPECT_THAT(message_of(RunDirectory(root_ / "open")),
+              testing::HasSubstr("can be written to by others: set GRADCUBE_RUN"));
 }
 
 TEST_F(RunDirectoryTest, RefusesADirectoryOfAnotherUser) {

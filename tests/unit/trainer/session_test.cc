@@ -204,6 +204,22 @@ TEST_F(SessionTest, MemoryFreedInFlightIsNotReusedBeforeTheEnd) {
   EXPECT_EQ(gradcube_alloc(session, 4096), buffer);
 }
 
+TEST_F(SessionTest, MemoryFreedTwiceInFlightBelongsToItsNextOwnerAlone) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 1024);
+  const std::uint64_t request = start(session, buffer, 1024);
+  gradcube_free(session, buffer);
+  gradcube_free(session, buffer);
+  EXPECT_EQ(gradcube_last_code(session), GRADCUBE_EINVAL);
+  daemon_.release();
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_alloc(session, 4096), buffer);
+  // The end of another request must not free it again.
+  float* other = floats(session, 10);
+  EXPECT_EQ(gradcube_wait(session, start(session, other, 10), kLong), GRADCUBE_OK);
+  EXPECT_NE(gradcube_alloc(session, 4096), buffer);
+}
+
 TEST_F(SessionTest, ClosingIsAnOrderlyLeaveAndNullIsAllowed) {
   close(open("job"));
   gradcube_close(nullptr);

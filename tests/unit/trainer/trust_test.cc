@@ -80,7 +80,8 @@ TEST_F(RunDirectoryOwner, ADirectoryThatOthersMayWriteToIsRefusedWithTheRemedy) 
     const auto [code, message] = open_in(directory_.path());
     EXPECT_EQ(code, GRADCUBE_EJOB) << mode;
     EXPECT_EQ(message, "the run directory " + directory_.path() +
-                           " can be written to by others: chmod 700 " + directory_.path());
+                           " can be written to by others: set GRADCUBE_RUN to a directory to which "
+                           "only you can write");
   }
 }
 
