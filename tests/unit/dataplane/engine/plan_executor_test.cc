@@ -214,6 +214,11 @@ TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
   server->contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
   EXPECT_TRUE(server->next_is_ready(over_level_1));
   EXPECT_TRUE(server->next_is_ready(over_level_0));
+  for (Flow* flow : {&over_level_1, &over_level_0}) {
+    const auto result = server->next_segment(*flow);
+    ASSERT_TRUE(result.has_value());
+    EXPECT_EQ(result->payload, reinterpret_cast<std::uint8_t*>(server.session().buffer()));
+  }
   // The next piece over level 0 is owned by the neighbour at level 1: its result has to come first.
   over_level_0.send.record_send(0);
   EXPECT_FALSE(server->next_is_ready(over_level_0));
