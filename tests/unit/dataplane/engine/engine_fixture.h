@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "control/plan/algorithms.h"
+#include "dataplane/engine/engine.h"
 #include "dataplane/engine/session.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
@@ -78,6 +79,16 @@ class TestSession {
   std::unique_ptr<Session> session_;
   int trainer_end_ = -1;
   std::uint64_t submitted_ = 0;
+};
+
+// Keeps what an engine reports.
+class Events final : public EventSink {
+ public:
+  bool report(const EngineEvent& event) override {
+    events.push_back(event);
+    return true;
+  }
+  std::vector<EngineEvent> events;
 };
 
 // A port of one queue: the test puts packets in, and takes out what was sent.

@@ -3,10 +3,8 @@
 
 #include "dataplane/engine/engine.h"
 
-#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
-#include "control/base/errors.h"
 #include "tests/unit/dataplane/engine/engine_fixture.h"
 
 namespace gradcube::dataplane {
@@ -21,15 +19,6 @@ constexpr std::uint16_t kEpoch = 3;
 constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
 // star:2 has two pieces: the first is server 0's.
 constexpr std::uint64_t kElements = 2 * kPerUnit;
-
-class Events final : public EventSink {
- public:
-  bool report(const EngineEvent& event) override {
-    events.push_back(event);
-    return true;
-  }
-  std::vector<EngineEvent> events;
-};
 
 // What a frame from server 1 to server 0 says; a test changes what it is about.
 struct Frame {
@@ -397,45 +386,6 @@ TEST_F(EngineWithABudget, KeepsWhatASenderAskedForWhenOtherJobsComeAndGo) {
   second.segment.count = 64 * kPerUnit;
   arrive(second);
   EXPECT_GT(limit(), granted);
-}
-
-TEST(Engine, RefusesATopologyWhosePacketsOnTheirWayCouldNotBeCounted) {
-  const control::Plan plan = bml_plan("star:256");
-  PacketPool packets = make_pool("refused", 63);
-  FakePort port;
-  Events events;
-  EngineSettings settings;
-  settings.threads = {0};
-  settings.segment_bytes = 64;
-  settings.window = 64;
-  EXPECT_NO_THROW(Engine(settings, plan, {&port}, packets, events));
-  settings.window = 65;
-  try {
-    const Engine engine(settings, plan, {&port}, packets, events);
-    FAIL() << "it was accepted";
-  } catch (const control::SetupError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("topology star:256"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("66300 packets"));
-  }
-}
-
-TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItCanCount) {
-  TestSession session(1);
-  EngineJob job(kJob, *session, true);
-  PacketPool packets = make_pool("pointing", EngineJob::kMostReferences, 0);
-  std::vector<rte_mbuf*> pointing(EngineJob::kMostReferences);
-  ASSERT_EQ(rte_pktmbuf_alloc_bulk(packets.get(), pointing.data(), EngineJob::kMostReferences), 0);
-  for (rte_mbuf* packet : pointing) {
-    ASSERT_TRUE(job.may_point());
-    job.point_at(packet, session.base(), 64);
-  }
-  EXPECT_FALSE(job.may_point());
-  EXPECT_EQ(job.references(), EngineJob::kMostReferences);
-  rte_pktmbuf_free(pointing.back());
-  EXPECT_TRUE(job.may_point());
-  pointing.pop_back();
-  for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
-  EXPECT_EQ(job.references(), 0u);
 }
 
 }  // namespace

@@ -1,0 +1,56 @@
+// How many packets may point into a trainer's memory: DPDK counts them in 16 bits.
+
+#include "dataplane/engine/engine_job.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "dataplane/engine/engine.h"
+#include "tests/unit/dataplane/engine/engine_fixture.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+TEST(Engine, RefusesATopologyWhosePacketsOnTheirWayCouldNotBeCounted) {
+  const control::Plan plan = bml_plan("star:256");
+  PacketPool packets = make_pool("refused", 63);
+  FakePort port;
+  Events events;
+  EngineSettings settings;
+  settings.threads = {0};
+  settings.segment_bytes = 64;
+  settings.window = 64;
+  EXPECT_NO_THROW(Engine(settings, plan, {&port}, packets, events));
+  settings.window = 65;
+  try {
+    const Engine engine(settings, plan, {&port}, packets, events);
+    FAIL() << "it was accepted";
+  } catch (const control::SetupError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("topology star:256"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("66300 packets"));
+  }
+}
+
+TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItCanCount) {
+  TestSession session(1);
+  EngineJob job(1, *session, true);
+  PacketPool packets = make_pool("pointing", EngineJob::kMostReferences, 0);
+  std::vector<rte_mbuf*> pointing(EngineJob::kMostReferences);
+  ASSERT_EQ(rte_pktmbuf_alloc_bulk(packets.get(), pointing.data(), EngineJob::kMostReferences), 0);
+  for (rte_mbuf* packet : pointing) {
+    ASSERT_TRUE(job.may_point());
+    job.point_at(packet, session.base(), 64);
+  }
+  EXPECT_FALSE(job.may_point());
+  EXPECT_EQ(job.references(), EngineJob::kMostReferences);
+  rte_pktmbuf_free(pointing.back());
+  EXPECT_TRUE(job.may_point());
+  pointing.pop_back();
+  for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
+  EXPECT_EQ(job.references(), 0u);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
