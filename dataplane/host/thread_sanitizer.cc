@@ -59,7 +59,9 @@ const char* __tsan_default_suppressions() {
       // DPDK's inline functions with plain loads of indices that the other side stores atomically.
       // Their callers treat the result as a hint; taking and putting use atomic loads.
       "race:^rte_ring_empty$\n"
-      "race:^rte_ring_count$\n";
+      "race:^rte_ring_count$\n"
+      // The store of the same pair, for reports that have lost the reader's stack.
+      "race:^__rte_ring_update_tail$\n";
 }
 
 }  // extern "C"
