@@ -6,14 +6,13 @@
 #include <cstdio>
 #include <exception>
 #include <fmt/format.h>
-#include <fmt/ranges.h>
-#include <optional>
+#include <sstream>
 #include <string>
 #include <string_view>
-#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
+#include "cli/parse_error.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -22,7 +21,6 @@ namespace {
 
 // A message has one line, however long the text from elsewhere is that it holds.
 constexpr std::size_t kLongestMessage = 4000;
-constexpr std::size_t kLongestParseError = 300;
 
 void complain(const std::string& message) {
   std::fflush(stdout);
@@ -30,49 +28,6 @@ void complain(const std::string& message) {
   const std::string line =
       fmt::format("gradcube: {}\n", control::printable(message, kLongestMessage));
   std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-// CLI11 writes some of its messages over several lines.
-std::string one_line(std::string text) {
-  for (char& letter : text) {
-    if (letter == '\n') letter = ' ';
-  }
-  text.erase(text.find_last_not_of(" .") + 1);
-  return text;
-}
-
-std::string command_of(const CLI::App& tool) {
-  for (const CLI::App* command : tool.get_subcommands()) {
-    return tool.get_name() + " " + command->get_name();
-  }
-  return tool.get_name();
-}
-
-std::string command_list(const CLI::App& tool) {
-  std::vector<std::string> names;
-  for (const CLI::App* command : tool.get_subcommands([](const CLI::App*) { return true; })) {
-    names.push_back(command->get_name());
-  }
-  return fmt::format("{}", fmt::join(names, ", "));
-}
-
-// The first word that is not a flag, when no command was recognised.
-std::optional<std::string> unknown_command(const CLI::App& tool) {
-  if (!tool.get_subcommands().empty()) return std::nullopt;
-  for (const std::string& word : tool.remaining()) {
-    if (!word.starts_with('-')) return word;
-  }
-  return std::nullopt;
-}
-
-std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
-  if (const auto word = unknown_command(tool)) {
-    return fmt::format("there is no command {}; the commands are {}: `gradcube --help` tells more",
-                       control::quoted(*word), command_list(tool));
-  }
-  return fmt::format("{}; `{} --help` tells what is accepted",
-                     control::printable(one_line(error.what()), kLongestParseError),
-                     command_of(tool));
 }
 
 void add_commands(CLI::App& tool, Action& action) {
@@ -112,7 +67,10 @@ int run(CLI::App& tool, const Action& action, int argc, const char* const* argv)
   try {
     tool.parse(argc, argv);
   } catch (const CLI::Success& asked) {  // --help, --version
-    return tool.exit(asked);
+    std::ostringstream text;
+    const int code = tool.exit(asked, text);
+    write_output(text.str());
+    return code;
   } catch (const CLI::ParseError& error) {
     throw control::UsageError(parse_message(tool, error));
   }

@@ -94,14 +94,26 @@ std::string how_it_ended(pid_t pid, const RunDirectory& directory) {
                      directory.log_file().string(), last.empty() ? "" : ", which ends: ", last);
 }
 
+// Empty; what an earlier daemon wrote is kept aside.
+Descriptor open_log(const RunDirectory& directory) {
+  const std::string path = directory.log_file().string();
+  if (rename(path.c_str(), directory.old_log_file().c_str()) != 0 && errno != ENOENT) {
+    throw SetupError(fmt::format("cannot rename {}: {}", path, std::strerror(errno)));
+  }
+  Descriptor log(
+      open(path.c_str(), O_WRONLY | O_CREAT | O_EXCL | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  if (log.get() < 0) {
+    throw SetupError(fmt::format("cannot write {}: {}", path, std::strerror(errno)));
+  }
+  return log;
+}
+
 pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int ready,
                   const InterruptGuard& interrupt) {
-  const std::string log_path = directory.log_file().string();
-  const Descriptor log(open(
-      log_path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_APPEND | O_CLOEXEC | O_NOFOLLOW, 0600));
+  const Descriptor log = open_log(directory);
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (log.get() < 0 || null_device.get() < 0) {
-    throw SetupError(fmt::format("cannot write {}: {}", log_path, std::strerror(errno)));
+  if (null_device.get() < 0) {
+    throw SetupError(fmt::format("cannot read /dev/null: {}", std::strerror(errno)));
   }
   const std::string executable = start.executable.string();
   const std::string run_directory = directory.path().string();

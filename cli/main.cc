@@ -6,10 +6,10 @@
 namespace {
 
 // Whoever closed a standard stream would else find it reopened as a socket to the daemon, with our
-// messages in it.
+// messages in it. For reading only: writing to what was closed still fails.
 void open_standard_streams() {
   for (int descriptor = STDIN_FILENO; descriptor <= STDERR_FILENO; ++descriptor) {
-    if (fcntl(descriptor, F_GETFD) < 0) (void)!open("/dev/null", O_RDWR);
+    if (fcntl(descriptor, F_GETFD) < 0) (void)!open("/dev/null", O_RDONLY);
   }
 }
 

@@ -5,6 +5,7 @@
 #include <string>
 
 #include "control/base/printable.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::cli {
 
@@ -25,6 +26,17 @@ CLI::Validator seconds_in(double least, double most) {
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; },
+      "");
+}
+
+CLI::Validator job_name() {
+  return CLI::Validator(
+      [](std::string& text) -> std::string {
+        if (shared::is_job_name(text)) return "";
+        return fmt::format(
+            "{}: accepted are 1 to {} of the characters A-Z, a-z, 0-9, '.', '_', '-'",
+            control::quoted(text), shared::kJobNameBytes - 1);
+      },
       "");
 }
 

@@ -12,6 +12,9 @@ CLI::Validator seconds_in(double least, double most);
 // `--cluster ""` is most often an unset variable of a script, and never means "not given".
 CLI::Validator not_empty();
 
+// A name that a trainer can give to a job.
+CLI::Validator job_name();
+
 }  // namespace gradcube::cli
 
 #endif  // GRADCUBE_CLI_OPTION_CHECKS_H_

@@ -3,6 +3,7 @@
 #include <cerrno>
 #include <cstdio>
 #include <cstring>
+#include <streambuf>
 
 #include "control/base/errors.h"
 
@@ -15,6 +16,19 @@ namespace {
                   error != 0 ? std::strerror(error) : "an earlier write has failed"));
 }
 
+class OutputBuffer : public std::streambuf {
+  int_type overflow(int_type letter) override {
+    const char text = traits_type::to_char_type(letter);
+    write_output({&text, 1});
+    return letter;
+  }
+
+  std::streamsize xsputn(const char* text, std::streamsize size) override {
+    write_output({text, static_cast<std::size_t>(size)});
+    return size;
+  }
+};
+
 }  // namespace
 
 void write_output(std::string_view text) {
@@ -22,9 +36,15 @@ void write_output(std::string_view text) {
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_write_error(errno);
 }
 
+void write_by(const std::function<void(std::ostream&)>& write) {
+  OutputBuffer buffer;
+  std::ostream stream(&buffer);
+  stream.exceptions(std::ios::badbit);  // pass on what write_output() throws
+  write(stream);
+}
+
 void flush_output() {
   errno = 0;
-  // What other code printed, such as CLI11's help, may have failed before.
   if (std::fflush(stdout) != 0 || std::ferror(stdout) != 0) throw_write_error(errno);
 }
 

@@ -4,6 +4,8 @@
 #define GRADCUBE_CLI_OUTPUT_H_
 
 #include <fmt/format.h>
+#include <functional>
+#include <ostream>
 #include <string_view>
 #include <utility>
 
@@ -13,6 +15,10 @@ namespace gradcube::cli {
 void write_output(std::string_view text);
 // Returns once everything that was printed has left this process.
 void flush_output();
+
+// For code that writes to a std::ostream: what `write` writes goes through write_output(). Throws what
+// that throws.
+void write_by(const std::function<void(std::ostream&)>& write);
 
 template <typename... Values>
 void print(fmt::format_string<Values...> format, Values&&... values) {

@@ -267,7 +267,7 @@ void add_options(CLI::App* command, PerfOptions* options) {
       ->capture_default_str()
       ->check(CLI::Range(1u, 64u));
   command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
-      ->check(not_empty());
+      ->check(job_name());
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")
       ->capture_default_str()
       ->check(seconds_in(kShortestTimeout, kLongestTimeout));

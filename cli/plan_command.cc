@@ -3,7 +3,6 @@
 #include <CLI/Formatter.hpp>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <iostream>
 #include <memory>
 #include <optional>
 #include <string>
@@ -11,7 +10,9 @@
 
 #include "cli/commands.h"
 #include "cli/option_checks.h"
+#include "cli/output.h"
 #include "control/base/cores.h"
+#include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
 #include "control/plan/plan_json.h"
@@ -21,6 +22,9 @@
 
 namespace gradcube::cli {
 namespace {
+
+// About 100 MB of text.
+constexpr control::ServerId kMostServersShown = 4096;
 
 struct PlanOptions {
   std::string topology = "bcube:3,2";
@@ -41,18 +45,21 @@ std::vector<control::Lcore> lcores_of(const std::string& text) {
 
 int run_plan(const PlanOptions& options) {
   const auto topology = control::parse_topology(options.topology, "--topology");
-  const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
   std::optional<control::ServerId> server;
   if (!options.server.empty()) {
     server = control::parse_server(topology, options.server, "--server");
+  } else if (topology.servers() > kMostServersShown) {
+    throw control::UsageError(fmt::format(
+        "{} has {} servers, more than the {} that are shown at once: name one by its address, "
+        "with --server",
+        topology.spec(), topology.servers(), kMostServersShown));
   }
+  const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
-  if (options.json) {
-    control::write_plan_json(std::cout, plan, assignment, server);
-  } else {
-    control::write_plan_text(std::cout, plan, assignment, server);
-  }
-  std::cout.flush();
+  write_by([&](std::ostream& out) {
+    const auto write = options.json ? control::write_plan_json : control::write_plan_text;
+    write(out, plan, assignment, server);
+  });
   return 0;
 }
 

@@ -86,7 +86,8 @@ void prepare(const RunDirectory& directory) {
   const std::size_t stale = directory.stale_sockets().size();
   if (stale == 0) return;
   directory.remove_stale_sockets(*lock);
-  report("removed {} sockets that a daemon left in {}\n", stale, directory.path().string());
+  report("removed {} sockets of a daemon that did not end in good order; its log: {}\n", stale,
+         directory.old_log_file().string());
 }
 
 // On a terminal one line that counts the seconds, elsewhere a line at the start.

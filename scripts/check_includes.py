@@ -18,7 +18,7 @@ BELOW = {
     "bcube_forwarding": [],
     "control/base": [],
     "control/plan": ["bcube_forwarding", "control/base"],
-    "control/jobs": ["bcube_forwarding", "protocol"],
+    "control/jobs": ["bcube_forwarding", "protocol", "trainer"],
     "control/settings": ["control/plan"],
     "trainer/include/gradcube": [],
     "trainer": [],

@@ -30,6 +30,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <string_view>
 
 namespace gradcube::shared {
 
@@ -100,6 +101,14 @@ enum class MessageType : uint32_t {
 };
 
 inline constexpr size_t kJobNameBytes = 64;  // with the NUL
+inline constexpr std::string_view kJobNameCharacters =
+    "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
+
+constexpr bool is_job_name(std::string_view text) {
+  return !text.empty() && text.size() < kJobNameBytes &&
+         text.find_first_not_of(kJobNameCharacters) == std::string_view::npos;
+}
+
 inline constexpr size_t kNoticeTextBytes = 1024;
 
 struct Hello {
@@ -108,7 +117,7 @@ struct Hello {
   uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
   uint32_t pid;  // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
   uint32_t reserved;
-  char job[kJobNameBytes];  // [A-Za-z0-9._-]+
+  char job[kJobNameBytes];  // is_job_name()
 };
 
 struct Welcome {

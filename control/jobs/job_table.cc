@@ -3,18 +3,13 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "trainer/shared_layout.h"
+
 namespace gradcube::control {
 namespace {
 
 constexpr uint32_t kNonceMask = 0xffffff;
 constexpr size_t kMaxNamedMissing = 8;
-
-bool valid_name(std::string_view name) {
-  return !name.empty() && name.size() <= kMaxJobName &&
-         name.find_first_not_of(
-             "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-") ==
-             std::string_view::npos;
-}
 
 }  // namespace
 
@@ -74,11 +69,11 @@ Job* JobTable::create(std::string_view name) {
 
 std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
                                                TrainerInfo trainer) {
-  if (!valid_name(name)) {
+  if (!shared::is_job_name(name)) {
     return Refusal{fmt::format(
         "the job's name is not valid: accepted are 1..{} letters, digits, dots, dashes and "
         "underscores, for example mnist-1",
-        kMaxJobName)};
+        shared::kJobNameBytes - 1)};
   }
   if (!space_.contains(server)) {
     return Refusal{fmt::format("there is no server {} among {}", server, space_.servers())};

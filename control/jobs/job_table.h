@@ -35,8 +35,6 @@ using protocol::job_nonce;
 using protocol::JobId;
 using protocol::kMaxJobs;
 
-inline constexpr size_t kMaxJobName = 63;
-
 // The process of a session's trainer, as the kernel reports it (SO_PEERCRED).
 struct TrainerInfo {
   int32_t pid = 0;

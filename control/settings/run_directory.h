@@ -3,6 +3,7 @@
 //   gradcubed.lock       flock()ed exclusively by a living daemon; holds its pid. Never removed, so
 //                        that two daemons can never hold locks on two files of that name
 //   gradcubed.log        the daemon's standard output and error
+//   gradcubed.log.old    those of the daemon before it
 //   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //
@@ -38,6 +39,7 @@ class RunDirectory {
   const std::filesystem::path& path() const { return path_; }
   std::filesystem::path lock_file() const { return path_ / "gradcubed.lock"; }
   std::filesystem::path log_file() const { return path_ / "gradcubed.log"; }
+  std::filesystem::path old_log_file() const { return path_ / "gradcubed.log.old"; }
   std::filesystem::path control_socket() const { return path_ / "control.sock"; }
 
   // `suffix` is the server's digits, most significant first, joined by '-': "2-1" is

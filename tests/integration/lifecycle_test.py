@@ -80,7 +80,7 @@ class Lifecycle(TestCase):
                 pid = cluster.up()["pid"]
                 self.assert_works(cluster)
                 self.assertEqual(cluster.tool("down").returncode, 0)
-                self.assertFalse(alive(pid))
+                wait_until(lambda pid=pid: not alive(pid), "the daemon to be gone", 20)
                 self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_a_killed_daemon_leaves_nothing_that_stands_in_the_way(self):
@@ -88,8 +88,10 @@ class Lifecycle(TestCase):
             cluster.kill()
             self.assertIn("control.sock", cluster.files())
             self.assert_one_message(cluster.tool("perf", "allreduce"), 1, "gradcube up")
+            log = cluster.log()
             cluster.flags = ["--topology", "star:4"]
-            cluster.up()
+            self.assertIn("gradcubed.log.old", cluster.tool("up", *cluster.flags).stderr)
+            self.assertEqual((cluster.directory / "gradcubed.log.old").read_text(errors="replace"), log)
             self.assertEqual(
                 [name for name in cluster.files() if name.startswith("server-")],
                 [f"server-{server}.sock" for server in range(4)],

@@ -31,11 +31,7 @@ constexpr int kHandshakeMilliseconds = 5000;
 using Packet = std::array<char, std::max(sizeof(shared::Welcome), sizeof(shared::Notice)) + 1>;
 
 void check_job_name(const std::string& job) {
-  const bool characters_fit = std::all_of(job.begin(), job.end(), [](char c) {
-    return (c >= 'A' && c <= 'Z') || (c >= 'a' && c <= 'z') || (c >= '0' && c <= '9') || c == '.' ||
-           c == '_' || c == '-';
-  });
-  if (job.empty() || job.size() >= shared::kJobNameBytes || !characters_fit) {
+  if (!shared::is_job_name(job)) {
     throw Failure(GRADCUBE_EJOB, "invalid job name " + quoted(job) +
                                      ": expected 1 to 63 of the characters A-Z, a-z, 0-9, '.', '_' "
                                      "and '-'");

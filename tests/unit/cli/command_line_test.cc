@@ -130,6 +130,23 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"impair", "--loss", "1.5"}, "--loss");
   expect_usage_error({"plan", "--server", "3,0"}, "--server");
   expect_usage_error({"plan", "--algorithm", "magic"}, "--algorithm");
+  expect_usage_error({"plan", "--topology", "bcube:16,4"}, "--server");
+  expect_usage_error({"perf", "allreduce", "--job", "a/b"}, "--job: \"a/b\"");
+  expect_usage_error({"perf", "allreduce", "--job", std::string(64, 'j')}, "1 to 63");
+}
+
+TEST_F(CommandLine, GuessesWhatAMistypedWordWasMeantToBe) {
+  expect_usage_error({"statsu"}, "did you mean status?");
+  expect_usage_error({"up", "--topolgy", "star:4"}, "there is no flag \"--topolgy\"");
+  expect_usage_error({"up", "--topolgy", "star:4"}, "did you mean --topology?");
+  expect_usage_error({"up", "--topolgy=star:4"}, "did you mean --topology?");
+  EXPECT_THAT(gradcube({"status", "--dance"}).err, Not(HasSubstr("did you mean")));
+}
+
+TEST_F(CommandLine, TellsOfValuesThatAreMissingOrTooMany) {
+  expect_usage_error({"up", "--rate"}, "--rate: a value is missing");
+  expect_usage_error({"up", "--mtu", "9000", "--mtu", "1500"}, "--mtu is given more than once");
+  expect_usage_error({"status", "now"}, "\"now\" is not expected");
 }
 
 TEST_F(CommandLine, RefusesEmptyValues) {
@@ -137,6 +154,7 @@ TEST_F(CommandLine, RefusesEmptyValues) {
   expect_usage_error({"plan", "--server", ""}, "--server");
   expect_usage_error({"plan", "--lcores", ""}, "--lcores");
   expect_usage_error({"perf", "allreduce", "--job", ""}, "--job");
+  expect_usage_error({"perf", "allreduce", "--job=", "--check"}, "--job");
   expect_usage_error({"impair", "--loss", "0.1", "--server", ""}, "--server");
   expect_usage_error({"impair", "--loss", "0.1", "--switch", ""}, "--switch");
 }
@@ -229,7 +247,7 @@ TEST_F(CommandLine, FailsWhenItsOutputCannotBeWritten) {
     const Outcome outcome = gradcube(arguments, "/dev/full");
     SCOPED_TRACE(testing::PrintToString(arguments));
     EXPECT_EQ(outcome.code, 1);
-    EXPECT_THAT(outcome.err, HasSubstr("cannot write to standard output"));
+    EXPECT_THAT(outcome.err, HasSubstr("cannot write to standard output: No space left on device"));
   }
 }
 

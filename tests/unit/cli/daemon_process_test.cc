@@ -45,8 +45,8 @@ class DaemonProcessTest : public testing::Test {
     return "";
   }
 
-  std::string log() {
-    std::ifstream file(directory_.log_file());
+  static std::string text_of(const fs::path& path) {
+    std::ifstream file(path);
     std::stringstream text;
     text << file.rdbuf();
     return text.str();
@@ -67,7 +67,7 @@ TEST_F(DaemonProcessTest, ReturnsThePidOfAReadyDaemonInASessionOfItsOwn) {
       script("echo \"$@\"; echo '{\"ok\":true,\"pid\":'$$'}' >&3; exec 3>&-; exec sleep 100"));
   ASSERT_GT(pid, 0);
   EXPECT_EQ(getsid(pid), pid);
-  EXPECT_EQ(log(),
+  EXPECT_EQ(text_of(directory_.log_file()),
             "--all --run-dir " + root_.string() + " --settings {\"mtu\":9000} --ready-fd 3\n");
   kill(pid, SIGKILL);
   waitpid(pid, nullptr, 0);
@@ -84,6 +84,14 @@ TEST_F(DaemonProcessTest, TellsHowADaemonDiedAndWhatItSaidLast) {
               testing::AllOf(testing::HasSubstr("exit code 7"), testing::HasSubstr("last words"),
                              testing::HasSubstr(directory_.log_file().string())));
   EXPECT_THAT(message_of_failure(script("kill -SEGV $$")), testing::HasSubstr("signal 11"));
+}
+
+TEST_F(DaemonProcessTest, KeepsTheLogOfTheDaemonBefore) {
+  for (const char* words : {"first", "second", "third"}) {
+    message_of_failure(script(std::string("echo ") + words + "; exit 1"));
+  }
+  EXPECT_EQ(text_of(directory_.log_file()), "third\n");
+  EXPECT_EQ(text_of(directory_.old_log_file()), "second\n");
 }
 
 TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {

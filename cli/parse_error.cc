@@ -1,0 +1,107 @@
+#include "cli/parse_error.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+#include <string_view>
+#include <vector>
+
+#include "cli/closest.h"
+#include "control/base/printable.h"
+
+namespace gradcube::cli {
+namespace {
+
+constexpr std::size_t kLongestParseError = 300;
+
+// The command that was being parsed; the tool itself before there is one.
+const CLI::App& command_of(const CLI::App& tool) {
+  const auto commands = tool.get_subcommands();
+  return commands.empty() ? tool : *commands.front();
+}
+
+std::string help_of(const CLI::App& tool) {
+  const CLI::App& command = command_of(tool);
+  return fmt::format("`{}{} --help`", tool.get_name(),
+                     &command == &tool ? "" : " " + command.get_name());
+}
+
+std::vector<std::string> command_names(const CLI::App& tool) {
+  std::vector<std::string> names;
+  for (const CLI::App* command : tool.get_subcommands([](const CLI::App*) { return true; })) {
+    names.push_back(command->get_name());
+  }
+  return names;
+}
+
+std::vector<std::string> flag_names(const CLI::App& command) {
+  std::vector<std::string> names;
+  for (const CLI::Option* option : command.get_options()) {
+    for (const std::string& name : option->get_lnames()) names.push_back("--" + name);
+  }
+  return names;
+}
+
+std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
+  const auto meant = closest(word, candidates);
+  return meant ? fmt::format(": did you mean {}?", *meant) : "";
+}
+
+// CLI11 writes some of its messages over several lines.
+std::string one_line(std::string text) {
+  std::replace(text.begin(), text.end(), '\n', ' ');
+  text.erase(text.find_last_not_of(" .") + 1);
+  return text;
+}
+
+std::string unknown_command(const CLI::App& tool, const std::string& word) {
+  return fmt::format("there is no command {}{}; the commands are {}: `gradcube --help` tells more",
+                     control::quoted(word), did_you_mean(word, command_names(tool)),
+                     command_list(tool));
+}
+
+// A word too many may be the value of a flag that is not known: the flag is to be named.
+std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words) {
+  const auto flag = std::find_if(words.begin(), words.end(),
+                                 [](const std::string& word) { return word.starts_with('-'); });
+  if (flag == words.end()) {
+    return fmt::format("{} is not expected; {} tells what is accepted",
+                       control::quoted(words.front()), help_of(tool));
+  }
+  const std::string name = flag->substr(0, flag->find('='));
+  return fmt::format("there is no flag {}{}; {} tells what is accepted", control::quoted(name),
+                     did_you_mean(name, flag_names(command_of(tool))), help_of(tool));
+}
+
+// "--rate: 1 required TEXT missing", "--mtu: At Most 1 required but received 2".
+std::string wrong_number_of_values(const std::string& text) {
+  const std::string flag = text.substr(0, text.find(':'));
+  return text.ends_with("missing") ? flag + ": a value is missing"
+                                   : flag + " is given more than once";
+}
+
+}  // namespace
+
+std::string command_list(const CLI::App& tool) {
+  return fmt::format("{}", fmt::join(command_names(tool), ", "));
+}
+
+std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
+  const std::vector<std::string> words = tool.remaining(/*recurse=*/true);
+  if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty()) {
+    const auto command = std::find_if(
+        words.begin(), words.end(), [](const std::string& word) { return !word.starts_with('-'); });
+    return tool.get_subcommands().empty() && command != words.end()
+               ? unknown_command(tool, *command)
+               : unexpected_word(tool, words);
+  }
+  std::string text = one_line(error.what());
+  if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
+    text = wrong_number_of_values(text);
+  }
+  return fmt::format("{}; {} tells what is accepted", control::printable(text, kLongestParseError),
+                     help_of(tool));
+}
+
+}  // namespace gradcube::cli
