@@ -75,8 +75,13 @@ void FakeDaemon::run() {
 
 void FakeDaemon::accept() {
   Descriptor socket(::accept4(listener_.get(), nullptr, nullptr, SOCK_CLOEXEC));
-  if (socket.valid())
-    sessions_.push_back(std::make_unique<FakeSession>(std::move(socket), rank_, size_));
+  if (!socket.valid()) return;
+  auto session = std::make_unique<FakeSession>(std::move(socket), rank_, size_);
+  if (turning_away_) {
+    session->turn_away();
+    return;
+  }
+  sessions_.push_back(std::move(session));
 }
 
 }  // namespace gradcube::trainer

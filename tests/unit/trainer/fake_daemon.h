@@ -49,6 +49,10 @@ class FakeDaemon {
   // Completes what sessions of job "hold" wait for, now and from now on.
   void release() { released_ = true; }
 
+  // From now on: refuses with kRefusal as soon as a trainer connects, and closes without reading what
+  // the trainer sent.
+  void turn_away() { turning_away_ = true; }
+
   // Dies: closes every socket at once.
   void kill();
 
@@ -67,6 +71,7 @@ class FakeDaemon {
   Descriptor listener_;
   std::vector<std::unique_ptr<FakeSession>> sessions_;
   std::atomic<bool> released_{false};
+  std::atomic<bool> turning_away_{false};
   std::atomic<bool> stop_{false};
   std::atomic<int> orderly_leaves_{0};
   std::atomic<int> deaths_{0};

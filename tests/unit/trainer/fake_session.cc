@@ -3,6 +3,7 @@
 #include <array>
 #include <cstring>
 #include <fcntl.h>
+#include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -59,6 +60,14 @@ FakeSession::Heard FakeSession::hear() {
   }
   finished_ = true;
   return type == shared::MessageType::goodbye ? Heard::goodbye : Heard::death;
+}
+
+void FakeSession::turn_away() {
+  constexpr int kHelloMilliseconds = 5000;
+  notify(shared::MessageType::refused, GRADCUBE_EJOB, kRefusal, 0, 0);
+  // An unread hello makes the kernel reset the connection.
+  pollfd hello{socket_.get(), POLLIN, 0};
+  ::poll(&hello, 1, kHelloMilliseconds);
 }
 
 void FakeSession::answer(const shared::Hello& hello) {

@@ -21,6 +21,9 @@ class FakeSession {
 
   enum class Heard { nothing, inquiry, goodbye, death };
 
+  // Refuses, and reads nothing; the owner drops the session then.
+  void turn_away();
+
   Heard hear();              // takes one message from the socket
   void work(bool released);  // takes submissions, completes what can be completed
   bool about_to_sleep();     // false when there is work after all

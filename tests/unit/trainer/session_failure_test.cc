@@ -69,6 +69,20 @@ TEST_F(FailureTest, ARefusalIsTheDaemonsOwnCodeAndMessage) {
   EXPECT_EQ(refusal("refuse"), std::pair(int{GRADCUBE_EJOB}, std::string(kRefusal)));
 }
 
+TEST_F(FailureTest, ARefusalIsReadEvenWhenTheDaemonHasResetTheConnection) {
+  daemon_.turn_away();
+  for (int turn = 0; turn < 100; ++turn) {
+    ASSERT_EQ(refusal("job"), std::pair(int{GRADCUBE_EJOB}, std::string(kRefusal)));
+  }
+}
+
+TEST_F(FailureTest, AFileThatIsNoSocketIsCalledThat) {
+  gradcube_session* session = nullptr;
+  EXPECT_EQ(gradcube_open((directory_ / "").c_str(), "job", &session), GRADCUBE_ENODAEMON);
+  EXPECT_NE(std::strstr(gradcube_last_error(nullptr), "is not a socket"), nullptr)
+      << gradcube_last_error(nullptr);
+}
+
 TEST_F(FailureTest, AnAnswerThatIsNoWelcomeIsAProtocolError) {
   for (const char* job : {"garbage", "version", "unsealed"}) {
     const auto [code, message] = refusal(job);

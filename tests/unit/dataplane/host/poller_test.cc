@@ -211,5 +211,14 @@ TEST(PollerDeathTest, APollerThatNeverServesACallEndsTheProcessWithAMessage) {
               "a poller did not respond for 5 ms");
 }
 
+TEST(PollerDeathTest, APollerThatNeverEndsIsNotAwaitedForEver) {
+  RealClock clock;
+  Poller poller(clock, control::Idle::adaptive, 5 * kMillisecond);
+  poller.announce_run();
+  poller.stop();
+  EXPECT_EXIT(poller.await_end(), testing::ExitedWithCode(Poller::kStuckExitCode),
+              "a poller did not respond for 5 ms");
+}
+
 }  // namespace
 }  // namespace gradcube::dataplane
