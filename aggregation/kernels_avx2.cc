@@ -117,8 +117,8 @@ struct Int32 {
     return _mm256_movemask_ps(_mm256_castsi256_ps(value)) != 0;
   }
   static Divisor divisor(std::uint32_t value) { return _mm256_set1_pd(static_cast<double>(value)); }
-  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer is
-  // greater than the rounding error of float64.
+  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer
+  // is greater than the rounding error of float64.
   static Vector divide(Vector value, Divisor by) {
     const __m256d lower = _mm256_cvtepi32_pd(_mm256_castsi256_si128(value));
     const __m256d upper = _mm256_cvtepi32_pd(_mm256_extracti128_si256(value, 1));

@@ -1,5 +1,5 @@
-// The kernels in AVX-512, 64 bytes per vector. They do not use AVX512_BF16, which flushes denormals,
-// or AVX512-FP16, which rounds after every addition.
+// The kernels in AVX-512, 64 bytes per vector. They do not use AVX512_BF16, which flushes
+// denormals, or AVX512-FP16, which rounds after every addition.
 #include <immintrin.h>
 
 #include "aggregation/instruction_sets.h"
@@ -104,8 +104,8 @@ struct Int32 {
   static Vector either(Vector a, Vector b) { return _mm512_or_si512(a, b); }
   static bool any_negative(Vector value) { return _mm512_movepi32_mask(value) != 0; }
   static Divisor divisor(std::uint32_t value) { return _mm512_set1_pd(static_cast<double>(value)); }
-  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer is
-  // greater than the rounding error of float64.
+  // Exact: if a quotient of 32-bit numbers is not an integer, its distance to the nearest integer
+  // is greater than the rounding error of float64.
   static Vector divide(Vector value, Divisor by) {
     const __m512d lower = _mm512_cvtepi32_pd(_mm512_castsi512_si256(value));
     const __m512d upper = _mm512_cvtepi32_pd(_mm512_extracti64x4_epi64(value, 1));

@@ -77,15 +77,15 @@ struct MaxStep : SumStep<Lanes> {
 
 // The mean of m 16-bit floats, in float32. 2^s is the least power of two that is not less than m.
 //
-// For m <= 256 only the additions and the division round. A float16 is an integer of at most 11 bits
-// times 2^-24 or more, a bfloat16 an integer of at most 8 bits times 2^-133 or more, and s is at most
-// 8. So a source times 2^-s is the same integer times 2^-141 or more. float32 holds integers of 24
-// bits times 2^-149 or more. m * 2^-s has at most 9 bits.
+// For m <= 256 only the additions and the division round. A float16 is an integer of at most 11
+// bits times 2^-24 or more, a bfloat16 an integer of at most 8 bits times 2^-133 or more, and s is
+// at most 8. So a source times 2^-s is the same integer times 2^-141 or more. float32 holds
+// integers of 24 bits times 2^-149 or more. m * 2^-s has at most 9 bits.
 //
-// The result lies between the least source a and the greatest source b. j * a * 2^-s and j * b * 2^-s
-// have at most 11 + 8 bits for j <= 256, so float32 holds them. Rounding is monotonic. So, by
-// induction, the sum of j scaled sources lies between these two, and the quotient lies between a and
-// b. If the sources are finite, nothing overflows, because j * 2^-s <= 1.
+// The result lies between the least source a and the greatest source b. For j <= 256, j * a * 2^-s
+// and j * b * 2^-s have at most 11 + 8 bits, so float32 holds them. Rounding is monotonic. So, by
+// induction, the sum of j scaled sources lies between these two, and the quotient lies between a
+// and b. If the sources are finite, nothing overflows, because j * 2^-s <= 1.
 template <typename Lanes>
 struct MeanStep {
   using Vector = typename Lanes::Vector;
@@ -144,7 +144,8 @@ struct AnySources {
   const std::byte* at(std::size_t s) const { return static_cast<const std::byte*>(addresses[s]); }
 };
 
-// Reduces kVectors vectors at `offset`. All loads precede the stores, so the result may be a source.
+// Reduces kVectors vectors at `offset`. All loads precede the stores, so the result may be a
+// source.
 template <typename Lanes, std::size_t kVectors, typename Step, typename Sources>
 void reduce_block(std::byte* result, const Sources& sources, std::size_t offset, Step& step) {
   constexpr std::size_t kVectorBytes = Lanes::kLanes * Lanes::kElementBytes;

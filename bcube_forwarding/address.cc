@@ -11,7 +11,7 @@ AddressSpace::AddressSpace(std::span<const unsigned> radices) {
                                 " levels, not " + std::to_string(radices.size()));
   }
   levels_ = static_cast<unsigned>(radices.size());
-  uint64_t servers = 1;
+  std::uint64_t servers = 1;
   for (unsigned level = 0; level < levels_; ++level) {
     if (radices[level] < 2 || radices[level] > kMaxRadix) {
       throw std::invalid_argument("the radix of level " + std::to_string(level) + " is " +
@@ -19,14 +19,14 @@ AddressSpace::AddressSpace(std::span<const unsigned> radices) {
                                   std::to_string(kMaxRadix));
     }
     radices_[level] = radices[level];
-    weights_[level] = static_cast<uint32_t>(servers);
+    weights_[level] = static_cast<std::uint32_t>(servers);
     servers *= radices[level];
     if (servers > kMaxServers) {
       throw std::invalid_argument("too many servers: at most " + std::to_string(kMaxServers) +
                                   ", because a server's number has 16 bits on the wire");
     }
   }
-  servers_ = static_cast<uint32_t>(servers);
+  servers_ = static_cast<std::uint32_t>(servers);
 }
 
 std::array<unsigned, kMaxLevels> AddressSpace::digits(ServerId server) const {
@@ -81,7 +81,7 @@ ServerId AddressSpace::parse(std::string_view text) const {
                                   std::to_string(radices_[level] - 1) + example);
     }
     server += value * weights_[level];
-    rest.remove_prefix(static_cast<size_t>(end - rest.data()) + (last ? 0 : 1));
+    rest.remove_prefix(static_cast<std::size_t>(end - rest.data()) + (last ? 0 : 1));
   }
   return server;
 }

@@ -19,11 +19,11 @@
 
 namespace gradcube::bcube {
 
-using ServerId = uint32_t;
+using ServerId = std::uint32_t;
 
 inline constexpr unsigned kMaxLevels = 8;
 inline constexpr unsigned kMaxRadix = 256;
-inline constexpr uint32_t kMaxServers = 65536;
+inline constexpr std::uint32_t kMaxServers = 65536;
 
 class AddressSpace {
  public:
@@ -32,12 +32,12 @@ class AddressSpace {
   // be more than kMaxServers servers.
   explicit AddressSpace(std::span<const unsigned> radices);
 
-  uint32_t servers() const { return servers_; }
+  std::uint32_t servers() const { return servers_; }
   unsigned levels() const { return levels_; }
   unsigned radix(unsigned level) const { return radices_[level]; }
 
   // How much the server's number grows when its digit at `level` grows by 1.
-  uint32_t weight(unsigned level) const { return weights_[level]; }
+  std::uint32_t weight(unsigned level) const { return weights_[level]; }
 
   bool contains(ServerId server) const { return server < servers_; }
 
@@ -65,10 +65,10 @@ class AddressSpace {
  private:
   std::string joined(ServerId server, char separator) const;
 
-  std::array<uint32_t, kMaxLevels> radices_{};
-  std::array<uint32_t, kMaxLevels> weights_{};
+  std::array<std::uint32_t, kMaxLevels> radices_{};
+  std::array<std::uint32_t, kMaxLevels> weights_{};
   unsigned levels_ = 0;
-  uint32_t servers_ = 1;
+  std::uint32_t servers_ = 1;
 };
 
 }  // namespace gradcube::bcube

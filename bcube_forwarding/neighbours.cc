@@ -9,11 +9,11 @@ LinkAddress embedded_link_address(unsigned level, ServerId server) {
   LinkAddress address;
   address.mac = {0x02,
                  0x47,
-                 static_cast<uint8_t>(level),
-                 static_cast<uint8_t>(server >> 16),
-                 static_cast<uint8_t>(server >> 8),
-                 static_cast<uint8_t>(server)};
-  address.ip = uint32_t{10} << 24 | (level & 0xff) << 16 | (server & 0xffff);
+                 static_cast<std::uint8_t>(level),
+                 static_cast<std::uint8_t>(server >> 16),
+                 static_cast<std::uint8_t>(server >> 8),
+                 static_cast<std::uint8_t>(server)};
+  address.ip = std::uint32_t{10} << 24 | (level & 0xff) << 16 | (server & 0xffff);
   return address;
 }
 
@@ -32,7 +32,7 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
   for (unsigned level = 0; level < space.levels(); ++level) {
     own_digits_[level] = space.digit(self, level);
     ports_[level] = ports[level];
-    first_[level] = static_cast<uint32_t>(rows_.size());
+    first_[level] = static_cast<std::uint32_t>(rows_.size());
     for (unsigned digit = 0; digit < space.radix(level); ++digit) {
       if (digit == own_digits_[level]) continue;
       const ServerId server = space.with_digit(self, level, digit);
@@ -42,7 +42,7 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
   }
 }
 
-uint32_t NeighbourTable::row(unsigned level, unsigned digit) const {
+std::uint32_t NeighbourTable::row(unsigned level, unsigned digit) const {
   if (level >= space_.levels() || digit >= space_.radix(level) || digit == own_digits_[level]) {
     return kNoRow;
   }
@@ -50,7 +50,7 @@ uint32_t NeighbourTable::row(unsigned level, unsigned digit) const {
 }
 
 const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
-  const uint32_t index = row(level, digit);
+  const std::uint32_t index = row(level, digit);
   return index == kNoRow ? nullptr : &rows_[index];
 }
 
@@ -60,7 +60,7 @@ bool NeighbourTable::is_neighbour(unsigned level, ServerId server) const {
 }
 
 void NeighbourTable::set_alive(unsigned level, unsigned digit, bool alive) {
-  const uint32_t index = row(level, digit);
+  const std::uint32_t index = row(level, digit);
   if (index != kNoRow) rows_[index].alive = alive;
 }
 

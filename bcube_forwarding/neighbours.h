@@ -20,8 +20,8 @@
 namespace gradcube::bcube {
 
 struct LinkAddress {
-  std::array<uint8_t, 6> mac{};
-  uint32_t ip = 0;  // IPv4, in host byte order
+  std::array<std::uint8_t, 6> mac{};
+  std::uint32_t ip = 0;  // IPv4, in host byte order
 
   bool operator==(const LinkAddress&) const = default;
 };
@@ -67,14 +67,14 @@ class NeighbourTable {
   void set_alive(unsigned level, unsigned digit, bool alive);
 
  private:
-  static constexpr uint32_t kNoRow = UINT32_MAX;
-  uint32_t row(unsigned level, unsigned digit) const;
+  static constexpr std::uint32_t kNoRow = UINT32_MAX;
+  std::uint32_t row(unsigned level, unsigned digit) const;
 
   AddressSpace space_;
   ServerId self_;
   std::array<unsigned, kMaxLevels> own_digits_{};
   std::array<unsigned, kMaxLevels> ports_{};
-  std::array<uint32_t, kMaxLevels> first_{};
+  std::array<std::uint32_t, kMaxLevels> first_{};
   std::vector<Neighbour> rows_;
 };
 

@@ -9,8 +9,8 @@
 
 namespace gradcube::cli {
 
-// The candidate with the fewest letters to insert, remove or replace (Levenshtein's distance); empty
-// when even that one has more than a third of the word's letters wrong.
+// The candidate with the fewest letters to insert, remove or replace (Levenshtein's distance);
+// empty when even that one has more than a third of the word's letters wrong.
 std::optional<std::string> closest(std::string_view word,
                                    const std::vector<std::string>& candidates);
 

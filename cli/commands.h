@@ -1,6 +1,6 @@
 // The commands of `gradcube`, one file each. Every add_...() adds its subcommand with flags, help
-// and examples to the tool. Parsing only stores the action; it runs after the whole command line has
-// been accepted.
+// and examples to the tool. Parsing only stores the action; it runs after the whole command line
+// has been accepted.
 //
 // An action returns its exit code, 0 or 1, or throws: UsageError (2) or any other exception (1).
 // It prints results to standard output (output.h), with --json one JSON object and nothing else;

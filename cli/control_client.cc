@@ -20,7 +20,15 @@ using nlohmann::json;
 
 constexpr std::size_t kLongestAnswer = 64 << 20;
 
-Descriptor connect_to_daemon(const RunDirectory& directory) {
+// A daemon that hangs with a full backlog would block connect() for ever.
+void limit_connect(int socket, std::chrono::milliseconds timeout) {
+  const auto seconds = std::chrono::duration_cast<std::chrono::seconds>(timeout);
+  const std::chrono::microseconds rest = timeout - seconds;
+  const timeval limit{seconds.count(), rest.count()};
+  setsockopt(socket, SOL_SOCKET, SO_SNDTIMEO, &limit, sizeof limit);
+}
+
+Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::milliseconds timeout) {
   const std::string path = directory.control_socket().string();
   sockaddr_un address{};
   address.sun_family = AF_UNIX;
@@ -29,12 +37,15 @@ Descriptor connect_to_daemon(const RunDirectory& directory) {
   }
   std::memcpy(address.sun_path, path.data(), path.size());
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  limit_connect(socket.get(), timeout);
   if (socket.get() < 0 ||
       connect(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof address) != 0) {
     const int error = errno;
     if (!directory.living_daemon()) throw SetupError(no_cluster_message(directory));
-    throw SetupError(fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
-                                 std::strerror(error), directory.log_file().string()));
+    throw SetupError(
+        fmt::format("cannot reach the daemon at {}: {}; its log is {}", path,
+                    error == EAGAIN ? "it did not answer in time" : std::strerror(error),
+                    directory.log_file().string()));
   }
   return socket;
 }
@@ -65,7 +76,7 @@ json ask_daemon(const RunDirectory& directory, const json& request,
                 std::chrono::milliseconds timeout) {
   require_cluster(directory);
   const Deadline deadline = std::chrono::steady_clock::now() + timeout;
-  const Descriptor socket = connect_to_daemon(directory);
+  const Descriptor socket = connect_to_daemon(directory, timeout);
   std::string line;
   LineEnd end = write_line(socket.get(), deadline, request.dump());
   if (end == LineEnd::line) end = read_line(socket.get(), deadline, kLongestAnswer, &line);

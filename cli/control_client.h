@@ -1,5 +1,5 @@
-// Talks to the daemon's control socket: one connection, one line of JSON as the request, one line of
-// JSON as the answer.
+// Talks to the daemon's control socket: one connection, one line of JSON as the request, one line
+// of JSON as the answer.
 //
 // Every call has a deadline. An answer is checked for its outer form ({"ok":true,...} or
 // {"ok":false,"error":"message"}); the caller reads the rest with care (json_fields.h). Any thread.
@@ -20,8 +20,8 @@ std::string no_cluster_message(const control::RunDirectory& directory);
 // Throws SetupError with that message, or with what is wrong with the run directory.
 void require_cluster(const control::RunDirectory& directory);
 
-// Returns the daemon's answer, whose "ok" is true. Throws the daemon's own message when it refused: a
-// UsageError when the request was wrong, else a SetupError. Throws a SetupError when the socket
+// Returns the daemon's answer, whose "ok" is true. Throws the daemon's own message when it refused:
+// a UsageError when the request was wrong, else a SetupError. Throws a SetupError when the socket
 // fails. `timeout` spans the whole exchange.
 nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann::json& request,
                           std::chrono::milliseconds timeout = std::chrono::seconds(10));

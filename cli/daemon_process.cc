@@ -62,15 +62,22 @@ struct Child {
   _exit(ignored < 0 ? 126 : 127);
 }
 
-void end_child(pid_t pid) {
-  kill(pid, SIGTERM);
+// Whether the child ends by itself soon; then with what status.
+bool ends_soon(pid_t pid, int* status) {
   const Deadline deadline = std::chrono::steady_clock::now() + kTermPatience;
   while (std::chrono::steady_clock::now() < deadline) {
-    if (waitpid(pid, nullptr, WNOHANG) != 0) return;
+    if (waitpid(pid, status, WNOHANG) != 0) return true;
     std::this_thread::sleep_for(std::chrono::milliseconds(10));
   }
+  return false;
+}
+
+void end_child(pid_t pid) {
+  int status = 0;
+  kill(pid, SIGTERM);
+  if (ends_soon(pid, &status)) return;
   kill(pid, SIGKILL);
-  waitpid(pid, nullptr, 0);
+  waitpid(pid, &status, 0);
 }
 
 // The log's last line that says anything, to spare the reader a look.
@@ -85,7 +92,11 @@ std::string last_line(const fs::path& log) {
 
 std::string how_it_ended(pid_t pid, const RunDirectory& directory) {
   int status = 0;
-  waitpid(pid, &status, 0);
+  if (!ends_soon(pid, &status)) {
+    end_child(pid);
+    return fmt::format("the daemon did not tell how its start went, and was ended; its log is {}",
+                       directory.log_file().string());
+  }
   std::string how = WIFSIGNALED(status) ? fmt::format("signal {} ({})", WTERMSIG(status),
                                                       strsignal(WTERMSIG(status)))
                                         : fmt::format("exit code {}", WEXITSTATUS(status));

@@ -1,9 +1,9 @@
 // Finds gradcubed, starts it in a process session of its own, and waits until it reports that the
 // cluster is ready.
 //
-// The daemon inherits the write end of a pipe and writes one line of JSON to it: {"ok":true,"pid":..}
-// when every server and switch runs, or {"ok":false,"error":"message"}. Its standard output and
-// error go to the run directory's log.
+// The daemon inherits the write end of a pipe and writes one line of JSON to it:
+// {"ok":true,"pid":..} when every server and switch runs, or {"ok":false,"error":"message"}. Its
+// standard output and error go to the run directory's log.
 #ifndef GRADCUBE_CLI_DAEMON_PROCESS_H_
 #define GRADCUBE_CLI_DAEMON_PROCESS_H_
 

@@ -1,5 +1,5 @@
-// The checks of `gradcube doctor`: whether this host can run the embedded fabric, and what would make
-// it run better.
+// The checks of `gradcube doctor`: whether this host can run the embedded fabric, and what would
+// make it run better.
 //
 // Each check looks at one thing and changes nothing. It returns a verdict, a message, and, where
 // something is wrong, the command that mends it. `fail`: the embedded fabric cannot run. `warn`: it

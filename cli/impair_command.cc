@@ -47,7 +47,7 @@ nlohmann::json request_of(const ImpairOptions& options) {
   }
   if (request.size() == 1) {
     throw control::UsageError(
-        "impair: there is nothing to change; accepted are --loss, --duplicate, --reorder, "
+        "impair: there is nothing to change; expected --loss, --duplicate, --reorder, "
         "--corrupt and --clear, for example `gradcube impair --loss 0.01`");
   }
   if (!options.server.empty()) request["server"] = options.server;

@@ -1,5 +1,5 @@
-// Reads fields of JSON that another program wrote, in which any field may be missing or have another
-// type.
+// Reads fields of JSON that another program wrote, in which any field may be missing or have
+// another type.
 //
 // A path is keys joined by '/': "memory/pool_bytes". A field that is missing or has another type is
 // empty.
@@ -25,8 +25,8 @@ std::optional<bool> flag_field(const nlohmann::json& object, std::string_view pa
 // The array at this key; an empty one where there is none.
 const nlohmann::json& items(const nlohmann::json& object, std::string_view key);
 
-// An address as people write it, "[2,1]"; "-" for anything that is neither an array of numbers nor a
-// text.
+// An address as people write it, "[2,1]"; "-" for anything that is neither an array of numbers nor
+// a text.
 std::string address_text(const nlohmann::json& address);
 
 // Any scalar as a cell of a table, text with control characters escaped; "-" where there is none.

@@ -17,8 +17,8 @@ CLI::Validator seconds_in(double least, double most) {
     if (result.ec == std::errc() && result.ptr == end && seconds >= least && seconds <= most) {
       return "";
     }
-    return fmt::format("{}: accepted is a number of seconds in {}..{}", control::quoted(text),
-                       least, most);
+    return fmt::format("{}: expected a number of seconds in {}..{}", control::quoted(text), least,
+                       most);
   };
   return CLI::Validator(check, fmt::format("{}..{}", least, most));
 }
@@ -33,9 +33,8 @@ CLI::Validator job_name() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         if (shared::is_job_name(text)) return "";
-        return fmt::format(
-            "{}: accepted are 1 to {} of the characters A-Z, a-z, 0-9, '.', '_', '-'",
-            control::quoted(text), shared::kJobNameBytes - 1);
+        return fmt::format("{}: expected 1 to {} of the characters A-Z, a-z, 0-9, '.', '_', '-'",
+                           control::quoted(text), shared::kJobNameBytes - 1);
       },
       "");
 }

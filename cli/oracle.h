@@ -5,13 +5,13 @@
 // plan's byte ranges and level orders and the scalar kernels, whose one reduce defines the
 // arithmetic (aggregation/kernels.h, docs/arithmetic.md):
 //
-//   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each setting
-//   of the other digits, the n contributions of the servers that differ in the digit at level(t,
-//   0), in the order of that digit; step 1 reduces those n partial results along level(t, 1); and so
-//   on until one value is left. Each reduce rounds to the element type once (16-bit floats) or at
-//   each addition (the others). An average of 16-bit floats is a mean of means: each reduce returns
-//   the mean of its n values. An average of any other type divides the last value by the number of
-//   servers.
+//   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each
+//   setting of the other digits, the n contributions of the servers that differ in the digit at
+//   level(t, 0), in the order of that digit; step 1 reduces those n partial results along level(t,
+//   1); and so on until one value is left. Each reduce rounds to the element type once (16-bit
+//   floats) or at each addition (the others). An average of 16-bit floats is a mean of means: each
+//   reduce returns the mean of its n values. An average of any other type divides the last value by
+//   the number of servers.
 //
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.

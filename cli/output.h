@@ -16,8 +16,8 @@ void write_output(std::string_view text);
 // Returns once everything that was printed has left this process.
 void flush_output();
 
-// For code that writes to a std::ostream: what `write` writes goes through write_output(). Throws what
-// that throws.
+// For code that writes to a std::ostream: what `write` writes goes through write_output(). Throws
+// what that throws.
 void write_by(const std::function<void(std::ostream&)>& write);
 
 template <typename... Values>

@@ -64,13 +64,13 @@ T parse_name(const std::string& text, const char* flag, std::size_t values, Pars
     accepted += fmt::format("{}{}", i == 0 ? "" : ", ", name(static_cast<T>(i)));
   }
   throw UsageError(
-      fmt::format("{}: {} is not known; accepted are {}", flag, control::quoted(text), accepted));
+      fmt::format("{}: {} is not known; expected {}", flag, control::quoted(text), accepted));
 }
 
 PerfSettings settings_of(const PerfOptions& options) {
   using namespace aggregation;
   if (options.collective != "allreduce") {
-    throw UsageError(fmt::format("perf: there is no collective {}; accepted is allreduce",
+    throw UsageError(fmt::format("perf: there is no collective {}; expected allreduce",
                                  control::quoted(options.collective)));
   }
   PerfSettings settings = options.settings;

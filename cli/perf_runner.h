@@ -6,8 +6,8 @@
 // first start to the last end. With checks, all meet again and share the elements among them: each
 // compares its share of every server's gradient with the oracle.
 //
-// An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws it
-// once.
+// An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws
+// it once.
 #ifndef GRADCUBE_CLI_PERF_RUNNER_H_
 #define GRADCUBE_CLI_PERF_RUNNER_H_
 

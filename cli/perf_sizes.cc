@@ -15,8 +15,7 @@ std::vector<std::uint64_t> parse_size_list(std::string_view text) {
     const std::size_t comma = text.find(',');
     const std::string_view item = text.substr(0, comma);
     if (item.empty()) {
-      throw UsageError(
-          "--sizes: a size is empty; accepted is a list of bytes such as 1K,64K,12.5M");
+      throw UsageError("--sizes: a size is empty; expected a list of bytes such as 1K,64K,12.5M");
     }
     sizes.push_back(control::parse_size(item, "--sizes"));
     if (comma == std::string_view::npos) return sizes;
@@ -34,7 +33,7 @@ std::vector<std::uint64_t> sizes_of(const SizeRange& range) {
     throw UsageError(
         "--min-bytes is 0, and no factor leads from 0 to another size: give at least 1");
   }
-  if (range.factor < 2) throw UsageError("--factor: accepted is a whole number from 2 on");
+  if (range.factor < 2) throw UsageError("--factor: expected a whole number from 2 on");
   std::vector<std::uint64_t> sizes = {range.least};
   while (sizes.back() > 0 && sizes.back() <= range.most / range.factor) {
     sizes.push_back(sizes.back() * range.factor);

@@ -1,5 +1,6 @@
 // Flags that set a cluster's settings: one for each name that control's apply_setting() knows.
-// apply_setting() reads the values too, so a flag and a key of the cluster file accept the same text.
+// apply_setting() reads the values too, so a flag and a key of the cluster file accept the same
+// text.
 #ifndef GRADCUBE_CLI_SETTINGS_OPTIONS_H_
 #define GRADCUBE_CLI_SETTINGS_OPTIONS_H_
 

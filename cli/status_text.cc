@@ -39,8 +39,8 @@ std::string list_text(const json& array) {
   return text;
 }
 
-// The port of the same server and level in an earlier status of the same daemon; nothing where there
-// is none.
+// The port of the same server and level in an earlier status of the same daemon; nothing where
+// there is none.
 const json& port_before(const json& before, const json& server, const json& port) {
   static const json kNothing;
   for (const json& other : items(before, "servers")) {

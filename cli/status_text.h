@@ -22,8 +22,8 @@ std::string status_summary(const nlohmann::json& status);
 // cannot be told.
 std::string topology_text(const nlohmann::json& topology);
 
-// Of a status, or of the daemon's answer to "impair": "loss 1 %, reorder 5 %, seed 7; 2 links differ",
-// "none" without any.
+// Of a status, or of the daemon's answer to "impair": "loss 1 %, reorder 5 %, seed 7; 2 links
+// differ", "none" without any.
 std::string impairments_summary(const nlohmann::json& status);
 // A table of the links that differ; empty when there are none.
 std::string impaired_links_text(const nlohmann::json& status);

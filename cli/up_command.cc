@@ -76,8 +76,8 @@ void report(fmt::format_string<Values...> format, Values&&... values) {
   std::fwrite(text.data(), 1, text.size(), stderr);
 }
 
-// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an earlier
-// one are left.
+// Makes sure that the directory exists, that no daemon runs in it, and that no sockets of an
+// earlier one are left.
 void prepare(const RunDirectory& directory) {
   directory.create();
   if (outlives_patience(directory)) throw_runs_already(directory);

@@ -49,8 +49,8 @@ class CreditPool {
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
 
-  // Adds a flow that holds no segments. The window must outlive its membership; from now on only the
-  // pool raises its limit.
+  // Adds a flow that holds no segments. The window must outlive its membership; from now on only
+  // the pool raises its limit.
   Handle add(ReceiveWindow* window);
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);

@@ -13,7 +13,7 @@ constexpr unsigned kVisible = 65;
 constexpr unsigned kDuplicateThreshold = 3;
 // The reorder window is at most 16 round trips: RACK.reo_wnd_mult, here in quarters of min_rtt.
 constexpr unsigned kMostReorderQuarters = 64;
-// RFC 6298, section 5.5, doubles the time-out at each expiry; the ceiling is reached before this.
+// RFC 6298, section 5.5, doubles the timeout at each expiry; the ceiling is reached before this.
 constexpr unsigned kMostExpiries = 16;
 
 }  // namespace
@@ -80,7 +80,7 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
       if (sequence < highest_before) reordering_seen_ = true;
       take_newest(sequence, now);
     } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
-      // Faster than the path allows: this acknowledges the original, and the resend was needless.
+      // Faster than the path allows: this acknowledges the original, and the resend was spurious.
       ++counters_.spurious;
       reordering_seen_ = true;
       reorder_quarters_ =
@@ -189,7 +189,7 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
   return found;
 }
 
-// RFC 8985, section 7.2: the tail loss probe's time-out (PTO).
+// RFC 8985, section 7.2: the tail loss probe's timeout (PTO).
 Nanoseconds SendWindow::probe_timeout() const {
   return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + settings_.acknowledge_delay;
 }

@@ -13,12 +13,13 @@
 //
 // Loss is found by time, as in RACK (RFC 8985). A sequence is lost when one that was sent after it
 // has been delivered, and when the round trip plus a reorder window has passed since it was sent.
-// The reorder window is min_rtt / 4. It grows, up to the smoothed RTT, when retransmissions prove
-// needless. While no reordering has been seen, three deliveries after a gap make it a loss at once.
-// Timers find losses that no later delivery reveals: the first missing segment is retransmitted
-// after the probe timeout without progress, and again after the retransmission timeout (RTO), which
-// doubles. One segment is enough: its acknowledgement shows by time what else is missing. A
-// retransmission is not repeated within a smoothed RTT.
+// The reorder window is min_rtt / 4. It grows, up to the smoothed RTT, when resends prove
+// spurious, and never shrinks (RFC 8985 resets it after 16 recoveries). While no reordering has
+// been seen, three deliveries after a gap make it a loss at once. Timers find losses that no later
+// delivery reveals: the first missing segment is retransmitted after the probe timeout without
+// progress, and again after the retransmission timeout (RTO), which doubles. One segment is enough:
+// its acknowledgement shows by time what else is missing. A retransmission is not repeated within a
+// smoothed RTT.
 //
 //   probe timeout  max(probe_floor, 2 srtt) + acknowledge_delay
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,

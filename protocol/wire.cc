@@ -53,65 +53,66 @@ constexpr std::size_t kLength = 6;
 constexpr std::size_t kPosition = 8;
 constexpr std::size_t kCount = 12;
 
-constexpr uint8_t kIpVersionAndWords = 0x45;
-constexpr uint8_t kEcnMask = 0x03;
-constexpr uint8_t kEcnCapable = 0x02;  // ECT(0)
-constexpr uint8_t kEcnMarked = 0x03;   // CE
-constexpr uint16_t kDoNotFragment = 0x4000;
-constexpr uint8_t kTimeToLive = 64;
-constexpr uint8_t kStageBit = 0x80;
+constexpr std::uint8_t kIpVersionAndWords = 0x45;
+constexpr std::uint8_t kEcnMask = 0x03;
+constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)
+constexpr std::uint8_t kEcnMarked = 0x03;   // CE
+constexpr std::uint16_t kDoNotFragment = 0x4000;
+constexpr std::uint8_t kTimeToLive = 64;
+constexpr std::uint8_t kStageBit = 0x80;
 
-uint16_t fold(uint32_t sum) {
+std::uint16_t fold(std::uint32_t sum) {
   sum = (sum & 0xffffU) + (sum >> 16);
   sum = (sum & 0xffffU) + (sum >> 16);
-  return static_cast<uint16_t>(sum);
+  return static_cast<std::uint16_t>(sum);
 }
 
 // The one's-complement sum of the IPv4 header, unreduced.
-uint32_t ip_sum(const uint8_t* frame) {
-  uint32_t sum = 0;
-  for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<uint16_t>(frame + at);
+std::uint32_t ip_sum(const std::uint8_t* frame) {
+  std::uint32_t sum = 0;
+  for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<std::uint16_t>(frame + at);
   return sum;
 }
 
-void renew_ip_checksum(uint8_t* frame) {
-  store_network<uint16_t>(frame + kIpChecksumAt, 0);
-  store_network<uint16_t>(frame + kIpChecksumAt, static_cast<uint16_t>(~fold(ip_sum(frame))));
+void renew_ip_checksum(std::uint8_t* frame) {
+  store_network<std::uint16_t>(frame + kIpChecksumAt, 0);
+  store_network<std::uint16_t>(frame + kIpChecksumAt,
+                               static_cast<std::uint16_t>(~fold(ip_sum(frame))));
 }
 
-void store_link(uint8_t* frame, const LinkAddresses& link) {
+void store_link(std::uint8_t* frame, const LinkAddresses& link) {
   std::memcpy(frame, link.destination_mac.data(), link.destination_mac.size());
   std::memcpy(frame + 6, link.source_mac.data(), link.source_mac.size());
-  store_network<uint32_t>(frame + kIpSourceAt, link.source_ip);
-  store_network<uint32_t>(frame + kIpDestinationAt, link.destination_ip);
+  store_network<std::uint32_t>(frame + kIpSourceAt, link.source_ip);
+  store_network<std::uint32_t>(frame + kIpDestinationAt, link.destination_ip);
 }
 
-uint8_t version_and(FrameType type) {
-  return static_cast<uint8_t>(kVersion << 4 | static_cast<uint8_t>(type));
+std::uint8_t version_and(FrameType type) {
+  return static_cast<std::uint8_t>(kVersion << 4 | static_cast<std::uint8_t>(type));
 }
 
-FrameError check_link(const uint8_t* frame) {
-  if (load_network<uint16_t>(frame + kEtherTypeAt) != kEtherTypeIpv4 ||
+FrameError check_link(const std::uint8_t* frame) {
+  if (load_network<std::uint16_t>(frame + kEtherTypeAt) != kEtherTypeIpv4 ||
       frame[kIpAt] != kIpVersionAndWords || frame[kIpProtocolAt] != kProtocolUdp) {
     return FrameError::not_gradcube;
   }
   if (fold(ip_sum(frame)) != 0xffffU) return FrameError::bad_checksum;
-  if ((load_network<uint16_t>(frame + kIpFragmentAt) & ~kDoNotFragment) != 0) {
+  if ((load_network<std::uint16_t>(frame + kIpFragmentAt) & ~kDoNotFragment) != 0) {
     return FrameError::fragmented;
   }
-  if (load_network<uint16_t>(frame + kUdpDestinationAt) != kUdpPort) {
+  if (load_network<std::uint16_t>(frame + kUdpDestinationAt) != kUdpPort) {
     return FrameError::not_gradcube;
   }
-  if (load_network<uint16_t>(frame + kUdpChecksumAt) != 0) return FrameError::bad_checksum;
+  if (load_network<std::uint16_t>(frame + kUdpChecksumAt) != 0) return FrameError::bad_checksum;
   return FrameError::none;
 }
 
-FrameError parse_routing(const uint8_t* frame, ParsedFrame& out) {
-  const uint8_t first = frame[kRoutingAt];
+FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
+  const std::uint8_t first = frame[kRoutingAt];
   if (first >> 4 != kVersion) return FrameError::bad_version;
-  const uint8_t type = first & 0x0f;
-  if (type < static_cast<uint8_t>(FrameType::segment) ||
-      type > static_cast<uint8_t>(FrameType::probe)) {
+  const std::uint8_t type = first & 0x0f;
+  if (type < static_cast<std::uint8_t>(FrameType::segment) ||
+      type > static_cast<std::uint8_t>(FrameType::probe)) {
     return FrameError::bad_type;
   }
   out.type = static_cast<FrameType>(type);
@@ -122,37 +123,37 @@ FrameError parse_routing(const uint8_t* frame, ParsedFrame& out) {
       out.routing.hop_index >= out.routing.hop_count) {
     return FrameError::bad_hops;
   }
-  out.routing.source = load_little<uint16_t>(frame + kSourceAt);
-  out.routing.destination = load_little<uint16_t>(frame + kDestinationAt);
+  out.routing.source = load_little<std::uint16_t>(frame + kSourceAt);
+  out.routing.destination = load_little<std::uint16_t>(frame + kDestinationAt);
   if (out.routing.source == out.routing.destination) return FrameError::bad_address;
   return FrameError::none;
 }
 
-void parse_hops(const uint8_t* at, RoutingHeader& routing) {
+void parse_hops(const std::uint8_t* at, RoutingHeader& routing) {
   for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
     routing.hops[hop] = Hop{at[0], at[1]};
   }
 }
 
-void parse_transport(const uint8_t* at, TransportHeader& out) {
-  out.job = load_little<uint32_t>(at + kJob);
-  out.epoch = load_little<uint16_t>(at + kEpoch);
+void parse_transport(const std::uint8_t* at, TransportHeader& out) {
+  out.job = load_little<std::uint32_t>(at + kJob);
+  out.epoch = load_little<std::uint16_t>(at + kEpoch);
   out.stage = (at[kFlow] & kStageBit) != 0 ? Stage::broadcast : Stage::aggregation;
-  out.thread = static_cast<uint8_t>(at[kFlow] & ~kStageBit);
+  out.thread = static_cast<std::uint8_t>(at[kFlow] & ~kStageBit);
   out.backlog = at[kBacklog];
-  out.sequence = load_little<uint32_t>(at + kSequence);
-  out.acknowledged = load_little<uint32_t>(at + kAcknowledged);
-  out.selective = load_little<uint64_t>(at + kSelective);
-  out.credit = load_little<uint16_t>(at + kCredit);
+  out.sequence = load_little<std::uint32_t>(at + kSequence);
+  out.acknowledged = load_little<std::uint32_t>(at + kAcknowledged);
+  out.selective = load_little<std::uint64_t>(at + kSelective);
+  out.credit = load_little<std::uint16_t>(at + kCredit);
 }
 
-void parse_segment(const uint8_t* at, SegmentHeader& out) {
-  out.collective = load_little<uint32_t>(at + kCollective);
+void parse_segment(const std::uint8_t* at, SegmentHeader& out) {
+  out.collective = load_little<std::uint32_t>(at + kCollective);
   out.step = at[kStep];
   out.type_and_operation = at[kTypeAndOperation];
-  out.length = load_little<uint16_t>(at + kLength);
-  out.position = load_little<uint32_t>(at + kPosition);
-  out.count = load_little<uint32_t>(at + kCount);
+  out.length = load_little<std::uint16_t>(at + kLength);
+  out.position = load_little<std::uint32_t>(at + kPosition);
+  out.count = load_little<std::uint32_t>(at + kCount);
 }
 
 }  // namespace
@@ -167,94 +168,97 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
   if (flow.thread >= kMaxThreads) {
     throw std::invalid_argument("the number of a thread must be below 128");
   }
-  uint8_t* const frame = prefix_.data();
+  std::uint8_t* const frame = prefix_.data();
   store_link(frame, link);
-  store_network<uint16_t>(frame + kEtherTypeAt, kEtherTypeIpv4);
+  store_network<std::uint16_t>(frame + kEtherTypeAt, kEtherTypeIpv4);
   frame[kIpAt] = kIpVersionAndWords;
   frame[kIpTosAt] = kEcnCapable;
-  store_network<uint16_t>(frame + kIpFragmentAt, kDoNotFragment);
+  store_network<std::uint16_t>(frame + kIpFragmentAt, kDoNotFragment);
   frame[kIpTtlAt] = kTimeToLive;
   frame[kIpProtocolAt] = kProtocolUdp;
   address_sum_ = ip_sum(frame);
-  store_network<uint16_t>(frame + kUdpAt, static_cast<uint16_t>(kFirstSourcePort + flow.thread));
-  store_network<uint16_t>(frame + kUdpDestinationAt, kUdpPort);
-  frame[kHopsAt] = static_cast<uint8_t>(routing.hop_count << 4 | routing.hop_index);
-  store_little<uint16_t>(frame + kSourceAt, routing.source);
-  store_little<uint16_t>(frame + kDestinationAt, routing.destination);
-  uint8_t* at = frame + kFirstHopAt;
+  store_network<std::uint16_t>(frame + kUdpAt,
+                               static_cast<std::uint16_t>(kFirstSourcePort + flow.thread));
+  store_network<std::uint16_t>(frame + kUdpDestinationAt, kUdpPort);
+  frame[kHopsAt] = static_cast<std::uint8_t>(routing.hop_count << 4 | routing.hop_index);
+  store_little<std::uint16_t>(frame + kSourceAt, routing.source);
+  store_little<std::uint16_t>(frame + kDestinationAt, routing.destination);
+  std::uint8_t* at = frame + kFirstHopAt;
   for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
     at[0] = routing.hops[hop].level;
     at[1] = routing.hops[hop].digit;
   }
-  transport_offset_ = static_cast<uint8_t>(at - frame);
-  store_little<uint32_t>(at + kJob, flow.job);
-  store_little<uint16_t>(at + kEpoch, flow.epoch);
-  at[kFlow] = static_cast<uint8_t>(flow.thread | (flow.stage == Stage::broadcast ? kStageBit : 0));
+  transport_offset_ = static_cast<std::uint8_t>(at - frame);
+  store_little<std::uint32_t>(at + kJob, flow.job);
+  store_little<std::uint16_t>(at + kEpoch, flow.epoch);
+  at[kFlow] =
+      static_cast<std::uint8_t>(flow.thread | (flow.stage == Stage::broadcast ? kStageBit : 0));
 }
 
-std::size_t FrameTemplate::write(std::span<uint8_t> out, const TransportHeader& transport,
+std::size_t FrameTemplate::write(std::span<std::uint8_t> out, const TransportHeader& transport,
                                  const SegmentHeader* segment) const {
   return write_frame(out, segment != nullptr ? FrameType::segment : FrameType::acknowledgement,
                      transport, segment);
 }
 
-std::size_t FrameTemplate::write_probe(std::span<uint8_t> out,
+std::size_t FrameTemplate::write_probe(std::span<std::uint8_t> out,
                                        const TransportHeader& transport) const {
   return write_frame(out, FrameType::probe, transport, nullptr);
 }
 
-std::size_t FrameTemplate::write_frame(std::span<uint8_t> out, FrameType type,
+std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType type,
                                        const TransportHeader& transport,
                                        const SegmentHeader* segment) const {
   const std::size_t headers =
       transport_offset_ + kTransportBytes + (segment != nullptr ? kSegmentBytes : 0) + kCrcBytes;
   const std::size_t payload = segment != nullptr ? segment->length : 0;
   if (out.size() < headers || payload > kMaxPayloadBytes) return 0;
-  uint8_t* const frame = out.data();
+  std::uint8_t* const frame = out.data();
   // The shortest frame is longer than the prefix, so the copy can have a constant length. The
   // fields below overwrite what it writes too much.
   static_assert(kAcknowledgementHeaderBytes >= kPrefixBytes);
   std::memcpy(frame, prefix_.data(), kPrefixBytes);
-  const auto ip_length = static_cast<uint16_t>(headers + payload - kIpAt);
-  store_network<uint16_t>(frame + kIpLengthAt, ip_length);
-  store_network<uint16_t>(frame + kIpChecksumAt,
-                          static_cast<uint16_t>(~fold(address_sum_ + ip_length)));
-  store_network<uint16_t>(frame + kUdpLengthAt, static_cast<uint16_t>(headers + payload - kUdpAt));
+  const auto ip_length = static_cast<std::uint16_t>(headers + payload - kIpAt);
+  store_network<std::uint16_t>(frame + kIpLengthAt, ip_length);
+  store_network<std::uint16_t>(frame + kIpChecksumAt,
+                               static_cast<std::uint16_t>(~fold(address_sum_ + ip_length)));
+  store_network<std::uint16_t>(frame + kUdpLengthAt,
+                               static_cast<std::uint16_t>(headers + payload - kUdpAt));
   frame[kRoutingAt] = version_and(type);
-  uint8_t* at = frame + transport_offset_;
+  std::uint8_t* at = frame + transport_offset_;
   at[kBacklog] = transport.backlog;
-  store_little<uint32_t>(at + kSequence, transport.sequence);
-  store_little<uint32_t>(at + kAcknowledged, transport.acknowledged);
-  store_little<uint64_t>(at + kSelective, transport.selective);
-  store_little<uint16_t>(at + kCredit, transport.credit);
+  store_little<std::uint32_t>(at + kSequence, transport.sequence);
+  store_little<std::uint32_t>(at + kAcknowledged, transport.acknowledged);
+  store_little<std::uint64_t>(at + kSelective, transport.selective);
+  store_little<std::uint16_t>(at + kCredit, transport.credit);
   at += kTransportBytes;
   if (segment != nullptr) {
-    store_little<uint32_t>(at + kCollective, segment->collective);
+    store_little<std::uint32_t>(at + kCollective, segment->collective);
     at[kStep] = segment->step;
     at[kTypeAndOperation] = segment->type_and_operation;
-    store_little<uint16_t>(at + kLength, segment->length);
-    store_little<uint32_t>(at + kPosition, segment->position);
-    store_little<uint32_t>(at + kCount, segment->count);
+    store_little<std::uint16_t>(at + kLength, segment->length);
+    store_little<std::uint32_t>(at + kPosition, segment->position);
+    store_little<std::uint32_t>(at + kCount, segment->count);
     at += kSegmentBytes;
   }
-  store_little<uint32_t>(at, 0);
+  store_little<std::uint32_t>(at, 0);
   return headers;
 }
 
-std::size_t encode_frame(std::span<uint8_t> out, const LinkAddresses& link,
+std::size_t encode_frame(std::span<std::uint8_t> out, const LinkAddresses& link,
                          const RoutingHeader& routing, const TransportHeader& transport,
                          const SegmentHeader* segment) {
   return FrameTemplate(link, routing, transport).write(out, transport, segment);
 }
 
-FrameError parse_frame(std::span<const uint8_t> contiguous, std::size_t frame_bytes,
+FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t frame_bytes,
                        ParsedFrame& out) {
   const std::size_t readable = std::min(contiguous.size(), frame_bytes);
-  const uint8_t* const frame = contiguous.data();
+  const std::uint8_t* const frame = contiguous.data();
   if (readable < kFirstHopAt) return FrameError::too_short;
   if (const FrameError error = check_link(frame); error != FrameError::none) return error;
-  const std::size_t ip_length = load_network<uint16_t>(frame + kIpLengthAt);
-  const std::size_t udp_length = load_network<uint16_t>(frame + kUdpLengthAt);
+  const std::size_t ip_length = load_network<std::uint16_t>(frame + kIpLengthAt);
+  const std::size_t udp_length = load_network<std::uint16_t>(frame + kUdpLengthAt);
   if (kIpAt + ip_length > frame_bytes || udp_length + (kUdpAt - kIpAt) != ip_length) {
     return FrameError::bad_length;
   }
@@ -263,9 +267,9 @@ FrameError parse_frame(std::span<const uint8_t> contiguous, std::size_t frame_by
   if (readable < headers) return FrameError::too_short;
   if (kUdpAt + udp_length < headers) return FrameError::bad_length;
   parse_hops(frame + kFirstHopAt, out.routing);
-  const uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
+  const std::uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
   parse_transport(transport, out.transport);
-  if (load_network<uint16_t>(frame + kUdpAt) != kFirstSourcePort + out.transport.thread) {
+  if (load_network<std::uint16_t>(frame + kUdpAt) != kFirstSourcePort + out.transport.thread) {
     return FrameError::bad_flow;
   }
   out.header_bytes = headers;
@@ -276,17 +280,17 @@ FrameError parse_frame(std::span<const uint8_t> contiguous, std::size_t frame_by
   return FrameError::none;
 }
 
-void advance_hop(std::span<uint8_t> frame) {
-  frame[kHopsAt] = static_cast<uint8_t>(frame[kHopsAt] + 1);
+void advance_hop(std::span<std::uint8_t> frame) {
+  frame[kHopsAt] = static_cast<std::uint8_t>(frame[kHopsAt] + 1);
 }
 
-void readdress(std::span<uint8_t> frame, const LinkAddresses& link) {
+void readdress(std::span<std::uint8_t> frame, const LinkAddresses& link) {
   store_link(frame.data(), link);
   renew_ip_checksum(frame.data());
 }
 
-void mark_congestion(std::span<uint8_t> frame) {
-  frame[kIpTosAt] = static_cast<uint8_t>(frame[kIpTosAt] | kEcnMarked);
+void mark_congestion(std::span<std::uint8_t> frame) {
+  frame[kIpTosAt] = static_cast<std::uint8_t>(frame[kIpTosAt] | kEcnMarked);
   renew_ip_checksum(frame.data());
 }
 

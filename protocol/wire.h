@@ -97,7 +97,8 @@ struct TransportHeader {
   std::uint16_t epoch = 0;
   Stage stage = Stage::aggregation;
   std::uint8_t thread = 0;  // < kMaxThreads
-  // Segments that are ready at the sender but not sent; 255: 255 or more.
+  // What the sender still has for this stream, this segment included: at most 255 segments, or 8
+  // after the first step, where what follows becomes ready bit by bit. A hint.
   std::uint8_t backlog = 0;
   // Of this segment; in the other types, of the next new segment.
   std::uint32_t sequence = 0;

@@ -36,7 +36,7 @@ BELOW = {
         "trainer/include/gradcube",
     ],
     "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated"],
-    "cli": ["aggregation", "control/settings", "trainer/src"],
+    "cli": ["aggregation", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 
 

@@ -1,7 +1,7 @@
 """Counts what a `meson test` run passed and failed: prints "PASSED FAILED".
 
 A GoogleTest program counts with each of its tests, any other program as one. A program that ends
-badly without saying which test failed (a crash, a time-out) counts as one failure.
+badly without saying which test failed (a crash, a timeout) counts as one failure.
 """
 
 import json

@@ -34,44 +34,45 @@
 
 namespace gradcube::shared {
 
-inline constexpr uint32_t kLayoutVersion = 1;
-inline constexpr uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
-inline constexpr uint32_t kRingEntries = 64;  // so at most 64 collectives in flight per session
-inline constexpr size_t kCacheLine = 64;
-inline constexpr size_t kSubmissions = 4096;
-inline constexpr size_t kCompletions = 8192;
-inline constexpr size_t kHeapOffset = 1 << 21;  // a multiple of a huge page
-inline constexpr size_t kBufferAlignment = 64;  // of every submitted buffer's offset
+inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
+inline constexpr std::uint32_t kRingEntries =
+    64;  // so at most 64 collectives in flight per session
+inline constexpr std::size_t kCacheLine = 64;
+inline constexpr std::size_t kSubmissions = 4096;
+inline constexpr std::size_t kCompletions = 8192;
+inline constexpr std::size_t kHeapOffset = 1 << 21;  // a multiple of a huge page
+inline constexpr std::size_t kBufferAlignment = 64;  // of every submitted buffer's offset
 
 struct RegionHeader {
-  uint64_t magic;
-  uint32_t version;
-  uint32_t ring_entries;
-  uint64_t region_bytes;
+  std::uint64_t magic;
+  std::uint32_t version;
+  std::uint32_t ring_entries;
+  std::uint64_t region_bytes;
 
-  alignas(kCacheLine) std::atomic<uint64_t> submission_tail;  // trainer
-  alignas(kCacheLine) std::atomic<uint64_t> submission_head;  // daemon
-  alignas(kCacheLine) std::atomic<uint64_t> completion_tail;  // daemon
-  alignas(kCacheLine) std::atomic<uint64_t> completion_head;  // trainer
-  alignas(kCacheLine) std::atomic<uint32_t> trainer_asleep;   // trainer
-  alignas(kCacheLine) std::atomic<uint32_t> daemon_asleep;    // daemon
+  alignas(kCacheLine) std::atomic<std::uint64_t> submission_tail;  // trainer
+  alignas(kCacheLine) std::atomic<std::uint64_t> submission_head;  // daemon
+  alignas(kCacheLine) std::atomic<std::uint64_t> completion_tail;  // daemon
+  alignas(kCacheLine) std::atomic<std::uint64_t> completion_head;  // trainer
+  alignas(kCacheLine) std::atomic<std::uint32_t> trainer_asleep;   // trainer
+  alignas(kCacheLine) std::atomic<std::uint32_t> daemon_asleep;    // daemon
 };
 static_assert(sizeof(RegionHeader) <= kSubmissions);
-static_assert(std::atomic<uint64_t>::is_always_lock_free);
+static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-enum class Kind : uint8_t { allreduce = 0 };
+enum class Kind : std::uint8_t { allreduce = 0 };
 
 // One collective. The buffer is [offset, offset + count * element size) from the region's start,
 // wholly inside the heap, its offset a multiple of kBufferAlignment. Requests are numbered 1, 2, 3,
 // ... by the trainer without a gap: the number is the collective's place in the job's common order.
 struct Submission {
-  uint64_t request;
-  uint64_t offset;
-  uint64_t count;
-  uint8_t dtype;  // gradcube_dtype
-  uint8_t op;     // gradcube_op
-  uint8_t kind;   // Kind
-  uint8_t reserved[5];
+  std::uint64_t request;
+  std::uint64_t offset;
+  std::uint64_t count;
+  std::uint8_t dtype;  // gradcube_dtype
+  std::uint8_t op;     // gradcube_op
+  std::uint8_t kind;   // Kind
+  std::uint8_t reserved[5];
 };
 static_assert(sizeof(Submission) == 32);
 static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
@@ -79,16 +80,16 @@ static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
 // The end of a collective: 0 or a negative GRADCUBE_E... code. Requests complete in the order of
 // their numbers.
 struct Completion {
-  uint64_t request;
-  int32_t code;
-  uint32_t reserved;
+  std::uint64_t request;
+  std::int32_t code;
+  std::uint32_t reserved;
 };
 static_assert(sizeof(Completion) == 16);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
 
 // Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is
 // NUL-terminated and padded with NULs.
-enum class MessageType : uint32_t {
+enum class MessageType : std::uint32_t {
   hello = 1,    // trainer: Hello. The first message; answered by Welcome or Refused
   welcome = 2,  // daemon: Welcome, with two descriptors: the region, the trainer's doorbell
   refused = 3,  // daemon: Notice; then it closes the socket
@@ -100,7 +101,7 @@ enum class MessageType : uint32_t {
   closing = 8,  // daemon: Notice: it is about to close this session, for this reason
 };
 
-inline constexpr size_t kJobNameBytes = 64;  // with the NUL
+inline constexpr std::size_t kJobNameBytes = 64;  // with the NUL
 inline constexpr std::string_view kJobNameCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
@@ -109,39 +110,41 @@ constexpr bool is_job_name(std::string_view text) {
          text.find_first_not_of(kJobNameCharacters) == std::string_view::npos;
 }
 
-inline constexpr size_t kNoticeTextBytes = 1024;
+inline constexpr std::size_t kNoticeTextBytes = 1024;
 
 struct Hello {
   MessageType type;
-  uint32_t version;
-  uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
-  uint32_t pid;  // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
-  uint32_t reserved;
+  std::uint32_t version;
+  std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
+  std::uint32_t
+      pid;  // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
+  std::uint32_t reserved;
   char job[kJobNameBytes];  // is_job_name()
 };
 
 struct Welcome {
   MessageType type;
-  uint32_t version;
-  uint32_t rank;
-  uint32_t size;
-  uint64_t region_bytes;
+  std::uint32_t version;
+  std::uint32_t rank;
+  std::uint32_t size;
+  std::uint64_t region_bytes;
   char server[64];  // this server's address as people write it: "[2,1]"
 };
 
 struct Notice {
   MessageType type;
-  int32_t code;            // GRADCUBE_E...
-  uint64_t first_request;  // the requests that this is about: first..last, both inclusive; 0..0
-                           // when about all
-  uint64_t last_request;
+  std::int32_t code;  // GRADCUBE_E...
+  std::uint64_t
+      first_request;  // the requests that this is about: first..last, both inclusive; 0..0
+                      // when about all
+  std::uint64_t last_request;
   char text[kNoticeTextBytes];
 };
 
 struct Inquiry {
   MessageType type;
-  uint32_t reserved;
-  uint64_t request;
+  std::uint32_t reserved;
+  std::uint64_t request;
 };
 
 }  // namespace gradcube::shared

@@ -1,6 +1,6 @@
-// Foreign text in messages: what a user typed, what a file or another program said. It is shortened,
-// and what could move a terminal's cursor or end a line is escaped, so a message stays one line that
-// can be read.
+// Foreign text in messages: what a user typed, what a file or another program said. It is
+// shortened, and what could move a terminal's cursor or end a line is escaped, so a message stays
+// one line that can be read.
 #ifndef GRADCUBE_CONTROL_BASE_PRINTABLE_H_
 #define GRADCUBE_CONTROL_BASE_PRINTABLE_H_
 

@@ -24,7 +24,7 @@ constexpr Unit kDurations[] = {{"ns", 1}, {"us", 1e3}, {"ms", 1e6}, {"s", 1e9}};
 
 struct SizeUnit {
   std::string_view name;
-  uint64_t factor;
+  std::uint64_t factor;
 };
 constexpr SizeUnit kSizes[] = {{"", 1},
                                {"b", 1},
@@ -41,7 +41,7 @@ constexpr SizeUnit kSizes[] = {{"", 1},
                                {"gi", 1ull << 30},
                                {"gib", 1ull << 30}};
 
-constexpr uint64_t kMaxSize = 1'000'000'000'000'000;
+constexpr std::uint64_t kMaxSize = 1'000'000'000'000'000;
 constexpr double kMaxDuration = 3600e9;
 
 constexpr std::string_view kSizeAccepted =
@@ -53,7 +53,7 @@ constexpr std::string_view kDurationAccepted =
 
 [[noreturn]] void refuse(std::string_view where, std::string_view text, std::string_view what,
                          std::string_view accepted) {
-  throw UsageError(fmt::format("{} {}: {}; accepted is {}", where, quoted(text), what, accepted));
+  throw UsageError(fmt::format("{} {}: {}; expected {}", where, quoted(text), what, accepted));
 }
 
 bool is_plain_number(std::string_view text) {
@@ -75,7 +75,7 @@ struct Quantity {
 
 // Splits "12.5M" into 12.5 and "m".
 Quantity split(std::string_view text, std::string_view where, std::string_view accepted) {
-  const size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
+  const std::size_t end = std::min(text.find_first_not_of("0123456789."), text.size());
   Quantity quantity{text.substr(0, end), std::string(text.substr(end))};
   if (!is_plain_number(quantity.number)) {
     refuse(where, text, "this does not begin with a number", accepted);
@@ -101,12 +101,12 @@ auto factor_of(const Quantity& quantity, const Units& units, std::string_view te
 // A number of digits with a point, as digits / 10^decimals. Empty when it has more digits than can
 // be a size.
 struct Decimal {
-  uint64_t digits = 0;
+  std::uint64_t digits = 0;
   unsigned decimals = 0;
 };
 std::optional<Decimal> exact(std::string_view number) {
   constexpr unsigned kMostDigits = 18;  // fit into 64 bits
-  const size_t point = number.find('.');
+  const std::size_t point = number.find('.');
   if (point != std::string_view::npos) {
     number = number.substr(0, number.find_last_not_of('0') + 1);  // 12.500 is 12.5
   }
@@ -119,7 +119,7 @@ std::optional<Decimal> exact(std::string_view number) {
       behind_point = true;
       continue;
     }
-    decimal.digits = decimal.digits * 10 + static_cast<uint64_t>(c - '0');
+    decimal.digits = decimal.digits * 10 + static_cast<std::uint64_t>(c - '0');
     if (behind_point) ++decimal.decimals;
   }
   return decimal;
@@ -135,7 +135,7 @@ std::string format_quantity(double value, std::span<const Unit> units) {
 
 }  // namespace
 
-uint64_t parse_rate(std::string_view text, std::string_view where) {
+std::uint64_t parse_rate(std::string_view text, std::string_view where) {
   static const std::string kRateAccepted = fmt::format(
       "a number and its unit bit, kbit, mbit, gbit or tbit (bits per second), {} to {}, for "
       "example 200mbit",
@@ -146,12 +146,12 @@ uint64_t parse_rate(std::string_view text, std::string_view where) {
   if (!(rate >= static_cast<double>(kLeastRate) && rate <= static_cast<double>(kMostRate))) {
     refuse(where, text, "this rate is out of range", kRateAccepted);
   }
-  return static_cast<uint64_t>(rate);
+  return static_cast<std::uint64_t>(rate);
 }
 
-uint64_t parse_size(std::string_view text, std::string_view where) {
+std::uint64_t parse_size(std::string_view text, std::string_view where) {
   const Quantity quantity = split(text, where, kSizeAccepted);
-  const uint64_t factor = factor_of(quantity, kSizes, text, where, kSizeAccepted);
+  const std::uint64_t factor = factor_of(quantity, kSizes, text, where, kSizeAccepted);
   const std::optional<Decimal> number = exact(quantity.number);
   if (!number) refuse(where, text, "this number has too many digits", kSizeAccepted);
   using Wide = unsigned __int128;
@@ -162,10 +162,10 @@ uint64_t parse_size(std::string_view text, std::string_view where) {
     refuse(where, text, "this is not a whole number of bytes", kSizeAccepted);
   }
   if (scaled / divisor > kMaxSize) refuse(where, text, "this is more than 1000000G", kSizeAccepted);
-  return static_cast<uint64_t>(scaled / divisor);
+  return static_cast<std::uint64_t>(scaled / divisor);
 }
 
-int64_t parse_duration(std::string_view text, std::string_view where) {
+std::int64_t parse_duration(std::string_view text, std::string_view where) {
   const Quantity quantity = split(text, where, kDurationAccepted);
   if (quantity.unit.empty() && quantity.value() == 0) return 0;
   const double factor = factor_of(quantity, kDurations, text, where, kDurationAccepted);
@@ -173,7 +173,7 @@ int64_t parse_duration(std::string_view text, std::string_view where) {
   if (!(duration <= kMaxDuration)) {
     refuse(where, text, "this is more than an hour", kDurationAccepted);
   }
-  return static_cast<int64_t>(duration);
+  return static_cast<std::int64_t>(duration);
 }
 
 double parse_probability(std::string_view text, std::string_view where) {
@@ -187,28 +187,28 @@ double parse_probability(std::string_view text, std::string_view where) {
   return value;
 }
 
-uint64_t parse_integer(std::string_view text, std::string_view where, uint64_t lowest,
-                       uint64_t highest) {
-  uint64_t value = 0;
+std::uint64_t parse_integer(std::string_view text, std::string_view where, std::uint64_t lowest,
+                            std::uint64_t highest) {
+  std::uint64_t value = 0;
   const char* const end = text.data() + text.size();
   const auto result = std::from_chars(text.data(), end, value);
   if (result.ec != std::errc() || result.ptr != end || value < lowest || value > highest) {
-    throw UsageError(fmt::format("{} {}: accepted is a whole number in {}..{}", where, quoted(text),
+    throw UsageError(fmt::format("{} {}: expected a whole number in {}..{}", where, quoted(text),
                                  lowest, highest));
   }
   return value;
 }
 
-std::string format_rate(uint64_t bits_per_second) {
+std::string format_rate(std::uint64_t bits_per_second) {
   return format_quantity(static_cast<double>(bits_per_second), kRates);
 }
 
-std::string format_size(uint64_t bytes) {
+std::string format_size(std::uint64_t bytes) {
   constexpr Unit kShown[] = {{"", 1}, {"K", 1e3}, {"M", 1e6}, {"G", 1e9}};
   return format_quantity(static_cast<double>(bytes), kShown);
 }
 
-std::string format_duration(int64_t nanoseconds) {
+std::string format_duration(std::int64_t nanoseconds) {
   return format_quantity(static_cast<double>(nanoseconds), kDurations);
 }
 

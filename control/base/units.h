@@ -14,31 +14,31 @@ namespace gradcube::control {
 
 // The rates that a link can have. The emulated switches' arithmetic takes none below the least
 // (LinkClock::kMinRate).
-inline constexpr uint64_t kLeastRate = 1'000'000;
-inline constexpr uint64_t kMostRate = 10'000'000'000'000;
+inline constexpr std::uint64_t kLeastRate = 1'000'000;
+inline constexpr std::uint64_t kMostRate = 10'000'000'000'000;
 
 // Bits per second, kLeastRate to kMostRate: "200mbit", "2.5gbit". A unit is required: a bare 200
 // could be bits, megabits or bytes.
-uint64_t parse_rate(std::string_view text, std::string_view where);
+std::uint64_t parse_rate(std::string_view text, std::string_view where);
 
 // Bytes: "1K", "12.5M", "128KB", "64Ki", "1G", "4096". The text must stand for a whole number of
 // bytes, at most 10^15.
-uint64_t parse_size(std::string_view text, std::string_view where);
+std::uint64_t parse_size(std::string_view text, std::string_view where);
 
 // Nanoseconds: "500ns", "50us", "1ms", "2s"; 0 needs no unit.
-int64_t parse_duration(std::string_view text, std::string_view where);
+std::int64_t parse_duration(std::string_view text, std::string_view where);
 
 // 0..1: "0.01".
 double parse_probability(std::string_view text, std::string_view where);
 
 // A plain whole number in lowest..highest.
-uint64_t parse_integer(std::string_view text, std::string_view where, uint64_t lowest,
-                       uint64_t highest);
+std::uint64_t parse_integer(std::string_view text, std::string_view where, std::uint64_t lowest,
+                            std::uint64_t highest);
 
 // The shortest form that reads back as the same number: "2.5gbit", "12.5M", "50us".
-std::string format_rate(uint64_t bits_per_second);
-std::string format_size(uint64_t bytes);
-std::string format_duration(int64_t nanoseconds);
+std::string format_rate(std::uint64_t bits_per_second);
+std::string format_size(std::uint64_t bytes);
+std::string format_duration(std::int64_t nanoseconds);
 
 }  // namespace gradcube::control
 

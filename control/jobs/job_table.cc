@@ -8,8 +8,8 @@
 namespace gradcube::control {
 namespace {
 
-constexpr uint32_t kNonceMask = 0xffffff;
-constexpr size_t kMaxNamedMissing = 8;
+constexpr std::uint32_t kNonceMask = 0xffffff;
+constexpr std::size_t kMaxNamedMissing = 8;
 
 }  // namespace
 
@@ -25,7 +25,7 @@ std::string_view state_name(JobState state) {
   return "aborted";
 }
 
-JobTable::JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed)
+JobTable::JobTable(const bcube::AddressSpace& space, std::uint32_t nonce_seed)
     : space_(space), next_nonce_(nonce_seed & kNonceMask) {}
 
 const Job* JobTable::find(JobId job) const {
@@ -70,10 +70,10 @@ Job* JobTable::create(std::string_view name) {
 std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
                                                TrainerInfo trainer) {
   if (!shared::is_job_name(name)) {
-    return Refusal{fmt::format(
-        "the job's name is not valid: accepted are 1..{} letters, digits, dots, dashes and "
-        "underscores, for example mnist-1",
-        shared::kJobNameBytes - 1)};
+    return Refusal{
+        fmt::format("the job's name is not valid: expected 1..{} letters, digits, dots, dashes and "
+                    "underscores, for example mnist-1",
+                    shared::kJobNameBytes - 1)};
   }
   if (!space_.contains(server)) {
     return Refusal{fmt::format("there is no server {} among {}", server, space_.servers())};
@@ -96,20 +96,20 @@ std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::Ser
   return JobPlace{job->id, server, space_.servers(), job->epoch, job->state == JobState::running};
 }
 
-std::optional<Departed> JobTable::leave(JobId job, bcube::ServerId server, int32_t code) {
+std::optional<Departed> JobTable::leave(JobId job, bcube::ServerId server, std::int32_t code) {
   return depart(job, server, code, "left");
 }
 
-std::optional<Departed> JobTable::died(JobId job, bcube::ServerId server, int32_t code) {
+std::optional<Departed> JobTable::died(JobId job, bcube::ServerId server, std::int32_t code) {
   return depart(job, server, code, "died");
 }
 
-std::optional<Departed> JobTable::evicted(JobId job, bcube::ServerId server, int32_t code,
+std::optional<Departed> JobTable::evicted(JobId job, bcube::ServerId server, std::int32_t code,
                                           std::string_view why) {
   return depart(job, server, code, why);
 }
 
-std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, int32_t code,
+std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, std::int32_t code,
                                          std::string_view how) {
   Job* job = find_mutable(id);
   if (job == nullptr || !space_.contains(server) || !job->members[server]) return std::nullopt;
@@ -145,7 +145,8 @@ void JobTable::retire(JobId id) {
   job.reset();
 }
 
-std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::string message) {
+std::optional<std::uint16_t> JobTable::begin_reset(JobId id, std::int32_t code,
+                                                   std::string message) {
   Job* job = find_mutable(id);
   if (job == nullptr) return std::nullopt;
   job->last_failure = JobFailure{code, std::move(message)};
@@ -155,9 +156,9 @@ std::optional<uint16_t> JobTable::begin_reset(JobId id, int32_t code, std::strin
 std::string JobTable::missing(JobId id) const {
   const Job* job = find(id);
   if (job == nullptr || job->state != JobState::gathering) return "";
-  const uint32_t count = space_.servers() - job->joined;
+  const std::uint32_t count = space_.servers() - job->joined;
   std::string names;
-  size_t named = 0;
+  std::size_t named = 0;
   for (bcube::ServerId server = 0; server < space_.servers() && named < kMaxNamedMissing;
        ++server) {
     if (job->members[server]) continue;

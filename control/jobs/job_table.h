@@ -37,8 +37,8 @@ using protocol::kMaxJobs;
 
 // The process of a session's trainer, as the kernel reports it (SO_PEERCRED).
 struct TrainerInfo {
-  int32_t pid = 0;
-  uint32_t uid = 0;
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
 
   bool operator==(const TrainerInfo&) const = default;
 };
@@ -48,15 +48,15 @@ std::string_view state_name(JobState state);
 
 // Why a job was reset or aborted: a code of the trainers' C ABI, and the message for its members.
 struct JobFailure {
-  int32_t code = 0;
+  std::int32_t code = 0;
   std::string message;
 };
 
 struct JobPlace {
   JobId job = 0;
-  uint32_t rank = 0;  // the server's number
-  uint32_t size = 0;  // trainers in the complete job
-  uint16_t epoch = 0;
+  std::uint32_t rank = 0;  // the server's number
+  std::uint32_t size = 0;  // trainers in the complete job
+  std::uint16_t epoch = 0;
   bool complete = false;  // this was the last member to join: the job is running now
 };
 
@@ -67,7 +67,7 @@ struct Refusal {
 struct Departed {
   std::vector<bcube::ServerId> others;  // the remaining members, ascending
   std::string message;                  // for the remaining members
-  uint16_t epoch = 0;                   // the job's new epoch
+  std::uint16_t epoch = 0;              // the job's new epoch
   bool forgotten = false;               // no member remains; the JobId is invalid from now on
 };
 
@@ -76,8 +76,8 @@ struct Job {
   JobId id = 0;
   std::string name;
   JobState state = JobState::gathering;
-  uint16_t epoch = 0;
-  uint32_t joined = 0;                              // members now
+  std::uint16_t epoch = 0;
+  std::uint32_t joined = 0;                         // members now
   std::vector<std::optional<TrainerInfo>> members;  // by server
   std::optional<JobFailure> last_failure;
 };
@@ -85,23 +85,23 @@ struct Job {
 class JobTable {
  public:
   // `nonce_seed` makes the nonces of a restarted daemon differ from those of its predecessor.
-  JobTable(const bcube::AddressSpace& space, uint32_t nonce_seed);
+  JobTable(const bcube::AddressSpace& space, std::uint32_t nonce_seed);
 
   std::variant<JobPlace, Refusal> join(std::string_view name, bcube::ServerId server,
                                        TrainerInfo trainer);
 
   // Removes a member that left in good order, or that died. `code` is the code of the failure that
   // the others get. Returns nothing if the job does not exist or has no trainer on this server.
-  std::optional<Departed> leave(JobId job, bcube::ServerId server, int32_t code);
-  std::optional<Departed> died(JobId job, bcube::ServerId server, int32_t code);
+  std::optional<Departed> leave(JobId job, bcube::ServerId server, std::int32_t code);
+  std::optional<Departed> died(JobId job, bcube::ServerId server, std::int32_t code);
   // The same for a member that the daemon has evicted. `why` completes the message "the trainer ...
   // on server ... (pid ...) ".
-  std::optional<Departed> evicted(JobId job, bcube::ServerId server, int32_t code,
+  std::optional<Departed> evicted(JobId job, bcube::ServerId server, std::int32_t code,
                                   std::string_view why);
 
   // Records why a collective failed that all members survive (they disagreed on it), and returns
   // the new epoch. Returns nothing if the job does not exist.
-  std::optional<uint16_t> begin_reset(JobId job, int32_t code, std::string message);
+  std::optional<std::uint16_t> begin_reset(JobId job, std::int32_t code, std::string message);
 
   // No engine has anything of this aborted job any more: its place is free for another job. It is
   // found and listed until its last member has left.
@@ -118,12 +118,12 @@ class JobTable {
   Job* find_mutable(JobId job);
   Job* open_job(std::string_view name);  // one that accepts members; null if there is none
   Job* create(std::string_view name);    // null if the table is full
-  std::optional<Departed> depart(JobId job, bcube::ServerId server, int32_t code,
+  std::optional<Departed> depart(JobId job, bcube::ServerId server, std::int32_t code,
                                  std::string_view how);
   void forget(JobId job);
 
   bcube::AddressSpace space_;
-  uint32_t next_nonce_;
+  std::uint32_t next_nonce_;
   std::array<std::optional<Job>, kMaxJobs> jobs_;
   std::map<JobId, Job> retired_;
 };

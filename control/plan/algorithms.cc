@@ -29,7 +29,7 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, std::string
   for (const Algorithm& known : kAlgorithms) {
     if (known.name == algorithm) return known.make(topology);
   }
-  throw UsageError(fmt::format("{} {}: there is no such algorithm; accepted is {}", where,
+  throw UsageError(fmt::format("{} {}: there is no such algorithm; expected {}", where,
                                quoted(algorithm), fmt::join(algorithm_names(), ", ")));
 }
 

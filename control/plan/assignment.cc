@@ -19,11 +19,11 @@ bool near(int node, int other) { return node < 0 || other < 0 || node == other; 
 
 Assignment Assignment::all_servers(const Plan& plan, std::span<const Lcore> lcores) {
   require_lcores(lcores);
-  const size_t threads = plan.threads();
-  const size_t groups = std::max<size_t>(lcores.size() / threads, 1);
+  const std::size_t threads = plan.threads();
+  const std::size_t groups = std::max<std::size_t>(lcores.size() / threads, 1);
   std::vector<std::vector<unsigned>> result(groups);
-  for (size_t g = 0; g < groups; ++g) {
-    for (size_t t = 0; t < threads; ++t) {
+  for (std::size_t g = 0; g < groups; ++g) {
+    for (std::size_t t = 0; t < threads; ++t) {
       result[g].push_back(lcores[(g * threads + t) % lcores.size()].id);
     }
   }
@@ -33,22 +33,22 @@ Assignment Assignment::all_servers(const Plan& plan, std::span<const Lcore> lcor
 Assignment Assignment::one_server(const Plan& plan, std::span<const Lcore> lcores,
                                   std::span<const int> port_nodes) {
   require_lcores(lcores);
-  const size_t fair = (plan.threads() + lcores.size() - 1) / lcores.size();
-  std::vector<size_t> load(lcores.size(), 0);
+  const std::size_t fair = (plan.threads() + lcores.size() - 1) / lcores.size();
+  std::vector<std::size_t> load(lcores.size(), 0);
   std::vector<unsigned> result;
   for (unsigned t = 0; t < plan.threads(); ++t) {
     const unsigned port = plan.topology().dimensions()[plan.level(t, 0)].port;
     const int node = port < port_nodes.size() ? port_nodes[port] : -1;
     // There always is one: fair * L >= T, so some lcore has less than the fair share.
     const auto least_loaded = [&](bool local) {
-      size_t chosen = lcores.size();
-      for (size_t i = 0; i < lcores.size(); ++i) {
+      std::size_t chosen = lcores.size();
+      for (std::size_t i = 0; i < lcores.size(); ++i) {
         if (load[i] >= fair || (local && !near(lcores[i].numa_node, node))) continue;
         if (chosen == lcores.size() || load[i] < load[chosen]) chosen = i;
       }
       return chosen;
     };
-    size_t chosen = least_loaded(true);
+    std::size_t chosen = least_loaded(true);
     if (chosen == lcores.size()) chosen = least_loaded(false);
     ++load[chosen];
     result.push_back(lcores[chosen].id);

@@ -53,7 +53,7 @@ class Assignment {
 
  private:
   explicit Assignment(std::vector<std::vector<unsigned>> lcores) : lcores_(std::move(lcores)) {}
-  size_t group(ServerId server) const { return server % lcores_.size(); }
+  std::size_t group(ServerId server) const { return server % lcores_.size(); }
 
   std::vector<std::vector<unsigned>> lcores_;  // [group][thread]
 };

@@ -11,7 +11,7 @@ Plan make_bml_plan(const Topology& topology) {
     if (dimension.link != Link::switched) {
       throw UsageError(fmt::format(
           "algorithm bml on topology {}: every server sends to every other under one switch, and "
-          "here only adjacent servers are joined; accepted is bcube:n,k or star:N, for example "
+          "here only adjacent servers are joined; expected bcube:n,k or star:N, for example "
           "bcube:3,2",
           topology.spec()));
     }

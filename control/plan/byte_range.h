@@ -14,44 +14,44 @@
 
 namespace gradcube::control {
 
-inline constexpr uint64_t kUnitBytes = 64;
+inline constexpr std::uint64_t kUnitBytes = 64;
 
 struct ByteRange {
-  uint64_t begin = 0;
-  uint64_t end = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t end = 0;
 
-  uint64_t size() const { return end - begin; }
+  std::uint64_t size() const { return end - begin; }
   bool empty() const { return begin == end; }
   bool operator==(const ByteRange&) const = default;
 };
 
 struct UnitRange {
-  uint64_t begin = 0;
-  uint64_t count = 0;
+  std::uint64_t begin = 0;
+  std::uint64_t count = 0;
 
   bool operator==(const UnitRange&) const = default;
 };
 
 // All units of a buffer.
-constexpr UnitRange units_of(uint64_t bytes) {
+constexpr UnitRange units_of(std::uint64_t bytes) {
   return {0, bytes / kUnitBytes + (bytes % kUnitBytes != 0 ? 1 : 0)};
 }
 
 // The bytes of some units of a buffer of `buffer_bytes`.
-constexpr ByteRange bytes_of(UnitRange units, uint64_t buffer_bytes) {
+constexpr ByteRange bytes_of(UnitRange units, std::uint64_t buffer_bytes) {
   // Only the last unit can be partial: its end is the buffer's end.
-  const auto clamp = [buffer_bytes](uint64_t unit) {
+  const auto clamp = [buffer_bytes](std::uint64_t unit) {
     return unit > buffer_bytes / kUnitBytes ? buffer_bytes : unit * kUnitBytes;
   };
   return {clamp(units.begin), clamp(units.begin + units.count)};
 }
 
 // Part `index` of `parts`: 0 <= index < parts <= 2^32.
-constexpr UnitRange part(UnitRange whole, uint64_t index, uint64_t parts) {
+constexpr UnitRange part(UnitRange whole, std::uint64_t index, std::uint64_t parts) {
   // U = each * parts + rest. As rest < parts, the ends of the part differ by `each` or `each` + 1.
-  const uint64_t each = whole.count / parts;
-  const uint64_t rest = whole.count - each * parts;
-  const uint64_t extra = rest * index / parts;
+  const std::uint64_t each = whole.count / parts;
+  const std::uint64_t rest = whole.count - each * parts;
+  const std::uint64_t extra = rest * index / parts;
   const bool one_more = rest * index - extra * parts + rest >= parts;
   return {whole.begin + each * index + extra, each + (one_more ? 1 : 0)};
 }

@@ -4,8 +4,8 @@
 
 namespace gradcube::control {
 
-uint32_t PieceSet::count(const bcube::AddressSpace& space) const {
-  uint32_t count = 1;
+std::uint32_t PieceSet::count(const bcube::AddressSpace& space) const {
+  std::uint32_t count = 1;
   for (unsigned level = 0; level < space.levels(); ++level) {
     if (digits[level] == kAnyDigit) count *= space.radix(level);
   }

@@ -32,7 +32,7 @@ struct PieceSet {
   unsigned thread = 0;
   std::array<int, bcube::kMaxLevels> digits{};  // by level; kAnyDigit: all digits
 
-  uint32_t count(const bcube::AddressSpace& space) const;
+  std::uint32_t count(const bcube::AddressSpace& space) const;
   bool contains(const bcube::AddressSpace& space, PieceId piece) const;
 
   // Calls visit(PieceId) for each piece, by ascending number of the owner.

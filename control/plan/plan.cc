@@ -17,7 +17,7 @@ Plan::Plan(std::string algorithm, Topology topology,
   if (levels.empty()) throw std::invalid_argument("a plan has at least one thread");
   std::vector<unsigned> all(topology_.levels());
   std::iota(all.begin(), all.end(), 0U);
-  for (size_t t = 0; t < levels.size(); ++t) {
+  for (std::size_t t = 0; t < levels.size(); ++t) {
     if (!std::is_permutation(levels[t].begin(), levels[t].end(), all.begin(), all.end())) {
       throw std::invalid_argument(fmt::format(
           "thread {} does not visit every level 0..{} exactly once", t, topology_.levels() - 1));

@@ -51,10 +51,10 @@ class Plan {
   const std::string& algorithm() const { return algorithm_; }
   const Topology& topology() const { return topology_; }
   const AddressSpace& space() const { return topology_.space(); }
-  uint32_t servers() const { return topology_.servers(); }
+  std::uint32_t servers() const { return topology_.servers(); }
   unsigned threads() const { return static_cast<unsigned>(levels_.size()); }
   unsigned steps() const { return topology_.levels(); }  // of one stage
-  uint32_t pieces() const { return threads() * servers(); }
+  std::uint32_t pieces() const { return threads() * servers(); }
 
   unsigned level(unsigned thread, unsigned step) const { return levels_[thread][step]; }
   unsigned radix(unsigned thread, unsigned step) const {
@@ -73,7 +73,7 @@ class Plan {
   }
 
   // The thread's share of a buffer of `bytes` bytes (any number).
-  ByteRange thread_range(unsigned thread, uint64_t bytes) const {
+  ByteRange thread_range(unsigned thread, std::uint64_t bytes) const {
     return bytes_of(part(units_of(bytes), thread, threads()), bytes);
   }
 

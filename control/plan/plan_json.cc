@@ -49,7 +49,7 @@ class Writer {
   }
 
  private:
-  static constexpr size_t kFlushBytes = 1 << 16;
+  static constexpr std::size_t kFlushBytes = 1 << 16;
 
   void text(std::string_view part) { buffer_.append(part.data(), part.data() + part.size()); }
 

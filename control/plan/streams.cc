@@ -10,12 +10,12 @@ constexpr PieceId kNoPiece{UINT32_MAX, UINT32_MAX};
 }  // namespace
 
 Streams::Streams(const Plan& plan) : plan_(plan), piece_of_unit_(plan.pieces(), kNoPiece) {
-  const uint64_t bytes = plan.pieces() * kUnitBytes;
+  const std::uint64_t bytes = plan.pieces() * kUnitBytes;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     for (ServerId server = 0; server < plan.servers(); ++server) {
       const ThreadSchedule schedule(plan, server, thread);
       members_.push_back({schedule, CollectiveLayout(schedule, bytes, kUnitBytes, {})});
-      const size_t unit = unit_at(members_.back(), schedule.last_step(), 0, 0);
+      const std::size_t unit = unit_at(members_.back(), schedule.last_step(), 0, 0);
       if (piece_of_unit_[unit] != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
                                     plan.space().text(server),
@@ -26,9 +26,9 @@ Streams::Streams(const Plan& plan) : plan_(plan), piece_of_unit_(plan.pieces(), 
   }
 }
 
-size_t Streams::unit_at(const Member& member, unsigned w, unsigned r, uint32_t q) const {
+std::size_t Streams::unit_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const {
   const SegmentRange range = member.layout.segment(member.schedule, w, r, q);
-  const uint64_t unit = range.begin / kUnitBytes;
+  const std::uint64_t unit = range.begin / kUnitBytes;
   if (range.bytes != kUnitBytes || range.begin % kUnitBytes != 0 || unit >= plan_.pieces()) {
     throw PlanError(fmt::format("position {} of step {}, offset {}, is bytes {} to {}: no piece", q,
                                 w, r, range.begin, range.begin + range.bytes));
@@ -38,9 +38,10 @@ size_t Streams::unit_at(const Member& member, unsigned w, unsigned r, uint32_t q
 
 std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned r) const {
   std::vector<PieceId> pieces;
-  for (uint64_t sequence = member.layout.first(w); sequence < member.layout.end(w); ++sequence) {
+  for (std::uint64_t sequence = member.layout.first(w); sequence < member.layout.end(w);
+       ++sequence) {
     pieces.push_back(
-        piece_at(member, w, r, static_cast<uint32_t>(sequence - member.layout.first(w))));
+        piece_at(member, w, r, static_cast<std::uint32_t>(sequence - member.layout.first(w))));
   }
   return pieces;
 }
@@ -79,8 +80,8 @@ void Streams::check_dependencies() const {
 void Streams::check_steps(ServerId server, const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
   for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
-    for (uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
-      const uint32_t before = schedule.at_previous_step(w, r, q);
+    for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
+      const std::uint32_t before = schedule.at_previous_step(w, r, q);
       const ThreadSchedule::NextStep next = schedule.at_next_step(w - 1, before);
       if (piece_at(at, w - 1, 0, before) != piece_at(at, w, r, q) || next.offset != r ||
           next.position != q) {
@@ -96,7 +97,7 @@ void Streams::check_steps(ServerId server, const Member& at, unsigned w) const {
 // a later aggregation step, which is an earlier broadcast step, has brought back.
 void Streams::check_results(ServerId server, const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
-  for (uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
+  for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
     const PieceId piece = piece_at(at, w, 0, q);
     const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
     const bool right_place = source.own ? piece.owner == server && source.offset == 0

@@ -2,8 +2,8 @@
 //
 // The lists are read off the streams: every position of every thread of every server is asked for
 // its bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). The
-// buffer that is laid out has one unit, and so one segment, for each piece; a piece is recognised by
-// its bytes, and belongs to the server that still works on them after its last step.
+// buffer that is laid out has one unit, and so one segment, for each piece; a piece is recognised
+// by its bytes, and belongs to the server that still works on them after its last step.
 //
 // For the verifier and tests: takes memory and time in proportion to threads x servers.
 #ifndef GRADCUBE_CONTROL_PLAN_STREAMS_H_
@@ -54,10 +54,10 @@ class Streams {
   };
 
   const Member& member(ServerId server, unsigned thread) const {
-    return members_[size_t{thread} * plan_.servers() + server];
+    return members_[std::size_t{thread} * plan_.servers() + server];
   }
-  size_t unit_at(const Member& member, unsigned w, unsigned r, uint32_t q) const;
-  PieceId piece_at(const Member& member, unsigned w, unsigned r, uint32_t q) const {
+  std::size_t unit_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const;
+  PieceId piece_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const {
     return piece_of_unit_[unit_at(member, w, r, q)];
   }
   std::vector<PieceId> stream(const Member& member, unsigned w, unsigned r) const;

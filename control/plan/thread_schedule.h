@@ -11,8 +11,8 @@
 // stream (w, r) back from the neighbour at offset r.
 //
 // Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver at
-// the levels of steps 0..w. Their order depends on the receiver alone: piece number `index`, read as
-// a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
+// the levels of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
+// as a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
 // (receiver's digit + r(u)) mod radix at step u's level. So all senders to one receiver send in the
 // same order, which completes its pieces one after the other; the pieces that it keeps at its next
 // step (r = 0) come first, then those that it passes on to its next neighbour; and in each later
@@ -74,8 +74,8 @@ class ThreadSchedule {
                                        : digit + schedule_[w].radix - schedule_[w].digit;
   }
 
-  // The receive position at step w-1 of what is position q of the send stream (w, r); with r = 0, of
-  // the receive stream. w >= 1.
+  // The receive position at step w-1 of what is position q of the send stream (w, r); with r = 0,
+  // of the receive stream. w >= 1.
   std::uint32_t at_previous_step(unsigned w, unsigned r, std::uint32_t q) const {
     const std::uint32_t pieces = schedule_[w].pieces;
     const std::uint32_t segment = q / pieces;

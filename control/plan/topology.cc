@@ -36,7 +36,7 @@ const std::vector<Kind>& kinds() {
 
 [[noreturn]] void refuse(std::string_view where, std::string_view spec, std::string_view what,
                          std::string_view accepted) {
-  throw UsageError(fmt::format("{} {}: {}; accepted is {}", where, quoted(spec), what, accepted));
+  throw UsageError(fmt::format("{} {}: {}; expected {}", where, quoted(spec), what, accepted));
 }
 
 const Kind& kind_of(std::string_view spec, std::string_view where) {
@@ -120,7 +120,7 @@ std::string Topology::spec() const {
   return fmt::format("{}:{}", kind_, fmt::join(radices, "x"));
 }
 
-Topology Topology::with_rate(uint64_t rate_bps) const {
+Topology Topology::with_rate(std::uint64_t rate_bps) const {
   std::vector<Dimension> dimensions = dimensions_;
   for (Dimension& dimension : dimensions) {
     if (dimension.link != Link::memory) dimension.rate_bps = rate_bps;

@@ -25,8 +25,8 @@ using bcube::AddressSpace;
 using bcube::kMaxLevels;
 using bcube::ServerId;
 
-// One less than an address has room for: a path through relays has a hop more than there are levels,
-// and a frame lists as many hops as an address has levels.
+// One less than an address has room for: a path through relays has a hop more than there are
+// levels, and a frame lists as many hops as an address has levels.
 inline constexpr unsigned kMaxDimensions = kMaxLevels - 1;
 
 // What joins the servers that differ only in a dimension's digit.
@@ -38,8 +38,8 @@ enum class Link {
 
 struct Dimension {
   unsigned radix = 0;
-  unsigned port = 0;      // the (first) port that the dimension uses
-  uint64_t rate_bps = 0;  // of the port, in bits per second; 0: not limited
+  unsigned port = 0;           // the (first) port that the dimension uses
+  std::uint64_t rate_bps = 0;  // of the port, in bits per second; 0: not limited
   Link link = Link::switched;
 
   unsigned ports() const { return link == Link::adjacent ? 2 : link == Link::switched ? 1 : 0; }
@@ -55,7 +55,7 @@ class Topology {
   const std::string& kind() const { return kind_; }  // "bcube", "star" or "torus"
   const std::vector<Dimension>& dimensions() const { return dimensions_; }
   const AddressSpace& space() const { return space_; }
-  uint32_t servers() const { return space_.servers(); }
+  std::uint32_t servers() const { return space_.servers(); }
   unsigned levels() const { return space_.levels(); }
   unsigned ports() const;                     // of a server
   std::vector<unsigned> level_ports() const;  // [l]: the (first) port of level l
@@ -66,7 +66,7 @@ class Topology {
   std::string spec() const;
 
   // The same topology with this rate on every switched and adjacent dimension.
-  Topology with_rate(uint64_t rate_bps) const;
+  Topology with_rate(std::uint64_t rate_bps) const;
 
   bool operator==(const Topology&) const = default;
 

@@ -14,7 +14,7 @@ struct Message {
   ServerId from;
   ServerId to;
   PieceId piece;
-  std::vector<uint8_t> contributions;  // as the sender had them when the step began
+  std::vector<std::uint8_t> contributions;  // as the sender had them when the step began
 };
 
 class Interpreter {
@@ -22,8 +22,9 @@ class Interpreter {
   Interpreter(const Plan& plan, const TransferFunction& transfers)
       : plan_(plan),
         transfers_(transfers),
-        state_(size_t{plan.servers()} * plan.pieces(), std::vector<uint8_t>(plan.servers(), 0)),
-        sent_(size_t{plan.servers()} * plan.steps(), 0) {
+        state_(std::size_t{plan.servers()} * plan.pieces(),
+               std::vector<std::uint8_t>(plan.servers(), 0)),
+        sent_(std::size_t{plan.servers()} * plan.steps(), 0) {
     for (ServerId server = 0; server < plan.servers(); ++server) {
       for_all_pieces([&](PieceId piece) { contributions(server, piece)[server] = 1; });
     }
@@ -39,9 +40,9 @@ class Interpreter {
   }
 
  private:
-  std::vector<uint8_t>& contributions(ServerId server, PieceId piece) {
-    return state_[size_t{server} * plan_.pieces() + size_t{piece.thread} * plan_.servers() +
-                  piece.owner];
+  std::vector<std::uint8_t>& contributions(ServerId server, PieceId piece) {
+    return state_[std::size_t{server} * plan_.pieces() +
+                  std::size_t{piece.thread} * plan_.servers() + piece.owner];
   }
 
   template <typename Visit>
@@ -130,13 +131,13 @@ class Interpreter {
         throw PlanError("a transfer names a piece that does not exist");
       }
       messages.push_back({from, to, piece, contributions(from, piece)});
-      ++sent_[size_t{from} * plan_.steps() + level];
+      ++sent_[std::size_t{from} * plan_.steps() + level];
       ++pieces_sent_;
     }
   }
 
   void deliver(Stage stage, unsigned step, const Message& message) {
-    std::vector<uint8_t>& here = contributions(message.to, message.piece);
+    std::vector<std::uint8_t>& here = contributions(message.to, message.piece);
     if (stage == Stage::broadcast) {
       if (!complete(message.contributions)) {
         fail(stage, step, message.piece.thread,
@@ -146,17 +147,17 @@ class Interpreter {
       here = message.contributions;
       return;
     }
-    for (size_t i = 0; i < here.size(); ++i) {
-      here[i] = static_cast<uint8_t>(std::min(255, here[i] + message.contributions[i]));
+    for (std::size_t i = 0; i < here.size(); ++i) {
+      here[i] = static_cast<std::uint8_t>(std::min(255, here[i] + message.contributions[i]));
     }
   }
 
-  static bool complete(const std::vector<uint8_t>& counts) {
-    return std::all_of(counts.begin(), counts.end(), [](uint8_t count) { return count == 1; });
+  static bool complete(const std::vector<std::uint8_t>& counts) {
+    return std::all_of(counts.begin(), counts.end(), [](std::uint8_t count) { return count == 1; });
   }
 
   void check_complete(ServerId server, PieceId piece, std::string_view when) {
-    const std::vector<uint8_t>& counts = contributions(server, piece);
+    const std::vector<std::uint8_t>& counts = contributions(server, piece);
     for (ServerId from = 0; from < plan_.servers(); ++from) {
       if (counts[from] == 1) continue;
       throw PlanError(
@@ -177,10 +178,10 @@ class Interpreter {
 
   // What the mesh needs of a link of this level: at every step there, (radix-1) times the pieces
   // that remain.
-  uint64_t share(unsigned level) const {
-    uint64_t pieces = 0;
+  std::uint64_t share(unsigned level) const {
+    std::uint64_t pieces = 0;
     for (unsigned t = 0; t < plan_.threads(); ++t) {
-      uint64_t remaining = plan_.servers();
+      std::uint64_t remaining = plan_.servers();
       for (unsigned w = 0; w < plan_.steps(); ++w) {
         remaining /= plan_.radix(t, w);
         if (plan_.level(t, w) == level) pieces += 2 * (plan_.radix(t, w) - 1) * remaining;
@@ -192,9 +193,9 @@ class Interpreter {
   VerifyReport report() const {
     VerifyReport result{plan_.servers(), plan_.pieces(), pieces_sent_, {}};
     for (unsigned level = 0; level < plan_.steps(); ++level) {
-      uint64_t most = 0;
+      std::uint64_t most = 0;
       for (ServerId server = 0; server < plan_.servers(); ++server) {
-        const uint64_t pieces = sent_[size_t{server} * plan_.steps() + level];
+        const std::uint64_t pieces = sent_[std::size_t{server} * plan_.steps() + level];
         most = std::max(most, pieces);
         if (pieces > share(level)) {
           throw PlanError(
@@ -209,9 +210,9 @@ class Interpreter {
 
   const Plan& plan_;
   const TransferFunction& transfers_;
-  std::vector<std::vector<uint8_t>> state_;  // [server][piece][contributor]
-  std::vector<uint64_t> sent_;               // [server][level]
-  uint64_t pieces_sent_ = 0;
+  std::vector<std::vector<std::uint8_t>> state_;  // [server][piece][contributor]
+  std::vector<std::uint64_t> sent_;               // [server][level]
+  std::uint64_t pieces_sent_ = 0;
 };
 
 // That the streams carry the pieces of the plan as people and JSON read it.

@@ -32,16 +32,17 @@
 namespace gradcube::control {
 
 struct VerifyReport {
-  uint32_t servers = 0;
-  uint32_t pieces = 0;
-  uint64_t transfers = 0;  // of one piece from one server to another, over both stages
+  std::uint32_t servers = 0;
+  std::uint32_t pieces = 0;
+  std::uint64_t transfers = 0;  // of one piece from one server to another, over both stages
   // [level]: the most that any link of the level carries in one direction.
-  std::vector<uint64_t> link_pieces;
+  std::vector<std::uint64_t> link_pieces;
 };
 
 VerifyReport verify(const Plan& plan);
 
-// The same for other transfers, in the place of Streams::transfers(): to see what the verifier finds.
+// The same for other transfers, in the place of Streams::transfers(): to see what the verifier
+// finds.
 using TransferFunction =
     std::function<std::vector<Transfer>(ServerId, unsigned thread, Stage, unsigned step)>;
 VerifyReport verify(const Plan& plan, const TransferFunction& transfers);

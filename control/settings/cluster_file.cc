@@ -14,9 +14,9 @@
 namespace gradcube::control {
 namespace {
 
-constexpr size_t kMaxFileBytes = 1 << 20;
-constexpr size_t kLongestPath = 200;  // in messages
-constexpr size_t kLongestDescription = 200;
+constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kLongestPath = 200;  // in messages
+constexpr std::size_t kLongestDescription = 200;
 
 using Keys = std::vector<std::string_view>;
 struct Section {
@@ -161,7 +161,7 @@ ClusterSettings read_cluster_file(const std::string& path) {
     throw UsageError(fmt::format("the cluster file {} cannot be read: give the path of a TOML file",
                                  quoted(path, kLongestPath)));
   }
-  text.resize(static_cast<size_t>(file.gcount()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
   if (text.size() > kMaxFileBytes) {
     throw UsageError(fmt::format("the cluster file {} has more than {} bytes",
                                  quoted(path, kLongestPath), kMaxFileBytes));

@@ -21,7 +21,7 @@ constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where) {
   const auto refuse = [&](std::string_view what) {
     throw UsageError(
-        fmt::format("{} {}: {}; accepted is a list of lcores 0..{}, for example 0,1 or 0-3", where,
+        fmt::format("{} {}: {}; expected a list of lcores 0..{}, for example 0,1 or 0-3", where,
                     quoted(text), what, kMaxLcore));
   };
   std::vector<unsigned> lcores;
@@ -30,9 +30,9 @@ std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where
     const std::string_view item = rest.substr(0, rest.find(','));
     more = item.size() < rest.size();
     rest.remove_prefix(item.size() + (more ? 1 : 0));
-    const size_t dash = item.find('-');
-    uint64_t first = 0;
-    uint64_t last = 0;
+    const std::size_t dash = item.find('-');
+    std::uint64_t first = 0;
+    std::uint64_t last = 0;
     try {
       first = parse_integer(item.substr(0, dash), where, 0, kMaxLcore);
       last = dash == std::string_view::npos
@@ -42,7 +42,7 @@ std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where
       refuse(fmt::format("{} is not an lcore or a range of lcores", quoted(item)));
     }
     if (first > last) refuse(fmt::format("the range {} runs backwards", quoted(item)));
-    for (uint64_t id = first; id <= last; ++id) {
+    for (std::uint64_t id = first; id <= last; ++id) {
       if (std::find(lcores.begin(), lcores.end(), id) != lcores.end()) {
         refuse(fmt::format("lcore {} is named twice", id));
       }
@@ -56,7 +56,7 @@ Idle parse_idle(std::string_view text, std::string_view where) {
   for (const Idle idle : {Idle::spin, Idle::adaptive}) {
     if (text == idle_name(idle)) return idle;
   }
-  throw UsageError(fmt::format("{} {}: accepted is spin or adaptive", where, quoted(text)));
+  throw UsageError(fmt::format("{} {}: expected spin or adaptive", where, quoted(text)));
 }
 
 using Apply = void (*)(ClusterSettings&, std::string_view text, std::string_view where);
@@ -106,21 +106,21 @@ nlohmann::ordered_json or_null(const std::optional<Value>& value) {
 
 // Reads a number that must not be negative or a fraction: nlohmann's get() would convert it
 // silently.
-uint64_t whole(const nlohmann::ordered_json& json, const char* key) {
+std::uint64_t whole(const nlohmann::ordered_json& json, const char* key) {
   const auto& value = json.at(key);
   if (!value.is_number_unsigned()) {
     throw UsageError(fmt::format("the cluster's settings: {} is not a whole number", key));
   }
-  return value.get<uint64_t>();
+  return value.get<std::uint64_t>();
 }
 
-std::optional<uint64_t> whole_or_null(const nlohmann::ordered_json& json, const char* key) {
+std::optional<std::uint64_t> whole_or_null(const nlohmann::ordered_json& json, const char* key) {
   if (json.at(key).is_null()) return std::nullopt;
   return whole(json, key);
 }
 
-unsigned small(uint64_t value) {
-  return static_cast<unsigned>(std::min<uint64_t>(value, UINT32_MAX));
+unsigned small(std::uint64_t value) {
+  return static_cast<unsigned>(std::min<std::uint64_t>(value, UINT32_MAX));
 }
 
 }  // namespace
@@ -138,7 +138,7 @@ void apply_setting(ClusterSettings& settings, std::string_view name, std::string
   for (const Setting& setting : kSettings) {
     if (setting.name == name) return setting.apply(settings, text, where);
   }
-  throw UsageError(fmt::format("{}: there is no setting {}; accepted are {}", where, quoted(name),
+  throw UsageError(fmt::format("{}: there is no setting {}; expected {}", where, quoted(name),
                                fmt::join(setting_names(), ", ")));
 }
 
@@ -146,28 +146,27 @@ void validate(const ClusterSettings& s) {
   const auto require = [](bool holds, const std::string& message) {
     if (!holds) throw UsageError(message);
   };
-  require(
-      s.topology.servers() <= kMaxEmbeddedServers,
-      fmt::format("{} has {} servers, but accepted is at most {}: the embedded fabric runs them "
-                  "all in one process (`gradcube plan` takes any topology)",
-                  s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
+  require(s.topology.servers() <= kMaxEmbeddedServers,
+          fmt::format("{} has {} servers; expected at most {}: the embedded fabric runs them "
+                      "all in one process (`gradcube plan` takes any topology)",
+                      s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
-          fmt::format("the MTU is {}, but accepted is {}..{}", s.mtu, kMinMtu, kMaxMtu));
+          fmt::format("the MTU is {}; expected {}..{}", s.mtu, kMinMtu, kMaxMtu));
   require(!s.rate_bps || (*s.rate_bps >= kLeastRate && *s.rate_bps <= kMostRate),
-          fmt::format("the rate is out of range: accepted is {} to {}", format_rate(kLeastRate),
+          fmt::format("the rate is out of range: expected {} to {}", format_rate(kLeastRate),
                       format_rate(kMostRate)));
   require(s.delay_ns >= 0 && s.delay_ns <= 3'600'000'000'000,
-          "the delay is out of range: accepted is 0 to one hour");
-  const uint64_t two_frames = 2 * (uint64_t{s.mtu} + kFrameOverhead);
+          "the delay is out of range: expected 0 to one hour");
+  const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= 1'000'000'000,
-          fmt::format("the queue of a switch port is {}, but at MTU {} accepted is {} bytes (two "
+          fmt::format("the queue of a switch port is {}; at MTU {} expected {} bytes (two "
                       "full frames) to 1G",
                       format_size(s.queue_bytes), s.mtu, two_frames));
   require(s.ecn_threshold() <= s.queue_bytes,
-          fmt::format("the ECN threshold is {}, but accepted is at most the queue, {}",
+          fmt::format("the ECN threshold is {}; expected at most the queue, {}",
                       format_size(s.ecn_threshold()), format_size(s.queue_bytes)));
   for (const double p : {s.loss, s.duplicate, s.reorder, s.corrupt}) {
-    require(p >= 0 && p <= 1, fmt::format("a probability is {}, but accepted is 0..1", p));
+    require(p >= 0 && p <= 1, fmt::format("a probability is {}; expected 0..1", p));
   }
   const std::set<unsigned> distinct(s.lcores.begin(), s.lcores.end());
   require(
@@ -179,7 +178,7 @@ nlohmann::ordered_json to_json(const ClusterSettings& s) {
   return {{"topology", s.topology.spec()},
           {"rate_bps", or_null(s.rate_bps)},
           {"mtu", s.mtu},
-          {"delay_ns", static_cast<uint64_t>(s.delay_ns)},
+          {"delay_ns", static_cast<std::uint64_t>(s.delay_ns)},
           {"queue_bytes", s.queue_bytes},
           {"ecn_threshold_bytes", or_null(s.ecn_threshold_bytes)},
           {"loss", s.loss},
@@ -198,7 +197,8 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
     s.rate_bps = whole_or_null(json, "rate_bps");
     s.mtu = small(whole(json, "mtu"));
-    s.delay_ns = static_cast<int64_t>(std::min<uint64_t>(whole(json, "delay_ns"), INT64_MAX));
+    s.delay_ns =
+        static_cast<std::int64_t>(std::min<std::uint64_t>(whole(json, "delay_ns"), INT64_MAX));
     s.queue_bytes = whole(json, "queue_bytes");
     s.ecn_threshold_bytes = whole_or_null(json, "ecn_threshold_bytes");
     s.loss = json.at("loss").get<double>();

@@ -29,20 +29,20 @@ inline constexpr unsigned kMaxMtu = 9000;
 
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
-  std::optional<uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
-  unsigned mtu = kMaxMtu;                       // bytes of IP packet per frame
-  int64_t delay_ns = 0;                         // of a switch, on top of serialization
-  uint64_t queue_bytes = 128'000;               // of each switch port
-  std::optional<uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue
-  double loss = 0;                              // probabilities, per frame
+  std::optional<std::uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
+  unsigned mtu = kMaxMtu;                            // bytes of IP packet per frame
+  std::int64_t delay_ns = 0;                         // of a switch, on top of serialization
+  std::uint64_t queue_bytes = 128'000;               // of each switch port
+  std::optional<std::uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue
+  double loss = 0;                                   // probabilities, per frame
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;
-  uint64_t seed = 1;             // of the switches' randomness
+  std::uint64_t seed = 1;        // of the switches' randomness
   std::vector<unsigned> lcores;  // empty: the daemon chooses
   Idle idle = Idle::adaptive;
 
-  uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
+  std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };
 

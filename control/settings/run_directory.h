@@ -8,8 +8,8 @@
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
-// socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors are
-// SetupError.
+// socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors
+// are SetupError.
 #ifndef GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 #define GRADCUBE_CONTROL_SETTINGS_RUN_DIRECTORY_H_
 
@@ -72,8 +72,8 @@ class RunDirectory {
 // kernel takes it back when the process ends. Programs that the process executes do not inherit it.
 class DaemonLock {
  public:
-  // Empty when a daemon holds it already. Tries for a fraction of a second, because a tool that asks
-  // whether a daemon runs holds the lock for a moment.
+  // Empty when a daemon holds it already. Tries for a fraction of a second, because a tool that
+  // asks whether a daemon runs holds the lock for a moment.
   static std::optional<DaemonLock> acquire(const RunDirectory& directory);
 
   DaemonLock(DaemonLock&& other) noexcept;

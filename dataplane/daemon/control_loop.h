@@ -1,6 +1,6 @@
 // The control thread's event loop: descriptors with what to do when they are readable, and a tick.
 //
-// One thread. What a callback throws is logged (TenantLog), and ends nothing but that callback. A
+// One thread. What a callback throws is logged (ClientLog), and ends nothing but that callback. A
 // callback may add and remove descriptors, its own too: a removed one is not called again.
 //
 // Several events arrive in one batch. A callback may close a descriptor that has another event in
@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "dataplane/daemon/tenant_log.h"
+#include "dataplane/daemon/client_log.h"
 
 namespace gradcube::dataplane {
 
@@ -31,8 +31,7 @@ class ControlLoop {
   void add(int descriptor, std::function<void()> on_readable);
   void remove(int descriptor);
 
-  // pause(): what the descriptor has to read is not told until resume(); the end of its other end
-  // is.
+  // pause() stops reports of readable data until resume(). A hang-up is still reported.
   void pause(int descriptor);
   void resume(int descriptor);
 
@@ -56,7 +55,7 @@ class ControlLoop {
   std::uint32_t next_generation_ = 0;
   std::map<int, std::shared_ptr<const Watch>> watches_;  // by descriptor
   std::function<void()> tick_;
-  TenantLog log_;
+  ClientLog log_;
 };
 
 }  // namespace gradcube::dataplane

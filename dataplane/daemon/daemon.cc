@@ -114,7 +114,7 @@ void Daemon::launch_pollers() {
       running_.pop_back();
       stop_pollers();
       throw control::SetupError(
-          fmt::format("cannot start a poller on lcore {}", cluster_.lcore_of(i)));
+          fmt::format("cannot start a poller on core {}", settings_.lcores[i]));
     }
   }
 }

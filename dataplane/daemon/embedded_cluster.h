@@ -3,9 +3,10 @@
 // virtual clock.
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
-// lcores as threads, thread t of every server runs on lcore t mod L. As long as links are unlimited,
-// the switches' shards for queue t run there too, and no packet changes cores. A limited link needs
-// one clock for all its queues: then each switch is one shard, and the lcores share the switches.
+// lcores as threads, thread t of every server runs on lcore t mod L. As long as links are
+// unlimited, the switches' shards for queue t run there too, and no packet changes cores. A limited
+// link needs one clock for all its queues: then each switch is one shard, and the lcores share the
+// switches.
 //
 // Ownership: owns plan, pools, ports, switches, engines and pollers, and destroys them in the right
 // order. The control thread makes and destroys it while no poller runs; the Eal must outlive it.
@@ -58,7 +59,8 @@ class EmbeddedCluster final : public Cluster {
     return *ports_[server][level];
   }
 
-  // A cable between a server and a switch. Its impairments concern the frames that the server sends.
+  // The link between a server and a switch. Its impairments concern the frames that the server
+  // sends.
   struct LinkAt {
     bcube::ServerId server;
     unsigned level;
@@ -76,7 +78,7 @@ class EmbeddedCluster final : public Cluster {
   // The same impairments for all links.
   void set_impairments(const Impairments& impairments);
 
-  // What the changes to all links together came to, and what holds for one link.
+  // The impairments set for all links together, and those of one link.
   const Impairments& impairments() const { return impairments_; }
   Impairments impairments(const LinkAt& link) const;
 

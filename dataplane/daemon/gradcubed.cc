@@ -1,8 +1,8 @@
 // gradcubed: the daemon. `gradcube up` starts it; `gradcubed --help` tells how to start it by hand.
 //
-// The process that starts it gives it a pipe (--ready-fd) and learns there when it is ready. If that
-// process ends before, the daemon ends too: nobody is left who waits for it, and until it is ready
-// it answers neither `gradcube status` nor `gradcube down`.
+// The process that starts it gives it a pipe (--ready-fd) and learns there when it is ready. If
+// that process ends before, the daemon ends too: nobody is left who waits for it, and until it is
+// ready it answers neither `gradcube status` nor `gradcube down`.
 
 #include <CLI/CLI.hpp>
 #include <array>
@@ -31,6 +31,7 @@ namespace {
 using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
 using gradcube::control::RunDirectory;
+using gradcube::control::SetupError;
 
 // The end of the pipe to the process that started this daemon.
 class Starter {
@@ -39,6 +40,8 @@ class Starter {
     if (descriptor_ < 0) return;
     fcntl(descriptor_, F_SETFD, FD_CLOEXEC);
     ready_ = eventfd(0, EFD_CLOEXEC);
+    // Without it nobody could end the watcher. tell() still finds out whether anyone listens.
+    if (ready_ < 0) return;
     watcher_ = std::thread([this] { watch(); });
   }
   ~Starter() { stop_watching(); }
@@ -98,7 +101,7 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
   directory.create();
   const std::optional<DaemonLock> lock = DaemonLock::acquire(directory);
   if (!lock.has_value()) {
-    throw gradcube::control::SetupError(fmt::format(
+    throw SetupError(fmt::format(
         "a cluster runs already in {}: `gradcube status` shows it, `gradcube down` ends it",
         directory.path().string()));
   }
@@ -112,8 +115,7 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
     gradcube::dataplane::Daemon daemon(settings, directory, *lock);
     spdlog::info("ready: {}", settings.topology.spec());
     if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
-      throw gradcube::control::SetupError(
-          "the process that started this daemon ended before it was ready");
+      throw SetupError("the process that started this daemon ended before it was ready");
     }
     daemon.run();
   }

@@ -44,10 +44,10 @@ void check_keys(const nlohmann::json& request) {
         std::find(std::begin(kOtherKeys), std::end(kOtherKeys), name) != std::end(kOtherKeys)) {
       continue;
     }
-    throw UsageError(fmt::format(
-        "impair: unknown key {}; accepted are loss, duplicate, reorder, corrupt, clear, "
-        "server, level and switch",
-        control::quoted(key)));
+    throw UsageError(
+        fmt::format("impair: unknown key {}; expected loss, duplicate, reorder, corrupt, clear, "
+                    "server, level and switch",
+                    control::quoted(key)));
   }
 }
 
@@ -160,8 +160,8 @@ class Change {
       if (!request.contains(name)) continue;
       const nlohmann::json& value = request[name];
       if (!value.is_number() || !(value.get<double>() >= 0 && value.get<double>() <= 1)) {
-        throw UsageError(fmt::format("impair: \"{}\" is {}, but accepted is a probability in 0..1",
-                                     name, control::printable(value.dump())));
+        throw UsageError(fmt::format("impair: \"{}\" is {}; expected a probability in 0..1", name,
+                                     control::printable(value.dump())));
       }
       values_[i] = value.get<double>();
     }

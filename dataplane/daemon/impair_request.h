@@ -1,7 +1,7 @@
-// The request {"command":"impair",...} of the control socket: changes what goes wrong on links while
-// the cluster runs.
+// The request {"command":"impair",...} of the control socket: changes what goes wrong on links
+// while the cluster runs.
 //
-// A link is the cable between a server and a switch; its impairments concern the frames that the
+// A link is between a server and a switch; its impairments concern the frames that the
 // server sends. Keys, all optional:
 //
 //   "server": "2,1", "level": 1, "switch": "1/[*,2]"    which links: those that fit every key given
@@ -19,8 +19,8 @@
 
 namespace gradcube::dataplane {
 
-// Does what the request asks for. Throws control::UsageError, which names what is accepted, and then
-// has changed nothing. Returns {"changed":<links>} and what impairments_report() returns.
+// Does what the request asks for. Throws control::UsageError, which names what is accepted, and
+// then has changed nothing. Returns {"changed":<links>} and what impairments_report() returns.
 nlohmann::ordered_json impair(EmbeddedCluster& cluster, const nlohmann::json& request,
                               std::uint64_t seed);
 

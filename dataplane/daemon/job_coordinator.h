@@ -7,8 +7,9 @@
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
 //   2. tell      each trainer gets a Notice: the message, and which of its requests it is about
 //   3. reset     the engines drop what was in flight and fail all collectives that any trainer
-//                has submitted so far (that is the one cut that all trainers can agree on); a new
-//                epoch makes stale frames recognisable
+//                has submitted so far; a new epoch makes stale frames recognisable. A collective
+//                that was in flight may have completed on some trainers before: it fails on the
+//                others only
 //   4. start     with fresh streams
 //
 // When a trainer leaves or dies, the job is aborted:
@@ -119,7 +120,7 @@ class JobCoordinator {
   // Why `request` is not done: who has not joined, who has not submitted, or that all have.
   std::string explain(MemberId member, std::uint64_t request) const;
 
-  // To be called every few milliseconds: aborts jobs whose departed members have drained long
+  // To be called about every 20 ms: aborts jobs whose departed members have drained long
   // enough, fails what trainers of aborted jobs submit, and frees what departed members have left
   // behind once nothing points to it.
   void reap(SteadyClock::time_point now);

@@ -1,6 +1,6 @@
-// What the daemon tells people about its jobs: the facts that `gradcube status` shows, the answer to
-// a trainer that asks why its collective is not done, and the messages about a
-// disagreement or an overflow.
+// What the daemon tells people about its jobs: the facts that `gradcube status` shows, the answer
+// to a trainer that asks why its collective is not done, and the messages about a disagreement or
+// an overflow.
 //
 // Pure functions of what the job coordinator hands in. Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
@@ -49,8 +49,7 @@ class WaitTimes {
  public:
   using SteadyClock = std::chrono::steady_clock;
 
-  // Notes which of `jobs`, all that there are, wait now. To be called about every tenth of a
-  // second.
+  // `jobs` are all jobs. Notes which of them wait now. To be called about every 100 ms.
   void note(const std::vector<JobFacts>& jobs, SteadyClock::time_point now);
 
   // How long the job has waited for what it waits for; 0 if that is new.

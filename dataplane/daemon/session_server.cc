@@ -54,7 +54,7 @@ bool has_ended(int pidfd) {
 
 SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
                              const bcube::AddressSpace& space,
-                             const std::vector<std::filesystem::path>& sockets, TenantLog log)
+                             const std::vector<std::filesystem::path>& sockets, ClientLog log)
     : loop_(loop),
       jobs_(jobs),
       space_(space),

@@ -5,9 +5,9 @@
 // root is let in). A socket that closes without a goodbye means that the trainer died. Nothing here
 // blocks: a trainer that does not read its notices misses them.
 //
-// No client keeps the control thread from the others. In one go a connection's first kMostMessages
-// messages are read and not more; one that has still more to say is not read for kPause. Of a
-// trainer's inquiries the newest is answered, at most one per kPause.
+// No client keeps the control thread from the others. It reads at most kMostMessages messages of a
+// connection at a time; a connection that has more is not read for kPause. It answers only the
+// newest of a trainer's inquiries, at most one per kPause.
 //
 // Limits. Every server may have a trainer in each of kMaxJobs jobs, and kSpareConnections more may
 // be in an aborted job or about to join. The process's limit of open files may allow fewer
@@ -27,9 +27,9 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/daemon/client_log.h"
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/job_coordinator.h"
-#include "dataplane/daemon/tenant_log.h"
 #include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
@@ -47,7 +47,7 @@ class SessionServer final : public MemberChannel {
   // sockets[server] is the path to listen on. Becomes the coordinator's channel for as long as it
   // lives. Throws control::SetupError.
   SessionServer(ControlLoop& loop, JobCoordinator& jobs, const bcube::AddressSpace& space,
-                const std::vector<std::filesystem::path>& sockets, TenantLog log = TenantLog());
+                const std::vector<std::filesystem::path>& sockets, ClientLog log = ClientLog());
   ~SessionServer() override;
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
@@ -92,7 +92,7 @@ class SessionServer final : public MemberChannel {
   JobCoordinator& jobs_;
   bcube::AddressSpace space_;
   std::size_t most_connections_;
-  TenantLog log_;
+  ClientLog log_;
   std::vector<std::unique_ptr<UnixListener>> listeners_;  // by server
   std::map<int, Connection> connections_;                 // by socket
   std::map<MemberId, int> sockets_;

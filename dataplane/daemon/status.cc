@@ -80,16 +80,22 @@ std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
   return ordered;
 }
 
-template <typename Counters>
+// Table: where for_each() lists the counters.
+template <typename Table, typename Counters>
 Json counters_json(const Counters& counters) {
   Json json = Json::object();
-  Counters::for_each(
+  Table::for_each(
       [&](const CounterEntry& entry, std::uint64_t value) {
         Json& group = entry.group.empty() ? json : json[std::string(entry.group)];
         group[std::string(entry.name)] = value;
       },
       counters);
   return json;
+}
+
+template <typename Counters>
+Json counters_json(const Counters& counters) {
+  return counters_json<Counters, Counters>(counters);
 }
 
 Json engine_counters_json(const std::vector<EngineFacts>& engines) {
@@ -103,20 +109,18 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
   Json flows = Json::array();
   for (const EngineFacts& facts : engines) {
     for (const FlowFacts& flow : facts.flows) {
-      flows.push_back(
-          {{"job", sources.jobs.job_name(flow.job)},
-           {"server", control::address_json(space, flow.server)},
-           {"thread", flow.thread},
-           {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
-           {"peer", control::address_json(space, flow.peer)},
-           {"sent", flow.sent},
-           {"resent", flow.counters.resent},
-           {"probes", flow.counters.probes},
-           {"timeouts", flow.counters.timeouts},
-           {"spurious", flow.counters.spurious},
-           {"in_flight", flow.in_flight},
-           {"srtt_us", flow.srtt_us},
-           {"credit", flow.credit}});
+      Json one = {
+          {"job", sources.jobs.job_name(flow.job)},
+          {"server", control::address_json(space, flow.server)},
+          {"thread", flow.thread},
+          {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
+          {"peer", control::address_json(space, flow.peer)},
+          {"sent", flow.sent},
+          {"in_flight", flow.in_flight},
+          {"srtt_us", flow.srtt_us},
+          {"credit", flow.credit}};
+      one.update(counters_json<FlowCounters>(flow.counters));
+      flows.push_back(std::move(one));
     }
   }
   return flows;

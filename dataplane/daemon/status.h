@@ -1,8 +1,9 @@
 // What `gradcube status` shows, gathered from a running cluster as JSON.
 //
-// Engine counters are read on the pollers' own threads (Poller::call), so reading costs the data path
-// nothing but that call. Other programs rely on the names of the fields; cli/status_text.h shows them
-// to people, and docs/counters.md says what each counter means. The control thread's.
+// Each poller copies the counters and the flows of its engines between two iterations
+// (Poller::call): the time and the memory that this takes grow with the number of flows. Other
+// programs rely on the names of the fields; cli/status_text.h shows them to people, and
+// docs/counters.md says what each counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 

@@ -30,7 +30,8 @@ std::vector<unsigned> port_per_level(std::size_t levels) {
   return ports;
 }
 
-// Each segment within a flow's window may be on its way twice: as it was first sent, and sent again.
+// Each segment within a flow's window may be on its way twice: as it was first sent, and sent
+// again.
 void require_countable_references(const EngineSettings& settings, const control::Plan& plan) {
   std::uint64_t flows = 0;
   for (const unsigned thread : settings.threads) {

@@ -4,7 +4,8 @@
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
 //   for each session: take submissions
 //   timers
-//   for each port: grant credit; fill the transmit burst: owed acknowledgements, resends, segments
+//   for each port: grant credit
+//   for each port: fill the transmit burst: owed acknowledgements, resends, segments
 //   for each job: finished collectives
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
@@ -83,10 +84,10 @@ class Engine final : public Pollable {
   // One iteration of the loop above.
   unsigned poll(Nanoseconds now) override;
 
-  // Whether a job has collectives or unanswered packets in flight: then timers run and the lcore
-  // must not sleep long.
+  // Whether a job has collectives or unanswered packets in flight: then timers run, and the lcore
+  // must not sleep.
   bool busy() const override;
-  // While anything of it is due it is busy.
+  // An engine for which anything is due is busy, so it has no event of its own.
   Nanoseconds next_event() const override { return kNever; }
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;

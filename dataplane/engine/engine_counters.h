@@ -68,6 +68,19 @@ struct EngineCounters {
   }
 };
 
+// The table of what a flow's send window counts; the protocol knows no tables.
+struct FlowCounters {
+  template <typename Visit, typename... Counters>
+  static void for_each(Visit&& visit, Counters&... counters) {
+    visit(CounterEntry{"resent"}, counters.resent...);
+    visit(CounterEntry{"probes"}, counters.probes...);
+    visit(CounterEntry{"timeouts"}, counters.timeouts...);
+    visit(CounterEntry{"credit_probes"}, counters.credit_probes...);
+    visit(CounterEntry{"spurious"}, counters.spurious...);
+    visit(CounterEntry{"refused"}, counters.refused...);
+  }
+};
+
 }  // namespace gradcube::dataplane
 
 #endif  // GRADCUBE_DATAPLANE_ENGINE_ENGINE_COUNTERS_H_

@@ -179,8 +179,8 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
   return true;
 }
 
-// Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1, line
-// 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
+// Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1,
+// line 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
 bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
                           SegmentRange range) {
   if (range.bytes == 0) return true;
@@ -213,8 +213,8 @@ bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, u
   return reduce_windows_[w - 1].reduced(collective.layout.first(w - 1) + before);
 }
 
-// BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or its
-// arrival over the level of an earlier broadcast step.
+// BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or
+// its arrival over the level of an earlier broadcast step.
 bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
                                   std::uint32_t position) const {
   const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
@@ -266,8 +266,8 @@ OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t seque
   return outgoing(flow, collective, position_of(collective, flow.step, sequence));
 }
 
-// BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those of
-// CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
+// BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those
+// of CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
 OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collective,
                                        std::uint32_t position) const {
   const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;

@@ -1,9 +1,9 @@
 // The executor: one thread of a plan, for one job at one server. It knows at every moment which
 // segments may be sent, adds what arrives, writes results, and tells when a collective has ended.
 //
-// It executes RunAggregation and RunBroadcast of Algorithm 1 in the BML paper. There is no loop over
-// steps to be seen, because nothing waits for a whole step: each segment goes on as soon as it can.
-// docs/bml.md says which function executes which line.
+// It executes RunAggregation and RunBroadcast of Algorithm 1 in the BML paper. There is no loop
+// over steps to be seen, because nothing waits for a whole step: each segment goes on as soon as it
+// can. docs/bml.md says which function executes which line.
 //
 // It keeps no queue and no state per segment. Streams are consumed and produced in order
 // (control/plan/thread_schedule.h), so "may this segment go out?" is a question about another
@@ -135,8 +135,8 @@ class PlanExecutor {
   }
 
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
-  // An overflow since the last reset. Its segment stays unreduced, so the collective cannot complete
-  // at any server before the control thread fails it.
+  // An overflow since the last reset. Its segment stays unreduced, so the collective cannot
+  // complete at any server before the control thread fails it.
   const std::optional<Overflow>& overflow() const { return overflow_; }
 
   // Sending -----------------------------------------------------------------

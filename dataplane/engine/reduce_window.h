@@ -7,8 +7,8 @@
 // none may run more than kWindow ahead of the first segment that is not reduced yet: that bounds
 // what waits, whatever the gradient's size.
 //
-// Ownership: the window owns the mbufs it holds, and frees them in finish() and clear(). One thread:
-// the engine's.
+// Ownership: the window owns the mbufs it holds, and frees them in finish() and clear(). One
+// thread: the engine's.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_REDUCE_WINDOW_H_
 #define GRADCUBE_DATAPLANE_ENGINE_REDUCE_WINDOW_H_
 

@@ -92,7 +92,7 @@ void Session::complete_through(std::uint64_t number, std::int32_t code) {
     region_->completion(completed) = {completed + 1, code, 0};
     ++completed;
   }
-  completed_.store(completed, std::memory_order_relaxed);
+  completed_.store(completed, std::memory_order_release);
   region_->header().completion_tail.store(completed, std::memory_order_release);
   ring();
 }
@@ -110,8 +110,8 @@ void Session::set_asleep(bool asleep) {
 }
 
 void Session::drain_doorbell() {
-  // Once: a trainer that rings without end must not keep the lcore here. The rest only ends the next
-  // sleep early.
+  // Once: a trainer that rings without end must not keep the lcore here. The rest only ends the
+  // next sleep early.
   char bells[4096];
   (void)!recv(doorbell_, bells, sizeof bells, MSG_DONTWAIT);
 }

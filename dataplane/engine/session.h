@@ -5,11 +5,11 @@
 // engine reports how far its threads have come; when all threads have finished a collective the
 // leader engine writes the completion.
 //
-// Threads. What stands under "Leader engine" below: the leader engine, or, through its poller's
-// call(), the control thread. request(), published(), completed(): any thread. report(): the engine
-// that runs that thread. Everything: the control thread, before engines know the session and after
-// they have forgotten it. The place of a request is written again only after its collective has
-// completed on every thread, which the leader engine ensures.
+// Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
+// under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
+// that runs a thread calls report() for it. The control thread calls everything before the engines
+// know the session and after they have forgotten it. The place of a request is written again only
+// after its collective has completed on every thread, which the leader engine ensures.
 //
 // Everything in the region is checked before it is used: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
@@ -66,7 +66,7 @@ class Session {
 
   // Every collective up to and including `number` has ended with `code` (0 or GRADCUBE_E...).
   void complete_through(std::uint64_t number, std::int32_t code);
-  std::uint64_t completed() const { return completed_.load(std::memory_order_relaxed); }
+  std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
 
   // The least that all threads have finished.
   std::uint64_t finished_by_all() const;

@@ -18,14 +18,14 @@ namespace gradcube::dataplane {
 inline constexpr std::uint32_t kMacBytes = 6;
 inline constexpr std::uint32_t kEthernetBytes = 14;
 inline constexpr std::uint32_t kIpv4Bytes = 20;
-/// Up to and including the UDP source port.
+// Up to and including the UDP source port.
 inline constexpr std::uint32_t kFlowFieldBytes = kEthernetBytes + kIpv4Bytes + 2;
-/// What a frame takes on the wire in addition to its own bytes: preamble 8, FCS 4, gap 12.
+// What a frame takes on the wire in addition to its own bytes: preamble 8, FCS 4, gap 12.
 inline constexpr std::uint32_t kWireOverheadBytes = 24;
-/// A shorter frame (without FCS) is padded.
+// A shorter frame (without FCS) is padded.
 inline constexpr std::uint32_t kMinFrameBytes = 60;
 
-/// The size of a frame in a switch's memory.
+// The size of a frame in a switch's memory.
 inline std::uint32_t frame_bytes(const rte_mbuf* packet) {
   return packet->pkt_len < kMinFrameBytes ? kMinFrameBytes : packet->pkt_len;
 }
@@ -34,8 +34,8 @@ inline bool has_ethernet_header(const rte_mbuf* packet) {
   return packet->data_len >= kEthernetBytes;
 }
 
-/// The destination MAC as a 48-bit number; the first byte is the most significant. The caller has
-/// checked has_ethernet_header().
+// The destination MAC as a 48-bit number; the first byte is the most significant. The caller has
+// checked has_ethernet_header().
 inline std::uint64_t destination_mac(const rte_mbuf* packet) {
   std::uint64_t first_bytes = 0;
   std::memcpy(&first_bytes, rte_pktmbuf_mtod(packet, const char*), sizeof(first_bytes));
@@ -48,8 +48,8 @@ inline std::uint16_t field16(const rte_mbuf* packet, std::uint32_t offset) {
   return rte_be_to_cpu_16(field);
 }
 
-/// The sender's thread. Frames that are not UDP over IPv4 belong to thread 0, as a NIC puts them on
-/// its first queue.
+// The sender's thread. Frames that are not UDP over IPv4 belong to thread 0, as a NIC puts them on
+// its first queue.
 inline std::uint16_t thread_of(const rte_mbuf* packet) {
   constexpr std::uint32_t kEtherTypeOffset = 12;
   constexpr std::uint32_t kProtocolOffset = kEthernetBytes + 9;
@@ -63,21 +63,21 @@ inline std::uint16_t thread_of(const rte_mbuf* packet) {
                                     protocol::kFirstSourcePort);
 }
 
-/// True if the frame's transport understands congestion marks (ECT).
+// True if the frame's transport understands congestion marks (ECT).
 bool understands_marks(const rte_mbuf* packet);
 
-/// Sets "congestion experienced" (CE) and updates the IPv4 header's checksum. The caller has
-/// checked understands_marks() and may_be_written().
+// Sets "congestion experienced" (CE) and updates the IPv4 header's checksum. The caller has
+// checked understands_marks() and may_be_written().
 void mark_congestion(rte_mbuf* packet);
 
-/// False if the bytes of the first segment may have another reader: an external buffer, an indirect
-/// packet, or a packet with more than one reference.
+// False if the bytes of the first segment may have another reader: an external buffer, an indirect
+// packet, or a packet with more than one reference.
 inline bool may_be_written(const rte_mbuf* packet) {
   return RTE_MBUF_DIRECT(packet) && rte_mbuf_refcnt_read(packet) == 1;
 }
 
-/// A copy of the whole frame in one segment from `pool`; nullptr if the pool is empty or its
-/// packets are too small. Does not change the original.
+// A copy of the whole frame in one segment from `pool`; nullptr if the pool is empty or its
+// packets are too small. Does not change the original.
 rte_mbuf* copy_frame(const rte_mbuf* packet, rte_mempool* pool);
 
 }  // namespace gradcube::dataplane

@@ -21,9 +21,9 @@
 
 namespace gradcube::dataplane {
 
-/// What went through a port or one of its queues, in frames and in bytes of frame (without
-/// preamble, FCS and gap). `Number` is a RelaxedCounter where frames are counted and a plain number
-/// where counts are read.
+// What went through a port or one of its queues, in frames and in bytes of frame (without
+// preamble, FCS and gap). `Number` is a RelaxedCounter where frames are counted and a plain number
+// where counts are read.
 template <typename Number>
 struct PortNumbers {
   Number received_packets{};
@@ -47,16 +47,16 @@ class Port {
   Port(const Port&) = delete;
   Port& operator=(const Port&) = delete;
 
-  /// Receives up to `count` packets and returns how many.
+  // Receives up to `count` packets and returns how many.
   virtual std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
-  /// Accepts as many of the packets as there is room for, the first ones first, and returns how
-  /// many.
+  // Accepts as many of the packets as there is room for, the first ones first, and returns how
+  // many.
   virtual std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) = 0;
-  /// How many packets transmit() would accept now. An engine checks this before it builds packets.
+  // How many packets transmit() would accept now. An engine checks this before it builds packets.
   virtual std::uint16_t transmit_room(std::uint16_t queue) const = 0;
 
   std::uint16_t queues() const { return static_cast<std::uint16_t>(counters_.size()); }
-  /// The largest IP packet, in bytes: a frame is 14 bytes longer.
+  // The largest IP packet, in bytes: a frame is 14 bytes longer.
   std::uint32_t mtu() const { return mtu_; }
 
   PortCounts counts(std::uint16_t queue) const {
@@ -90,7 +90,7 @@ class Port {
   }
 
  private:
-  /// A cache line per queue, so that engines that count do not share one.
+  // A cache line per queue, so that engines that count do not share one.
   struct alignas(64) QueueCounters : PortNumbers<RelaxedCounter> {};
 
   std::uint32_t mtu_;

@@ -24,7 +24,7 @@ class Clock {
   virtual ~Clock() = default;
   virtual std::int64_t now() = 0;
 
-  /// Whether a long time between two reads may mean that the reader was descheduled.
+  // Whether a long time between two reads may mean that the reader was descheduled.
   virtual bool reader_may_stall() const { return true; }
 };
 
@@ -57,10 +57,10 @@ class VirtualClock final : public Clock {
   explicit VirtualClock(std::int64_t start = 0) : now_(start) {}
 
   std::int64_t now() override { return now_; }
-  /// A long step is intended.
+  // A long step is intended.
   bool reader_may_stall() const override { return false; }
   void advance(std::int64_t nanoseconds) { now_ += nanoseconds; }
-  /// Moves forward to `when`; does nothing if that time has passed.
+  // Moves forward to `when`; does nothing if that time has passed.
   void advance_to(std::int64_t when) {
     if (when > now_) now_ = when;
   }

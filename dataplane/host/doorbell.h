@@ -22,7 +22,7 @@ namespace gradcube::dataplane {
 
 class Doorbell {
  public:
-  /// Throws std::system_error if the process cannot open more files.
+  // Throws std::system_error if the process cannot open more files.
   Doorbell();
   ~Doorbell();
   Doorbell(const Doorbell&) = delete;
@@ -37,10 +37,10 @@ class Doorbell {
     asleep_.store(true, std::memory_order_relaxed);
     std::atomic_thread_fence(std::memory_order_seq_cst);
   }
-  /// Awake again: consumes the ring. True if it was rung.
+  // Awake again: consumes the ring. True if it was rung.
   bool finish_wait();
 
-  /// Readable while rung.
+  // Readable while rung.
   int descriptor() const { return descriptor_; }
 
  private:

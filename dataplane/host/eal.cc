@@ -29,7 +29,7 @@ constexpr std::uint64_t kMegabyte = 1024 * 1024;
 constexpr unsigned kMaxWorkers = RTE_MAX_LCORE - 1;
 constexpr const char* kHugePageFolder = "/sys/kernel/mm/hugepages";
 
-/// DPDK numbers CPUs like lcores: it can name none from here on.
+// DPDK numbers CPUs like lcores: it can name none from here on.
 constexpr unsigned kCpuLimit = RTE_MAX_LCORE;
 
 std::string joined(const std::vector<unsigned>& numbers) {
@@ -59,7 +59,7 @@ void check_cores(const std::vector<unsigned>& cores, const std::vector<unsigned>
 }
 
 bool choose_huge_pages(const EalOptions& options) {
-  if (options.huge_pages == HugePages::kNever) return false;
+  if (options.huge_pages == HugePages::never) return false;
   const std::uint64_t wanted = options.memory_megabytes * kMegabyte;
   return free_huge_page_bytes() >= wanted;
 }
@@ -106,17 +106,16 @@ std::string advice(int error) {
     case EACCES:
     case EPERM:
       return "this user must be allowed to use the huge pages and the NICs (bound to vfio-pci) "
-             "that "
-             "were asked for; the embedded fabric on ordinary pages needs no permission";
+             "that were asked for; the embedded fabric on ordinary pages needs no permission";
     case ENODEV:
     case EINVAL:
-      return "check the names of PCI and virtual devices and the list of cores";
+      return "check the names of PCI devices and the list of cores";
     default:
       return "start again with log level 8 to see what DPDK tried";
   }
 }
 
-/// DPDK makes an (empty) folder for files shared between processes even where none are shared.
+// DPDK makes an (empty) folder for files shared between processes even where none are shared.
 void remove_runtime_folder() {
   const char* folder = rte_eal_get_runtime_dir();
   if (folder == nullptr || *folder == '\0') return;
@@ -178,9 +177,7 @@ Eal::~Eal() { rte_eal_cleanup(); }
 EalFacts Eal::facts() const {
   EalFacts facts;
   facts.huge_pages = huge_pages_;
-  facts.memory_bytes = rte_eal_get_physmem_size();
   facts.simd_bits = rte_vect_get_max_simd_bitwidth();
-  facts.sockets = rte_socket_count();
   return facts;
 }
 

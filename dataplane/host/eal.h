@@ -23,32 +23,30 @@ namespace gradcube::dataplane {
 
 // Where DPDK's memory comes from.
 enum class HugePages {
-  kAutomatic,  // huge pages when enough of them are free, ordinary pages otherwise
-  kNever,
+  automatic,  // huge pages when enough of them are free, ordinary pages otherwise
+  never,
 };
 
 struct EalOptions {
-  /// The CPUs of the pollers, one worker lcore each, in this order. At least one. A CPU may be
-  /// listed twice: then two pollers share it and must yield to each other.
+  // The CPUs of the pollers, one worker lcore each, in this order. At least one. A CPU may be
+  // listed twice: then two pollers share it and must yield to each other.
   std::vector<unsigned> cores;
-  /// Memory for packet pools and rings. Without huge pages DPDK has no other memory.
+  // Memory for packet pools and rings. Without huge pages DPDK has no other memory.
   unsigned memory_megabytes = 256;
-  HugePages huge_pages = HugePages::kAutomatic;
-  /// rte_log's levels: 1 emergency ... 5 warning ... 8 debug.
+  HugePages huge_pages = HugePages::automatic;
+  // rte_log's levels: 1 emergency ... 5 warning ... 8 debug.
   std::uint32_t log_level = 5;
-  /// Where DPDK writes its log; nullptr leaves it to DPDK. Must outlive the Eal; not closed.
+  // Where DPDK writes its log; nullptr leaves it to DPDK. Must outlive the Eal; not closed.
   std::FILE* log = nullptr;
-  /// PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus. Nothing sets it yet:
-  /// there is no Port over a NIC.
+  // PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus. Nothing sets it yet:
+  // there is no Port over a NIC.
   std::vector<std::string> pci_devices;
 };
 
 // What has been started, for reports to the operator.
 struct EalFacts {
   bool huge_pages = false;
-  std::uint64_t memory_bytes = 0;  // reserved by DPDK's allocator now
-  unsigned simd_bits = 0;          // widest vector allowed (--force-max-simd-bitwidth)
-  unsigned sockets = 0;            // NUMA nodes seen
+  unsigned simd_bits = 0;  // widest vector allowed (--force-max-simd-bitwidth)
 };
 
 class Eal {
@@ -58,7 +56,7 @@ class Eal {
   Eal(const Eal&) = delete;
   Eal& operator=(const Eal&) = delete;
 
-  /// The worker lcores, one for each of options.cores in the same order.
+  // The worker lcores, one for each of options.cores in the same order.
   const std::vector<unsigned>& workers() const { return workers_; }
   EalFacts facts() const;
 

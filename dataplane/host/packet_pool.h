@@ -23,36 +23,36 @@ namespace gradcube::dataplane {
 inline constexpr std::uint32_t kHeaderBytes = 128;
 
 struct PacketPoolOptions {
-  /// Unique in the process, at most 25 characters (DPDK's limit).
+  // Unique in the process, at most 25 characters (DPDK's limit).
   std::string name;
-  /// Packets in the pool. 2^k - 1 wastes no memory.
+  // Packets in the pool. 2^k - 1 wastes no memory.
   std::uint32_t count = 0;
-  /// Bytes of frame that one mbuf holds after DPDK's headroom.
+  // Bytes of frame that one mbuf holds after DPDK's headroom.
   std::uint32_t frame_bytes = kHeaderBytes;
-  /// Packets in each lcore's cache, 0..512. Other lcores cannot use them, so a pool that several
-  /// lcores use must be larger by one cache for each of them.
+  // Packets in each lcore's cache, 0..512. Other lcores cannot use them, so a pool that several
+  // lcores use must be larger by one cache for each of them.
   std::uint32_t cache = 256;
-  /// NUMA node, or SOCKET_ID_ANY.
+  // NUMA node, or SOCKET_ID_ANY.
   int socket = SOCKET_ID_ANY;
 };
 
 class PacketPool {
  public:
-  /// Needs an Eal.
+  // Needs an Eal.
   explicit PacketPool(const PacketPoolOptions& options);
   ~PacketPool();
   PacketPool(const PacketPool&) = delete;
   PacketPool& operator=(const PacketPool&) = delete;
 
-  /// An empty packet, or nullptr when the pool is empty.
+  // An empty packet, or nullptr when the pool is empty.
   rte_mbuf* allocate() { return rte_pktmbuf_alloc(pool_); }
-  /// Allocates all `count` packets, or none.
+  // Allocates all `count` packets, or none.
   bool allocate(rte_mbuf** packets, std::uint16_t count) {
     return rte_pktmbuf_alloc_bulk(pool_, packets, count) == 0;
   }
 
   rte_mempool* get() const { return pool_; }
-  /// Memory of the packets.
+  // Memory of the packets.
   std::uint64_t bytes() const;
 
  private:

@@ -18,7 +18,6 @@ namespace {
 
 constexpr Nanoseconds kSpin = 20'000;              // ns of idle iterations before yielding
 constexpr Nanoseconds kIdleBeforeSleep = 200'000;  // ns
-constexpr Nanoseconds kLongestSleep = 100'000'000;
 // Below this the switch to sleep costs more than it gives back.
 constexpr Nanoseconds kShortestSleep = 50'000;
 constexpr Nanoseconds kStall = 1'000'000;
@@ -34,8 +33,8 @@ constexpr Nanoseconds kLongestLook = 100'000'000;
   _exit(Poller::kStuckExitCode);
 }
 
-// Waits at most `most` nanoseconds. ppoll() has had a resolution of nanoseconds on every kernel for
-// long; epoll_wait() has one of milliseconds, and epoll_pwait2() does not exist everywhere.
+// Waits at most `most` nanoseconds. ppoll() waits with a resolution of nanoseconds; epoll_wait()
+// has milliseconds only, and epoll_pwait2() does not exist everywhere.
 void wait_for_event(int epoll, Nanoseconds most) {
   const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
   pollfd readable{epoll, POLLIN, 0};
@@ -47,14 +46,22 @@ void wait_for_event(int epoll, Nanoseconds most) {
 
 }  // namespace
 
-Poller::Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience)
-    : clock_(clock), idle_mode_(idle), call_patience_(call_patience) {
-  epoll_ = epoll_create1(EPOLL_CLOEXEC);
-  if (epoll_ < 0)
+Poller::Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience,
+               Nanoseconds longest_sleep)
+    : clock_(clock),
+      idle_mode_(idle),
+      call_patience_(call_patience),
+      longest_sleep_(longest_sleep),
+      epoll_(epoll_create1(EPOLL_CLOEXEC)) {
+  if (epoll_ < 0) {
     throw std::system_error(errno, std::generic_category(), "cannot create an epoll set");
-  epoll_event event{};
-  event.events = EPOLLIN;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, doorbell_.descriptor(), &event);
+  }
+  try {
+    add_to_epoll(doorbell_.descriptor(), EPOLLIN);
+  } catch (...) {
+    close(epoll_);
+    throw;
+  }
 }
 
 Poller::~Poller() { close(epoll_); }
@@ -63,11 +70,15 @@ void Poller::add(Pollable& pollable, TimeBase time) {
   (time == TimeBase::clock ? clocked_ : attended_).push_back(&pollable);
 }
 
-void Poller::watch(int descriptor) {
+void Poller::add_to_epoll(int descriptor, std::uint32_t events) {
   epoll_event event{};
-  event.events = EPOLLIN | EPOLLET;
-  epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event);
+  event.events = events;
+  if (epoll_ctl(epoll_, EPOLL_CTL_ADD, descriptor, &event) != 0) {
+    throw std::system_error(errno, std::generic_category(), "a poller cannot watch a descriptor");
+  }
 }
+
+void Poller::watch(int descriptor) { add_to_epoll(descriptor, EPOLLIN | EPOLLET); }
 
 void Poller::unwatch(int descriptor) { epoll_ctl(epoll_, EPOLL_CTL_DEL, descriptor, nullptr); }
 
@@ -82,6 +93,11 @@ unsigned Poller::iterate() {
   for (Pollable* pollable : clocked_) moved += pollable->poll(now);
   for (Pollable* pollable : attended_) moved += pollable->poll(now - stalled_);
   return moved;
+}
+
+void Poller::announce_run() {
+  ended_.store(false);
+  running_.store(true);
 }
 
 void Poller::run() {
@@ -149,7 +165,8 @@ void Poller::sleep(Nanoseconds now) {
   if (iterate() == 0 && requested_.load() == nullptr && !stop_.load()) {
     const Nanoseconds next = next_event();
     const Nanoseconds most =
-        next == kNever ? kLongestSleep : std::clamp<Nanoseconds>(next - now, 0, kLongestSleep);
+        next == kNever ? longest_sleep_
+                       : std::clamp<Nanoseconds>(next - last_iteration_, 0, longest_sleep_);
     wait_for_event(epoll_, most);
     last_iteration_ = 0;  // having slept is no stall
   }
@@ -179,7 +196,10 @@ void Poller::call(const std::function<void()>& function) {
   const std::uint64_t before = served_.load(std::memory_order_relaxed);
   requested_.store(&function, std::memory_order_release);
   doorbell_.ring();
-  wait_until([&] { return served_.load(std::memory_order_acquire) != before; });
+  const auto served = [&] { return served_.load(std::memory_order_acquire) != before; };
+  wait_until([&] { return served() || has_ended(); });
+  // run() may have ended between the look at running_ and the request.
+  if (!served()) serve_call();
   if (failure_ != nullptr) std::rethrow_exception(failure_);
 }
 

@@ -44,11 +44,13 @@ class Poller {
   enum class TimeBase : std::uint8_t { clock, attended };
 
   static constexpr Nanoseconds kCallPatience = 60'000'000'000;
+  static constexpr Nanoseconds kLongestSleep = 100'000'000;
   static constexpr int kStuckExitCode = 70;
 
   // The clock's now() is read by run()'s thread and by those that call(). call_patience: how long
-  // a call may wait for run()'s thread.
-  Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience = kCallPatience);
+  // a call may wait for run()'s thread. longest_sleep: a limit for what no doorbell announces.
+  Poller(Clock& clock, control::Idle idle, Nanoseconds call_patience = kCallPatience,
+         Nanoseconds longest_sleep = kLongestSleep);
   ~Poller();
   Poller(const Poller&) = delete;
   Poller& operator=(const Poller&) = delete;
@@ -58,7 +60,7 @@ class Poller {
   void add(Pollable& pollable, TimeBase time);
 
   // Wakes from sleep when `descriptor` becomes readable (edge-triggered: one whose other end has
-  // closed wakes the poller once). Before run(), or through call().
+  // closed wakes the poller once). Before run(), or through call(). Throws std::system_error.
   void watch(int descriptor);
   void unwatch(int descriptor);
 
@@ -66,7 +68,7 @@ class Poller {
 
   // Iterates until stop(). Call announce_run() before starting the thread of run(): from then on
   // call() waits for that thread.
-  void announce_run() { running_.store(true); }
+  void announce_run();
   void run();
   void stop();
   // After stop(): waits until run() has returned. If it does not within the patience of call(), the
@@ -80,8 +82,8 @@ class Poller {
   unsigned iterate();
 
   // Runs `function` on the poller's thread between two iterations and returns when it is done; runs
-  // it at once on this thread when run() is not running. One caller at a time. Throws what
-  // `function` throws. Ends the process after call_patience (see above).
+  // it on this thread when run() is not running, or ends before it has served the call. One caller
+  // at a time. Throws what `function` throws. Ends the process after call_patience (see above).
   void call(const std::function<void()>& function);
 
   // Iterations that took longer than a millisecond: the core was taken away, or a burst was very
@@ -89,6 +91,7 @@ class Poller {
   std::uint64_t stalls() const { return stalls_.value(); }
 
  private:
+  void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
   bool may_sleep() const;
   Nanoseconds next_event() const;
@@ -99,6 +102,7 @@ class Poller {
   Clock& clock_;
   control::Idle idle_mode_;
   Nanoseconds call_patience_;
+  Nanoseconds longest_sleep_;
   Doorbell doorbell_;
   int epoll_ = -1;
   std::vector<Pollable*> clocked_;

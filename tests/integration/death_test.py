@@ -130,7 +130,7 @@ class DeathOfATrainer(TestCase):
                 wait_until(lambda: cluster.status()["memory"]["trainer_bytes"] < 4 * BIG, "it to be freed", 5)
                 self.assertEqual(len(cluster.job("heirs")["trainers"]), len(sessions))
 
-    def test_the_name_can_be_used_again_while_the_survivors_still_linger(self):
+    def test_the_name_can_be_used_again_while_the_survivors_have_not_left(self):
         with Cluster("--topology", "bcube:3,2") as cluster:
             with job(cluster, "again", range(8)):
                 with endless_trainer(cluster.sockets()[8], "again", 10):

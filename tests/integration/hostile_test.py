@@ -223,7 +223,7 @@ class HostileTrainer(WithACluster):
                     self.assert_fails(gradcube.TimeoutError, failure, "[1,1]")
         self.assert_undisturbed(other)
 
-    def test_one_whose_job_is_broken_already(self):
+    def test_one_whose_job_is_aborted_already(self):
         with RawSession(self.path, "ruin") as culprit:
             with job(self.cluster, "ruin", [0, 1]):
                 pass

@@ -10,7 +10,7 @@ inline dataplane::EalOptions eal_options() {
   dataplane::EalOptions options;
   options.cores = {dataplane::usable_cores().front()};
   options.memory_megabytes = 1536;
-  options.huge_pages = dataplane::HugePages::kNever;
+  options.huge_pages = dataplane::HugePages::never;
   return options;
 }
 

@@ -108,7 +108,7 @@ int gradcube_size(const gradcube_session* session) {
   return session == nullptr ? no_session() : session->session.size();
 }
 
-void* gradcube_alloc(gradcube_session* session, size_t bytes) {
+void* gradcube_alloc(gradcube_session* session, std::size_t bytes) {
   void* block = nullptr;
   guarded(session, [&](Session& s) {
     block = s.allocate(bytes);
@@ -121,19 +121,19 @@ void gradcube_free(gradcube_session* session, void* buffer) {
   guarded(session, [&](Session& s) { return s.free(buffer); });
 }
 
-int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count, int dtype, int op,
-                       uint64_t* request) {
+int gradcube_allreduce(gradcube_session* session, void* buffer, std::size_t count, int dtype,
+                       int op, std::uint64_t* request) {
   return guarded(session, [&](Session& s) {
     if (request == nullptr) return null_result(s, "request");
     return s.allreduce(buffer, count, dtype, op, *request);
   });
 }
 
-int gradcube_test(gradcube_session* session, uint64_t request, int* done) {
+int gradcube_test(gradcube_session* session, std::uint64_t request, int* done) {
   return gradcube_poll(session, request, 0, done);
 }
 
-int gradcube_poll(gradcube_session* session, uint64_t request, int timeout_ms, int* done) {
+int gradcube_poll(gradcube_session* session, std::uint64_t request, int timeout_ms, int* done) {
   return guarded(session, [&](Session& s) {
     if (done == nullptr) return null_result(s, "done");
     bool ended = false;
@@ -143,7 +143,7 @@ int gradcube_poll(gradcube_session* session, uint64_t request, int timeout_ms, i
   });
 }
 
-int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms) {
+int gradcube_wait(gradcube_session* session, std::uint64_t request, int timeout_ms) {
   return guarded(session, [&](Session& s) { return s.wait(request, timeout_ms); });
 }
 
@@ -164,7 +164,7 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_EPEER:
       return "another trainer of the job died or left";
     case GRADCUBE_ETIMEDOUT:
-      return "not done within the time-out";
+      return "not done within the timeout";
     case GRADCUBE_EPROTOCOL:
       return "protocol error between trainer and daemon";
     case GRADCUBE_EAGAIN:

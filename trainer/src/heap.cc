@@ -46,7 +46,7 @@ bool Heap::release(void* block) {
   blocks_.erase(found);
   used_ -= bytes;
 
-  FreeRange merged{bytes, bytes};
+  FreeRange merged{bytes, bytes};  // the trainer may have touched every byte
   auto next = free_.lower_bound(offset);
   if (next != free_.end() && next->first == offset + bytes) {
     const auto taken = next++;
@@ -60,7 +60,7 @@ bool Heap::release(void* block) {
       offset = previous->first;
       const FreeRange before = take_free(previous);
       merged.bytes += before.bytes;
-      merged.touched += before.touched;
+      merged.touched += before.bytes;
     }
   }
   if (touched_free_ + merged.touched > keep_bytes_) give_back(offset, merged);

@@ -8,7 +8,7 @@
 // neighbours at once. allocate and release cost O(log ranges).
 //
 // Memory. A free range keeps its pages, because the next step of the training allocates the same
-// sizes again, and pages are dear to fault in; but once all free ranges together may hold more than
+// sizes again, and page faults are expensive; but once all free ranges together may hold more than
 // `keep_bytes` of touched pages, a freed range of kGiveBackBytes or more gives its whole pages back
 // to the system.
 //
@@ -54,7 +54,7 @@ class Heap {
  private:
   struct FreeRange {
     std::size_t bytes;
-    std::size_t touched;  // at most this many of the bytes may have pages
+    std::size_t touched;  // the bytes after these, up to the end, have no pages
   };
   using FreeRanges = std::map<std::size_t, FreeRange>;  // by offset
 

@@ -24,7 +24,7 @@ struct Request {
   bool ended = false;
   int code = GRADCUBE_OK;  // valid once ended
   std::string message;     // why, when code is negative
-  // How long the trainer has waited for the end, in all its calls since the last time-out.
+  // How long the trainer has waited for the end, in all its calls since the last timeout.
   std::int64_t waited_ns = 0;
 
   // Where the daemon works.

@@ -166,7 +166,8 @@ int Session::submit(Request& request, std::size_t count, int dtype, int op) {
   submission.op = static_cast<std::uint8_t>(op);
   submission.kind = static_cast<std::uint8_t>(shared::Kind::allreduce);
   request.number = next_number_;
-  // The table of requests is no larger than the ring, so the ring is full only if its head is wrong.
+  // The table of requests is no larger than the ring, so the ring is full only if its head is
+  // wrong.
   if (!submissions_.push(submission)) {
     lose(GRADCUBE_EPROTOCOL,
          "the daemon at " + connection_.path() +

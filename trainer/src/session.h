@@ -10,13 +10,14 @@
 // leaves code and message in last_code() and last_error(). A call that fails on its arguments
 // changes nothing.
 //
-// Lost. When the daemon goes away, closes the session or publishes nonsense, and when the trainer
-// leaves, the session is lost: every collective in flight ends with that reason, later ones are
-// refused with it. The memory stays mapped until the destructor.
+// Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
+// trainer leaves, the session is lost: every collective in flight ends with that reason, later ones
+// are refused with it. The memory stays mapped until the destructor.
 //
 // Fork. A forked child shares the rings, the heap and the socket with its parent, and any use of
 // them would corrupt the parent's session. So the C ABI calls is_forked_copy() first and then
-// refuse_forked_copy(); the destructor in a child frees the child's copies and touches nothing else.
+// refuse_forked_copy(); the destructor in a child frees the child's copies and touches nothing
+// else.
 //
 // One thread at a time.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_

@@ -23,7 +23,7 @@ void Session::await(Request& request, int timeout_ms, OnSignal on_signal) {
   if (request.ended) return;
   const Stopwatch stopwatch;
   sleep_until_ended(request, Deadline::in_milliseconds(timeout_ms), on_signal);
-  // At most the time-out: a late wake-up does not make it longer.
+  // At most the timeout: a late wake-up does not make it longer.
   const std::int64_t limit = timeout_ms < 0 ? INT64_MAX : timeout_ms * std::int64_t{1'000'000};
   request.waited_ns += std::min(stopwatch.nanoseconds(), limit);
 }
@@ -131,7 +131,7 @@ void Session::lose(int code, const std::string& message) {
 }
 
 // The time in the message is what the trainer waited. One that stays interruptible waits in several
-// short calls, and the last of them may have a time-out of 0.
+// short calls, and the last of them may have a timeout of 0.
 int Session::time_out(Request& request) {
   const std::int64_t waited_ms = std::exchange(request.waited_ns, 0) / 1'000'000;
   const std::string when = "not done after " + std::to_string(waited_ms) + " ms";

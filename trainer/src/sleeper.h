@@ -1,8 +1,8 @@
 // How a trainer waits for its daemon: a very short spin, then sleep in poll().
 //
-// The spin is worth its time only when the daemon runs on another core and is about to finish. Its
-// length follows what it brought: doubled when the completion came in it, halved when it did not.
-// Many trainers that share few cores so end up hardly spinning at all. One thread.
+// Spinning helps only when the daemon runs on another core and is about to finish. The spin's
+// length doubles when the completion arrives during the spin and halves when it does not, so
+// trainers that share few cores hardly spin. One thread.
 #ifndef GRADCUBE_TRAINER_SRC_SLEEPER_H_
 #define GRADCUBE_TRAINER_SRC_SLEEPER_H_
 

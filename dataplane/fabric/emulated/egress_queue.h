@@ -25,26 +25,26 @@ namespace gradcube::dataplane {
 
 class EgressQueue {
  public:
-  /// Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
-  /// is copied into a packet from `clones` (may be nullptr) before it is marked.
+  // Holds at most `capacity` frames, rounded up to a power of two. A frame whose header is shared
+  // is copied into a packet from `clones` (may be nullptr) before it is marked.
   EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32_t capacity,
               rte_mempool* clones, SwitchPortCounters& counters);
   ~EgressQueue();
   EgressQueue(EgressQueue&& other) noexcept;
   EgressQueue& operator=(EgressQueue&&) = delete;
 
-  /// A frame for receive queue `queue` has arrived: queues, marks or drops it. Arrivals must be in
-  /// the order of their times.
+  // A frame for receive queue `queue` has arrived: queues, marks or drops it. Arrivals must be in
+  // the order of their times.
   void admit(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival);
-  /// The same over an unlimited link; the caller has checked room().
+  // The same over an unlimited link; the caller has checked room().
   void pass(rte_mbuf* packet, std::uint16_t queue, std::int64_t arrival) {
     push(packet, queue, arrival, 0);
   }
 
-  /// Delivers all frames that are due to the server, and returns how many.
+  // Delivers all frames that are due to the server, and returns how many.
   unsigned deliver(std::int64_t now);
 
-  /// When the next frame is due, or kNever.
+  // When the next frame is due, or kNever.
   std::int64_t next_due() const {
     return head_ == tail_ ? kNever : entries_[head_ & mask_].departure + delay_;
   }

@@ -24,7 +24,7 @@ std::vector<std::pair<std::uint64_t, std::uint16_t>> forwarding(
   return entries;
 }
 
-/// Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
+// Enough for the smallest frames to fill the queue in bytes, and for those on their way behind it.
 std::uint32_t egress_frames(const EmulatedSwitchOptions& options) {
   const LinkProfile& profile = options.profile;
   double frames = options.egress_frames;
@@ -43,7 +43,7 @@ void check(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& 
                              " ports");
   }
   for (const SwitchPort& one : ports) {
-    if (one.port == nullptr) throw std::runtime_error("a switch port has no cable");
+    if (one.port == nullptr) throw std::runtime_error("a switch port has no link");
     if (one.port->queues() != ports.front().port->queues()) {
       throw std::runtime_error("all ports of a switch must have the same number of queues");
     }

@@ -46,19 +46,19 @@ namespace gradcube::dataplane {
 
 struct EmulatedSwitchOptions {
   LinkProfile profile;
-  /// How many pollers share the work, 1 to the number of the ports' queues. 1 with a rate or a
-  /// bounded queue, because then all queues of a port share one wire.
+  // How many pollers share the work, 1 to the number of the ports' queues. 1 with a rate or a
+  // bounded queue, because then all queues of a port share one wire.
   std::uint16_t shards = 1;
-  /// Frames that an output holds if its queue is not bounded in bytes, rounded up to a power of
-  /// two. A further frame is dropped over a limited link and waits at its sender over an unlimited
-  /// one.
+  // Frames that an output holds if its queue is not bounded in bytes, rounded up to a power of
+  // two. A further frame is dropped over a limited link and waits at its sender over an unlimited
+  // one.
   std::uint32_t egress_frames = 8192;
-  /// The same seed, settings and frames give the same losses, duplicates and flipped bits.
+  // The same seed, settings and frames give the same losses, duplicates and flipped bits.
   std::uint64_t seed = 1;
 };
 
-/// One of a switch's ports: the server's port at the other end of the cable, and the MAC addresses
-/// behind it, as 48-bit numbers (02:47:... is 0x0247...).
+// One of a switch's ports: the server's port at the other end of the link, and the MAC addresses
+// behind it, as 48-bit numbers (02:47:... is 0x0247...).
 struct SwitchPort {
   RingPort* port = nullptr;
   std::vector<std::uint64_t> addresses;
@@ -66,8 +66,8 @@ struct SwitchPort {
 
 class EmulatedSwitch {
  public:
-  /// Throws std::runtime_error if ports, shards and profile do not fit together, or if an address
-  /// is given twice.
+  // Throws std::runtime_error if ports, shards and profile do not fit together, or if an address
+  // is given twice.
   EmulatedSwitch(const EmulatedSwitchOptions& options, const std::vector<SwitchPort>& ports,
                  const PacketPool* clones);
 
@@ -75,14 +75,14 @@ class EmulatedSwitch {
   std::uint16_t ports() const { return ports_; }
   SwitchShard& shard(std::uint16_t index) { return *shards_.at(index); }
 
-  /// Sets the impairments of the frames that come in at `port` (and, for Impairments::up, of those
-  /// that go out there). Throws std::invalid_argument.
+  // Sets the impairments of the frames that come in at `port` (and, for Impairments::up, of those
+  // that go out there). Throws std::invalid_argument.
   void set_impairments(std::uint16_t port, const Impairments& impairments);
-  /// The same for every port.
+  // The same for every port.
   void set_impairments(const Impairments& impairments);
   Impairments impairments(std::uint16_t port) const { return publisher_.current(port); }
 
-  /// Of all shards together.
+  // Of all shards together.
   SwitchPortCounts counts(std::uint16_t port) const;
 
  private:

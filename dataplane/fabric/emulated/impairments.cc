@@ -7,7 +7,7 @@ namespace gradcube::dataplane {
 
 namespace {
 
-/// Draws have 63 bits, so that a probability of 1 has a limit that no draw reaches.
+// Draws have 63 bits, so that a probability of 1 has a limit that no draw reaches.
 constexpr int kDrawBits = 63;
 
 std::uint64_t limit_of(double probability, const char* name) {

@@ -1,4 +1,4 @@
-// The cable between a server and its switch, and the memory of the switch's output port.
+// The link between a server and its switch, and the memory of the switch's output port.
 //
 // Plain values; one thread each.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_LINK_H_
@@ -9,35 +9,35 @@
 namespace gradcube::dataplane {
 
 struct LinkProfile {
-  /// The rate of each direction, at least 1 Mb/s; 0: not limited.
+  // The rate of each direction, at least 1 Mb/s; 0: not limited.
   std::uint64_t bits_per_second = 0;
-  /// From the end of sending to arrival, in nanoseconds, for the whole path through the switch;
-  /// without serialisation and queueing.
+  // From the end of sending to arrival, in nanoseconds, for the whole path through the switch;
+  // without serialization and queueing.
   std::int64_t delay = 0;
-  /// Bytes of frames that an output port holds, including the one being sent. A frame that exceeds
-  /// it is dropped. 0: not bounded.
+  // Bytes of frames that an output port holds, including the one being sent. A frame that exceeds
+  // it is dropped. 0: not bounded.
   std::uint64_t queue_bytes = 0;
-  /// A frame that raises an output port's bytes above this is marked, if its transport understands
-  /// marks. 0: never.
+  // A frame that raises an output port's bytes above this is marked, if its transport understands
+  // marks. 0: never.
   std::uint64_t mark_bytes = 0;
 
   bool limited() const { return bits_per_second != 0 || queue_bytes != 0; }
 };
 
-/// One direction of a wire, which carries one frame at a time. It computes when it will be free, to
-/// a fraction of a nanosecond (64 bytes take 6.7 ns at 100 Gb/s). So a long run of frames takes
-/// exactly as long as its bytes, however rarely it is polled.
+// One direction of a wire, which carries one frame at a time. It computes when it will be free, to
+// a fraction of a nanosecond (64 bytes take 6.7 ns at 100 Gb/s). So a long run of frames takes
+// exactly as long as its bytes, however rarely it is polled.
 class LinkClock {
  public:
-  /// Below this rate the time of a long frame would overflow.
+  // Below this rate the time of a long frame would overflow.
   static constexpr std::uint64_t kMinRate = 1'000'000;
 
-  /// 0 bits per second: frames take no time. Otherwise at least kMinRate.
+  // 0 bits per second: frames take no time. Otherwise at least kMinRate.
   explicit LinkClock(std::uint64_t bits_per_second)
       : fraction_per_byte_(
             bits_per_second == 0 ? 0 : static_cast<std::uint64_t>(kBitTime / bits_per_second)) {}
 
-  /// Carries a frame that is ready at `ready`. Returns when its last bit has left.
+  // Carries a frame that is ready at `ready`. Returns when its last bit has left.
   std::int64_t carry(std::int64_t ready, std::uint32_t wire_bytes) {
     if (ready > free_at_) {
       free_at_ = ready;
@@ -52,7 +52,7 @@ class LinkClock {
  private:
   static constexpr int kFractionBits = 32;
   static constexpr std::uint64_t kFractionMask = (std::uint64_t{1} << kFractionBits) - 1;
-  /// Nanoseconds that 8 bits take at 1 bit per second, with kFractionBits after the point.
+  // Nanoseconds that 8 bits take at 1 bit per second, with kFractionBits after the point.
   static constexpr unsigned __int128 kBitTime = static_cast<unsigned __int128>(8'000'000'000)
                                                 << kFractionBits;
 

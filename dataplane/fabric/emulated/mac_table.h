@@ -16,10 +16,10 @@ class MacTable {
  public:
   static constexpr std::uint16_t kUnknown = UINT16_MAX;
 
-  /// Throws std::runtime_error if a MAC is listed twice or is not a unicast address of 48 bits.
+  // Throws std::runtime_error if a MAC is listed twice or is not a unicast address of 48 bits.
   explicit MacTable(const std::vector<std::pair<std::uint64_t, std::uint16_t>>& ports_by_mac);
 
-  /// The output port, or kUnknown.
+  // The output port, or kUnknown.
   std::uint16_t find(std::uint64_t mac) const {
     std::uint64_t slot = first_slot(mac);
     while (slots_[slot].mac != mac) {

@@ -15,19 +15,19 @@ namespace gradcube::dataplane {
 
 class PacketRing {
  public:
-  /// Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error if DPDK has no memory
-  /// left. Needs an Eal.
+  // Holds exactly `depth` packets (1 .. 2^20). Throws std::runtime_error if DPDK has no memory
+  // left. Needs an Eal.
   PacketRing(std::uint32_t depth, int socket);
   ~PacketRing();
   PacketRing(PacketRing&& other) noexcept : ring_(other.ring_) { other.ring_ = nullptr; }
   PacketRing& operator=(PacketRing&&) = delete;
 
-  /// Producer: enqueues as many packets as fit and returns how many.
+  // Producer: enqueues as many packets as fit and returns how many.
   std::uint16_t put(rte_mbuf* const* packets, std::uint16_t count) {
     return static_cast<std::uint16_t>(
         rte_ring_sp_enqueue_burst(ring_, reinterpret_cast<void* const*>(packets), count, nullptr));
   }
-  /// Consumer: dequeues up to `count` packets and returns how many.
+  // Consumer: dequeues up to `count` packets and returns how many.
   std::uint16_t take(rte_mbuf** packets, std::uint16_t count) {
     return static_cast<std::uint16_t>(
         rte_ring_sc_dequeue_burst(ring_, reinterpret_cast<void**>(packets), count, nullptr));

@@ -22,7 +22,7 @@ class SeededRandom {
     return mixed ^ (mixed >> 31);
   }
 
-  /// Uniform in [0, bound); bound must not be 0. The bias is below bound / 2^64.
+  // Uniform in [0, bound); bound must not be 0. The bias is below bound / 2^64.
   std::uint64_t below(std::uint64_t bound) {
     return static_cast<std::uint64_t>((static_cast<unsigned __int128>(next()) * bound) >> 64);
   }

@@ -23,7 +23,7 @@ class ReorderBuffer {
     std::uint16_t frames_to_pass = 0;
     std::int64_t deadline = 0;
   };
-  /// A larger buffer would only be a queue that drains late.
+  // A larger buffer would only be a queue that drains late.
   static constexpr std::uint32_t kCapacity = 4;
 
   ReorderBuffer() = default;
@@ -34,19 +34,19 @@ class ReorderBuffer {
       : held_(other.held_), used_(std::exchange(other.used_, 0)) {}
   ReorderBuffer& operator=(ReorderBuffer&&) = delete;
 
-  /// False if the buffer is full: the frame stays with the caller.
+  // False if the buffer is full: the frame stays with the caller.
   bool hold(const Held& frame) {
     if (used_ == kCapacity) return false;
     held_[used_++] = frame;
     return true;
   }
 
-  /// A frame has passed. Calls `release` with each held frame that enough frames have now passed.
+  // A frame has passed. Calls `release` with each held frame that enough frames have now passed.
   template <typename Release>
   void passed(Release&& release) {
     release_if([](Held& held) { return --held.frames_to_pass == 0; }, release);
   }
-  /// Calls `release` with each held frame whose deadline has come.
+  // Calls `release` with each held frame whose deadline has come.
   template <typename Release>
   void expire(std::int64_t now, Release&& release) {
     release_if([now](const Held& held) { return held.deadline <= now; }, release);

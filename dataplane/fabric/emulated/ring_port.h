@@ -22,33 +22,33 @@ namespace gradcube::dataplane {
 struct RingPortOptions {
   std::uint16_t queues = 1;
   std::uint32_t mtu = 1500;
-  /// Packets that the server has sent and the switch has not received, per queue. With a rate this
-  /// is the server's transmit queue: it adds depth x frame / rate to the latency of every packet.
+  // Packets that the server has sent and the switch has not received, per queue. With a rate this
+  // is the server's transmit queue: it adds depth x frame / rate to the latency of every packet.
   std::uint32_t uplink_depth = 1024;
-  /// Packets that the switch has delivered and the server has not received, per queue.
+  // Packets that the switch has delivered and the server has not received, per queue.
   std::uint32_t downlink_depth = 1024;
-  /// NUMA node of the rings, or SOCKET_ID_ANY.
+  // NUMA node of the rings, or SOCKET_ID_ANY.
   int socket = SOCKET_ID_ANY;
 };
 
 class RingPort final : public Port {
  public:
-  /// Throws std::runtime_error if DPDK has no memory left. Needs an Eal.
+  // Throws std::runtime_error if DPDK has no memory left. Needs an Eal.
   explicit RingPort(const RingPortOptions& options);
 
   std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
   std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  /// The doorbells to ring: `at_switch` when the server has sent, `at_server` when the switch has
-  /// delivered; nullptr if both sides are on one poller. The doorbells must outlive the port.
+  // The doorbells to ring: `at_switch` when the server has sent, `at_server` when the switch has
+  // delivered; nullptr if both sides are on one poller. The doorbells must outlive the port.
   void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
 
-  /// The switch's end: receives packets that the server has sent on `queue`, and returns how many.
+  // The switch's end: receives packets that the server has sent on `queue`, and returns how many.
   std::uint16_t switch_receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
     return queue_pairs_[queue].uplink.take(packets, count);
   }
-  /// The switch's end: delivers packets, and returns how many the ring had room for.
+  // The switch's end: delivers packets, and returns how many the ring had room for.
   std::uint16_t switch_transmit(std::uint16_t queue, rte_mbuf* const* packets,
                                 std::uint16_t count) {
     QueuePair& pair = queue_pairs_[queue];
@@ -56,7 +56,7 @@ class RingPort final : public Port {
     if (given != 0 && pair.server_bell != nullptr) pair.server_bell->ring();
     return given;
   }
-  /// The switch's end: true if there is nothing to receive.
+  // The switch's end: true if there is nothing to receive.
   bool nothing_sent(std::uint16_t queue) const { return queue_pairs_[queue].uplink.empty(); }
 
  private:

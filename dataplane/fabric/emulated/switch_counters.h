@@ -1,3 +1,4 @@
+// What an emulated switch counts, for each of its ports.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_COUNTERS_H_
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_SWITCH_COUNTERS_H_
 
@@ -8,16 +9,16 @@
 
 namespace gradcube::dataplane {
 
-/// What happens at one port of a switch. Everything but unknown_mac is counted at the port through
-/// which the frame leaves the switch. `Number` is a RelaxedCounter where frames are counted and a
-/// plain number where counts are read.
+// What happens at one port of a switch. Everything but unknown_mac is counted at the port through
+// which the frame leaves the switch. `Number` is a RelaxedCounter where frames are counted and a
+// plain number where counts are read.
 template <typename Number>
 struct SwitchPortNumbers {
   Number forwarded{};  // frames given to the server
   Number bytes{};      // their bytes
   Number dropped_queue{};
   Number dropped_loss{};
-  Number dropped_down{};  // the cable of the input or output port was out
+  Number dropped_down{};  // the link of the input or output port was down
   Number rx_missed{};     // the server did not empty its receive ring in time
   Number unknown_mac{};   // came in here for an address that nobody has, or without one
   Number marked{};        // ECN
@@ -47,11 +48,11 @@ struct SwitchPortNumbers {
   }
 };
 
-/// What one shard counts at one port: written by the shard's thread, read by any. A cache line of
-/// its own, so that two ports' readers and writers do not disturb each other.
+// What one shard counts at one port: written by the shard's thread, read by any. A cache line of
+// its own, so that two ports' readers and writers do not disturb each other.
 struct alignas(64) SwitchPortCounters : SwitchPortNumbers<RelaxedCounter> {};
 
-/// The numbers read from them, of one port or summed over many.
+// The numbers read from them, of one port or summed over many.
 using SwitchPortCounts = SwitchPortNumbers<std::uint64_t>;
 
 }  // namespace gradcube::dataplane

@@ -10,13 +10,13 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint16_t kBurst = 32;
-/// What one frame can become for its output: itself, its double and the late frames it lets go.
+// What one frame can become for its output: itself, its double and the late frames it lets go.
 constexpr std::uint32_t kFramesPerFrame = 2 + ReorderBuffer::kCapacity;
 constexpr std::int64_t kReorderPatience = 200'000;
 constexpr std::uint64_t kMaxFramesToPass = 3;
 constexpr std::uint64_t kMaxFlippedBits = 3;
 
-/// A generator for each port and shard out of the switch's one seed.
+// A generator for each port and shard out of the switch's one seed.
 SeededRandom generator_of(std::uint64_t seed, std::uint16_t shard, std::size_t port) {
   SeededRandom mix(seed + (static_cast<std::uint64_t>(shard) << 32) + port);
   return SeededRandom(mix.next());

@@ -44,29 +44,29 @@ class SwitchShard final : public Pollable {
   SwitchShard(const SwitchShard&) = delete;
   SwitchShard& operator=(const SwitchShard&) = delete;
 
-  /// Moves everything that is due at `now`, which must not go back. Returns how many packets it
-  /// received from servers or delivered to them; 0 if there was nothing to do. Receives at most one
-  /// burst per ring.
+  // Moves everything that is due at `now`, which must not go back. Returns how many packets it
+  // received from servers or delivered to them; 0 if there was nothing to do. Receives at most one
+  // burst per ring.
   unsigned poll(Nanoseconds now) override;
 
-  /// The earliest time at which something becomes due by itself, or kNever. The doorbell of a port
-  /// announces what its server sends in the meantime.
+  // The earliest time at which something becomes due by itself, or kNever. The doorbell of a port
+  // announces what its server sends in the meantime.
   Nanoseconds next_event() const override;
-  /// Never: its ports' doorbells and next_event() say when there is work.
+  // Never: its ports' doorbells and next_event() say when there is work.
   bool busy() const override { return false; }
 
   const SwitchPortCounters& counters(std::uint16_t port) const { return counters_[port]; }
 
  private:
-  /// The link from one server to the switch. If it is limited, it carries one frame at a time.
+  // The link from one server to the switch. If it is limited, it carries one frame at a time.
   struct Uplink {
     RingPort* port;
     LinkClock wire;
     SeededRandom random;
     rte_mbuf* on_wire = nullptr;
     std::int64_t arrival = kNever;
-    /// When its rings were last empty. A frame found later was sent after this time; a frame found
-    /// in a ring that was not empty has been waiting for the wire.
+    // When its rings were last empty. A frame found later was sent after this time; a frame found
+    // in a ring that was not empty has been waiting for the wire.
     std::int64_t empty_at = 0;
     std::uint16_t next_queue = 0;
   };

@@ -29,7 +29,7 @@ void address(rte_mbuf* packet, std::uint64_t server) {
     bytes[i] = static_cast<unsigned char>((kMac + server) >> (40 - 8 * i));
 }
 
-/// Two servers at a switch of `ports` ports play ping-pong with a burst of packets.
+// Two servers at a switch of `ports` ports play ping-pong with a burst of packets.
 void through_the_switch(benchmark::State& state, const EmulatedSwitchOptions& options) {
   const auto bytes = static_cast<std::uint16_t>(state.range(0));
   const auto ports = static_cast<std::uint16_t>(state.range(1));

@@ -1,6 +1,3 @@
-#ifndef GRADCUBE_TESTS_BENCH_PEERS_PEER_BENCH_H_
-#define GRADCUBE_TESTS_BENCH_PEERS_PEER_BENCH_H_
-
 // What every peer's benchmark shares, so that the peers are measured alike and as `gradcube perf`
 // measures: the same command line, the same timing loop, the same JSON.
 //
@@ -9,6 +6,8 @@
 // compared with the known sum after every iteration (untimed), because a wrong peer is no peer.
 // Sizes are bytes of float32; K, M and G are decimal. Command-line errors are thrown as
 // std::invalid_argument, wrong results as std::runtime_error.
+#ifndef GRADCUBE_TESTS_BENCH_PEERS_PEER_BENCH_H_
+#define GRADCUBE_TESTS_BENCH_PEERS_PEER_BENCH_H_
 
 #include <algorithm>
 #include <chrono>

@@ -65,7 +65,8 @@ struct Case {
   bool aligned;
 };
 
-// Reduces the first `count` elements and compares the result, the guards, and the untouched sources.
+// Reduces the first `count` elements and compares the result, the guards, and the untouched
+// sources.
 void check_reduce(const Case& c, const Contributions& contributions,
                   const std::vector<Bits>& expected) {
   std::vector<GuardedArray> arrays;

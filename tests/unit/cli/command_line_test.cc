@@ -118,10 +118,10 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"dance"}, "there is no command \"dance\"");
   expect_usage_error({"status", "--nothing"}, "--nothing");
   expect_usage_error({"perf"}, "collective");
-  expect_usage_error({"perf", "allgather"}, "accepted is allreduce");
+  expect_usage_error({"perf", "allgather"}, "expected allreduce");
   expect_usage_error({"perf", "allreduce", "--sizes", "1K,,2K"}, "--sizes");
-  expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "accepted are float32");
-  expect_usage_error({"perf", "allreduce", "--op", "product"}, "accepted are sum");
+  expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "expected float32");
+  expect_usage_error({"perf", "allreduce", "--op", "product"}, "expected sum");
   expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
   expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
   expect_usage_error({"impair"}, "nothing to change");

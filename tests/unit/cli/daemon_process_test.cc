@@ -108,6 +108,11 @@ TEST_F(DaemonProcessTest, EndsADaemonThatDoesNotGetReady) {
   }
 }
 
+TEST_F(DaemonProcessTest, EndsADaemonThatClosesItsPipeAndLivesOn) {
+  EXPECT_THAT(message_of_failure(script("exec 3>&-; exec sleep 100")),
+              testing::HasSubstr("did not tell how its start went"));
+}
+
 TEST_F(DaemonProcessTest, TellsOfAProgramThatIsNone) {
   DaemonStart start = script("");
   start.executable = root_ / "nothing";

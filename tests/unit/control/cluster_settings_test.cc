@@ -54,7 +54,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
   EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
-            }).find("accepted are topology, rate, mtu"),
+            }).find("expected topology, rate, mtu"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -67,7 +67,7 @@ TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
   ClusterSettings settings;
   settings.queue_bytes = 10'000;
   EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
-            "the queue of a switch port is 10K, but at MTU 9000 accepted is 18036 bytes (two full "
+            "the queue of a switch port is 10K; at MTU 9000 expected 18036 bytes (two full "
             "frames) to 1G");
   settings.mtu = 1500;
   EXPECT_NO_THROW(validate(settings));
@@ -141,7 +141,7 @@ TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
             "impair, engine");
   EXPECT_EQ(
       file_refusal("\n[link]\nrate = 200\n"),
-      "c.toml, line 3: link.rate \"200\": the unit is missing; accepted is a number and its "
+      "c.toml, line 3: link.rate \"200\": the unit is missing; expected a number and its "
       "unit bit, kbit, mbit, gbit or tbit (bits per second), 1mbit to 10tbit, for example 200mbit");
 }
 

@@ -47,15 +47,14 @@ TEST(Topology, ReadsATorusAsRingsOnPortPairs) {
 
 TEST(Topology, RefusesWhatIsNoneInOneMessage) {
   EXPECT_EQ(refusal("bcube:0,2"),
-            "--topology \"bcube:0,2\": n is 0, but it is 2..256; accepted is bcube:n,k with radix "
+            "--topology \"bcube:0,2\": n is 0, but it is 2..256; expected bcube:n,k with radix "
             "n in 2..256 and k levels in 1..7, for example bcube:3,2");
   EXPECT_EQ(refusal("bcube:3"),
-            "--topology \"bcube:3\": bcube takes two numbers (n and k), not 1; accepted is "
+            "--topology \"bcube:3\": bcube takes two numbers (n and k), not 1; expected "
             "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2");
-  EXPECT_EQ(
-      refusal("ring:4"),
-      "--topology \"ring:4\": there is no topology \"ring\"; accepted is bcube:n,k or star:N, "
-      "for example bcube:3,2");
+  EXPECT_EQ(refusal("ring:4"),
+            "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k or star:N, "
+            "for example bcube:3,2");
   for (const char* spec :
        {"",           ":",           "bcube",      "bcube:",     "bcube:3,",
         "bcube:,2",   "bcube:3,2,1", "bcube:3,0",  "bcube:3,8",  "bcube:257,1",
@@ -110,14 +109,14 @@ TEST(Algorithms, AreFoundByName) {
   EXPECT_EQ(make_plan("bml", parse_topology("star:5", "t"), "--algorithm").threads(), 1u);
   EXPECT_EQ(message_of<UsageError>(
                 [] { make_plan("magic", parse_topology("star:5", "t"), "--algorithm"); }),
-            "--algorithm \"magic\": there is no such algorithm; accepted is bml");
+            "--algorithm \"magic\": there is no such algorithm; expected bml");
 }
 
 TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
   const std::string message = message_of<UsageError>(
       [] { make_plan("bml", parse_topology("torus:4,2", "t"), "--algorithm"); });
   EXPECT_NE(message.find("torus:4,2"), std::string::npos);
-  EXPECT_NE(message.find("accepted is bcube:n,k or star:N"), std::string::npos);
+  EXPECT_NE(message.find("expected bcube:n,k or star:N"), std::string::npos);
 }
 
 }  // namespace

@@ -19,7 +19,7 @@ TEST(Units, ReadsRatesWithTheirUnit) {
 
 TEST(Units, RefusesARateWithoutAUnit) {
   EXPECT_EQ(message_of<UsageError>([] { parse_rate("200", "--rate"); }),
-            "--rate \"200\": the unit is missing; accepted is a number and its unit bit, kbit, "
+            "--rate \"200\": the unit is missing; expected a number and its unit bit, kbit, "
             "mbit, gbit or tbit (bits per second), 1mbit to 10tbit, for example 200mbit");
 }
 
@@ -106,7 +106,7 @@ TEST(Units, ReadsWholeNumbersWithinTheirBounds) {
   EXPECT_EQ(parse_integer("9000", "--mtu", 1500, 9000), 9000u);
   EXPECT_EQ(parse_integer("18446744073709551615", "--seed", 0, UINT64_MAX), UINT64_MAX);
   EXPECT_EQ(message_of<UsageError>([] { parse_integer("9001", "--mtu", 1500, 9000); }),
-            "--mtu \"9001\": accepted is a whole number in 1500..9000");
+            "--mtu \"9001\": expected a whole number in 1500..9000");
   for (const char* text : {"", "x", "1.5", "-1", "18446744073709551616"}) {
     EXPECT_THROW(parse_integer(text, "--seed", 0, UINT64_MAX), UsageError) << text;
   }

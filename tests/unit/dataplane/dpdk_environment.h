@@ -1,3 +1,4 @@
+// DPDK for the binaries whose tests need it, and the seed of their random tests.
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_DPDK_ENVIRONMENT_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_DPDK_ENVIRONMENT_H_
 
@@ -10,14 +11,14 @@
 
 namespace gradcube::dataplane {
 
-/// DPDK, started once for a test binary, on ordinary memory and on the first CPU there is.
+// DPDK, started once for a test binary, on ordinary memory and on the first CPU there is.
 class DpdkEnvironment : public testing::Environment {
  public:
   void SetUp() override {
     EalOptions options;
     options.cores = {usable_cores().front()};
     options.memory_megabytes = 128;
-    options.huge_pages = HugePages::kNever;
+    options.huge_pages = HugePages::never;
     eal_ = std::make_unique<Eal>(options);
   }
   void TearDown() override { eal_.reset(); }
@@ -27,7 +28,7 @@ class DpdkEnvironment : public testing::Environment {
   std::unique_ptr<Eal> eal_;
 };
 
-/// The seed of a randomised test: GRADCUBE_TEST_SEED replays one.
+// The seed of a randomised test: GRADCUBE_TEST_SEED replays one.
 inline std::uint64_t test_seed() {
   const char* given = std::getenv("GRADCUBE_TEST_SEED");
   return given != nullptr ? std::strtoull(given, nullptr, 0) : 20180212;

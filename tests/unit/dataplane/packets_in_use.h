@@ -1,3 +1,4 @@
+// How tests find packets that were not given back.
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_PACKETS_IN_USE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_PACKETS_IN_USE_H_
 
@@ -7,7 +8,7 @@
 
 namespace gradcube::dataplane {
 
-/// Packets of the pool that are out, over the caches of all lcores.
+// Packets of the pool that are out, over the caches of all lcores.
 inline unsigned packets_in_use(const PacketPool& pool) {
   return rte_mempool_in_use_count(pool.get());
 }

@@ -49,8 +49,8 @@ class FakeDaemon {
   // Completes what sessions of job "hold" wait for, now and from now on.
   void release() { released_ = true; }
 
-  // From now on: refuses with kRefusal as soon as a trainer connects, and closes without reading what
-  // the trainer sent.
+  // From now on: refuses with kRefusal as soon as a trainer connects, and closes without reading
+  // what the trainer sent.
   void turn_away() { turning_away_ = true; }
 
   // Dies: closes every socket at once.

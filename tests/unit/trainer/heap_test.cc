@@ -70,6 +70,28 @@ TEST(Heap, GivesNullWhenItIsFullAndServesAgainAfterARelease) {
   EXPECT_EQ(heap.allocate(kMiB), all);
 }
 
+TEST(Heap, KeepsNoMorePagesThanToldWhereUntouchedMemoryLiesBeforeTouched) {
+  SharedMemory memory(128 * kMiB);
+  constexpr std::size_t kBlock = 16 * kMiB;
+  constexpr std::size_t kKeep = 20 * kMiB;
+  Heap heap(memory.span(), kKeep);
+  void* other = heap.allocate(kBlock);
+  heap.allocate(kBlock);
+  void* untouched = heap.allocate(kBlock);
+  void* touched = heap.allocate(kBlock);
+  heap.allocate(kBlock);
+  // Two free ranges of a block may hold more pages than may be kept: the second gives its own back.
+  heap.release(other);
+  heap.release(untouched);
+  EXPECT_EQ(heap.allocate(kBlock), other);
+  std::memset(touched, 1, kBlock);
+  heap.release(touched);
+  EXPECT_EQ(heap.allocate(kBlock), untouched);
+  std::memset(other, 1, kBlock);
+  heap.release(other);
+  EXPECT_LE(memory.bytes_with_pages(), kKeep);
+}
+
 TEST(Heap, GivesNullToSizesThatOverflowWhenRoundedUp) {
   SharedMemory memory(kMiB);
   Heap heap(memory.span());

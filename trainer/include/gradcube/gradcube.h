@@ -23,7 +23,10 @@
  *
  * Order. All trainers of a job submit the same collectives in the same order, each with the same
  * count, type and operation. If they disagree, every trainer of the job gets GRADCUBE_EMISMATCH;
- * none waits for ever. The next collective starts clean.
+ * none waits for ever. The next collective starts clean. Of the collectives that were submitted
+ * before the one they disagree on and were still in flight, some may have succeeded on some
+ * trainers and failed on others: after GRADCUBE_EMISMATCH and GRADCUBE_EOVERFLOW do not assume that
+ * all trainers hold the same results of those.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
@@ -31,7 +34,7 @@
  * gradcube_wait() reports the end, the buffer belongs to the daemon: the trainer must not read or
  * write it. After an error its content is undefined.
  *
- * Time-outs are in milliseconds. 0 looks once and does not wait; a negative time-out means no
+ * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
  * limit.
  *
  * Threads. A session is used by one thread at a time. Different sessions are independent.
@@ -54,8 +57,8 @@
  * Averages. GRADCUBE_AVERAGE of float16 and bfloat16 never overflows where the mean is
  * representable. Of float32 and float64 it is the sum, then one division. Of int32 and int64 it is
  * the exact sum, divided and truncated toward zero; if a partial sum does not fit in the type, the
- * collective fails on every trainer with GRADCUBE_EOVERFLOW. GRADCUBE_SUM of integers wraps in two's
- * complement. docs/arithmetic.md has the rules.
+ * collective fails on every trainer with GRADCUBE_EOVERFLOW. GRADCUBE_SUM of integers wraps in
+ * two's complement. docs/arithmetic.md has the rules.
  */
 #ifndef GRADCUBE_H_
 #define GRADCUBE_H_
@@ -107,7 +110,7 @@ enum {
   GRADCUBE_EJOB = -4,
   GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
   GRADCUBE_EPEER = -6,     /* another trainer of the job died or left */
-  GRADCUBE_ETIMEDOUT = -7, /* not done within the time-out; the collective goes on */
+  GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */
   GRADCUBE_EPROTOCOL = -8,
@@ -136,7 +139,7 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * Collectives then return GRADCUBE_EINVAL. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
-/* 0-based: the server's address read as a number, then the local index. */
+/* 0-based: the number of the trainer's server, that is its address read as a number. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
 /* The number of trainers in the job when it is complete. */

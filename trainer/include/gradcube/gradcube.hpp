@@ -15,8 +15,8 @@
 //
 // Threads. A session, with its buffers and requests, is used by one thread at a time.
 //
-// Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's copies
-// alone: the parent's session goes on.
+// Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's
+// copies alone: the parent's session goes on.
 #ifndef GRADCUBE_HPP_
 #define GRADCUBE_HPP_
 
@@ -95,11 +95,11 @@ inline void check(int code, const gradcube_session* session) {
   if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(session));
 }
 
-// A time-out as the C ABI takes it: rounded up, -1 for no limit. More than the 24 days that an int
+// A timeout as the C ABI takes it: rounded up, -1 for no limit. More than the 24 days that an int
 // of milliseconds holds become those.
 inline int milliseconds(std::chrono::duration<double, std::milli> timeout) {
   const double count = std::ceil(timeout.count());
-  if (std::isnan(count)) throw Error(GRADCUBE_EINVAL, "invalid time-out: not a number");
+  if (std::isnan(count)) throw Error(GRADCUBE_EINVAL, "invalid timeout: not a number");
   if (timeout.count() < 0) return -1;
   constexpr int kMost = std::numeric_limits<int>::max();
   return count >= kMost ? kMost : static_cast<int>(count);

@@ -15,7 +15,7 @@ Any C-contiguous, writeable array of float32, float64, float16, int32 or int64 m
 not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
 with ``dtype="bfloat16"``.
 
-Time-outs are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
+Timeouts are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
 
 Errors are exceptions: ``gradcube.Error`` and its subclasses, whose text says what failed and what to do.
 

@@ -46,7 +46,7 @@ class PeerError(Error):
 
 
 class TimeoutError(Error, builtins.TimeoutError):  # noqa: A001 - the name that asyncio and socket use, too
-    """Not done within the time-out; the collective goes on."""
+    """Not done within the timeout; the collective goes on."""
 
     code = -7
 

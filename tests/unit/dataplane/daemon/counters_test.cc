@@ -11,6 +11,7 @@
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/port.h"
+#include "protocol/send_window.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -52,6 +53,13 @@ TEST(Counters, OfPortsAreTheDocumentedOnes) {
 
 TEST(Counters, OfSwitchesAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Switches"), counted<SwitchPortCounts>());
+}
+
+TEST(Counters, OfFlowsAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Flows"), counted<FlowCounters>());
+  std::size_t count = 0;
+  FlowCounters::for_each([&](const CounterEntry&) { ++count; });
+  EXPECT_EQ(count * sizeof(std::uint64_t), sizeof(protocol::SendCounters));
 }
 
 TEST(Counters, OfDroppedFramesAreTheDocumentedReasons) {

@@ -154,7 +154,7 @@ TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {
 }
 
 TEST_F(ImpairRequest, RefusesEverythingThatIsNotARequest) {
-  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("accepted are loss, duplicate"));
+  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("expected loss, duplicate"));
   for (const json& value :
        {json(1.5), json(-0.1), json("0.1"), json(), json::array(), json(true)}) {
     EXPECT_THAT(refusal({{"loss", value}}), HasSubstr("\"loss\"")) << value;

@@ -138,7 +138,7 @@ class Sessions : public testing::Test {
   JobCoordinator jobs_{cluster_, 1};
   std::vector<std::string> logged_;
   SessionServer server_{loop_, jobs_, cluster_.plan().space(), paths_,
-                        TenantLog([this](const std::string& line) { logged_.push_back(line); })};
+                        ClientLog([this](const std::string& line) { logged_.push_back(line); })};
   unsigned rounds_ = 0;
   unsigned last_round_ = 0;
   std::function<bool()> done_;

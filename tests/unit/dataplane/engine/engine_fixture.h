@@ -1,5 +1,6 @@
 // What the tests of single functions of the engine and its executor work on: a server's session
-// with a trainer that is a mapping, packets, and a port whose wire is two lists. No thread, no clock.
+// with a trainer that is a mapping, packets, and a port whose wire is two lists. No thread, no
+// clock.
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_ENGINE_FIXTURE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_ENGINE_FIXTURE_H_
 

@@ -1,5 +1,5 @@
-// One engine, turned by hand over ports whose wire is a list: what it sends, acknowledges and counts
-// for each frame that it gets.
+// One engine, turned by hand over ports whose wire is a list: what it sends, acknowledges and
+// counts for each frame that it gets.
 
 #include "dataplane/engine/engine.h"
 

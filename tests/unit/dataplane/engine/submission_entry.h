@@ -1,3 +1,4 @@
+// Where a test writes as a trainer does, past the trainer's library.
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SUBMISSION_ENTRY_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_ENGINE_SUBMISSION_ENTRY_H_
 

@@ -1,3 +1,4 @@
+// A switch on a virtual clock, with the frames that a test sends and what comes out where.
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_SWITCH_FIXTURE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_FABRIC_SWITCH_FIXTURE_H_
 
@@ -18,7 +19,7 @@ namespace gradcube::dataplane {
 
 inline std::uint64_t mac_of(std::uint64_t server) { return 0x024700000000 + server; }
 
-/// A frame as a test wants it.
+// A frame as a test wants it.
 struct FrameSpec {
   std::uint64_t to = 0;       // server
   std::uint32_t bytes = 100;  // without FCS
@@ -27,7 +28,7 @@ struct FrameSpec {
   std::uint32_t number = 0;  // written into the payload, to tell frames apart
 };
 
-/// True when the IPv4 header's checksum fits.
+// True when the IPv4 header's checksum fits.
 inline bool ipv4_checksum_fits(const rte_mbuf* packet) {
   std::uint32_t sum = 0;
   for (std::uint32_t at = 0; at < kIpv4Bytes; at += 2) sum += field16(packet, kEthernetBytes + at);
@@ -35,8 +36,8 @@ inline bool ipv4_checksum_fits(const rte_mbuf* packet) {
   return sum == 0xFFFF;
 }
 
-/// A switch with `servers` ports, a pool of frames and a clock. At the end of every test no packet
-/// may be missing.
+// A switch with `servers` ports, a pool of frames and a clock. At the end of every test no packet
+// may be missing.
 class SwitchTest : public testing::Test {
  protected:
   static constexpr std::uint32_t kNumberOffset = 42;
@@ -113,7 +114,7 @@ class SwitchTest : public testing::Test {
     return all;
   }
 
-  /// False, and the frame is gone, when the sender's ring is full.
+  // False, and the frame is gone, when the sender's ring is full.
   bool send(std::uint16_t from, const FrameSpec& spec) {
     rte_mbuf* packet = frame(spec);
     if (packet == nullptr) return false;
@@ -130,7 +131,7 @@ class SwitchTest : public testing::Test {
     return moved;
   }
 
-  /// Everything that lies at a server, by looking into its ring once; the caller frees it.
+  // Everything that lies at a server, by looking into its ring once; the caller frees it.
   std::vector<rte_mbuf*> received(std::uint16_t server, std::uint16_t queue = 0) {
     std::vector<rte_mbuf*> all;
     rte_mbuf* burst[32];
@@ -149,7 +150,7 @@ class SwitchTest : public testing::Test {
     return numbers;
   }
 
-  /// Goes from event to event until nothing is left inside the switch.
+  // Goes from event to event until nothing is left inside the switch.
   template <typename Look>
   void run_until_quiet(Look&& look) {
     for (int rounds = 0; rounds < 1'000'000; ++rounds) {

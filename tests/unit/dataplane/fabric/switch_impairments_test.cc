@@ -21,7 +21,7 @@ class SwitchImpairmentsTest : public SwitchTest {
     switch_->set_impairments(impairments);
   }
 
-  /// Sends frames 0..count-1 from server 0 to 1; answers the numbers that arrive, in their order.
+  // Sends frames 0..count-1 from server 0 to 1; answers the numbers that arrive, in their order.
   std::vector<std::uint32_t> sent_through(std::uint32_t count) {
     std::vector<std::uint32_t> got;
     const auto look = [&] {

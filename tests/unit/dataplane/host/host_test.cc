@@ -55,7 +55,7 @@ TEST(Eal, SaysWhatIsWrongWithItsOptions) {
 TEST(Eal, SaysThatItStartsOnlyOnce) {
   EalOptions options;
   options.cores = {usable_cores().front()};
-  options.huge_pages = HugePages::kNever;
+  options.huge_pages = HugePages::never;
   EXPECT_NE(message_of(options).find("once"), std::string::npos);
 }
 

@@ -64,7 +64,9 @@ class RunningPoller {
 
 TEST(PollerThreads, ADoorbellWakesThePollerForEachThingThatIsBrought) {
   TscClock clock;
-  Poller poller(clock, Idle::adaptive);
+  // Sleeps until a doorbell rings, however long that takes: a lost wake-up shows.
+  constexpr Nanoseconds kHour = 3'600'000'000'000;
+  Poller poller(clock, Idle::adaptive, Poller::kCallPatience, kHour);
   Collector collector;
   poller.add(collector, Poller::TimeBase::attended);
   constexpr unsigned kThings = 500;
@@ -105,6 +107,19 @@ TEST(PollerThreads, CallsRunBetweenIterations) {
   poller.call([&] { sum = collector.sum; });
   EXPECT_EQ(sum, 1'000u);
   EXPECT_THROW(poller.call([] { throw std::runtime_error("its own"); }), std::runtime_error);
+}
+
+TEST(PollerThreads, ACallThatMeetsTheEndOfTheRunIsServedAllTheSame) {
+  TscClock clock;
+  for (unsigned i = 0; i < 300; ++i) {
+    Poller poller(clock, Idle::spin);
+    const RunningPoller running(poller);
+    std::thread stopper([&] { poller.stop(); });
+    unsigned served = 0;
+    for (unsigned call = 0; call < 5; ++call) poller.call([&] { ++served; });
+    stopper.join();
+    ASSERT_EQ(served, 5u);
+  }
 }
 
 TEST(PollerThreads, StartAndStopAgainAndAgain) {

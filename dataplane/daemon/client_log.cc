@@ -1,4 +1,4 @@
-#include "dataplane/daemon/tenant_log.h"
+#include "dataplane/daemon/client_log.h"
 
 #include <algorithm>
 #include <fmt/format.h>
@@ -7,11 +7,11 @@
 
 namespace gradcube::dataplane {
 
-TenantLog::TenantLog() : TenantLog([](const std::string& text) { spdlog::warn("{}", text); }) {}
+ClientLog::ClientLog() : ClientLog([](const std::string& text) { spdlog::warn("{}", text); }) {}
 
-TenantLog::TenantLog(std::function<void(const std::string&)> write) : write_(std::move(write)) {}
+ClientLog::ClientLog(std::function<void(const std::string&)> write) : write_(std::move(write)) {}
 
-void TenantLog::line(const std::string& text, SteadyClock::time_point now) {
+void ClientLog::line(const std::string& text, SteadyClock::time_point now) {
   const SteadyClock::time_point next_full = std::max(full_at_, now) + kInterval;
   if (next_full > now + kBurst * kInterval) {
     ++left_out_;
