@@ -39,15 +39,35 @@ HostCheck check_dpdk() {
   return {"dpdk", Verdict::fail, "DPDK's library librte_eal is not installed", install};
 }
 
-HostCheck check_daemon() {
-  try {
-    return good("daemon", find_daemon().string());
-  } catch (const std::exception& error) {
-    return {"daemon", Verdict::fail, error.what(), "meson setup build && ninja -C build"};
+std::string shell_quoted(const fs::path& path) {
+  std::string text = "'";
+  for (const char letter : path.string()) {
+    if (letter == '\'') {
+      text += "'\\''";
+    } else {
+      text += letter;
+    }
   }
+  return text + "'";
 }
 
-std::string shell_quoted(const fs::path& path) { return fmt::format("'{}'", path.string()); }
+// Whether the daemon can be loaded at all: its libraries may be missing, or others than it was built
+// with.
+HostCheck check_daemon() {
+  const std::string build = "meson setup build && ninja -C build";
+  try {
+    const std::string help = shell_quoted(find_daemon()) + " --help";
+    const std::string command = "timeout 10 " + help + " >/dev/null 2>&1";
+    const int status = std::system(command.c_str());
+    if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
+      return good("daemon", find_daemon().string());
+    }
+    return {"daemon", Verdict::fail, fmt::format("{} does not run", find_daemon().string()),
+            fmt::format("`{}` says why; if libraries are missing: {}", help, build)};
+  } catch (const std::exception& error) {
+    return {"daemon", Verdict::fail, error.what(), build};
+  }
+}
 
 // The exit status of `program`, which finds a Python module without running it; empty when there is
 // no such program.

@@ -47,7 +47,7 @@ class CommandLine : public testing::Test {
     const pid_t pid = fork();
     if (pid == 0) {
       setenv("GRADCUBE_RUN", (root_ / "run").c_str(), 1);
-      setenv("GRADCUBED", "/nowhere/gradcubed", 1);
+      setenv("GRADCUBED", daemon_.c_str(), 1);
       dup2(open(output != nullptr ? output : out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
            STDOUT_FILENO);
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
@@ -78,6 +78,7 @@ class CommandLine : public testing::Test {
   }
 
   fs::path root_;
+  std::string daemon_ = "/nowhere/gradcubed";
 };
 
 TEST_F(CommandLine, RefusesTopologiesThatDoNotExist) {
@@ -319,6 +320,18 @@ TEST_F(CommandLine, HelpAndVersionGoToStandardOutput) {
   }
   EXPECT_THAT(gradcube({"--version"}).out, StartsWith("gradcube "));
   EXPECT_THAT(gradcube({"--help"}).out, HasSubstr("$GRADCUBE_RUN"));
+}
+
+TEST_F(CommandLine, DoctorFailsADaemonThatDoesNotRun) {
+  daemon_ = root_ / "gradcubed's twin";
+  std::ofstream(daemon_) << "#!/bin/sh\nexit 127\n";
+  fs::permissions(daemon_, fs::perms::owner_all);
+  const Outcome broken = gradcube({"doctor"});
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("FAIL  daemon"));
+  EXPECT_THAT(broken.out, HasSubstr("does not run"));
+  std::ofstream(daemon_) << "#!/bin/sh\nexit 0\n";
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    daemon"));
 }
 
 TEST_F(CommandLine, DoctorAnswersInJsonEvenWhenSomethingIsMissing) {
