@@ -51,10 +51,13 @@ Descriptor connect_to_daemon(const RunDirectory& directory, std::chrono::millise
 }
 
 [[noreturn]] void throw_for(LineEnd end, int error, const RunDirectory& directory) {
-  std::string_view what = "closed the connection without an answer";
+  std::string_view what = "closed the connection without an answer: it has ended, or is ending";
   if (end == LineEnd::timed_out) what = "did not answer in time";
   if (end == LineEnd::too_long) what = "answered more than a tool will read";
-  if (end == LineEnd::failed) what = std::strerror(error);
+  if (end == LineEnd::failed && error != ECONNRESET && error != EPIPE) {
+    throw SetupError(fmt::format("cannot speak with the daemon: {}; its log is {}",
+                                 std::strerror(error), directory.log_file().string()));
+  }
   throw SetupError(
       fmt::format("the daemon {}; its log is {}", what, directory.log_file().string()));
 }

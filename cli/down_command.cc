@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <chrono>
+#include <filesystem>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -21,6 +22,7 @@ using control::RunDirectory;
 using control::SetupError;
 
 constexpr auto kPatience = std::chrono::seconds(10);
+constexpr auto kAlreadyEnding = std::chrono::seconds(2);
 constexpr auto kPause = std::chrono::milliseconds(20);
 
 // The advice for a daemon that does not end by itself.
@@ -36,12 +38,37 @@ void remove_leftovers(const RunDirectory& directory) {
   if (const auto lock = DaemonLock::acquire(directory)) directory.remove_stale_sockets(*lock);
 }
 
+// Whether this daemon still holds the run directory. Another `up` may have begun a new one there.
+bool lives(const RunDirectory& directory, pid_t pid) {
+  const auto daemon = directory.living_daemon();
+  return daemon && (daemon->pid == pid || daemon->pid == 0);
+}
+
+bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  while (lives(directory, pid)) {
+    if (std::chrono::steady_clock::now() >= deadline) return false;
+    std::this_thread::sleep_for(kPause);
+  }
+  return true;
+}
+
+// A daemon that is starting has no control socket yet.
+void await_start(const RunDirectory& directory, pid_t pid) {
+  const auto deadline = std::chrono::steady_clock::now() + kPatience;
+  while (!std::filesystem::exists(directory.control_socket()) && lives(directory, pid) &&
+         std::chrono::steady_clock::now() < deadline) {
+    std::this_thread::sleep_for(kPause);
+  }
+}
+
 void ask_to_end(const RunDirectory& directory, pid_t pid) {
   try {
+    await_start(directory, pid);
     ask_daemon(directory, {{"command", "down"}}, kPatience);
   } catch (const SetupError& error) {
-    // A daemon that has ended in the meantime has done what it was asked.
-    if (!directory.living_daemon()) return;
+    // A daemon that has ended in the meantime, or is about to, does what it was asked.
+    if (ends_within(directory, pid, kAlreadyEnding)) return;
     throw SetupError(fmt::format("{}; {}", error.what(), kill_message(pid)));
   }
 }
@@ -55,13 +82,9 @@ int run_down(bool json) {
         fmt::format("no cluster runs in {}: there is nothing to end", directory.path().string()));
   }
   ask_to_end(directory, daemon->pid);
-  const auto deadline = std::chrono::steady_clock::now() + kPatience;
-  while (directory.living_daemon()) {
-    if (std::chrono::steady_clock::now() >= deadline) {
-      throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
-                                   kPatience.count(), kill_message(daemon->pid)));
-    }
-    std::this_thread::sleep_for(kPause);
+  if (!ends_within(directory, daemon->pid, kPatience)) {
+    throw SetupError(fmt::format("the daemon (pid {}) has not ended after {} s; {}", daemon->pid,
+                                 kPatience.count(), kill_message(daemon->pid)));
   }
   remove_leftovers(directory);
   if (json) {

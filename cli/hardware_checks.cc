@@ -16,6 +16,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "cli/available_memory.h"
 #include "cli/host_checks.h"
 #include "cli/line_channel.h"
 #include "cli/text_table.h"
@@ -31,21 +32,6 @@ namespace fs = std::filesystem;
 constexpr std::uint64_t kLeastMemory = 512'000'000;
 constexpr std::uint64_t kGoodMemory = 2'000'000'000;
 constexpr std::size_t kGoodCores = 2;
-
-std::optional<std::uint64_t> number_after(const fs::path& file, const std::string& key) {
-  std::ifstream stream(file);
-  std::string word;
-  if (key.empty()) {
-    std::uint64_t value = 0;
-    if (stream >> value) return value;
-    return std::nullopt;
-  }
-  while (stream >> word) {
-    std::uint64_t value = 0;
-    if (word == key && stream >> value) return value;
-  }
-  return std::nullopt;
-}
 
 HostCheck check_cores() {
   std::vector<unsigned> cores;
@@ -69,18 +55,6 @@ HostCheck check_vector_instructions() {
   const auto best = aggregation::select_kernels(kWidestVectors).instruction_set;
   return {"vectors", Verdict::ok,
           fmt::format("gradients are added with {} kernels", instruction_set_name(best)), ""};
-}
-
-// The tightest of the machine's free memory and the control group's.
-std::optional<std::uint64_t> available_memory() {
-  auto available = number_after("/proc/meminfo", "MemAvailable:");
-  if (available) *available *= 1024;
-  const auto limit = number_after("/sys/fs/cgroup/memory.max", "");
-  const auto used = number_after("/sys/fs/cgroup/memory.current", "");
-  if (limit && used && *limit >= *used) {
-    available = std::min(available.value_or(*limit - *used), *limit - *used);
-  }
-  return available;
 }
 
 HostCheck check_memory() {

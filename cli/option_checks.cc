@@ -23,6 +23,17 @@ CLI::Validator seconds_in(double least, double most) {
   return CLI::Validator(check, fmt::format("{}..{}", least, most));
 }
 
+CLI::Validator whole_number_in(unsigned least, unsigned most) {
+  const auto check = [least, most](std::string& text) -> std::string {
+    unsigned value = 0;
+    const char* const end = text.data() + text.size();
+    const auto result = std::from_chars(text.data(), end, value);
+    if (result.ec == std::errc() && result.ptr == end && value >= least && value <= most) return "";
+    return fmt::format("{}: expected a whole number in {}..{}", control::quoted(text), least, most);
+  };
+  return CLI::Validator(check, fmt::format("{}..{}", least, most));
+}
+
 CLI::Validator not_empty() {
   return CLI::Validator(
       [](std::string& text) -> std::string { return text.empty() ? "the value is empty" : ""; },

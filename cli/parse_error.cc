@@ -45,7 +45,7 @@ std::vector<std::string> flag_names(const CLI::App& command) {
 
 std::string did_you_mean(std::string_view word, const std::vector<std::string>& candidates) {
   const auto meant = closest(word, candidates);
-  return meant ? fmt::format(": did you mean {}?", *meant) : "";
+  return meant ? fmt::format(" (did you mean {}?)", *meant) : "";
 }
 
 // CLI11 writes some of its messages over several lines.

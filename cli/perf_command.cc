@@ -1,6 +1,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -10,6 +11,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "cli/available_memory.h"
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/control_client.h"
@@ -22,6 +24,7 @@
 #include "cli/perf_runner.h"
 #include "cli/perf_sizes.h"
 #include "cli/status_text.h"
+#include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -197,6 +200,20 @@ json report_json(const Cluster& cluster, const std::vector<PerfRow>& rows) {
           {"average_busbw", average ? json(*average) : json(nullptr)}};
 }
 
+// Refuses what would make the kernel kill processes: all gradients are in memory at once.
+void require_memory(const Cluster& cluster, const PerfSettings& settings,
+                    const std::vector<std::uint64_t>& sizes) {
+  const double largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
+  const double needed = largest * settings.in_flight * cluster.plan.servers();
+  const auto available = available_memory();
+  if (!available || needed <= static_cast<double>(*available)) return;
+  throw SetupError(fmt::format(
+      "gradients of {} on {} servers{} take {}, and {} are available", human_bytes(largest),
+      cluster.plan.servers(),
+      settings.in_flight > 1 ? fmt::format(", {} in flight,", settings.in_flight) : std::string(),
+      human_bytes(needed), human_bytes(static_cast<double>(*available))));
+}
+
 int run_perf(const PerfOptions& options) {
   const PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
@@ -210,6 +227,7 @@ int run_perf(const PerfOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const Cluster cluster = read_cluster(directory);
+  require_memory(cluster, settings, sizes);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
   PerfRunner runner(cluster.plan, cluster.sockets, job, settings);
 
@@ -253,11 +271,11 @@ void add_options(CLI::App* command, PerfOptions* options) {
   add_size_options(command, options);
   command->add_option("-n,--iterations", options->settings.iterations, "Measured per size")
       ->capture_default_str()
-      ->check(CLI::Range(1u, 1000000u));
+      ->check(whole_number_in(1, 1'000'000));
   command
       ->add_option("-w,--warmup", options->settings.warmup, "Iterations before the measured ones")
       ->capture_default_str()
-      ->check(CLI::Range(0u, 1000000u));
+      ->check(whole_number_in(0, 1'000'000));
   command
       ->add_option("-d,--dtype", options->dtype,
                    "float32, float64, float16, bfloat16, int32, int64")
@@ -265,7 +283,7 @@ void add_options(CLI::App* command, PerfOptions* options) {
   command->add_option("-o,--op", options->op, "sum, average, min, max")->capture_default_str();
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
-      ->check(CLI::Range(1u, 64u));
+      ->check(whole_number_in(1, 64));
   command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
       ->check(job_name());
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")

@@ -133,12 +133,8 @@ void print_summary(const RunDirectory& directory, const nlohmann::json& status) 
       status_summary(status), "directory", directory.path().string());
 }
 
-int run_up(const UpOptions& options) {
-  const ClusterSettings settings = settings_of(options);
-  const RunDirectory directory = RunDirectory::from_environment();
-  prepare(directory);
-  const pid_t pid = start(directory, settings);
-  const nlohmann::json status = ask_status(directory);
+void print_result(const UpOptions& options, const RunDirectory& directory, pid_t pid,
+                  const nlohmann::json& status) {
   if (options.json) {
     print("{}\n", nlohmann::json{{"ok", true},
                                  {"pid", pid},
@@ -148,6 +144,20 @@ int run_up(const UpOptions& options) {
                       .dump());
   } else {
     print_summary(directory, status);
+  }
+  flush_output();
+}
+
+int run_up(const UpOptions& options) {
+  const ClusterSettings settings = settings_of(options);
+  const RunDirectory directory = RunDirectory::from_environment();
+  prepare(directory);
+  const pid_t pid = start(directory, settings);
+  const nlohmann::json status = ask_status(directory);
+  try {
+    print_result(options, directory, pid, status);
+  } catch (const SetupError& error) {
+    throw SetupError(fmt::format("{}; the cluster is up: `gradcube down` ends it", error.what()));
   }
   return 0;
 }

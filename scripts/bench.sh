@@ -1,15 +1,32 @@
 #!/usr/bin/env bash
 # Prints one table: figure, value, bound or peer, ratio, target. Installs the peers (Open MPI and
-# Gloo, the distribution's) and measures them in the same session. Options: see bench_table.py.
+# Gloo, the distribution's) and measures them in the same run. See --help.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
 cd "$source_root"
 
+usage() {
+  cat <<'USAGE'
+usage: ./scripts/bench.sh [--quick] [--json]
+Builds, measures, and prints one table: figure, value, bound or peer, ratio, target.
+  --quick   fewer iterations: rougher, sooner
+  --json    one JSON object in place of the table
+USAGE
+}
+
 for argument in "$@"; do
-  if [[ $argument == -h || $argument == --help ]]; then
-    exec /usr/bin/python3 scripts/bench_table.py --help
-  fi
+  case $argument in
+    --quick | --json) ;;
+    -h | --help)
+      usage
+      exit 0
+      ;;
+    *)
+      usage >&2
+      exit 2
+      ;;
+  esac
 done
 
 # Standard output is the table's, or with --json the object's: what is told on the way goes to
@@ -21,7 +38,7 @@ done
   # A directory of its own: meson remembers for the life of a build directory that a header of the
   # peers was not there. Benches that are enabled must all be there.
   step "building (release)"
-  configure_tree build-bench -Dbuildtype=release -Dbenches=enabled -Dtests=disabled -Dheaders=false
+  configure_tree build-bench -Dbuildtype=release -Dbenches=enabled
   build_tree build-bench
   step "measuring; anything else that runs on this machine now shows in the figures"
 } >&2

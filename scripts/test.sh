@@ -128,7 +128,7 @@ test_tree() {
 sanitized_tree() {
   CXX='ccache g++' CC='ccache gcc' configure_tree "$1" -Db_sanitize="$2" -Db_lundef=false \
     -Db_ndebug=false -Doptimization=1 -Ddebug=false -Dcpp_args=-g1 -Dc_args=-g1 \
-    -Dtests=enabled -Dbenches=disabled -Dheaders=false
+    -Dtests=enabled
 }
 
 packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
@@ -148,7 +148,8 @@ check /usr/bin/python3 scripts/check_includes.py
 check shellcheck -x .ci/run scripts/*.sh tests/unit/aggregation/*.sh
 
 step "building with g++, warnings as errors"
-CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false -Dtests=enabled
+CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false \
+  -Dtests=enabled -Dbenches=auto -Dheaders=true
 build_tree build-test
 step "testing"
 test_tree build-test
@@ -160,7 +161,7 @@ if ! $quick; then
   # The release that users run has no assertions, so between the two compilers both forms are built
   # without a warning, and tested.
   step "building with clang++, warnings as errors"
-  CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled -Dheaders=false
+  CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled
   build_tree build-test-clang
   step "testing clang's build"
   test_tree build-test-clang

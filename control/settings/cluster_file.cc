@@ -1,11 +1,14 @@
 #include "control/settings/cluster_file.h"
 
 #include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
-#include <fstream>
-#include <iterator>
+#include <sys/stat.h>
 #include <toml++/toml.h>
+#include <unistd.h>
 #include <vector>
 
 #include "control/base/errors.h"
@@ -15,6 +18,7 @@ namespace gradcube::control {
 namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
+constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kLongestPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
@@ -107,6 +111,9 @@ class Reader {
 
   void read_topology(const toml::table& table, const toml::source_region& source) {
     std::string spec;
+    if (!table.empty() && !table.contains("spec") && !table.contains("kind")) {
+      refuse(source, "[topology] needs spec or kind: \"bcube\" or \"star\"");
+    }
     for (const char* name : {"spec", "kind", "n", "k", "h"}) {
       const auto found = table.find(name);
       if (found == table.end()) continue;
@@ -133,9 +140,49 @@ class Reader {
   ClusterSettings settings_;
 };
 
+// A dotted key makes a table in a table for each of its parts, and the TOML library is recursive: it
+// would overflow the stack.
+void check_line_lengths(std::string_view text, std::string_view name) {
+  std::size_t number = 1;
+  while (!text.empty()) {
+    const std::size_t length = std::min(text.find('\n'), text.size());
+    if (length > kLongestLine) {
+      throw UsageError(fmt::format("{}, line {}: the line has {} bytes; expected at most {}", name,
+                                   number, length, kLongestLine));
+    }
+    text.remove_prefix(std::min(length + 1, text.size()));
+    ++number;
+  }
+}
+
+// The text of a file; a longer one than is allowed comes back longer than is allowed.
+std::string text_of_file(const std::string& path) {
+  // Without O_NONBLOCK opening a FIFO would wait for a writer.
+  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  struct stat facts {};
+  const bool opened = file >= 0 && fstat(file, &facts) == 0;
+  const std::string reason = opened ? "it is not a regular file" : std::strerror(errno);
+  std::string text(kMaxFileBytes + 1, '\0');
+  std::size_t size = 0;
+  ssize_t more = opened && S_ISREG(facts.st_mode) ? 1 : -1;
+  while (more > 0) {
+    more = read(file, text.data() + size, text.size() - size);
+    if (more > 0) size += static_cast<std::size_t>(more);
+  }
+  if (file >= 0) close(file);
+  if (more < 0) {
+    throw UsageError(
+        fmt::format("the cluster file {} cannot be read: {}; expected the path of a TOML file",
+                    quoted(path, kLongestPath), reason));
+  }
+  text.resize(size);
+  return text;
+}
+
 }  // namespace
 
 ClusterSettings parse_cluster_file(std::string_view text, std::string_view name) {
+  check_line_lengths(text, name);
   toml::table root;
   try {
     root = toml::parse(text, name);
@@ -154,17 +201,11 @@ ClusterSettings parse_cluster_file(std::string_view text, std::string_view name)
 }
 
 ClusterSettings read_cluster_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  std::string text(kMaxFileBytes + 1, '\0');
-  if (file) file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  if (!file.is_open() || file.bad() || (file.fail() && !file.eof())) {
-    throw UsageError(fmt::format("the cluster file {} cannot be read: give the path of a TOML file",
-                                 quoted(path, kLongestPath)));
-  }
-  text.resize(static_cast<std::size_t>(file.gcount()));
+  const std::string text = text_of_file(path);
   if (text.size() > kMaxFileBytes) {
-    throw UsageError(fmt::format("the cluster file {} has more than {} bytes",
-                                 quoted(path, kLongestPath), kMaxFileBytes));
+    throw UsageError(
+        fmt::format("the cluster file {} has more than {} bytes, the most that is read",
+                    quoted(path, kLongestPath), kMaxFileBytes));
   }
   return parse_cluster_file(text, printable(path, kLongestPath));
 }

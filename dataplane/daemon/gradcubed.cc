@@ -86,6 +86,9 @@ class Starter {
   std::thread watcher_;
 };
 
+// DPDK aborts where it cannot open what it needs.
+constexpr rlim_t kLeastDescriptors = 64;
+
 // A trainer takes several descriptors. The soft limit of 1024 is for select(), which is not used
 // here.
 void raise_descriptor_limit() {
@@ -93,6 +96,12 @@ void raise_descriptor_limit() {
   if (getrlimit(RLIMIT_NOFILE, &limit) != 0) return;
   limit.rlim_cur = limit.rlim_max;
   setrlimit(RLIMIT_NOFILE, &limit);
+  if (limit.rlim_max < kLeastDescriptors) {
+    throw SetupError(
+        fmt::format("this process may open {} files, and a daemon needs {} or more: "
+                    "raise `ulimit -n`",
+                    limit.rlim_max, kLeastDescriptors));
+  }
 }
 
 int serve(const std::string& run_dir, const std::string& settings_text, Starter& starter) {
@@ -160,9 +169,9 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  raise_descriptor_limit();
   Starter starter(ready_descriptor);
   try {
+    raise_descriptor_limit();
     return serve(run_dir, settings, starter);
   } catch (const nlohmann::json::exception& error) {
     spdlog::error("--settings: {}", error.what());

@@ -182,6 +182,7 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
     if (failed.first > failed.last) continue;  // nothing of its own has failed
     notify(*member, make_notice(shared::MessageType::failure, code, message, failed));
   }
+  resets_[job] = {last, code};
   on_engines(job, [&](Engine& engine) { engine.reset(job, last, code); });
   jobs_.begin_reset(job, code, message);
   start(job);

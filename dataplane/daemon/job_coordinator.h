@@ -193,7 +193,13 @@ class JobCoordinator {
   std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
   std::map<std::uint32_t, Drain> drains_;  // by job
-  std::set<std::uint32_t> aborted_;        // jobs that were aborted and still have members
+  // The last reset of a job: what its collectives through `last` fail with, submitted or not.
+  struct Reset {
+    std::uint64_t last = 0;
+    std::int32_t code = 0;
+  };
+  std::map<std::uint32_t, Reset> resets_;
+  std::set<std::uint32_t> aborted_;  // jobs that were aborted and still have members
   WaitTimes waits_;
   MemberId next_member_ = 1;
 };

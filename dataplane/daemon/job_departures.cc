@@ -24,7 +24,7 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (found == members_.end() || found->second.draining) return;
   Member& member = found->second;
   const std::uint32_t job = member.job;
-  const std::string awaited_by_member = awaited(member);
+  const std::string awaited_by_member = departure == Departure::orderly ? awaited(member) : "";
   const auto departed =
       departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
       : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
@@ -33,6 +33,7 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (!departed.has_value() || departed->forgotten) {
     drains_.erase(job);
     aborted_.erase(job);
+    resets_.erase(job);
     const Members members = members_of(job);
     detach(members);
     for (const Member* each : members) depart(each->id);
@@ -136,6 +137,11 @@ void JobCoordinator::fail_submissions() {
       Session& session = *member->session;
       Session::Take last = session.take();
       while (last == Session::Take::taken) last = session.take();
+      // A collective that the last reset has failed keeps its reason.
+      if (const auto reset = resets_.find(job); reset != resets_.end()) {
+        session.complete_through(std::min(session.published(), reset->second.last),
+                                 reset->second.code);
+      }
       session.complete_through(session.published(), GRADCUBE_EPEER);
       if (last == Session::Take::violation) violators.push_back(member->id);
     }

@@ -94,9 +94,11 @@ void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
       continue;
     }
     if (connections_.size() >= most_connections_) {
-      refuse(socket, server, client->peer.pid, GRADCUBE_EJOB,
-             fmt::format("this daemon already has {} trainers, the most that it takes",
-                         connections_.size()));
+      refuse(
+          socket, server, client->peer.pid, GRADCUBE_EJOB,
+          fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
+                      "if a limit of open files is the reason",
+                      connections_.size()));
       close(socket);
       continue;
     }

@@ -27,14 +27,18 @@ UnixListener::UnixListener(std::filesystem::path path, int type) : path_(std::mo
   }
   name.copy(address.sun_path, sizeof address.sun_path - 1);
   descriptor_ = socket(AF_UNIX, type | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  if (descriptor_ < 0) {
+    throw control::SetupError(fmt::format("cannot make a socket for {}: {}{}", name,
+                                          std::strerror(errno),
+                                          errno == EMFILE ? ": raise `ulimit -n`" : ""));
+  }
   unlink(name.c_str());
   struct stat facts {};
-  if (descriptor_ < 0 ||
-      bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
+  if (bind(descriptor_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0 ||
       chmod(name.c_str(), 0600) != 0 || lstat(name.c_str(), &facts) != 0 ||
       listen(descriptor_, kBacklog) != 0) {
     const int error = errno;
-    if (descriptor_ >= 0) close(descriptor_);
+    close(descriptor_);
     throw control::SetupError(fmt::format("cannot listen on {}: {}", name, std::strerror(error)));
   }
   device_ = facts.st_dev;

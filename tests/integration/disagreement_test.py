@@ -5,7 +5,7 @@ import time
 import gradcube
 import numpy
 
-from harness import AT_ONCE, Cluster, TestCase, all_of, job, main
+from harness import AT_ONCE, Cluster, TestCase, all_of, job, main, wait_until
 
 
 class Disagreement(TestCase):
@@ -73,6 +73,18 @@ class Disagreement(TestCase):
             late = all_of(lambda session: self.reduce(session, order(session)), sessions[7:])
             self.assert_all_told(late, "[1,1]")
             self.assert_next_is_right(sessions)
+
+    def test_the_reason_stays_when_the_first_who_is_told_leaves(self):
+        with job(self.cluster, "upset") as sessions:
+            arrays = [numpy.ones(1000, "float32") for _ in sessions]
+            requests = [sessions[rank].allreduce_async(arrays[rank]) for rank in range(1, 8)]
+            self.assert_fails(gradcube.MismatchError, self.reduce(sessions[0], 999), "upset")
+            sessions[0].close()
+            wait_until(lambda: self.cluster.job("upset")["state"] == "aborted", "the job to be aborted")
+            late = [self.reduce(sessions[8], 1000)]
+            for result in all_of(lambda request: request.wait(20), requests) + late:
+                self.assert_fails(gradcube.MismatchError, result, "disagree", "999 float32 sum")
+                self.assertNotIn("left", str(result))
 
     def test_where_no_step_has_all_its_contributions(self):
         with job(self.cluster, "sparse") as sessions:

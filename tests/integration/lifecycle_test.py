@@ -3,6 +3,7 @@
 import os
 import pathlib
 import pwd
+import resource
 import shutil
 import signal
 import subprocess
@@ -82,6 +83,72 @@ class Lifecycle(TestCase):
                 self.assertEqual(cluster.tool("down").returncode, 0)
                 wait_until(lambda pid=pid: not alive(pid), "the daemon to be gone", 20)
                 self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_down_beside_an_up_or_another_down_ends_the_cluster_and_succeeds(self):
+        with Cluster("--topology", "star:2", up=False) as cluster:
+            for _ in range(5):
+                cluster.up()
+                ends = [cluster.start_tool("down") for _ in range(2)]
+                for end in ends:
+                    _, said = end.communicate(timeout=20)
+                    self.assertTrue(end.returncode == 0 or "no cluster runs" in said, said)
+            cluster.up()
+            end = cluster.start_tool("down")
+            wait_until(lambda: cluster.tool("up", *cluster.flags).returncode == 0, "the next cluster", 20)
+            _, said = end.communicate(timeout=5)
+            self.assertEqual(end.returncode, 0, said)
+            self.assert_works(cluster)
+
+    def test_down_waits_for_a_cluster_that_is_starting(self):
+        with Cluster(up=False) as cluster:
+            up = cluster.start_tool("up", "--topology", "star:2")
+            lock = cluster.directory / "gradcubed.lock"
+            wait_until(lambda: lock.exists() and lock.read_text().strip(), "the daemon to start", 20)
+            down = cluster.tool("down")
+            self.assertEqual(down.returncode, 0, down.stderr)
+            up.communicate(timeout=20)
+            self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
+
+    def test_an_up_that_cannot_tell_says_that_the_cluster_is_up(self):
+        with Cluster(up=False) as cluster, open("/dev/full", "w") as full:
+            up = subprocess.run(
+                [TOOL, "up"], env=cluster.environment, stdout=full, stderr=subprocess.PIPE, text=True, timeout=60
+            )
+            self.assertEqual(up.returncode, 1)
+            self.assertIn("the cluster is up: `gradcube down` ends it", up.stderr)
+            self.assert_works(cluster)
+
+    def test_perf_refuses_gradients_that_do_not_fit_into_memory(self):
+        with Cluster("--topology", "star:2") as cluster:
+            self.assert_one_message(
+                cluster.tool("perf", "allreduce", "--sizes", "1K,9000G"), 1, "9 TB", "18 TB", "available"
+            )
+
+    def test_few_file_descriptors_are_named_as_the_reason(self):
+        with Cluster("--topology", "bcube:3,2", up=False) as cluster:
+            few = lambda limit: lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (limit, limit))
+            for limit in (20, 70):
+                done = subprocess.run(
+                    [TOOL, "up", "--topology", "star:64"],
+                    env=cluster.environment,
+                    capture_output=True,
+                    text=True,
+                    timeout=60,
+                    preexec_fn=few(limit),
+                )
+                self.assertEqual(done.returncode, 1, done.stderr)
+                self.assertIn("ulimit -n", done.stderr)
+            cluster.up()
+            done = subprocess.run(
+                [TOOL, "perf", "allreduce", "--sizes", "1K"],
+                env=cluster.environment,
+                capture_output=True,
+                text=True,
+                timeout=60,
+                preexec_fn=few(16),
+            )
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertRegex(done.stderr, "ulimit -n|Too many open files")
 
     def test_a_killed_daemon_leaves_nothing_that_stands_in_the_way(self):
         with Cluster("--topology", "bcube:3,2") as cluster:

@@ -188,9 +188,13 @@ Admission Connection::receive_answer() {
     throw bad_answer(path_, "layout version " + std::to_string(welcome.version) +
                                 ", and this library has " + std::to_string(shared::kLayoutVersion));
   }
-  if (bytes != sizeof(shared::Welcome) || (message.msg_flags & MSG_CTRUNC) != 0 ||
-      descriptors.size() != kDescriptors || welcome.rank >= welcome.size ||
-      welcome.size > INT32_MAX ||
+  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+    throw Failure(GRADCUBE_ESYSTEM,
+                  "this process has no room for the descriptors that the daemon at " + path_ +
+                      " gave it: raise its limit of open files (ulimit -n)");
+  }
+  if (bytes != sizeof(shared::Welcome) || descriptors.size() != kDescriptors ||
+      welcome.rank >= welcome.size || welcome.size > INT32_MAX ||
       std::memchr(welcome.server, '\0', sizeof(welcome.server)) == nullptr) {
     throw bad_answer(path_, "a malformed welcome");
   }

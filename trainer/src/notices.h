@@ -28,12 +28,16 @@ class Notices {
     kept_.push_back(notice);
   }
 
-  // The newest notice about `request`; null when there is none. Valid until the next call.
-  const shared::Notice* about(std::uint64_t request) const {
-    for (auto notice = kept_.rbegin(); notice != kept_.rend(); ++notice) {
-      if (covers(*notice, request)) return &*notice;
+  // The first notice about `request`, since what came later is a consequence of it. Of those with
+  // this code, if there is one. Null when there is none at all. Valid until the next call.
+  const shared::Notice* about(std::uint64_t request, std::int32_t code) const {
+    const shared::Notice* first = nullptr;
+    for (const shared::Notice& notice : kept_) {
+      if (!covers(notice, request)) continue;
+      if (notice.code == code) return &notice;
+      if (first == nullptr) first = &notice;
     }
-    return nullptr;
+    return first;
   }
 
   // Forgets what is about requests before `request` only.

@@ -76,7 +76,7 @@ void Session::end(Request& request, int code) {
   request.code = code;
   if (code == GRADCUBE_OK) return;
   listen();
-  const shared::Notice* notice = notices_.about(request.number);
+  const shared::Notice* notice = notices_.about(request.number, code);
   request.message = notice != nullptr
                         ? std::string(notice->text)
                         : "request " + std::to_string(request.number) + " failed at server " +
@@ -121,7 +121,7 @@ void Session::lose(int code, const std::string& message) {
   reap();  // a collective that completed before keeps its result
   for (Request& request : requests_.places()) {
     if (request.number == 0 || request.ended) continue;
-    const shared::Notice* notice = notices_.about(request.number);
+    const shared::Notice* notice = notices_.about(request.number, code);
     request.ended = true;
     request.code = notice != nullptr && notice->code != GRADCUBE_OK ? notice->code : code;
     request.message = notice != nullptr ? std::string(notice->text) : message;

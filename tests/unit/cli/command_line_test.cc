@@ -125,6 +125,7 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"perf", "allreduce", "--op", "product"}, "expected sum");
   expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
   expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
+  expect_usage_error({"perf", "allreduce", "-n", "1.5"}, "expected a whole number in 1..1000000");
   expect_usage_error({"impair"}, "nothing to change");
   expect_usage_error({"impair", "--server", "2,1"}, "nothing to change");
   expect_usage_error({"impair", "--loss", "0.1", "--level", "x"}, "--level");
@@ -137,10 +138,10 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
 }
 
 TEST_F(CommandLine, GuessesWhatAMistypedWordWasMeantToBe) {
-  expect_usage_error({"statsu"}, "did you mean status?");
+  expect_usage_error({"statsu"}, "(did you mean status?)");
   expect_usage_error({"up", "--topolgy", "star:4"}, "there is no flag \"--topolgy\"");
-  expect_usage_error({"up", "--topolgy", "star:4"}, "did you mean --topology?");
-  expect_usage_error({"up", "--topolgy=star:4"}, "did you mean --topology?");
+  expect_usage_error({"up", "--topolgy", "star:4"}, "(did you mean --topology?)");
+  expect_usage_error({"up", "--topolgy=star:4"}, "(did you mean --topology?)");
   EXPECT_THAT(gradcube({"status", "--dance"}).err, Not(HasSubstr("did you mean")));
 }
 

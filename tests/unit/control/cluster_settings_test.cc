@@ -1,10 +1,13 @@
 #include "control/settings/cluster_settings.h"
 
 #include <cstdio>
+#include <fmt/format.h>
 #include <fstream>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <sys/stat.h>
+#include <unistd.h>
 
 #include "control/base/errors.h"
 #include "control/settings/cluster_file.h"
@@ -130,6 +133,34 @@ TEST(ClusterFile, MayLeaveEverythingOut) {
       "torus:4,2");
   EXPECT_EQ(parse_cluster_file("[topology]\nkind = \"star\"\nn=4\n", "c.toml").topology.spec(),
             "star:4");
+}
+
+TEST(ClusterFile, RefusesKeysThatAreNestedTooDeeplyForItsReader) {
+  std::string key = "a";
+  while (key.size() < 200'000) key += ".a";
+  for (const std::string& text : {key + " = 1\n", "[" + key + "]\n"}) {
+    EXPECT_EQ(file_refusal("\n" + text),
+              fmt::format("c.toml, line 2: the line has {} bytes; expected at most 4096",
+                          text.size() - 1));
+  }
+}
+
+TEST(ClusterFile, AsksForTheKindOfATopology) {
+  EXPECT_EQ(file_refusal("[topology]\nn = 3\n"),
+            "c.toml, line 1: [topology] needs spec or kind: \"bcube\" or \"star\"");
+}
+
+TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
+  const std::string path = testing::TempDir() + "gradcube-fifo";
+  unlink(path.c_str());
+  ASSERT_EQ(mkfifo(path.c_str(), 0600), 0);
+  const auto why = [](const std::string& file) {
+    return message_of<UsageError>([&] { read_cluster_file(file); });
+  };
+  EXPECT_NE(why(path).find("not a regular file"), std::string::npos);
+  EXPECT_NE(why(testing::TempDir()).find("not a regular file"), std::string::npos);
+  EXPECT_NE(why("/nowhere.toml").find("No such file"), std::string::npos);
+  unlink(path.c_str());
 }
 
 TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
