@@ -12,7 +12,8 @@ namespace gradcube::cli {
 // Bytes: the tighter of the machine's and the control group's. Empty where neither can be read.
 std::optional<std::uint64_t> available_memory();
 
-// The number behind the word `key` in a file of the kernel's; its first word where the key is empty.
+// The number behind the word `key` in a file of the kernel's; its first word where the key is
+// empty.
 std::optional<std::uint64_t> number_after(const std::filesystem::path& file,
                                           const std::string& key);
 

@@ -51,8 +51,8 @@ std::string shell_quoted(const fs::path& path) {
   return text + "'";
 }
 
-// Whether the daemon can be loaded at all: its libraries may be missing, or others than it was built
-// with.
+// Whether the daemon can be loaded at all: its libraries may be missing, or others than it was
+// built with.
 HostCheck check_daemon() {
   const std::string build = "meson setup build && ninja -C build";
   try {

@@ -140,8 +140,8 @@ class Reader {
   ClusterSettings settings_;
 };
 
-// A dotted key makes a table in a table for each of its parts, and the TOML library is recursive: it
-// would overflow the stack.
+// A dotted key makes a table in a table for each of its parts, and the TOML library is recursive:
+// it would overflow the stack.
 void check_line_lengths(std::string_view text, std::string_view name) {
   std::size_t number = 1;
   while (!text.empty()) {
