@@ -63,7 +63,8 @@ class NeighbourTable {
   // server.
   bool is_neighbour(unsigned level, ServerId server) const;
 
-  // The same as find(level, digit)->alive = alive; does nothing if there is no such row.
+  // The same as find(level, digit)->alive = alive; does nothing if there is no such row. Only tests
+  // call it: no neighbour's signs of life are heard yet.
   void set_alive(unsigned level, unsigned digit, bool alive);
 
  private:

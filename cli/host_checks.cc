@@ -56,13 +56,14 @@ std::string shell_quoted(const fs::path& path) {
 HostCheck check_daemon() {
   const std::string build = "meson setup build && ninja -C build";
   try {
-    const std::string help = shell_quoted(find_daemon()) + " --help";
+    const fs::path daemon = find_daemon();
+    const std::string help = shell_quoted(daemon) + " --help";
     const std::string command = "timeout 10 " + help + " >/dev/null 2>&1";
     const int status = std::system(command.c_str());
     if (WIFEXITED(status) && WEXITSTATUS(status) == 0) {
-      return good("daemon", find_daemon().string());
+      return good("daemon", daemon.string());
     }
-    return {"daemon", Verdict::fail, fmt::format("{} does not run", find_daemon().string()),
+    return {"daemon", Verdict::fail, fmt::format("{} does not run", daemon.string()),
             fmt::format("`{}` says why; if libraries are missing: {}", help, build)};
   } catch (const std::exception& error) {
     return {"daemon", Verdict::fail, error.what(), build};

@@ -44,8 +44,7 @@ CLI::Validator job_name() {
   return CLI::Validator(
       [](std::string& text) -> std::string {
         if (shared::is_job_name(text)) return "";
-        return fmt::format("{}: expected 1 to {} of the characters A-Z, a-z, 0-9, '.', '_', '-'",
-                           control::quoted(text), shared::kJobNameBytes - 1);
+        return fmt::format("{}: {}", control::quoted(text), shared::kJobNameRule);
       },
       "");
 }

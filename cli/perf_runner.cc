@@ -193,7 +193,7 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>
     if (session.size() != static_cast<int>(sockets.size()) ||
         session.rank() != static_cast<int>(sessions_.size()) - 1) {
       throw control::SetupError(fmt::format(
-          "the daemon at {} made this trainer number {} of {}; expected was number {} of {}: "
+          "the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
           "does another trainer use the job {}?",
           socket, session.rank(), session.size(), sessions_.size() - 1, sockets.size(), job));
     }

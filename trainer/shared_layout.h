@@ -36,8 +36,7 @@ namespace gradcube::shared {
 
 inline constexpr std::uint32_t kLayoutVersion = 1;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
-inline constexpr std::uint32_t kRingEntries =
-    64;  // so at most 64 collectives in flight per session
+inline constexpr std::uint32_t kRingEntries = 64;  // the most collectives in flight per session
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
 inline constexpr std::size_t kCompletions = 8192;
@@ -105,6 +104,11 @@ inline constexpr std::size_t kJobNameBytes = 64;  // with the NUL
 inline constexpr std::string_view kJobNameCharacters =
     "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789._-";
 
+// For messages about a name that is none.
+inline constexpr char kJobNameRule[] =
+    "expected 1 to 63 of the characters A-Z, a-z, 0-9, '.', '_' and '-'";
+static_assert(kJobNameBytes == 64, "kJobNameRule says how many characters a name has");
+
 constexpr bool is_job_name(std::string_view text) {
   return !text.empty() && text.size() < kJobNameBytes &&
          text.find_first_not_of(kJobNameCharacters) == std::string_view::npos;
@@ -116,8 +120,7 @@ struct Hello {
   MessageType type;
   std::uint32_t version;
   std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
-  std::uint32_t
-      pid;  // as the trainer sees itself; for messages only. The daemon trusts SO_PEERCRED
+  std::uint32_t pid;  // as the trainer sees itself: for messages; the daemon trusts SO_PEERCRED
   std::uint32_t reserved;
   char job[kJobNameBytes];  // is_job_name()
 };
@@ -134,9 +137,8 @@ struct Welcome {
 struct Notice {
   MessageType type;
   std::int32_t code;  // GRADCUBE_E...
-  std::uint64_t
-      first_request;  // the requests that this is about: first..last, both inclusive; 0..0
-                      // when about all
+  // The requests that this is about, first to last, both inclusive; 0 to 0: all.
+  std::uint64_t first_request;
   std::uint64_t last_request;
   char text[kNoticeTextBytes];
 };

@@ -46,8 +46,7 @@ constexpr double kMaxDuration = 3600e9;
 
 constexpr std::string_view kSizeAccepted =
     "a whole number of bytes, or a number and K, M, G (decimal) or Ki, Mi, Gi (binary), for "
-    "example "
-    "12.5M";
+    "example 12.5M";
 constexpr std::string_view kDurationAccepted =
     "a number and its unit ns, us, ms or s, for example 50us";
 

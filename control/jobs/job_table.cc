@@ -70,10 +70,7 @@ Job* JobTable::create(std::string_view name) {
 std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::ServerId server,
                                                TrainerInfo trainer) {
   if (!shared::is_job_name(name)) {
-    return Refusal{
-        fmt::format("the job's name is not valid: expected 1..{} letters, digits, dots, dashes and "
-                    "underscores, for example mnist-1",
-                    shared::kJobNameBytes - 1)};
+    return Refusal{fmt::format("invalid job name: {}", shared::kJobNameRule)};
   }
   if (!space_.contains(server)) {
     return Refusal{fmt::format("there is no server {} among {}", server, space_.servers())};
@@ -93,24 +90,22 @@ std::variant<JobPlace, Refusal> JobTable::join(std::string_view name, bcube::Ser
   job->members[server] = trainer;
   ++job->joined;
   if (job->joined == space_.servers()) job->state = JobState::running;
-  return JobPlace{job->id, server, space_.servers(), job->epoch, job->state == JobState::running};
+  return JobPlace{job->id, server, space_.servers(), job->epoch};
 }
 
-std::optional<Departed> JobTable::leave(JobId job, bcube::ServerId server, std::int32_t code) {
-  return depart(job, server, code, "left");
+std::optional<Departed> JobTable::leave(JobId job, bcube::ServerId server) {
+  return depart(job, server, "left");
 }
 
-std::optional<Departed> JobTable::died(JobId job, bcube::ServerId server, std::int32_t code) {
-  return depart(job, server, code, "died");
+std::optional<Departed> JobTable::died(JobId job, bcube::ServerId server) {
+  return depart(job, server, "died");
 }
 
-std::optional<Departed> JobTable::evicted(JobId job, bcube::ServerId server, std::int32_t code,
-                                          std::string_view why) {
-  return depart(job, server, code, why);
+std::optional<Departed> JobTable::evicted(JobId job, bcube::ServerId server, std::string_view why) {
+  return depart(job, server, why);
 }
 
-std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, std::int32_t code,
-                                         std::string_view how) {
+std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, std::string_view how) {
   Job* job = find_mutable(id);
   if (job == nullptr || !space_.contains(server) || !job->members[server]) return std::nullopt;
   Departed departure;
@@ -118,18 +113,13 @@ std::optional<Departed> JobTable::depart(JobId id, bcube::ServerId server, std::
                                   space_.text(server), job->members[server]->pid, how);
   job->members[server].reset();
   --job->joined;
-  departure.epoch = ++job->epoch;
+  ++job->epoch;
   if (job->joined == 0) {
     departure.forgotten = true;
     forget(id);
     return departure;
   }
-  // The first departure is the cause; those that follow are its consequences.
-  if (job->state != JobState::aborted) job->last_failure = JobFailure{code, departure.message};
   job->state = JobState::aborted;
-  for (bcube::ServerId other = 0; other < space_.servers(); ++other) {
-    if (job->members[other]) departure.others.push_back(other);
-  }
   return departure;
 }
 
@@ -145,11 +135,9 @@ void JobTable::retire(JobId id) {
   job.reset();
 }
 
-std::optional<std::uint16_t> JobTable::begin_reset(JobId id, std::int32_t code,
-                                                   std::string message) {
+std::optional<std::uint16_t> JobTable::begin_reset(JobId id) {
   Job* job = find_mutable(id);
   if (job == nullptr) return std::nullopt;
-  job->last_failure = JobFailure{code, std::move(message)};
   return ++job->epoch;
 }
 

@@ -46,18 +46,11 @@ struct TrainerInfo {
 enum class JobState { gathering, running, aborted };
 std::string_view state_name(JobState state);
 
-// Why a job was reset or aborted: a code of the trainers' C ABI, and the message for its members.
-struct JobFailure {
-  std::int32_t code = 0;
-  std::string message;
-};
-
 struct JobPlace {
   JobId job = 0;
   std::uint32_t rank = 0;  // the server's number
   std::uint32_t size = 0;  // trainers in the complete job
   std::uint16_t epoch = 0;
-  bool complete = false;  // this was the last member to join: the job is running now
 };
 
 struct Refusal {
@@ -65,10 +58,8 @@ struct Refusal {
 };
 
 struct Departed {
-  std::vector<bcube::ServerId> others;  // the remaining members, ascending
-  std::string message;                  // for the remaining members
-  std::uint16_t epoch = 0;              // the job's new epoch
-  bool forgotten = false;               // no member remains; the JobId is invalid from now on
+  std::string message;     // for the remaining members
+  bool forgotten = false;  // no member remains; the JobId is invalid from now on
 };
 
 // One job in the table.
@@ -79,7 +70,6 @@ struct Job {
   std::uint16_t epoch = 0;
   std::uint32_t joined = 0;                         // members now
   std::vector<std::optional<TrainerInfo>> members;  // by server
-  std::optional<JobFailure> last_failure;
 };
 
 class JobTable {
@@ -90,18 +80,17 @@ class JobTable {
   std::variant<JobPlace, Refusal> join(std::string_view name, bcube::ServerId server,
                                        TrainerInfo trainer);
 
-  // Removes a member that left in good order, or that died. `code` is the code of the failure that
-  // the others get. Returns nothing if the job does not exist or has no trainer on this server.
-  std::optional<Departed> leave(JobId job, bcube::ServerId server, std::int32_t code);
-  std::optional<Departed> died(JobId job, bcube::ServerId server, std::int32_t code);
+  // Removes a member that left in good order, or that died. Returns nothing if the job does not
+  // exist or has no trainer on this server.
+  std::optional<Departed> leave(JobId job, bcube::ServerId server);
+  std::optional<Departed> died(JobId job, bcube::ServerId server);
   // The same for a member that the daemon has evicted. `why` completes the message "the trainer ...
   // on server ... (pid ...) ".
-  std::optional<Departed> evicted(JobId job, bcube::ServerId server, std::int32_t code,
-                                  std::string_view why);
+  std::optional<Departed> evicted(JobId job, bcube::ServerId server, std::string_view why);
 
-  // Records why a collective failed that all members survive (they disagreed on it), and returns
-  // the new epoch. Returns nothing if the job does not exist.
-  std::optional<std::uint16_t> begin_reset(JobId job, std::int32_t code, std::string message);
+  // After a collective failed that all members survive (they disagreed on it). Returns the new
+  // epoch; nothing if the job does not exist.
+  std::optional<std::uint16_t> begin_reset(JobId job);
 
   // No engine has anything of this aborted job any more: its place is free for another job. It is
   // found and listed until its last member has left.
@@ -118,8 +107,7 @@ class JobTable {
   Job* find_mutable(JobId job);
   Job* open_job(std::string_view name);  // one that accepts members; null if there is none
   Job* create(std::string_view name);    // null if the table is full
-  std::optional<Departed> depart(JobId job, bcube::ServerId server, std::int32_t code,
-                                 std::string_view how);
+  std::optional<Departed> depart(JobId job, bcube::ServerId server, std::string_view how);
   void forget(JobId job);
 
   bcube::AddressSpace space_;

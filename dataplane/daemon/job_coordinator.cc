@@ -184,7 +184,7 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
   }
   resets_[job] = {last, code};
   on_engines(job, [&](Engine& engine) { engine.reset(job, last, code); });
-  jobs_.begin_reset(job, code, message);
+  jobs_.begin_reset(job);
   start(job);
 }
 

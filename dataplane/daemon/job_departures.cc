@@ -25,10 +25,9 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   Member& member = found->second;
   const std::uint32_t job = member.job;
   const std::string awaited_by_member = departure == Departure::orderly ? awaited(member) : "";
-  const auto departed =
-      departure == Departure::orderly ? jobs_.leave(job, member.server, GRADCUBE_EPEER)
-      : departure == Departure::death ? jobs_.died(job, member.server, GRADCUBE_EPEER)
-                                      : jobs_.evicted(job, member.server, GRADCUBE_EPEER, reason);
+  const auto departed = departure == Departure::orderly ? jobs_.leave(job, member.server)
+                        : departure == Departure::death ? jobs_.died(job, member.server)
+                                                        : jobs_.evicted(job, member.server, reason);
   if (departure != Departure::orderly && departed.has_value()) record(departed->message);
   if (!departed.has_value() || departed->forgotten) {
     drains_.erase(job);

@@ -32,9 +32,7 @@ using Packet = std::array<char, std::max(sizeof(shared::Welcome), sizeof(shared:
 
 void check_job_name(const std::string& job) {
   if (!shared::is_job_name(job)) {
-    throw Failure(GRADCUBE_EJOB, "invalid job name " + quoted(job) +
-                                     ": expected 1 to 63 of the characters A-Z, a-z, 0-9, '.', '_' "
-                                     "and '-'");
+    throw Failure(GRADCUBE_EJOB, "invalid job name " + quoted(job) + ": " + shared::kJobNameRule);
   }
 }
 

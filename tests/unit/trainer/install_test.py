@@ -62,7 +62,7 @@ class Installed(WithDaemon):
         cls.addClassCleanup(directory.cleanup)
         cls.root = pathlib.Path(directory.name)
         run("meson", "install", "-C", BUILD, "--no-rebuild", "--quiet", "--destdir", cls.root)
-        cls.library = only(cls.root.rglob("libgradcube.so.1"))
+        cls.shared_object = only(cls.root.rglob("libgradcube.so.1"))
 
     def flags(self, *which):
         """What pkg-config says; the installation's root stands for /."""
@@ -83,28 +83,29 @@ class Installed(WithDaemon):
 
     def test_the_c_example_compiles_and_runs(self):
         program = self.compile(["gcc", "-std=c11"], "allreduce.c")
-        environment = trainers_environment(LD_LIBRARY_PATH=str(self.library.parent))
+        environment = trainers_environment(LD_LIBRARY_PATH=str(self.shared_object.parent))
         self.assertEqual(run(program, self.socket, env=environment), SUM)
 
     def test_the_cpp_example_compiles_and_runs(self):
         program = self.compile(["g++", "-std=c++20"], "allreduce.cc")
-        environment = trainers_environment(LD_LIBRARY_PATH=str(self.library.parent))
+        environment = trainers_environment(LD_LIBRARY_PATH=str(self.shared_object.parent))
         self.assertEqual(run(program, self.socket, env=environment), SUM)
 
     def test_python_imports_the_package_which_finds_its_library(self):
         package = only(self.root.rglob("gradcube/__init__.py")).parent
         program = (
             "import sys, gradcube\n"
+            "from gradcube._library import library\n"
             "with gradcube.Session(sys.argv[1], job='job') as session:\n"
             "    numbers = session.alloc(10)\n"
             "    numbers[:] = session.rank\n"
             "    session.allreduce(numbers, timeout=60)\n"
-            "print(gradcube.__file__, int(numbers[9]), gradcube._library.library()._name)\n"
+            "print(gradcube.__file__, int(numbers[9]), library()._name)\n"
         )
         environment = trainers_environment(PYTHONPATH=str(package.parent))
         said = run("/usr/bin/python3", "-c", program, self.socket, cwd=self.scratch, env=environment).split()
         self.assertEqual(said[:2], [str(package / "__init__.py"), "63"])
-        self.assertEqual(os.path.realpath(said[2]), os.path.realpath(self.library))
+        self.assertEqual(os.path.realpath(said[2]), os.path.realpath(self.shared_object))
 
     def test_the_package_lies_where_python_looks(self):
         package = only(self.root.rglob("gradcube/__init__.py")).parent
@@ -121,7 +122,7 @@ class Installed(WithDaemon):
     def test_the_library_exports_what_the_header_declares_and_nothing_else(self):
         header = only(self.root.rglob("gradcube.h")).read_text()
         declared = set(re.findall(r"^GRADCUBE_API .*?(gradcube_\w+)\(", header, re.MULTILINE))
-        symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", self.library).splitlines()
+        symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", self.shared_object).splitlines()
         exported = {line.split("@")[0] for line in symbols if line.split()[1] != "A"}
         self.assertEqual(exported, declared)
         self.assertIn("gradcube_open", declared)
