@@ -34,12 +34,16 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 1;
+inline constexpr std::uint32_t kLayoutVersion = 2;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
-inline constexpr std::uint32_t kRingEntries = 64;  // the most collectives in flight per session
+// What one side can do beyond the version that both speak, one bit each. Each side sends its own
+// bits and uses what both have. No bit is defined yet.
+inline constexpr std::uint64_t kFeatures = 0;
+inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in flight per session
+inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
-inline constexpr std::size_t kCompletions = 8192;
+inline constexpr std::size_t kCompletions = 1 << 17;
 inline constexpr std::size_t kHeapOffset = 1 << 21;  // a multiple of a huge page
 inline constexpr std::size_t kBufferAlignment = 64;  // of every submitted buffer's offset
 
@@ -59,29 +63,44 @@ struct RegionHeader {
 static_assert(sizeof(RegionHeader) <= kSubmissions);
 static_assert(std::atomic<std::uint64_t>::is_always_lock_free);
 
-enum class Kind : std::uint8_t { allreduce = 0 };
+// gradcube_kind has the same numbers.
+enum class Kind : std::uint8_t {
+  all_reduce = 0,
+  reduce_scatter = 1,
+  all_gather = 2,
+  broadcast = 3,
+  reduce = 4,
+  barrier = 5,
+};
+inline constexpr unsigned kKinds = 6;
 
-// One collective. The buffer is [offset, offset + count * element size) from the region's start,
-// wholly inside the heap, its offset a multiple of kBufferAlignment. Requests are numbered 1, 2, 3,
-// ... by the trainer without a gap: the number is the collective's place in the job's common order.
+// One collective. The buffer is [offset, offset + elements * element size) from the region's start,
+// wholly inside the heap, its offset a multiple of kBufferAlignment. `elements` is `count`, and
+// `count` times the job's size for reduce_scatter and all_gather, whose count is that of one rank's
+// chunk. A barrier has count 0, and the offset, dtype and op of any empty buffer.
+//
+// `request` is the trainer's name for it: any number, which comes back in the Completion. The
+// collective's number, by which the trainers' calls are matched, is its place in its lane.
 struct Submission {
   std::uint64_t request;
   std::uint64_t offset;
   std::uint64_t count;
-  std::uint8_t dtype;  // gradcube_dtype
-  std::uint8_t op;     // gradcube_op
+  std::uint32_t root;  // a rank, for broadcast and reduce; else 0
   std::uint8_t kind;   // Kind
-  std::uint8_t reserved[5];
+  std::uint8_t dtype;  // gradcube_dtype
+  std::uint8_t op;     // gradcube_op; 0 where nothing is added
+  std::uint8_t lane;   // below the job's number of lanes
+  std::uint64_t reserved[4];
 };
-static_assert(sizeof(Submission) == 32);
+static_assert(sizeof(Submission) == 64);
 static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
 
-// The end of a collective: 0 or a negative GRADCUBE_E... code. Requests complete in the order of
-// their numbers.
+// The end of a collective: 0 or a negative GRADCUBE_E... code. The collectives of a lane end in the
+// order of their submission, those of different lanes in any order.
 struct Completion {
   std::uint64_t request;
   std::int32_t code;
-  std::uint32_t reserved;
+  std::uint32_t notice;  // the number of the Notice that says why; 0 if there is none
 };
 static_assert(sizeof(Completion) == 16);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
@@ -98,6 +117,7 @@ enum class MessageType : std::uint32_t {
   goodbye = 7,  // trainer: an orderly leave: a bare MessageType. Closing the socket without it
                 // counts as a death
   closing = 8,  // daemon: Notice: it is about to close this session, for this reason
+  abort = 9,    // trainer: end the whole job now: a bare MessageType
 };
 
 inline constexpr std::size_t kJobNameBytes = 64;  // with the NUL
@@ -116,18 +136,39 @@ constexpr bool is_job_name(std::string_view text) {
 
 inline constexpr std::size_t kNoticeTextBytes = 1024;
 
+inline constexpr std::size_t kAlgorithmNameBytes = 56;  // with the NUL
+
+struct Lane {
+  char algorithm[kAlgorithmNameBytes];  // "": the cluster's default
+  std::int32_t priority;                // a lane of higher priority is served first, within the job
+  std::uint32_t reserved;
+};
+static_assert(sizeof(Lane) == 64);
+
+// All trainers of a job ask for the same lanes, weight and members. `type` and `version` have the
+// same place in every version of the layout.
+//
+// The message goes on after the struct with member_count server numbers, 32 bits each, ascending.
 struct Hello {
   MessageType type;
   std::uint32_t version;
+  std::uint64_t features;
   std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
-  std::uint32_t pid;  // as the trainer sees itself: for messages; the daemon trusts SO_PEERCRED
+  std::uint32_t pid;     // as the trainer sees itself: for messages; the daemon trusts SO_PEERCRED
+  std::int32_t rank;     // the rank wanted; -1: by the server's place among the members
+  std::uint32_t weight;  // of this job among the jobs that share its links, at least 1
+  std::uint32_t lane_count;    // 1 to kMaxLanes
+  std::uint32_t member_count;  // 0: every server of the cluster
   std::uint32_t reserved;
   char job[kJobNameBytes];  // is_job_name()
+  Lane lanes[kMaxLanes];
 };
+static_assert(sizeof(Hello) == 48 + kJobNameBytes + kMaxLanes * sizeof(Lane));
 
 struct Welcome {
   MessageType type;
   std::uint32_t version;
+  std::uint64_t features;
   std::uint32_t rank;
   std::uint32_t size;
   std::uint64_t region_bytes;
@@ -137,9 +178,10 @@ struct Welcome {
 struct Notice {
   MessageType type;
   std::int32_t code;  // GRADCUBE_E...
-  // The requests that this is about, first to last, both inclusive; 0 to 0: all.
-  std::uint64_t first_request;
-  std::uint64_t last_request;
+  // A failure's number, 1, 2, 3, ...: the completions that it explains name it.
+  std::uint32_t number;
+  std::uint32_t reserved;
+  std::uint64_t request;  // of a report: the request that was asked about
   char text[kNoticeTextBytes];
 };
 

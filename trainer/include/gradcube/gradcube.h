@@ -5,7 +5,7 @@
  * collectives, and waits for them:
  *
  *     gradcube_session *session;
- *     if (gradcube_open(NULL, "mnist", &session) != 0) fail(gradcube_last_error(NULL));
+ *     if (gradcube_open(NULL, "mnist", NULL, &session) != 0) fail(gradcube_last_error(NULL));
  *     float *gradients = gradcube_alloc(session, count * sizeof(float));
  *     ...
  *     uint64_t request;
@@ -15,15 +15,30 @@
  *
  * Compile with `cc trainer.c $(pkg-config --cflags --libs gradcube)`.
  *
- * The collective. An all-reduce is BML's aggregation stage (a reduce-scatter) followed by its
- * broadcast stage (an all-gather).
+ * Collectives, each in place on one buffer (N: gradcube_size()):
+ *
+ *     all_reduce      every trainer ends with the sum (average, minimum, maximum) of all buffers
+ *     reduce_scatter  the buffer has N chunks of `count` elements; chunk r of the result ends in its
+ *                     place at rank r, the rest of the buffer is undefined
+ *     all_gather      the buffer has N chunks of `count` elements; rank r gives chunk r, and every
+ *                     trainer ends with all of them
+ *     broadcast       every trainer ends with the root's buffer
+ *     reduce          the root ends with the result; elsewhere the buffer is undefined
+ *     barrier         ends when every trainer has called it
+ *
+ * An all-reduce is BML's aggregation stage (a reduce-scatter) followed by its broadcast stage (an
+ * all-gather).
  *
  * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() describes the
  * code; gradcube_last_error() describes this failure: what failed, where, and what to do.
  *
- * Order. All trainers of a job submit the same collectives in the same order, each with the same
- * count, type and operation. If they disagree, every trainer of the job gets GRADCUBE_EMISMATCH;
- * none waits for ever. The next collective starts clean. Of the collectives that were submitted
+ * Lanes. A job has one lane or several, each with an algorithm and a priority. The collectives of a
+ * lane run and end in the order of their submission; different lanes do not wait for each other, so
+ * requests of different lanes end in any order.
+ *
+ * Order. All trainers of a job submit the same collectives in the same order within each lane, each
+ * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
+ * gets GRADCUBE_EMISMATCH; none waits for ever. The next collective starts clean. Of the collectives that were submitted
  * before the one they disagree on and were still in flight, some may have succeeded on some
  * trainers and failed on others: after GRADCUBE_EMISMATCH and GRADCUBE_EOVERFLOW do not assume that
  * all trainers hold the same results of those.
@@ -37,7 +52,10 @@
  * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
  * limit.
  *
- * Threads. A session is used by one thread at a time. Different sessions are independent.
+ * Threads. Any function may be called from any thread, except that gradcube_close() must be the
+ * last call on its session. Where several threads submit to one lane, the order of their
+ * submissions is theirs to agree on, on all trainers alike. The messages of gradcube_last_error()
+ * and the codes of gradcube_last_code() are kept per thread.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
@@ -90,7 +108,10 @@ typedef enum {
   GRADCUBE_FLOAT16 = 2,
   GRADCUBE_BFLOAT16 = 3,
   GRADCUBE_INT32 = 4,
-  GRADCUBE_INT64 = 5
+  GRADCUBE_INT64 = 5,
+  GRADCUBE_INT8 = 6,  /* sum, minimum and maximum: no average */
+  GRADCUBE_UINT8 = 7, /* the same */
+  GRADCUBE_BYTES = 8  /* all_gather and broadcast alone: nothing is added */
 } gradcube_dtype;
 
 typedef enum {
@@ -100,35 +121,76 @@ typedef enum {
   GRADCUBE_MAX = 3
 } gradcube_op;
 
+typedef enum {
+  GRADCUBE_ALL_REDUCE = 0,
+  GRADCUBE_REDUCE_SCATTER = 1,
+  GRADCUBE_ALL_GATHER = 2,
+  GRADCUBE_BROADCAST = 3,
+  GRADCUBE_REDUCE = 4,
+  GRADCUBE_BARRIER = 5
+} gradcube_kind;
+
 enum {
   GRADCUBE_OK = 0,
   GRADCUBE_EINVAL = -1,    /* invalid argument */
   GRADCUBE_ENOMEM = -2,    /* the session's shared heap is full */
   GRADCUBE_ENODAEMON = -3, /* no daemon at this socket, or the daemon went away */
-  /* The job cannot be joined: its name is invalid, this server's place is taken, or the daemon or
-   * its run directory belongs to another user. */
+  /* The job cannot be joined: its name is invalid, this server's place or the rank is taken, the
+   * job's trainers ask for different options, or the daemon or its run directory belongs to another
+   * user. */
   GRADCUBE_EJOB = -4,
   GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
-  GRADCUBE_EPEER = -6,     /* another trainer of the job died or left */
+  GRADCUBE_EPEER = -6,     /* another trainer of the job died, left or aborted the job */
   GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */
   GRADCUBE_EPROTOCOL = -8,
-  GRADCUBE_EAGAIN = -9,    /* too many collectives in flight: wait for one first */
-  GRADCUBE_ESYSTEM = -10,  /* a system call failed */
-  GRADCUBE_EOVERFLOW = -11 /* a partial sum of an integer average does not fit in the type */
+  GRADCUBE_EAGAIN = -9,     /* too many collectives in flight: wait for one first */
+  GRADCUBE_ESYSTEM = -10,   /* a system call failed */
+  GRADCUBE_EOVERFLOW = -11, /* a partial sum of an integer average does not fit in the type */
+  GRADCUBE_EABORTED = -12   /* gradcube_abort() was called on this session */
 };
 
 /* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */
 GRADCUBE_API int gradcube_version(void);
 
+/* A lane of a job. */
+typedef struct {
+  const char* algorithm; /* NULL or "": the cluster's default; `gradcube plan --help` lists them */
+  int priority;          /* a lane of higher priority is served first, within the job */
+} gradcube_lane;
+
+/* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight
+ * and members. Begin with GRADCUBE_OPTIONS_INIT, so that a field that a later version adds has its
+ * default. */
+typedef struct {
+  size_t size;           /* sizeof(gradcube_options) */
+  const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */
+  const gradcube_lane* lanes;
+  size_t lane_count; /* 1 to 8 where `lanes` is given */
+  unsigned weight;   /* the job's share of a link that jobs compete for; at least 1 */
+  int rank;          /* the rank wanted, or -1. Either all trainers of a job ask for one or none */
+  /* The servers of the job, as numbers (an address read as a number), in any order; NULL: all
+   * servers of the cluster. They must form a grid that the algorithm can run on. */
+  const uint32_t* members;
+  size_t member_count;
+} gradcube_options;
+
+#define GRADCUBE_OPTIONS_INIT \
+  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0 }
+
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else
  * /tmp/gradcube-UID of the effective user). A job name has 1 to 63 of the characters A-Z, a-z, 0-9,
- * '.', '_' and '-'. Does not wait for the job's other trainers. On failure *session is NULL, and
- * gradcube_last_error(NULL) says why (per thread). */
+ * '.', '_' and '-'. `options` may be NULL: all defaults. Does not wait for the job's other trainers.
+ * On failure *session is NULL, and gradcube_last_error(NULL) says why (per thread). */
 GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
-                               gradcube_session** session);
+                               const gradcube_options* options, gradcube_session** session);
+
+/* Ends the job at once, from any thread, also while other threads wait: returns within 10 ms. Every
+ * collective of this session that has not ended, and every later call, ends with GRADCUBE_EABORTED;
+ * the job's other trainers get GRADCUBE_EPEER. gradcube_close() must still be called. */
+GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
 /* Leaves the job and frees everything. Collectives still in flight are abandoned: the job's other
  * trainers get GRADCUBE_EPEER. NULL is allowed. */
@@ -139,7 +201,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * Collectives then return GRADCUBE_EINVAL. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
-/* 0-based: the number of the trainer's server, that is its address read as a number. */
+/* 0-based. The place of the trainer's server among the job's members, by server number, unless ranks
+ * were asked for. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
 /* The number of trainers in the job when it is complete. */
@@ -155,12 +218,44 @@ GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
  */
 GRADCUBE_API void gradcube_free(gradcube_session* session, void* buffer);
 
-/* Starts an all-reduce of count elements (dtype: a gradcube_dtype, op: a gradcube_op) in place;
- * returns at once. *request identifies it for test, poll and wait. A count of 0 is a barrier. At
- * most 64 collectives may be in flight, including those whose end was not reported yet: the next
- * one returns GRADCUBE_EAGAIN. */
+/* A collective to submit. Begin with GRADCUBE_COLLECTIVE_INIT. */
+typedef struct {
+  size_t size; /* sizeof(gradcube_collective) */
+  int kind;    /* a gradcube_kind */
+  void* buffer;
+  size_t count;  /* elements; of one rank's chunk for reduce_scatter and all_gather */
+  int dtype;     /* a gradcube_dtype; not read for a barrier */
+  int op;        /* a gradcube_op, where something is added */
+  unsigned root; /* a rank, for broadcast and reduce */
+  unsigned lane; /* 0-based */
+} gradcube_collective;
+
+#define GRADCUBE_COLLECTIVE_INIT \
+  { sizeof(gradcube_collective), 0, NULL, 0, 0, 0, 0, 0 }
+
+/* Starts a collective; returns at once. *request identifies it for test, poll and wait. At most 1024
+ * collectives may be in flight, including those whose end was not reported yet: the next one returns
+ * GRADCUBE_EAGAIN. */
+GRADCUBE_API int gradcube_submit(gradcube_session* session, const gradcube_collective* collective,
+                                 uint64_t* request);
+
+/* The same, on lane 0, for one kind each. */
 GRADCUBE_API int gradcube_allreduce(gradcube_session* session, void* buffer, size_t count,
                                     int dtype, int op, uint64_t* request);
+GRADCUBE_API int gradcube_reduce_scatter(gradcube_session* session, void* buffer, size_t count,
+                                         int dtype, int op, uint64_t* request);
+GRADCUBE_API int gradcube_allgather(gradcube_session* session, void* buffer, size_t count,
+                                    int dtype, uint64_t* request);
+GRADCUBE_API int gradcube_broadcast(gradcube_session* session, void* buffer, size_t count,
+                                    int dtype, unsigned root, uint64_t* request);
+GRADCUBE_API int gradcube_reduce(gradcube_session* session, void* buffer, size_t count, int dtype,
+                                 int op, unsigned root, uint64_t* request);
+GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
+
+/* A descriptor that becomes readable when a request may have ended, or the session was lost: for
+ * poll(), epoll and asyncio. It belongs to the session. Then call gradcube_test() on the requests:
+ * this makes it unreadable again. A negative GRADCUBE_E... code when it cannot be had. */
+GRADCUBE_API int gradcube_event_fd(gradcube_session* session);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has
  * ended. A request is forgotten once its end was reported; asking again is GRADCUBE_EINVAL. */
@@ -181,8 +276,8 @@ GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int 
 /* What a code means. Never NULL. */
 GRADCUBE_API const char* gradcube_strerror(int code);
 
-/* The message about the last failure on this session (NULL: of gradcube_open on this thread).
- * Never NULL; valid until the next call on the session. */
+/* The message about this thread's last failure on this session (NULL: of gradcube_open). Never NULL;
+ * valid until this thread's next call on the session. */
 GRADCUBE_API const char* gradcube_last_error(const gradcube_session* session);
 
 /* The code of that failure; 0 when nothing has failed yet. */
