@@ -44,6 +44,7 @@ class Assignment {
   static Assignment one_server(const Plan& plan, std::span<const Lcore> lcores,
                                std::span<const int> port_nodes);
 
+  unsigned threads() const { return static_cast<unsigned>(lcores_.front().size()); }
   unsigned lcore(ServerId server, unsigned thread) const { return lcores_[group(server)][thread]; }
 
   // The number (and queue) of the engine that runs this thread of this server.

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "aggregation/kernels.h"
-#include "control/plan/plan.h"
+#include "control/plan/topology.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/host/poller.h"
 
@@ -20,13 +20,13 @@ namespace gradcube::dataplane {
 struct EngineAt {
   Engine* engine = nullptr;
   Poller* poller = nullptr;
-  bool leader = false;  // runs thread 0: takes the server's submissions
+  bool leader = false;  // takes the server's submissions
 };
 
 class Cluster {
  public:
   virtual ~Cluster() = default;
-  virtual const control::Plan& plan() const = 0;
+  virtual const control::Topology& topology() const = 0;
   virtual const aggregation::Kernels& kernels() const = 0;
   // In the order of their queues; the leader engine is among them.
   virtual const std::vector<EngineAt>& engines(bcube::ServerId server) const = 0;

@@ -84,8 +84,8 @@ Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory director
       cluster_(settings_, lcores_of(eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
       jobs_(cluster_, std::random_device{}()),
-      sessions_(loop_, jobs_, cluster_.plan().space(),
-                server_sockets(directory_, cluster_.plan().space())),
+      sessions_(loop_, jobs_, cluster_.topology().space(),
+                server_sockets(directory_, cluster_.topology().space())),
       control_(loop_, directory_.control_socket()) {
   watch_signals();
   add_commands();

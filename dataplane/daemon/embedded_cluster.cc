@@ -22,9 +22,9 @@ EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
                                  const std::vector<control::Lcore>& lcores, Clock& clock,
                                  const aggregation::Kernels& kernels, EventSink& events)
     : settings_(settings),
-      plan_(control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology")),
       kernels_(kernels),
-      assignment_(control::Assignment::all_servers(plan_, lcores)),
+      assignment_(control::Assignment::all_servers(
+          control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology"), lcores)),
       parameters_(
           fabric_parameters(settings, static_cast<unsigned>(assignment_.engines(0).size()))) {
   make_pollers(lcores, clock);
@@ -50,8 +50,8 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
                      [&](const control::Lcore& l) { return l.id == id; }) -
         lcores.begin());
   };
-  for (bcube::ServerId server = 0; server < plan_.servers(); ++server) {
-    for (unsigned t = 0; t < plan_.threads(); ++t)
+  for (bcube::ServerId server = 0; server < settings_.topology.servers(); ++server) {
+    for (unsigned t = 0; t < assignment_.threads(); ++t)
       ++threads_on[index_of(assignment_.lcore(server, t))];
   }
   for (std::size_t i = 0; i < lcores.size(); ++i) {
@@ -77,17 +77,17 @@ void EmbeddedCluster::make_ports() {
   options.queues = static_cast<std::uint16_t>(assignment_.engines(0).size());
   options.mtu = settings_.mtu;
   options.uplink_depth = parameters_.uplink_depth;
-  ports_.resize(plan_.servers());
+  ports_.resize(settings_.topology.servers());
   for (auto& of_server : ports_) {
-    for (unsigned level = 0; level < plan_.space().levels(); ++level) {
+    for (unsigned level = 0; level < space().levels(); ++level) {
       of_server.push_back(std::make_unique<RingPort>(options));
     }
   }
 }
 
 void EmbeddedCluster::make_engines(EventSink& events) {
-  engines_at_.resize(plan_.servers());
-  for (bcube::ServerId server = 0; server < plan_.servers(); ++server) {
+  engines_at_.resize(settings_.topology.servers());
+  for (bcube::ServerId server = 0; server < settings_.topology.servers(); ++server) {
     std::vector<Port*> ports;
     for (const auto& port : ports_[server]) ports.push_back(port.get());
     for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
@@ -98,11 +98,12 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       settings.server = server;
       settings.queue = static_cast<std::uint16_t>(assigned.queue);
       settings.threads = assigned.threads;
+      settings.all_threads = assignment_.threads();
       settings.segment_bytes = parameters_.segment_bytes;
       settings.credit_budget = parameters_.credit_budget;
       settings.window = parameters_.window;
       settings.flows = parameters_.flows;
-      engines_.push_back(std::make_unique<Engine>(settings, plan_, ports, *pools_[where], events));
+      engines_.push_back(std::make_unique<Engine>(settings, space(), ports, *pools_[where], events));
       pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
       const bool leader =
           std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
@@ -112,20 +113,20 @@ void EmbeddedCluster::make_engines(EventSink& events) {
 }
 
 void EmbeddedCluster::make_switches() {
-  for (unsigned level = 0; level < plan_.space().levels(); ++level) {
-    for (bcube::ServerId server = 0; server < plan_.servers(); ++server) {
-      if (plan_.space().digit(server, level) == 0) make_switch(level, server);
+  for (unsigned level = 0; level < space().levels(); ++level) {
+    for (bcube::ServerId server = 0; server < settings_.topology.servers(); ++server) {
+      if (space().digit(server, level) == 0) make_switch(level, server);
     }
   }
 }
 
 // The switch of `level` that joins the servers which differ from `first` in that digit alone.
 void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
-  const bcube::AddressSpace& space = plan_.space();
-  std::vector<SwitchPort> ports;
+  const bcube::AddressSpace& addresses = space();
+    std::vector<SwitchPort> ports;
   std::vector<bcube::ServerId> servers;
-  for (unsigned digit = 0; digit < space.radix(level); ++digit) {
-    const bcube::ServerId server = space.with_digit(first, level, digit);
+  for (unsigned digit = 0; digit < addresses.radix(level); ++digit) {
+    const bcube::ServerId server = addresses.with_digit(first, level, digit);
     links_.push_back({server, level, switches_.size(), static_cast<std::uint16_t>(digit)});
     servers.push_back(server);
     ports.push_back({ports_[server][level].get(),
@@ -142,9 +143,9 @@ void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   options.seed = switch_seed(settings_.seed, switches_.size());
 
   std::string name = fmt::format("{}/[", level);
-  const auto digits = space.digits(first);
-  for (unsigned i = 0; i < space.levels(); ++i) {
-    const bool joined = space.levels() - 1 - i == level;
+  const auto digits = addresses.digits(first);
+  for (unsigned i = 0; i < addresses.levels(); ++i) {
+    const bool joined = addresses.levels() - 1 - i == level;
     name += fmt::format("{}{}", i == 0 ? "" : ",",
                         joined ? std::string("*") : std::to_string(digits[i]));
   }

@@ -37,7 +37,7 @@ class EmbeddedCluster final : public Cluster {
                   const aggregation::Kernels& kernels, EventSink& events);
   ~EmbeddedCluster() override;
 
-  const control::Plan& plan() const override { return plan_; }
+  const control::Topology& topology() const override { return settings_.topology; }
   const aggregation::Kernels& kernels() const override { return kernels_; }
   const std::vector<EngineAt>& engines(bcube::ServerId server) const override {
     return engines_at_[server];
@@ -98,8 +98,9 @@ class EmbeddedCluster final : public Cluster {
   void set_checksums(bool send, bool demand);
   void demand_checksums();
 
+  const bcube::AddressSpace& space() const { return settings_.topology.space(); }
+
   control::ClusterSettings settings_;
-  control::Plan plan_;
   const aggregation::Kernels& kernels_;
   control::Assignment assignment_;
   FabricParameters parameters_;

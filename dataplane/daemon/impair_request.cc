@@ -82,7 +82,7 @@ class Selection {
   Selection(const EmbeddedCluster& cluster, const nlohmann::json& request) : cluster_(cluster) {
     if (request.contains("server")) {
       server_ =
-          control::parse_server(cluster.plan().topology(), text_of(request, "server"), "--server");
+          control::parse_server(cluster.topology(), text_of(request, "server"), "--server");
     }
     if (request.contains("level")) level_ = level_of(request["level"]);
     if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));
@@ -104,7 +104,7 @@ class Selection {
   }
 
   unsigned level_of(const nlohmann::json& level) const {
-    const unsigned levels = cluster_.plan().space().levels();
+    const unsigned levels = cluster_.topology().space().levels();
     // A negative number becomes one that is too large.
     if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
       throw UsageError(fmt::format("--level {}: this cluster has the levels 0 to {}",
@@ -137,7 +137,7 @@ class Selection {
     throw UsageError(
         fmt::format("impair: no link is selected: server {} has links to the switches "
                     "{}, not to {}",
-                    cluster_.plan().space().text(*server_), switch_list(cluster_, has_server),
+                    cluster_.topology().space().text(*server_), switch_list(cluster_, has_server),
                     cluster_.switches()[*switch_].name));
   }
 
@@ -207,7 +207,7 @@ nlohmann::ordered_json impairments_report(const EmbeddedCluster& cluster, std::u
   for (const LinkAt& link : cluster.links()) {
     const Impairments impairments = cluster.impairments(link);
     if (impairments == cluster.impairments()) continue;
-    Json one = {{"server", control::address_json(cluster.plan().space(), link.server)},
+    Json one = {{"server", control::address_json(cluster.topology().space(), link.server)},
                 {"level", link.level},
                 {"switch", cluster.switches()[link.switch_index].name}};
     add_probabilities(impairments, one);

@@ -5,11 +5,13 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
+#include <numeric>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/plan/algorithms.h"
 #include "dataplane/daemon/session_messages.h"
 
 #include "gradcube/gradcube.h"
@@ -19,6 +21,41 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
+
+// With what the trainer left out.
+control::JobOptions completed(control::JobOptions options, const bcube::AddressSpace& space) {
+  if (options.lanes.empty()) options.lanes.emplace_back();
+  for (control::LaneOptions& lane : options.lanes) {
+    if (lane.algorithm.empty()) lane.algorithm = control::kDefaultAlgorithm;
+  }
+  if (options.members.empty()) {
+    options.members.resize(space.servers());
+    std::iota(options.members.begin(), options.members.end(), 0U);
+  }
+  return options;
+}
+
+// Throws JoinRefused.
+LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
+  LanePlans lanes;
+  try {
+    for (const control::LaneOptions& lane : options.lanes) {
+      lanes.push_back({std::make_shared<control::Plan>(
+                           control::make_plan(lane.algorithm, topology, "algorithm")),
+                       lane.priority});
+    }
+  } catch (const control::UsageError& error) {
+    throw JoinRefused(GRADCUBE_EINVAL, error.what());
+  }
+  return lanes;
+}
+
+SessionShape shape_of(const LanePlans& lanes, std::size_t ranks) {
+  SessionShape shape;
+  shape.ranks = static_cast<unsigned>(ranks);
+  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
+  return shape;
+}
 
 }  // namespace
 
@@ -39,6 +76,8 @@ JoinedSession JobCoordinator::join(const JoinRequest& request) {
         fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
                     request.heap_bytes, kLargestHeap));
   }
+  const control::JobOptions options = completed(request.options, space());
+  LanePlans lanes = make_plans(options, cluster_.topology());
   auto region = std::make_unique<SessionRegion>(request.heap_bytes);
   std::array<int, 2> doorbells{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, doorbells.data()) != 0) {
@@ -49,16 +88,19 @@ JoinedSession JobCoordinator::join(const JoinRequest& request) {
   for (const EngineAt& at : cluster_.engines(request.server)) {
     if (!at.leader) listeners.push_back(&at.poller->doorbell());
   }
-  auto session = std::make_unique<Session>(std::move(region), doorbells[0],
-                                           cluster_.plan().threads(), std::move(listeners));
+  auto session =
+      std::make_unique<Session>(std::move(region), doorbells[0],
+                                shape_of(lanes, options.members.size()), std::move(listeners));
 
-  const auto outcome = jobs_.join(request.job, request.server,
-                                  {static_cast<std::int32_t>(request.pid), request.uid});
+  const auto outcome =
+      jobs_.join({request.job, request.server,
+                  {static_cast<std::int32_t>(request.pid), request.uid}, options, request.rank});
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     close(doorbells[1]);
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
   }
   const auto& place = std::get<control::JobPlace>(outcome);
+  if (Record& known = records_[place.job]; known.lanes.empty()) known.lanes = std::move(lanes);
 
   Member fresh;
   fresh.id = next_member_++;
@@ -102,7 +144,8 @@ void JobCoordinator::depart(MemberId id) {
 void JobCoordinator::attach(Member& member) {
   for (const EngineAt& at : cluster_.engines(member.server)) {
     member.parts.push_back(
-        {at, at.engine->prepare(member.job, *member.session, cluster_.kernels())});
+        {at, at.engine->prepare(member.job, *member.session, records_.at(member.job).lanes,
+                                cluster_.kernels())});
   }
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
@@ -134,9 +177,14 @@ std::vector<JobFacts::Trainer> JobCoordinator::trainers_of(std::uint32_t job) co
   std::vector<JobFacts::Trainer> trainers;
   for (const Member* member : members_of(job)) {
     if (member->draining) continue;
-    // The completed ones first: they never exceed what is read as submitted after them.
-    const std::uint64_t completed = member->session->completed();
-    trainers.push_back({member->server, member->pid, member->session->published(), completed});
+    JobFacts::Trainer trainer{member->server, member->pid, {}};
+    const Session& session = *member->session;
+    for (unsigned lane = 0; lane < session.lanes(); ++lane) {
+      // The completed ones first: they never exceed what is read as submitted after them.
+      const std::uint64_t completed = session.completed(lane);
+      trainer.lanes.push_back({session.published(lane), completed});
+    }
+    trainers.push_back(std::move(trainer));
   }
   return trainers;
 }
@@ -175,15 +223,25 @@ void JobCoordinator::record(const std::string& line) {
 void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
                                     const std::string& message) {
   record(message);
-  std::uint64_t last = 0;
-  for (const Member* member : members_of(job)) last = std::max(last, member->session->published());
+  Record& known = records_.at(job);
+  LaneCut cut;
+  cut.code = code;
+  cut.notice = ++known.notices;
+  const auto lanes = static_cast<unsigned>(known.lanes.size());
   for (const Member* member : members_of(job)) {
-    const RequestRange failed{member->session->completed() + 1, last};
-    if (failed.first > failed.last) continue;  // nothing of its own has failed
-    notify(*member, make_notice(shared::MessageType::failure, code, message, failed));
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      cut.through[lane] = std::max(cut.through[lane], member->session->published(lane));
+    }
   }
-  resets_[job] = {last, code};
-  on_engines(job, [&](Engine& engine) { engine.reset(job, last, code); });
+  for (const Member* member : members_of(job)) {
+    bool concerned = false;
+    for (unsigned lane = 0; lane < lanes; ++lane) {
+      concerned = concerned || member->session->completed(lane) < cut.through[lane];
+    }
+    if (concerned) notify(*member, make_failure(cut.notice, code, message));
+  }
+  known.reset = cut;
+  on_engines(job, [&](Engine& engine) { engine.reset(job, cut); });
   jobs_.begin_reset(job);
   start(job);
 }
@@ -221,31 +279,31 @@ void JobCoordinator::handle(const EngineEvent& event) {
   on_engines(event.job, [&](Engine& engine) { engine.freeze(event.job); });
   if (event.kind == EngineEvent::Kind::overflow) {
     fail_in_flight(event.job, GRADCUBE_EOVERFLOW,
-                   describe_overflow(*job, event, cluster_.plan().space()));
+                   describe_overflow(*job, event, space()));
   } else {
     fail_in_flight(event.job, GRADCUBE_EMISMATCH, disagreement(event.job, event));
   }
 }
 
 std::string JobCoordinator::disagreement(std::uint32_t job, const EngineEvent& event) const {
-  const std::uint64_t collective = event.disagreement.collective;
+  const auto& [lane, collective, peer, thread, step] = event.disagreement;
   std::vector<SubmittedBy> submitted;
   for (const Member* member : members_of(job)) {
     SubmittedBy trainer{member->server, std::nullopt};
-    if (member->session->published() >= collective) {
-      trainer.request = member->session->request(collective);
+    if (member->session->published(lane) >= collective) {
+      trainer.request = member->session->request(lane, collective);
     }
     submitted.push_back(trainer);
   }
-  return describe_disagreement(*jobs_.find(job), event, submitted, cluster_.plan().space());
+  return describe_disagreement(*jobs_.find(job), event, submitted, space());
 }
 
-std::string JobCoordinator::explain(MemberId id, std::uint64_t request) const {
+std::string JobCoordinator::explain(MemberId id, CollectiveName collective) const {
   const auto found = members_.find(id);
   const control::Job* job = found == members_.end() ? nullptr : jobs_.find(found->second.job);
   if (job == nullptr) return "the job has ended";
-  return explain_wait(*job, jobs_.missing(job->id), trainers_of(job->id), request,
-                      cluster_.plan().space());
+  if (collective.lane >= job->options.lanes.size()) return "the job has no such lane";
+  return explain_wait(*job, jobs_.missing(job->id), trainers_of(job->id), collective, space());
 }
 
 std::vector<JobFacts> JobCoordinator::facts(SteadyClock::time_point now) const {

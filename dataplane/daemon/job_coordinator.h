@@ -16,7 +16,7 @@
 //
 //   1. freeze and 2. tell, as above
 //   3. detach    the engines forget the job. Its flows, their credit and its place among kMaxJobs
-//                are free for other jobs
+//                jobs are free for others
 //   4. fail      this thread fails all that the remaining trainers have submitted and will submit,
 //                until they leave (reap())
 //
@@ -34,12 +34,13 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_COORDINATOR_H_
 #define GRADCUBE_DATAPLANE_DAEMON_JOB_COORDINATOR_H_
 
+#include <array>
 #include <chrono>
 #include <cstdint>
 #include <functional>
 #include <map>
 #include <memory>
-#include <set>
+#include <optional>
 #include <stdexcept>
 #include <string>
 #include <vector>
@@ -64,12 +65,16 @@ class MemberChannel {
   virtual void record(const std::string& line) = 0;
 };
 
+// What a trainer asks for. Without lanes: one, with the default algorithm. Without members: every
+// server of the cluster.
 struct JoinRequest {
   std::string job;
   bcube::ServerId server = 0;
   std::uint32_t pid = 0;
   std::uint32_t uid = 0;
   std::uint64_t heap_bytes = 0;
+  control::JobOptions options{};
+  std::optional<std::uint32_t> rank{};
 };
 
 struct JoinedSession {
@@ -92,15 +97,16 @@ class JoinRefused : public std::runtime_error {
   std::int32_t code_;
 };
 
+// violation: also of a trainer that aborts its job. Nothing that is shared with it is completed.
 enum class Departure { orderly, death, violation };
 
 class JobCoordinator {
  public:
   using SteadyClock = std::chrono::steady_clock;
 
-  // nonce_seed: makes the job ids of a restarted daemon differ from its former self's.
-  JobCoordinator(Cluster& cluster, std::uint32_t nonce_seed)
-      : cluster_(cluster), jobs_(cluster.plan().space(), nonce_seed) {}
+  // id_seed: makes the job ids of a restarted daemon differ from its former self's.
+  JobCoordinator(Cluster& cluster, std::uint32_t id_seed)
+      : cluster_(cluster), jobs_(cluster.topology().space(), id_seed) {}
   // When no poller runs any more, and before the cluster: discards all packets under way.
   ~JobCoordinator();
   JobCoordinator(const JobCoordinator&) = delete;
@@ -117,8 +123,8 @@ class JobCoordinator {
 
   void handle(const EngineEvent& event);
 
-  // Why `request` is not done: who has not joined, who has not submitted, or that all have.
-  std::string explain(MemberId member, std::uint64_t request) const;
+  // Why a collective is not done: who has not joined, who has not submitted, or that all have.
+  std::string explain(MemberId member, CollectiveName collective) const;
 
   // To be called about every 20 ms: aborts jobs whose departed members have drained long
   // enough, fails what trainers of aborted jobs submit, and frees what departed members have left
@@ -156,9 +162,15 @@ class JobCoordinator {
     bool attached = true;   // to its engines; the trainer of an aborted job is not
   };
   using Members = std::vector<Member*>;
-  // A job that ends as soon as its remaining members have completed `shared`, or at the deadline.
+  static constexpr std::array<std::uint64_t, shared::kMaxLanes> kEverything = [] {
+    std::array<std::uint64_t, shared::kMaxLanes> all{};
+    all.fill(UINT64_MAX);
+    return all;
+  }();
+  // A job that ends as soon as its remaining members have completed `shared` (by lane), or at the
+  // deadline.
   struct Drain {
-    std::uint64_t shared = UINT64_MAX;
+    std::array<std::uint64_t, shared::kMaxLanes> shared = kEverything;
     SteadyClock::time_point deadline = SteadyClock::time_point::max();
     std::string message;
     // All that have gone said goodbye with nothing in flight: the job ends as planned.
@@ -177,11 +189,14 @@ class JobCoordinator {
   void abort(std::uint32_t job, const Drain& drain);
   std::string awaited(const Member& member) const;
   void fail_submissions();
+  void fail_submissions(Session& session, const Record& record);
   void evict(Member& member);
   void attach(Member& member);
   void detach(const Members& members);
   bool nothing_in_flight(Member& member);
   bool shared_work_is_done(std::uint32_t job, const Drain& drain) const;
+  bool is_aborted(std::uint32_t job) const;
+  const bcube::AddressSpace& space() const { return cluster_.topology().space(); }
   std::string disagreement(std::uint32_t job, const EngineEvent& event) const;
   void notify(const Member& member, const shared::Notice& notice);
   void record(const std::string& line);
@@ -193,13 +208,15 @@ class JobCoordinator {
   std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
   std::map<std::uint32_t, Drain> drains_;  // by job
-  // The last reset of a job: what its collectives through `last` fail with, submitted or not.
-  struct Reset {
-    std::uint64_t last = 0;
-    std::int32_t code = 0;
+  // What the coordinator itself knows of a job that has members.
+  struct Record {
+    LanePlans lanes;
+    std::uint32_t notices = 0;  // told so far
+    LaneCut reset;              // the last one: what its collectives fail with, submitted or not
+    // Of an aborted job: the notice that says why.
+    std::optional<std::uint32_t> abort_notice;
   };
-  std::map<std::uint32_t, Reset> resets_;
-  std::set<std::uint32_t> aborted_;  // jobs that were aborted and still have members
+  std::map<std::uint32_t, Record> records_;  // by job
   WaitTimes waits_;
   MemberId next_member_ = 1;
 };

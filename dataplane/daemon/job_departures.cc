@@ -31,16 +31,20 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
   if (departure != Departure::orderly && departed.has_value()) record(departed->message);
   if (!departed.has_value() || departed->forgotten) {
     drains_.erase(job);
-    aborted_.erase(job);
-    resets_.erase(job);
+    records_.erase(job);
     const Members members = members_of(job);
     detach(members);
     for (const Member* each : members) depart(each->id);
-  } else if (aborted_.contains(job)) {  // the others have been told already
+  } else if (is_aborted(job)) {  // the others have been told already
     depart(id);
   } else {
     drain(member, departure, departed->message + awaited_by_member);
   }
+}
+
+bool JobCoordinator::is_aborted(std::uint32_t job) const {
+  const auto record = records_.find(job);
+  return record != records_.end() && record->second.abort_notice.has_value();
 }
 
 // Whom the member waits for, if it waits for others: a trainer that gives up waiting is not the
@@ -48,9 +52,13 @@ void JobCoordinator::leave(MemberId id, Departure departure, const std::string& 
 std::string JobCoordinator::awaited(const Member& member) const {
   const control::Job* job = jobs_.find(member.job);
   const Session& session = *member.session;
-  if (job == nullptr || session.published() == session.completed()) return "";
-  if (job_facts(*job, trainers_of(member.job)).waiting_for.empty()) return "";
-  return "; " + explain(member.id, session.completed() + 1);
+  if (job == nullptr || job_facts(*job, trainers_of(member.job)).waiting_for.empty()) return "";
+  for (unsigned lane = 0; lane < session.lanes(); ++lane) {
+    const std::uint64_t completed = session.completed(lane);
+    if (session.published(lane) == completed) continue;
+    return "; " + explain(member.id, {lane, completed + 1});
+  }
+  return "";
 }
 
 void JobCoordinator::drain(Member& member, Departure departure, const std::string& message) {
@@ -59,7 +67,9 @@ void JobCoordinator::drain(Member& member, Departure departure, const std::strin
   Drain& drain = drains_[member.job];
   if (drain.message.empty()) drain.message = message;
   const bool idle = nothing_in_flight(member);
-  drain.shared = std::min(drain.shared, member.session->completed());
+  for (unsigned lane = 0; lane < member.session->lanes(); ++lane) {
+    drain.shared[lane] = std::min(drain.shared[lane], member.session->completed(lane));
+  }
   drain.orderly = drain.orderly && idle && departure == Departure::orderly;
   if (!idle || departure == Departure::violation) {
     drain.deadline = now;
@@ -79,16 +89,18 @@ bool JobCoordinator::nothing_in_flight(Member& member) {
   }
   // What a leader engine has published it also completes, so equal counts mean that nothing is in
   // flight.
-  const std::uint64_t submitted =
-      session.region().header().submission_tail.load(std::memory_order_acquire);
-  return submitted == session.published() && session.published() == session.completed();
+  return !session.has_submission() && !session.anything_in_flight();
 }
 
 bool JobCoordinator::shared_work_is_done(std::uint32_t job, const Drain& drain) const {
   const Members& members = members_of(job);
   return std::all_of(members.begin(), members.end(), [&](const Member* member) {
     const Session& session = *member->session;
-    return member->draining || session.completed() >= std::min(drain.shared, session.published());
+    for (unsigned lane = 0; !member->draining && lane < session.lanes(); ++lane) {
+      const std::uint64_t shared = std::min(drain.shared[lane], session.published(lane));
+      if (session.completed(lane) < shared) return false;
+    }
+    return true;
   });
 }
 
@@ -110,14 +122,16 @@ void JobCoordinator::reap(SteadyClock::time_point now) {
 }
 
 void JobCoordinator::abort(std::uint32_t job, const Drain& drain) {
-  aborted_.insert(job);
+  Record& known = records_.at(job);
+  const std::uint32_t number = ++known.notices;
+  known.abort_notice = number;
   if (!drain.orderly) {
     record(fmt::format("job \"{}\" is aborted: {}", jobs_.find(job)->name, drain.message));
   }
   on_engines(job, [&](Engine& engine) { engine.freeze(job); });
   for (const Member* member : members_of(job)) {
     if (member->draining) continue;
-    notify(*member, make_notice(shared::MessageType::failure, GRADCUBE_EPEER, drain.message));
+    notify(*member, make_failure(number, GRADCUBE_EPEER, drain.message));
   }
   const Members members = members_of(job);
   detach(members);
@@ -131,22 +145,27 @@ void JobCoordinator::abort(std::uint32_t job, const Drain& drain) {
 // Of aborted jobs. Their sessions belong to no engine any more.
 void JobCoordinator::fail_submissions() {
   std::vector<MemberId> violators;
-  for (const std::uint32_t job : aborted_) {
+  for (const auto& [job, record] : records_) {
+    if (!record.abort_notice.has_value()) continue;
     for (Member* member : members_of(job)) {
-      Session& session = *member->session;
-      Session::Take last = session.take();
-      while (last == Session::Take::taken) last = session.take();
-      // A collective that the last reset has failed keeps its reason.
-      if (const auto reset = resets_.find(job); reset != resets_.end()) {
-        session.complete_through(std::min(session.published(), reset->second.last),
-                                 reset->second.code);
-      }
-      session.complete_through(session.published(), GRADCUBE_EPEER);
-      if (last == Session::Take::violation) violators.push_back(member->id);
+      fail_submissions(*member->session, record);
+      if (member->session->violation() != nullptr) violators.push_back(member->id);
     }
   }
   for (const MemberId id : violators) {
     if (const auto found = members_.find(id); found != members_.end()) evict(found->second);
+  }
+}
+
+void JobCoordinator::fail_submissions(Session& session, const Record& record) {
+  while (session.take() == Session::Take::taken) {
+  }
+  for (unsigned lane = 0; lane < session.lanes(); ++lane) {
+    const std::uint64_t published = session.published(lane);
+    // A collective that the last reset has failed keeps its reason.
+    session.complete_through(lane, std::min(published, record.reset.through[lane]),
+                             record.reset.code, record.reset.notice);
+    session.complete_through(lane, published, GRADCUBE_EPEER, *record.abort_notice);
   }
 }
 

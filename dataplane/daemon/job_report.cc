@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
+#include <set>
 #include <utility>
 
 #include "aggregation/element.h"
@@ -11,18 +13,70 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// The collective that the job's trainers have to submit next; 0 while they have to join.
-std::uint64_t collective_awaited(const JobFacts& job) {
-  return job.state == control::state_name(control::JobState::gathering) ? 0 : job.collectives + 1;
+bool gathers(const JobFacts& job) {
+  return job.state == control::state_name(control::JobState::gathering);
+}
+
+std::string_view kind_name(shared::Kind kind) {
+  switch (kind) {
+    case shared::Kind::all_reduce:
+      return "all_reduce";
+    case shared::Kind::reduce_scatter:
+      return "reduce_scatter";
+    case shared::Kind::all_gather:
+      return "all_gather";
+    case shared::Kind::broadcast:
+      return "broadcast";
+    case shared::Kind::reduce:
+      return "reduce";
+    case shared::Kind::barrier:
+      break;
+  }
+  return "barrier";
 }
 
 std::string describe(const std::optional<CollectiveRequest>& request) {
   if (!request.has_value()) return "nothing yet";
-  return fmt::format("{} {} {}", request->count, aggregation::data_type_name(request->dtype),
-                     aggregation::operation_name(request->operation));
+  std::string text(kind_name(request->kind));
+  if (request->kind == shared::Kind::barrier) return text;
+  text += fmt::format(" of {} {}", request->count, aggregation::data_type_name(request->dtype));
+  if (request->kind != shared::Kind::all_gather && request->kind != shared::Kind::broadcast) {
+    text += fmt::format(" {}", aggregation::operation_name(request->operation));
+  }
+  if (request->kind == shared::Kind::broadcast) text += fmt::format(" from rank {}", request->root);
+  if (request->kind == shared::Kind::reduce) text += fmt::format(" to rank {}", request->root);
+  return text;
+}
+
+// "collective 5 of job "mnist"", with the lane where the job has several.
+std::string collective_text(const control::Job& job, CollectiveName collective) {
+  const std::string lane =
+      job.options.lanes.size() > 1 ? fmt::format(" of lane {}", collective.lane) : "";
+  return fmt::format("collective {}{} of job \"{}\"", collective.number, lane, job.name);
+}
+
+// The servers whose trainers have not submitted the oldest collective of the lane that is not
+// completed everywhere, if others have.
+void add_late(const std::vector<JobFacts::Trainer>& trainers, std::size_t lane,
+              std::uint64_t completed_by_all, std::set<bcube::ServerId>& late) {
+  std::vector<bcube::ServerId> behind;
+  for (const JobFacts::Trainer& trainer : trainers) {
+    if (trainer.lanes[lane].submitted <= completed_by_all) behind.push_back(trainer.server);
+  }
+  if (behind.size() < trainers.size()) late.insert(behind.begin(), behind.end());
 }
 
 }  // namespace
+
+std::uint64_t JobFacts::Trainer::submitted() const {
+  return std::accumulate(lanes.begin(), lanes.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Lane& lane) { return sum + lane.submitted; });
+}
+
+std::uint64_t JobFacts::Trainer::completed() const {
+  return std::accumulate(lanes.begin(), lanes.end(), std::uint64_t{0},
+                         [](std::uint64_t sum, const Lane& lane) { return sum + lane.completed; });
+}
 
 JobFacts job_facts(const control::Job& job, std::vector<JobFacts::Trainer> trainers) {
   JobFacts facts;
@@ -30,22 +84,24 @@ JobFacts job_facts(const control::Job& job, std::vector<JobFacts::Trainer> train
   facts.id = job.id;
   facts.epoch = job.epoch;
   facts.state = control::state_name(job.state);
+  facts.lanes = job.options.lanes;
+  facts.weight = job.options.weight;
   facts.trainers = std::move(trainers);
-  if (!facts.trainers.empty()) {
-    facts.collectives =
-        std::min_element(facts.trainers.begin(), facts.trainers.end(),
-                         [](const auto& a, const auto& b) { return a.completed < b.completed; })
-            ->completed;
+  std::set<bcube::ServerId> late;
+  for (std::size_t lane = 0; !facts.trainers.empty() && lane < job.options.lanes.size(); ++lane) {
+    std::uint64_t completed_by_all = UINT64_MAX;
+    for (const JobFacts::Trainer& trainer : facts.trainers) {
+      completed_by_all = std::min(completed_by_all, trainer.lanes[lane].completed);
+    }
+    facts.collectives += completed_by_all;
+    add_late(facts.trainers, lane, completed_by_all, late);
   }
   if (job.state == control::JobState::gathering) {
-    for (bcube::ServerId server = 0; server < job.members.size(); ++server) {
-      if (!job.members[server]) facts.waiting_for.push_back(server);
+    for (const control::Job::Member& member : job.members) {
+      if (!member.trainer.has_value()) facts.waiting_for.push_back(member.server);
     }
   } else if (job.state == control::JobState::running) {
-    for (const JobFacts::Trainer& trainer : facts.trainers) {
-      if (trainer.submitted <= facts.collectives) facts.waiting_for.push_back(trainer.server);
-    }
-    if (facts.waiting_for.size() == facts.trainers.size()) facts.waiting_for.clear();
+    facts.waiting_for.assign(late.begin(), late.end());
   }
   return facts;
 }
@@ -54,48 +110,47 @@ void WaitTimes::note(const std::vector<JobFacts>& jobs, SteadyClock::time_point 
   std::map<std::uint32_t, Wait> waits;
   for (const JobFacts& job : jobs) {
     if (job.waiting_for.empty()) continue;
-    const std::uint64_t collective = collective_awaited(job);
     const auto before = waits_.find(job.id);
-    const bool same = before != waits_.end() && before->second.collective == collective;
-    waits[job.id] = same ? before->second : Wait{collective, now};
+    waits[job.id] = before != waits_.end() && before->second.is_of(job)
+                        ? before->second
+                        : Wait{job.collectives, gathers(job), now};
   }
   waits_ = std::move(waits);
 }
 
+bool WaitTimes::Wait::is_of(const JobFacts& job) const {
+  return collectives == job.collectives && to_join == gathers(job);
+}
+
 std::int64_t WaitTimes::milliseconds(const JobFacts& job, SteadyClock::time_point now) const {
   const auto wait = waits_.find(job.id);
-  if (job.waiting_for.empty() || wait == waits_.end() ||
-      wait->second.collective != collective_awaited(job)) {
-    return 0;
-  }
+  if (job.waiting_for.empty() || wait == waits_.end() || !wait->second.is_of(job)) return 0;
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - wait->second.since).count();
 }
 
 std::string explain_wait(const control::Job& job, const std::string& missing,
-                         const std::vector<JobFacts::Trainer>& trainers, std::uint64_t request,
+                         const std::vector<JobFacts::Trainer>& trainers, CollectiveName collective,
                          const bcube::AddressSpace& space) {
   if (!missing.empty()) return missing;
   std::vector<std::string> late;
   std::vector<std::string> at_work;
   for (const JobFacts::Trainer& trainer : trainers) {
     const std::string server = space.text(trainer.server);
-    if (trainer.submitted < request) {
+    const JobFacts::Trainer::Lane& lane = trainer.lanes[collective.lane];
+    if (lane.submitted < collective.number) {
       late.push_back(fmt::format("{} (pid {})", server, trainer.pid));
-    } else if (trainer.completed < request) {
+    } else if (lane.completed < collective.number) {
       at_work.push_back(server);
     }
   }
+  const std::string name = collective_text(job, collective);
   if (!late.empty()) {
-    return fmt::format(
-        "collective {} of job \"{}\" waits for trainers that have not submitted it: {}", request,
-        job.name, fmt::join(late, ", "));
+    return fmt::format("{} waits for trainers that have not submitted it: {}", name,
+                       fmt::join(late, ", "));
   }
-  if (at_work.empty()) {
-    return fmt::format("collective {} of job \"{}\" has just ended", request, job.name);
-  }
-  return fmt::format(
-      "all {} trainers have submitted collective {} of job \"{}\"; it is under way at {}",
-      job.joined, request, job.name, fmt::join(at_work, " "));
+  if (at_work.empty()) return name + " has just ended";
+  return fmt::format("all {} trainers have submitted {}; it is under way at {}", job.joined(), name,
+                     fmt::join(at_work, " "));
 }
 
 std::string describe_disagreement(const control::Job& job, const EngineEvent& event,
@@ -110,11 +165,11 @@ std::string describe_disagreement(const control::Job& job, const EngineEvent& ev
     parts.push_back(fmt::format("{} submitted {}", fmt::join(servers, " "), request));
   }
   return fmt::format(
-      "collective {} of job \"{}\": the trainers disagree on count, type or operation: {} (met at "
-      "server {}, thread {}, step {}); all trainers must submit the same collectives in the same "
-      "order",
-      event.disagreement.collective, job.name, fmt::join(parts, "; "), space.text(event.server),
-      event.disagreement.thread, event.disagreement.step);
+      "{}: the trainers disagree on kind, count, type, operation or root: {} (met at server {}, "
+      "thread {}, step {}); all trainers must submit the same collectives in the same order",
+      collective_text(job, {event.disagreement.lane, event.disagreement.collective}),
+      fmt::join(parts, "; "), space.text(event.server), event.disagreement.thread,
+      event.disagreement.step);
 }
 
 std::string describe_overflow(const control::Job& job, const EngineEvent& event,
@@ -123,10 +178,9 @@ std::string describe_overflow(const control::Job& job, const EngineEvent& event,
   const std::string_view type = aggregation::data_type_name(overflow.dtype);
   const bool wider_integers = overflow.dtype == aggregation::DataType::int32;
   return fmt::format(
-      "collective {} of job \"{}\": the {} average overflowed in elements {} to {}: a partial sum "
-      "does not fit in {} (at server {}, thread {}, step {}); average as {}float64, or average "
-      "smaller values",
-      overflow.collective, job.name, type, overflow.first_element,
+      "{}: the {} average overflowed in elements {} to {}: a partial sum does not fit in {} (at "
+      "server {}, thread {}, step {}); average as {}float64, or average smaller values",
+      collective_text(job, {overflow.lane, overflow.collective}), type, overflow.first_element,
       overflow.first_element + overflow.elements - 1, type, space.text(event.server),
       overflow.thread, overflow.step, wider_integers ? "int64 or " : "");
 }

@@ -25,18 +25,27 @@ struct JobFacts {
   struct Trainer {
     bcube::ServerId server = 0;
     std::uint32_t pid = 0;
-    std::uint64_t submitted = 0;  // collectives
-    std::uint64_t completed = 0;
+    // Collectives.
+    struct Lane {
+      std::uint64_t submitted = 0;
+      std::uint64_t completed = 0;
+    };
+    std::vector<Lane> lanes;
+
+    std::uint64_t submitted() const;  // in all lanes
+    std::uint64_t completed() const;
   };
   std::string name;
   std::uint32_t id = 0;
   std::uint16_t epoch = 0;
   std::string state;
+  std::vector<control::LaneOptions> lanes;
+  std::uint32_t weight = 1;
   std::vector<Trainer> trainers;  // by server
-  std::uint64_t collectives = 0;  // completed by all of its trainers
+  std::uint64_t collectives = 0;  // completed by all of its trainers, over all lanes
   // Whom the others wait for, ascending. While the job gathers: the servers whose trainers have not
-  // joined. While it runs: those that have not submitted the oldest collective that is not
-  // completed everywhere, if another trainer has submitted it. Empty when nobody waits.
+  // joined. While it runs: those that have not submitted the oldest collective of a lane that is
+  // not completed everywhere, if another trainer has submitted it. Empty when nobody waits.
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
 };
@@ -57,16 +66,24 @@ class WaitTimes {
 
  private:
   struct Wait {
-    std::uint64_t collective = 0;  // 0: for trainers to join
+    std::uint64_t collectives = 0;  // completed by then; only a change of it matters
+    bool to_join = false;
     SteadyClock::time_point since;
+    bool is_of(const JobFacts& job) const;
   };
   std::map<std::uint32_t, Wait> waits_;  // by job
 };
 
-// Why `request` of a job is not done: who has not joined, who has not submitted it, or that all
+// A collective of a job, by its lane and its number there.
+struct CollectiveName {
+  unsigned lane = 0;
+  std::uint64_t number = 0;
+};
+
+// Why a collective of a job is not done: who has not joined, who has not submitted it, or that all
 // have. missing: JobTable::missing().
 std::string explain_wait(const control::Job& job, const std::string& missing,
-                         const std::vector<JobFacts::Trainer>& trainers, std::uint64_t request,
+                         const std::vector<JobFacts::Trainer>& trainers, CollectiveName collective,
                          const bcube::AddressSpace& space);
 
 // What a trainer has submitted as the collective that an event is about; nothing if it has not.

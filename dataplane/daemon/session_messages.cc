@@ -4,16 +4,27 @@
 #include <sys/socket.h>
 #include <sys/uio.h>
 
+#include "gradcube/gradcube.h"
+
 namespace gradcube::dataplane {
 
-shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& text,
-                           RequestRange requests) {
+shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& text) {
   shared::Notice notice{};
   notice.type = type;
   notice.code = code;
-  notice.first_request = requests.first;
-  notice.last_request = requests.last;
   text.copy(notice.text, shared::kNoticeTextBytes - 1);
+  return notice;
+}
+
+shared::Notice make_failure(std::uint32_t number, std::int32_t code, const std::string& text) {
+  shared::Notice notice = make_notice(shared::MessageType::failure, code, text);
+  notice.number = number;
+  return notice;
+}
+
+shared::Notice make_report(std::uint64_t request, const std::string& text) {
+  shared::Notice notice = make_notice(shared::MessageType::report, GRADCUBE_ETIMEDOUT, text);
+  notice.request = request;
   return notice;
 }
 

@@ -13,15 +13,12 @@
 
 namespace gradcube::dataplane {
 
-// The requests that a notice is about, both inclusive; 0 to 0 for all.
-struct RequestRange {
-  std::uint64_t first = 0;
-  std::uint64_t last = 0;
-};
-
 // code: a GRADCUBE_E... . A text that is too long is cut.
-shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& text,
-                           RequestRange requests = {});
+shared::Notice make_notice(shared::MessageType type, std::int32_t code, const std::string& text);
+// number: what the completions that it explains name.
+shared::Notice make_failure(std::uint32_t number, std::int32_t code, const std::string& text);
+// The answer to an inquiry about this request.
+shared::Notice make_report(std::uint64_t request, const std::string& text);
 
 bool send_notice(int socket, const shared::Notice& notice);
 

@@ -1,7 +1,6 @@
 #include "dataplane/daemon/session_server.h"
 
 #include <algorithm>
-#include <array>
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
@@ -31,7 +30,7 @@ constexpr std::size_t kOwnDescriptors = 128;
 constexpr unsigned kMostLastMessages = 1024;
 
 std::size_t most_connections(std::size_t servers) {
-  const std::size_t wanted = protocol::kMaxJobs * servers + SessionServer::kSpareConnections;
+  const std::size_t wanted = control::kMaxJobs * servers + SessionServer::kSpareConnections;
   rlimit files{};
   if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
   const std::size_t own = kOwnDescriptors + servers;
@@ -41,7 +40,7 @@ std::size_t most_connections(std::size_t servers) {
   spdlog::warn(
       "at most {} trainers can join: {} jobs on {} servers would be {}, but this process may open "
       "only {} files; raise its hard limit (ulimit -Hn)",
-      most, protocol::kMaxJobs, servers, protocol::kMaxJobs * servers, files.rlim_cur);
+      most, control::kMaxJobs, servers, control::kMaxJobs * servers, files.rlim_cur);
   return most;
 }
 
@@ -59,7 +58,8 @@ SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
       jobs_(jobs),
       space_(space),
       most_connections_(most_connections(sockets.size())),
-      log_(std::move(log)) {
+      log_(std::move(log)),
+      buffer_(sizeof(shared::Hello) + sockets.size() * sizeof(std::uint32_t)) {
   for (const std::filesystem::path& path : sockets) {
     listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
   }
@@ -164,8 +164,7 @@ void SessionServer::read(int socket) {
 bool SessionServer::read_message(int socket) {
   const auto found = connections_.find(socket);
   if (found == connections_.end()) return false;
-  std::array<char, sizeof(shared::Notice)> buffer{};
-  const ssize_t received = recv(socket, buffer.data(), buffer.size(), MSG_DONTWAIT);
+  const ssize_t received = recv(socket, buffer_.data(), buffer_.size(), MSG_DONTWAIT | MSG_TRUNC);
   if (received < 0 && (errno == EAGAIN || errno == EINTR)) return false;
   // Told once of a trainer that has closed its socket with notices unread. What it sent before that
   // can still be read.
@@ -174,57 +173,113 @@ bool SessionServer::read_message(int socket) {
     end(socket, Departure::death, "died");
     return false;
   }
+  // A message that is longer than any is none.
+  const auto bytes = static_cast<std::size_t>(received);
   take_message(socket, found->second,
-               std::string_view(buffer.data(), static_cast<std::size_t>(received)));
+               bytes > buffer_.size() ? std::string_view()
+                                      : std::string_view(buffer_.data(), bytes));
   return connections_.contains(socket);
 }
 
 void SessionServer::take_message(int socket, Connection& connection, std::string_view bytes) {
   shared::MessageType type{};
   if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
-  shared::Hello hello{};
   shared::Inquiry inquiry{};
-  if (type == shared::MessageType::hello && connection.member == 0 && read_as(bytes, hello)) {
-    welcome(socket, connection, hello);
+  if (type == shared::MessageType::hello && connection.member == 0) {
+    take_hello(socket, connection, bytes);
   } else if (type == shared::MessageType::inquiry && connection.member != 0 &&
              read_as(bytes, inquiry)) {
-    connection.inquiry = inquiry.request;
+    connection.inquiry = inquiry;
+  } else if (type == shared::MessageType::abort && connection.member != 0) {
+    end(socket, Departure::violation, "aborted the job");
   } else if (type == shared::MessageType::goodbye) {
     end(socket, Departure::orderly, "left the job");
   } else {
-    send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
-                                    "the daemon does not understand this trainer: use a library "
-                                    "and a daemon of the same version"));
-    if (connection.member == 0) {
-      log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
-                            connection.pid, space_.text(connection.server)));
-    }
-    end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
+    reject(socket, connection);
   }
 }
 
-void SessionServer::welcome(int socket, Connection& connection, const shared::Hello& hello) {
-  const auto turn_away = [&](std::int32_t code, const std::string& message) {
-    refuse(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
-    close_connection(socket);
-  };
-  if (hello.version != shared::kLayoutVersion) {
-    turn_away(GRADCUBE_EPROTOCOL,
-              fmt::format("the trainer's library speaks version {}, this daemon version {}: "
-                          "install the same version of both",
-                          hello.version, shared::kLayoutVersion));
+// Of a message that no trainer of this version sends.
+void SessionServer::reject(int socket, const Connection& connection) {
+  send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
+                                  "the daemon does not understand this trainer: use a library and "
+                                  "a daemon of the same version"));
+  if (connection.member == 0) {
+    log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
+                          connection.pid, space_.text(connection.server)));
+  }
+  end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
+}
+
+namespace {
+
+// The beginning of every version's Hello.
+struct HelloVersion {
+  shared::MessageType type;
+  std::uint32_t version;
+};
+
+std::string text_of(const char* text, std::size_t room) { return {text, strnlen(text, room)}; }
+
+}  // namespace
+
+void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {
+  HelloVersion begins{};
+  if (bytes.size() >= sizeof begins) std::memcpy(&begins, bytes.data(), sizeof begins);
+  if (bytes.size() >= sizeof begins && begins.version != shared::kLayoutVersion) {
+    turn_away(socket, GRADCUBE_EPROTOCOL,
+              fmt::format("the trainer's library speaks version {} of the shared layout, this "
+                          "daemon version {}: install the same release of both",
+                          begins.version, shared::kLayoutVersion));
     return;
   }
-  const std::size_t name_bytes = strnlen(hello.job, shared::kJobNameBytes);
+  shared::Hello hello{};
+  if (bytes.size() < sizeof hello || !read_as(bytes.substr(0, sizeof hello), hello) ||
+      bytes.size() != sizeof hello + std::uint64_t{hello.member_count} * sizeof(std::uint32_t) ||
+      hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0) {
+    reject(socket, connection);
+    return;
+  }
+  JoinRequest request{.job = text_of(hello.job, shared::kJobNameBytes),
+                      .server = connection.server,
+                      .pid = connection.pid,
+                      .uid = connection.uid,
+                      .heap_bytes = hello.heap_bytes};
+  request.options.weight = hello.weight;
+  for (unsigned i = 0; i < hello.lane_count; ++i) {
+    const shared::Lane& lane = hello.lanes[i];
+    request.options.lanes.push_back(
+        {text_of(lane.algorithm, shared::kAlgorithmNameBytes), lane.priority});
+  }
+  std::vector<bcube::ServerId>& members = request.options.members;
+  members.resize(hello.member_count);
+  std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
+  const auto not_ascending = std::adjacent_find(members.begin(), members.end(),
+                                                [](auto a, auto b) { return a >= b; });
+  if (not_ascending != members.end()) {
+    reject(socket, connection);
+    return;
+  }
+  if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
+  welcome(socket, connection, request);
+}
+
+void SessionServer::turn_away(int socket, std::int32_t code, const std::string& message) {
+  const Connection& connection = connections_.at(socket);
+  refuse(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
+  close_connection(socket);
+}
+
+void SessionServer::welcome(int socket, Connection& connection, const JoinRequest& request) {
   try {
-    const JoinedSession joined = jobs_.join({std::string(hello.job, name_bytes), connection.server,
-                                             connection.pid, connection.uid, hello.heap_bytes});
+    const JoinedSession joined = jobs_.join(request);
     connection.member = joined.member;
     sockets_[joined.member] = socket;
     have_no_job_.erase(socket);
     shared::Welcome welcome{};
     welcome.type = shared::MessageType::welcome;
     welcome.version = shared::kLayoutVersion;
+    welcome.features = shared::kFeatures;
     welcome.rank = joined.rank;
     welcome.size = joined.size;
     welcome.region_bytes = joined.region_bytes;
@@ -238,10 +293,10 @@ void SessionServer::welcome(int socket, Connection& connection, const shared::He
     }
     jobs_.start_if_complete(joined.member);
   } catch (const JoinRefused& refused) {
-    turn_away(refused.code(), refused.what());
+    turn_away(socket, refused.code(), refused.what());
   } catch (const std::exception& error) {
     if (connection.member == 0) {
-      turn_away(GRADCUBE_ESYSTEM, error.what());
+      turn_away(socket, GRADCUBE_ESYSTEM, error.what());
     } else {
       end(socket, Departure::violation, "was evicted by its daemon: its job could not start");
       throw;
@@ -256,9 +311,10 @@ void SessionServer::answer(int socket, Connection& connection, SteadyClock::time
     put_off_.insert(socket);
     return;
   }
-  const std::uint64_t request = *connection.inquiry;
-  send_notice(socket, make_notice(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
-                                  jobs_.explain(connection.member, request), {request, request}));
+  const shared::Inquiry& asked = *connection.inquiry;
+  send_notice(socket,
+              make_report(asked.request,
+                          jobs_.explain(connection.member, {asked.lane, asked.number})));
   connection.inquiry.reset();
   connection.answered = now;
 }

@@ -25,6 +25,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "dataplane/daemon/client_log.h"
@@ -70,7 +71,7 @@ class SessionServer final : public MemberChannel {
     std::uint32_t uid = 0;
     int process = -1;  // pidfd of the trainer
     SteadyClock::time_point since;
-    std::optional<std::uint64_t> inquiry;  // the request of the newest one that is not answered
+    std::optional<shared::Inquiry> inquiry;  // the newest one that is not answered
     SteadyClock::time_point answered;
     std::optional<SteadyClock::time_point> paused_until;
   };
@@ -83,7 +84,10 @@ class SessionServer final : public MemberChannel {
   void read(int socket);
   bool read_message(int socket);
   void take_message(int socket, Connection& connection, std::string_view bytes);
-  void welcome(int socket, Connection& connection, const shared::Hello& hello);
+  void take_hello(int socket, Connection& connection, std::string_view bytes);
+  void welcome(int socket, Connection& connection, const JoinRequest& request);
+  void turn_away(int socket, std::int32_t code, const std::string& message);
+  void reject(int socket, const Connection& connection);
   void answer(int socket, Connection& connection, SteadyClock::time_point now);
   void end(int socket, Departure departure, const std::string& reason);
   void close_connection(int socket);
@@ -98,6 +102,8 @@ class SessionServer final : public MemberChannel {
   std::map<MemberId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry or a pause
   std::set<int> have_no_job_;  // sockets on which nobody has joined yet
+  // Of the message that is being read: no longer than a Hello that names every server.
+  std::vector<char> buffer_;
   std::string closing_reason_ = "the daemon is shutting down";
 };
 

@@ -6,6 +6,7 @@
 #include <sys/types.h>
 #include <unistd.h>
 
+#include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/impair_request.h"
 
@@ -35,6 +36,7 @@ std::uint64_t own_resident_bytes() {
 struct FlowFacts {
   std::uint32_t job;
   bcube::ServerId server;
+  unsigned lane;
   unsigned thread;
   protocol::Stage stage;
   bcube::ServerId peer;
@@ -53,11 +55,10 @@ struct EngineFacts {
 EngineFacts read_engine(const Engine& engine) {
   EngineFacts facts{engine.counters(), {}};
   for (EngineJob* job : engine.jobs()) {
-    if (job == nullptr) continue;
     for (PlanExecutor& thread : job->executors()) {
       for (const Flow& flow : thread.flows()) {
         facts.flows.push_back(
-            {job->id(), engine.settings().server, thread.thread(), flow.stage, flow.peer,
+            {job->id(), engine.settings().server, thread.lane(), thread.thread(), flow.stage, flow.peer,
              flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
              static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
       }
@@ -68,7 +69,7 @@ EngineFacts read_engine(const Engine& engine) {
 
 std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
   std::vector<EngineAt> all;
-  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
     const auto& engines = cluster.engines(server);
     all.insert(all.end(), engines.begin(), engines.end());
   }
@@ -105,13 +106,14 @@ Json engine_counters_json(const std::vector<EngineFacts>& engines) {
 }
 
 Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& engines) {
-  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json flows = Json::array();
   for (const EngineFacts& facts : engines) {
     for (const FlowFacts& flow : facts.flows) {
       Json one = {
           {"job", sources.jobs.job_name(flow.job)},
           {"server", control::address_json(space, flow.server)},
+          {"lane", flow.lane},
           {"thread", flow.thread},
           {"stage", flow.stage == protocol::Stage::aggregation ? "aggregation" : "broadcast"},
           {"peer", control::address_json(space, flow.peer)},
@@ -127,7 +129,7 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
 }
 
 Json servers_json(const StatusSources& sources) {
-  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json servers = Json::array();
   for (bcube::ServerId server = 0; server < space.servers(); ++server) {
     Json ports = Json::array();
@@ -159,24 +161,30 @@ Json switches_json(const EmbeddedCluster& cluster) {
 }
 
 Json jobs_json(const StatusSources& sources) {
-  const bcube::AddressSpace& space = sources.cluster.plan().space();
+  const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
   for (const JobFacts& job : sources.jobs.facts()) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},
                           {"pid", trainer.pid},
-                          {"submitted", trainer.submitted},
-                          {"completed", trainer.completed}});
+                          {"submitted", trainer.submitted()},
+                          {"completed", trainer.completed()}});
     }
     Json waiting_for = Json::array();
     for (const bcube::ServerId server : job.waiting_for) {
       waiting_for.push_back(control::address_json(space, server));
     }
+    Json lanes = Json::array();
+    for (const control::LaneOptions& lane : job.lanes) {
+      lanes.push_back({{"algorithm", lane.algorithm}, {"priority", lane.priority}});
+    }
     jobs.push_back({{"name", job.name},
                     {"id", job.id},
                     {"epoch", job.epoch},
                     {"state", job.state},
+                    {"lanes", std::move(lanes)},
+                    {"weight", job.weight},
                     {"trainers", std::move(trainers)},
                     {"collectives", job.collectives},
                     {"waiting_for", std::move(waiting_for)},
@@ -202,7 +210,7 @@ Json status_json(const StatusSources& sources) {
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
-  status["algorithm"] = sources.cluster.plan().algorithm();
+  status["algorithm"] = control::kDefaultAlgorithm;
   status["fabric"] = "embedded";
   status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json(nullptr);
   status["mtu"] = settings.mtu;

@@ -22,8 +22,12 @@ CollectiveSignature signature(const CollectiveRequest& request) {
           static_cast<std::uint32_t>(request.count)};
 }
 
-PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned thread, EngineJob& job)
-    : context_(context), schedule_(context.plan, context.server, thread), session_(job.session()) {
+PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread,
+                           EngineJob& job)
+    : context_(context),
+      lane_(lane),
+      schedule_(context.plan, context.server, thread),
+      session_(job.session()) {
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
@@ -64,7 +68,7 @@ const Flow& PlanExecutor::result_flow(unsigned w, unsigned r) const {
 }
 
 bool PlanExecutor::begin_published() {
-  const std::uint64_t published = session_.published();
+  const std::uint64_t published = session_.published(lane_);
   const std::uint64_t first_new = next_;
   while (next_ <= published && next_ - oldest_ < kMaxInFlight) begin(next_++);
   if (next_ == first_new) return false;
@@ -83,7 +87,7 @@ bool PlanExecutor::begin_published() {
 
 void PlanExecutor::begin(std::uint64_t collective) {
   InFlight& entry = in_flight_[collective % kMaxInFlight];
-  entry.request = session_.request(collective);
+  entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
   entry.layout = control::CollectiveLayout(schedule_, entry.request.bytes, context_.segment_bytes,
                                            end_of_streams_);
@@ -146,7 +150,7 @@ void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
 void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
   const bcube::ServerId peer =
       context_.plan.peer(context_.server, thread(), w, schedule_.digit_at_offset(w, r));
-  disagreement_ = {collective.request.number, peer, thread(), w};
+  disagreement_ = {lane_, collective.request.number, peer, thread(), w};
 }
 
 // Reduces a segment if all that it needs is here, and what waited for it at the following steps.
@@ -195,7 +199,7 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
   if (!add(own, sources_.data(), radix, count)) {
-    overflow_ = {request.number, thread(), w, request.dtype, range.begin / size, count};
+    overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
     return false;
   }
   if (w == schedule_.last_step() && request.operation == Operation::average) {
@@ -290,7 +294,7 @@ bool PlanExecutor::finish_completed() {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && is_finished(in_flight(oldest_))) ++oldest_;
   if (oldest_ == before) return false;
-  session_.report(thread(), oldest_ - 1);
+  session_.report(lane_, thread(), oldest_ - 1);
   return true;
 }
 
@@ -305,7 +309,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   oldest_ = next_ = last_failed + 1;
   disagreement_.reset();
   overflow_.reset();
-  session_.report(thread(), last_failed);
+  session_.report(lane_, thread(), last_failed);
 }
 
 }  // namespace gradcube::dataplane

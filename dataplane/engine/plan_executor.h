@@ -1,4 +1,4 @@
-// The executor: one thread of a plan, for one job at one server. It knows at every moment which
+// The executor: one thread of one lane of a job, at one server. It knows at every moment which
 // segments may be sent, adds what arrives, writes results, and tells when a collective has ended.
 //
 // It executes RunAggregation and RunBroadcast of Algorithm 1 in the BML paper. There is no loop
@@ -45,7 +45,8 @@ CollectiveSignature signature(const CollectiveRequest& request);
 
 // A neighbour's contribution that does not fit this server's request.
 struct Disagreement {
-  std::uint64_t collective = 0;
+  unsigned lane = 0;
+  std::uint64_t collective = 0;  // its number in the lane
   bcube::ServerId peer = 0;
   unsigned thread = 0;
   unsigned step = 0;
@@ -53,7 +54,8 @@ struct Disagreement {
 
 // An average of integers whose sum does not fit in the type, in one segment.
 struct Overflow {
-  std::uint64_t collective = 0;
+  unsigned lane = 0;
+  std::uint64_t collective = 0;  // its number in the lane
   unsigned thread = 0;
   unsigned step = 0;
   aggregation::DataType dtype{};
@@ -81,7 +83,8 @@ struct ExecutorContext {
 
 class PlanExecutor {
  public:
-  static constexpr std::uint64_t kMaxInFlight = Session::kMaxInFlight;
+  // Collectives that run at once. Later ones wait in the session: the links are busy with these.
+  static constexpr std::uint64_t kMaxInFlight = 64;
 
   struct InFlight {
     CollectiveRequest request;
@@ -97,8 +100,9 @@ class PlanExecutor {
   };
 
   // The job, with its session, must outlive the executor.
-  PlanExecutor(const ExecutorContext& context, unsigned thread, EngineJob& job);
+  PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread, EngineJob& job);
 
+  unsigned lane() const { return lane_; }
   unsigned thread() const { return schedule_.thread(); }
   std::deque<Flow>& flows() { return flows_; }
 
@@ -196,6 +200,7 @@ class PlanExecutor {
   const Flow& result_flow(unsigned w, unsigned r) const;
 
   ExecutorContext context_;
+  unsigned lane_;
   control::ThreadSchedule schedule_;
   Session& session_;
 

@@ -8,12 +8,14 @@ namespace gradcube::dataplane {
 
 using shared::RegionHeader;
 
-Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads,
+Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
                  std::vector<Doorbell*> listeners)
     : region_(std::move(region)),
       doorbell_(doorbell),
-      listeners_(std::move(listeners)),
-      finished_(threads) {}
+      ranks_(shape.ranks),
+      listeners_(std::move(listeners)) {
+  for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
+}
 
 Session::~Session() {
   if (doorbell_ >= 0) close(doorbell_);
@@ -36,8 +38,7 @@ Session::Take Session::take() {
   // Room for the completion of everything in flight, so that completing never has to wait for the
   // trainer.
   const std::uint64_t consumed = header.completion_head.load(std::memory_order_acquire);
-  const std::uint64_t completed = completed_.load(std::memory_order_relaxed);
-  if (consumed > completed || completed - consumed > shared::kRingEntries) {
+  if (consumed > completions_written_ || completions_written_ - consumed > shared::kRingEntries) {
     violation_ = "its completion ring's head is out of range";
     return Take::violation;
   }
@@ -47,53 +48,100 @@ Session::Take Session::take() {
   CollectiveRequest request;
   violation_ = check(submission, request);
   if (violation_ != nullptr) return Take::violation;
-  requests_[request.number % kMaxInFlight] = request;
+  Lane& lane = lanes_[request.lane];
+  request.number = lane.published.load(std::memory_order_relaxed) + 1;
+  lane.requests[request.number % kMaxInFlight] = request;
   ++submissions_taken_;
   header.submission_head.store(submissions_taken_, std::memory_order_release);
-  published_.store(submissions_taken_, std::memory_order_release);
+  lane.published.store(request.number, std::memory_order_release);
   return Take::taken;
 }
 
+namespace {
+
+bool has_root(shared::Kind kind) {
+  return kind == shared::Kind::broadcast || kind == shared::Kind::reduce;
+}
+
+bool has_chunks(shared::Kind kind) {
+  return kind == shared::Kind::reduce_scatter || kind == shared::Kind::all_gather;
+}
+
+bool adds(shared::Kind kind) {
+  return kind != shared::Kind::all_gather && kind != shared::Kind::broadcast;
+}
+
+}  // namespace
+
 const char* Session::check(const shared::Submission& submission, CollectiveRequest& request) const {
-  if (submission.request != submissions_taken_ + 1) return "a submission's number is out of turn";
-  if (submission.kind != static_cast<std::uint8_t>(shared::Kind::allreduce)) {
+  if (submission.lane >= lanes_.size()) return "a submission names a lane that its job has not";
+  if (submission.kind >= shared::kKinds) {
     return "a submission asks for an unknown kind of collective";
   }
   if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
   if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
+  request.request = submission.request;
+  request.lane = submission.lane;
+  request.kind = static_cast<shared::Kind>(submission.kind);
   request.dtype = static_cast<aggregation::DataType>(submission.dtype);
   request.operation = static_cast<aggregation::Operation>(submission.op);
-  const std::uint64_t size = aggregation::element_bytes(request.dtype);
+  request.root = submission.root;
+  if (submission.root >= (has_root(request.kind) ? ranks_ : 1)) {
+    return "a submission's root is not a rank of its job";
+  }
+  if (adds(request.kind) && !aggregation::supports(request.dtype, request.operation)) {
+    return "a submission's operation does not fit its element type";
+  }
+  if (request.kind == shared::Kind::barrier && submission.count != 0) {
+    return "a barrier has a buffer";
+  }
+  return check_buffer(submission, request);
+}
+
+const char* Session::check_buffer(const shared::Submission& submission,
+                                  CollectiveRequest& request) const {
+  const std::uint64_t chunks = has_chunks(request.kind) ? ranks_ : 1;
+  const std::uint64_t size = aggregation::element_bytes(request.dtype) * chunks;
   const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
   if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||
       submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||
       submission.count * size > region_->bytes() - submission.offset) {
     return "a submission's buffer lies outside its heap";
   }
-  request.number = submission.request;
   request.buffer = region_->base() + submission.offset;
   request.count = submission.count;
   request.bytes = submission.count * size;
   return nullptr;
 }
 
-std::uint64_t Session::finished_by_all() const {
+bool Session::anything_in_flight() const {
+  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
+    // The completed ones first: they never exceed what is read as published after them.
+    const std::uint64_t completed = lane.completed.load(std::memory_order_acquire);
+    return lane.published.load(std::memory_order_acquire) != completed;
+  });
+}
+
+std::uint64_t Session::finished_by_all(unsigned lane) const {
   std::uint64_t least = UINT64_MAX;
-  for (const Counter& counter : finished_) {
+  for (const Counter& counter : lanes_[lane].finished) {
     least = std::min(least, counter.value.load(std::memory_order_acquire));
   }
   return least;
 }
 
-void Session::complete_through(std::uint64_t number, std::int32_t code) {
-  std::uint64_t completed = completed_.load(std::memory_order_relaxed);
+void Session::complete_through(unsigned lane_number, std::uint64_t number, std::int32_t code,
+                               std::uint32_t notice) {
+  Lane& lane = lanes_[lane_number];
+  std::uint64_t completed = lane.completed.load(std::memory_order_relaxed);
   if (number <= completed) return;
   while (completed < number) {
-    region_->completion(completed) = {completed + 1, code, 0};
     ++completed;
+    region_->completion(completions_written_++) = {
+        lane.requests[completed % kMaxInFlight].request, code, notice};
   }
-  completed_.store(completed, std::memory_order_release);
-  region_->header().completion_tail.store(completed, std::memory_order_release);
+  lane.completed.store(completed, std::memory_order_release);
+  region_->header().completion_tail.store(completions_written_, std::memory_order_release);
   ring();
 }
 

@@ -1,9 +1,11 @@
 // One trainer's membership in a job at one server, as the daemon's engines see it.
 //
-// The server's leader engine (the one that runs thread 0) takes submissions out of the shared ring,
-// once and checked, and publishes them as CollectiveRequests to the server's other engines. Each
-// engine reports how far its threads have come; when all threads have finished a collective the
-// leader engine writes the completion.
+// The server's leader engine (the one that runs thread 0 of lane 0) takes submissions out of the
+// shared ring, once and checked, gives each the next number of its lane, and publishes it as a
+// CollectiveRequest to the server's other engines. Each engine reports how far its threads have
+// come; when all threads of a lane have finished a collective the leader engine writes the
+// completion. Collectives of one lane complete in the order of their numbers; lanes do not wait for
+// each other.
 //
 // Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
@@ -18,23 +20,28 @@
 #include <array>
 #include <atomic>
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <vector>
 
-#include "aggregation/element.h"
+#include "dataplane/engine/collective_request.h"
 #include "dataplane/engine/session_region.h"
 #include "dataplane/host/doorbell.h"
 
 namespace gradcube::dataplane {
 
-// A collective that a trainer has submitted, checked.
-struct CollectiveRequest {
-  std::uint64_t number = 0;  // the trainer's request: 1, 2, 3, ...
-  std::uint8_t* buffer = nullptr;
-  std::uint64_t count = 0;
-  std::uint64_t bytes = 0;
-  aggregation::DataType dtype{};
-  aggregation::Operation operation{};
+// What a session has to know of its job.
+struct SessionShape {
+  unsigned ranks = 1;                 // of the job
+  std::vector<unsigned> lane_threads;  // the threads of each lane's plan
+};
+
+// Where collectives end when a job is reset or aborted: in every lane, those up to and including
+// `through` end with `code`.
+struct LaneCut {
+  std::array<std::uint64_t, shared::kMaxLanes> through{};
+  std::int32_t code = 0;
+  std::uint32_t notice = 0;  // the number of the Notice that says why
 };
 
 class Session {
@@ -43,7 +50,7 @@ class Session {
 
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
   // listeners: the doorbells of the pollers that run the server's other engines.
-  Session(std::unique_ptr<SessionRegion> region, int doorbell, unsigned threads,
+  Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
           std::vector<Doorbell*> listeners);
   ~Session();
   Session(const Session&) = delete;
@@ -51,6 +58,8 @@ class Session {
 
   const SessionRegion& region() const { return *region_; }
   int doorbell() const { return doorbell_; }
+  unsigned lanes() const { return static_cast<unsigned>(lanes_.size()); }
+  unsigned ranks() const { return ranks_; }
 
   // Leader engine -----------------------------------------------------------
 
@@ -64,12 +73,13 @@ class Session {
   // Takes nothing more: the trainer has gone.
   void stop_taking() { taking_ = false; }
 
-  // Every collective up to and including `number` has ended with `code` (0 or GRADCUBE_E...).
-  void complete_through(std::uint64_t number, std::int32_t code);
-  std::uint64_t completed() const { return completed_.load(std::memory_order_acquire); }
+  // Every collective of the lane up to and including `number` has ended with `code` (0 or
+  // GRADCUBE_E...), for the reason that the notice of this number gives (0: none).
+  void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
+                        std::uint32_t notice = 0);
 
-  // The least that all threads have finished.
-  std::uint64_t finished_by_all() const;
+  // The least that all of the lane's threads have finished.
+  std::uint64_t finished_by_all(unsigned lane) const;
 
   // Wakes the server's other pollers; call after a burst of take()s that took something.
   void announce_published() {
@@ -80,35 +90,49 @@ class Session {
   bool has_submission() const;
   void drain_doorbell();
 
-  // Any engine of the server ------------------------------------------------
+  // Any engine of the server, and the control thread ------------------------
 
-  std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
-  const CollectiveRequest& request(std::uint64_t number) const {
-    return requests_[number % kMaxInFlight];
+  std::uint64_t published(unsigned lane) const {
+    return lanes_[lane].published.load(std::memory_order_acquire);
   }
-  void report(unsigned thread, std::uint64_t finished) {
-    finished_[thread].value.store(finished, std::memory_order_release);
+  std::uint64_t completed(unsigned lane) const {
+    return lanes_[lane].completed.load(std::memory_order_acquire);
+  }
+  bool anything_in_flight() const;
+  const CollectiveRequest& request(unsigned lane, std::uint64_t number) const {
+    return lanes_[lane].requests[number % kMaxInFlight];
+  }
+  void report(unsigned lane, unsigned thread, std::uint64_t finished) {
+    lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
   }
 
  private:
-  const char* check(const shared::Submission& submission, CollectiveRequest& request) const;
-  void ring();
-
   struct alignas(shared::kCacheLine) Counter {
     std::atomic<std::uint64_t> value{0};
   };
+  struct Lane {
+    explicit Lane(unsigned threads) : requests(kMaxInFlight), finished(threads) {}
+
+    std::vector<CollectiveRequest> requests;
+    // Written by the leader engine; the control thread reads it.
+    alignas(shared::kCacheLine) std::atomic<std::uint64_t> completed{0};
+    alignas(shared::kCacheLine) std::atomic<std::uint64_t> published{0};
+    std::vector<Counter> finished;  // by thread
+  };
+
+  const char* check(const shared::Submission& submission, CollectiveRequest& request) const;
+  const char* check_buffer(const shared::Submission& submission, CollectiveRequest& request) const;
+  void ring();
 
   std::unique_ptr<SessionRegion> region_;
   int doorbell_;
+  unsigned ranks_;
   std::vector<Doorbell*> listeners_;
   const char* violation_ = nullptr;
   bool taking_ = true;
   std::uint64_t submissions_taken_ = 0;
-  // Written by the leader engine; the control thread reads it.
-  std::atomic<std::uint64_t> completed_{0};
-  std::array<CollectiveRequest, kMaxInFlight> requests_{};
-  alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
-  std::vector<Counter> finished_;
+  std::uint64_t completions_written_ = 0;
+  std::deque<Lane> lanes_;
 };
 
 }  // namespace gradcube::dataplane

@@ -62,9 +62,11 @@ shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   copy.request = read_once(entry.request);
   copy.offset = read_once(entry.offset);
   copy.count = read_once(entry.count);
+  copy.root = read_once(entry.root);
+  copy.kind = read_once(entry.kind);
   copy.dtype = read_once(entry.dtype);
   copy.op = read_once(entry.op);
-  copy.kind = read_once(entry.kind);
+  copy.lane = read_once(entry.lane);
   return copy;
 }
 
