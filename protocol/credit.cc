@@ -31,7 +31,6 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Member& member = members_[flow];
   member = Member{};
   member.window = window;
-  member.consumed = window->cumulative();
   member.demand = window->highest();
   account(member);
   changed_ = true;
@@ -58,12 +57,8 @@ void CreditPool::on_arrival(Handle flow, std::uint8_t backlog) {
   changed_ = true;
 }
 
-void CreditPool::set_consumed(Handle flow, std::uint64_t prefix) {
-  Member& member = members_[flow];
-  prefix = std::min(prefix, member.window->cumulative());
-  if (prefix <= member.consumed) return;
-  member.consumed = prefix;
-  changed_ = true;
+void CreditPool::set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now) {
+  if (members_[flow].window->set_consumed(prefix, now)) changed_ = true;
 }
 
 bool CreditPool::grant(Member& member, std::uint32_t segments) {
@@ -76,7 +71,7 @@ bool CreditPool::distribute_unlimited() {
   bool raised = false;
   for (Member& member : members_) {
     if (member.window == nullptr) continue;
-    raised |= member.window->raise_limit(member.consumed + window_);
+    raised |= member.window->raise_limit(member.window->consumed() + window_);
     account(member);
   }
   return raised;
@@ -86,7 +81,7 @@ bool CreditPool::give_floors() {
   bool raised = false;
   for (Member& member : members_) {
     if (member.window == nullptr || member.outstanding != 0) continue;
-    if (member.window->limit() < member.consumed + window_) raised |= grant(member, 1);
+    if (member.window->limit() < member.window->consumed() + window_) raised |= grant(member, 1);
   }
   return raised;
 }
@@ -98,7 +93,7 @@ void CreditPool::collect_wanting() {
     const Handle flow = (first_ + step) % count;
     Member& member = members_[flow];
     if (member.window == nullptr) continue;
-    const std::uint64_t most = std::min(member.demand, member.consumed + window_);
+    const std::uint64_t most = std::min(member.demand, member.window->consumed() + window_);
     if (most <= member.window->limit()) continue;
     member.wanted = static_cast<std::uint32_t>(most - member.window->limit());
     member.grants = 0;

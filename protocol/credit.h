@@ -11,8 +11,8 @@
 // a busy one. Every flow has a floor of one segment, so that it can always report a backlog. Floors
 // count against W, and alone they may exceed it.
 //
-// Memory. A flow's limit is at most `window` sequences beyond its consumed prefix. All sequences
-// below this prefix have been used and hold no receive buffer.
+// Memory. A flow's limit is at most `window` sequences beyond its consumed prefix, which its
+// ReceiveWindow keeps. All sequences below this prefix have been used and hold no receive buffer.
 //
 // With an unlimited budget (no rate and no bounded queue) the limit is consumed prefix + window.
 //
@@ -57,8 +57,8 @@ class CreditPool {
 
   // A frame of the flow has arrived. Its sender has `backlog` more segments ready.
   void on_arrival(Handle flow, std::uint8_t backlog);
-  // All sequences below `prefix` have been used. Never falls; at most the flow's cumulative().
-  void set_consumed(Handle flow, std::uint64_t prefix);
+  // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
+  void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);
 
   // Raises limits. True if a limit rose: an acknowledgement may be due for it.
   bool distribute();
@@ -66,7 +66,6 @@ class CreditPool {
  private:
   struct Member {
     ReceiveWindow* window = nullptr;
-    std::uint64_t consumed = 0;
     std::uint64_t demand = 0;  // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;
     std::uint32_t grants = 0;  // of this distribution

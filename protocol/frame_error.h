@@ -19,10 +19,10 @@ enum class FrameError : std::uint8_t {
   fragmented,    // a fragment of an IPv4 packet; Gradcube sends with DF
   bad_checksum,  // the IPv4 header checksum is wrong, or the UDP checksum is not 0
   bad_version,   // another version of this protocol
-  bad_type,      // not a segment, acknowledgement or probe
-  bad_hops,      // no hop, more than kMaxHops, or a current hop beyond the last
-  bad_address,   // the source is the destination
-  bad_flow,      // the thread in the flow contradicts the UDP source port
+  bad_type,      // a type that this version does not number
+  unsupported_type,  // a type that is numbered and that nothing uses: FrameType 4 to 7
+  bad_hops,          // no hop, more than kMaxHops, or a current hop beyond the last
+  bad_address,       // the source is the destination
   // Found by the engine, on a port whose medium can damage a frame:
   bad_crc,  // crc_is_right() returned false
 };

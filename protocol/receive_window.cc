@@ -8,6 +8,7 @@ namespace gradcube::protocol {
 ReceiveWindow::ReceiveWindow(unsigned initial_limit, std::uint64_t first,
                              const AcknowledgementSettings& settings)
     : cumulative_(first),
+      consumed_(first),
       limit_(first + std::clamp(initial_limit, 1U, kWindow)),
       limit_told_(limit_),
       settings_(settings) {}
@@ -53,6 +54,16 @@ bool ReceiveWindow::raise_limit(std::uint64_t limit) {
   limit = std::min(limit, cumulative_ + kWindow);
   if (limit <= limit_) return false;
   limit_ = limit;
+  return true;
+}
+
+bool ReceiveWindow::set_consumed(std::uint64_t prefix, Nanoseconds now) {
+  prefix = std::min(prefix, cumulative_);
+  if (prefix <= consumed_) return false;
+  consumed_ = prefix;
+  // If something is unread or missing, the news goes with what is told when that has changed. If an
+  // acknowledgement waits already, it carries the news; one for a later segment does so, too.
+  if (consumed_ == arrivals() && delayed_until_ == kNever) delayed_until_ = now + settings_.delay;
   return true;
 }
 

@@ -16,13 +16,22 @@
 //   - after AcknowledgementSettings::every segments in order;
 //   - AcknowledgementSettings::delay after the first unacknowledged segment;
 //   - when the limit has risen by as much as the sender had left of the limit that it knew: so the
-//     sender does not stall, and this costs at most one frame each time its credit doubles.
+//     sender does not stall, and this costs at most one frame each time its credit doubles;
+//   - AcknowledgementSettings::delay after all that has arrived was consumed, if no frame has told
+//     the sender so and no further segment arrives (see below).
 // Every frame in the other direction carries the fields: call acknowledged_now() after sending one.
+//
+// Consumption. Acknowledged means that a segment is here. Consumed means that its receiver will not
+// read it again. Where sender and receiver share memory, a sender that wants its memory back waits
+// for the second. The owner says with set_consumed() how far it has read, and held() tells the
+// sender. The delay lets a segment in the other direction carry the news, so a stream with traffic
+// needs no frame for it; the end of a one-way stream costs at most one.
 //
 // Owned and used by one engine; no allocation, no clock.
 #ifndef GRADCUBE_PROTOCOL_RECEIVE_WINDOW_H_
 #define GRADCUBE_PROTOCOL_RECEIVE_WINDOW_H_
 
+#include <algorithm>
 #include <cstdint>
 
 #include "protocol/bitmap.h"
@@ -48,6 +57,8 @@ class ReceiveWindow {
  public:
   // The most sequences that can be granted beyond the cumulative point.
   static constexpr unsigned kWindow = 128;
+  // held() where it is this or more. With a CreditPool it is never more than kWindow.
+  static constexpr std::uint8_t kManyHeld = 255;
 
   // `initial_limit` (1 .. kWindow): how many sequences the sender may send before the first
   // acknowledgement. `first`: the first sequence of the flow. Both must be the same at both ends.
@@ -75,10 +86,19 @@ class ReceiveWindow {
   // One more than the highest sequence that has arrived.
   std::uint64_t highest() const { return cumulative_ + beyond_.end(); }
 
-  // The three fields of the transport header.
+  // The fields of the transport header.
   std::uint32_t acknowledged() const { return static_cast<std::uint32_t>(cumulative_); }
   std::uint64_t selective() const { return beyond_.extract(1); }
   std::uint16_t credit() const { return static_cast<std::uint16_t>(limit_ - cumulative_); }
+  std::uint8_t held() const {
+    return static_cast<std::uint8_t>(std::min(cumulative_ - consumed_, std::uint64_t{kManyHeld}));
+  }
+
+  // All sequences below this one have been used and are not read again.
+  std::uint64_t consumed() const { return consumed_; }
+  // Raises consumed() to `prefix`. Never lowers it, and never raises it beyond cumulative(). True
+  // if it rose. A member of a CreditPool is told through the pool.
+  bool set_consumed(std::uint64_t prefix, Nanoseconds now);
 
   std::uint64_t limit() const { return limit_; }
   // Grants all sequences below `limit`. Never lowers it, and never raises it beyond cumulative() +
@@ -92,16 +112,18 @@ class ReceiveWindow {
   // When an acknowledgement becomes due if nothing else happens; kNever if nothing waits. In the
   // past if one is due already.
   Nanoseconds acknowledgement_deadline() const;
-  // The three fields have just been sent.
+  // The fields have just been sent.
   void acknowledged_now();
 
  private:
   bool credit_to_tell() const;
 
   std::uint64_t cumulative_ = 0;
+  std::uint64_t consumed_ = 0;
   Bitmap128 beyond_;  // bit i: cumulative_ + i has arrived; bit 0 is always clear
   std::uint64_t limit_;
   std::uint64_t limit_told_;
+  // When the first unacknowledged segment, or else the consumption of the last one, becomes due.
   Nanoseconds delayed_until_ = kNever;
   AcknowledgementSettings settings_;
   std::uint16_t unacknowledged_ = 0;

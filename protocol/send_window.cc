@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <bit>
 
+#include "protocol/receive_window.h"
+
 namespace gradcube::protocol {
 namespace {
 
@@ -20,8 +22,11 @@ constexpr unsigned kMostExpiries = 16;
 
 SendWindow::SendWindow(const RecoverySettings& settings, unsigned initial_limit,
                        std::uint64_t first)
-    : cumulative_(first),
+    : first_(first),
+      cumulative_(first),
       next_(first),
+      consumed_(first),
+      awaited_(first),
       limit_(first + std::clamp(initial_limit, 1U, kWindow)),
       rtt_(settings.initial_rtt),
       settings_(settings) {}
@@ -95,14 +100,15 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
 }
 
 SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
-                                                    std::uint64_t selective) const {
+                                                    std::uint64_t selective,
+                                                    std::uint8_t held) const {
   const std::int64_t ahead =
       static_cast<std::int32_t>(acknowledged - static_cast<std::uint32_t>(cumulative_));
   Report report;
   report.point = cumulative_ + static_cast<std::uint64_t>(ahead);
   const auto selective_end = static_cast<unsigned>(std::bit_width(selective));
-  const bool before_start = ahead < 0 && static_cast<std::uint64_t>(-ahead) > cumulative_;
-  if (before_start || report.point > next_ ||
+  const bool before_start = ahead < 0 && static_cast<std::uint64_t>(-ahead) > cumulative_ - first_;
+  if (before_start || report.point > next_ || held > report.point - first_ ||
       (selective != 0 && report.point + 1 + selective_end > next_)) {
     report.status = AckStatus::refused;
   } else if (ahead < -static_cast<std::int64_t>(kWindow)) {
@@ -131,6 +137,22 @@ void SendWindow::deliver(Bitmap128 fresh, Nanoseconds now) {
   tail_probed_ = false;
 }
 
+void SendWindow::take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now) {
+  if (held == ReceiveWindow::kManyHeld || point - held <= consumed_) return;
+  consumed_ = point - held;
+  if (in_flight() != 0) return;
+  progress_at_ = now;
+  expiries_ = 0;
+  probe_owed_ = false;
+}
+
+void SendWindow::await_consumed(Nanoseconds now) {
+  if (awaited_ == next_) return;
+  awaited_ = next_;
+  // The wait begins here: the last delivery may be long ago.
+  if (in_flight() == 0 && consumed_ < awaited_) progress_at_ = now;
+}
+
 bool SendWindow::raise_limit(std::uint64_t limit) {
   if (limit <= limit_) return false;
   limit_ = limit;
@@ -140,8 +162,8 @@ bool SendWindow::raise_limit(std::uint64_t limit) {
 }
 
 AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                                         std::uint16_t credit, Nanoseconds now) {
-  const Report report = read_acknowledgement(acknowledged, selective);
+                                         std::uint16_t credit, std::uint8_t held, Nanoseconds now) {
+  const Report report = read_acknowledgement(acknowledged, selective, held);
   AckResult result;
   result.status = report.status;
   if (report.status == AckStatus::refused) ++counters_.refused;
@@ -149,6 +171,7 @@ AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64
   const Bitmap128 fresh = report.delivered & ~delivered_;
   if (fresh.any()) deliver(fresh, now);
   result.delivered = static_cast<std::uint16_t>(fresh.count());
+  take_consumed(report.point, held, now);
   visible_end_ = std::max(visible_end_, report.point + kVisible);
   result.credit_raised = raise_limit(report.point + std::min<unsigned>(credit, kWindow));
   result.lost = static_cast<std::uint16_t>(detect_losses(now));
@@ -208,13 +231,14 @@ Nanoseconds SendWindow::tail_deadline() const {
   return since + (tail_probed_ ? retransmission_timeout() : probe_timeout());
 }
 
-Nanoseconds SendWindow::credit_deadline() const {
-  if (in_flight() != 0 || next_ < limit_ || probe_owed_) return kNever;
+Nanoseconds SendWindow::news_deadline() const {
+  const bool waits = next_ >= limit_ || consumed_ < awaited_;
+  if (in_flight() != 0 || !waits || probe_owed_) return kNever;
   return progress_at_ + retransmission_timeout();
 }
 
 Nanoseconds SendWindow::deadline() const {
-  return std::min({reorder_deadline_, tail_deadline(), credit_deadline()});
+  return std::min({reorder_deadline_, tail_deadline(), news_deadline()});
 }
 
 void SendWindow::on_timer(Nanoseconds now) {
@@ -230,7 +254,7 @@ void SendWindow::on_timer(Nanoseconds now) {
       if (expiries_ < kMostExpiries) ++expiries_;
     }
   }
-  if (credit_deadline() <= now) {
+  if (news_deadline() <= now) {
     probe_owed_ = true;
     progress_at_ = now;
     ++counters_.credit_probes;

@@ -25,12 +25,16 @@
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //                      rto_ceiling), at least the probe timeout
 //
-// A flow with nothing in flight would stall if the news of its credit were lost. Such a flow sends
-// a probe after each RTO, which doubles.
+// Consumption. An acknowledged segment has arrived, but its receiver may not have read it yet.
+// Where both share memory, an owner that wants its memory back waits for consumed() and says so
+// with await_consumed().
 //
-// Every field of an acknowledgement is hostile: one for sequences that were never sent is refused
-// and counted. Owned and used by one engine; no allocation, no clock. All times are the owner's
-// `now` and never decrease.
+// A flow with nothing in flight would stall if the news of its credit, or of the consumption that
+// its owner awaits, were lost. Such a flow sends a probe after each RTO, which doubles.
+//
+// Every field of an acknowledgement is hostile: one for sequences that were never sent, or that
+// holds more of them than it acknowledges, is refused and counted. Owned and used by one engine; no
+// allocation, no clock. All times are the owner's `now` and never decrease.
 #ifndef GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 #define GRADCUBE_PROTOCOL_SEND_WINDOW_H_
 
@@ -57,7 +61,7 @@ struct RecoverySettings {
 enum class AckStatus : std::uint8_t {
   taken,
   stale,    // more than a window older than the newest one; ignored
-  refused,  // acknowledges what was never sent; ignored
+  refused,  // acknowledges what was never sent, or holds what was not acknowledged; ignored
 };
 
 struct AckResult {
@@ -68,12 +72,12 @@ struct AckResult {
 };
 
 struct SendCounters {
-  std::uint64_t resent = 0;    // record_resend() calls
-  std::uint64_t probes = 0;    // tail probes: a segment sent again after no progress
-  std::uint64_t timeouts = 0;  // RTO expiries
-  std::uint64_t credit_probes = 0;
-  std::uint64_t spurious = 0;  // resends whose original had been delivered
-  std::uint64_t refused = 0;   // acknowledgements of what was never sent
+  std::uint64_t resent = 0;         // record_resend() calls
+  std::uint64_t probes = 0;         // tail probes: a segment sent again after no progress
+  std::uint64_t timeouts = 0;       // RTO expiries
+  std::uint64_t credit_probes = 0;  // probes for news: of credit, or of what was consumed
+  std::uint64_t spurious = 0;       // resends whose original had been delivered
+  std::uint64_t refused = 0;        // AckStatus::refused
 };
 
 class SendWindow {
@@ -90,6 +94,9 @@ class SendWindow {
   std::uint64_t next() const { return next_; }
   // All sequences below this one have been acknowledged.
   std::uint64_t cumulative() const { return cumulative_; }
+  // The receiver has consumed all sequences below this one: it does not read them again. Never
+  // falls; at most cumulative().
+  std::uint64_t consumed() const { return consumed_; }
   std::uint64_t limit() const { return limit_; }
   unsigned in_flight() const { return static_cast<unsigned>(next_ - cumulative_); }
   bool acknowledged(std::uint64_t sequence) const;
@@ -106,8 +113,14 @@ class SendWindow {
   bool probe_owed() const { return probe_owed_; }
   void record_probe() { probe_owed_ = false; }
 
+  // The owner waits until all that it has sent so far is consumed. The receiver tells this
+  // unasked; should that frame be lost, probes ask for it. A call for a prefix that is awaited
+  // already changes nothing, so the owner may call this again as long as it waits.
+  void await_consumed(Nanoseconds now);
+
+  // Takes the fields of a transport header.
   AckResult on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
-                               std::uint16_t credit, Nanoseconds now);
+                               std::uint16_t credit, std::uint8_t held, Nanoseconds now);
 
   // When on_timer() is next needed; kNever if nothing waits.
   Nanoseconds deadline() const;
@@ -131,8 +144,10 @@ class SendWindow {
     std::uint64_t point = 0;
     Bitmap128 delivered;
   };
-  Report read_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective) const;
+  Report read_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
+                              std::uint8_t held) const;
   void deliver(Bitmap128 fresh, Nanoseconds now);
+  void take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now);
   // Whether the credit grew.
   bool raise_limit(std::uint64_t limit);
 
@@ -148,17 +163,21 @@ class SendWindow {
   // When the first missing sequence is retransmitted if there is no progress; kNever if none is
   // missing or it is already waiting to be resent.
   Nanoseconds tail_deadline() const;
-  Nanoseconds credit_deadline() const;
+  // When a flow with nothing in flight asks for what it waits for; kNever if for nothing.
+  Nanoseconds news_deadline() const;
 
+  std::uint64_t first_ = 0;
   std::uint64_t cumulative_ = 0;
   std::uint64_t next_ = 0;
+  std::uint64_t consumed_ = 0;
+  std::uint64_t awaited_ = 0;  // the owner waits for consumed_ to reach this
   std::uint64_t limit_;
   // Bit i: cumulative_ + i.
   Bitmap128 delivered_;
   Bitmap128 lost_;    // to be resent
   Bitmap128 resent_;  // sent more than once
   Nanoseconds reorder_deadline_ = kNever;
-  Nanoseconds progress_at_ = 0;  // of the last delivery, credit or timer
+  Nanoseconds progress_at_ = 0;  // of the last delivery, consumption or timer
   // The most recently sent transmission that has been delivered.
   Nanoseconds newest_sent_at_ = 0;
   std::uint64_t newest_sequence_ = 0;

@@ -39,19 +39,21 @@ constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
 constexpr std::size_t kJob = 0;
 constexpr std::size_t kEpoch = 4;
 constexpr std::size_t kFlow = 6;
-constexpr std::size_t kBacklog = 7;
-constexpr std::size_t kSequence = 8;
-constexpr std::size_t kAcknowledged = 12;
-constexpr std::size_t kSelective = 16;
-constexpr std::size_t kCredit = 24;
+constexpr std::size_t kLaneAndStep = 7;
+constexpr std::size_t kBacklog = 8;
+constexpr std::size_t kHeld = 9;
+constexpr std::size_t kCredit = 10;
+constexpr std::size_t kSequence = 12;
+constexpr std::size_t kAcknowledged = 16;
+constexpr std::size_t kSelective = 20;
 
 // Offsets in the segment header.
 constexpr std::size_t kCollective = 0;
-constexpr std::size_t kStep = 4;
-constexpr std::size_t kTypeAndOperation = 5;
-constexpr std::size_t kLength = 6;
-constexpr std::size_t kPosition = 8;
-constexpr std::size_t kCount = 12;
+constexpr std::size_t kCount = 4;
+constexpr std::size_t kLength = 8;
+constexpr std::size_t kRoot = 10;
+constexpr std::size_t kKind = 12;
+constexpr std::size_t kTypeAndOperation = 13;
 
 constexpr std::uint8_t kIpVersionAndWords = 0x45;
 constexpr std::uint8_t kEcnMask = 0x03;
@@ -60,6 +62,8 @@ constexpr std::uint8_t kEcnMarked = 0x03;   // CE
 constexpr std::uint16_t kDoNotFragment = 0x4000;
 constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::uint8_t kStageBit = 0x80;
+constexpr unsigned kStepBits = 5;  // the lane has the other three
+static_assert(kMaxSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
 std::uint16_t fold(std::uint32_t sum) {
   sum = (sum & 0xffffU) + (sum >> 16);
@@ -112,9 +116,10 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
   if (first >> 4 != kVersion) return FrameError::bad_version;
   const std::uint8_t type = first & 0x0f;
   if (type < static_cast<std::uint8_t>(FrameType::segment) ||
-      type > static_cast<std::uint8_t>(FrameType::probe)) {
+      type > static_cast<std::uint8_t>(FrameType::path_failure)) {
     return FrameError::bad_type;
   }
+  if (type > static_cast<std::uint8_t>(FrameType::probe)) return FrameError::unsupported_type;
   out.type = static_cast<FrameType>(type);
   out.is_segment = out.type == FrameType::segment;
   out.routing.hop_count = frame[kHopsAt] >> 4;
@@ -140,20 +145,23 @@ void parse_transport(const std::uint8_t* at, TransportHeader& out) {
   out.epoch = load_little<std::uint16_t>(at + kEpoch);
   out.stage = (at[kFlow] & kStageBit) != 0 ? Stage::broadcast : Stage::aggregation;
   out.thread = static_cast<std::uint8_t>(at[kFlow] & ~kStageBit);
+  out.lane = static_cast<std::uint8_t>(at[kLaneAndStep] >> kStepBits);
+  out.step = static_cast<std::uint8_t>(at[kLaneAndStep] & (kMaxSteps - 1));
   out.backlog = at[kBacklog];
+  out.held = at[kHeld];
+  out.credit = load_little<std::uint16_t>(at + kCredit);
   out.sequence = load_little<std::uint32_t>(at + kSequence);
   out.acknowledged = load_little<std::uint32_t>(at + kAcknowledged);
   out.selective = load_little<std::uint64_t>(at + kSelective);
-  out.credit = load_little<std::uint16_t>(at + kCredit);
 }
 
 void parse_segment(const std::uint8_t* at, SegmentHeader& out) {
   out.collective = load_little<std::uint32_t>(at + kCollective);
-  out.step = at[kStep];
-  out.type_and_operation = at[kTypeAndOperation];
-  out.length = load_little<std::uint16_t>(at + kLength);
-  out.position = load_little<std::uint32_t>(at + kPosition);
   out.count = load_little<std::uint32_t>(at + kCount);
+  out.length = load_little<std::uint16_t>(at + kLength);
+  out.root = load_little<std::uint16_t>(at + kRoot);
+  out.kind = at[kKind];
+  out.type_and_operation = at[kTypeAndOperation];
 }
 
 }  // namespace
@@ -167,6 +175,12 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
   }
   if (flow.thread >= kMaxThreads) {
     throw std::invalid_argument("the number of a thread must be below 128");
+  }
+  if (flow.lane >= kMaxLanes) {
+    throw std::invalid_argument("the number of a lane must be below 8");
+  }
+  if (flow.step >= kMaxSteps) {
+    throw std::invalid_argument("the number of a step must be below 32");
   }
   std::uint8_t* const frame = prefix_.data();
   store_link(frame, link);
@@ -193,6 +207,7 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
   store_little<std::uint16_t>(at + kEpoch, flow.epoch);
   at[kFlow] =
       static_cast<std::uint8_t>(flow.thread | (flow.stage == Stage::broadcast ? kStageBit : 0));
+  at[kLaneAndStep] = static_cast<std::uint8_t>(flow.lane << kStepBits | flow.step);
 }
 
 std::size_t FrameTemplate::write(std::span<std::uint8_t> out, const TransportHeader& transport,
@@ -227,18 +242,19 @@ std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType ty
   frame[kRoutingAt] = version_and(type);
   std::uint8_t* at = frame + transport_offset_;
   at[kBacklog] = transport.backlog;
+  at[kHeld] = transport.held;
+  store_little<std::uint16_t>(at + kCredit, transport.credit);
   store_little<std::uint32_t>(at + kSequence, transport.sequence);
   store_little<std::uint32_t>(at + kAcknowledged, transport.acknowledged);
   store_little<std::uint64_t>(at + kSelective, transport.selective);
-  store_little<std::uint16_t>(at + kCredit, transport.credit);
   at += kTransportBytes;
   if (segment != nullptr) {
     store_little<std::uint32_t>(at + kCollective, segment->collective);
-    at[kStep] = segment->step;
-    at[kTypeAndOperation] = segment->type_and_operation;
-    store_little<std::uint16_t>(at + kLength, segment->length);
-    store_little<std::uint32_t>(at + kPosition, segment->position);
     store_little<std::uint32_t>(at + kCount, segment->count);
+    store_little<std::uint16_t>(at + kLength, segment->length);
+    store_little<std::uint16_t>(at + kRoot, segment->root);
+    at[kKind] = segment->kind;
+    at[kTypeAndOperation] = segment->type_and_operation;
     at += kSegmentBytes;
   }
   store_little<std::uint32_t>(at, 0);
@@ -269,9 +285,6 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
   parse_hops(frame + kFirstHopAt, out.routing);
   const std::uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
   parse_transport(transport, out.transport);
-  if (load_network<std::uint16_t>(frame + kUdpAt) != kFirstSourcePort + out.transport.thread) {
-    return FrameError::bad_flow;
-  }
   out.header_bytes = headers;
   out.payload_bytes = kUdpAt + udp_length - headers;
   if (out.is_segment) parse_segment(transport + kTransportBytes, out.segment);

@@ -1,7 +1,7 @@
 // The wire format: Ethernet / IPv4 / UDP / Gradcube. docs/protocol.md has every field with its
 // offset.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 26 | segment 16 | CRC 4
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14 | CRC 4
 //   | payload
 //
 // An acknowledgement or a probe has no segment header and no payload. Gradcube's own fields are
@@ -11,7 +11,7 @@
 // in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
 // field that can be checked without knowing the cluster, before anything is used, and returns why
 // it refuses a frame. The engine checks the rest: job, epoch, addresses, thread and sequence, and
-// it compares type, operation and count with its own request.
+// it compares kind, root, type, operation and count with its own request.
 //
 // Source routing: the sender lists the hops, and each relay increments the index of the current
 // hop. As in BCube, a hop crosses the switch of `level` to the neighbour whose digit at that level
@@ -30,19 +30,21 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 1;
+inline constexpr std::uint8_t kVersion = 2;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
-// Source port of thread 0; thread t has the t-th port after it. A receiver steers frames to its
-// queues by it.
+// A sender's source port for thread 0; thread t has the t-th port after it. The port only steers a
+// frame to a queue: a receiver accepts any.
 inline constexpr std::uint16_t kFirstSourcePort = 49152;
 inline constexpr unsigned kMaxHops = 8;
 inline constexpr unsigned kMaxThreads = 128;
+inline constexpr unsigned kMaxLanes = 8;
+inline constexpr unsigned kMaxSteps = 32;
 
 inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
-inline constexpr std::size_t kTransportBytes = 26;
-inline constexpr std::size_t kSegmentBytes = 16;
+inline constexpr std::size_t kTransportBytes = 28;
+inline constexpr std::size_t kSegmentBytes = 14;
 inline constexpr std::size_t kCrcBytes = 4;
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
@@ -67,6 +69,12 @@ enum class FrameType : std::uint8_t {
   segment = 1,
   acknowledgement = 2,  // the transport header alone
   probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
+  // Numbered so that no other use takes the numbers. Nothing sends them, and parse_frame() refuses
+  // them as FrameError::unsupported_type.
+  greeting = 4,
+  message = 5,
+  path_probe = 6,
+  path_failure = 7,
 };
 
 // Host byte order: 10.0.0.1 is 0x0a000001.
@@ -97,24 +105,29 @@ struct TransportHeader {
   std::uint16_t epoch = 0;
   Stage stage = Stage::aggregation;
   std::uint8_t thread = 0;  // < kMaxThreads
+  std::uint8_t lane = 0;    // < kMaxLanes
+  std::uint8_t step = 0;    // < kMaxSteps; of the flow: the aggregation step, in both stages
   // What the sender still has for this stream, this segment included: at most 255 segments, or 8
   // after the first step, where what follows becomes ready bit by bit. A hint.
   std::uint8_t backlog = 0;
+  // Of the other direction's acknowledged sequences, how many this receiver holds unread, at its
+  // end: all below acknowledged - held are consumed. 255 means 255 or more.
+  std::uint8_t held = 0;
+  std::uint16_t credit = 0;  // the other direction may send below acknowledged + credit
   // Of this segment; in the other types, of the next new segment.
   std::uint32_t sequence = 0;
   // The first sequence of the other direction that is missing here.
   std::uint32_t acknowledged = 0;
   std::uint64_t selective = 0;  // bit i: acknowledged + 1 + i has arrived
-  std::uint16_t credit = 0;     // the other direction may send below acknowledged + credit
 };
 
 struct SegmentHeader {
-  std::uint32_t collective = 0;
-  std::uint8_t step = 0;
-  std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
-  std::uint16_t length = 0;             // bytes of payload
-  std::uint32_t position = 0;           // segments before it in its stream, within the collective
+  std::uint32_t collective = 0;         // its number within the lane
   std::uint32_t count = 0;              // elements of the whole collective, low 32 bits
+  std::uint16_t length = 0;             // bytes of payload
+  std::uint16_t root = 0;               // a rank; 0 where the kind has none
+  std::uint8_t kind = 0;                // of the collective; not interpreted here
+  std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
 };
 
 // True if the frame's current hop is its last: the server that received it is its destination.
@@ -125,8 +138,8 @@ constexpr bool destination_reached(const RoutingHeader& routing) {
 // The headers of one flow, complete except for the fields that change with every packet.
 class FrameTemplate {
  public:
-  // Keeps job, epoch, stage and thread of `flow`.
-  // Throws std::invalid_argument if the hops or the thread are out of range.
+  // Keeps job, epoch, stage, thread, lane and step of `flow`.
+  // Throws std::invalid_argument if the hops, the thread, the lane or the step are out of range.
   FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
                 const TransportHeader& flow);
 
@@ -141,7 +154,7 @@ class FrameTemplate {
   std::size_t write_probe(std::span<std::uint8_t> out, const TransportHeader& transport) const;
 
  private:
-  // Up to and including the transport header's flow byte, for the longest route.
+  // Up to and including the transport header's lane and step, for the longest route.
   static constexpr std::size_t kPrefixBytes = 72;
 
   std::size_t write_frame(std::span<std::uint8_t> out, FrameType type,

@@ -93,10 +93,19 @@ std::uint64_t flows_per_thread(const control::Topology& topology) {
   return kStages * neighbours;
 }
 
-// The largest payload whose packet fits the MTU, in whole units of the layout.
-std::uint32_t segment_bytes(unsigned mtu) {
-  const auto headers =
-      static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes - RTE_ETHER_HDR_LEN);
+// The most hops that a frame may take: one for each level, and two more for a way around a failure.
+// With one level all servers are neighbours.
+unsigned longest_route(const control::Topology& topology) {
+  constexpr unsigned kDetour = 2;
+  if (topology.levels() == 1) return 1;
+  return std::min(protocol::kMaxHops, topology.levels() + kDetour);
+}
+
+// The largest payload whose packet fits the MTU with the headers of the longest route, in whole
+// units of the layout.
+std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
+  const std::size_t headers =
+      protocol::header_bytes(longest_route(topology), true) - RTE_ETHER_HDR_LEN;
   return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
@@ -128,7 +137,7 @@ void tune_for_rate(const control::ClusterSettings& settings, unsigned engines_pe
 FabricParameters fabric_parameters(const control::ClusterSettings& settings,
                                    unsigned engines_per_server) {
   FabricParameters parameters;
-  parameters.segment_bytes = segment_bytes(settings.mtu);
+  parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
   recovery.initial_rtt = kInitialRtt;
   recovery.probe_floor = kSchedulerSlice;

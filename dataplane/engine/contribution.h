@@ -12,6 +12,8 @@ namespace gradcube::dataplane {
 struct CollectiveSignature {
   std::uint8_t type_and_operation = 0;
   std::uint32_t count = 0;  // the low 32 bits of the number of elements
+  std::uint16_t root = 0;   // a rank; 0 where the kind has none
+  std::uint8_t kind = 0;
   friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
 };
 

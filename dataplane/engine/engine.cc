@@ -17,6 +17,7 @@ constexpr Nanoseconds kTimerTick = 50'000;  // a fraction of the shortest recove
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxThreads, "a plan has a thread per level");
+static_assert(control::kMaxSteps <= protocol::kMaxSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
 static_assert(bcube::kMaxRadix - 1 == UINT8_MAX, "digits have 8 bits on the wire");
 static_assert(protocol::SendWindow::kWindow == protocol::ReceiveWindow::kWindow);
@@ -232,6 +233,7 @@ protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const Engine
   constant.epoch = job.epoch;
   constant.stage = flow.stage;
   constant.thread = static_cast<std::uint8_t>(flow.executor->thread());
+  constant.step = flow.step;
   return {{own.mac, peer.address.mac, own.ip, peer.address.ip}, route, constant};
 }
 

@@ -78,7 +78,7 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
 
   const protocol::TransportHeader& transport = frame.transport;
   const protocol::AckResult acknowledged = flow->send.on_acknowledgement(
-      transport.acknowledged, transport.selective, transport.credit, now_);
+      transport.acknowledged, transport.selective, transport.credit, transport.held, now_);
   if (acknowledged.status == protocol::AckStatus::refused) {
     counters_.drop(DropReason::bad_acknowledgement);
     return false;
@@ -88,9 +88,11 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
   const protocol::SegmentHeader& segment = frame.segment;
   const bool held =
       frame.is_segment &&
-      receive_segment(
-          *flow, frame,
-          {packet, payload, segment.length, {segment.type_and_operation, segment.count}});
+      receive_segment(*flow, frame,
+                      {packet,
+                       payload,
+                       segment.length,
+                       {segment.type_and_operation, segment.count, segment.root, segment.kind}});
   ports_[level].credit.on_arrival(flow->credit, transport.backlog);
   return held;
 }

@@ -103,6 +103,7 @@ protocol::TransportHeader transport(const Flow& flow, std::uint64_t sequence,
   header.acknowledged = flow.receive.acknowledged();
   header.selective = flow.receive.selective();
   header.credit = flow.receive.credit();
+  header.held = flow.receive.held();
   header.backlog = backlog;
   return header;
 }
@@ -121,11 +122,11 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   }
   protocol::SegmentHeader segment;
   segment.collective = static_cast<std::uint32_t>(outgoing.collective);
-  segment.step = flow.step;
-  segment.type_and_operation = outgoing.signature.type_and_operation;
-  segment.length = static_cast<std::uint16_t>(outgoing.bytes);
-  segment.position = outgoing.position;
   segment.count = outgoing.signature.count;
+  segment.length = static_cast<std::uint16_t>(outgoing.bytes);
+  segment.root = outgoing.signature.root;
+  segment.kind = outgoing.signature.kind;
+  segment.type_and_operation = outgoing.signature.type_and_operation;
 
   rte_mbuf* head = parts[0];
   flow.frame->write({rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kSegmentHeaderBytes},
@@ -192,7 +193,7 @@ void Engine::arm_timer(Flow& flow) {
 void Engine::update_credit() {
   for (PortQueue& out : ports_) {
     for (Flow* flow : out.all.flows) {
-      out.credit.set_consumed(flow->credit, flow->executor->consumed(*flow));
+      out.credit.set_consumed(flow->credit, flow->executor->consumed(*flow), now_);
     }
     out.credit.distribute();
   }

@@ -19,7 +19,7 @@ static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
 CollectiveSignature signature(const CollectiveRequest& request) {
   return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
                                     static_cast<unsigned>(request.operation) << 4),
-          static_cast<std::uint32_t>(request.count)};
+          static_cast<std::uint32_t>(request.count), 0, 0};
 }
 
 PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread,

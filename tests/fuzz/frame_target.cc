@@ -42,6 +42,9 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.is_segment || parsed.payload_bytes == 0, "only segments carry a payload");
   require(parsed.routing.hop_index < parsed.routing.hop_count, "the hop is one of the route's");
   require(parsed.routing.hop_count <= protocol::kMaxHops, "the route is of bounded length");
+  require(parsed.transport.lane < protocol::kMaxLanes, "the lane is one of the wire's");
+  require(parsed.transport.step < protocol::kMaxSteps, "the step is one of the wire's");
+  require(parsed.type <= protocol::FrameType::probe, "only types that are used are accepted");
 
   // What a switch and a relay do leaves a frame that is accepted again.
   const bool relayed = !protocol::destination_reached(parsed.routing);
@@ -61,6 +64,9 @@ std::vector<Bytes> seeds() {
   protocol::TransportHeader transport;
   transport.job = 7;
   transport.thread = 1;
+  transport.lane = 2;
+  transport.step = 3;
+  transport.held = 4;
   transport.sequence = 1000;
   transport.credit = 16;
   protocol::SegmentHeader segment;

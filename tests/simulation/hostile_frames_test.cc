@@ -154,8 +154,11 @@ TEST_F(HostileFrames, ThatAreNoFramesAreCountedByWhatIsWrongWithThem) {
   expect_malformed(FrameError::not_gradcube, with(12, 0x86));
   expect_malformed(FrameError::not_gradcube, with(23, 6));
   expect_malformed(FrameError::bad_checksum, with(22, 1));
-  expect_malformed(FrameError::bad_version, with(kRouting, 0x21));
-  expect_malformed(FrameError::bad_type, with(kRouting, 0x1f));
+  expect_malformed(FrameError::bad_version, with(kRouting, 0x12));
+  expect_malformed(FrameError::bad_type, with(kRouting, 0x2f));
+  for (const std::uint8_t unused : {0x24, 0x25, 0x26, 0x27}) {
+    expect_malformed(FrameError::unsupported_type, with(kRouting, unused));
+  }
   expect_malformed(FrameError::bad_hops, with(kRouting + 1, 0));
   Forgery own = forgery();
   own.routing.source = 0;
@@ -188,6 +191,7 @@ TEST_F(HostileFrames, ThatDoNotFitTheClusterAreCountedByWhatDoesNotFit) {
                  with([](Forgery& f) { f.transport.acknowledged = 1000; }));
   expect_dropped(DropReason::bad_acknowledgement,
                  with([](Forgery& f) { f.transport.selective = ~std::uint64_t{0}; }));
+  expect_dropped(DropReason::bad_acknowledgement, with([](Forgery& f) { f.transport.held = 1; }));
   expect_dropped(DropReason::outside_window, forged_segment(protocol::Stage::aggregation, 500));
   expect_dropped(DropReason::unexpected_result, forged_segment(protocol::Stage::broadcast, 0));
   allreduce(cluster_, trainers_, collective_);

@@ -34,7 +34,7 @@ struct Flows {
     std::uint64_t sequence = 0;
     ReceiveWindow& window = *windows[flow];
     ASSERT_EQ(window.arrive(window.acknowledged(), sequence, 0), Arrival::fresh);
-    pool.set_consumed(ids[flow], window.cumulative());
+    pool.set_consumed(ids[flow], window.cumulative(), 0);
     pool.on_arrival(ids[flow], backlog);
   }
 
@@ -100,7 +100,9 @@ TEST(CreditPool, TheMemoryBoundHoldsWhateverTheBudget) {
     flows.pool.on_arrival(0, 255);
     flows.pool.distribute();
     EXPECT_EQ(window.limit(), 16U);
-    flows.pool.set_consumed(0, 1);
+    flows.pool.set_consumed(0, 1, 0);
+    EXPECT_EQ(window.consumed(), 1U);
+    EXPECT_EQ(window.held(), 0U);
     flows.pool.distribute();
     EXPECT_EQ(window.limit(), 17U);
   }

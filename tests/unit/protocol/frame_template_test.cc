@@ -13,7 +13,10 @@ void expect_same(const TransportHeader& a, const TransportHeader& b) {
   EXPECT_EQ(a.epoch, b.epoch);
   EXPECT_EQ(a.stage, b.stage);
   EXPECT_EQ(a.thread, b.thread);
+  EXPECT_EQ(a.lane, b.lane);
+  EXPECT_EQ(a.step, b.step);
   EXPECT_EQ(a.backlog, b.backlog);
+  EXPECT_EQ(a.held, b.held);
   EXPECT_EQ(a.sequence, b.sequence);
   EXPECT_EQ(a.acknowledged, b.acknowledged);
   EXPECT_EQ(a.selective, b.selective);
@@ -41,11 +44,11 @@ TEST(FrameTemplate, ASegmentComesBackFieldByFieldForEveryNumberOfHops) {
     }
     expect_same(parsed.transport, sample.transport);
     EXPECT_EQ(parsed.segment.collective, sample.segment.collective);
-    EXPECT_EQ(parsed.segment.step, sample.segment.step);
-    EXPECT_EQ(parsed.segment.type_and_operation, sample.segment.type_and_operation);
-    EXPECT_EQ(parsed.segment.length, sample.segment.length);
-    EXPECT_EQ(parsed.segment.position, sample.segment.position);
     EXPECT_EQ(parsed.segment.count, sample.segment.count);
+    EXPECT_EQ(parsed.segment.length, sample.segment.length);
+    EXPECT_EQ(parsed.segment.root, sample.segment.root);
+    EXPECT_EQ(parsed.segment.kind, sample.segment.kind);
+    EXPECT_EQ(parsed.segment.type_and_operation, sample.segment.type_and_operation);
   }
 }
 
@@ -76,14 +79,15 @@ TEST(FrameTemplate, AOneHopSegmentHas96BytesOfHeadersInTheDocumentedPlaces) {
       0x45, 0x02, 0x00, 0x92, 0x00, 0x00, 0x40, 0x00, 64, 17};                  // IPv4
   EXPECT_EQ(std::vector<std::uint8_t>(frame.begin(), frame.begin() + 24), expected);
   const std::vector<std::uint8_t> from_addresses = {
-      10,   0,    0,    1,    10,   0,    1,    2,                 // IPv4 addresses
-      0xc0, 0x05, 0xb8, 0xe2, 0x00, 0x7e, 0x00, 0x00,              // UDP
-      0x11, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,              // routing
-      0xa4, 0xa3, 0xa2, 0xa1, 0xb2, 0xb1, 0x85, 17,                // job, epoch, flow, backlog
-      0xc4, 0xc3, 0xc2, 0xc1, 0xd4, 0xd3, 0xd2, 0xd1,              // sequence, acknowledged
-      0xe8, 0xe7, 0xe6, 0xe5, 0xe4, 0xe3, 0xe2, 0xe1, 0x77, 0x00,  // selective, credit
-      0x14, 0x13, 0x12, 0x11, 0x03, 0x21, 64,   0,                 // segment
-      0x34, 0x33, 0x32, 0x31, 0x44, 0x43, 0x42, 0x41};
+      10,   0,    0,    1,    10,   0,    1,    2,     // IPv4 addresses
+      0xc0, 0x05, 0xb8, 0xe2, 0x00, 0x7e, 0x00, 0x00,  // UDP
+      0x21, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,  // routing
+      0xa4, 0xa3, 0xa2, 0xa1, 0xb2, 0xb1, 0x85, 0xd3,  // job, epoch, flow, lane and step
+      17,   9,    0x77, 0x00, 0xc4, 0xc3, 0xc2, 0xc1,  // backlog, held, credit, sequence
+      0xd4, 0xd3, 0xd2, 0xd1,                          // acknowledged
+      0xe8, 0xe7, 0xe6, 0xe5, 0xe4, 0xe3, 0xe2, 0xe1,  // selective
+      0x14, 0x13, 0x12, 0x11, 0x44, 0x43, 0x42, 0x41,  // segment: collective, count
+      64,   0,    0x32, 0x31, 0x51, 0x21};             // length, root, kind, type
   EXPECT_EQ(std::vector<std::uint8_t>(frame.begin() + 26, frame.begin() + 92), from_addresses);
 }
 
@@ -107,7 +111,7 @@ TEST(FrameTemplate, WriteRefusesAPayloadThatIpv4CannotCarry) {
   EXPECT_EQ(parse_frame(frame, kMaxHeaderBytes + kMaxPayloadBytes, parsed), FrameError::none);
 }
 
-TEST(FrameTemplate, RefusesRoutesAndThreadsThatTheWireCannotHold) {
+TEST(FrameTemplate, RefusesRoutesAndFlowsThatTheWireCannotHold) {
   const SampleFrame sample;
   RoutingHeader routing = sample.routing;
   routing.hop_count = 0;
@@ -120,6 +124,57 @@ TEST(FrameTemplate, RefusesRoutesAndThreadsThatTheWireCannotHold) {
   TransportHeader transport = sample.transport;
   transport.thread = kMaxThreads;
   EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
+  transport = sample.transport;
+  transport.lane = kMaxLanes;
+  EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
+  transport = sample.transport;
+  transport.step = kMaxSteps;
+  EXPECT_THROW(FrameTemplate(sample.link, sample.routing, transport), std::invalid_argument);
+}
+
+TEST(FrameTemplate, KeepsTheFlowWhateverThePacketSays) {
+  for (unsigned hops = 1; hops <= kMaxHops; ++hops) {
+    const SampleFrame sample(0, hops);
+    const FrameTemplate flow(sample.link, sample.routing, sample.transport);
+    TransportHeader packet;  // all that belongs to the flow is 0
+    packet.sequence = 3;
+    std::vector<std::uint8_t> frame(kMaxHeaderBytes);
+    const std::size_t bytes = flow.write(frame, packet, nullptr);
+    ParsedFrame parsed;
+    ASSERT_EQ(parse_frame(frame, bytes, parsed), FrameError::none);
+    TransportHeader expected = sample.transport;
+    expected.backlog = 0;
+    expected.held = 0;
+    expected.credit = 0;
+    expected.sequence = 3;
+    expected.acknowledged = 0;
+    expected.selective = 0;
+    expect_same(parsed.transport, expected);
+  }
+}
+
+TEST(FrameTemplate, WritesEveryLaneWithEveryStep) {
+  for (std::uint8_t lane = 0; lane < kMaxLanes; ++lane) {
+    for (std::uint8_t step = 0; step < kMaxSteps; ++step) {
+      SampleFrame sample;
+      sample.transport.lane = lane;
+      sample.transport.step = step;
+      const auto frame = sample.acknowledgement_bytes();
+      ParsedFrame parsed;
+      ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
+      EXPECT_EQ(parsed.transport.lane, lane);
+      EXPECT_EQ(parsed.transport.step, step);
+    }
+  }
+}
+
+TEST(FrameTemplate, SendsFromTheSourcePortOfItsThread) {
+  for (const unsigned thread : {0U, 5U, kMaxThreads - 1}) {
+    SampleFrame sample;
+    sample.transport.thread = static_cast<std::uint8_t>(thread);
+    const auto frame = sample.bytes();
+    EXPECT_EQ(frame[34] << 8 | frame[35], 49152 + static_cast<int>(thread));
+  }
 }
 
 TEST(FrameTemplate, WritesTheHighestThreadAndBothStages) {

@@ -51,25 +51,28 @@ TEST(ParseFrame, EveryBadFieldIsRefusedForItsReason) {
       {"more fragments", set(20, 0x20), FrameError::fragmented},
       {"fragment offset", set(21, 0x01), FrameError::fragmented},
       {"protocol TCP", set(23, 6), FrameError::not_gradcube},
-      {"UDP source port of another thread", set(35, 0x06), FrameError::bad_flow},
-      {"UDP source port of no thread", set(34, 0x10), FrameError::bad_flow},
       {"UDP destination port", set(37, 0xe3), FrameError::not_gradcube},
       {"UDP length", set(39, 0x7f), FrameError::bad_length},
       {"UDP checksum", set(41, 1), FrameError::bad_checksum},
       {"version 0", set(42, 0x01), FrameError::bad_version},
-      {"version 2", set(42, 0x21), FrameError::bad_version},
-      {"type 0", set(42, 0x10), FrameError::bad_type},
-      {"type 4", set(42, 0x14), FrameError::bad_type},
-      {"type acknowledgement with a payload", set(42, 0x12), FrameError::bad_length},
+      {"version 1", set(42, 0x11), FrameError::bad_version},
+      {"version 3", set(42, 0x31), FrameError::bad_version},
+      {"type 0", set(42, 0x20), FrameError::bad_type},
+      {"type 8", set(42, 0x28), FrameError::bad_type},
+      {"type 15", set(42, 0x2f), FrameError::bad_type},
+      {"type greeting", set(42, 0x24), FrameError::unsupported_type},
+      {"type message", set(42, 0x25), FrameError::unsupported_type},
+      {"type path probe", set(42, 0x26), FrameError::unsupported_type},
+      {"type path failure", set(42, 0x27), FrameError::unsupported_type},
+      {"type acknowledgement with a payload", set(42, 0x22), FrameError::bad_length},
       {"no hop", set(43, 0x00), FrameError::bad_hops},
       {"nine hops", set(43, 0x90), FrameError::bad_hops},
       {"a current hop behind the last", set(43, 0x11), FrameError::bad_hops},
       {"source is destination", [](Bytes& frame) { frame[46] = frame[44], frame[47] = frame[45]; },
        FrameError::bad_address},
-      {"thread", set(56, 0x84), FrameError::bad_flow},
-      {"segment length too long", set(82, 65), FrameError::bad_length},
-      {"segment length too short", set(82, 63), FrameError::bad_length},
-      {"segment length far too long", set(83, 0xff), FrameError::bad_length},
+      {"segment length too long", set(86, 65), FrameError::bad_length},
+      {"segment length too short", set(86, 63), FrameError::bad_length},
+      {"segment length far too long", set(87, 0xff), FrameError::bad_length},
       {"a byte missing at the end", [](Bytes& frame) { frame.pop_back(); }, FrameError::bad_length},
   };
   for (const Mutation& mutation : mutations) {
@@ -97,10 +100,22 @@ TEST(ParseFrame, AUdpLengthThatEndsInsideTheHeadersIsRefused) {
 
 TEST(ParseFrame, FieldsThatOnlyTheClusterCanJudgePassAsTheyCame) {
   for (const std::size_t at :
-       {48U, 49U, 50U, 54U, 57U, 58U, 62U, 66U, 74U, 76U, 80U, 81U, 84U, 88U}) {
+       {48U, 49U, 50U, 54U, 56U, 57U, 58U, 59U, 60U, 62U, 66U, 70U, 78U, 82U, 88U, 90U, 91U}) {
     Bytes frame = SampleFrame().bytes();
     frame[at] = 0xff;
     EXPECT_EQ(name(parse(frame)), "none") << "at " << at;
+  }
+}
+
+TEST(ParseFrame, AnySourcePortIsAcceptedAndTheFlowSaysTheThread) {
+  for (const unsigned port : {0U, 1U, 1024U, 49151U, 49152U, 49156U, 65535U}) {
+    Bytes frame = SampleFrame().bytes();
+    frame[34] = static_cast<std::uint8_t>(port >> 8);
+    frame[35] = static_cast<std::uint8_t>(port);
+    ParsedFrame parsed;
+    ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none) << port;
+    EXPECT_EQ(parsed.transport.thread, 5);
+    EXPECT_EQ(receive(frame), FrameError::none) << "no CRC covers the port";
   }
 }
 
@@ -171,7 +186,7 @@ TEST(ParseFrame, RandomBytesNeverPassForMoreThanTheyAre) {
       frame[17] = static_cast<std::uint8_t>(ip);
       frame[38] = static_cast<std::uint8_t>((ip - 20) >> 8);
       frame[39] = static_cast<std::uint8_t>(ip - 20);
-      frame[42] = static_cast<std::uint8_t>(0x10 | random() % 4);
+      frame[42] = static_cast<std::uint8_t>(0x20 | random() % 4);
       renew_checksum(frame);
     }
     ParsedFrame parsed;
@@ -180,6 +195,8 @@ TEST(ParseFrame, RandomBytesNeverPassForMoreThanTheyAre) {
     ASSERT_LE(parsed.routing.hop_count, kMaxHops);
     ASSERT_LT(parsed.routing.hop_index, parsed.routing.hop_count);
     ASSERT_LT(parsed.transport.thread, kMaxThreads);
+    ASSERT_LT(parsed.transport.lane, kMaxLanes);
+    ASSERT_LT(parsed.transport.step, kMaxSteps);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "protocol/receive_window.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 
 namespace gradcube::protocol {
@@ -81,6 +82,30 @@ TEST(ReceiveWindow, SequencesGoOnBeyond32Bits) {
   EXPECT_EQ(window.expand(300), (1ULL << 32) + 300);
 }
 
+TEST(ReceiveWindow, HoldsWhatIsAcknowledgedAndNotConsumed) {
+  ReceiveWindow window(kWindow, 1'000);
+  EXPECT_EQ(window.consumed(), 1'000U);
+  EXPECT_EQ(window.held(), 0U);
+  for (std::uint64_t sequence : {1'000U, 1'001U, 1'002U, 1'004U}) arrive(window, sequence);
+  EXPECT_EQ(window.held(), 3U);
+  EXPECT_TRUE(window.set_consumed(1'002, 0));
+  EXPECT_EQ(window.held(), 1U);
+  EXPECT_FALSE(window.set_consumed(1'001, 0)) << "it never falls";
+  EXPECT_EQ(window.consumed(), 1'002U);
+  EXPECT_TRUE(window.set_consumed(1'005, 0));
+  EXPECT_EQ(window.consumed(), 1'003U) << "what has not arrived cannot be consumed";
+  EXPECT_EQ(window.held(), 0U);
+}
+
+TEST(ReceiveWindow, TellsOfNoMoreHeldThanTheFieldCanSay) {
+  ReceiveWindow window(kWindow);
+  for (std::uint64_t sequence = 0; sequence < 300; ++sequence) {
+    window.raise_limit(sequence + kWindow);
+    arrive(window, sequence);
+    EXPECT_EQ(window.held(), std::min<std::uint64_t>(sequence + 1, 255));
+  }
+}
+
 TEST(Acknowledgement, InOrderSegmentsAreAnsweredByTheFourthOrAfterTheDelay) {
   ReceiveWindow window(kWindow);
   EXPECT_FALSE(window.acknowledgement_owed(1'000'000));
@@ -119,6 +144,62 @@ TEST(Acknowledgement, AGapItsEndADuplicateAndAnOutsiderAreAnsweredAtOnce) {
   window.acknowledged_now();
   window.on_probe();
   EXPECT_TRUE(window.acknowledgement_owed(0));
+}
+
+// One segment has arrived and been acknowledged, and is unread.
+ReceiveWindow with_one_held() {
+  ReceiveWindow window(kWindow);
+  arrive(window, 0, 0);
+  window.acknowledged_now();
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever) << "an unread segment needs no frame";
+  return window;
+}
+
+TEST(Acknowledgement, TheConsumptionOfAllThatCameIsToldOnceAfterTheDelay) {
+  ReceiveWindow window = with_one_held();
+  window.set_consumed(1, 1'000);
+  EXPECT_EQ(window.acknowledgement_deadline(), 1'000 + kAcknowledgeDelay);
+  EXPECT_FALSE(window.acknowledgement_owed(999 + kAcknowledgeDelay));
+  EXPECT_TRUE(window.acknowledgement_owed(1'000 + kAcknowledgeDelay));
+  window.acknowledged_now();
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+  window.set_consumed(1, 2'000);
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+}
+
+TEST(Acknowledgement, AConsumptionThatLeavesSomethingUnreadOrMissingIsNotToldByItself) {
+  ReceiveWindow window = with_one_held();
+  arrive(window, 1, 0);
+  arrive(window, 3, 0);
+  window.acknowledged_now();
+  window.set_consumed(1, 1'000);  // 1 is unread
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+  window.set_consumed(2, 1'000);  // 2 is missing
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+  arrive(window, 2, 2'000);
+  window.acknowledged_now();
+  window.set_consumed(4, 3'000);
+  EXPECT_EQ(window.acknowledgement_deadline(), 3'000 + kAcknowledgeDelay);
+}
+
+TEST(Acknowledgement, ThatWaitsAlreadyCarriesTheConsumption) {
+  ReceiveWindow window(kWindow);
+  arrive(window, 0, 100);
+  window.set_consumed(1, 200);
+  EXPECT_EQ(window.acknowledgement_deadline(), 100 + kAcknowledgeDelay);
+  window.acknowledged_now();
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
+}
+
+TEST(Acknowledgement, OfASegmentThatComesInTheDelayCarriesTheConsumption) {
+  ReceiveWindow window = with_one_held();
+  window.set_consumed(1, 1'000);
+  arrive(window, 1, 2'000);
+  EXPECT_EQ(window.acknowledgement_deadline(), 2'000 + kAcknowledgeDelay);
+  arrive(window, 2, 3'000);
+  EXPECT_EQ(window.acknowledgement_deadline(), 2'000 + kAcknowledgeDelay);
+  window.acknowledged_now();
+  EXPECT_EQ(window.acknowledgement_deadline(), kNever);
 }
 
 TEST(Acknowledgement, ASenderWithoutCreditIsToldOfTheFirstNewOne) {

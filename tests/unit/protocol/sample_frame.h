@@ -29,17 +29,20 @@ struct SampleFrame {
                  .epoch = 0xb1b2,
                  .stage = Stage::broadcast,
                  .thread = 5,
+                 .lane = 6,
+                 .step = 19,
                  .backlog = 17,
+                 .held = 9,
+                 .credit = 0x0077,
                  .sequence = 0xc1c2c3c4,
                  .acknowledged = 0xd1d2d3d4,
-                 .selective = 0xe1e2e3e4e5e6e7e8,
-                 .credit = 0x0077};
+                 .selective = 0xe1e2e3e4e5e6e7e8};
     segment = {.collective = 0x11121314,
-               .step = 3,
-               .type_and_operation = 0x21,
+               .count = 0x41424344,
                .length = static_cast<std::uint16_t>(payload_bytes),
-               .position = 0x31323334,
-               .count = 0x41424344};
+               .root = 0x3132,
+               .kind = 0x51,
+               .type_and_operation = 0x21};
     for (std::size_t at = 0; at < payload_bytes; ++at) {
       payload.push_back(static_cast<std::uint8_t>(at * 7 + 1));
     }

@@ -1,5 +1,6 @@
 #include "protocol/send_window.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <vector>
 
@@ -15,7 +16,7 @@ class SendWindowTest : public testing::Test {
  protected:
   SendWindowTest() {
     window_.record_send(0);
-    window_.on_acknowledgement(1, 0, SendWindow::kWindow, kRtt);
+    window_.on_acknowledgement(1, 0, SendWindow::kWindow, 0, kRtt);
     now_ = kMillisecond;
   }
 
@@ -26,7 +27,12 @@ class SendWindowTest : public testing::Test {
   }
 
   AckResult acknowledge(std::uint64_t point, std::uint64_t selective = 0) {
-    return window_.on_acknowledgement(static_cast<std::uint32_t>(point), selective, 128, now_);
+    return window_.on_acknowledgement(static_cast<std::uint32_t>(point), selective, 128, 0, now_);
+  }
+
+  // `held` of what lies below `point` are unread.
+  AckResult acknowledge_held(std::uint64_t point, std::uint8_t held) {
+    return window_.on_acknowledgement(static_cast<std::uint32_t>(point), 0, 128, held, now_);
   }
 
   std::vector<std::uint64_t> resend_all() {
@@ -49,7 +55,7 @@ TEST(SendWindow, SendsNoMoreThanTheCreditAndOneWindow) {
   window.record_send(0);
   window.record_send(0);
   EXPECT_FALSE(window.may_send());
-  window.on_acknowledgement(0, 0, 65535, 1);
+  window.on_acknowledgement(0, 0, 65535, 0, 1);
   while (window.may_send()) window.record_send(1);
   EXPECT_EQ(window.in_flight(), SendWindow::kWindow);
 }
@@ -74,7 +80,7 @@ TEST_F(SendWindowTest, AnOldAcknowledgementTakesNothingBack) {
   acknowledge(first + 8);
   const std::uint64_t limit = window_.limit();
   const AckResult result =
-      window_.on_acknowledgement(static_cast<std::uint32_t>(first + 2), 0b111, 1, now_);
+      window_.on_acknowledgement(static_cast<std::uint32_t>(first + 2), 0b111, 1, 0, now_);
   EXPECT_EQ(result.status, AckStatus::taken);
   EXPECT_EQ(result.delivered, 0U);
   EXPECT_EQ(window_.cumulative(), first + 8);
@@ -187,7 +193,7 @@ TEST_F(SendWindowTest, NothingOnItsWayAndCreditLeftNeedsNoTimer) {
 TEST_F(SendWindowTest, OutOfCreditWithNothingOnItsWayItAsks) {
   SendWindow window(kSettings, 1);
   window.record_send(0);
-  window.on_acknowledgement(1, 0, 0, kRtt);
+  window.on_acknowledgement(1, 0, 0, 0, kRtt);
   EXPECT_FALSE(window.may_send());
   EXPECT_FALSE(window.probe_owed());
   const Nanoseconds first = window.deadline();
@@ -198,9 +204,110 @@ TEST_F(SendWindowTest, OutOfCreditWithNothingOnItsWayItAsks) {
   EXPECT_GE(second - first, 2 * kSettings.rto_floor);
   window.on_timer(second);
   EXPECT_TRUE(window.probe_owed());
-  window.on_acknowledgement(1, 0, 1, second + kRtt);
+  window.on_acknowledgement(1, 0, 1, 0, second + kRtt);
   EXPECT_FALSE(window.probe_owed());
   EXPECT_TRUE(window.may_send());
+}
+
+TEST_F(SendWindowTest, ConsumedFollowsWhatTheReceiverHoldsAndNeverFalls) {
+  const auto first = send(10);
+  EXPECT_EQ(window_.consumed(), first);
+  acknowledge_held(first + 6, 4);
+  EXPECT_EQ(window_.consumed(), first + 2);
+  acknowledge_held(first + 6, 1);
+  EXPECT_EQ(window_.consumed(), first + 5);
+  acknowledge_held(first + 6, 4);  // overtaken by the one before
+  acknowledge_held(first + 2, 0);
+  EXPECT_EQ(window_.consumed(), first + 5);
+  acknowledge_held(first + 10, 0);
+  EXPECT_EQ(window_.consumed(), first + 10);
+  EXPECT_EQ(window_.consumed(), window_.cumulative());
+}
+
+TEST_F(SendWindowTest, MoreHeldThanWasAcknowledgedIsRefusedAndCounted) {
+  const auto first = send(4);
+  EXPECT_EQ(acknowledge_held(first + 2, static_cast<std::uint8_t>(first + 3)).status,
+            AckStatus::refused);
+  EXPECT_EQ(acknowledge_held(first + 2, 255).status, AckStatus::refused);
+  EXPECT_EQ(window_.cumulative(), first);
+  EXPECT_EQ(window_.counters().refused, 2U);
+  EXPECT_EQ(acknowledge_held(first + 2, static_cast<std::uint8_t>(first + 2)).status,
+            AckStatus::taken);
+}
+
+TEST(SendWindow, WhatLiesBeforeTheFlowBeganIsNeitherAcknowledgedNorHeld) {
+  SendWindow window(kSettings, 4, 1'000);
+  window.record_send(0);
+  EXPECT_EQ(window.consumed(), 1'000U);
+  EXPECT_EQ(window.on_acknowledgement(1'001, 0, 4, 2, 1).status, AckStatus::refused);
+  EXPECT_EQ(window.on_acknowledgement(999, 0, 4, 0, 1).status, AckStatus::refused);
+  EXPECT_EQ(window.on_acknowledgement(1'001, 0, 4, 1, 1).status, AckStatus::taken);
+  EXPECT_EQ(window.consumed(), 1'000U);
+}
+
+TEST(SendWindow, AFieldThatIsFullSaysNothingOfTheConsumption) {
+  SendWindow window(kSettings, 128);
+  for (std::uint32_t sequence = 0; sequence < 300; ++sequence) {
+    window.record_send(sequence);
+    const auto held = static_cast<std::uint8_t>(std::min(sequence + 1, 255U));
+    ASSERT_EQ(window.on_acknowledgement(sequence + 1, 0, 128, held, sequence).status,
+              AckStatus::taken);
+    ASSERT_EQ(window.consumed(), 0U);
+  }
+}
+
+TEST_F(SendWindowTest, AsksForTheConsumptionOnlyWhenItIsAwaited) {
+  const auto first = send(3);
+  now_ += kRtt;
+  acknowledge_held(first + 3, 3);
+  EXPECT_EQ(window_.deadline(), kNever);
+  now_ += kMillisecond;
+  window_.await_consumed(now_);
+  EXPECT_EQ(window_.deadline(), now_ + kSettings.rto_floor);
+  now_ = window_.deadline();
+  window_.await_consumed(now_);  // awaited already: no new wait
+  window_.on_timer(now_);
+  EXPECT_TRUE(window_.probe_owed());
+  EXPECT_EQ(window_.deadline(), kNever);
+  window_.record_probe();
+  EXPECT_EQ(window_.deadline(), now_ + 2 * kSettings.rto_floor) << "it asks ever more seldom";
+  acknowledge_held(first + 3, 2);  // the receiver is alive: the doubling begins again
+  EXPECT_EQ(window_.deadline(), now_ + kSettings.rto_floor);
+  acknowledge_held(first + 3, 0);
+  EXPECT_EQ(window_.deadline(), kNever);
+  EXPECT_EQ(window_.counters().credit_probes, 1U);
+}
+
+TEST_F(SendWindowTest, ANewsThatComesInTimeSparesTheProbe) {
+  const auto first = send(1);
+  acknowledge_held(first + 1, 1);
+  window_.await_consumed(now_);
+  now_ = window_.deadline();
+  window_.on_timer(now_);
+  EXPECT_TRUE(window_.probe_owed());
+  acknowledge_held(first + 1, 0);
+  EXPECT_FALSE(window_.probe_owed());
+}
+
+TEST_F(SendWindowTest, WhatIsSentAfterTheCallIsNotAwaited) {
+  const auto first = send(2);
+  window_.await_consumed(now_);
+  send(2);
+  acknowledge_held(first + 4, 2);
+  EXPECT_EQ(window_.consumed(), first + 2);
+  EXPECT_EQ(window_.deadline(), kNever);
+}
+
+TEST_F(SendWindowTest, WhatIsInFlightIsAskedForBeforeItsConsumption) {
+  const auto first = send(1);
+  window_.await_consumed(now_);
+  now_ = window_.deadline();
+  window_.on_timer(now_);
+  EXPECT_FALSE(window_.probe_owed());
+  EXPECT_EQ(resend_all(), Sequences{first});
+  now_ += kRtt;
+  acknowledge_held(first + 1, 1);
+  EXPECT_EQ(window_.deadline(), now_ + kSettings.rto_floor);
 }
 
 TEST_F(SendWindowTest, ResentSegmentsGiveNoRttSample) {

@@ -21,16 +21,31 @@ control::ClusterSettings settings_of(const std::string& topology, std::optional<
   return settings;
 }
 
-TEST(FabricSizing, FillsTheMtuWithWholeUnits) {
-  for (unsigned mtu = control::kMinMtu; mtu <= control::kMaxMtu; ++mtu) {
-    const FabricParameters parameters =
-        fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu), 1);
-    const std::size_t packet =
-        parameters.segment_bytes + protocol::kSegmentHeaderBytes - RTE_ETHER_HDR_LEN;
-    ASSERT_EQ(parameters.segment_bytes % control::kUnitBytes, 0u);
-    ASSERT_LE(packet, mtu);
-    ASSERT_GT(packet + control::kUnitBytes, mtu) << "another unit would fit";
+TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
+  const struct {
+    const char* topology;
+    unsigned hops;
+  } clusters[] = {{"star:4", 1},    {"bcube:4,1", 1}, {"bcube:3,2", 4},
+                  {"bcube:2,5", 7}, {"bcube:2,6", 8}, {"bcube:2,7", 8}};
+  for (const auto& cluster : clusters) {
+    SCOPED_TRACE(cluster.topology);
+    for (unsigned mtu = control::kMinMtu; mtu <= control::kMaxMtu; ++mtu) {
+      const FabricParameters parameters =
+          fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu), 1);
+      const std::size_t packet =
+          parameters.segment_bytes + protocol::header_bytes(cluster.hops, true) - RTE_ETHER_HDR_LEN;
+      ASSERT_EQ(parameters.segment_bytes % control::kUnitBytes, 0u);
+      ASSERT_LE(packet, mtu);
+      ASSERT_GT(packet + control::kUnitBytes, mtu) << "another unit would fit";
+    }
   }
+}
+
+TEST(FabricSizing, KeepsTheSegmentsOfTheUsualMtusWithRoomForDetours) {
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 1500), 1).segment_bytes,
+            1408u);
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000), 1).segment_bytes,
+            8896u);
 }
 
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {

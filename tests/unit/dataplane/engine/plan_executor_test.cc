@@ -239,9 +239,9 @@ TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
   }
   server->contribute(contributions, 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->finish_completed()) << "nothing is acknowledged";
-  contributions.send.on_acknowledgement(1, 0, 16, 0);
+  contributions.send.on_acknowledgement(1, 0, 16, 0, 0);
   EXPECT_FALSE(server->finish_completed()) << "the result that was sent is not acknowledged";
-  results.send.on_acknowledgement(1, 0, 16, 0);
+  results.send.on_acknowledgement(1, 0, 16, 0, 0);
   EXPECT_TRUE(server->finish_completed());
   EXPECT_FALSE(server->active());
   EXPECT_EQ(server.session()->finished_by_all(), 1u) << "the session has been told";
