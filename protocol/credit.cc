@@ -22,7 +22,9 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Handle flow = static_cast<Handle>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
+    open_.resize(members_.size());
     wanting_.reserve(members_.size());
+    raised_.reserve(2 * members_.size());
     free_.reserve(members_.size());
   } else {
     flow = free_.back();
@@ -33,7 +35,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   member.window = window;
   member.demand = window->highest();
   account(member);
-  changed_ = true;
+  open(flow);
   return flow;
 }
 
@@ -41,6 +43,7 @@ void CreditPool::remove(Handle flow) {
   outstanding_ -= members_[flow].outstanding;
   members_[flow] = Member{};
   free_.push_back(flow);
+  open_.erase(flow);
   changed_ = true;
 }
 
@@ -54,51 +57,59 @@ void CreditPool::on_arrival(Handle flow, std::uint8_t backlog) {
   Member& member = members_[flow];
   account(member);
   member.demand = std::max(member.demand, member.window->highest() + backlog);
-  changed_ = true;
+  open(flow);
 }
 
 void CreditPool::set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now) {
-  if (members_[flow].window->set_consumed(prefix, now)) changed_ = true;
+  if (members_[flow].window->set_consumed(prefix, now)) open(flow);
 }
 
-bool CreditPool::grant(Member& member, std::uint32_t segments) {
-  const bool raised = member.window->raise_limit(member.window->limit() + segments);
+void CreditPool::open(Handle flow) {
+  open_.insert(flow);
+  changed_ = true;
+}
+
+void CreditPool::raise(Handle flow, std::uint64_t limit) {
+  Member& member = members_[flow];
+  if (member.window->raise_limit(limit)) raised_.push_back(flow);
   account(member);
-  return raised;
 }
 
-bool CreditPool::distribute_unlimited() {
-  bool raised = false;
-  for (Member& member : members_) {
-    if (member.window == nullptr) continue;
-    raised |= member.window->raise_limit(member.window->consumed() + window_);
-    account(member);
+void CreditPool::distribute_unlimited() {
+  for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
+    raise(static_cast<Handle>(flow), members_[flow].window->consumed() + window_);
   }
-  return raised;
+  open_.clear();
 }
 
-bool CreditPool::give_floors() {
-  bool raised = false;
-  for (Member& member : members_) {
-    if (member.window == nullptr || member.outstanding != 0) continue;
-    if (member.window->limit() < member.window->consumed() + window_) raised |= grant(member, 1);
+void CreditPool::give_floors() {
+  for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
+    const ReceiveWindow& window = *members_[flow].window;
+    if (members_[flow].outstanding != 0 || window.limit() >= window.consumed() + window_) continue;
+    raise(static_cast<Handle>(flow), window.limit() + 1);
   }
-  return raised;
 }
 
+// Those that ask for more than they have, in the order of the round. The others are closed until
+// something of theirs changes.
 void CreditPool::collect_wanting() {
   wanting_.clear();
-  const auto count = static_cast<Handle>(members_.size());
-  for (Handle step = 0; step < count; ++step) {
-    const Handle flow = (first_ + step) % count;
-    Member& member = members_[flow];
-    if (member.window == nullptr) continue;
-    const std::uint64_t most = std::min(member.demand, member.window->consumed() + window_);
-    if (most <= member.window->limit()) continue;
-    member.wanted = static_cast<std::uint32_t>(most - member.window->limit());
-    member.grants = 0;
-    wanting_.push_back(flow);
-  }
+  const auto collect = [this](std::size_t from, std::size_t end) {
+    for (std::size_t flow = open_.next(from); flow < end; flow = open_.next(flow + 1)) {
+      Member& member = members_[flow];
+      const std::uint64_t most = std::min(member.demand, member.window->consumed() + window_);
+      if (most <= member.window->limit()) {
+        open_.erase(flow);
+        continue;
+      }
+      member.wanted = static_cast<std::uint32_t>(most - member.window->limit());
+      member.grants = 0;
+      wanting_.push_back(static_cast<Handle>(flow));
+    }
+  };
+  const std::size_t first = first_ < members_.size() ? first_ : 0;
+  collect(first, members_.size());
+  collect(0, first);
 }
 
 void CreditPool::share(std::uint64_t segments) {
@@ -123,20 +134,23 @@ void CreditPool::share(std::uint64_t segments) {
 }
 
 bool CreditPool::distribute() {
+  raised_.clear();
   if (!changed_) return false;
   changed_ = false;
-  if (unlimited_) return distribute_unlimited();
-  bool raised = give_floors();
-  if (outstanding_ >= budget_segments_) {
-    return raised;
+  if (unlimited_) {
+    distribute_unlimited();
+    return !raised_.empty();
   }
-  collect_wanting();
-  share(budget_segments_ - outstanding_);
-  for (const Handle flow : wanting_) {
-    Member& member = members_[flow];
-    if (member.grants != 0) raised |= grant(member, member.grants);
+  give_floors();
+  if (outstanding_ < budget_segments_) {
+    collect_wanting();
+    share(budget_segments_ - outstanding_);
+    for (const Handle flow : wanting_) {
+      const Member& member = members_[flow];
+      if (member.grants != 0) raise(flow, member.window->limit() + member.grants);
+    }
   }
-  return raised;
+  return !raised_.empty();
 }
 
 }  // namespace gradcube::protocol

@@ -19,7 +19,8 @@
 // Use: call on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
 // acknowledgements are written. distribute() returns at once if nothing changed; else it takes time
-// in the number of flows plus the number of grants. One pool belongs to one port of one engine.
+// in the number of flows that something changed for or that were left wanting, plus the number of
+// grants. One pool belongs to one port of one engine.
 // add() and remove() allocate and belong to set-up.
 #ifndef GRADCUBE_PROTOCOL_CREDIT_H_
 #define GRADCUBE_PROTOCOL_CREDIT_H_
@@ -27,8 +28,10 @@
 #include <cstddef>
 #include <cstdint>
 #include <limits>
+#include <span>
 #include <vector>
 
+#include "protocol/index_set.h"
 #include "protocol/receive_window.h"
 
 namespace gradcube::protocol {
@@ -62,6 +65,8 @@ class CreditPool {
 
   // Raises limits. True if a limit rose: an acknowledgement may be due for it.
   bool distribute();
+  // Whose limits the last distribute() has raised; a flow may be named twice.
+  std::span<const Handle> raised() const { return raised_; }
 
  private:
   struct Member {
@@ -72,11 +77,12 @@ class CreditPool {
     std::uint32_t wanted = 0;  // of this distribution
   };
 
-  bool distribute_unlimited();
-  bool give_floors();
+  void open(Handle flow);
+  void raise(Handle flow, std::uint64_t limit);
+  void distribute_unlimited();
+  void give_floors();
   void collect_wanting();
   void share(std::uint64_t segments);
-  bool grant(Member& member, std::uint32_t segments);
   void account(Member& member);
 
   std::uint64_t budget_segments_;
@@ -87,7 +93,10 @@ class CreditPool {
   std::uint64_t outstanding_ = 0;  // segments that are granted and have not arrived, over all flows
   std::vector<Member> members_;
   std::vector<Handle> free_;
-  std::vector<Handle> wanting_;  // capacity for all members, so that distribute() does not allocate
+  IndexSet open_;  // those that may get something: changed since, or left wanting
+  // With capacity for all members, so that distribute() does not allocate.
+  std::vector<Handle> wanting_;
+  std::vector<Handle> raised_;
 };
 
 }  // namespace gradcube::protocol

@@ -20,7 +20,7 @@ struct LaneOptions {
 
 struct JobOptions {
   std::vector<LaneOptions> lanes;
-  std::uint32_t weight = 1;             // among the jobs that share its links
+  std::uint32_t weight = 1;              // among the jobs that share its links
   std::vector<bcube::ServerId> members;  // ascending, no server twice
 
   bool operator==(const JobOptions&) const = default;

@@ -105,11 +105,12 @@ std::optional<Refusal> JobTable::objection(const Job& job, const JoinRequest& re
         job.name, space_.text(request.server), member->trainer->pid)};
   }
   if (job.ranks_are_wished != request.rank.has_value()) {
-    return Refusal{fmt::format(
-        "job \"{}\": this trainer asks for {}, the first one asked for {}: expected a rank from all "
-        "trainers of a job or from none",
-        job.name, request.rank.has_value() ? "a rank" : "no rank",
-        job.ranks_are_wished ? "one" : "none")};
+    return Refusal{
+        fmt::format("job \"{}\": this trainer asks for {}, the first one asked for {}: expected a "
+                    "rank from all "
+                    "trainers of a job or from none",
+                    job.name, request.rank.has_value() ? "a rank" : "no rank",
+                    job.ranks_are_wished ? "one" : "none")};
   }
   for (const Job::Member& member : job.members) {
     if (!request.rank.has_value() || !member.trainer.has_value() || member.rank != *request.rank) {
@@ -134,9 +135,10 @@ std::variant<JobPlace, Refusal> JobTable::join(const JoinRequest& request) {
     }
   }
   if (!std::binary_search(members.begin(), members.end(), request.server)) {
-    return Refusal{fmt::format("job \"{}\": this trainer's server {} is not among the members that "
-                               "it asks for",
-                               request.name, space_.text(request.server))};
+    return Refusal{
+        fmt::format("job \"{}\": this trainer's server {} is not among the members that "
+                    "it asks for",
+                    request.name, space_.text(request.server))};
   }
   if (request.rank.has_value() && *request.rank >= members.size()) {
     return Refusal{fmt::format("job \"{}\": rank {}: expected 0 to {}", request.name, *request.rank,

@@ -103,7 +103,8 @@ void EmbeddedCluster::make_engines(EventSink& events) {
       settings.credit_budget = parameters_.credit_budget;
       settings.window = parameters_.window;
       settings.flows = parameters_.flows;
-      engines_.push_back(std::make_unique<Engine>(settings, space(), ports, *pools_[where], events));
+      engines_.push_back(
+          std::make_unique<Engine>(settings, space(), ports, *pools_[where], events));
       pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
       const bool leader =
           std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
@@ -123,7 +124,7 @@ void EmbeddedCluster::make_switches() {
 // The switch of `level` that joins the servers which differ from `first` in that digit alone.
 void EmbeddedCluster::make_switch(unsigned level, bcube::ServerId first) {
   const bcube::AddressSpace& addresses = space();
-    std::vector<SwitchPort> ports;
+  std::vector<SwitchPort> ports;
   std::vector<bcube::ServerId> servers;
   for (unsigned digit = 0; digit < addresses.radix(level); ++digit) {
     const bcube::ServerId server = addresses.with_digit(first, level, digit);

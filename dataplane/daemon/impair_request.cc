@@ -81,8 +81,7 @@ class Selection {
  public:
   Selection(const EmbeddedCluster& cluster, const nlohmann::json& request) : cluster_(cluster) {
     if (request.contains("server")) {
-      server_ =
-          control::parse_server(cluster.topology(), text_of(request, "server"), "--server");
+      server_ = control::parse_server(cluster.topology(), text_of(request, "server"), "--server");
     }
     if (request.contains("level")) level_ = level_of(request["level"]);
     if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));

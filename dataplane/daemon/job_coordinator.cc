@@ -92,9 +92,11 @@ JoinedSession JobCoordinator::join(const JoinRequest& request) {
       std::make_unique<Session>(std::move(region), doorbells[0],
                                 shape_of(lanes, options.members.size()), std::move(listeners));
 
-  const auto outcome =
-      jobs_.join({request.job, request.server,
-                  {static_cast<std::int32_t>(request.pid), request.uid}, options, request.rank});
+  const auto outcome = jobs_.join({request.job,
+                                   request.server,
+                                   {static_cast<std::int32_t>(request.pid), request.uid},
+                                   options,
+                                   request.rank});
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     close(doorbells[1]);
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
@@ -142,10 +144,11 @@ void JobCoordinator::depart(MemberId id) {
 }
 
 void JobCoordinator::attach(Member& member) {
+  const Record& known = records_.at(member.job);
+  const std::uint32_t weight = jobs_.find(member.job)->options.weight;
   for (const EngineAt& at : cluster_.engines(member.server)) {
-    member.parts.push_back(
-        {at, at.engine->prepare(member.job, *member.session, records_.at(member.job).lanes,
-                                cluster_.kernels())});
+    member.parts.push_back({at, at.engine->prepare(member.job, *member.session, known.lanes, weight,
+                                                   cluster_.kernels())});
   }
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
@@ -278,8 +281,7 @@ void JobCoordinator::handle(const EngineEvent& event) {
   if (job->epoch != event.epoch || job->state != control::JobState::running) return;
   on_engines(event.job, [&](Engine& engine) { engine.freeze(event.job); });
   if (event.kind == EngineEvent::Kind::overflow) {
-    fail_in_flight(event.job, GRADCUBE_EOVERFLOW,
-                   describe_overflow(*job, event, space()));
+    fail_in_flight(event.job, GRADCUBE_EOVERFLOW, describe_overflow(*job, event, space()));
   } else {
     fail_in_flight(event.job, GRADCUBE_EMISMATCH, disagreement(event.job, event));
   }

@@ -177,6 +177,15 @@ class JobCoordinator {
     bool orderly = true;
   };
 
+  // What the coordinator itself knows of a job that has members.
+  struct Record {
+    LanePlans lanes;
+    std::uint32_t notices = 0;  // told so far
+    LaneCut reset;              // the last one: what its collectives fail with, submitted or not
+    // Of an aborted job: the notice that says why.
+    std::optional<std::uint32_t> abort_notice;
+  };
+
   const Members& members_of(std::uint32_t job) const;  // by server
   std::vector<JobFacts::Trainer> trainers_of(std::uint32_t job) const;
   std::vector<EngineAt> engines_of(std::uint32_t job) const;
@@ -208,14 +217,6 @@ class JobCoordinator {
   std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
   std::map<std::uint32_t, Drain> drains_;  // by job
-  // What the coordinator itself knows of a job that has members.
-  struct Record {
-    LanePlans lanes;
-    std::uint32_t notices = 0;  // told so far
-    LaneCut reset;              // the last one: what its collectives fail with, submitted or not
-    // Of an aborted job: the notice that says why.
-    std::optional<std::uint32_t> abort_notice;
-  };
   std::map<std::uint32_t, Record> records_;  // by job
   WaitTimes waits_;
   MemberId next_member_ = 1;

@@ -175,9 +175,9 @@ bool SessionServer::read_message(int socket) {
   }
   // A message that is longer than any is none.
   const auto bytes = static_cast<std::size_t>(received);
-  take_message(socket, found->second,
-               bytes > buffer_.size() ? std::string_view()
-                                      : std::string_view(buffer_.data(), bytes));
+  take_message(
+      socket, found->second,
+      bytes > buffer_.size() ? std::string_view() : std::string_view(buffer_.data(), bytes));
   return connections_.contains(socket);
 }
 
@@ -254,8 +254,8 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   std::vector<bcube::ServerId>& members = request.options.members;
   members.resize(hello.member_count);
   std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
-  const auto not_ascending = std::adjacent_find(members.begin(), members.end(),
-                                                [](auto a, auto b) { return a >= b; });
+  const auto not_ascending =
+      std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
   if (not_ascending != members.end()) {
     reject(socket, connection);
     return;
@@ -312,9 +312,8 @@ void SessionServer::answer(int socket, Connection& connection, SteadyClock::time
     return;
   }
   const shared::Inquiry& asked = *connection.inquiry;
-  send_notice(socket,
-              make_report(asked.request,
-                          jobs_.explain(connection.member, {asked.lane, asked.number})));
+  send_notice(socket, make_report(asked.request,
+                                  jobs_.explain(connection.member, {asked.lane, asked.number})));
   connection.inquiry.reset();
   connection.answered = now;
 }

@@ -57,10 +57,11 @@ EngineFacts read_engine(const Engine& engine) {
   for (EngineJob* job : engine.jobs()) {
     for (PlanExecutor& thread : job->executors()) {
       for (const Flow& flow : thread.flows()) {
-        facts.flows.push_back(
-            {job->id(), engine.settings().server, thread.lane(), thread.thread(), flow.stage, flow.peer,
-             flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
-             static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
+        facts.flows.push_back({job->id(), engine.settings().server, thread.lane(), thread.thread(),
+                               flow.stage, flow.peer, flow.send.next(), flow.send.in_flight(),
+                               flow.send.limit() - flow.send.next(),
+                               static_cast<double>(flow.send.rtt().smoothed()) / 1000.0,
+                               flow.send.counters()});
       }
     }
   }

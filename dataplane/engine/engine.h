@@ -1,12 +1,15 @@
 // One server's share of one lcore: receives, adds and sends for the threads assigned to it, run to
 // completion.
 //
-//   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> segment -> add
+//   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
 //   for each session: take submissions
 //   timers
 //   for each port: grant credit
 //   for each port: fill the transmit burst: owed acknowledgements, resends, segments
-//   for each job: finished collectives
+//   for each executor with collectives in flight: finished ones
+//
+// The cost of an iteration is that of what is active. A job that is attached and idle costs a look
+// at its submission ring; a flow for which nothing is to be done costs nothing (port_queue.h).
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
 // and everything in its jobs between attach() and detach(). Engines share nothing but a Session's
@@ -19,7 +22,6 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 
-#include <array>
 #include <cstdint>
 #include <memory>
 #include <span>
@@ -28,6 +30,8 @@
 #include "bcube_forwarding/neighbours.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/flow_table.h"
+#include "dataplane/engine/port_queue.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/pollable.h"
@@ -58,8 +62,10 @@ class EventSink {
 
 struct EngineSettings {
   bcube::ServerId server = 0;
-  std::uint16_t queue = 0;          // of every port
-  std::vector<unsigned> threads;    // the plan's threads that run here
+  std::uint16_t queue = 0;  // of every port
+  // Thread t of any plan runs on the engine that has t modulo all_threads.
+  std::vector<unsigned> threads;
+  unsigned all_threads = 1;         // over the engines of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
   // Bytes granted and not here yet, per port.
   std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited;
@@ -69,13 +75,11 @@ struct EngineSettings {
 
 class Engine final : public Pollable {
  public:
-  static constexpr unsigned kBurst = 32;
+  static constexpr unsigned kBurst = PortQueue::kBurst;
 
   // ports[level] is the server's port at that level. packets: headers and references to payloads,
-  // for this lcore alone. Plan, ports, pool and sink must outlive the engine. Throws a
-  // control::SetupError when a job could have more packets on their way than can be counted
-  // (EngineJob::kMostReferences).
-  Engine(const EngineSettings& settings, const control::Plan& plan, std::vector<Port*> ports,
+  // for this lcore alone. Ports, pool and sink must outlive the engine.
+  Engine(const EngineSettings& settings, const bcube::AddressSpace& space, std::vector<Port*> ports,
          PacketPool& packets, EventSink& events);
   ~Engine() override;
   Engine(const Engine&) = delete;
@@ -87,8 +91,9 @@ class Engine final : public Pollable {
   // Whether a job has collectives or unanswered packets in flight: then timers run, and the lcore
   // must not sleep.
   bool busy() const override;
-  // An engine for which anything is due is busy, so it has no event of its own.
-  Nanoseconds next_event() const override { return kNever; }
+  // When the next timer or delayed acknowledgement is due; kNever if nothing waits. Takes time in the
+  // number of flows that are active: for a poller about to sleep, and for a virtual clock that jumps.
+  Nanoseconds next_event() const override;
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;
   void finish_wait() override;
@@ -97,17 +102,18 @@ class Engine final : public Pollable {
 
   // Builds what this engine needs of a job; any thread, touches nothing of the engine's running
   // state. Throws a control::SetupError when the session's memory is too large for its segments to
-  // be numbered.
-  std::unique_ptr<EngineJob> prepare(std::uint32_t job, Session& session,
+  // be numbered, or when the job could have more packets on their way than can be counted
+  // (EngineJob::kMostReferences).
+  std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
+                                     std::uint32_t weight,
                                      const aggregation::Kernels& kernels) const;
   void attach(EngineJob& job);
-  void start(std::uint32_t job, std::uint16_t epoch);
-  void freeze(std::uint32_t job);
-  // Of a frozen job: fails everything through `fails_through` with `code` and makes the streams
-  // fresh; start() follows.
-  void reset(std::uint32_t job, std::uint64_t fails_through, std::int32_t code);
+  void start(protocol::JobId job, std::uint16_t epoch);
+  void freeze(protocol::JobId job);
+  // Of a frozen job: fails everything through the cut and makes the streams fresh; start() follows.
+  void reset(protocol::JobId job, const LaneCut& cut);
   // Drops all that it holds of the job.
-  void detach(std::uint32_t job);
+  void detach(protocol::JobId job);
 
   // Whether frames carry CRC32C, and whether it is demanded of what comes in.
   void set_checksums(bool send, bool demand) {
@@ -117,29 +123,30 @@ class Engine final : public Pollable {
 
   const EngineSettings& settings() const { return settings_; }
   const EngineCounters& counters() const { return counters_; }
-  const std::array<EngineJob*, protocol::kMaxJobs>& jobs() const { return jobs_; }
+  const std::vector<EngineJob*>& jobs() const { return attached_; }
 
  private:
   // engine_receive.cc
-  unsigned receive(unsigned level);
+  unsigned receive(PortQueue& in);
   template <bool kDemandChecksum>
-  void receive_burst(unsigned level, rte_mbuf** packets, unsigned count);
+  void receive_burst(rte_mbuf** packets, unsigned count);
   template <bool kDemandChecksum>
-  bool receive_packet(unsigned level, rte_mbuf* packet);
+  bool receive_packet(rte_mbuf* packet);
   bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
-  Flow* find_flow(unsigned level, const protocol::ParsedFrame& frame);
+  Flow* find_flow(const protocol::ParsedFrame& frame);
+  DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
 
   // engine_transmit.cc
-  unsigned transmit(unsigned level);
+  unsigned transmit(PortQueue& out);
   template <bool kChecksum>
-  void fill(unsigned level, unsigned room);
+  void fill(PortQueue& out, unsigned room);
   template <bool kChecksum>
-  bool send_new(Flow& flow);
+  FlowRotation::Visit send_new(Flow& flow, std::uint32_t& bytes);
   template <bool kChecksum>
-  bool send_again(Flow& flow);
+  FlowRotation::Visit send_again(Flow& flow);
   template <bool kChecksum>
-  bool send_owed(Flow& flow);
+  FlowRotation::Visit send_owed(Flow& flow);
   template <bool kChecksum>
   bool send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
                     std::uint8_t backlog);
@@ -153,6 +160,7 @@ class Engine final : public Pollable {
   // engine.cc
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);
+  unsigned begin_published(EngineJob& job);
   void finish_collectives();
   void complete(EngineJob& job);
   void run_timers();
@@ -161,45 +169,20 @@ class Engine final : public Pollable {
   void report(EngineJob& job, EngineEvent event);
   void add_flows(EngineJob& job);
   void remove_flows(EngineJob& job);
-  void clear(EngineJob& job, std::uint64_t last_failed);
+  void clear(EngineJob& job, const LaneCut& cut);
   protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
-  void update_credit();
-  EngineJob* find_job(std::uint32_t id) {
-    const unsigned index = protocol::job_index(id);
-    if (index >= protocol::kMaxJobs) return nullptr;
-    EngineJob* job = jobs_[index];
-    return job != nullptr && job->id() == id ? job : nullptr;
-  }
-
-  // A set of flows that are served one after another.
-  struct RoundRobin {
-    std::vector<Flow*> flows;
-    std::size_t next = 0;
-    void remove_all_of(const EngineJob& job);
-  };
-  // One port as this engine uses it. The classes are served in order, the plan's first step before
-  // all others, so that every link still has work at the end; with results first, the last segments
-  // would cross an idle network one step at a time.
-  struct PortQueue {
-    PortQueue(Port& its_port, unsigned steps, const protocol::CreditSettings& settings)
-        : port(&its_port), classes(steps + 1), credit(settings) {}
-
-    Port* port;
-    RoundRobin all;
-    std::vector<RoundRobin> classes;  // what aggregation sends, by step; then results
-    protocol::CreditPool credit;
-    std::array<rte_mbuf*, kBurst> burst{};
-    unsigned filled = 0;
-  };
+  EngineJob* find_job(protocol::JobId id) const;
 
   EngineSettings settings_;
-  const control::Plan& plan_;
+  bcube::AddressSpace space_;
   bcube::NeighbourTable neighbours_;
   PacketPool& packets_;
   EventSink& events_;
-  std::vector<PortQueue> ports_;  // by level
-  std::array<EngineJob*, protocol::kMaxJobs> jobs_{};
+  std::vector<std::unique_ptr<PortQueue>> ports_;  // by level
+  FlowTable flows_;
   std::vector<EngineJob*> attached_;
+  std::vector<PlanExecutor*> working_;  // those with collectives in flight
+  std::vector<EngineJob*> completing_;  // whose submissions are not all completed; leader engine
   protocol::TimerWheel timers_;
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;

@@ -14,7 +14,9 @@
 #include <memory>
 #include <rte_mbuf.h>
 
+#include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/plan_executor.h"
+#include "protocol/job_id.h"
 
 namespace gradcube::dataplane {
 
@@ -23,16 +25,19 @@ class EngineJob {
   // DPDK counts the references to external memory in 16 bits, and this object holds one.
   static constexpr unsigned kMostReferences = UINT16_MAX - 1;
 
-  EngineJob(std::uint32_t id, Session& session, bool leader)
-      : id_(id), session_(session), leader_(leader) {
+  EngineJob(protocol::JobId id, Session& session, const LanePlans& lanes, std::uint32_t weight,
+            bool leader)
+      : id_(id), session_(session), lanes_(lanes), weight_(weight), leader_(leader) {
     rte_mbuf_ext_refcnt_set(&shared_info_, 1);
     shared_info_.free_cb = [](void*, void*) {};
   }
   EngineJob(const EngineJob&) = delete;
   EngineJob& operator=(const EngineJob&) = delete;
 
-  std::uint32_t id() const { return id_; }
+  protocol::JobId id() const { return id_; }
   Session& session() { return session_; }
+  const LanePlans& lanes() const { return lanes_; }
+  std::uint32_t weight() const { return weight_; }
   bool is_leader() const { return leader_; }
   std::deque<PlanExecutor>& executors() { return executors_; }
 
@@ -62,16 +67,20 @@ class EngineJob {
   };
   State state = State::gathering;
   std::uint16_t epoch = 0;
-  // Collectives up to this one fail with failure_code as they come.
-  std::uint64_t fails_through = 0;
-  std::int32_t failure_code = 0;
+  // Collectives up to this cut fail as they come.
+  LaneCut cut;
+  // How many of its session's collectives this engine has looked at; fewer than are published while
+  // there are some to begin.
+  std::uint64_t seen = 0;
   // Whether the control thread has been told of a disagreement, an overflow or a violation in this
   // epoch.
   bool reported = false;
 
  private:
-  std::uint32_t id_;
+  protocol::JobId id_;
   Session& session_;
+  LanePlans lanes_;
+  std::uint32_t weight_;
   bool leader_;
   rte_mbuf_ext_shared_info shared_info_{};
   std::deque<PlanExecutor> executors_;

@@ -1,5 +1,6 @@
 // The engine's receiving half: from a burst of packets to sums and results in the trainers' memory.
 
+#include <algorithm>
 #include <rte_prefetch.h>
 
 #include "dataplane/engine/engine.h"
@@ -9,7 +10,6 @@ namespace gradcube::dataplane {
 
 using protocol::FrameError;
 using protocol::ParsedFrame;
-using protocol::Stage;
 
 namespace {
 
@@ -29,30 +29,30 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
 
 }  // namespace
 
-unsigned Engine::receive(unsigned level) {
+unsigned Engine::receive(PortQueue& in) {
   rte_mbuf* packets[kBurst];
-  const unsigned count = ports_[level].port->receive(settings_.queue, packets, kBurst);
+  const unsigned count = in.port->receive(settings_.queue, packets, kBurst);
   if (count == 0) return 0;
   if (checksum_demanded_) {
-    receive_burst<true>(level, packets, count);
+    receive_burst<true>(packets, count);
   } else {
-    receive_burst<false>(level, packets, count);
+    receive_burst<false>(packets, count);
   }
   return count;
 }
 
 template <bool kDemandChecksum>
-void Engine::receive_burst(unsigned level, rte_mbuf** packets, unsigned count) {
+void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
   constexpr unsigned kAhead = 4;
   for (unsigned i = 0; i < count; ++i) {
     if (i + kAhead < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
-    if (!receive_packet<kDemandChecksum>(level, packets[i])) rte_pktmbuf_free(packets[i]);
+    if (!receive_packet<kDemandChecksum>(packets[i])) rte_pktmbuf_free(packets[i]);
   }
 }
 
 // True if the packet is held; false: the caller frees it.
 template <bool kDemandChecksum>
-bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
+bool Engine::receive_packet(rte_mbuf* packet) {
   ParsedFrame frame;
   const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
                                            packet->data_len};
@@ -72,7 +72,7 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
       return false;
     }
   }
-  Flow* flow = find_flow(level, frame);
+  Flow* flow = find_flow(frame);
   if (flow == nullptr) return false;
   if (frame.congestion_marked) ++counters_.congestion_marks;
 
@@ -84,6 +84,8 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
     return false;
   }
   arm_timer(*flow);
+  if (acknowledged.lost != 0) wake_resend(*flow);
+  wake_segment(*flow);
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
   const bool held =
@@ -93,20 +95,20 @@ bool Engine::receive_packet(unsigned level, rte_mbuf* packet) {
                        payload,
                        segment.length,
                        {segment.type_and_operation, segment.count, segment.root, segment.kind}});
-  ports_[level].credit.on_arrival(flow->credit, transport.backlog);
+  flow->queue->credit.on_arrival(flow->credit, transport.backlog);
+  wake_answer(*flow);
   return held;
 }
 
+// True if the flow's user keeps the packet.
 bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
-  PlanExecutor& executor = *flow.executor;
-  std::optional<PlanExecutor::Place> result;
-  if (flow.stage == Stage::broadcast && !flow.receive.received(sequence)) {
-    result = executor.place_of_result(flow, sequence, contribution);
-    if (!result) {
-      counters_.drop(executor.disagreement() ? DropReason::disagreement
-                                             : DropReason::unexpected_result);
+  PlanExecutor::Acceptance accepted;
+  if (!flow.receive.received(sequence)) {
+    accepted = flow.user->accept(flow, sequence, contribution);
+    if (accepted.refused.has_value()) {
+      counters_.drop(*accepted.refused);
       return false;
     }
   }
@@ -122,16 +124,11 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
       break;
   }
   ++counters_.segments_received;
-  if (result) {
-    PlanExecutor::write_result(*result, contribution);
-    return false;
-  }
-  executor.contribute(flow, arrived, contribution);
-  return true;
+  return flow.user->take(flow, arrived, contribution, accepted);
 }
 
 // The flow that a frame belongs to, if everything it says about itself holds; else counts why not.
-Flow* Engine::find_flow(unsigned level, const ParsedFrame& frame) {
+Flow* Engine::find_flow(const ParsedFrame& frame) {
   const auto refuse = [this](DropReason reason) -> Flow* {
     counters_.drop(reason);
     return nullptr;
@@ -140,17 +137,22 @@ Flow* Engine::find_flow(unsigned level, const ParsedFrame& frame) {
       !protocol::destination_reached(frame.routing)) {
     return refuse(DropReason::not_for_this_server);
   }
-  EngineJob* job = find_job(frame.transport.job);
-  if (job == nullptr) return refuse(DropReason::unknown_job);
-  if (frame.transport.epoch != job->epoch) return refuse(DropReason::stale_epoch);
-  if (job->state != EngineJob::State::running) return refuse(DropReason::job_not_running);
-  const bcube::ServerId source = frame.routing.source;
-  if (!neighbours_.is_neighbour(level, source)) return refuse(DropReason::not_a_neighbour);
-  for (PlanExecutor& executor : job->executors()) {
-    if (executor.thread() != frame.transport.thread) continue;
-    return &executor.flow(frame.transport.stage, level, plan_.space().digit(source, level));
-  }
-  return refuse(DropReason::foreign_thread);
+  Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
+  if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
+  if (frame.transport.epoch != flow->job->epoch) return refuse(DropReason::stale_epoch);
+  if (flow->job->state != EngineJob::State::running) return refuse(DropReason::job_not_running);
+  return flow;
+}
+
+DropReason Engine::reason_for_no_flow(const protocol::TransportHeader& transport) const {
+  EngineJob* job = find_job(transport.job);
+  if (job == nullptr) return DropReason::unknown_job;
+  if (transport.epoch != job->epoch) return DropReason::stale_epoch;
+  const bool runs_here = std::any_of(
+      job->executors().begin(), job->executors().end(), [&](const PlanExecutor& executor) {
+        return executor.lane() == transport.lane && executor.thread() == transport.thread;
+      });
+  return runs_here ? DropReason::not_a_neighbour : DropReason::foreign_thread;
 }
 
 }  // namespace gradcube::dataplane

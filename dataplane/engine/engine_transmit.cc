@@ -7,40 +7,16 @@
 
 namespace gradcube::dataplane {
 
-namespace {
+using Visit = FlowRotation::Visit;
 
-// Serves the flows of a set one packet at a time, beginning where it ended last, until `room` is
-// used up or none has anything to send. try_send returns whether it sent one. With one flow per
-// neighbour, begun at the next digit, this is the rotation that keeps each switch port to one
-// sender at a time.
-template <typename FlowSet, typename TrySend>
-unsigned serve(FlowSet& set, unsigned room, TrySend&& try_send) {
-  const std::size_t flows = set.flows.size();
-  unsigned sent = 0;
-  for (std::size_t refused = 0; refused < flows && sent < room;) {
-    Flow& flow = *set.flows[set.next];
-    set.next = set.next + 1 == flows ? 0 : set.next + 1;
-    if (flow.job->state == EngineJob::State::running && try_send(flow)) {
-      ++sent;
-      refused = 0;
-    } else {
-      ++refused;
-    }
-  }
-  return sent;
-}
-
-}  // namespace
-
-unsigned Engine::transmit(unsigned level) {
-  PortQueue& out = ports_[level];
+unsigned Engine::transmit(PortQueue& out) {
   const unsigned room = std::min<unsigned>(out.port->transmit_room(settings_.queue), kBurst);
   if (room == 0) return 0;
   out.filled = 0;
   if (checksum_sent_) {
-    fill<true>(level, room);
+    fill<true>(out, room);
   } else {
-    fill<false>(level, room);
+    fill<false>(out, room);
   }
   if (out.filled == 0) return 0;
   const unsigned sent =
@@ -50,48 +26,58 @@ unsigned Engine::transmit(unsigned level) {
 }
 
 template <bool kChecksum>
-void Engine::fill(unsigned level, unsigned room) {
-  PortQueue& out = ports_[level];
-  room -= serve(out.all, room, [this](Flow& flow) { return send_owed<kChecksum>(flow); });
-  room -= serve(out.all, room, [this](Flow& flow) { return send_again<kChecksum>(flow); });
-  for (RoundRobin& flows : out.classes) {
-    if (room == 0) return;
-    room -= serve(flows, room, [this](Flow& flow) { return send_new<kChecksum>(flow); });
-  }
+void Engine::fill(PortQueue& out, unsigned room) {
+  const auto unless_it_rests = [](Flow& flow, auto&& send) {
+    return flow.job->state == EngineJob::State::running ? send(flow) : Visit::later;
+  };
+  room -= out.answers.serve(room, [&](Flow& flow) {
+    return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kChecksum>(owing); });
+  });
+  room -= out.resends.serve(room, [&](Flow& flow) {
+    return unless_it_rests(flow, [this](Flow& losing) { return send_again<kChecksum>(losing); });
+  });
+  out.segments.serve(room, [&](Flow& flow, std::uint32_t& bytes) {
+    return unless_it_rests(
+        flow, [this, &bytes](Flow& ready) { return send_new<kChecksum>(ready, bytes); });
+  });
 }
 
 // A probe or an acknowledgement that is due and could not travel with a segment.
 template <bool kChecksum>
-bool Engine::send_owed(Flow& flow) {
+Visit Engine::send_owed(Flow& flow) {
   const bool probe = flow.send.probe_owed();
-  if (!probe && !flow.receive.acknowledgement_owed(now_)) return false;
-  return send_without_segment<kChecksum>(flow, probe);
+  if (!probe && !flow.receive.acknowledgement_owed(now_)) {
+    const bool waits = flow.receive.acknowledgement_deadline() != protocol::kNever;
+    return waits ? Visit::later : Visit::nothing;
+  }
+  return send_without_segment<kChecksum>(flow, probe) ? Visit::served : Visit::later;
 }
 
 template <bool kChecksum>
-bool Engine::send_again(Flow& flow) {
+Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
-  if (!lost) return false;
-  const OutgoingSegment segment = flow.executor->sent_segment(flow, *lost);
-  if (!send_segment<kChecksum>(flow, *lost, segment, flow.executor->backlog(flow))) return false;
+  if (!lost) return Visit::nothing;
+  const OutgoingSegment segment = flow.user->sent_segment(flow, *lost);
+  if (!send_segment<kChecksum>(flow, *lost, segment, flow.user->backlog(flow))) return Visit::later;
   flow.send.record_resend(*lost, now_);
   ++counters_.resent;
   arm_timer(flow);
-  return true;
+  return Visit::served;
 }
 
 template <bool kChecksum>
-bool Engine::send_new(Flow& flow) {
-  if (!flow.send.may_send()) return false;
-  const std::optional<OutgoingSegment> segment = flow.executor->next_segment(flow);
-  if (!segment || !send_segment<kChecksum>(flow, flow.send.next(), *segment,
-                                           flow.executor->ready_backlog(flow))) {
-    return false;
+Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
+  if (!flow.send.may_send()) return Visit::nothing;
+  const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
+  if (!segment) return Visit::nothing;
+  if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
+    return Visit::later;
   }
+  bytes = segment->bytes + static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes);
   flow.send.record_send(now_);
   ++counters_.segments_sent;
   arm_timer(flow);
-  return true;
+  return Visit::served;
 }
 
 namespace {
@@ -153,7 +139,7 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
                                         protocol::kAcknowledgementHeaderBytes};
   const protocol::TransportHeader header =
-      transport(flow, flow.send.next(), flow.executor->backlog(flow));
+      transport(flow, flow.send.next(), flow.user->backlog(flow));
   if (probe) {
     flow.frame->write_probe(headers, header);
     flow.send.record_probe();
@@ -176,7 +162,7 @@ void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
   head->data_len = static_cast<std::uint16_t>(header_bytes);
   head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());
   flow.receive.acknowledged_now();
-  PortQueue& out = ports_[flow.level];
+  PortQueue& out = *flow.queue;
   out.burst[out.filled++] = head;
 }
 
@@ -186,16 +172,6 @@ void Engine::arm_timer(Flow& flow) {
     timers_.cancel(flow.timer);
   } else if (deadline < flow.timer.deadline()) {
     timers_.schedule(flow.timer, deadline);
-  }
-}
-
-// Grants what this iteration's arrivals and reduces have made room for.
-void Engine::update_credit() {
-  for (PortQueue& out : ports_) {
-    for (Flow* flow : out.all.flows) {
-      out.credit.set_consumed(flow->credit, flow->executor->consumed(*flow), now_);
-    }
-    out.credit.distribute();
   }
 }
 

@@ -1,14 +1,15 @@
-// One flow: the reliable exchange of one stage of one thread of one job with one neighbour, both
-// directions.
+// One flow: the reliable exchange of one stage of one step of one thread of a lane with one
+// neighbour, both directions.
 //
 // What it sends and receives are streams of segments (control/plan/thread_schedule.h), numbered by
 // position: a segment keeps its sequence when it is sent again. Neither half stores a payload: the
 // sender finds it in the trainer's buffer, and the receiver adds it where it arrives.
 //
-// Owned by its PlanExecutor; touched only by the engine's thread.
+// Owned by its user; touched only by the engine's thread.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOW_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <optional>
 
@@ -22,7 +23,9 @@
 namespace gradcube::dataplane {
 
 class EngineJob;
+class FlowRotation;
 class PlanExecutor;
+class PortQueue;
 
 struct Flow;
 
@@ -37,23 +40,23 @@ struct FlowTimer : protocol::TimerEntry {
   Flow* flow = nullptr;
 };
 
-// Which flow of its thread it is.
+// Which flow of its thread it is, and where it goes.
 struct FlowKey {
   protocol::Stage stage{};
   std::uint8_t step = 0;    // the aggregation step, in the broadcast stage too
   std::uint8_t offset = 0;  // the neighbour's digit is ours plus this, modulo the radix
-  std::uint8_t level = 0;
   bcube::ServerId peer = 0;
+  std::uint8_t port = 0;    // ours, that its frames leave and its credit counts for
+  protocol::Hop first_hop;  // the only one of its route
 };
 
 struct Flow : FlowKey {
-  Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_executor,
-       const FlowSettings& settings)
+  Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_user, const FlowSettings& settings)
       : FlowKey(key),
         send(settings.recovery),
         receive(1, 0, settings.acknowledgement),
         job(&its_job),
-        executor(&its_executor) {
+        user(&its_user) {
     timer.flow = this;
   }
 
@@ -62,11 +65,20 @@ struct Flow : FlowKey {
   std::optional<protocol::FrameTemplate> frame;  // made when the job starts: it holds the epoch
 
   EngineJob* job;
-  PlanExecutor* executor;
+  PlanExecutor* user;  // what the segments are for: flow_user.h
 
   std::uint64_t sending = 1;  // the collective that holds send.next(), or the next one to begin
-  protocol::CreditPool::Handle credit = 0;
   FlowTimer timer;
+
+  // While an engine has it (port_queue.h).
+  PortQueue* queue = nullptr;
+  std::size_t place = 0;  // in the queue's sets of all flows
+  struct Scheduled {
+    FlowRotation* rotation = nullptr;
+    std::size_t in_rotation = 0;
+    std::size_t share = 0;
+  } scheduled;  // by FlowScheduler
+  protocol::CreditPool::Handle credit = 0;
 };
 
 }  // namespace gradcube::dataplane

@@ -50,6 +50,12 @@ class FlowRotation {
   template <typename VisitFlow>
   unsigned serve(unsigned limit, VisitFlow&& visit);
 
+  // Calls visit(flow) for each flow.
+  template <typename VisitFlow>
+  void for_each(VisitFlow&& visit) const {
+    for (Flow* flow : flows_) visit(*flow);
+  }
+
   // Calls visit(flow) -> Visit once for each flow that is awake, in the order of the set.
   template <typename VisitFlow>
   void for_each_awake(VisitFlow&& visit);

@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "protocol/job_id.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {

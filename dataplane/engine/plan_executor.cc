@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/port_queue.h"
 
 namespace gradcube::dataplane {
 
@@ -19,12 +20,14 @@ static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
 CollectiveSignature signature(const CollectiveRequest& request) {
   return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
                                     static_cast<unsigned>(request.operation) << 4),
-          static_cast<std::uint32_t>(request.count), 0, 0};
+          static_cast<std::uint32_t>(request.count), static_cast<std::uint16_t>(request.root),
+          static_cast<std::uint8_t>(request.kind)};
 }
 
 PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread,
                            EngineJob& job)
     : context_(context),
+      job_(job),
       lane_(lane),
       schedule_(context.plan, context.server, thread),
       session_(job.session()) {
@@ -48,23 +51,14 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
             .stage = stage,
             .step = static_cast<std::uint8_t>(w),
             .offset = static_cast<std::uint8_t>(r),
-            .level = static_cast<std::uint8_t>(step.level),
-            .peer = context.plan.peer(context.server, thread, w, schedule_.digit_at_offset(w, r))};
+            .peer = context.plan.peer(context.server, thread, w, schedule_.digit_at_offset(w, r)),
+            .port = static_cast<std::uint8_t>(step.level),
+            .first_hop = {static_cast<std::uint8_t>(step.level),
+                          static_cast<std::uint8_t>(schedule_.digit_at_offset(w, r))}};
         flows_.emplace_back(key, job, *this, context.flows);
       }
     }
   }
-}
-
-Flow& PlanExecutor::flow(Stage stage, unsigned level, unsigned digit) {
-  const unsigned w = schedule_.step_of_level(level);
-  const unsigned in_stage = first_flow_of_step_[w] + schedule_.offset_of_digit(w, digit) - 1;
-  return flows_[stage == Stage::aggregation ? in_stage
-                                            : first_flow_of_step_[schedule_.steps()] + in_stage];
-}
-
-const Flow& PlanExecutor::result_flow(unsigned w, unsigned r) const {
-  return flows_[first_flow_of_step_[schedule_.steps()] + first_flow_of_step_[w] + r - 1];
 }
 
 bool PlanExecutor::begin_published() {
@@ -72,6 +66,7 @@ bool PlanExecutor::begin_published() {
   const std::uint64_t first_new = next_;
   while (next_ <= published && next_ - oldest_ < kMaxInFlight) begin(next_++);
   if (next_ == first_new) return false;
+  for (Flow& flow : flows_) wake_segment(flow);
   // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
   // with a wrong result.
   if (overflow_.has_value()) return true;
@@ -117,22 +112,42 @@ std::optional<PlanExecutor::Place> PlanExecutor::locate(unsigned step, unsigned 
   return place_in(*collective, step, offset, position_of(*collective, step, sequence));
 }
 
-std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flow,
-                                                                 std::uint64_t sequence,
-                                                                 const Contribution& result) {
-  const std::optional<Place> place = locate(flow.step, flow.offset, sequence);
-  if (!place ||
-      (place->collective->signature == result.signature && place->range.bytes == result.bytes)) {
-    return place;
-  }
-  disagree(*place->collective, flow.step, flow.offset);
-  return std::nullopt;
+PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence,
+                                              const Contribution& segment) {
+  return flow.stage == Stage::broadcast ? accept_result(flow, sequence, segment) : Acceptance{};
 }
 
-// BML, Algorithm 1, line 15: the received pieces replace this server's own.
-void PlanExecutor::write_result(const Place& place, const Contribution& result) {
-  std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
-              place.range.bytes);
+PlanExecutor::Acceptance PlanExecutor::accept_result(Flow& flow, std::uint64_t sequence,
+                                                     const Contribution& result) {
+  const std::optional<Place> place = locate(flow.step, flow.offset, sequence);
+  if (!place.has_value()) return {DropReason::unexpected_result, std::nullopt};
+  if (place->collective->signature == result.signature && place->range.bytes == result.bytes) {
+    return {std::nullopt, place};
+  }
+  disagree(*place->collective, flow.step, flow.offset);
+  return {DropReason::disagreement, std::nullopt};
+}
+
+bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
+                        const Acceptance& accepted) {
+  if (flow.stage == Stage::aggregation) {
+    contribute(flow, sequence, segment);
+    return true;
+  }
+  // BML, Algorithm 1, line 15: the received pieces replace this server's own.
+  std::memcpy(accepted.place->collective->request.buffer + accepted.place->range.begin,
+              segment.payload, segment.bytes);
+  wake_consumed(flow);
+  wake_results_before(flow.step);
+  return false;
+}
+
+// A result that has come in step w is passed on in all earlier steps, which the broadcast stage
+// makes later.
+void PlanExecutor::wake_results_before(unsigned w) {
+  const std::size_t first = first_flow(Stage::broadcast, 0);
+  const std::size_t end = first_flow(Stage::broadcast, w);
+  for (std::size_t i = first; i < end; ++i) wake_segment(flows_[i]);
 }
 
 void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
@@ -163,12 +178,27 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
     const SegmentRange range = collective.layout.segment(schedule_, w, 0, position);
     if (!contributions_agree(collective, w, sequence, range.bytes)) return;
     if (!reduce(collective, w, sequence, range)) return;
-    reduce_windows_[w].finish(sequence);
-    if (w == schedule_.last_step()) return;
+    finish_segment(w, sequence);
+    if (w == schedule_.last_step()) {
+      wake_results_before(schedule_.steps());
+      return;
+    }
     const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
-    if (next.offset != 0) return;
+    if (next.offset != 0) {
+      wake_segment(flow(Stage::aggregation, w + 1, next.offset));
+      return;
+    }
     ++w;
     sequence = collective.layout.first(w) + next.position;
+  }
+}
+
+void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
+  const std::uint64_t consumed_before = reduce_windows_[w].base();
+  reduce_windows_[w].finish(sequence);
+  if (reduce_windows_[w].base() == consumed_before) return;
+  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    wake_consumed(flow(Stage::aggregation, w, r));
   }
 }
 
@@ -276,7 +306,7 @@ OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collect
                                        std::uint32_t position) const {
   const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
   const Place place = place_in(collective, flow.step, r, position);
-  return {collective.request.number, collective.signature, position,
+  return {collective.request.number, collective.signature,
           collective.request.buffer + place.range.begin, place.range.bytes};
 }
 

@@ -19,6 +19,8 @@
 // ones in every stream. A contribution to a collective that this server's trainer has not submitted
 // yet waits in its window.
 //
+// It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
+//
 // Threads: the engine's only. Errors: what a neighbour sends is checked against this server's own
 // request; a disagreement is kept for the engine to report (disagreement()), and the control thread
 // then resets the job.
@@ -36,6 +38,7 @@
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/flow.h"
+#include "dataplane/engine/flow_user.h"
 #include "dataplane/engine/reduce_window.h"
 #include "dataplane/engine/session.h"
 
@@ -61,15 +64,6 @@ struct Overflow {
   aggregation::DataType dtype{};
   std::uint64_t first_element = 0;  // of the trainer's buffer
   std::uint64_t elements = 0;
-};
-
-// A segment to send, in the trainer's buffer.
-struct OutgoingSegment {
-  std::uint64_t collective;
-  CollectiveSignature signature;
-  std::uint32_t position;
-  const std::uint8_t* payload;
-  std::uint32_t bytes;
 };
 
 // What all executors of an engine have in common. The references must outlive them.
@@ -102,15 +96,20 @@ class PlanExecutor {
   // The job, with its session, must outlive the executor.
   PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread, EngineJob& job);
 
+  EngineJob& job() const { return job_; }
   unsigned lane() const { return lane_; }
   unsigned thread() const { return schedule_.thread(); }
   std::deque<Flow>& flows() { return flows_; }
 
-  // The flow of `stage` with the neighbour that has `digit` at `level`.
-  Flow& flow(protocol::Stage stage, unsigned level, unsigned digit);
+  // The flow of a step of the stage with the neighbour at this offset.
+  Flow& flow(protocol::Stage stage, unsigned step, unsigned offset) {
+    return flows_[first_flow(stage, step) + offset - 1];
+  }
 
   // Whether a collective is in flight.
   bool active() const { return oldest_ != next_; }
+  // Whether the session has published collectives that it has no room for yet.
+  bool has_more() const { return next_ <= session_.published(lane_); }
 
   // Begins what the session has published since. True if there was something.
   bool begin_published();
@@ -121,16 +120,17 @@ class PlanExecutor {
 
   // Receiving ---------------------------------------------------------------
 
-  // The place of a result in the trainer's buffer. Nothing if it does not belong there: then
-  // disagreement() is set if its kind or length is wrong; else its collective is not in flight.
-  std::optional<Place> place_of_result(const Flow& flow, std::uint64_t sequence,
-                                       const Contribution& result);
-  // Writes a result where place_of_result() said.
-  static void write_result(const Place& place, const Contribution& result);
-
-  // Holds a contribution and reduces what is now complete. Takes the packet. The sequence lies in
-  // the stream's window and is here for the first time.
-  void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
+  struct Acceptance {
+    std::optional<DropReason> refused;
+    std::optional<Place> place;  // of a result, in the trainer's buffer
+  };
+  // Every contribution is accepted: one to a collective that is not submitted here yet waits. A
+  // result must belong to a collective in flight; disagreement() is set if it does not fit that.
+  Acceptance accept(Flow& flow, std::uint64_t sequence, const Contribution& segment);
+  // Writes a result. Holds a contribution and reduces what is now complete. The sequence lies in the
+  // stream's window and is here for the first time.
+  bool take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
+            const Acceptance& accepted);
 
   // How far the stream that this flow receives has been consumed: what credit is counted from.
   std::uint64_t consumed(const Flow& flow) const {
@@ -189,17 +189,30 @@ class PlanExecutor {
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
 
   void begin(std::uint64_t collective);
+  Acceptance accept_result(Flow& flow, std::uint64_t sequence, const Contribution& result);
+  void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
   void disagree(const InFlight& collective, unsigned w, unsigned r);
   void reduce_if_complete(const InFlight& collective, unsigned w, std::uint64_t sequence);
+  // Marks a segment as reduced, and wakes what waits for its room.
+  void finish_segment(unsigned w, std::uint64_t sequence);
+  void wake_results_before(unsigned w);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
   // False when the sum overflowed: overflow_ then says where.
   bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
               control::SegmentRange range);
   bool is_finished(const InFlight& collective);
-  const Flow& result_flow(unsigned w, unsigned r) const;
+  const Flow& result_flow(unsigned w, unsigned r) const {
+    return flows_[first_flow(protocol::Stage::broadcast, w) + r - 1];
+  }
+  // The place in flows_ of the step's flow at offset 1.
+  std::size_t first_flow(protocol::Stage stage, unsigned w) const {
+    return first_flow_of_step_[w] +
+           (stage == protocol::Stage::broadcast ? first_flow_of_step_[schedule_.steps()] : 0);
+  }
 
   ExecutorContext context_;
+  EngineJob& job_;
   unsigned lane_;
   control::ThreadSchedule schedule_;
   Session& session_;
@@ -218,6 +231,7 @@ class PlanExecutor {
   std::optional<Disagreement> disagreement_;
   std::optional<Overflow> overflow_;
 };
+static_assert(FlowUser<PlanExecutor>);
 
 }  // namespace gradcube::dataplane
 

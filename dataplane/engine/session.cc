@@ -54,6 +54,7 @@ Session::Take Session::take() {
   ++submissions_taken_;
   header.submission_head.store(submissions_taken_, std::memory_order_release);
   lane.published.store(request.number, std::memory_order_release);
+  published_.store(submissions_taken_, std::memory_order_release);
   return Take::taken;
 }
 
@@ -137,8 +138,8 @@ void Session::complete_through(unsigned lane_number, std::uint64_t number, std::
   if (number <= completed) return;
   while (completed < number) {
     ++completed;
-    region_->completion(completions_written_++) = {
-        lane.requests[completed % kMaxInFlight].request, code, notice};
+    region_->completion(completions_written_++) = {lane.requests[completed % kMaxInFlight].request,
+                                                   code, notice};
   }
   lane.completed.store(completed, std::memory_order_release);
   region_->header().completion_tail.store(completions_written_, std::memory_order_release);

@@ -32,7 +32,7 @@ namespace gradcube::dataplane {
 
 // What a session has to know of its job.
 struct SessionShape {
-  unsigned ranks = 1;                 // of the job
+  unsigned ranks = 1;                  // of the job
   std::vector<unsigned> lane_threads;  // the threads of each lane's plan
 };
 
@@ -92,6 +92,8 @@ class Session {
 
   // Any engine of the server, and the control thread ------------------------
 
+  // In all lanes together.
+  std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
   std::uint64_t published(unsigned lane) const {
     return lanes_[lane].published.load(std::memory_order_acquire);
   }
@@ -131,6 +133,7 @@ class Session {
   const char* violation_ = nullptr;
   bool taking_ = true;
   std::uint64_t submissions_taken_ = 0;
+  alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::uint64_t completions_written_ = 0;
   std::deque<Lane> lanes_;
 };

@@ -17,6 +17,8 @@ const unsigned kMutations = 10'000;
 namespace {
 
 constexpr std::uint64_t kHeap = 1 << 20;
+constexpr unsigned kLanes = 2;
+constexpr unsigned kRanks = 3;
 
 // One store: a byte that says where, and the value.
 constexpr std::size_t kStoreBytes = 1 + sizeof(std::uint64_t);
@@ -29,6 +31,8 @@ enum class Where : std::uint8_t {
   dtype,
   operation,
   kind,
+  root,
+  lane,
   places,
 };
 
@@ -61,16 +65,27 @@ void store(dataplane::Session& session, Where where, std::uint64_t value) {
     case Where::kind:
       submission.kind = static_cast<std::uint8_t>(value);
       break;
+    case Where::root:
+      submission.root = static_cast<std::uint32_t>(value);
+      break;
+    case Where::lane:
+      submission.lane = static_cast<std::uint8_t>(value);
+      break;
     case Where::places:
       break;
   }
 }
 
-void require_within_heap(const dataplane::Session& session, std::uint64_t number) {
-  const dataplane::CollectiveRequest& request = session.request(number);
-  require(request.number == number, "requests are numbered in order");
+void require_within_heap(const dataplane::Session& session, unsigned lane) {
+  const std::uint64_t number = session.published(lane);
+  const dataplane::CollectiveRequest& request = session.request(lane, number);
+  require(request.number == number && request.lane == lane, "a lane's requests have its numbers");
+  require(request.root < kRanks, "a root is a rank");
   require(request.count <= kHeap && request.bytes <= kHeap, "a buffer is no longer than the heap");
-  require(request.bytes == request.count * aggregation::element_bytes(request.dtype),
+  const bool chunks =
+      request.kind == shared::Kind::reduce_scatter || request.kind == shared::Kind::all_gather;
+  require(request.bytes ==
+              request.count * aggregation::element_bytes(request.dtype) * (chunks ? kRanks : 1),
           "a buffer's bytes are its elements'");
   if (request.bytes == 0) return;
   const std::uint8_t* heap = session.region().base() + shared::kHeapOffset;
@@ -83,7 +98,8 @@ void require_within_heap(const dataplane::Session& session, std::uint64_t number
 void read_hostile(std::span<const std::uint8_t> input) {
   int ends[2];
   require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a doorbell can be made");
-  dataplane::Session session(std::make_unique<dataplane::SessionRegion>(kHeap), ends[0], 1, {});
+  dataplane::Session session(std::make_unique<dataplane::SessionRegion>(kHeap), ends[0],
+                             {kRanks, std::vector(kLanes, 1U)}, {});
   bool violated = false;
   while (input.size() >= kStoreBytes) {
     std::uint64_t value;
@@ -92,6 +108,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
     input = input.subspan(kStoreBytes);
 
     const std::uint64_t before = session.published();
+    const std::uint64_t before_on_lane_0 = session.published(0);
     const dataplane::Session::Take take = session.take();
     require(!violated || take == dataplane::Session::Take::violation, "a violation stays one");
     violated = take == dataplane::Session::Take::violation;
@@ -99,8 +116,9 @@ void read_hostile(std::span<const std::uint8_t> input) {
     const bool taken = take == dataplane::Session::Take::taken;
     require(session.published() == before + (taken ? 1 : 0), "what is taken is published");
     if (!taken) continue;
-    require_within_heap(session, session.published());
-    if (session.published() % 2 == 0) session.complete_through(session.published(), 0);
+    const unsigned lane = session.published(0) == before_on_lane_0 ? 1 : 0;
+    require_within_heap(session, lane);
+    if (session.published() % 2 == 0) session.complete_through(lane, session.published(lane), 0);
   }
   close(ends[1]);
 }
@@ -120,6 +138,8 @@ std::vector<Bytes> seeds() {
       append(bytes, Where::offset, shared::kHeapOffset);
       append(bytes, Where::count, count);
       append(bytes, Where::dtype, request);
+      append(bytes, Where::kind, request);
+      append(bytes, Where::lane, request % kLanes);
       append(bytes, Where::submission_tail, request);
     }
     inputs.push_back(bytes);

@@ -85,7 +85,7 @@ TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedW
     EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EMISMATCH});
     ASSERT_EQ(cluster_.told(*trainer).size(), 1u);
     EXPECT_EQ(cluster_.told(*trainer).back().notice.code, GRADCUBE_EMISMATCH);
-    EXPECT_EQ(cluster_.told(*trainer).back().notice.first_request, 1u);
+    EXPECT_EQ(cluster_.told(*trainer).back().notice.number, 1u);
     const std::string message = last_message(*trainer);
     EXPECT_NE(message.find("5002 float32 sum"), std::string::npos) << message;
     EXPECT_NE(message.find("5003 float32 sum"), std::string::npos) << message;

@@ -7,6 +7,7 @@
 #include <utility>
 
 #include "aggregation/kernels.h"
+#include "control/plan/algorithms.h"
 
 namespace gradcube::simulation {
 
@@ -27,6 +28,8 @@ bool hits(dataplane::SeededRandom& random, double probability) {
 
 SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
+      plan_(
+          control::make_plan(control::kDefaultAlgorithm, settings.cluster.topology, "simulation")),
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
       order_(settings.lcores) {

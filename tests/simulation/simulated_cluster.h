@@ -55,7 +55,8 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   SimulatedCluster& operator=(const SimulatedCluster&) = delete;
 
   dataplane::EmbeddedCluster& cluster() { return *cluster_; }
-  const control::Plan& plan() const { return cluster_->plan(); }
+  // What a job without wishes runs.
+  const control::Plan& plan() const { return plan_; }
   dataplane::JobCoordinator& coordinator() { return *coordinator_; }
   unsigned servers() const { return plan().servers(); }
 
@@ -106,6 +107,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
+  control::Plan plan_;
   dataplane::VirtualClock clock_{1'000'000};
   dataplane::EventQueue events_;
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;

@@ -37,7 +37,7 @@ std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count
   entry.count = count;
   entry.dtype = static_cast<std::uint8_t>(dtype);
   entry.op = static_cast<std::uint8_t>(operation);
-  entry.kind = static_cast<std::uint8_t>(shared::Kind::allreduce);
+  entry.kind = static_cast<std::uint8_t>(shared::Kind::all_reduce);
   header().submission_tail.store(submitted_, std::memory_order_release);
   return submitted_;
 }

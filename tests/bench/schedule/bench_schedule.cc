@@ -74,7 +74,7 @@ struct Outcome {
 void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
   std::uint64_t segments = 0;
   std::uint64_t acknowledgements = 0;
-  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
     for (const dataplane::EngineAt& at : cluster.engines(server)) {
       outcome.resent += at.engine->counters().resent;
       segments += at.engine->counters().segments_sent;
@@ -104,7 +104,7 @@ Outcome run(const Options& options) {
   dataplane::JobCoordinator jobs(cluster, 1);
   jobs.set_channel(&nobody);
   std::vector<Trainer> trainers;
-  for (bcube::ServerId server = 0; server < cluster.plan().servers(); ++server) {
+  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
     const dataplane::JoinedSession joined =
         jobs.join({"bench", server, 1, 0, options.bytes + 4096});
     close(joined.trainer_doorbell);
@@ -140,8 +140,8 @@ Outcome run(const Options& options) {
   }
   Outcome outcome;
   outcome.seconds = static_cast<double>(clock.now() - begin) * 1e-9 / options.iterations;
-  const double servers = cluster.plan().servers();
-  const double levels = cluster.plan().space().levels();
+  const double servers = cluster.topology().servers();
+  const double levels = cluster.topology().levels();
   const double bound = 2 * (servers - 1) / (levels * servers) * static_cast<double>(options.bytes) *
                        8 / static_cast<double>(options.settings.rate_bps.value_or(1));
   outcome.efficiency = options.settings.rate_bps.has_value() ? bound / outcome.seconds : 0;

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "control/plan/bml.h"
+#include "control/plan/topology.h"
 
 #include "gradcube/gradcube.h"
 
@@ -25,10 +25,10 @@ namespace {
 
 class ClusterWithoutEngines final : public Cluster {
  public:
-  // Every explanation of a wait looks at the plan.
-  const control::Plan& plan() const override {
+  // Every explanation of a wait looks at the topology.
+  const control::Topology& topology() const override {
     if (on_look) on_look();
-    return plan_;
+    return topology_;
   }
   const aggregation::Kernels& kernels() const override { return aggregation::select_kernels(0); }
   const std::vector<EngineAt>& engines(bcube::ServerId) const override { return engines_; }
@@ -37,7 +37,7 @@ class ClusterWithoutEngines final : public Cluster {
   std::function<void()> on_look;
 
  private:
-  control::Plan plan_ = control::make_bml_plan(control::parse_topology("star:2", "here"));
+  control::Topology topology_ = control::parse_topology("star:2", "here");
   std::vector<EngineAt> engines_;
 };
 
@@ -62,6 +62,9 @@ class Trainer {
     hello.type = shared::MessageType::hello;
     hello.version = shared::kLayoutVersion;
     hello.heap_bytes = 4096;
+    hello.rank = -1;
+    hello.weight = 1;
+    hello.lane_count = 1;
     job.copy(hello.job, sizeof hello.job - 1);
     EXPECT_TRUE(send_all(hello));
   }
@@ -70,6 +73,7 @@ class Trainer {
     shared::Inquiry inquiry{};
     inquiry.type = shared::MessageType::inquiry;
     inquiry.request = request;
+    inquiry.number = request;
     return send_all(inquiry);
   }
   void say_goodbye() const { EXPECT_TRUE(send_all(shared::MessageType::goodbye)); }
@@ -85,7 +89,7 @@ class Trainer {
     ssize_t bytes = 0;
     while ((bytes = recv(socket_, &notice, sizeof notice, 0)) > 0) {
       if (bytes == sizeof notice && notice.type == shared::MessageType::report) {
-        requests.push_back(notice.first_request);
+        requests.push_back(notice.request);
       }
     }
     return requests;
@@ -137,7 +141,7 @@ class Sessions : public testing::Test {
   ControlLoop loop_;
   JobCoordinator jobs_{cluster_, 1};
   std::vector<std::string> logged_;
-  SessionServer server_{loop_, jobs_, cluster_.plan().space(), paths_,
+  SessionServer server_{loop_, jobs_, cluster_.topology().space(), paths_,
                         ClientLog([this](const std::string& line) { logged_.push_back(line); })};
   unsigned rounds_ = 0;
   unsigned last_round_ = 0;

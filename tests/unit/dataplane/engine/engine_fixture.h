@@ -30,6 +30,11 @@ inline control::Plan bml_plan(const std::string& topology) {
   return control::make_plan("bml", control::parse_topology(topology, "test"), "test");
 }
 
+// A job of so many lanes of equal priority, which all run BML.
+inline LanePlans bml_lanes(const std::string& topology, unsigned lanes = 1) {
+  return LanePlans(lanes, {std::make_shared<control::Plan>(bml_plan(topology)), 0});
+}
+
 inline PacketPool make_pool(const std::string& name, std::uint32_t count,
                             std::uint32_t frame_bytes = kHeaderBytes) {
   PacketPoolOptions options;
@@ -43,12 +48,14 @@ inline PacketPool make_pool(const std::string& name, std::uint32_t count,
 // A session and its trainer, whose only buffer begins at the heap. All elements are float32.
 class TestSession {
  public:
-  explicit TestSession(unsigned threads, std::uint64_t heap_bytes = 1 << 16) {
+  explicit TestSession(unsigned threads, std::uint64_t heap_bytes = 1 << 16, unsigned lanes = 1,
+                       unsigned ranks = 2) {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     trainer_end_ = ends[1];
     session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(heap_bytes), ends[0],
-                                         threads, std::vector<Doorbell*>{});
+                                         SessionShape{ranks, std::vector(lanes, threads)},
+                                         std::vector<Doorbell*>{});
   }
   ~TestSession() { close(trainer_end_); }
   TestSession(const TestSession&) = delete;
@@ -62,12 +69,13 @@ class TestSession {
   void fill(std::uint64_t count, float value) { std::fill_n(buffer(), count, value); }
 
   // A sum of the first `count` elements of the buffer; the engine takes it at its next poll().
-  void submit(std::uint64_t count) {
+  void submit(std::uint64_t count, std::uint8_t lane = 0) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
     entry.offset = shared::kHeapOffset;
     entry.count = count;
+    entry.lane = lane;
     session_->region().header().submission_tail.store(submitted_);
   }
   // The same, published to executors.

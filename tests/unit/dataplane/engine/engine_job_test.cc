@@ -13,8 +13,7 @@
 namespace gradcube::dataplane {
 namespace {
 
-TEST(Engine, RefusesATopologyWhosePacketsOnTheirWayCouldNotBeCounted) {
-  const control::Plan plan = bml_plan("star:256");
+TEST(Engine, RefusesAJobWhosePacketsOnTheirWayCouldNotBeCounted) {
   PacketPool packets = make_pool("refused", 63);
   FakePort port;
   Events events;
@@ -22,20 +21,23 @@ TEST(Engine, RefusesATopologyWhosePacketsOnTheirWayCouldNotBeCounted) {
   settings.threads = {0};
   settings.segment_bytes = 64;
   settings.window = 64;
-  EXPECT_NO_THROW(Engine(settings, plan, {&port}, packets, events));
-  settings.window = 65;
+  const bcube::AddressSpace space = control::parse_topology("star:256", "test").space();
+  const Engine engine(settings, space, {&port}, packets, events);
+  TestSession session(1, 1 << 16, 2, 256);
+  const aggregation::Kernels& kernels = aggregation::select_kernels(0);
+  EXPECT_NO_THROW(engine.prepare(1, *session, bml_lanes("star:256"), 1, kernels));
   try {
-    const Engine engine(settings, plan, {&port}, packets, events);
+    engine.prepare(1, *session, bml_lanes("star:256", 2), 1, kernels);
     FAIL() << "it was accepted";
   } catch (const control::SetupError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("topology star:256"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("66300 packets"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("fewer lanes"));
+    EXPECT_THAT(error.what(), testing::HasSubstr("130560 packets"));
   }
 }
 
 TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItCanCount) {
   TestSession session(1);
-  EngineJob job(1, *session, true);
+  EngineJob job(1, *session, {}, 1, true);
   PacketPool packets = make_pool("pointing", EngineJob::kMostReferences, 0);
   std::vector<rte_mbuf*> pointing(EngineJob::kMostReferences);
   ASSERT_EQ(rte_pktmbuf_alloc_bulk(packets.get(), pointing.data(), EngineJob::kMostReferences), 0);

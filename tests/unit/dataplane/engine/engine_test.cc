@@ -13,8 +13,8 @@ namespace {
 using protocol::FrameType;
 using protocol::Stage;
 
-constexpr std::uint32_t kJob = protocol::make_job_id(0, 77);
-constexpr std::uint32_t kOtherJob = protocol::make_job_id(1, 78);
+constexpr protocol::JobId kJob = 77;
+constexpr protocol::JobId kOtherJob = 78;
 constexpr std::uint16_t kEpoch = 3;
 constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
 // star:2 has two pieces: the first is server 0's.
@@ -57,11 +57,11 @@ Frame without_segment(Stage stage = Stage::aggregation) {
 class EngineAlone : public testing::Test {
  protected:
   explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited)
-      : plan_(bml_plan("star:2")),
-        packets_(make_pool("engine", 255)),
+      : packets_(make_pool("engine", 255)),
         frames_(make_pool("wire", 255, 512)),
-        engine_(std::make_unique<Engine>(settings(credit_budget), plan_, std::vector<Port*>{&port_},
-                                         packets_, events_)) {
+        engine_(std::make_unique<Engine>(settings(credit_budget),
+                                         control::parse_topology("star:2", "test").space(),
+                                         std::vector<Port*>{&port_}, packets_, events_)) {
     attach(job_, *session_, kJob);
     engine_->start(kJob, kEpoch);
     poll();
@@ -85,7 +85,7 @@ class EngineAlone : public testing::Test {
   }
 
   void attach(std::unique_ptr<EngineJob>& job, Session& session, std::uint32_t id) {
-    job = engine_->prepare(id, session, aggregation::select_kernels(512));
+    job = engine_->prepare(id, session, bml_lanes("star:2"), 1, aggregation::select_kernels(512));
     engine_->attach(*job);
   }
 
@@ -142,7 +142,6 @@ class EngineAlone : public testing::Test {
     EXPECT_EQ(packets_in_use(frames_), 0u) << name(reason);
   }
 
-  control::Plan plan_;
   PacketPool packets_;
   PacketPool frames_;
   FakePort port_;
@@ -210,12 +209,12 @@ TEST_F(EngineAlone, CompletesACollectiveWhenBothStagesAreAcknowledged) {
   Frame result = contribution(0, 3.0F);
   result.transport.stage = Stage::broadcast;
   arrive(result);
-  EXPECT_EQ(session_->completed(), 0u) << "this server's own result is not acknowledged";
+  EXPECT_EQ(session_->completed(0), 0u) << "this server's own result is not acknowledged";
   Frame acknowledgement = without_segment(Stage::broadcast);
   acknowledgement.transport.acknowledged = 1;
   acknowledgement.transport.sequence = 1;
   arrive(acknowledgement);
-  EXPECT_EQ(session_->completed(), 1u);
+  EXPECT_EQ(session_->completed(0), 1u);
   EXPECT_EQ(engine_->counters().collectives, 1u);
   poll(protocol::kAcknowledgeDelay);
   EXPECT_FALSE(engine_->busy());
@@ -280,6 +279,7 @@ TEST_F(EngineAlone, DropsAndCountsWhatDoesNotFit) {
   expect_dropped(DropReason::unknown_job, with([](Frame& f) { f.transport.job ^= 0x100; }));
   expect_dropped(DropReason::stale_epoch, with([](Frame& f) { --f.transport.epoch; }));
   expect_dropped(DropReason::foreign_thread, with([](Frame& f) { f.transport.thread = 1; }));
+  expect_dropped(DropReason::foreign_thread, with([](Frame& f) { f.transport.lane = 1; }));
   expect_dropped(DropReason::not_a_neighbour, with([](Frame& f) { f.routing.source = 2; }));
   expect_dropped(DropReason::outside_window, with([](Frame& f) { f.transport.sequence = 500; }));
   expect_dropped(DropReason::unexpected_result,
@@ -327,11 +327,13 @@ TEST_F(EngineAlone, StartsANewEpochWithFreshStreamsAfterAReset) {
   poll();
   sent();
   engine_->freeze(kJob);
-  engine_->reset(kJob, 1, -3);
+  engine_->reset(kJob, {{1}, -3, 9});
   engine_->start(kJob, kEpoch + 1);
   poll();
   sent();
-  EXPECT_EQ(session_->completed(), 1u) << "what was in flight has failed";
+  EXPECT_EQ(session_->completed(0), 1u) << "what was in flight has failed";
+  EXPECT_EQ(session_->region().completion(0).code, -3);
+  EXPECT_EQ(session_->region().completion(0).notice, 9u);
   expect_dropped(DropReason::stale_epoch, contribution());
   submit(1.0F);
   poll();

@@ -36,9 +36,9 @@ class ExecutorOverflow : public testing::Test {
   ExecutorOverflow()
       : plan_(control::make_plan("bml", control::parse_topology("bcube:2,1", "test"), "test")),
         packets_(pool_options()),
-        session_(std::make_unique<SessionRegion>(1 << 20), -1, 1, {}),
-        job_(1, session_, true),
-        executor_({plan_, 0, aggregation::select_kernels(512), 1024, FlowSettings{}}, 0, job_) {}
+        session_(std::make_unique<SessionRegion>(1 << 20), -1, {2, {1}}, {}),
+        job_(1, session_, {}, 1, true),
+        executor_({plan_, 0, aggregation::select_kernels(512), 1024, FlowSettings{}}, 0, 0, job_) {}
 
   // The trainer's next all-reduce of int32 elements that all are `value`.
   void submit(std::int32_t value, Operation operation = Operation::average) {
@@ -69,7 +69,7 @@ class ExecutorOverflow : public testing::Test {
     contribution.payload = reinterpret_cast<const std::uint8_t*>(theirs_.data());
     contribution.bytes = sizeof theirs_;
     contribution.signature = signature(request);
-    executor_.contribute(receive_flow(), sequence, contribution);
+    executor_.take(receive_flow(), sequence, contribution, {});
   }
   Flow& receive_flow() { return executor_.flow(Stage::aggregation, 0, 1); }
   std::uint64_t reduced() { return executor_.consumed(receive_flow()); }

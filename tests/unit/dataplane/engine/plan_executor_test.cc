@@ -21,10 +21,11 @@ class Executor {
   Executor(const std::string& topology, bcube::ServerId server)
       : plan_(bml_plan(topology)),
         session_(plan_.threads()),
-        job_(1, *session_, true),
+        job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511)),
-        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, {}}, 0,
-                  job_) {}
+        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, {}}, 0, 0,
+                  job_),
+        schedule_(plan_, server, 0) {}
 
   PlanExecutor* operator->() { return &executor_; }
   TestSession& session() { return session_; }
@@ -38,8 +39,12 @@ class Executor {
     ASSERT_TRUE(executor_.begin_published());
   }
 
+  // Thread 0 visits level w at step w.
   Flow& flow(Stage stage, unsigned level, unsigned digit) {
-    return executor_.flow(stage, level, digit);
+    return executor_.flow(stage, level, schedule_.offset_of_digit(level, digit));
+  }
+  void contribute(Flow& flow, std::uint64_t sequence, const Contribution& contribution) {
+    EXPECT_TRUE(executor_.take(flow, sequence, contribution, {})) << "it is held, then freed";
   }
 
   // A unit of equal elements, as a neighbour with the same request would send it.
@@ -51,7 +56,7 @@ class Executor {
     std::fill_n(payload, kPerUnit, value);
     contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
     contribution.bytes = bytes;
-    contribution.signature = {0, static_cast<std::uint32_t>(elements())};
+    contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0};
     return contribution;
   }
 
@@ -68,15 +73,16 @@ class Executor {
   EngineJob job_;
   PacketPool packets_;
   PlanExecutor executor_;
+  control::ThreadSchedule schedule_;
 };
 
 TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits) {
   Executor server("star:3", 1);
   server.submit(1.0F);
-  server->contribute(server.flow(Stage::aggregation, 0, 2), 0, server.from_neighbour(-1e8F));
+  server.contribute(server.flow(Stage::aggregation, 0, 2), 0, server.from_neighbour(-1e8F));
   EXPECT_EQ(server.unit(1), 1.0F) << "one contribution is missing";
   EXPECT_EQ(packets_in_use(server.packets()), 1u) << "it waits";
-  server->contribute(server.flow(Stage::aggregation, 0, 0), 0, server.from_neighbour(1e8F));
+  server.contribute(server.flow(Stage::aggregation, 0, 0), 0, server.from_neighbour(1e8F));
   EXPECT_EQ(server.unit(1), 0.0F) << "(1e8 + 1) - 1e8 in float32: any other order makes it 1";
   EXPECT_EQ(server.unit(0), 1.0F);
   EXPECT_EQ(server.unit(2), 1.0F);
@@ -86,7 +92,7 @@ TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits)
 
 TEST(PlanExecutor, HoldsContributionsToWhatTheTrainerHasNotSubmittedYet) {
   Executor server("star:2", 0);
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->active());
   server.submit(1.0F);
   EXPECT_TRUE(server->active());
@@ -97,9 +103,9 @@ TEST(PlanExecutor, TakesASumOnToTheNextStep) {
   Executor server("bcube:2,2", 0);
   server.submit(1.0F);
   // Step 1 first: its contribution waits for this server's own partial sum of step 0.
-  server->contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
+  server.contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
   EXPECT_EQ(server.unit(0), 1.0F);
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_EQ(server.unit(0), 13.0F);
 }
 
@@ -108,18 +114,18 @@ TEST(PlanExecutor, TellsWhoseContributionDisagreesAndAddsNothing) {
   server.submit(1.0F);
   Contribution other = server.from_neighbour(2.0F);
   other.signature.type_and_operation = 1;
-  server->contribute(server.flow(Stage::aggregation, 0, 2), 0, other);
+  server.contribute(server.flow(Stage::aggregation, 0, 2), 0, other);
   ASSERT_TRUE(server->disagreement().has_value()) << "one contribution is enough to know";
   EXPECT_EQ(server->disagreement()->collective, 1u);
   EXPECT_EQ(server->disagreement()->peer, 2u);
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_EQ(server.unit(0), 1.0F);
 }
 
 TEST(PlanExecutor, TellsOfAContributionOfTheWrongLength) {
   Executor server("star:2", 0);
   server.submit(1.0F);
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F, 60));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F, 60));
   ASSERT_TRUE(server->disagreement().has_value());
   EXPECT_EQ(server.unit(0), 1.0F);
 }
@@ -128,7 +134,7 @@ TEST(PlanExecutor, TellsOfADisagreementThatCameBeforeTheTrainersOwnRequest) {
   Executor server("star:3", 0);
   Contribution other = server.from_neighbour(2.0F);
   ++other.signature.count;
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
   EXPECT_FALSE(server->disagreement().has_value()) << "there is nothing to compare with";
   server.submit(1.0F);
   ASSERT_TRUE(server->disagreement().has_value());
@@ -139,11 +145,10 @@ TEST(PlanExecutor, WritesAResultWhereItBelongs) {
   Executor server("star:3", 0);
   server.submit(1.0F);
   const Contribution result = server.from_neighbour(7.0F);
-  const auto place = server->place_of_result(server.flow(Stage::broadcast, 0, 2), 0, result);
-  ASSERT_TRUE(place.has_value());
-  EXPECT_EQ(place->position, 0u);
-  EXPECT_EQ(place->range, (control::SegmentRange{2 * control::kUnitBytes, control::kUnitBytes}));
-  PlanExecutor::write_result(*place, result);
+  Flow& flow = server.flow(Stage::broadcast, 0, 2);
+  const PlanExecutor::Acceptance accepted = server->accept(flow, 0, result);
+  ASSERT_FALSE(accepted.refused.has_value());
+  EXPECT_FALSE(server->take(flow, 0, result, accepted)) << "it is not held";
   EXPECT_EQ(server.unit(2), 7.0F);
   EXPECT_EQ(server.unit(0), 1.0F);
   EXPECT_EQ(server.unit(1), 1.0F);
@@ -154,12 +159,14 @@ TEST(PlanExecutor, HasNoPlaceForAResultThatItDoesNotExpect) {
   Executor server("star:3", 0);
   Contribution result = server.from_neighbour(7.0F);
   Flow& flow = server.flow(Stage::broadcast, 0, 1);
-  EXPECT_FALSE(server->place_of_result(flow, 0, result).has_value()) << "nothing is in flight";
+  EXPECT_EQ(server->accept(flow, 0, result).refused, DropReason::unexpected_result)
+      << "nothing is in flight";
   server.submit(1.0F);
-  EXPECT_FALSE(server->place_of_result(flow, 1, result).has_value()) << "behind its end";
+  EXPECT_EQ(server->accept(flow, 1, result).refused, DropReason::unexpected_result)
+      << "behind its end";
   EXPECT_FALSE(server->disagreement().has_value());
   result.bytes = 32;
-  EXPECT_FALSE(server->place_of_result(flow, 0, result).has_value());
+  EXPECT_EQ(server->accept(flow, 0, result).refused, DropReason::disagreement);
   ASSERT_TRUE(server->disagreement().has_value());
   EXPECT_EQ(server->disagreement()->peer, 1u);
   rte_pktmbuf_free(result.packet);
@@ -191,14 +198,13 @@ TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
   EXPECT_FALSE(server->next_is_ready(later));
   EXPECT_EQ(server->backlog(later), 0u);
   // Position 0 stays here; position 1 is what the neighbour at level 1 goes on with.
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->next_is_ready(later));
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 1, server.from_neighbour(4.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 1, server.from_neighbour(4.0F));
   EXPECT_TRUE(server->next_is_ready(later));
   const auto segment = server->next_segment(later);
   ASSERT_TRUE(segment.has_value());
   EXPECT_EQ(segment->collective, 1u);
-  EXPECT_EQ(segment->position, 0u);
   EXPECT_EQ(segment->bytes, control::kUnitBytes);
   EXPECT_EQ(*reinterpret_cast<const float*>(segment->payload), 5.0F) << "the partial sum";
 }
@@ -209,9 +215,9 @@ TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
   Flow& over_level_1 = server.flow(Stage::broadcast, 1, 1);
   Flow& over_level_0 = server.flow(Stage::broadcast, 0, 1);
   EXPECT_FALSE(server->next_is_ready(over_level_1));
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->next_is_ready(over_level_1)) << "a partial sum is not a result";
-  server->contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
+  server.contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
   EXPECT_TRUE(server->next_is_ready(over_level_1));
   EXPECT_TRUE(server->next_is_ready(over_level_0));
   for (Flow* flow : {&over_level_1, &over_level_0}) {
@@ -237,14 +243,14 @@ TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
     flow->send.record_send(0);
     ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
   }
-  server->contribute(contributions, 0, server.from_neighbour(2.0F));
+  server.contribute(contributions, 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->finish_completed()) << "nothing is acknowledged";
   contributions.send.on_acknowledgement(1, 0, 16, 0, 0);
   EXPECT_FALSE(server->finish_completed()) << "the result that was sent is not acknowledged";
   results.send.on_acknowledgement(1, 0, 16, 0, 0);
   EXPECT_TRUE(server->finish_completed());
   EXPECT_FALSE(server->active());
-  EXPECT_EQ(server.session()->finished_by_all(), 1u) << "the session has been told";
+  EXPECT_EQ(server.session()->finished_by_all(0), 1u) << "the session has been told";
 }
 
 TEST(PlanExecutor, StartsFreshAfterAReset) {
@@ -252,7 +258,7 @@ TEST(PlanExecutor, StartsFreshAfterAReset) {
   server.submit(1.0F);
   Contribution other = server.from_neighbour(2.0F);
   ++other.signature.count;
-  server->contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
   server->reset(1);
   EXPECT_FALSE(server->active());
   EXPECT_FALSE(server->disagreement().has_value());

@@ -28,8 +28,8 @@ class SessionTest : public testing::Test {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     trainer_end_ = ends[1];
-    session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(kHeap), ends[0], 2,
-                                         std::vector<Doorbell*>{});
+    session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(kHeap), ends[0],
+                                         SessionShape{3, {2, 1}}, std::vector<Doorbell*>{});
   }
   ~SessionTest() override { close(trainer_end_); }
 
@@ -79,7 +79,7 @@ TEST_F(SessionTest, PublishesWhatTheTrainerSubmitsInOrder) {
   EXPECT_FALSE(session_->has_submission());
   EXPECT_EQ(session_->published(), 2u);
   EXPECT_EQ(header().submission_head.load(), 2u);
-  const CollectiveRequest& request = session_->request(2);
+  const CollectiveRequest& request = session_->request(0, 2);
   EXPECT_EQ(request.number, 2u);
   EXPECT_EQ(request.buffer, session_->region().base() + shared::kHeapOffset + 4096);
   EXPECT_EQ(request.bytes, 24u);
@@ -93,24 +93,47 @@ TEST_F(SessionTest, CompletesInOrderAndRingsOnlyForATrainerThatSleeps) {
   submit();
   while (session_->take() == Session::Take::taken) {
   }
-  session_->report(0, 2);
-  EXPECT_EQ(session_->finished_by_all(), 0u) << "the other thread has not finished anything";
-  session_->report(1, 1);
-  EXPECT_EQ(session_->finished_by_all(), 1u);
-  session_->complete_through(1, 0);
+  session_->report(0, 0, 2);
+  EXPECT_EQ(session_->finished_by_all(0), 0u) << "the other thread has not finished anything";
+  session_->report(0, 1, 1);
+  EXPECT_EQ(session_->finished_by_all(0), 1u);
+  session_->complete_through(0, 1, 0);
   EXPECT_FALSE(rung());
   header().trainer_asleep.store(1);
-  session_->complete_through(3, -5);
+  session_->complete_through(0, 3, -5);
   EXPECT_TRUE(rung());
-  EXPECT_EQ(session_->completed(), 3u);
+  EXPECT_EQ(session_->completed(0), 3u);
   EXPECT_EQ(header().completion_tail.load(), 3u);
   EXPECT_EQ(session_->region().completion(0).code, 0);
   for (std::uint64_t i = 1; i < 3; ++i) {
     EXPECT_EQ(session_->region().completion(i).request, i + 1);
     EXPECT_EQ(session_->region().completion(i).code, -5);
   }
-  session_->complete_through(2, -1);
+  session_->complete_through(0, 2, -1);
   EXPECT_EQ(header().completion_tail.load(), 3u) << "what has ended does not end again";
+}
+
+TEST_F(SessionTest, NumbersEachLaneByItselfAndReturnsTheTrainersNames) {
+  submit([](shared::Submission& s) { s.request = 70; });
+  submit([](shared::Submission& s) {
+    s.request = 50;
+    s.lane = 1;
+  });
+  submit([](shared::Submission& s) { s.request = 60; });
+  while (session_->take() == Session::Take::taken) {
+  }
+  EXPECT_EQ(session_->published(0), 2u);
+  EXPECT_EQ(session_->published(1), 1u);
+  EXPECT_EQ(session_->request(1, 1).request, 50u);
+  session_->complete_through(1, 1, 0);
+  session_->complete_through(0, 2, -5, 4);
+  EXPECT_FALSE(session_->anything_in_flight());
+  const std::vector<std::pair<std::uint64_t, std::uint32_t>> expected{{50, 0}, {70, 4}, {60, 4}};
+  ASSERT_EQ(header().completion_tail.load(), expected.size());
+  for (std::size_t i = 0; i < expected.size(); ++i) {
+    EXPECT_EQ(session_->region().completion(i).request, expected[i].first);
+    EXPECT_EQ(session_->region().completion(i).notice, expected[i].second);
+  }
 }
 
 TEST_F(SessionTest, TakesNoMoreThanItHasRoomToComplete) {
@@ -118,7 +141,7 @@ TEST_F(SessionTest, TakesNoMoreThanItHasRoomToComplete) {
   while (session_->take() == Session::Take::taken) {
   }
   ASSERT_EQ(session_->published(), shared::kRingEntries);
-  session_->complete_through(shared::kRingEntries, 0);
+  session_->complete_through(0, shared::kRingEntries, 0);
   submit();
   EXPECT_EQ(session_->take(), Session::Take::none) << "the trainer has not read its completions";
   header().completion_head.store(1);
@@ -156,10 +179,31 @@ constexpr std::uint64_t kEnd = shared::kHeapOffset + kHeap;
 INSTANTIATE_TEST_SUITE_P(
     Fields, HostileSubmission,
     testing::Values(
-        Nonsense{"RequestAgain", [](auto& s) { s.request = 1; }, "out of turn"},
-        Nonsense{"RequestSkipped", [](auto& s) { s.request = 3; }, "out of turn"},
-        Nonsense{"Kind", [](auto& s) { s.kind = 1; }, "kind of collective"},
-        Nonsense{"Dtype", [](auto& s) { s.dtype = 6; }, "element type"},
+        Nonsense{"Lane", [](auto& s) { s.lane = 2; }, "lane"},
+        Nonsense{"Kind", [](auto& s) { s.kind = 6; }, "kind of collective"},
+        Nonsense{"Dtype", [](auto& s) { s.dtype = aggregation::kDataTypes; }, "element type"},
+        Nonsense{"AverageOfBytes",
+                 [](auto& s) {
+                   s.dtype = static_cast<std::uint8_t>(aggregation::DataType::int8);
+                   s.op = static_cast<std::uint8_t>(aggregation::Operation::average);
+                 },
+                 "does not fit its element type"},
+        Nonsense{"RootOfAllReduce", [](auto& s) { s.root = 1; }, "root"},
+        Nonsense{"RootBeyondTheRanks",
+                 [](auto& s) {
+                   s.kind = static_cast<std::uint8_t>(shared::Kind::broadcast);
+                   s.root = 3;
+                 },
+                 "root"},
+        Nonsense{"BarrierWithABuffer",
+                 [](auto& s) { s.kind = static_cast<std::uint8_t>(shared::Kind::barrier); },
+                 "barrier"},
+        Nonsense{"ChunksBeyond",
+                 [](auto& s) {
+                   s.kind = static_cast<std::uint8_t>(shared::Kind::all_gather);
+                   s.count = kHeap / 4 / 3 + 1;
+                 },
+                 "outside its heap"},
         Nonsense{"Op", [](auto& s) { s.op = 255; }, "operation"},
         Nonsense{"OffsetZero", [](auto& s) { s.offset = 0; }, "outside its heap"},
         Nonsense{"OffsetInRings", [](auto& s) { s.offset = 4096; }, "outside its heap"},
@@ -232,7 +276,7 @@ TEST_F(SessionTest, UsesWhatItHasCheckedWhileTheTrainerWritesOn) {
   unsigned taken = 0;
   unsigned refused = 0;
   for (unsigned round = 0; round < 500; ++round) {
-    Session session(std::make_unique<SessionRegion>(kHeap), -1, 1, {});
+    Session session(std::make_unique<SessionRegion>(kHeap), -1, {2, {1}}, {});
     shared::Submission& victim = submission_entry(session.region(), 0);
     victim.request = 1;
     victim.offset = shared::kHeapOffset;
@@ -249,8 +293,8 @@ TEST_F(SessionTest, UsesWhatItHasCheckedWhileTheTrainerWritesOn) {
     writer.join();
     if (result == Session::Take::taken) {
       ++taken;
-      ASSERT_LE(session.request(1).count, kGood);
-      ASSERT_EQ(session.request(1).bytes, 4 * session.request(1).count);
+      ASSERT_LE(session.request(0, 1).count, kGood);
+      ASSERT_EQ(session.request(0, 1).bytes, 4 * session.request(0, 1).count);
     } else {
       ++refused;
       ASSERT_EQ(result, Session::Take::violation);

@@ -1,0 +1,58 @@
+#include "dataplane/engine/flow_scheduler.h"
+
+#include "dataplane/engine/flow.h"
+
+namespace gradcube::dataplane {
+
+bool FlowScheduler::Share::any_awake() const {
+  return std::any_of(lanes.begin(), lanes.end(), [](const Lane& lane) {
+    return std::any_of(lane.steps.begin(), lane.steps.end(),
+                       [](const auto& flows) { return flows->any_awake(); });
+  });
+}
+
+FlowScheduler::Lane& FlowScheduler::lane_of(Share& share, const Rank& rank) {
+  for (Lane& lane : share.lanes) {
+    if (lane.number == rank.lane) return lane;
+  }
+  // Behind those of the same priority, which have lower numbers.
+  const auto after = std::find_if(share.lanes.begin(), share.lanes.end(),
+                                  [&](const Lane& lane) { return lane.priority < rank.priority; });
+  return *share.lanes.insert(after, Lane{rank.lane, rank.priority, {}});
+}
+
+void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
+  auto share = std::find_if(shares_.begin(), shares_.end(),
+                            [&job](const Share& known) { return known.job == &job; });
+  if (share == shares_.end()) {
+    share = shares_.insert(share, Share{&job, std::int64_t{quantum_} * rank.weight, 0, {}});
+    awake_.resize(shares_.size());
+  }
+  Lane& lane = lane_of(*share, rank);
+  while (lane.steps.size() <= rank.step) lane.steps.push_back(std::make_unique<FlowRotation>());
+  FlowRotation& rotation = *lane.steps[rank.step];
+  flow.scheduled = {&rotation, rotation.add(flow),
+                    static_cast<std::size_t>(share - shares_.begin())};
+}
+
+void FlowScheduler::remove_all_of(const EngineJob& job) {
+  const auto leaves = std::find_if(shares_.begin(), shares_.end(),
+                                   [&job](const Share& known) { return known.job == &job; });
+  if (leaves == shares_.end()) return;
+  const auto gone = static_cast<std::size_t>(leaves - shares_.begin());
+  shares_.erase(leaves);
+  if (next_ > gone) --next_;
+  awake_.clear();
+  awake_.resize(shares_.size());
+  for (std::size_t share = 0; share < shares_.size(); ++share) {
+    if (shares_[share].any_awake()) awake_.insert(share);
+    if (share < gone) continue;
+    for (Lane& lane : shares_[share].lanes) {
+      for (const auto& flows : lane.steps) {
+        flows->for_each([share](Flow& flow) { flow.scheduled.share = share; });
+      }
+    }
+  }
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,154 @@
+// Which flow sends the next new segment through a port.
+//
+//   1. jobs share the port by weight: deficit round robin over the jobs that have something to send
+//   2. within a job, lanes by priority, the highest first
+//   3. within a lane, what belongs to the oldest collective first
+//   4. within a collective, the plan's steps in order, results last. With the first step before all
+//      others every link still has work at the end; with results first, the last segments would
+//      cross an idle network one step at a time
+//   5. within a step, the flows in rotation (flow_rotation.h)
+//
+// Flows sleep until wake(), so the cost is that of what is awake, not of what is attached.
+//
+// add() and remove_all_of() allocate and belong to set-up. Owned and used by one engine.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_SCHEDULER_H_
+#define GRADCUBE_DATAPLANE_ENGINE_FLOW_SCHEDULER_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <vector>
+
+#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flow_rotation.h"
+#include "protocol/index_set.h"
+
+namespace gradcube::dataplane {
+
+class EngineJob;
+
+class FlowScheduler {
+ public:
+  struct Rank {
+    std::uint32_t weight = 1;  // the job's
+    unsigned lane = 0;
+    std::int32_t priority = 0;  // the lane's
+    unsigned step = 0;          // lower ones are served first
+  };
+
+  // quantum: bytes that a job of weight 1 may send before it is another job's turn; one segment.
+  explicit FlowScheduler(std::uint32_t quantum) : quantum_(quantum) {}
+
+  // Sets flow.scheduled.
+  void add(const EngineJob& job, const Rank& rank, Flow& flow);
+  void remove_all_of(const EngineJob& job);
+
+  void wake(const Flow& flow) {
+    flow.scheduled.rotation->wake(flow.scheduled.in_rotation);
+    awake_.insert(flow.scheduled.share);
+  }
+
+  // Serves flows until `limit` segments were sent or none is left that can send.
+  // send(flow, bytes&) -> FlowRotation::Visit; sets `bytes` where it has sent a segment.
+  template <typename Send>
+  unsigned serve(unsigned limit, Send&& send);
+
+ private:
+  struct Lane {
+    unsigned number = 0;
+    std::int32_t priority = 0;
+    std::vector<std::unique_ptr<FlowRotation>> steps;
+  };
+  // A job's part of the port.
+  struct Share {
+    const EngineJob* job = nullptr;
+    std::int64_t quantum = 0;  // by weight
+    std::int64_t credit = 0;   // bytes that it may send in this round
+    std::vector<Lane> lanes;   // by descending priority
+    bool any_awake() const;
+  };
+
+  Lane& lane_of(Share& share, const Rank& rank);
+  template <typename Send>
+  unsigned serve_share(Share& share, bool alone, unsigned limit, Send&& send);
+  template <typename Send>
+  unsigned serve_lane(Share& share, Lane& lane, unsigned limit, Send&& send);
+
+  std::uint32_t quantum_;
+  std::vector<Share> shares_;
+  protocol::IndexSet awake_;  // of shares_
+  std::size_t next_ = 0;      // whose turn it is
+};
+
+template <typename Send>
+unsigned FlowScheduler::serve(unsigned limit, Send&& send) {
+  unsigned sent = 0;
+  // Jobs passed since one has sent something.
+  std::size_t passed = 0;
+  while (sent < limit && !awake_.empty() && passed < awake_.count()) {
+    std::size_t turn = awake_.next(next_);
+    if (turn == awake_.size()) turn = awake_.next(0);
+    next_ = turn;
+    Share& share = shares_[turn];
+    if (share.credit <= 0) share.credit += share.quantum;
+    const bool alone = awake_.count() == 1;
+    const unsigned now = serve_share(share, alone, limit - sent, send);
+    sent += now;
+    passed = now == 0 ? passed + 1 : 0;
+    const bool sleeps = !share.any_awake();
+    if (sleeps) awake_.erase(turn);
+    // What nobody else wanted is neither saved nor owed.
+    if (alone || sleeps) share.credit = 0;
+    // A job keeps its turn where `limit` was reached before its credit was used up.
+    if (share.credit <= 0 || now == 0) next_ = turn + 1;
+  }
+  return sent;
+}
+
+template <typename Send>
+unsigned FlowScheduler::serve_share(Share& share, bool alone, unsigned limit, Send&& send) {
+  // Alone on the port, a job needs no turns. Else it sends one segment at a time, since their
+  // lengths differ.
+  unsigned sent = 0;
+  for (Lane& lane : share.lanes) {
+    while (sent < limit && (alone || share.credit > 0)) {
+      const unsigned more = serve_lane(share, lane, alone ? limit - sent : 1, send);
+      if (more == 0) break;
+      sent += more;
+    }
+  }
+  return sent;
+}
+
+template <typename Send>
+unsigned FlowScheduler::serve_lane(Share& share, Lane& lane, unsigned limit, Send&& send) {
+  std::uint64_t oldest = UINT64_MAX;
+  std::uint64_t newest = 0;
+  for (const auto& flows : lane.steps) {
+    flows->for_each_awake([&](const Flow& flow) {
+      oldest = std::min(oldest, flow.sending);
+      newest = std::max(newest, flow.sending);
+      return FlowRotation::Visit::later;
+    });
+  }
+  unsigned sent = 0;
+  // First what belongs to the oldest collective, then all else.
+  for (const std::uint64_t most : {oldest, UINT64_MAX}) {
+    for (const auto& flows : lane.steps) {
+      if (sent == limit) return sent;
+      sent += flows->serve(limit - sent, [&](Flow& flow) {
+        if (flow.sending > most) return FlowRotation::Visit::later;
+        std::uint32_t bytes = 0;
+        const FlowRotation::Visit found = send(flow, bytes);
+        share.credit -= bytes;
+        return found;
+      });
+    }
+    if (oldest == newest) return sent;
+  }
+  return sent;
+}
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_FLOW_SCHEDULER_H_

@@ -1,0 +1,42 @@
+#include "dataplane/engine/port_queue.h"
+
+#include "dataplane/engine/plan_executor.h"
+
+namespace gradcube::dataplane {
+
+void PortQueue::add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
+  flow.queue = this;
+  flow.place = answers.add(flow);
+  resends.add(flow);
+  consumed.add(flow);
+  segments.add(job, rank, flow);
+  flow.credit = credit.add(&flow.receive);
+  if (by_credit_.size() <= flow.credit) by_credit_.resize(flow.credit + 1);
+  by_credit_[flow.credit] = &flow;
+}
+
+void PortQueue::remove_all_of(const EngineJob& job) {
+  const auto leaves = [&](const Flow& flow) { return flow.job == &job; };
+  answers.for_each([&](Flow& flow) {
+    if (!leaves(flow)) return;
+    credit.remove(flow.credit);
+    by_credit_[flow.credit] = nullptr;
+    flow.queue = nullptr;
+  });
+  for (FlowRotation* flows : {&answers, &resends, &consumed}) {
+    flows->remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place = place; });
+  }
+  segments.remove_all_of(job);
+}
+
+void PortQueue::grant_credit(protocol::Nanoseconds now) {
+  consumed.for_each_awake([&](Flow& flow) {
+    credit.set_consumed(flow.credit, flow.user->consumed(flow), now);
+    wake_answer(flow);
+    return FlowRotation::Visit::nothing;
+  });
+  if (!credit.distribute()) return;
+  for (const protocol::CreditPool::Handle flow : credit.raised()) wake_answer(*by_credit_[flow]);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,76 @@
+// One port as one engine uses it: its queue's burst, its flows, and what they wait for.
+//
+// Each flow of the port stands in four sets, asleep unless there is something to do for it:
+//
+//   answers   it may owe an acknowledgement or a probe
+//   resends   it may have lost a segment
+//   consumed  more of what it receives has been used: credit may be granted
+//   segments  a new segment may be ready, within the window
+//
+// Waking a flow for nothing costs a look; not waking it would stall it. So what may change the
+// answer to "is there something to do?" wakes: an arrival, a timer, credit, a reduce, a result, a
+// new collective.
+//
+// Owned and used by one engine. add() and remove_all_of() allocate and belong to set-up.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
+#define GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
+
+#include <array>
+#include <rte_mbuf.h>
+#include <vector>
+
+#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flow_rotation.h"
+#include "dataplane/engine/flow_scheduler.h"
+#include "dataplane/fabric/port.h"
+#include "protocol/credit.h"
+
+namespace gradcube::dataplane {
+
+class PortQueue {
+ public:
+  static constexpr unsigned kBurst = 32;
+
+  PortQueue(Port& its_port, const protocol::CreditSettings& credit_settings)
+      : port(&its_port), segments(credit_settings.segment_bytes), credit(credit_settings) {}
+  PortQueue(const PortQueue&) = delete;
+  PortQueue& operator=(const PortQueue&) = delete;
+
+  void add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
+  void remove_all_of(const EngineJob& job);
+
+  // Grants what has become free, to flows of any job.
+  void grant_credit(protocol::Nanoseconds now);
+
+  bool any_answers() const { return answers.any_awake(); }
+
+  Port* port;
+  FlowRotation answers;
+  FlowRotation resends;
+  FlowRotation consumed;
+  FlowScheduler segments;
+  protocol::CreditPool credit;
+  std::array<rte_mbuf*, kBurst> burst{};
+  unsigned filled = 0;
+
+ private:
+  std::vector<Flow*> by_credit_;  // by handle in `credit`; null where there is none
+};
+
+// The flow may owe an acknowledgement or a probe. These do nothing for a flow that no engine has.
+inline void wake_answer(Flow& flow) {
+  if (flow.queue != nullptr) flow.queue->answers.wake(flow.place);
+}
+inline void wake_resend(Flow& flow) {
+  if (flow.queue != nullptr) flow.queue->resends.wake(flow.place);
+}
+inline void wake_consumed(Flow& flow) {
+  if (flow.queue != nullptr) flow.queue->consumed.wake(flow.place);
+}
+inline void wake_segment(Flow& flow) {
+  if (flow.queue != nullptr) flow.queue->segments.wake(flow);
+}
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
