@@ -63,6 +63,9 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
   if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
   request.dtype = static_cast<aggregation::DataType>(submission.dtype);
   request.operation = static_cast<aggregation::Operation>(submission.op);
+  if (!aggregation::supports(request.dtype, request.operation)) {
+    return "a submission's operation does not fit its element type";
+  }
   const std::uint64_t size = aggregation::element_bytes(request.dtype);
   const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
   if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||
