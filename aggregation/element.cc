@@ -6,7 +6,7 @@ namespace gradcube::aggregation {
 namespace {
 
 constexpr std::array<std::string_view, kDataTypes> kDataTypeNames = {
-    "float32", "float64", "float16", "bfloat16", "int32", "int64"};
+    "float32", "float64", "float16", "bfloat16", "int32", "int64", "int8", "uint8", "bytes"};
 
 constexpr std::array<std::string_view, kOperations> kOperationNames = {"sum", "average", "min",
                                                                        "max"};

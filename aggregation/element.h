@@ -1,10 +1,10 @@
-// The element types that a collective may carry, the operations that combine elements, and the
-// scalar conversions of the two 16-bit floats.
+// The element types that a collective may carry, the operations that combine elements, which
+// operation fits which type, and the scalar conversions of the two 16-bit floats.
 //
 // The numbers of both enumerations are those of trainer/include/gradcube/gradcube.h. They cross
 // process and host boundaries. Compare a number from a ring or a packet with kDataTypes or
-// kOperations before you cast it. The names are those of command lines and reports ("float32",
-// "sum").
+// kOperations before you cast it, and check the pair with supports(). The names are those of
+// command lines and reports ("float32", "sum").
 //
 // All functions here are pure. Any thread may call them.
 #ifndef GRADCUBE_AGGREGATION_ELEMENT_H_
@@ -25,8 +25,11 @@ enum class DataType : std::uint8_t {
   bfloat16 = 3,  // the upper half of a binary32
   int32 = 4,
   int64 = 5,
+  int8 = 6,
+  uint8 = 7,
+  bytes = 8,  // for collectives that move data and combine nothing
 };
-inline constexpr std::size_t kDataTypes = 6;
+inline constexpr std::size_t kDataTypes = 9;
 
 enum class Operation : std::uint8_t {
   sum = 0,
@@ -39,6 +42,10 @@ inline constexpr std::size_t kOperations = 4;
 // The size of one element in bytes. 0 for a value outside the enumeration.
 constexpr std::size_t element_bytes(DataType type) noexcept {
   switch (type) {
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::bytes:
+      return 1;
     case DataType::float16:
     case DataType::bfloat16:
       return 2;
@@ -50,6 +57,22 @@ constexpr std::size_t element_bytes(DataType type) noexcept {
       return 8;
   }
   return 0;
+}
+
+// Whether elements of the type can be combined by the operation. Bytes cannot be combined at all.
+// int8 and uint8 have no average: a sum of a few such numbers does not fit in the type any more.
+// False for values outside the enumerations.
+constexpr bool supports(DataType type, Operation operation) noexcept {
+  const bool known = element_bytes(type) != 0 && static_cast<std::size_t>(operation) < kOperations;
+  switch (type) {
+    case DataType::bytes:
+      return false;
+    case DataType::int8:
+    case DataType::uint8:
+      return known && operation != Operation::average;
+    default:
+      return known;
+  }
 }
 
 // "float32"..., "sum"...; "?" for a value outside the enumeration.

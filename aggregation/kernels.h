@@ -15,7 +15,7 @@
 //   operation. Nothing is contracted into a fused multiply-add.
 // - float16, bfloat16: the sources are widened to float32 (exact), reduced in float32, and rounded
 //   to the 16-bit type once at the end of the call, to nearest, ties to even (element.h).
-// - int32, int64: a sum wraps in two's complement.
+// - int32, int64, int8: a sum wraps in two's complement. uint8: it wraps modulo 256.
 // - Denormals are ordinary numbers: operands and results are never flushed to zero. The calling
 //   thread must keep FTZ and DAZ off and the rounding mode at nearest, as a thread starts.
 // - min and max: acc op x is x if x is smaller (larger), else acc. Of equal values, -0 and +0
@@ -42,14 +42,15 @@
 //   overflows. No divide() follows.
 // - int32, int64: reduce() is the sum, and returns false if any addition overflowed. divide() after
 //   the last step truncates toward zero.
+// - int8, uint8: nothing (supports()).
 //
 // Memory. A kernel reads each source once and writes the result once, in one pass. `result` may be
 // the memory of one source (any one). It must not overlap a source in any other way. Any alignment
 // works; 64 bytes is fastest. Nothing outside `count` elements is read or written. The kernels
 // allocate nothing and keep nothing, so any thread may call any kernel at any time.
 //
-// Errors. The only one is the overflow of an integer average. The caller ensures source_count >= 1
-// (and <= 256 for an average of a 16-bit type) and divisor >= 1.
+// Errors. The only one is the overflow of an integer average. The caller ensures that supports() is
+// true, source_count >= 1 (and <= 256 for an average of a 16-bit type) and divisor >= 1.
 #ifndef GRADCUBE_AGGREGATION_KERNELS_H_
 #define GRADCUBE_AGGREGATION_KERNELS_H_
 
@@ -85,10 +86,12 @@ struct Kernels {
   ReduceFunction reduce_functions[kDataTypes][kOperations];
   DivideFunction divide_functions[kDataTypes];
 
+  // nullptr if !supports(type, operation).
   ReduceFunction reduce(DataType type, Operation operation) const noexcept {
     return reduce_functions[static_cast<std::size_t>(type)][static_cast<std::size_t>(operation)];
   }
-  // nullptr for float16 and bfloat16: their averages need no division after the last step.
+  // nullptr for types whose averages need no division after the last step (float16 and bfloat16),
+  // and for those that have no average.
   DivideFunction divide(DataType type) const noexcept {
     return divide_functions[static_cast<std::size_t>(type)];
   }

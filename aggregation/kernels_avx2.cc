@@ -159,9 +159,27 @@ struct Int64 {
   }
 };
 
+struct Int8 {
+  using Vector = __m256i;
+  static constexpr std::size_t kLanes = 32;
+  static constexpr std::size_t kElementBytes = 1;
+
+  static Vector load(const std::byte* from) { return load_256(from); }
+  static void store(std::byte* to, Vector value) { store_256(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm256_add_epi8(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm256_min_epi8(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm256_max_epi8(acc, x); }
+};
+
+struct Uint8 : Int8 {
+  static Vector min(Vector acc, Vector x) { return _mm256_min_epu8(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm256_max_epu8(acc, x); }
+};
+
 }  // namespace
 
 constinit const Kernels kAvx2Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64>(InstructionSet::avx2);
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8>(
+        InstructionSet::avx2);
 
 }  // namespace gradcube::aggregation

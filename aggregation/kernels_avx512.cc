@@ -140,9 +140,27 @@ struct Int64 {
   }
 };
 
+struct Int8 {
+  using Vector = __m512i;
+  static constexpr std::size_t kLanes = 64;
+  static constexpr std::size_t kElementBytes = 1;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_si512(to, value); }
+  static Vector sum(Vector acc, Vector x) { return _mm512_add_epi8(acc, x); }
+  static Vector min(Vector acc, Vector x) { return _mm512_min_epi8(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm512_max_epi8(acc, x); }
+};
+
+struct Uint8 : Int8 {
+  static Vector min(Vector acc, Vector x) { return _mm512_min_epu8(acc, x); }
+  static Vector max(Vector acc, Vector x) { return _mm512_max_epu8(acc, x); }
+};
+
 }  // namespace
 
 constinit const Kernels kAvx512Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64>(InstructionSet::avx512);
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8>(
+        InstructionSet::avx512);
 
 }  // namespace gradcube::aggregation

@@ -4,15 +4,15 @@
 // Such a file describes each element type by a `Lanes` structure:
 //
 //     Vector                      the accumulators of kLanes elements (float32 for 16-bit floats)
-//     Divisor                     a divisor in the form that divide() takes
 //     kLanes, kElementBytes       elements per vector, bytes per element in memory
 //     load(from) -> Vector        kLanes elements from any address
 //     store(to, Vector)           rounded to the element type, to any address
 //     sum, min, max(acc, x)       one step of the reference order
+//
+// and, for the averages of the types that have one,
+//
+//     Divisor                     a divisor in the form that divide() takes
 //     divisor(value) -> Divisor, divide(Vector, Divisor) -> Vector
-//
-// and, for the averages of some types,
-//
 //     broadcast(float) -> Vector  the same number in all lanes (16-bit floats)
 //     scale(Vector, Vector)       the product (16-bit floats)
 //     overflow(acc, x, sum)       lanes that are negative where the sum has overflowed (integers)
@@ -233,18 +233,27 @@ void divide(void* values, std::size_t count, std::uint32_t divisor) noexcept {
   }
 }
 
-template <typename Lanes, template <typename> class AverageStep>
-constexpr void fill_row(Kernels& kernels, DataType type, DivideFunction divide_function) {
+// Of a type without an average.
+template <typename Lanes>
+constexpr void fill_row(Kernels& kernels, DataType type) {
   ReduceFunction(&row)[kOperations] = kernels.reduce_functions[static_cast<std::size_t>(type)];
   row[static_cast<std::size_t>(Operation::sum)] = reduce<Lanes, SumStep>;
-  row[static_cast<std::size_t>(Operation::average)] = reduce<Lanes, AverageStep>;
   row[static_cast<std::size_t>(Operation::min)] = reduce<Lanes, MinStep>;
   row[static_cast<std::size_t>(Operation::max)] = reduce<Lanes, MaxStep>;
-  kernels.divide_functions[static_cast<std::size_t>(type)] = divide_function;
 }
 
+template <typename Lanes, template <typename> class AverageStep>
+constexpr void fill_row(Kernels& kernels, DataType type, DivideFunction divide_function) {
+  fill_row<Lanes>(kernels, type);
+  const auto index = static_cast<std::size_t>(type);
+  kernels.reduce_functions[index][static_cast<std::size_t>(Operation::average)] =
+      reduce<Lanes, AverageStep>;
+  kernels.divide_functions[index] = divide_function;
+}
+
+// What no row fills stays null.
 template <typename Float32, typename Float64, typename Float16, typename Bfloat16, typename Int32,
-          typename Int64>
+          typename Int64, typename Int8, typename Uint8>
 constexpr Kernels make_kernels(InstructionSet instruction_set) {
   Kernels kernels = {};
   kernels.instruction_set = instruction_set;
@@ -254,6 +263,8 @@ constexpr Kernels make_kernels(InstructionSet instruction_set) {
   fill_row<Bfloat16, MeanStep>(kernels, DataType::bfloat16, nullptr);
   fill_row<Int32, CheckedSumStep>(kernels, DataType::int32, divide<Int32>);
   fill_row<Int64, CheckedSumStep>(kernels, DataType::int64, divide<Int64>);
+  fill_row<Int8>(kernels, DataType::int8);
+  fill_row<Uint8>(kernels, DataType::uint8);
   return kernels;
 }
 

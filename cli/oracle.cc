@@ -139,6 +139,11 @@ std::size_t count_wrong(DataType type, const void* expected, const void* found,
     case DataType::int32:
       return count_different<std::uint32_t>(expected, found, length,
                                             [](std::uint32_t) { return false; });
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::bytes:
+      return count_different<std::uint8_t>(expected, found, length,
+                                           [](std::uint8_t) { return false; });
     case DataType::int64:
       break;
   }

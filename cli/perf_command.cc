@@ -58,29 +58,52 @@ struct PerfOptions {
   PerfSettings settings;
 };
 
-template <typename T, typename Parse, typename Name>
-T parse_name(const std::string& text, const char* flag, std::size_t values, Parse parse,
-             Name name) {
-  if (const std::optional<T> value = parse(text)) return *value;
-  std::string accepted;
+// The names of the values below `values` that `fits` accepts.
+template <typename T, typename Name, typename Fits>
+std::string names_of(std::size_t values, Name name, Fits fits) {
+  std::string names;
   for (std::size_t i = 0; i < values; ++i) {
-    accepted += fmt::format("{}{}", i == 0 ? "" : ", ", name(static_cast<T>(i)));
+    const auto value = static_cast<T>(i);
+    if (fits(value)) names += fmt::format("{}{}", names.empty() ? "" : ", ", name(value));
   }
-  throw UsageError(
-      fmt::format("{}: {} is not known; expected {}", flag, control::quoted(text), accepted));
+  return names;
+}
+
+// A type whose elements can be added.
+aggregation::DataType parse_type(const std::string& text) {
+  using namespace aggregation;
+  const auto adds = [](DataType type) { return supports(type, Operation::sum); };
+  const std::optional<DataType> type = parse_data_type(text);
+  if (type && adds(*type)) return *type;
+  throw UsageError(fmt::format("--dtype: {} {}; expected {}", control::quoted(text),
+                               type ? "cannot be added" : "is not known",
+                               names_of<DataType>(kDataTypes, data_type_name, adds)));
+}
+
+aggregation::Operation parse_operation_of(aggregation::DataType type, const std::string& text) {
+  using namespace aggregation;
+  const auto fits = [type](Operation operation) { return supports(type, operation); };
+  const std::string expected = names_of<Operation>(kOperations, operation_name, fits);
+  const std::optional<Operation> operation = parse_operation(text);
+  if (!operation) {
+    throw UsageError(
+        fmt::format("--op: {} is not known; expected {}", control::quoted(text), expected));
+  }
+  if (!fits(*operation)) {
+    throw UsageError(fmt::format("--op: {} has no {}; expected {}, or another --dtype",
+                                 data_type_name(type), text, expected));
+  }
+  return *operation;
 }
 
 PerfSettings settings_of(const PerfOptions& options) {
-  using namespace aggregation;
   if (options.collective != "allreduce") {
     throw UsageError(fmt::format("perf: there is no collective {}; expected allreduce",
                                  control::quoted(options.collective)));
   }
   PerfSettings settings = options.settings;
-  settings.type =
-      parse_name<DataType>(options.dtype, "--dtype", kDataTypes, parse_data_type, data_type_name);
-  settings.operation =
-      parse_name<Operation>(options.op, "--op", kOperations, parse_operation, operation_name);
+  settings.type = parse_type(options.dtype);
+  settings.operation = parse_operation_of(settings.type, options.op);
   settings.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
   return settings;
@@ -278,9 +301,10 @@ void add_options(CLI::App* command, PerfOptions* options) {
       ->check(whole_number_in(0, 1'000'000));
   command
       ->add_option("-d,--dtype", options->dtype,
-                   "float32, float64, float16, bfloat16, int32, int64")
+                   "float32, float64, float16, bfloat16, int32, int64, int8, uint8")
       ->capture_default_str();
-  command->add_option("-o,--op", options->op, "sum, average, min, max")->capture_default_str();
+  command->add_option("-o,--op", options->op, "sum, average (not of int8 and uint8), min, max")
+      ->capture_default_str();
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
       ->check(whole_number_in(1, 64));

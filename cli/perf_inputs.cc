@@ -70,6 +70,12 @@ void fill_input(DataType type, Operation operation, std::uint64_t seed, std::uin
         const auto whole = static_cast<std::int64_t>(random);
         return average ? whole >> kSpareBits : whole;
       });
+    case DataType::int8:
+    case DataType::uint8:
+    case DataType::bytes:
+      return fill<std::uint8_t>(stream, first, length, out, [](std::uint64_t random) {
+        return static_cast<std::uint8_t>(random >> 16);
+      });
   }
 }
 

@@ -96,10 +96,15 @@ class HostileTrainer(WithACluster):
         self.check_closed(lambda culprit: culprit.put(request=2), "out of turn")
 
     def test_an_unknown_type(self):
-        self.check_closed(lambda culprit: culprit.put(dtype=6), "element type")
+        self.check_closed(lambda culprit: culprit.put(dtype=9), "element type")
 
     def test_an_unknown_operation(self):
         self.check_closed(lambda culprit: culprit.put(op=255), "operation")
+
+    def test_an_operation_that_does_not_fit_its_type(self):
+        for dtype, op in ((6, 1), (7, 1), (8, 0)):  # averages of int8 and uint8, a sum of bytes
+            with self.subTest(dtype=dtype, op=op):
+                self.check_closed(lambda culprit: culprit.put(dtype=dtype, op=op), "does not fit its element type")
 
     def test_an_unknown_kind(self):
         self.check_closed(lambda culprit: culprit.put(kind=1), "kind")

@@ -142,15 +142,18 @@ class Run {
         order.count = order.count == 0 ? 1 : order.count - 1;
         break;
       case 1:
-        order.operation = static_cast<aggregation::Operation>(
-            (static_cast<unsigned>(order.operation) + 1) % aggregation::kOperations);
+        do {
+          order.operation = static_cast<aggregation::Operation>(
+              (static_cast<unsigned>(order.operation) + 1) % aggregation::kOperations);
+        } while (!aggregation::supports(order.dtype, order.operation));
         break;
       default:
-        // Of one size, so that it fits where the right one would have been.
+        // Of no more bytes, so that it fits where the right one would have been.
+        const std::uint64_t room = order.bytes();
         order.dtype = order.dtype == aggregation::DataType::float32
                           ? aggregation::DataType::int32
                           : aggregation::DataType::float32;
-        order.count = std::min<std::uint64_t>(order.count, order.bytes() / 8);
+        order.count = std::min<std::uint64_t>(order.count, room / 8);
         break;
     }
   }

@@ -72,8 +72,10 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
     Collective collective;
     collective.offset = offset;
     collective.count = draw_count(random, scenario.simulation.cluster);
-    collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
-    collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
+    do {
+      collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+      collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
+    } while (!aggregation::supports(collective.dtype, collective.operation));
     collective.salt = i + 1;
     offset += (collective.bytes() + 127) / 64 * 64;
     scenario.collectives.push_back(collective);

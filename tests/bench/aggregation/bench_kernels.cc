@@ -77,6 +77,7 @@ void register_kernels(const Kernels& kernels) {
     const std::string typed = prefix + "/" + std::string(data_type_name(type));
     for (const Operation operation :
          {Operation::sum, Operation::average, Operation::min, Operation::max}) {
+      if (!supports(type, operation)) continue;
       for (const std::size_t source_count : {2, 3, 9}) {
         const std::string name = typed + "/" + std::string(operation_name(operation)) + "/" +
                                  std::to_string(source_count) + "_sources/L2";

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <cstdint>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <limits>
 
 #include "tests/unit/aggregation/oracle.h"
@@ -29,6 +30,9 @@ TEST(Element, HasTheSizeOfItsType) {
   EXPECT_EQ(element_bytes(DataType::bfloat16), 2u);
   EXPECT_EQ(element_bytes(DataType::int32), 4u);
   EXPECT_EQ(element_bytes(DataType::int64), 8u);
+  EXPECT_EQ(element_bytes(DataType::int8), 1u);
+  EXPECT_EQ(element_bytes(DataType::uint8), 1u);
+  EXPECT_EQ(element_bytes(DataType::bytes), 1u);
   EXPECT_EQ(element_bytes(static_cast<DataType>(kDataTypes)), 0u);
 }
 
@@ -40,7 +44,25 @@ TEST(Element, NamesOfTypesAndOperationsParseBack) {
     EXPECT_EQ(parse_operation(operation_name(operation)), operation);
   }
   EXPECT_EQ(data_type_name(DataType::bfloat16), "bfloat16");
+  EXPECT_EQ(data_type_name(DataType::uint8), "uint8");
+  EXPECT_EQ(data_type_name(DataType::bytes), "bytes");
   EXPECT_EQ(operation_name(Operation::average), "average");
+}
+
+TEST(Element, EveryTypeHasEveryOperationButSmallIntegersAnAverageAndBytesAny) {
+  ASSERT_EQ(std::size(kAllDataTypes), kDataTypes);
+  ASSERT_EQ(std::size(kAllOperations), kOperations);
+  for (const DataType type : kAllDataTypes) {
+    const bool small = type == DataType::int8 || type == DataType::uint8;
+    for (const Operation operation : kAllOperations) {
+      EXPECT_EQ(supports(type, operation),
+                type != DataType::bytes && !(small && operation == Operation::average))
+          << data_type_name(type) << ' ' << operation_name(operation);
+    }
+    EXPECT_FALSE(supports(type, static_cast<Operation>(kOperations)));
+  }
+  EXPECT_FALSE(supports(static_cast<DataType>(kDataTypes), Operation::sum));
+  EXPECT_FALSE(supports(static_cast<DataType>(255), static_cast<Operation>(255)));
 }
 
 TEST(Element, UnknownNamesAndNumbersAreToldApart) {

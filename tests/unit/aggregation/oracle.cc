@@ -54,8 +54,11 @@ double to_double(DataType type, Bits element) {
 }
 
 std::int64_t to_integer(DataType type, Bits element) {
-  return type == DataType::int32 ? static_cast<std::int32_t>(static_cast<std::uint32_t>(element))
-                                 : static_cast<std::int64_t>(element);
+  if (type == DataType::int64) return static_cast<std::int64_t>(element);
+  if (type == DataType::uint8 || (element & sign_bit(type)) == 0) {
+    return static_cast<std::int64_t>(element & width_mask(type));
+  }
+  return static_cast<std::int64_t>(element | ~width_mask(type));
 }
 
 // `value` has been rounded to float32 before, where the type is that or smaller.
@@ -78,7 +81,10 @@ bool replaces(DataType type, Operation operation, Bits acc, Bits x) {
 
 }  // namespace
 
-bool is_float(DataType type) { return type != DataType::int32 && type != DataType::int64; }
+bool is_float(DataType type) {
+  return type == DataType::float32 || type == DataType::float64 || type == DataType::float16 ||
+         type == DataType::bfloat16;
+}
 
 bool is_nan(DataType type, Bits element) {
   return is_float(type) && (element & (sign_bit(type) - 1)) > infinity(type);

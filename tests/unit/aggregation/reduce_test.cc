@@ -102,6 +102,7 @@ template <typename Body>
 void for_every_kernel(Body body) {
   for (const DataType type : kAllDataTypes) {
     for (const Operation operation : kAllOperations) {
+      if (!supports(type, operation)) continue;
       for (const Kernels* kernels : available_kernels()) {
         SCOPED_TRACE(name_of(*kernels, type, operation));
         body(*kernels, type, operation);
@@ -236,6 +237,40 @@ TEST_F(Reduce, SourcesAreAddedFromLeftToRight) {
     kernels->reduce(DataType::float32, Operation::sum)(&result, reversed, 4, 1);
     EXPECT_EQ(result, 0.0f);
   }
+}
+
+TEST_F(Reduce, SmallIntegersWrapAndCompareByTheirSign) {
+  const std::uint8_t values[] = {0x7f, 0x01, 0xff};  // 127, 1, -1 or 255
+  const void* sources[] = {&values[0], &values[1], &values[2]};
+  const auto result_of = [&](const Kernels& kernels, DataType type, Operation operation) {
+    std::uint8_t result = 0;
+    EXPECT_TRUE(kernels.reduce(type, operation)(&result, sources, 3, 1));
+    return result;
+  };
+  for (const Kernels* kernels : available_kernels()) {
+    EXPECT_EQ(result_of(*kernels, DataType::int8, Operation::sum), 0x7f);
+    EXPECT_EQ(result_of(*kernels, DataType::uint8, Operation::sum), 0x7f);
+    EXPECT_EQ(result_of(*kernels, DataType::int8, Operation::min), 0xff);
+    EXPECT_EQ(result_of(*kernels, DataType::uint8, Operation::min), 0x01);
+    EXPECT_EQ(result_of(*kernels, DataType::int8, Operation::max), 0x7f);
+    EXPECT_EQ(result_of(*kernels, DataType::uint8, Operation::max), 0xff);
+  }
+}
+
+// All pairs of values: 65536 elements of two sources.
+TEST_F(Reduce, EveryPairOfSmallIntegersFollowsTheRules) {
+  std::vector<Bits> first;
+  std::vector<Bits> second;
+  for (Bits pair = 0; pair < 0x10000; ++pair) {
+    first.push_back(pair >> 8);
+    second.push_back(pair & 0xff);
+  }
+  const Contributions contributions = {first, second};
+  for_every_kernel([&](const Kernels& kernels, DataType type, Operation operation) {
+    if (element_bytes(type) != 1) return;
+    check_reduce({&kernels, type, operation, first.size(), {}, true}, contributions,
+                 expected_of(type, operation, contributions));
+  });
 }
 
 TEST_F(Reduce, OfEqualValuesMinAndMaxKeepTheFirst) {

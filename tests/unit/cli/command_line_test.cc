@@ -123,6 +123,10 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"perf", "allreduce", "--sizes", "1K,,2K"}, "--sizes");
   expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "expected float32");
   expect_usage_error({"perf", "allreduce", "--op", "product"}, "expected sum");
+  expect_usage_error({"perf", "allreduce", "--dtype", "bytes"}, "\"bytes\" cannot be added");
+  expect_usage_error({"perf", "allreduce", "--dtype", "bytes"}, "int64, int8, uint8");
+  expect_usage_error({"perf", "allreduce", "--dtype", "int8", "--op", "average"},
+                     "int8 has no average; expected sum, min, max");
   expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
   expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
   expect_usage_error({"perf", "allreduce", "-n", "1.5"}, "expected a whole number in 1..1000000");

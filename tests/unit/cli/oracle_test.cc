@@ -155,6 +155,9 @@ TEST_P(OracleOnTopology, AgreesWithOneElementAtATimeForEveryTypeAndOperation) {
     expect_oracle_agrees<float, std::uint16_t>(GetParam(), DataType::bfloat16, operation);
     expect_oracle_agrees<std::int32_t, std::uint32_t>(GetParam(), DataType::int32, operation);
     expect_oracle_agrees<std::int64_t, std::uint64_t>(GetParam(), DataType::int64, operation);
+    if (operation == Operation::average) continue;
+    expect_oracle_agrees<std::int8_t, std::uint8_t>(GetParam(), DataType::int8, operation);
+    expect_oracle_agrees<std::uint8_t, std::uint8_t>(GetParam(), DataType::uint8, operation);
   }
 }
 
@@ -241,6 +244,13 @@ TEST(CountWrong, TakesEveryNaNForEveryOtherButNotForANumber) {
   EXPECT_EQ(count_wrong(DataType::float16, &half, &half_other, 1), 0u);
   EXPECT_EQ(count_wrong(DataType::float16, &half, &half_infinity, 1), 1u);
   EXPECT_EQ(count_wrong(DataType::bfloat16, &half, &half_other, 1), 1u);
+
+  const std::uint8_t bytes[] = {1, 2, 3};
+  const std::uint8_t others[] = {1, 0, 0};
+  for (const DataType type : {DataType::int8, DataType::uint8, DataType::bytes}) {
+    EXPECT_EQ(count_wrong(type, bytes, others, 3), 2u);
+    EXPECT_EQ(count_wrong(type, bytes, others, 1), 0u);
+  }
 }
 
 }  // namespace

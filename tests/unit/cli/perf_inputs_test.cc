@@ -63,6 +63,15 @@ TEST(PerfInputs, OfSmallFloatAveragesAreFiniteAndOverflowAsASum) {
   }
 }
 
+TEST(PerfInputs, OfSmallIntegersHaveAllValuesAndStayInTheirArray) {
+  for (const DataType type : {DataType::int8, DataType::uint8}) {
+    std::vector<std::uint8_t> values(10'001, 0x5a);
+    fill_input(type, Operation::sum, 1, 0, 0, values.size() - 1, values.data());
+    EXPECT_EQ(std::set<std::uint8_t>(values.begin(), values.end()).size(), 256u);
+    EXPECT_EQ(values.back(), 0x5a);
+  }
+}
+
 TEST(PerfInputs, OfIntegerAveragesLeaveRoomForTheSumOver65536Servers) {
   std::vector<std::int32_t> narrow(10000);
   fill_input(DataType::int32, Operation::average, 1, 0, 0, narrow.size(), narrow.data());

@@ -182,7 +182,10 @@ INSTANTIATE_TEST_SUITE_P(
         Nonsense{"Lane", [](auto& s) { s.lane = 2; }, "lane"},
         Nonsense{"Kind", [](auto& s) { s.kind = 6; }, "kind of collective"},
         Nonsense{"Dtype", [](auto& s) { s.dtype = aggregation::kDataTypes; }, "element type"},
-        Nonsense{"AverageOfBytes",
+        Nonsense{"SumOfBytes",
+                 [](auto& s) { s.dtype = static_cast<std::uint8_t>(aggregation::DataType::bytes); },
+                 "does not fit its element type"},
+        Nonsense{"AverageOfInt8",
                  [](auto& s) {
                    s.dtype = static_cast<std::uint8_t>(aggregation::DataType::int8);
                    s.op = static_cast<std::uint8_t>(aggregation::Operation::average);
