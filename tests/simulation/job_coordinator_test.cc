@@ -49,11 +49,11 @@ TEST_F(Jobs, StartWhenTheLastTrainerHasJoinedAndDoWhatWasSubmittedBefore) {
   }
   cluster_.run_for(10 * kMillisecond);
   EXPECT_FALSE(all_idle(trainers));
-  const std::string missing = cluster_.coordinator().explain(trainers[0]->member(), 1);
+  const std::string missing = cluster_.coordinator().explain(trainers[0]->member(), {0, 1});
   EXPECT_NE(missing.find("[1,1]"), std::string::npos) << missing;
   trainers.push_back(cluster_.join("job", 3, heap_for(collective_)));
   cluster_.run_for(kMillisecond);
-  const std::string late = cluster_.coordinator().explain(trainers[0]->member(), 1);
+  const std::string late = cluster_.coordinator().explain(trainers[0]->member(), {0, 1});
   EXPECT_NE(late.find("[1,1]"), std::string::npos) << late;
   fill_and_submit(*trainers.back(), collective_);
   EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
@@ -255,8 +255,8 @@ TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
   EXPECT_EQ(job.waiting_ms, 1'500);
   ASSERT_EQ(job.trainers.size(), 4u);
   for (const dataplane::JobFacts::Trainer& trainer : job.trainers) {
-    EXPECT_EQ(trainer.submitted, trainer.server == 2 ? 0u : 1u);
-    EXPECT_EQ(trainer.completed, 0u);
+    EXPECT_EQ(trainer.submitted(), trainer.server == 2 ? 0u : 1u);
+    EXPECT_EQ(trainer.completed(), 0u);
   }
 
   for (const auto& trainer : trainers) {

@@ -169,7 +169,7 @@ class Run {
     for (const Worker& worker : workers_) {
       if (worker.gone || worker.codes.size() == scenario_.collectives.size()) continue;
       complain(worker,
-               cluster_.coordinator().explain(worker.trainer->member(), worker.codes.size() + 1));
+               cluster_.coordinator().explain(worker.trainer->member(), {0, worker.codes.size() + 1}));
     }
   }
 
