@@ -5,6 +5,7 @@
 #ifndef GRADCUBE_TRAINER_SRC_FAILURES_H_
 #define GRADCUBE_TRAINER_SRC_FAILURES_H_
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <mutex>
@@ -29,7 +30,7 @@ class Failures {
       const std::scoped_lock lock(mutex_);
       auto found = by_thread_.find(this_thread());
       if (found == by_thread_.end()) {
-        std::erase_if(by_thread_, [](const auto& entry) { return entry.first.expired(); });
+        std::erase_if(by_thread_, [](const auto& entry) { return entry.first->load(); });
         found = by_thread_.emplace(this_thread(), LastFailure()).first;
       }
       found->second.code = code;
@@ -51,16 +52,21 @@ class Failures {
   std::mutex& mutex() { return mutex_; }
 
  private:
-  using Thread = std::weak_ptr<const char>;
+  // Whether the thread has ended. Unlike a thread's id, the object is never another thread's, as
+  // long as an entry holds it.
+  using Thread = std::shared_ptr<std::atomic<bool>>;
 
-  // An object that ends with its thread. Unlike a thread's id, it is never another thread's.
-  static const std::shared_ptr<const char>& this_thread() {
-    thread_local const auto token = std::make_shared<const char>();
-    return token;
+  static const Thread& this_thread() {
+    struct Life {
+      ~Life() { ended->store(true); }
+      const Thread ended = std::make_shared<std::atomic<bool>>(false);
+    };
+    thread_local const Life life;
+    return life.ended;
   }
 
   mutable std::mutex mutex_;
-  std::map<Thread, LastFailure, std::owner_less<>> by_thread_;
+  std::map<Thread, LastFailure> by_thread_;
 };
 
 }  // namespace gradcube::trainer

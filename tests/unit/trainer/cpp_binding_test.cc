@@ -66,9 +66,9 @@ TEST_F(CppBinding, HasACallForEveryKind) {
   std::vector<std::uint8_t> others(18, 3);
   session.reduce(std::span(others), FakeDaemon::kRank, Op::sum).wait();
   EXPECT_EQ(others[0], 27);
-  EXPECT_THROW(session.all_reduce(std::span(others), Op::average), Error);
+  EXPECT_THROW(session.all_reduce(std::span(others), Op::average).wait(), Error);
   try {
-    session.reduce_scatter(std::span(others).first(17));
+    session.reduce_scatter(std::span(others).first(17)).wait();
     FAIL() << "no exception";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), GRADCUBE_EINVAL);

@@ -72,8 +72,9 @@ void FakeDaemon::hear(FakeSession& session) {
       const std::scoped_lock lock(heard_mutex_);
       heard_.hello = session.hello();
       heard_.members = session.members();
-      break;
     }
+      session.answer();
+      break;
     case FakeSession::Message::inquiry:
       ++inquiries_;
       break;

@@ -40,10 +40,7 @@ FakeSession::Message FakeSession::hear() {
 FakeSession::Message FakeSession::understand(const char* packet, std::size_t bytes) {
   shared::MessageType type;
   std::memcpy(&type, packet, sizeof(type));
-  if (type == shared::MessageType::hello && read_hello(packet, bytes)) {
-    answer();
-    return Message::hello;
-  }
+  if (type == shared::MessageType::hello && read_hello(packet, bytes)) return Message::hello;
   if (type == shared::MessageType::inquiry && bytes == sizeof(shared::Inquiry)) {
     shared::Inquiry inquiry;
     std::memcpy(&inquiry, packet, sizeof(inquiry));

@@ -26,6 +26,7 @@ class FakeSession {
   void turn_away();
 
   Message hear();            // takes one message from the socket
+  void answer();             // the hello that was heard
   bool work(bool released);  // takes submissions, completes what can be; true if one came
   bool about_to_sleep();     // false when there is work after all
   int awake();               // returns how often the trainer rang
@@ -40,7 +41,6 @@ class FakeSession {
  private:
   Message understand(const char* packet, std::size_t bytes);
   bool read_hello(const char* packet, std::size_t bytes);
-  void answer();
   void welcome();
   void make_region(std::uint64_t bytes);
   void send_admission(const shared::Welcome& welcome);
