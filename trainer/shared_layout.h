@@ -41,6 +41,7 @@ inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", litt
 inline constexpr std::uint64_t kFeatures = 0;
 inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in flight per session
 inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
+inline constexpr std::uint32_t kMaxMembers = 4096;   // that a Hello names
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
 inline constexpr std::size_t kCompletions = 1 << 17;
@@ -79,8 +80,9 @@ inline constexpr unsigned kKinds = 6;
 // `count` times the job's size for reduce_scatter and all_gather, whose count is that of one rank's
 // chunk. A barrier has count 0, and the offset, dtype and op of any empty buffer.
 //
-// `request` is the trainer's name for it: any number, which comes back in the Completion. The
-// collective's number, by which the trainers' calls are matched, is its place in its lane.
+// `request` is the trainer's name for it: any number, which comes back in the Completion. It is
+// unique among the trainer's collectives in flight. The collective's number, by which the trainers'
+// calls are matched, is its place in its lane.
 struct Submission {
   std::uint64_t request;
   std::uint64_t offset;
@@ -117,7 +119,8 @@ enum class MessageType : std::uint32_t {
   goodbye = 7,  // trainer: an orderly leave: a bare MessageType. Closing the socket without it
                 // counts as a death
   closing = 8,  // daemon: Notice: it is about to close this session, for this reason
-  abort = 9,    // trainer: end the whole job now: a bare MessageType
+  abort = 9,    // trainer: end the whole job now: a bare MessageType. The trainer then closes
+                // its socket
 };
 
 inline constexpr std::size_t kJobNameBytes = 64;  // with the NUL
@@ -148,7 +151,8 @@ static_assert(sizeof(Lane) == 64);
 // All trainers of a job ask for the same lanes, weight and members. `type` and `version` have the
 // same place in every version of the layout.
 //
-// The message goes on after the struct with member_count server numbers, 32 bits each, ascending.
+// The message goes on after the struct with member_count server numbers, 32 bits each, ascending,
+// each once.
 struct Hello {
   MessageType type;
   std::uint32_t version;
@@ -158,7 +162,7 @@ struct Hello {
   std::int32_t rank;     // the rank wanted; -1: by the server's place among the members
   std::uint32_t weight;  // of this job among the jobs that share its links, at least 1
   std::uint32_t lane_count;    // 1 to kMaxLanes
-  std::uint32_t member_count;  // 0: every server of the cluster
+  std::uint32_t member_count;  // at most kMaxMembers; 0: every server of the cluster
   std::uint32_t reserved;
   char job[kJobNameBytes];  // is_job_name()
   Lane lanes[kMaxLanes];

@@ -8,7 +8,7 @@
 
 int main(int argc, char** argv) {
   gradcube_session* session = NULL;
-  if (gradcube_open(argc > 1 ? argv[1] : NULL, "example", &session) != GRADCUBE_OK) {
+  if (gradcube_open(argc > 1 ? argv[1] : NULL, "example", NULL, &session) != GRADCUBE_OK) {
     fprintf(stderr, "%s\n", gradcube_last_error(NULL));
     return 1;
   }

@@ -1,7 +1,8 @@
 // The session's Unix socket: the way in, the daemon's notices, the way out.
 //
 // A SOCK_SEQPACKET socket: one message, one packet (shared_layout.h). Once joined it is silent
-// unless something goes wrong; each side learns that the other is gone when it closes. One thread.
+// unless something goes wrong; each side learns that the other is gone when it closes. One thread
+// until it has joined; then any.
 #ifndef GRADCUBE_TRAINER_SRC_CONNECTION_H_
 #define GRADCUBE_TRAINER_SRC_CONNECTION_H_
 
@@ -10,6 +11,7 @@
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/descriptor.h"
+#include "trainer/src/options.h"
 
 namespace gradcube::trainer {
 
@@ -27,8 +29,9 @@ class Connection {
   explicit Connection(std::string path);
 
   // Says hello and waits for the answer, at most kHandshakeMilliseconds. Throws Failure: with the
-  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is malformed.
-  Admission join(const std::string& job, std::uint64_t heap_bytes);
+  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is malformed
+  // or of another layout version.
+  Admission join(const std::string& job, std::uint64_t heap_bytes, const Options& options);
 
   enum class Received { notice, nothing, closed };
 
@@ -36,17 +39,24 @@ class Connection {
   // listening to such a daemon.
   Received receive(shared::Notice& notice);
 
-  // Both without blocking; a failure shows itself as a closed socket at the next receive().
+  // All without blocking; a failure shows itself as a closed socket at the next receive().
   void send_inquiry(std::uint64_t request);
   void send_goodbye();
+  void send_abort();
 
-  // Ends the connection for the daemon too, even if a forked child still holds the socket.
-  void close();
+  // Ends the connection for the daemon, even if a forked child still holds the socket, and wakes
+  // the thread that polls it. The descriptor stays this object's, so that no thread that still uses
+  // it meets another file under its number.
+  void shut_down();
+
+  // Closes the descriptor alone. For forked copies: the parent's connection goes on.
+  void close() { socket_.reset(); }
   int fd() const { return socket_.get(); }
   const std::string& path() const { return path_; }
 
  private:
-  void send_hello(const std::string& job, std::uint64_t heap_bytes);
+  void send_hello(const std::string& job, std::uint64_t heap_bytes, const Options& options);
+  void await_answer();
   Admission receive_answer();
 
   std::string path_;

@@ -11,6 +11,10 @@ namespace gradcube::trainer {
 // Bytes of one element; 0 when `dtype` is no gradcube_dtype.
 constexpr std::size_t element_size(int dtype) {
   switch (dtype) {
+    case GRADCUBE_INT8:
+    case GRADCUBE_UINT8:
+    case GRADCUBE_BYTES:
+      return 1;
     case GRADCUBE_FLOAT16:
     case GRADCUBE_BFLOAT16:
       return 2;
@@ -26,6 +30,11 @@ constexpr std::size_t element_size(int dtype) {
 }
 
 constexpr bool is_op(int op) { return op >= GRADCUBE_SUM && op <= GRADCUBE_MAX; }
+
+// Sums of 8-bit integers overflow too soon for an average to be of use.
+constexpr bool has_average(int dtype) {
+  return dtype != GRADCUBE_INT8 && dtype != GRADCUBE_UINT8 && dtype != GRADCUBE_BYTES;
+}
 
 }  // namespace gradcube::trainer
 

@@ -8,11 +8,14 @@
 #include <string>
 
 #include "trainer/src/failure.h"
+#include "trainer/src/failures.h"
+#include "trainer/src/options.h"
 #include "trainer/src/session.h"
 #include "trainer/src/settings.h"
 
 using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;
+using gradcube::trainer::LastFailure;
 using gradcube::trainer::Session;
 
 static_assert(GRADCUBE_VERSION_CODE == GRADCUBE_PROJECT_VERSION_CODE,
@@ -25,18 +28,18 @@ struct gradcube_session {
 namespace {
 
 // The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
-struct ThreadFailure {
-  int code = GRADCUBE_OK;
-  std::string message;
-};
-
-ThreadFailure& thread_failure() {
-  thread_local ThreadFailure failure;
+LastFailure& thread_failure() {
+  thread_local LastFailure failure;
   return failure;
 }
 
+const LastFailure& last_failure(const gradcube_session* session) {
+  if (session == nullptr || session->session.is_forked_copy()) return thread_failure();
+  return session->session.last_failure();
+}
+
 int fail_on_thread(int code, const char* message) noexcept {
-  ThreadFailure& failure = thread_failure();
+  LastFailure& failure = thread_failure();
   failure.code = code;
   try {
     failure.message = message;
@@ -48,17 +51,26 @@ int fail_on_thread(int code, const char* message) noexcept {
 
 int no_session() noexcept { return fail_on_thread(GRADCUBE_EINVAL, "the session is NULL"); }
 
+// Not in the session: another thread may have held its locks at the fork.
+int forked_copy(const Session& session) {
+  const std::string message = "this session belongs to process " + std::to_string(session.owner()) +
+                              "; open one in the child";
+  return fail_on_thread(GRADCUBE_EINVAL, message.c_str());
+}
+
 // Runs `call` on the session; no exception leaves it.
 template <typename Call>
 int guarded(gradcube_session* session, const Call& call) noexcept {
   if (session == nullptr) return no_session();
   try {
-    if (session->session.is_forked_copy()) return session->session.refuse_forked_copy();
+    if (session->session.is_forked_copy()) return forked_copy(session->session);
     return call(session->session);
+  } catch (const Failure& failure) {
+    return session->session.fail(failure.code(), failure.what());
   } catch (const std::bad_alloc&) {
-    return session->session.fail(GRADCUBE_ENOMEM);
+    return session->session.fail(GRADCUBE_ENOMEM, "");
   } catch (const std::exception&) {
-    return session->session.fail(GRADCUBE_ESYSTEM);
+    return session->session.fail(GRADCUBE_ESYSTEM, "");
   }
 }
 
@@ -72,15 +84,17 @@ extern "C" {
 
 int gradcube_version(void) { return GRADCUBE_VERSION_CODE; }
 
-int gradcube_open(const char* socket_path, const char* job, gradcube_session** session) {
+int gradcube_open(const char* socket_path, const char* job, const gradcube_options* options,
+                  gradcube_session** session) {
   if (session == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the pointer 'session' is NULL");
   *session = nullptr;
   if (job == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the job's name is NULL");
   try {
+    const gradcube::trainer::Options wanted = gradcube::trainer::read_options(options);
     const std::string path =
         gradcube::trainer::find_socket(socket_path == nullptr ? "" : socket_path);
     const std::uint64_t heap_bytes = gradcube::trainer::wanted_heap_bytes();
-    *session = new gradcube_session{Session(Connection(path), job, heap_bytes)};
+    *session = new gradcube_session{Session(Connection(path), job, heap_bytes, wanted)};
     return GRADCUBE_OK;
   } catch (const Failure& failure) {
     return fail_on_thread(failure.code(), failure.what());
@@ -91,7 +105,18 @@ int gradcube_open(const char* socket_path, const char* job, gradcube_session** s
   }
 }
 
-void gradcube_close(gradcube_session* session) { delete session; }
+int gradcube_abort(gradcube_session* session) {
+  return guarded(session, [](Session& s) {
+    s.abort();
+    return GRADCUBE_OK;
+  });
+}
+
+void gradcube_close(gradcube_session* session) {
+  if (session == nullptr) return;
+  if (session->session.is_forked_copy() && !session->session.close_forked_copy()) return;
+  delete session;
+}
 
 void gradcube_leave(gradcube_session* session) {
   guarded(session, [](Session& s) {
@@ -121,12 +146,78 @@ void gradcube_free(gradcube_session* session, void* buffer) {
   guarded(session, [&](Session& s) { return s.free(buffer); });
 }
 
+int gradcube_submit(gradcube_session* session, const gradcube_collective* collective,
+                    std::uint64_t* request) {
+  return guarded(session, [&](Session& s) {
+    if (collective == nullptr) return null_result(s, "collective");
+    if (request == nullptr) return null_result(s, "request");
+    return s.submit(*collective, *request);
+  });
+}
+
 int gradcube_allreduce(gradcube_session* session, void* buffer, std::size_t count, int dtype,
                        int op, std::uint64_t* request) {
-  return guarded(session, [&](Session& s) {
-    if (request == nullptr) return null_result(s, "request");
-    return s.allreduce(buffer, count, dtype, op, *request);
-  });
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_ALL_REDUCE;
+  collective.buffer = buffer;
+  collective.count = count;
+  collective.dtype = dtype;
+  collective.op = op;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_reduce_scatter(gradcube_session* session, void* buffer, std::size_t count, int dtype,
+                            int op, std::uint64_t* request) {
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_REDUCE_SCATTER;
+  collective.buffer = buffer;
+  collective.count = count;
+  collective.dtype = dtype;
+  collective.op = op;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_allgather(gradcube_session* session, void* buffer, std::size_t count, int dtype,
+                       std::uint64_t* request) {
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_ALL_GATHER;
+  collective.buffer = buffer;
+  collective.count = count;
+  collective.dtype = dtype;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_broadcast(gradcube_session* session, void* buffer, std::size_t count, int dtype,
+                       unsigned root, std::uint64_t* request) {
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_BROADCAST;
+  collective.buffer = buffer;
+  collective.count = count;
+  collective.dtype = dtype;
+  collective.root = root;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_reduce(gradcube_session* session, void* buffer, std::size_t count, int dtype, int op,
+                    unsigned root, std::uint64_t* request) {
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_REDUCE;
+  collective.buffer = buffer;
+  collective.count = count;
+  collective.dtype = dtype;
+  collective.op = op;
+  collective.root = root;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_barrier(gradcube_session* session, std::uint64_t* request) {
+  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+  collective.kind = GRADCUBE_BARRIER;
+  return gradcube_submit(session, &collective, request);
+}
+
+int gradcube_event_fd(gradcube_session* session) {
+  return guarded(session, [](Session& s) { return s.event_fd(); });
 }
 
 int gradcube_test(gradcube_session* session, std::uint64_t request, int* done) {
@@ -162,7 +253,7 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_EMISMATCH:
       return "the trainers of the job disagree on a collective";
     case GRADCUBE_EPEER:
-      return "another trainer of the job died or left";
+      return "another trainer of the job died, left or aborted the job";
     case GRADCUBE_ETIMEDOUT:
       return "not done within the timeout";
     case GRADCUBE_EPROTOCOL:
@@ -173,20 +264,19 @@ const char* gradcube_strerror(int code) {
       return "system call failed";
     case GRADCUBE_EOVERFLOW:
       return "a partial sum of an integer average does not fit in the type";
+    case GRADCUBE_EABORTED:
+      return "gradcube_abort() was called on this session";
     default:
       return "unknown code";
   }
 }
 
 const char* gradcube_last_error(const gradcube_session* session) {
-  const std::string& message =
-      session == nullptr ? thread_failure().message : session->session.last_error();
-  const int code = gradcube_last_code(session);
-  return message.empty() && code != GRADCUBE_OK ? gradcube_strerror(code) : message.c_str();
+  const LastFailure& failure = last_failure(session);
+  const bool unsaid = failure.message.empty() && failure.code != GRADCUBE_OK;
+  return unsaid ? gradcube_strerror(failure.code) : failure.message.c_str();
 }
 
-int gradcube_last_code(const gradcube_session* session) {
-  return session == nullptr ? thread_failure().code : session->session.last_code();
-}
+int gradcube_last_code(const gradcube_session* session) { return last_failure(session).code; }
 
 }  // extern "C"

@@ -23,6 +23,7 @@ Heap::Heap(std::span<std::byte> memory, std::size_t keep_bytes)
 void* Heap::allocate(std::size_t bytes) {
   if (bytes > memory_.size()) return nullptr;
   const std::size_t wanted = round_down(std::max(bytes, kAlignment) + kAlignment - 1, kAlignment);
+  const std::scoped_lock lock(mutex_);
   const auto fit = free_by_size_.lower_bound({wanted, 0});
   if (fit == free_by_size_.end()) return nullptr;
   const std::size_t offset = fit->second;
@@ -39,6 +40,7 @@ void* Heap::allocate(std::size_t bytes) {
 
 bool Heap::release(void* block) {
   if (!contains(block)) return false;
+  const std::scoped_lock lock(mutex_);
   const auto found = blocks_.find(offset_of(block));
   if (found == blocks_.end()) return false;
   std::size_t offset = found->first;
@@ -89,6 +91,7 @@ bool Heap::contains(const void* address) const {
 std::span<std::byte> Heap::block_of(const void* address) const {
   if (!contains(address)) return {};
   const std::size_t offset = offset_of(address);
+  const std::scoped_lock lock(mutex_);
   auto block = blocks_.upper_bound(offset);
   if (block == blocks_.begin()) return {};
   --block;
@@ -96,7 +99,18 @@ std::span<std::byte> Heap::block_of(const void* address) const {
   return memory_.subspan(block->first, block->second);
 }
 
+std::size_t Heap::used() const {
+  const std::scoped_lock lock(mutex_);
+  return used_;
+}
+
+std::size_t Heap::free_ranges() const {
+  const std::scoped_lock lock(mutex_);
+  return free_.size();
+}
+
 std::size_t Heap::largest_free() const {
+  const std::scoped_lock lock(mutex_);
   return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
 }
 

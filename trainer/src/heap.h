@@ -12,12 +12,13 @@
 // `keep_bytes` of touched pages, a freed range of kGiveBackBytes or more gives its whole pages back
 // to the system.
 //
-// One thread. Throws std::bad_alloc only when the trainer's private memory is exhausted.
+// Any thread. Throws std::bad_alloc only when the trainer's private memory is exhausted.
 #ifndef GRADCUBE_TRAINER_SRC_HEAP_H_
 #define GRADCUBE_TRAINER_SRC_HEAP_H_
 
 #include <cstddef>
 #include <map>
+#include <mutex>
 #include <set>
 #include <span>
 #include <utility>
@@ -47,9 +48,11 @@ class Heap {
   std::span<std::byte> block_of(const void* address) const;
 
   std::size_t capacity() const { return memory_.size(); }
-  std::size_t used() const { return used_; }
+  std::size_t used() const;
   std::size_t largest_free() const;
-  std::size_t free_ranges() const { return free_.size(); }
+  std::size_t free_ranges() const;
+
+  std::mutex& mutex() { return mutex_; }
 
  private:
   struct FreeRange {
@@ -63,8 +66,9 @@ class Heap {
   FreeRange take_free(FreeRanges::iterator range);
   void give_back(std::size_t offset, FreeRange& range);
 
-  std::span<std::byte> memory_;
-  std::size_t keep_bytes_;
+  const std::span<std::byte> memory_;
+  const std::size_t keep_bytes_;
+  mutable std::mutex mutex_;  // guards all below
   std::size_t used_ = 0;
   std::size_t touched_free_ = 0;  // the sum of the free ranges' touched
   FreeRanges free_;

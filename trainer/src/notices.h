@@ -1,8 +1,8 @@
-// The daemon's messages about failures, kept until the completions that they explain have come.
+// The daemon's messages about failures, kept for the completions that name them.
 //
 // The daemon sends a notice before the completions it is about, but the two travel separately: the
 // notice on the socket, which is read only when something is wrong, the completion in the ring.
-// One thread.
+// Guarded by the session's mutex.
 #ifndef GRADCUBE_TRAINER_SRC_NOTICES_H_
 #define GRADCUBE_TRAINER_SRC_NOTICES_H_
 
@@ -15,42 +15,30 @@
 
 namespace gradcube::trainer {
 
-inline bool covers(const shared::Notice& notice, std::uint64_t request) {
-  const bool about_all = notice.first_request == 0 && notice.last_request == 0;
-  return about_all || (notice.first_request <= request && request <= notice.last_request);
-}
-
 class Notices {
  public:
-  // Keeps the newest kKept: there is never a reason for more than one per collective in flight.
+  // Keeps the newest kKept: one failure explains many completions, and these follow it closely.
   void add(const shared::Notice& notice) {
     if (kept_.size() == kKept) kept_.pop_front();
-    kept_.push_back(notice);
+    kept_.push_back({notice.number, notice.text});
   }
 
-  // The first notice about `request`, since what came later is a consequence of it. Of those with
-  // this code, if there is one. Null when there is none at all. Valid until the next call.
-  const shared::Notice* about(std::uint64_t request, std::int32_t code) const {
-    const shared::Notice* first = nullptr;
-    for (const shared::Notice& notice : kept_) {
-      if (!covers(notice, request)) continue;
-      if (notice.code == code) return &notice;
-      if (first == nullptr) first = &notice;
+  // Null when there is none of this number, or it came too long ago. Valid until the next add().
+  const std::string* text_of(std::uint32_t number) const {
+    for (auto notice = kept_.rbegin(); number != 0 && notice != kept_.rend(); ++notice) {
+      if (notice->number == number) return &notice->text;
     }
-    return first;
-  }
-
-  // Forgets what is about requests before `request` only.
-  void forget_before(std::uint64_t request) {
-    std::erase_if(kept_, [request](const shared::Notice& notice) {
-      return notice.last_request != 0 && notice.last_request < request;
-    });
+    return nullptr;
   }
 
  private:
-  static constexpr std::size_t kKept = shared::kRingEntries;
+  static constexpr std::size_t kKept = 64;
 
-  std::deque<shared::Notice> kept_;
+  struct Kept {
+    std::uint32_t number;
+    std::string text;
+  };
+  std::deque<Kept> kept_;
 };
 
 }  // namespace gradcube::trainer

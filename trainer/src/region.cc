@@ -5,6 +5,7 @@
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <utility>
 
 #include "trainer/src/failure.h"
 
@@ -56,12 +57,14 @@ Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(b
   try {
     check_header(header(), bytes);
   } catch (...) {
-    ::munmap(base_, bytes_);
+    unmap();
     throw;
   }
 }
 
-Region::~Region() { ::munmap(base_, bytes_); }
+void Region::unmap() {
+  if (base_ != nullptr) ::munmap(std::exchange(base_, nullptr), bytes_);
+}
 
 shared::RegionHeader& Region::header() const {
   return *reinterpret_cast<shared::RegionHeader*>(base_);

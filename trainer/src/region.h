@@ -19,9 +19,12 @@ class Region {
   // `heap_bytes` what was asked for. Throws Failure: GRADCUBE_EPROTOCOL when the region is not what
   // shared_layout.h describes.
   Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes);
-  ~Region();
+  ~Region() { unmap(); }
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
+
+  // Earlier than the destructor; nothing else may be called after it.
+  void unmap();
 
   shared::RegionHeader& header() const;
   shared::Submission* submissions() const;

@@ -1,74 +1,102 @@
 // The collectives of a session whose end was not reported to the trainer yet: at most kRingEntries,
-// so neither ring of the shared region can overflow. A fixed table; no allocation. One thread.
+// so neither ring of the shared region can overflow.
+//
+// A place of the table is taken for a collective before it has a number, is listed under its number
+// from its submission until its end is reported, and is free again when its buffer is the trainer's
+// own again. Fixed tables: nothing is allocated. Guarded by the session's mutex; a place that is
+// taken but not listed belongs to the thread that took it.
 #ifndef GRADCUBE_TRAINER_SRC_REQUESTS_H_
 #define GRADCUBE_TRAINER_SRC_REQUESTS_H_
 
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
-#include <span>
+#include <optional>
 #include <string>
 
 #include "trainer/shared_layout.h"
+#include "trainer/src/collective.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 
 struct Request {
-  std::uint64_t number = 0;     // 0: this place of the table is free
-  std::span<std::byte> buffer;  // the trainer's own
-  // The copy in the heap that the daemon works on; null when `buffer` itself lies in the heap.
+  std::uint64_t number = 0;  // 0: not listed
+  Collective collective;
+  // The copy in the heap that the daemon works on; null when the buffer itself lies in the heap.
   std::byte* staging = nullptr;
   bool ended = false;
-  int code = GRADCUBE_OK;  // valid once ended
-  std::string message;     // why, when code is negative
+  int code = GRADCUBE_OK;             // valid once ended
+  std::string message;                // why, when code is negative
+  std::optional<std::string> report;  // the daemon's answer to the latest inquiry
   // How long the trainer has waited for the end, in all its calls since the last timeout.
   std::int64_t waited_ns = 0;
 
-  // Where the daemon works.
-  std::span<std::byte> shared_memory() const {
-    return staging == nullptr ? buffer : std::span<std::byte>(staging, buffer.size());
-  }
+  // Where the daemon works; null when the buffer is empty.
+  std::byte* shared_memory() const { return staging == nullptr ? collective.buffer : staging; }
 };
-
-inline bool overlap(std::span<const std::byte> a, std::span<const std::byte> b) {
-  const auto begin_a = reinterpret_cast<std::uintptr_t>(a.data());
-  const auto begin_b = reinterpret_cast<std::uintptr_t>(b.data());
-  return begin_a < begin_b + b.size() && begin_b < begin_a + a.size();
-}
 
 class Requests {
  public:
-  using Places = std::array<Request, shared::kRingEntries>;
+  Requests() {
+    for (std::uint16_t i = 0; i < kPlaces; ++i) free_[i] = i;
+    first_.fill(kNone);
+  }
 
-  // Null when every place is taken.
-  Request* free_place() { return find(0); }
+  bool full() const { return free_places_ == 0; }
 
-  // Null when no request has this number.
+  // The table must not be full.
+  Request& take_place() { return places_[free_[--free_places_]]; }
+  void give_back_place(Request& request) {
+    request = Request();
+    free_[free_places_++] = index_of(request);
+  }
+
+  // `number` must not be 0 or listed.
+  void list(Request& request, std::uint64_t number) {
+    request.number = number;
+    std::uint16_t& first = first_[number % kPlaces];
+    next_[index_of(request)] = first;
+    first = index_of(request);
+  }
+
+  void unlist(Request& request) {
+    std::uint16_t* link = &first_[request.number % kPlaces];
+    while (*link != index_of(request)) link = &next_[*link];
+    *link = next_[*link];
+    request.number = 0;
+  }
+
+  // Null when no request is listed under this number.
   Request* find(std::uint64_t number) {
+    for (std::uint16_t i = first_[number % kPlaces]; i != kNone; i = next_[i]) {
+      if (places_[i].number == number) return &places_[i];
+    }
+    return nullptr;
+  }
+
+  template <typename Call>
+  void for_each_listed(const Call& call) {
     for (Request& request : places_) {
-      if (request.number == number) return &request;
+      if (request.number != 0) call(request);
     }
-    return nullptr;
   }
-
-  // The request whose buffer or staging shares bytes with `memory`; null when there is none.
-  const Request* using_memory(std::span<const std::byte> memory) const {
-    for (const Request& request : places_) {
-      if (request.number == 0) continue;
-      if (overlap(request.buffer, memory) || overlap(request.shared_memory(), memory)) {
-        return &request;
-      }
-    }
-    return nullptr;
-  }
-
-  Places& places() { return places_; }
 
  private:
-  Places places_;
+  static constexpr std::uint16_t kPlaces = shared::kRingEntries;
+  static constexpr std::uint16_t kNone = kPlaces;
+
+  std::uint16_t index_of(const Request& request) const {
+    return static_cast<std::uint16_t>(&request - places_.data());
+  }
+
+  std::array<Request, kPlaces> places_;
+  std::array<std::uint16_t, kPlaces> free_;  // a stack
+  std::size_t free_places_ = kPlaces;
+  // Chains of places whose numbers have the same remainder: consecutive numbers never share one.
+  std::array<std::uint16_t, kPlaces> first_;
+  std::array<std::uint16_t, kPlaces> next_;
 };
 
 }  // namespace gradcube::trainer

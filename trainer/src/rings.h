@@ -1,5 +1,6 @@
 // The trainer's ends of the two rings in the shared region (shared_layout.h): producer of
-// submissions, consumer of completions. One thread. Each end keeps its own copy of the word it
+// submissions, consumer of completions. Guarded by the session's mutex, but for
+// CompletionRing::empty(), which any thread may call. Each end keeps its own copy of the word it
 // writes and never reads it back.
 #ifndef GRADCUBE_TRAINER_SRC_RINGS_H_
 #define GRADCUBE_TRAINER_SRC_RINGS_H_
@@ -48,14 +49,19 @@ class CompletionRing {
   // corrupt: the daemon claims more entries than the ring holds.
   Pop pop(shared::Completion& completion) {
     const std::uint64_t tail = header_.completion_tail.load(std::memory_order_acquire);
-    if (tail == head_) return Pop::empty;
-    if (tail - head_ > shared::kRingEntries) return Pop::corrupt;
-    completion = entries_[head_ % shared::kRingEntries];
-    header_.completion_head.store(++head_, std::memory_order_release);
+    const std::uint64_t head = head_.load(std::memory_order_relaxed);
+    if (tail == head) return Pop::empty;
+    if (tail - head > shared::kRingEntries) return Pop::corrupt;
+    completion = entries_[head % shared::kRingEntries];
+    head_.store(head + 1, std::memory_order_relaxed);
+    header_.completion_head.store(head + 1, std::memory_order_release);
     return Pop::entry;
   }
 
-  bool empty() const { return header_.completion_tail.load(std::memory_order_seq_cst) == head_; }
+  bool empty() const {
+    return header_.completion_tail.load(std::memory_order_seq_cst) ==
+           head_.load(std::memory_order_relaxed);
+  }
 
   void set_consumer_sleeps(bool sleeps) {
     header_.trainer_asleep.store(sleeps ? 1 : 0, std::memory_order_seq_cst);
@@ -64,7 +70,7 @@ class CompletionRing {
  private:
   shared::RegionHeader& header_;
   const shared::Completion* entries_;
-  std::uint64_t head_ = 0;
+  std::atomic<std::uint64_t> head_{0};
 };
 
 }  // namespace gradcube::trainer

@@ -6,20 +6,21 @@
 #include <unistd.h>
 #include <utility>
 
-#include "trainer/src/elements.h"
-
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 
-Session::Session(Connection connection, const std::string& job, std::uint64_t heap_bytes)
+Session::Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
+                 const Options& options)
     : connection_(std::move(connection)),
-      admission_(connection_.join(job, heap_bytes)),
+      admission_(connection_.join(job, heap_bytes, options)),
+      place_{admission_.welcome.rank, admission_.welcome.size,
+             static_cast<std::uint32_t>(options.lanes.size())},
       region_(admission_.region.get(), admission_.welcome.region_bytes, heap_bytes),
-      submissions_(region_.header(), region_.submissions()),
-      completions_(region_.header(), region_.completions()),
       heap_(region_.heap()),
-      sleeper_(admission_.doorbell.get(), connection_.fd()) {
+      sleeper_(admission_.doorbell.get(), connection_.fd()),
+      submissions_(region_.header(), region_.submissions()),
+      completions_(region_.header(), region_.completions()) {
   admission_.region.reset();  // the mapping keeps the memory alive
 }
 
@@ -27,26 +28,39 @@ Session::~Session() {
   if (!is_forked_copy()) leave();
 }
 
+bool Session::close_forked_copy() {
+  if (std::try_lock(mutex_, heap_.mutex(), failures_.mutex()) < 0) {
+    mutex_.unlock();
+    heap_.mutex().unlock();
+    failures_.mutex().unlock();
+    return true;
+  }
+  region_.unmap();
+  sleeper_.close();
+  events_.reset();
+  admission_.doorbell.reset();
+  connection_.close();
+  return false;
+}
+
+Session::Lock Session::enter() {
+  Lock lock(mutex_);
+  if (aborted_) lose(GRADCUBE_EABORTED, "");
+  return lock;
+}
+
 void Session::leave() {
+  const Lock lock = enter();
   if (lost_code_ == GRADCUBE_OK) connection_.send_goodbye();
   lose(GRADCUBE_EINVAL, "this session has left its job: open another one");
 }
 
-int Session::fail(int code, std::string message) {
-  last_code_ = code;
-  last_error_ = std::move(message);
-  return code;
-}
-
-int Session::fail(int code) noexcept {
-  last_code_ = code;
-  last_error_.clear();
-  return code;
-}
-
-int Session::refuse_forked_copy() {
-  return fail(GRADCUBE_EINVAL, "this session belongs to process " + std::to_string(owner_) +
-                                   "; open one in the child");
+// Whoever looks at the tables next ends the collectives. A thread that sleeps is woken by the
+// socket that shuts down, and wakes the others.
+void Session::abort() noexcept {
+  if (aborted_.exchange(true)) return;
+  connection_.send_abort();
+  connection_.shut_down();
 }
 
 void* Session::allocate(std::size_t bytes) {
@@ -65,6 +79,7 @@ int Session::out_of_heap(std::size_t bytes) {
 
 int Session::free(void* block) {
   if (block == nullptr) return GRADCUBE_OK;
+  const Lock lock = enter();
   const auto memory = heap_.block_of(block);
   const bool freed_already =
       std::find(deferred_frees_.begin(), deferred_frees_.end(), block) != deferred_frees_.end();
@@ -73,7 +88,7 @@ int Session::free(void* block) {
                 "invalid pointer in gradcube_free: expected memory from gradcube_alloc on this "
                 "session that was not freed before");
   }
-  if (requests_.using_memory(memory) != nullptr) {
+  if (busy_.overlaps(memory)) {
     deferred_frees_.push_back(block);
   } else {
     heap_.release(block);
@@ -83,62 +98,52 @@ int Session::free(void* block) {
 
 void Session::free_deferred() {
   std::erase_if(deferred_frees_, [this](void* block) {
-    if (requests_.using_memory(heap_.block_of(block)) != nullptr) return false;
+    if (busy_.overlaps(heap_.block_of(block))) return false;
     heap_.release(block);
     return true;
   });
 }
 
-int Session::allreduce(void* buffer, std::size_t count, int dtype, int op, std::uint64_t& number) {
+int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
+  Lock lock = enter();
   if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
-  if (const int code = check_arguments(buffer, count, dtype, op); code != GRADCUBE_OK) return code;
-  Request* request = requests_.free_place();
-  if (request == nullptr) {
+  Collective collective;
+  if (std::string problem = read_collective(&asked, place_, heap_.capacity(), collective);
+      !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, std::move(problem));
+  }
+  if (requests_.full()) {
     return fail(GRADCUBE_EAGAIN,
                 std::to_string(shared::kRingEntries) +
                     " collectives are in flight, which is the limit: wait for one");
   }
-  const std::size_t bytes = count * element_size(dtype);
-  request->buffer = {static_cast<std::byte*>(bytes == 0 ? nullptr : buffer), bytes};
-  if (const int code = place(*request); code != GRADCUBE_OK) {
-    *request = Request();
-    return code;
+  std::byte* staging = nullptr;
+  if (const int code = place_in_heap(collective, staging); code != GRADCUBE_OK) return code;
+  Request& request = requests_.take_place();
+  request.collective = collective;
+  request.staging = staging;
+  busy_.add({collective.buffer, collective.bytes});
+  if (staging != nullptr) {
+    busy_.add({staging, collective.bytes});
+    copy_in(lock, request);
   }
-  number = next_number_;
-  return submit(*request, count, dtype, op);
-}
-
-int Session::check_arguments(const void* buffer, std::size_t count, int dtype, int op) {
-  const std::size_t size = element_size(dtype);
-  if (size == 0) {
-    return fail(GRADCUBE_EINVAL, "invalid dtype " + std::to_string(dtype) +
-                                     ": expected GRADCUBE_FLOAT32 to GRADCUBE_INT64");
+  if (lost_code_ != GRADCUBE_OK) {  // while it copied
+    withdraw(request);
+    return fail(lost_code_, lost_message_);
   }
-  if (!is_op(op)) {
-    return fail(GRADCUBE_EINVAL, "invalid operation " + std::to_string(op) +
-                                     ": expected GRADCUBE_SUM to GRADCUBE_MAX");
-  }
-  if (buffer == nullptr && count != 0) {
-    return fail(GRADCUBE_EINVAL, "the buffer is NULL but the count is " + std::to_string(count));
-  }
-  if (count > heap_.capacity() / size) {
-    return fail(GRADCUBE_EINVAL, "a count of " + std::to_string(count) + " is larger than the " +
-                                     std::to_string(heap_.capacity()) +
-                                     " bytes of the shared heap: set GRADCUBE_HEAP to more");
-  }
+  number = next_number_++;
+  requests_.list(request, number);
+  publish(request);
   return GRADCUBE_OK;
 }
 
-// Decides where in the heap the daemon works for this request: on the buffer itself, or on a copy
-// of it.
-int Session::place(Request& request) {
-  const std::span<std::byte> buffer = request.buffer;
+// Decides where the daemon works: on the buffer itself, or on a copy of it in the heap, `staging`.
+int Session::place_in_heap(const Collective& collective, std::byte*& staging) {
+  const std::span<std::byte> buffer(collective.buffer, collective.bytes);
   if (buffer.empty()) return GRADCUBE_OK;
-  if (const Request* other = requests_.using_memory(buffer);
-      other != nullptr && other != &request) {
-    return fail(GRADCUBE_EINVAL, "the buffer overlaps the buffer of request " +
-                                     std::to_string(other->number) +
-                                     ": wait for that request first");
+  if (busy_.overlaps(buffer)) {
+    return fail(GRADCUBE_EINVAL,
+                "the buffer overlaps that of a collective in flight: wait for its request first");
   }
   if (heap_.contains(buffer.data())) {
     const std::span<std::byte> block = heap_.block_of(buffer.data());
@@ -150,36 +155,37 @@ int Session::place(Request& request) {
     }
     if (skipped % shared::kBufferAlignment == 0) return GRADCUBE_OK;
   }
-  request.staging = static_cast<std::byte*>(heap_.allocate(buffer.size()));
-  if (request.staging == nullptr) return out_of_heap(buffer.size());
-  std::memcpy(request.staging, buffer.data(), buffer.size());
-  return GRADCUBE_OK;
+  staging = static_cast<std::byte*>(heap_.allocate(buffer.size()));
+  return staging == nullptr ? out_of_heap(buffer.size()) : GRADCUBE_OK;
 }
 
-int Session::submit(Request& request, std::size_t count, int dtype, int op) {
-  shared::Submission submission{};
-  submission.request = next_number_;
-  submission.offset = request.buffer.empty() ? shared::kHeapOffset
-                                             : region_.offset_of(request.shared_memory().data());
-  submission.count = count;
-  submission.dtype = static_cast<std::uint8_t>(dtype);
-  submission.op = static_cast<std::uint8_t>(op);
-  submission.kind = static_cast<std::uint8_t>(shared::Kind::allreduce);
-  request.number = next_number_;
+void Session::copy_in(Lock& lock, const Request& request) {
+  const Collective& collective = request.collective;
+  if (collective.input.bytes == 0) return;
+  const std::size_t offset = collective.input.offset;
+  lock.unlock();
+  std::memcpy(request.staging + offset, collective.buffer + offset, collective.input.bytes);
+  lock = enter();
+}
+
+void Session::publish(Request& request) {
+  shared::Submission submission = request.collective.submission;
+  submission.request = request.number;
+  submission.offset = request.collective.bytes == 0 ? shared::kHeapOffset
+                                                    : region_.offset_of(request.shared_memory());
   // The table of requests is no larger than the ring, so the ring is full only if its head is
-  // wrong.
-  if (!submissions_.push(submission)) {
-    lose(GRADCUBE_EPROTOCOL,
-         "the daemon at " + connection_.path() +
-             " wrote an invalid head to the submission ring: open a new session");
-    return report(request);
+  // wrong. The request then ends at once.
+  if (submissions_.push(submission)) {
+    ring_daemon();
+  } else {
+    lose_ring("an invalid head to the submission ring");
   }
-  ++next_number_;
-  if (submissions_.consumer_sleeps()) {
-    const char ring = 1;
-    ::send(admission_.doorbell.get(), &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
-  }
-  return GRADCUBE_OK;
+}
+
+void Session::ring_daemon() {
+  if (!submissions_.consumer_sleeps()) return;
+  const char ring = 1;
+  ::send(admission_.doorbell.get(), &ring, sizeof(ring), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 int Session::unknown(std::uint64_t number) {
@@ -187,35 +193,33 @@ int Session::unknown(std::uint64_t number) {
                                    ": it was never submitted, or its end was reported before");
 }
 
-int Session::poll(std::uint64_t number, int timeout_ms, bool& done) {
-  done = false;
-  Request* request = number == 0 ? nullptr : requests_.find(number);
-  if (request == nullptr) return unknown(number);
-  await(*request, timeout_ms, OnSignal::stop);
-  if (!request->ended) return GRADCUBE_OK;
-  done = true;
-  return report(*request);
-}
-
-int Session::wait(std::uint64_t number, int timeout_ms) {
-  Request* request = number == 0 ? nullptr : requests_.find(number);
-  if (request == nullptr) return unknown(number);
-  await(*request, timeout_ms, OnSignal::go_on);
-  return request->ended ? report(*request) : time_out(*request);
-}
-
-int Session::report(Request& request) {
+// Reports the end to the caller: no other thread finds the request from here on.
+int Session::report(Lock& lock, Request& request) {
   const int code = request.code;
+  requests_.unlist(request);
+  --unreported_ends_;
+  note_unreported();
   if (code != GRADCUBE_OK) fail(code, std::move(request.message));
+  const Part& output = request.collective.output;
+  if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
+    lock.unlock();
+    std::memcpy(request.collective.buffer + output.offset, request.staging + output.offset,
+                output.bytes);
+    lock = enter();
+  }
+  withdraw(request);
+  return code;
+}
+
+// Gives back what the request holds, and its place.
+void Session::withdraw(Request& request) {
+  busy_.remove({request.collective.buffer, request.collective.bytes});
   if (request.staging != nullptr) {
-    if (code == GRADCUBE_OK) {
-      std::memcpy(request.buffer.data(), request.staging, request.buffer.size());
-    }
+    busy_.remove({request.staging, request.collective.bytes});
     heap_.release(request.staging);
   }
-  request = Request();
+  requests_.give_back_place(request);
   if (!deferred_frees_.empty()) free_deferred();
-  return code;
 }
 
 }  // namespace gradcube::trainer

@@ -2,43 +2,53 @@
 //
 //   Connection  the socket: joins, receives notices, closes when the daemon is gone
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
-//   Requests    the collectives whose end was not reported yet
+//   Requests    the collectives whose end was not reported yet;  BusyMemory: where they work
 //   Notices     the daemon's messages about failures
-//   Sleeper     spin, then poll()
+//   Waiters     the threads that wait;  Sleeper: spin, then poll()
+//   Failures    the last failure of each thread
 //
 // Opening throws Failure. Afterwards every call returns 0 or a negative GRADCUBE_E... code and
-// leaves code and message in last_code() and last_error(). A call that fails on its arguments
-// changes nothing.
+// leaves code and message in last_failure(). A call that fails on its arguments changes nothing.
+//
+// Threads. Any thread may call anything but the destructor. One mutex guards the tables and the
+// rings; the heap and the failures have their own, which are taken after it. No thread holds the
+// mutex while it sleeps or copies a buffer, and abort() takes none. Private functions expect it
+// held.
 //
 // Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
-// trainer leaves, the session is lost: every collective in flight ends with that reason, later ones
-// are refused with it. The memory stays mapped until the destructor.
+// trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
+// later ones are refused with it. Memory and descriptors last until the destructor.
 //
 // Fork. A forked child shares the rings, the heap and the socket with its parent, and any use of
-// them would corrupt the parent's session. So the C ABI calls is_forked_copy() first and then
-// refuse_forked_copy(); the destructor in a child frees the child's copies and touches nothing
-// else.
-//
-// One thread at a time.
+// them would corrupt the parent's session. So the C ABI asks is_forked_copy() before it calls
+// anything else, and disowns what close_forked_copy() could not free.
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_H_
 
+#include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <mutex>
 #include <optional>
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
 #include <vector>
 
+#include "trainer/src/busy_memory.h"
+#include "trainer/src/collective.h"
 #include "trainer/src/connection.h"
 #include "trainer/src/deadline.h"
+#include "trainer/src/event_descriptor.h"
+#include "trainer/src/failures.h"
 #include "trainer/src/heap.h"
 #include "trainer/src/notices.h"
+#include "trainer/src/options.h"
 #include "trainer/src/region.h"
 #include "trainer/src/requests.h"
 #include "trainer/src/rings.h"
 #include "trainer/src/sleeper.h"
+#include "trainer/src/waiters.h"
 
 #include "gradcube/gradcube.h"
 
@@ -46,74 +56,102 @@ namespace gradcube::trainer {
 
 class Session {
  public:
-  Session(Connection connection, const std::string& job, std::uint64_t heap_bytes);
+  Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
+          const Options& options);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  int rank() const { return static_cast<int>(admission_.welcome.rank); }
-  int size() const { return static_cast<int>(admission_.welcome.size); }
+  int rank() const { return static_cast<int>(place_.rank); }
+  int size() const { return static_cast<int>(place_.size); }
 
   void* allocate(std::size_t bytes);
   int free(void* block);
 
-  int allreduce(void* buffer, std::size_t count, int dtype, int op, std::uint64_t& number);
+  int submit(const gradcube_collective& asked, std::uint64_t& number);
 
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
   int wait(std::uint64_t number, int timeout_ms);
 
+  // Throws Failure when the system has no descriptor.
+  int event_fd();
+
   void leave();
+  void abort() noexcept;
 
+  pid_t owner() const { return owner_; }
   bool is_forked_copy() const { return getpid() != owner_; }
-  int refuse_forked_copy();
 
-  int last_code() const { return last_code_; }
-  const std::string& last_error() const { return last_error_; }
-  int fail(int code, std::string message);
+  // In a forked child: whether its copy can be destroyed. It cannot if another thread was changing
+  // the tables at the fork; then unmaps the memory and closes the descriptors alone.
+  bool close_forked_copy();
 
-  // For when there is no memory for a message: last_error() is then empty.
-  int fail(int code) noexcept;
+  int fail(int code, std::string message) noexcept {
+    return failures_.set(code, std::move(message));
+  }
+  const LastFailure& last_failure() const { return failures_.last(); }
 
  private:
-  int check_arguments(const void* buffer, std::size_t count, int dtype, int op);
-  int place(Request& request);
-  int submit(Request& request, std::size_t count, int dtype, int op);
-  int out_of_heap(std::size_t bytes);
+  using Lock = std::unique_lock<std::mutex>;
 
-  enum class OnSignal { go_on, stop };
-  void await(Request& request, int timeout_ms, OnSignal on_signal);
-  void sleep_until_ended(const Request& request, const Deadline& deadline, OnSignal on_signal);
-  int report(Request& request);
-  int time_out(Request& request);
+  // session.cc
+  Lock enter();
+  int out_of_heap(std::size_t bytes);
+  void free_deferred();
+  int place_in_heap(const Collective& collective, std::byte*& staging);
+  void copy_in(Lock& lock, const Request& request);
+  void publish(Request& request);
+  void ring_daemon();
+  int report(Lock& lock, Request& request);
+  void withdraw(Request& request);
   int unknown(std::uint64_t number);
 
+  // session_wait.cc
+  enum class OnSignal { go_on, stop };
+  Request* await(Lock& lock, std::uint64_t number, int timeout_ms, OnSignal on_signal);
+  void sleep(Lock& lock, Waiters::Waiter& waiter, const Deadline& deadline, OnSignal on_signal);
+  bool lead(Lock& lock, const Waiters::Waiter& waiter, const Deadline& deadline);
+  bool is_served(const Waiters::Waiter& waiter);
+  int time_out(Lock& lock, Request& request);
+
+  // session_listen.cc
+  void look();
   void reap();
-  void end(Request& request, int code);
+  void take(const shared::Completion& completion);
+  void end(Request& request, int code, std::string message);
+  void call_served();
   void listen();
-  void lose(int code, const std::string& message);
+  void lose(int code, std::string message);
   void lose_daemon();
-  void free_deferred();
+  void lose_ring(const char* what);
+  void note_unreported();
 
   Connection connection_;
   Admission admission_;
+  const Place place_;
   Region region_;
-  SubmissionRing submissions_;
-  CompletionRing completions_;
   Heap heap_;
   Sleeper sleeper_;
+  Failures failures_;
+  const pid_t owner_ = getpid();  // the process that opened the session
+  std::atomic<bool> aborted_{false};
+
+  std::mutex mutex_;  // guards all below
+  SubmissionRing submissions_;
+  CompletionRing completions_;
   Requests requests_;
+  BusyMemory busy_;
   Notices notices_;
-  std::optional<shared::Notice> daemons_report_;  // the answer to an inquiry
+  Waiters waiters_;
+  bool leader_sleeps_ = false;
+  std::optional<EventDescriptor> events_;
+  std::size_t unreported_ends_ = 0;
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
   std::uint64_t next_number_ = 1;
-  std::uint64_t next_to_complete_ = 1;
-  bool ring_is_sound_ = true;  // false: the completion ring is corrupt and no longer read
-  pid_t owner_ = getpid();     // the process that opened the session
+  bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read
   int lost_code_ = GRADCUBE_OK;
   std::string lost_message_;
-  int last_code_ = GRADCUBE_OK;
-  std::string last_error_;
 };
 
 }  // namespace gradcube::trainer

@@ -1,12 +1,11 @@
-// The half of a session that listens to its daemon: completions, notices, and the daemon's end.
+// The half of a session that waits: for the end of a request, and for the daemon's word on why it
+// does not come.
 
 #include <algorithm>
 #include <cstdint>
-#include <poll.h>
 #include <string>
 #include <utility>
 
-#include "trainer/src/result_code.h"
 #include "trainer/src/session.h"
 
 #include "gradcube/gradcube.h"
@@ -18,141 +17,117 @@ constexpr int kInquiryMilliseconds = 200;
 
 }  // namespace
 
-void Session::await(Request& request, int timeout_ms, OnSignal on_signal) {
-  reap();
-  if (request.ended) return;
-  const Stopwatch stopwatch;
-  sleep_until_ended(request, Deadline::in_milliseconds(timeout_ms), on_signal);
-  // At most the timeout: a late wake-up does not make it longer.
-  const std::int64_t limit = timeout_ms < 0 ? INT64_MAX : timeout_ms * std::int64_t{1'000'000};
-  request.waited_ns += std::min(stopwatch.nanoseconds(), limit);
+int Session::event_fd() {
+  const Lock lock = enter();
+  if (!events_.has_value()) {
+    events_.emplace(admission_.doorbell.get(), connection_.fd());
+    // From now on the daemon always rings. What it published before has not rung.
+    completions_.set_consumer_sleeps(true);
+    reap();
+    note_unreported();
+  }
+  return events_->fd();
 }
 
-void Session::sleep_until_ended(const Request& request, const Deadline& deadline,
-                                OnSignal on_signal) {
-  while (!request.ended) {
+int Session::poll(std::uint64_t number, int timeout_ms, bool& done) {
+  done = false;
+  Lock lock = enter();
+  Request* request = await(lock, number, timeout_ms, OnSignal::stop);
+  if (request == nullptr) return unknown(number);
+  if (!request->ended) return GRADCUBE_OK;
+  done = true;
+  return report(lock, *request);
+}
+
+int Session::wait(std::uint64_t number, int timeout_ms) {
+  Lock lock = enter();
+  Request* request = await(lock, number, timeout_ms, OnSignal::go_on);
+  if (request == nullptr) return unknown(number);
+  return request->ended ? report(lock, *request) : time_out(lock, *request);
+}
+
+// Returns the request; null if there is none (any more).
+Request* Session::await(Lock& lock, std::uint64_t number, int timeout_ms, OnSignal on_signal) {
+  look();
+  Request* request = requests_.find(number);
+  if (request == nullptr || request->ended) return request;
+  const Stopwatch stopwatch;
+  {
+    Waiters::Waiter waiter(waiters_, number, false);
+    sleep(lock, waiter, Deadline::in_milliseconds(timeout_ms), on_signal);
+  }
+  request = requests_.find(number);  // another thread may have reported its end
+  if (request == nullptr) return nullptr;
+  // At most the timeout: a late wake-up does not make it longer.
+  const std::int64_t limit = timeout_ms < 0 ? INT64_MAX : timeout_ms * std::int64_t{1'000'000};
+  request->waited_ns += std::min(stopwatch.nanoseconds(), limit);
+  return request;
+}
+
+bool Session::is_served(const Waiters::Waiter& waiter) {
+  const Request* request = requests_.find(waiter.request);
+  return request == nullptr || request->ended ||
+         (waiter.wants_report && request->report.has_value());
+}
+
+// Until the waiter is served, the deadline has passed, or a signal stops it.
+void Session::sleep(Lock& lock, Waiters::Waiter& waiter, const Deadline& deadline,
+                    OnSignal on_signal) {
+  while (!is_served(waiter)) {
     if (deadline.passed()) {
       listen();  // so that a trainer that never sleeps learns of its daemon's death, too
       return;
     }
-    if (sleeper_.spin([this] { return !completions_.empty(); })) {
-      reap();
-      continue;
-    }
-    Sleeper::Woken woken;
-    completions_.set_consumer_sleeps(true);
-    if (completions_.empty()) woken = sleeper_.sleep(deadline);
-    completions_.set_consumer_sleeps(false);
-    reap();
-    if (woken.socket) listen();
-    if (woken.doorbell_closed) lose_daemon();
-    if (woken.by_signal && on_signal == OnSignal::stop) return;
-  }
-}
-
-void Session::reap() {
-  shared::Completion completion{};
-  while (ring_is_sound_) {
-    const CompletionRing::Pop popped = completions_.pop(completion);
-    if (popped == CompletionRing::Pop::empty) break;
-    const bool expected = popped == CompletionRing::Pop::entry &&
-                          completion.request == next_to_complete_ &&
-                          completion.request < next_number_ && is_result_code(completion.code);
-    if (!expected) {
-      ring_is_sound_ = false;
-      lose(GRADCUBE_EPROTOCOL,
-           "the daemon at " + connection_.path() +
-               " wrote an invalid entry to the completion ring: open a new session");
+    if (!waiter.leads()) {
+      waiter.follow(lock, deadline);
+    } else if (lead(lock, waiter, deadline) && on_signal == OnSignal::stop) {
       return;
     }
-    ++next_to_complete_;
-    if (Request* request = requests_.find(completion.request)) end(*request, completion.code);
-    notices_.forget_before(next_to_complete_);
   }
 }
 
-void Session::end(Request& request, int code) {
-  request.ended = true;  // before listen(), which may lose the session and end all that have not
-  request.code = code;
-  if (code == GRADCUBE_OK) return;
-  listen();
-  const shared::Notice* notice = notices_.about(request.number, code);
-  request.message = notice != nullptr
-                        ? std::string(notice->text)
-                        : "request " + std::to_string(request.number) + " failed at server " +
-                              admission_.welcome.server + ": " + gradcube_strerror(code);
-}
+// Sleeps once for all waiters. True when a signal ended it.
+bool Session::lead(Lock& lock, const Waiters::Waiter& waiter, const Deadline& deadline) {
+  lock.unlock();
+  const bool arrived = sleeper_.spin([this] { return !completions_.empty(); });
+  lock = enter();
+  reap();
+  if (arrived || is_served(waiter)) return false;
 
-void Session::listen() {
-  shared::Notice notice{};
-  while (lost_code_ == GRADCUBE_OK) {
-    const Connection::Received received = connection_.receive(notice);
-    if (received == Connection::Received::nothing) return;
-    if (received == Connection::Received::closed) {
-      lose_daemon();
-      return;
-    }
-    switch (notice.type) {
-      case shared::MessageType::failure:
-        notices_.add(notice);
-        break;
-      case shared::MessageType::report:
-        daemons_report_ = notice;
-        break;
-      case shared::MessageType::closing:
-        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
-        break;
-      default:
-        lose_daemon();
-    }
+  Sleeper::Woken woken;
+  completions_.set_consumer_sleeps(true);
+  if (completions_.empty()) {
+    leader_sleeps_ = true;
+    lock.unlock();
+    woken = sleeper_.sleep(deadline);
+    lock = enter();
+    leader_sleeps_ = false;
   }
-}
-
-void Session::lose_daemon() {
-  lose(GRADCUBE_ENODAEMON,
-       "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
-           ", went away: see `gradcube status`, start again with `gradcube up`");
-}
-
-void Session::lose(int code, const std::string& message) {
-  if (lost_code_ != GRADCUBE_OK) return;
-  lost_code_ = code;
-  lost_message_ = message;
-  reap();  // a collective that completed before keeps its result
-  for (Request& request : requests_.places()) {
-    if (request.number == 0 || request.ended) continue;
-    const shared::Notice* notice = notices_.about(request.number, code);
-    request.ended = true;
-    request.code = notice != nullptr && notice->code != GRADCUBE_OK ? notice->code : code;
-    request.message = notice != nullptr ? std::string(notice->text) : message;
-  }
-  connection_.close();
-  admission_.doorbell.reset();
+  if (!events_.has_value()) completions_.set_consumer_sleeps(false);
+  reap();
+  if (woken.socket) listen();
+  if (woken.doorbell_closed) lose_daemon();
+  return woken.by_signal;
 }
 
 // The time in the message is what the trainer waited. One that stays interruptible waits in several
 // short calls, and the last of them may have a timeout of 0.
-int Session::time_out(Request& request) {
-  const std::int64_t waited_ms = std::exchange(request.waited_ns, 0) / 1'000'000;
+int Session::time_out(Lock& lock, Request& late) {
+  const std::uint64_t number = late.number;
+  const std::int64_t waited_ms = std::exchange(late.waited_ns, 0) / 1'000'000;
+  late.report.reset();  // the answer to an earlier inquiry says nothing about now
+  connection_.send_inquiry(number);
+  {
+    Waiters::Waiter waiter(waiters_, number, true);
+    sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);
+  }
+  look();
+  Request* request = requests_.find(number);
+  if (request == nullptr) return unknown(number);
+  if (request->ended) return report(lock, *request);
   const std::string when = "not done after " + std::to_string(waited_ms) + " ms";
-  listen();
-  daemons_report_.reset();  // an answer to an earlier inquiry that came late says nothing about now
-  connection_.send_inquiry(request.number);
-  const Deadline deadline = Deadline::in_milliseconds(kInquiryMilliseconds);
-  const auto answered = [&] {
-    return daemons_report_.has_value() && covers(*daemons_report_, request.number);
-  };
-  while (lost_code_ == GRADCUBE_OK && !answered() && !deadline.passed()) {
-    pollfd waiting{connection_.fd(), POLLIN, 0};
-    ::poll(&waiting, 1, deadline.poll_timeout());
-    listen();
-  }
-  reap();
-  if (request.ended) return report(request);
-  if (answered()) {
-    return fail(GRADCUBE_ETIMEDOUT, when + ": " + daemons_report_->text);
-  }
-  return fail(GRADCUBE_ETIMEDOUT, "request " + std::to_string(request.number) + " is " + when +
+  if (request->report.has_value()) return fail(GRADCUBE_ETIMEDOUT, when + ": " + *request->report);
+  return fail(GRADCUBE_ETIMEDOUT, "request " + std::to_string(number) + " is " + when +
                                       ", and the daemon at " + connection_.path() +
                                       " did not say why within " +
                                       std::to_string(kInquiryMilliseconds) + " ms");

@@ -37,7 +37,7 @@ void print(const std::string& line) {
 std::string live(const std::string& socket, const std::string& job, std::atomic<unsigned>& arrived,
                  unsigned size, End end) {
   gradcube_session* session = nullptr;
-  if (gradcube_open(socket.c_str(), job.c_str(), &session) != 0) {
+  if (gradcube_open(socket.c_str(), job.c_str(), nullptr, &session) != 0) {
     return std::string("open: ") + gradcube_last_error(nullptr);
   }
   float values[4] = {1, 1, 1, 1};

@@ -34,6 +34,9 @@ int join(const char* path, const char* job) {
   hello.version = shared::kLayoutVersion;
   hello.heap_bytes = 1 << 20;
   hello.pid = static_cast<std::uint32_t>(getpid());
+  hello.rank = -1;
+  hello.weight = 1;
+  hello.lane_count = 1;
   std::strncpy(hello.job, job, sizeof hello.job - 1);
   if (send(connection, &hello, sizeof hello, 0) != sizeof hello) return -1;
   shared::Welcome welcome{};

@@ -45,10 +45,72 @@ TEST_F(CppBinding, ErrorsAreExceptionsWithCodeAndMessage) {
     FAIL() << "no exception";
   } catch (const Error& error) {
     EXPECT_EQ(error.code(), GRADCUBE_ETIMEDOUT);
-    EXPECT_TRUE(std::string(error.what()).ends_with(kReport)) << error.what();
+    EXPECT_TRUE(std::string(error.what()).ends_with(kReport + std::string("1"))) << error.what();
   }
   EXPECT_THROW(session.buffer<float>(SIZE_MAX), Error);
   EXPECT_THROW(session.buffer<float>(1 << 30), Error);
+}
+
+TEST_F(CppBinding, HasACallForEveryKind) {
+  gradcube::Session session("job", socket_);
+  auto bytes = session.buffer<std::byte>(90);
+  std::fill(bytes.begin(), bytes.end(), std::byte{5});
+  session.all_gather(bytes.span()).wait();
+  EXPECT_EQ(bytes[0], std::byte{5});
+  session.broadcast(bytes.span(), 0).wait();
+  EXPECT_EQ(bytes[89], std::byte{kBroadcast});
+  std::vector<std::int8_t> numbers(18, 3);
+  session.reduce_scatter(std::span(numbers), Op::sum).wait();
+  EXPECT_EQ(numbers[14], 27);
+  EXPECT_EQ(numbers[0], 3);
+  std::vector<std::uint8_t> others(18, 3);
+  session.reduce(std::span(others), FakeDaemon::kRank, Op::sum).wait();
+  EXPECT_EQ(others[0], 27);
+  EXPECT_THROW(session.all_reduce(std::span(others), Op::average).wait(), Error);
+  try {
+    session.reduce_scatter(std::span(others).first(17)).wait();
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), GRADCUBE_EINVAL);
+    EXPECT_NE(std::string(error.what()).find("17 elements"), std::string::npos);
+  }
+  gradcube_collective any = GRADCUBE_COLLECTIVE_INIT;
+  any.kind = GRADCUBE_BARRIER;
+  session.submit(any).wait();
+}
+
+TEST_F(CppBinding, AsksForWhatItsOptionsSay) {
+  Options options;
+  options.lanes = {{"bml", 1}, {"ring", 2}};
+  options.weight = 3;
+  options.rank = 4;
+  options.members = {7, 5};
+  gradcube::Session session("job", socket_, options);
+  const Heard heard = daemon_.heard();
+  EXPECT_EQ(heard.hello.lane_count, 2U);
+  EXPECT_STREQ(heard.hello.lanes[1].algorithm, "ring");
+  EXPECT_EQ(heard.hello.lanes[1].priority, 2);
+  EXPECT_EQ(heard.hello.weight, 3U);
+  EXPECT_EQ(heard.hello.rank, 4);
+  EXPECT_EQ(heard.members, (std::vector<std::uint32_t>{5, 7}));
+  session.barrier(1);
+  EXPECT_THROW(session.barrier(2), Error);
+  options.algorithm = "ring";
+  EXPECT_THROW(gradcube::Session("job", socket_, options), Error);
+}
+
+TEST_F(CppBinding, AnAbortEndsRequestsAndMakesTheEventDescriptorReadable) {
+  gradcube::Session session("hold", socket_);
+  auto buffer = session.buffer<float>(10);
+  auto request = session.all_reduce(buffer.span());
+  EXPECT_GE(session.event_fd(), 0);
+  session.abort();
+  try {
+    request.wait();
+    FAIL() << "no exception";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.code(), GRADCUBE_EABORTED);
+  }
 }
 
 TEST_F(CppBinding, ABufferMayOutliveItsSessionWhichLeavesAtOnce) {

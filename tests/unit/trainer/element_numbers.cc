@@ -5,6 +5,7 @@
 #include <cstdint>
 
 #include "aggregation/element.h"
+#include "trainer/shared_layout.h"
 #include "trainer/src/elements.h"
 
 #include "gradcube/gradcube.h"
@@ -27,7 +28,7 @@ static_assert(is_same(DataType::float16, GRADCUBE_FLOAT16));
 static_assert(is_same(DataType::bfloat16, GRADCUBE_BFLOAT16));
 static_assert(is_same(DataType::int32, GRADCUBE_INT32));
 static_assert(is_same(DataType::int64, GRADCUBE_INT64));
-static_assert(element_size(static_cast<int>(aggregation::kDataTypes)) == 0 &&
+static_assert(element_size(GRADCUBE_BYTES) == 1 && element_size(GRADCUBE_BYTES + 1) == 0 &&
               element_size(-1) == 0);
 
 static_assert(static_cast<int>(Operation::sum) == GRADCUBE_SUM);
@@ -44,8 +45,19 @@ constexpr bool has_size_of_its_dtype() {
 static_assert(has_size_of_its_dtype<float>() && has_size_of_its_dtype<double>());
 static_assert(has_size_of_its_dtype<Float16>() && has_size_of_its_dtype<BFloat16>());
 static_assert(has_size_of_its_dtype<std::int32_t>() && has_size_of_its_dtype<std::int64_t>());
+static_assert(has_size_of_its_dtype<std::int8_t>() && has_size_of_its_dtype<std::uint8_t>());
+static_assert(has_size_of_its_dtype<std::byte>());
+static_assert(Number<float> && Number<std::uint8_t> && Element<std::byte> && !Number<std::byte>);
 static_assert(static_cast<int>(Op::sum) == GRADCUBE_SUM &&
               static_cast<int>(Op::max) == GRADCUBE_MAX);
+
+static_assert(static_cast<int>(shared::Kind::all_reduce) == GRADCUBE_ALL_REDUCE);
+static_assert(static_cast<int>(shared::Kind::reduce_scatter) == GRADCUBE_REDUCE_SCATTER);
+static_assert(static_cast<int>(shared::Kind::all_gather) == GRADCUBE_ALL_GATHER);
+static_assert(static_cast<int>(shared::Kind::broadcast) == GRADCUBE_BROADCAST);
+static_assert(static_cast<int>(shared::Kind::reduce) == GRADCUBE_REDUCE);
+static_assert(static_cast<int>(shared::Kind::barrier) == GRADCUBE_BARRIER);
+static_assert(shared::kKinds == GRADCUBE_BARRIER + 1);
 
 // A segment header has four bits for each (docs/protocol.md).
 static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);

@@ -46,7 +46,10 @@ void FakeDaemon::run() {
     bool idle = true;
     std::vector<pollfd> waiting{{listener_.get(), POLLIN, 0}};
     for (const auto& session : sessions_) {
-      session->work(released_);
+      if (session->work(released_)) {
+        const std::scoped_lock lock(heard_mutex_);
+        heard_.submission = session->last_submission();
+      }
       idle = session->about_to_sleep() && idle;
       waiting.push_back({session->socket(), POLLIN, 0});
       waiting.push_back({session->doorbell(), POLLIN, 0});
@@ -54,22 +57,36 @@ void FakeDaemon::run() {
     ::poll(waiting.data(), waiting.size(), idle ? kLookUpMilliseconds : 0);
     for (const auto& session : sessions_) {
       rings_heard_ += session->awake();
-      switch (session->hear()) {
-        case FakeSession::Heard::nothing:
-          break;
-        case FakeSession::Heard::inquiry:
-          ++inquiries_;
-          break;
-        case FakeSession::Heard::goodbye:
-          ++orderly_leaves_;
-          break;
-        case FakeSession::Heard::death:
-          ++deaths_;
-          break;
-      }
+      hear(*session);
     }
     std::erase_if(sessions_, [](const auto& session) { return session->finished(); });
     if ((waiting.front().revents & POLLIN) != 0) accept();
+  }
+}
+
+void FakeDaemon::hear(FakeSession& session) {
+  switch (session.hear()) {
+    case FakeSession::Message::nothing:
+      break;
+    case FakeSession::Message::hello: {
+      const std::scoped_lock lock(heard_mutex_);
+      heard_.hello = session.hello();
+      heard_.members = session.members();
+    }
+      session.answer();
+      break;
+    case FakeSession::Message::inquiry:
+      ++inquiries_;
+      break;
+    case FakeSession::Message::goodbye:
+      ++orderly_leaves_;
+      break;
+    case FakeSession::Message::abort:
+      ++aborts_;
+      break;
+    case FakeSession::Message::death:
+      ++deaths_;
+      break;
   }
 }
 

@@ -2,18 +2,26 @@
 // shared_layout.h, one thread.
 //
 // It pretends that all `size` trainers of a job submitted what its one trainer did: a sum is size
-// times the buffer; an average, a minimum, a maximum leave it as it is. What a session wants to see
-// beyond that it says by its job's name:
+// times the buffer; an average, a minimum, a maximum leave it as it is; every chunk of an
+// all-gather is this trainer's; another root broadcasts bytes kBroadcast. Where a collective leaves
+// a part of a buffer undefined, it writes bytes kUndefined. What a session wants to see beyond that
+// it says by its job's name:
 //
 //   refuse    refused, with kRefusal
 //   garbage   answered with bytes that are no message
-//   version   welcomed in another layout version
+//   version   welcomed in another layout version, by a message of another length
+//   older     refused as a daemon of another version refuses, with kOtherVersion
+//   deaf      disconnected at the hello, as by a daemon that does not understand it
 //   unsealed  welcomed with a region that may shrink
 //   mute      connected, never answered
 //   hold      collectives wait until release() is called; an inquiry is answered with kReport
+//   backwards as hold, and then the latest ends first
+//   slow      each collective ends a while after its submission
 //   silent    as hold, and inquiries are not answered
 //   fail      each collective fails with GRADCUBE_EPEER, explained by kFailure
 //   unexplained  each collective fails with GRADCUBE_EPEER, without a notice
+//   vanished  the same, with the number of a notice that never comes
+//   twice     each collective ends twice
 //   die       the connection closes at the first submission
 //   scold     closing notice kClosing, then the connection closes, at the first submission
 //   scribble  completions of requests that were never made
@@ -23,18 +31,31 @@
 #include <atomic>
 #include <cstdint>
 #include <memory>
+#include <mutex>
 #include <string>
 #include <thread>
 #include <vector>
 
+#include "trainer/shared_layout.h"
 #include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
 
 inline constexpr char kRefusal[] = "server [2,1]'s place in this job is taken by process 1";
-inline constexpr char kReport[] = "trainers [0,1] and [2,2] have not submitted request 1";
-inline constexpr char kFailure[] = "trainer [0,2] of this job died";
+inline constexpr char kOtherVersion[] = "the trainer's library speaks version 2, this daemon 7";
+inline constexpr char kReport[] = "trainers [0,1] and [2,2] have not submitted request ";
+inline constexpr char kFailure[] = "trainer [0,2] of this job died in request ";
 inline constexpr char kClosing[] = "request 1 names a buffer outside the heap";
+inline constexpr std::uint32_t kOtherLayout = 7;
+inline constexpr int kBroadcast = 0x07;
+inline constexpr int kUndefined = 0xee;
+
+// What the latest trainer said at the door, and what it submitted last.
+struct Heard {
+  shared::Hello hello{};
+  std::vector<std::uint32_t> members;
+  shared::Submission submission{};
+};
 
 class FakeSession;
 
@@ -58,12 +79,19 @@ class FakeDaemon {
 
   int orderly_leaves() const { return orderly_leaves_; }
   int deaths() const { return deaths_; }
+  int aborts() const { return aborts_; }
   int inquiries() const { return inquiries_; }
   int rings_heard() const { return rings_heard_; }
+
+  Heard heard() const {
+    const std::scoped_lock lock(heard_mutex_);
+    return heard_;
+  }
 
  private:
   void run();
   void accept();
+  void hear(FakeSession& session);
 
   std::string path_;
   int rank_;
@@ -75,8 +103,11 @@ class FakeDaemon {
   std::atomic<bool> stop_{false};
   std::atomic<int> orderly_leaves_{0};
   std::atomic<int> deaths_{0};
+  std::atomic<int> aborts_{0};
   std::atomic<int> inquiries_{0};
   std::atomic<int> rings_heard_{0};
+  mutable std::mutex heard_mutex_;
+  Heard heard_;
   std::thread thread_;
 };
 

@@ -1,6 +1,6 @@
 // The fake daemon as a program, for tests in other languages: listens at the path given, prints
 // "ready", and runs until its standard input closes. Commands are single characters: r releases the
-// sessions of job "hold"; l prints how many trainers have left in order so far.
+// sessions of job "hold"; l and a print how many trainers have left in order, and aborted, so far.
 #include <cstdio>
 #include <cstdlib>
 #include <exception>
@@ -22,8 +22,8 @@ int main(int argc, char** argv) {
     char command = 0;
     while (::read(STDIN_FILENO, &command, 1) == 1) {
       if (command == 'r') daemon.release();
-      if (command == 'l') {
-        std::printf("%d\n", daemon.orderly_leaves());
+      if (command == 'l' || command == 'a') {
+        std::printf("%d\n", command == 'l' ? daemon.orderly_leaves() : daemon.aborts());
         std::fflush(stdout);
       }
     }

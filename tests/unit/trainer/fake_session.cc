@@ -1,5 +1,6 @@
 #include "tests/unit/trainer/fake_session.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
 #include <fcntl.h>
@@ -9,22 +10,13 @@
 #include <unistd.h>
 #include <utility>
 
+#include "tests/unit/trainer/fake_arithmetic.h"
 #include "tests/unit/trainer/fake_daemon.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
 namespace {
-
-template <typename T>
-void multiply(std::byte* memory, std::uint64_t count, int factor) {
-  for (std::uint64_t i = 0; i < count; ++i) {
-    T value;
-    std::memcpy(&value, memory + i * sizeof(T), sizeof(T));
-    value *= static_cast<T>(factor);
-    std::memcpy(memory + i * sizeof(T), &value, sizeof(T));
-  }
-}
 
 shared::RegionHeader& header_of(std::byte* region) {
   return *reinterpret_cast<shared::RegionHeader*>(region);
@@ -36,49 +28,68 @@ FakeSession::~FakeSession() {
   if (region_ != nullptr) ::munmap(region_, region_bytes_);
 }
 
-FakeSession::Heard FakeSession::hear() {
-  std::array<char, 2048> packet;
+FakeSession::Message FakeSession::hear() {
+  std::array<char, 8192> packet;
   const ssize_t bytes = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
-  if (bytes < 0 && errno == EAGAIN) return Heard::nothing;
+  if (bytes < 0 && errno == EAGAIN) return Message::nothing;
   finished_ = finished_ || bytes <= 0;
-  if (bytes < static_cast<ssize_t>(sizeof(shared::MessageType))) return Heard::death;
+  if (bytes < static_cast<ssize_t>(sizeof(shared::MessageType))) return Message::death;
+  return understand(packet.data(), static_cast<std::size_t>(bytes));
+}
+
+FakeSession::Message FakeSession::understand(const char* packet, std::size_t bytes) {
   shared::MessageType type;
-  std::memcpy(&type, packet.data(), sizeof(type));
-  if (type == shared::MessageType::hello && bytes == sizeof(shared::Hello)) {
-    shared::Hello hello;
-    std::memcpy(&hello, packet.data(), sizeof(hello));
-    answer(hello);
-    return Heard::nothing;
-  }
+  std::memcpy(&type, packet, sizeof(type));
+  if (type == shared::MessageType::hello && read_hello(packet, bytes)) return Message::hello;
   if (type == shared::MessageType::inquiry && bytes == sizeof(shared::Inquiry)) {
     shared::Inquiry inquiry;
-    std::memcpy(&inquiry, packet.data(), sizeof(inquiry));
+    std::memcpy(&inquiry, packet, sizeof(inquiry));
     if (job_ != "silent") {
-      notify(shared::MessageType::report, GRADCUBE_OK, kReport, inquiry.request, inquiry.request);
+      notify(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
+             kReport + std::to_string(inquiry.request), 0, inquiry.request);
     }
-    return Heard::inquiry;
+    return Message::inquiry;
   }
   finished_ = true;
-  return type == shared::MessageType::goodbye ? Heard::goodbye : Heard::death;
+  if (type == shared::MessageType::abort) return Message::abort;
+  return type == shared::MessageType::goodbye ? Message::goodbye : Message::death;
+}
+
+bool FakeSession::read_hello(const char* packet, std::size_t bytes) {
+  if (bytes < sizeof(hello_)) return false;
+  std::memcpy(&hello_, packet, sizeof(hello_));
+  if (bytes != sizeof(hello_) + hello_.member_count * sizeof(std::uint32_t)) return false;
+  members_.resize(hello_.member_count);
+  std::memcpy(members_.data(), packet + sizeof(hello_), bytes - sizeof(hello_));
+  return true;
 }
 
 void FakeSession::turn_away() {
   constexpr int kHelloMilliseconds = 5000;
-  notify(shared::MessageType::refused, GRADCUBE_EJOB, kRefusal, 0, 0);
+  notify(shared::MessageType::refused, GRADCUBE_EJOB, kRefusal);
   // An unread hello makes the kernel reset the connection.
   pollfd hello{socket_.get(), POLLIN, 0};
   ::poll(&hello, 1, kHelloMilliseconds);
 }
 
-void FakeSession::answer(const shared::Hello& hello) {
-  job_ = hello.job;
+void FakeSession::answer() {
+  job_ = hello_.job;
   if (job_ == "refuse") {
-    notify(shared::MessageType::refused, GRADCUBE_EJOB, kRefusal, 0, 0);
+    notify(shared::MessageType::refused, GRADCUBE_EJOB, kRefusal);
+    finished_ = true;
+  } else if (job_ == "older") {
+    notify(shared::MessageType::refused, GRADCUBE_EPROTOCOL, kOtherVersion);
+    finished_ = true;
+  } else if (job_ == "deaf") {
     finished_ = true;
   } else if (job_ == "garbage") {
     ::send(socket_.get(), "garbage", 7, MSG_NOSIGNAL);
+  } else if (job_ == "version") {
+    const std::uint32_t welcome[5] = {static_cast<std::uint32_t>(shared::MessageType::welcome),
+                                      kOtherLayout};
+    ::send(socket_.get(), welcome, sizeof(welcome), MSG_NOSIGNAL);
   } else if (job_ != "mute") {
-    welcome(hello.heap_bytes);
+    welcome();
   }
 }
 
@@ -97,8 +108,8 @@ void FakeSession::make_region(std::uint64_t bytes) {
   header.region_bytes = bytes;
 }
 
-void FakeSession::welcome(std::uint64_t heap_bytes) {
-  make_region(shared::kHeapOffset + (heap_bytes + 4095) / 4096 * 4096);
+void FakeSession::welcome() {
+  make_region(shared::kHeapOffset + (hello_.heap_bytes + 4095) / 4096 * 4096);
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) std::abort();
   doorbell_ = Descriptor(pair[0]);
@@ -106,13 +117,18 @@ void FakeSession::welcome(std::uint64_t heap_bytes) {
 
   shared::Welcome welcome{};
   welcome.type = shared::MessageType::welcome;
-  welcome.version = shared::kLayoutVersion + (job_ == "version" ? 1 : 0);
+  welcome.version = shared::kLayoutVersion;
   welcome.rank = static_cast<std::uint32_t>(rank_);
   welcome.size = static_cast<std::uint32_t>(size_);
   welcome.region_bytes = region_bytes_;
   std::strcpy(welcome.server, "[2,1]");
+  send_admission(welcome);
+  trainers_doorbell_.reset();
+  memory_.reset();
+}
 
-  iovec part{&welcome, sizeof(welcome)};
+void FakeSession::send_admission(const shared::Welcome& welcome) {
+  iovec part{const_cast<shared::Welcome*>(&welcome), sizeof(welcome)};
   alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
@@ -126,42 +142,51 @@ void FakeSession::welcome(std::uint64_t heap_bytes) {
   const int descriptors[2] = {memory_.get(), trainers_doorbell_.get()};
   std::memcpy(CMSG_DATA(rights), descriptors, sizeof(descriptors));
   ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
-  trainers_doorbell_.reset();
-  memory_.reset();
 }
 
-void FakeSession::notify(shared::MessageType type, int code, const char* message,
-                         std::uint64_t first, std::uint64_t last) {
+void FakeSession::notify(shared::MessageType type, int code, const std::string& message,
+                         std::uint32_t number, std::uint64_t request) {
   shared::Notice notice{};
   notice.type = type;
   notice.code = code;
-  notice.first_request = first;
-  notice.last_request = last;
-  std::strncpy(notice.text, message, sizeof(notice.text) - 1);
+  notice.number = number;
+  notice.request = request;
+  message.copy(notice.text, sizeof(notice.text) - 1);
   ::send(socket_.get(), &notice, sizeof(notice), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void FakeSession::work(bool released) {
-  if (region_ == nullptr || finished_) return;
+bool FakeSession::work(bool released) {
+  if (region_ == nullptr || finished_) return false;
   shared::RegionHeader& header = header_of(region_);
+  const std::uint64_t before = submission_head_;
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_seq_cst);
   while (submission_head_ < tail) {
-    shared::Submission submission;
-    std::memcpy(&submission,
+    std::memcpy(&last_submission_,
                 region_ + shared::kSubmissions +
-                    submission_head_ % shared::kRingEntries * sizeof(submission),
-                sizeof(submission));
+                    submission_head_ % shared::kRingEntries * sizeof(last_submission_),
+                sizeof(last_submission_));
     header.submission_head.store(++submission_head_, std::memory_order_release);
-    if (misbehave()) return;
-    waiting_.push_back(submission);
+    if (misbehave()) return true;
+    waiting_.push_back(last_submission_);
   }
-  const bool held = (job_ == "hold" || job_ == "silent") && !released;
-  for (; !held && !waiting_.empty(); waiting_.pop_front()) serve(waiting_.front());
+  if (may_serve(released)) {
+    if (job_ == "backwards") std::reverse(waiting_.begin(), waiting_.end());
+    for (; !waiting_.empty(); waiting_.pop_front()) serve(waiting_.front());
+  }
+  return submission_head_ != before;
+}
+
+bool FakeSession::may_serve(bool released) {
+  constexpr int kTurns = 2;
+  if (job_ == "hold" || job_ == "silent" || job_ == "backwards") return released;
+  if (job_ != "slow" || waiting_.empty()) return true;
+  turns_waited_ = (turns_waited_ + 1) % kTurns;
+  return turns_waited_ == 0;
 }
 
 bool FakeSession::misbehave() {
   if (job_ == "scold") {
-    notify(shared::MessageType::closing, GRADCUBE_EPROTOCOL, kClosing, 0, 0);
+    notify(shared::MessageType::closing, GRADCUBE_EPROTOCOL, kClosing);
   } else if (job_ == "scribble") {
     complete(1'000'000, GRADCUBE_OK);
     return false;
@@ -172,41 +197,37 @@ bool FakeSession::misbehave() {
   return true;
 }
 
-void FakeSession::serve(const shared::Submission& submission) {
-  if (job_ == "unexplained") return complete(submission.request, GRADCUBE_EPEER);
-  if (job_ == "fail") {
-    notify(shared::MessageType::failure, GRADCUBE_EPEER, kFailure, submission.request,
-           submission.request);
-    return complete(submission.request, GRADCUBE_EPEER);
+bool FakeSession::fail(const shared::Submission& submission) {
+  if (job_ == "unexplained") {
+    complete(submission.request, GRADCUBE_EPEER);
+  } else if (job_ == "vanished") {
+    complete(submission.request, GRADCUBE_EPEER, 17);
+  } else if (job_ == "fail") {
+    notify(shared::MessageType::failure, GRADCUBE_EPEER,
+           kFailure + std::to_string(submission.request), ++notices_);
+    complete(submission.request, GRADCUBE_EPEER, notices_);
+  } else {
+    return false;
   }
+  return true;
+}
+
+void FakeSession::serve(const shared::Submission& submission) {
+  if (fail(submission)) return;
   const bool aligned = submission.offset % shared::kBufferAlignment == 0;
   const bool inside = submission.offset >= shared::kHeapOffset &&
                       submission.offset <= region_bytes_ &&
-                      submission.count <= (region_bytes_ - submission.offset) / 8;
+                      buffer_bytes(submission, static_cast<std::size_t>(size_)) <=
+                          region_bytes_ - submission.offset;
   if (!aligned || !inside) return complete(submission.request, GRADCUBE_EINVAL);
-  if (submission.op == GRADCUBE_SUM) add_up(submission);
+  compute_result(submission, region_ + submission.offset, static_cast<std::size_t>(rank_),
+                 static_cast<std::size_t>(size_));
   complete(submission.request, GRADCUBE_OK);
+  if (job_ == "twice") complete(submission.request, GRADCUBE_OK);
 }
 
-void FakeSession::add_up(const shared::Submission& submission) {
-  std::byte* memory = region_ + submission.offset;
-  switch (submission.dtype) {
-    case GRADCUBE_FLOAT32:
-      return multiply<float>(memory, submission.count, size_);
-    case GRADCUBE_FLOAT64:
-      return multiply<double>(memory, submission.count, size_);
-    case GRADCUBE_INT32:
-      return multiply<std::int32_t>(memory, submission.count, size_);
-    case GRADCUBE_INT64:
-      return multiply<std::int64_t>(memory, submission.count, size_);
-    default:
-      // 16-bit floats pass through unchanged: this daemon is about rings, not about arithmetic.
-      return;
-  }
-}
-
-void FakeSession::complete(std::uint64_t request, int code) {
-  const shared::Completion completion{request, code, 0};
+void FakeSession::complete(std::uint64_t request, int code, std::uint32_t notice) {
+  const shared::Completion completion{request, code, notice};
   std::memcpy(
       region_ + shared::kCompletions + completion_tail_ % shared::kRingEntries * sizeof(completion),
       &completion, sizeof(completion));

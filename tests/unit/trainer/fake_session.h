@@ -7,6 +7,7 @@
 #include <deque>
 #include <string>
 #include <utility>
+#include <vector>
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/descriptor.h"
@@ -19,28 +20,36 @@ class FakeSession {
       : socket_(std::move(socket)), rank_(rank), size_(size) {}
   ~FakeSession();
 
-  enum class Heard { nothing, inquiry, goodbye, death };
+  enum class Message { nothing, hello, inquiry, goodbye, abort, death };
 
   // Refuses, and reads nothing; the owner drops the session then.
   void turn_away();
 
-  Heard hear();              // takes one message from the socket
-  void work(bool released);  // takes submissions, completes what can be completed
+  Message hear();            // takes one message from the socket
+  void answer();             // the hello that was heard
+  bool work(bool released);  // takes submissions, completes what can be; true if one came
   bool about_to_sleep();     // false when there is work after all
   int awake();               // returns how often the trainer rang
   bool finished() const { return finished_; }
   int socket() const { return socket_.get(); }
   int doorbell() const { return doorbell_.get(); }
 
+  const shared::Hello& hello() const { return hello_; }
+  const std::vector<std::uint32_t>& members() const { return members_; }
+  const shared::Submission& last_submission() const { return last_submission_; }
+
  private:
-  void answer(const shared::Hello& hello);
-  void welcome(std::uint64_t heap_bytes);
+  Message understand(const char* packet, std::size_t bytes);
+  bool read_hello(const char* packet, std::size_t bytes);
+  void welcome();
   void make_region(std::uint64_t bytes);
-  void notify(shared::MessageType type, int code, const char* message, std::uint64_t first,
-              std::uint64_t last);
+  void send_admission(const shared::Welcome& welcome);
+  void notify(shared::MessageType type, int code, const std::string& message,
+              std::uint32_t number = 0, std::uint64_t request = 0);
+  bool may_serve(bool released);
   void serve(const shared::Submission& submission);
-  void add_up(const shared::Submission& submission);
-  void complete(std::uint64_t request, int code);
+  bool fail(const shared::Submission& submission);
+  void complete(std::uint64_t request, int code, std::uint32_t notice = 0);
   bool misbehave();
 
   Descriptor socket_;
@@ -49,10 +58,15 @@ class FakeSession {
   Descriptor doorbell_;
   Descriptor trainers_doorbell_;
   Descriptor memory_;
+  shared::Hello hello_{};
+  std::vector<std::uint32_t> members_;
   std::string job_;
   std::byte* region_ = nullptr;
   std::size_t region_bytes_ = 0;
   std::deque<shared::Submission> waiting_;
+  shared::Submission last_submission_{};
+  int turns_waited_ = 0;
+  std::uint32_t notices_ = 0;
   std::uint64_t submission_head_ = 0;
   std::uint64_t completion_tail_ = 0;
   bool finished_ = false;

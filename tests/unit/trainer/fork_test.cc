@@ -1,8 +1,11 @@
 // Sessions in a child made by fork(): refused there, unharmed in the parent.
+#include <atomic>
 #include <cerrno>
 #include <functional>
 #include <optional>
 #include <sys/wait.h>
+#include <thread>
+#include <vector>
 
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
@@ -134,6 +137,50 @@ TEST_F(Fork, AChildThatClosesTakesNoCompletionFromItsParent) {
   expect_unharmed(session, buffer, request);
 }
 
+TEST_F(Fork, AChildCannotAbortItsParentsJob) {
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  EXPECT_EQ(in_child([&] {
+              const std::string codes = std::to_string(gradcube_abort(session)) +
+                                        std::to_string(gradcube_event_fd(session));
+              return codes + gradcube_last_error(session);
+            }),
+            "-1-1" + refusal());
+  expect_unharmed(session, buffer, request);
+}
+
+// The child has the parent's tables as they were at the fork, and none of the parent's threads.
+TEST_F(Fork, AChildOfAProcessWithBusyThreadsIsRefusedAndCloses) {
+  constexpr int kChildren = 50;
+  gradcube_session* session = open("hold");
+  float* buffer = floats(session, 100);
+  const std::uint64_t request = start(session, buffer, 100);
+  std::atomic<bool> stop{false};
+  std::vector<std::jthread> threads;
+  threads.emplace_back([&] {
+    int done = 0;
+    while (!stop) EXPECT_EQ(gradcube_poll(session, request, 20, &done), GRADCUBE_OK);
+  });
+  for (int i = 0; i < 2; ++i) {
+    threads.emplace_back([&] {
+      while (!stop) gradcube_free(session, gradcube_alloc(session, 64));
+    });
+  }
+  for (int i = 0; i < kChildren; ++i) {
+    EXPECT_EQ(in_child([&] {
+                const int code = gradcube_wait(session, request, 1000);
+                const std::string said = std::to_string(code) + gradcube_last_error(session);
+                gradcube_close(session);
+                return said;
+              }),
+              "-1" + refusal());
+  }
+  stop = true;
+  threads.clear();
+  expect_unharmed(session, buffer, request);
+}
+
 TEST_F(Fork, AChildStillKnowsTheRankAndSizeOfItsParent) {
   gradcube_session* session = open("job");
   EXPECT_EQ(in_child([&] {
@@ -149,7 +196,7 @@ TEST_F(Fork, AChildMayOpenASessionOfItsOwn) {
   const std::uint64_t request = start(session, buffer, 100);
   EXPECT_EQ(in_child([&] {
               gradcube_session* own = nullptr;
-              if (gradcube_open(socket_.c_str(), "job", &own) != GRADCUBE_OK) {
+              if (gradcube_open(socket_.c_str(), "job", nullptr, &own) != GRADCUBE_OK) {
                 return std::string(gradcube_last_error(nullptr));
               }
               float* numbers = floats(own, 10);

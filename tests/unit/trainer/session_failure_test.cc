@@ -14,7 +14,7 @@ class FailureTest : public SessionTest {
  protected:
   std::pair<int, std::string> refusal(const char* job) {
     gradcube_session* session = reinterpret_cast<gradcube_session*>(this);
-    const int code = gradcube_open(socket_.c_str(), job, &session);
+    const int code = gradcube_open(socket_.c_str(), job, nullptr, &session);
     EXPECT_EQ(session, nullptr);
     return {code, gradcube_last_error(nullptr)};
   }
@@ -38,7 +38,7 @@ class FailureTest : public SessionTest {
 TEST_F(FailureTest, WithoutADaemonTheMessageNamesThePathAndTheCommand) {
   gradcube_session* session = nullptr;
   const std::string path = directory_ / "server-0-0.sock";
-  EXPECT_EQ(gradcube_open(path.c_str(), "job", &session), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(gradcube_open(path.c_str(), "job", nullptr, &session), GRADCUBE_ENODAEMON);
   EXPECT_EQ(session, nullptr);
   EXPECT_EQ(std::string(gradcube_last_error(nullptr)),
             "no daemon answers at " + path + ": start a cluster with `gradcube up`");
@@ -51,7 +51,8 @@ TEST_F(FailureTest, AStaleSocketIsNoDaemon) {
 
 TEST_F(FailureTest, APathThatNoSocketCanHaveIsRefused) {
   gradcube_session* session = nullptr;
-  EXPECT_EQ(gradcube_open(std::string(200, 'x').c_str(), "job", &session), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_open(std::string(200, 'x').c_str(), "job", nullptr, &session),
+            GRADCUBE_EINVAL);
 }
 
 TEST_F(FailureTest, BadJobNamesAreRefusedBeforeTheDaemonHearsThem) {
@@ -62,7 +63,7 @@ TEST_F(FailureTest, BadJobNamesAreRefusedBeforeTheDaemonHearsThem) {
   const std::string message = refusal("\x1b[31m\n").second;
   EXPECT_EQ(message.find("invalid job name '\\x1b[31m\\x0a': expected"), 0U) << message;
   EXPECT_EQ(refusal(nullptr).first, GRADCUBE_EINVAL);
-  EXPECT_EQ(gradcube_open(socket_.c_str(), "job", nullptr), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_open(socket_.c_str(), "job", nullptr, nullptr), GRADCUBE_EINVAL);
 }
 
 TEST_F(FailureTest, ARefusalIsTheDaemonsOwnCodeAndMessage) {
@@ -78,7 +79,7 @@ TEST_F(FailureTest, ARefusalIsReadEvenWhenTheDaemonHasResetTheConnection) {
 
 TEST_F(FailureTest, AFileThatIsNoSocketIsCalledThat) {
   gradcube_session* session = nullptr;
-  EXPECT_EQ(gradcube_open((directory_ / "").c_str(), "job", &session), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(gradcube_open((directory_ / "").c_str(), "job", nullptr, &session), GRADCUBE_ENODAEMON);
   EXPECT_NE(std::strstr(gradcube_last_error(nullptr), "is not a socket"), nullptr)
       << gradcube_last_error(nullptr);
 }
@@ -91,6 +92,29 @@ TEST_F(FailureTest, AnAnswerThatIsNoWelcomeIsAProtocolError) {
   }
 }
 
+TEST_F(FailureTest, ADaemonOfAnotherLayoutVersionIsToldApartByBothNumbers) {
+  const auto [code, message] = refusal("version");
+  EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
+  EXPECT_NE(message.find("layout version 7, and this library has layout version 2"),
+            std::string::npos)
+      << message;
+}
+
+TEST_F(FailureTest, TheRefusalOfADaemonOfAnotherVersionNamesTheLibrarysToo) {
+  const auto [code, message] = refusal("older");
+  EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
+  EXPECT_NE(message.find(kOtherVersion), std::string::npos) << message;
+  EXPECT_NE(message.find("this library has layout version 2"), std::string::npos) << message;
+}
+
+TEST_F(FailureTest, ADaemonThatHangsUpAtTheHelloPerhapsHasAnotherVersion) {
+  const auto [code, message] = refusal("deaf");
+  EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
+  EXPECT_NE(message.find("this library has layout version 2, and the daemon perhaps version 1"),
+            std::string::npos)
+      << message;
+}
+
 TEST_F(FailureTest, AHeapSizeThatIsNoneIsRefused) {
   const Environment heap("GRADCUBE_HEAP", "lots");
   EXPECT_EQ(refusal("job").first, GRADCUBE_EINVAL);
@@ -101,7 +125,7 @@ TEST_F(FailureTest, ATimeoutBringsTheDaemonsReportAndTheRequestGoesOn) {
   float* buffer = floats(session, 100);
   const std::uint64_t request = start(session, buffer, 100);
   EXPECT_EQ(gradcube_wait(session, request, 10), GRADCUBE_ETIMEDOUT);
-  EXPECT_EQ(gradcube_last_error(session), std::string("not done after 10 ms: ") + kReport);
+  EXPECT_EQ(gradcube_last_error(session), std::string("not done after 10 ms: ") + kReport + "1");
   EXPECT_TRUE(eventually([&] { return daemon_.inquiries() == 1; }));
   daemon_.release();
   EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
@@ -150,19 +174,34 @@ TEST_F(FailureTest, AFailedCollectiveBringsTheNoticeAboutIt) {
   const std::uint64_t first = start(session, foreign.data(), 10);
   const std::uint64_t second = start(session, floats(session, 10), 10);
   EXPECT_EQ(failed(session, second), GRADCUBE_EPEER);
-  EXPECT_STREQ(gradcube_last_error(session), kFailure);
+  EXPECT_EQ(gradcube_last_error(session), std::string(kFailure) + "2");
   int done = 0;
   EXPECT_EQ(gradcube_test(session, first, &done), GRADCUBE_EPEER);
   EXPECT_EQ(done, 1);
-  EXPECT_STREQ(gradcube_last_error(session), kFailure);
+  EXPECT_EQ(gradcube_last_error(session), std::string(kFailure) + "1");
 }
 
 TEST_F(FailureTest, AFailureWithoutANoticeStillHasAMessage) {
-  gradcube_session* session = open("unexplained");
-  const std::uint64_t request = start(session, floats(session, 10), 10);
-  EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
-  EXPECT_TRUE(says(session, "another trainer of the job died or left"));
-  EXPECT_TRUE(says(session, "[2,1]"));
+  for (const char* job : {"unexplained", "vanished"}) {
+    gradcube_session* session = open(job);
+    const std::uint64_t request = start(session, floats(session, 10), 10);
+    EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
+    EXPECT_TRUE(says(session, "another trainer of the job died, left or aborted"));
+    EXPECT_TRUE(says(session, "[2,1]"));
+  }
+}
+
+TEST_F(FailureTest, EachOfManyFailuresBringsTheNoticeThatItsCompletionNames) {
+  constexpr unsigned kMany = 50;
+  gradcube_session* session = open("fail");
+  std::vector<std::uint64_t> requests;
+  for (unsigned i = 0; i < kMany; ++i) {
+    requests.push_back(start(session, floats(session, 10), 10));
+  }
+  for (const std::uint64_t request : requests) {
+    EXPECT_EQ(failed(session, request), GRADCUBE_EPEER);
+    EXPECT_EQ(gradcube_last_error(session), kFailure + std::to_string(request));
+  }
 }
 
 TEST_F(FailureTest, ADaemonThatDiesEndsEveryWait) {
@@ -209,8 +248,21 @@ TEST_F(FailureTest, NonsenseInTheCompletionRingEndsTheSession) {
   EXPECT_TRUE(says(session, "invalid entry to the completion ring"));
 }
 
+TEST_F(FailureTest, ACollectiveThatEndsTwiceEndsTheSession) {
+  gradcube_session* session = open("twice");
+  const std::uint64_t first = start(session, floats(session, 10), 10);
+  EXPECT_EQ(gradcube_wait(session, first, kLong), GRADCUBE_OK);
+  std::uint64_t request = 0;
+  EXPECT_TRUE(eventually([&] {
+    return gradcube_barrier(session, &request) != GRADCUBE_OK ||
+           gradcube_wait(session, request, kLong) != GRADCUBE_OK;
+  }));
+  EXPECT_EQ(gradcube_last_code(session), GRADCUBE_EPROTOCOL);
+  EXPECT_TRUE(says(session, "invalid entry to the completion ring"));
+}
+
 TEST_F(FailureTest, EveryCodeHasItsName) {
-  for (int code = GRADCUBE_EOVERFLOW; code <= GRADCUBE_OK; ++code) {
+  for (int code = GRADCUBE_EABORTED; code <= GRADCUBE_OK; ++code) {
     EXPECT_STRNE(gradcube_strerror(code), gradcube_strerror(1)) << code;
   }
 }

@@ -21,9 +21,9 @@ class SessionTest : public ::testing::Test {
     for (gradcube_session* session : sessions_) gradcube_close(session);
   }
 
-  gradcube_session* open(const char* job) {
+  gradcube_session* open(const char* job, const gradcube_options* options = nullptr) {
     gradcube_session* session = nullptr;
-    EXPECT_EQ(gradcube_open(socket_.c_str(), job, &session), GRADCUBE_OK)
+    EXPECT_EQ(gradcube_open(socket_.c_str(), job, options, &session), GRADCUBE_OK)
         << gradcube_last_error(nullptr);
     if (session != nullptr) sessions_.push_back(session);
     return session;
@@ -43,10 +43,16 @@ class SessionTest : public ::testing::Test {
     return request;
   }
 
-  static float* floats(gradcube_session* session, std::size_t count, float value = 1) {
-    auto* buffer = static_cast<float*>(gradcube_alloc(session, count * sizeof(float)));
+  // Memory of `count` elements, each `value`.
+  template <typename T>
+  static T* elements(gradcube_session* session, std::size_t count, T value) {
+    auto* buffer = static_cast<T*>(gradcube_alloc(session, count * sizeof(T)));
     for (std::size_t i = 0; buffer != nullptr && i < count; ++i) buffer[i] = value;
     return buffer;
+  }
+
+  static float* floats(gradcube_session* session, std::size_t count, float value = 1) {
+    return elements<float>(session, count, value);
   }
 
   // Until the daemon's thread has come as far as the test wants to see it; gives up after many

@@ -16,7 +16,8 @@ TEST_F(SessionTest, KnowsItsRankAndTheSizeOfItsJob) {
 TEST_F(SessionTest, FindsTheOnlyServerOfTheRunDirectory) {
   const Environment run("GRADCUBE_RUN", directory_.path());
   gradcube_session* session = nullptr;
-  EXPECT_EQ(gradcube_open(nullptr, "job", &session), GRADCUBE_OK) << gradcube_last_error(nullptr);
+  EXPECT_EQ(gradcube_open(nullptr, "job", nullptr, &session), GRADCUBE_OK)
+      << gradcube_last_error(nullptr);
   gradcube_close(session);
 }
 
@@ -39,7 +40,7 @@ TEST_F(SessionTest, HandsEveryTypeAndOperationToTheDaemon) {
     ASSERT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
     EXPECT_EQ(integers[2], op == GRADCUBE_SUM ? -45 : -5);
   }
-  for (int dtype = GRADCUBE_FLOAT32; dtype <= GRADCUBE_INT64; ++dtype) {
+  for (int dtype = GRADCUBE_FLOAT32; dtype <= GRADCUBE_UINT8; ++dtype) {
     ASSERT_EQ(gradcube_allreduce(session, integers, 3, dtype, GRADCUBE_MAX, &request), GRADCUBE_OK);
     EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_OK);
   }
@@ -99,11 +100,12 @@ TEST_F(SessionTest, TestSaysWhenARequestHasEndedAndForgetsIt) {
   EXPECT_EQ(gradcube_wait(session, 99, kLong), GRADCUBE_EINVAL);
 }
 
-TEST_F(SessionTest, SixtyFourMayBeInFlightTheNextIsToldToWait) {
+TEST_F(SessionTest, ManyMayBeInFlightTheNextIsToldToWait) {
+  constexpr int kMost = 1024;
   gradcube_session* session = open("hold");
   std::vector<float*> buffers;
   std::vector<std::uint64_t> requests;
-  for (int i = 0; i < 64; ++i) {
+  for (int i = 0; i < kMost; ++i) {
     buffers.push_back(floats(session, 10, static_cast<float>(i)));
     requests.push_back(start(session, buffers.back(), 10));
   }
@@ -112,7 +114,7 @@ TEST_F(SessionTest, SixtyFourMayBeInFlightTheNextIsToldToWait) {
   EXPECT_EQ(gradcube_allreduce(session, buffer, 10, GRADCUBE_FLOAT32, GRADCUBE_SUM, &refused),
             GRADCUBE_EAGAIN);
   daemon_.release();
-  for (int i = 63; i >= 0; --i) {  // waiting out of order is allowed
+  for (int i = kMost - 1; i >= 0; --i) {  // waiting out of order is allowed
     const auto at = static_cast<std::size_t>(i);
     ASSERT_EQ(gradcube_wait(session, requests[at], kLong), GRADCUBE_OK);
     ASSERT_EQ(buffers[at][9], static_cast<float>(9 * i));
@@ -152,8 +154,8 @@ TEST_F(SessionTest, BadArgumentsAreRefusedWithAMessageAndChangeNothing) {
   EXPECT_EQ(refused(nullptr, 1, 0, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 1, 9, 0), GRADCUBE_EINVAL);
   EXPECT_STREQ(gradcube_last_error(session),
-               "invalid dtype 9: expected GRADCUBE_FLOAT32 to GRADCUBE_INT64");
-  EXPECT_EQ(refused(buffer, 1, 6, 0), GRADCUBE_EINVAL);
+               "invalid dtype 9: expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES");
+  EXPECT_EQ(refused(buffer, 1, -1, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 1, 0, 4), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, std::numeric_limits<std::size_t>::max() / 2, 0, 0), GRADCUBE_EINVAL);
   EXPECT_EQ(refused(buffer, 65, 0, 0), GRADCUBE_EINVAL);
@@ -175,7 +177,8 @@ TEST_F(SessionTest, ABufferInFlightIsNotTakenTwice) {
   std::uint64_t second = 0;
   EXPECT_EQ(gradcube_allreduce(session, buffer + 16, 16, GRADCUBE_FLOAT32, GRADCUBE_SUM, &second),
             GRADCUBE_EINVAL);
-  EXPECT_NE(std::string(gradcube_last_error(session)).find("request 1"), std::string::npos);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("a collective in flight"),
+            std::string::npos);
   daemon_.release();
   EXPECT_EQ(gradcube_wait(session, first, kLong), GRADCUBE_OK);
 }

@@ -22,7 +22,7 @@ struct Outcome {
 
 Outcome open_at(const char* socket) {
   gradcube_session* session = nullptr;
-  const int code = gradcube_open(socket, "job", &session);
+  const int code = gradcube_open(socket, "job", nullptr, &session);
   gradcube_close(session);
   return {code, code == GRADCUBE_OK ? "" : gradcube_last_error(nullptr)};
 }

@@ -18,8 +18,8 @@
  * Collectives, each in place on one buffer (N: gradcube_size()):
  *
  *     all_reduce      every trainer ends with the sum (average, minimum, maximum) of all buffers
- *     reduce_scatter  the buffer has N chunks of `count` elements; chunk r of the result ends in its
- *                     place at rank r, the rest of the buffer is undefined
+ *     reduce_scatter  the buffer has N chunks of `count` elements; chunk r of the result ends in
+ *                     its place at rank r, the rest of the buffer is undefined
  *     all_gather      the buffer has N chunks of `count` elements; rank r gives chunk r, and every
  *                     trainer ends with all of them
  *     broadcast       every trainer ends with the root's buffer
@@ -38,30 +38,33 @@
  *
  * Order. All trainers of a job submit the same collectives in the same order within each lane, each
  * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
- * gets GRADCUBE_EMISMATCH; none waits for ever. The next collective starts clean. Of the collectives that were submitted
- * before the one they disagree on and were still in flight, some may have succeeded on some
- * trainers and failed on others: after GRADCUBE_EMISMATCH and GRADCUBE_EOVERFLOW do not assume that
- * all trainers hold the same results of those.
+ * gets GRADCUBE_EMISMATCH; none waits for ever. The next collective starts clean. Of the
+ * collectives that were submitted before the one they disagree on and were still in flight, some
+ * may have succeeded on some trainers and failed on others: after GRADCUBE_EMISMATCH and
+ * GRADCUBE_EOVERFLOW do not assume that all trainers hold the same results of those.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
- * to shared memory and back. From submission until gradcube_test(), gradcube_poll() or
- * gradcube_wait() reports the end, the buffer belongs to the daemon: the trainer must not read or
- * write it. After an error its content is undefined.
+ * to shared memory and back, as far as its content is the collective's input or output. From
+ * submission until gradcube_test(), gradcube_poll() or gradcube_wait() reports the end, the buffer
+ * belongs to the daemon: the trainer must not read or write it. After an error its content is
+ * undefined. Two collectives in flight must not share a byte.
  *
  * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
  * limit.
  *
  * Threads. Any function may be called from any thread, except that gradcube_close() must be the
  * last call on its session. Where several threads submit to one lane, the order of their
- * submissions is theirs to agree on, on all trainers alike. The messages of gradcube_last_error()
- * and the codes of gradcube_last_code() are kept per thread.
+ * submissions is theirs to agree on, on all trainers alike. Several threads may wait at once, for
+ * different requests: the end of a request is reported to one caller. The messages of
+ * gradcube_last_error() and the codes of gradcube_last_code() are kept per thread. No call may be
+ * made in a signal handler.
  *
  * Fork. A session belongs to the process that opened it. In a forked child every call on it
  * returns GRADCUBE_EINVAL (gradcube_alloc: NULL) and changes nothing, neither at the daemon nor in
- * the parent; gradcube_rank(), gradcube_size() and gradcube_last_error() still work.
- * gradcube_close() in the child frees the child's copies alone. A child that takes part in a job
- * opens a session of its own.
+ * the parent; gradcube_rank() and gradcube_size() still work, and gradcube_last_error() says what
+ * was refused in the child. gradcube_close() in the child frees the child's copies alone. A child
+ * that takes part in a job opens a session of its own.
  *
  * Trust. The daemon can read and write a session's shared memory. gradcube_open() therefore
  * accepts only a daemon of the caller's effective user or of root, as the kernel reports it, for
@@ -166,14 +169,14 @@ typedef struct {
 typedef struct {
   size_t size;           /* sizeof(gradcube_options) */
   const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */
-  const gradcube_lane* lanes;
-  size_t lane_count; /* 1 to 8 where `lanes` is given */
-  unsigned weight;   /* the job's share of a link that jobs compete for; at least 1 */
-  int rank;          /* the rank wanted, or -1. Either all trainers of a job ask for one or none */
-  /* The servers of the job, as numbers (an address read as a number), in any order; NULL: all
-   * servers of the cluster. They must form a grid that the algorithm can run on. */
+  const gradcube_lane* lanes; /* NULL: one lane. Else `algorithm` is NULL */
+  size_t lane_count;          /* 1 to 8 where `lanes` is given */
+  unsigned weight;            /* the job's share of a link that jobs compete for; at least 1 */
+  int rank; /* the rank wanted, or -1. Either all trainers of a job ask for one or none does */
+  /* The servers of the job, as numbers (an address read as a number), in any order, each once;
+   * NULL: all servers of the cluster. They must form a grid that the algorithm can run on. */
   const uint32_t* members;
-  size_t member_count;
+  size_t member_count; /* at most 4096 where `members` is given, else 0 */
 } gradcube_options;
 
 #define GRADCUBE_OPTIONS_INIT \
@@ -182,14 +185,15 @@ typedef struct {
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else
  * /tmp/gradcube-UID of the effective user). A job name has 1 to 63 of the characters A-Z, a-z, 0-9,
- * '.', '_' and '-'. `options` may be NULL: all defaults. Does not wait for the job's other trainers.
- * On failure *session is NULL, and gradcube_last_error(NULL) says why (per thread). */
+ * '.', '_' and '-'. `options` may be NULL: all defaults. Does not wait for the job's other
+ * trainers. On failure *session is NULL, and gradcube_last_error(NULL) says why (per thread). */
 GRADCUBE_API int gradcube_open(const char* socket_path, const char* job,
                                const gradcube_options* options, gradcube_session** session);
 
-/* Ends the job at once, from any thread, also while other threads wait: returns within 10 ms. Every
- * collective of this session that has not ended, and every later call, ends with GRADCUBE_EABORTED;
- * the job's other trainers get GRADCUBE_EPEER. gradcube_close() must still be called. */
+/* Ends the job at once, from any thread, also while other threads wait: takes no lock, and returns
+ * within 10 ms. Every collective of this session that has not ended, and every later one, ends with
+ * GRADCUBE_EABORTED; the job's other trainers get GRADCUBE_EPEER. Memory stays as it is, and
+ * gradcube_close() must still be called. A second call changes nothing. */
 GRADCUBE_API int gradcube_abort(gradcube_session* session);
 
 /* Leaves the job and frees everything. Collectives still in flight are abandoned: the job's other
@@ -201,8 +205,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * Collectives then return GRADCUBE_EINVAL. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
-/* 0-based. The place of the trainer's server among the job's members, by server number, unless ranks
- * were asked for. */
+/* 0-based. The place of the trainer's server among the job's members, by server number, unless
+ * ranks were asked for. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
 /* The number of trainers in the job when it is complete. */
@@ -220,22 +224,22 @@ GRADCUBE_API void gradcube_free(gradcube_session* session, void* buffer);
 
 /* A collective to submit. Begin with GRADCUBE_COLLECTIVE_INIT. */
 typedef struct {
-  size_t size; /* sizeof(gradcube_collective) */
-  int kind;    /* a gradcube_kind */
-  void* buffer;
-  size_t count;  /* elements; of one rank's chunk for reduce_scatter and all_gather */
+  size_t size;   /* sizeof(gradcube_collective) */
+  int kind;      /* a gradcube_kind */
+  void* buffer;  /* not read for a barrier */
+  size_t count;  /* elements; of one rank's chunk for reduce_scatter and all_gather; 0: a barrier */
   int dtype;     /* a gradcube_dtype; not read for a barrier */
-  int op;        /* a gradcube_op, where something is added */
-  unsigned root; /* a rank, for broadcast and reduce */
+  int op;        /* a gradcube_op; read for all_reduce, reduce_scatter and reduce */
+  unsigned root; /* a rank; read for broadcast and reduce */
   unsigned lane; /* 0-based */
 } gradcube_collective;
 
 #define GRADCUBE_COLLECTIVE_INIT \
   { sizeof(gradcube_collective), 0, NULL, 0, 0, 0, 0, 0 }
 
-/* Starts a collective; returns at once. *request identifies it for test, poll and wait. At most 1024
- * collectives may be in flight, including those whose end was not reported yet: the next one returns
- * GRADCUBE_EAGAIN. */
+/* Starts a collective; returns at once. *request identifies it for test, poll and wait. At most
+ * 1024 collectives may be in flight, including those whose end was not reported yet: the next one
+ * returns GRADCUBE_EAGAIN. */
 GRADCUBE_API int gradcube_submit(gradcube_session* session, const gradcube_collective* collective,
                                  uint64_t* request);
 
@@ -252,9 +256,10 @@ GRADCUBE_API int gradcube_reduce(gradcube_session* session, void* buffer, size_t
                                  int op, unsigned root, uint64_t* request);
 GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
 
-/* A descriptor that becomes readable when a request may have ended, or the session was lost: for
- * poll(), epoll and asyncio. It belongs to the session. Then call gradcube_test() on the requests:
- * this makes it unreadable again. A negative GRADCUBE_E... code when it cannot be had. */
+/* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
+ * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it
+ * is unreadable again. Once the session is lost it stays readable. It belongs to the session: do
+ * not read or close it. A negative GRADCUBE_E... code when it cannot be had. */
 GRADCUBE_API int gradcube_event_fd(gradcube_session* session);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has
@@ -264,7 +269,9 @@ GRADCUBE_API int gradcube_test(gradcube_session* session, uint64_t request, int*
 /* gradcube_test() that sleeps up to timeout_ms for the end. Unlike in gradcube_wait(), an end that
  * does not come in time is no failure: the result is 0, *done is 0, and the daemon is asked
  * nothing. Also returns this, early, when a signal was caught: for programs that must stay
- * interruptible while they wait. */
+ * interruptible while they wait. Where several threads wait in one session, only one of them sleeps
+ * in the kernel's poll(), and only a signal that this thread catches has that effect: the others
+ * stay interruptible by short timeouts. */
 GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int timeout_ms,
                                int* done);
 
@@ -276,8 +283,8 @@ GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int 
 /* What a code means. Never NULL. */
 GRADCUBE_API const char* gradcube_strerror(int code);
 
-/* The message about this thread's last failure on this session (NULL: of gradcube_open). Never NULL;
- * valid until this thread's next call on the session. */
+/* The message about this thread's last failure on this session (NULL: of gradcube_open). Never
+ * NULL; valid until this thread's next call on the session. */
 GRADCUBE_API const char* gradcube_last_error(const gradcube_session* session);
 
 /* The code of that failure; 0 when nothing has failed yet. */

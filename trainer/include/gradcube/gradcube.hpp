@@ -11,9 +11,10 @@
 //
 // Lifetime. A Session leaves its job when it is destroyed, closed or assigned to; the shared memory
 // stays mapped until its last Buffer is gone, too. A Request may be destroyed before its end, but
-// then its collective keeps one of the session's 64 places.
+// then its collective keeps one of the session's 1024 places.
 //
-// Threads. A session, with its buffers and requests, is used by one thread at a time.
+// Threads. Any thread may call a session, its buffers and its requests, as the C ABI says; but an
+// object is moved, assigned to, closed or destroyed by one thread, while no other uses that object.
 //
 // Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's
 // copies alone: the parent's session goes on.
@@ -32,6 +33,7 @@
 #include <stdexcept>
 #include <string>
 #include <utility>
+#include <vector>
 
 namespace gradcube {
 
@@ -91,6 +93,19 @@ struct DtypeOf<std::int64_t> {
   static constexpr gradcube_dtype value = GRADCUBE_INT64;
 };
 
+template <>
+struct DtypeOf<std::int8_t> {
+  static constexpr gradcube_dtype value = GRADCUBE_INT8;
+};
+template <>
+struct DtypeOf<std::uint8_t> {
+  static constexpr gradcube_dtype value = GRADCUBE_UINT8;
+};
+template <>
+struct DtypeOf<std::byte> {
+  static constexpr gradcube_dtype value = GRADCUBE_BYTES;
+};
+
 inline void check(int code, const gradcube_session* session) {
   if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(session));
 }
@@ -112,7 +127,26 @@ concept Element = requires {
   detail::DtypeOf<T>::value;
 };
 
-// Memory shared with the daemon: all-reduced without a copy. Owned; the library does not initialise
+// What can be added. std::byte can only be gathered and broadcast.
+template <typename T>
+concept Number = Element<T> && detail::DtypeOf<T>::value != GRADCUBE_BYTES;
+
+// A lane of a job. The algorithm "" is the cluster's default.
+struct Lane {
+  std::string algorithm;
+  int priority = 0;
+};
+
+// What a trainer may ask for: see gradcube_options, which has the same fields and defaults.
+struct Options {
+  std::string algorithm;  // of the only lane where `lanes` is empty
+  std::vector<Lane> lanes;
+  unsigned weight = 1;
+  int rank = -1;
+  std::vector<std::uint32_t> members;  // empty: all servers
+};
+
+// Memory shared with the daemon: combined without a copy. Owned; the library does not initialise
 // its elements (fresh memory is zero, recycled memory is not).
 template <Element T>
 class Buffer {
@@ -179,9 +213,20 @@ class [[nodiscard]] Request {
 class Session {
  public:
   // `socket_path` empty: the default of gradcube_open().
-  explicit Session(const std::string& job, const std::string& socket_path = "") {
+  explicit Session(const std::string& job, const std::string& socket_path = "",
+                   const Options& options = {}) {
+    std::vector<gradcube_lane> lanes;
+    for (const Lane& lane : options.lanes) lanes.push_back({lane.algorithm.c_str(), lane.priority});
+    gradcube_options wanted = GRADCUBE_OPTIONS_INIT;
+    if (!options.algorithm.empty()) wanted.algorithm = options.algorithm.c_str();
+    if (!lanes.empty()) wanted.lanes = lanes.data();
+    wanted.lane_count = lanes.size();
+    wanted.weight = options.weight;
+    wanted.rank = options.rank;
+    if (!options.members.empty()) wanted.members = options.members.data();
+    wanted.member_count = options.members.size();
     gradcube_session* session = nullptr;
-    const int code = gradcube_open(socket_path.c_str(), job.c_str(), &session);
+    const int code = gradcube_open(socket_path.c_str(), job.c_str(), &wanted, &session);
     if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(nullptr));
     session_.reset(session, gradcube_close);
   }
@@ -215,23 +260,90 @@ class Session {
     return Buffer<T>(session_, {static_cast<T*>(memory), count});
   }
 
-  // In place. `memory` belongs to the daemon until the request's end was reported. An empty span is
-  // a barrier.
+  // Collectives, in place. `memory` belongs to the daemon until the request's end was reported.
+
+  template <Number T>
+  Request all_reduce(std::span<T> memory, Op op = Op::sum, unsigned lane = 0) {
+    return start(GRADCUBE_ALL_REDUCE, memory, memory.size(), op, 0, lane);
+  }
+
+  // `memory` has size() chunks of the same length. That of this trainer's rank gets its result; the
+  // rest is undefined then.
+  template <Number T>
+  Request reduce_scatter(std::span<T> memory, Op op = Op::sum, unsigned lane = 0) {
+    return start(GRADCUBE_REDUCE_SCATTER, memory, chunk_of(memory.size()), op, 0, lane);
+  }
+
+  // `memory` has size() chunks of the same length. This trainer gives that of its rank.
   template <Element T>
-  Request all_reduce(std::span<T> memory, Op op = Op::sum) {
-    std::uint64_t number = 0;
-    detail::check(gradcube_allreduce(session_.get(), memory.data(), memory.size(),
-                                     detail::DtypeOf<T>::value, static_cast<int>(op), &number),
-                  session_.get());
-    return Request(session_, number);
+  Request all_gather(std::span<T> memory, unsigned lane = 0) {
+    return start(GRADCUBE_ALL_GATHER, memory, chunk_of(memory.size()), Op::sum, 0, lane);
+  }
+
+  template <Element T>
+  Request broadcast(std::span<T> memory, unsigned root, unsigned lane = 0) {
+    return start(GRADCUBE_BROADCAST, memory, memory.size(), Op::sum, root, lane);
+  }
+
+  // Undefined content is left where the trainer is not the root.
+  template <Number T>
+  Request reduce(std::span<T> memory, unsigned root, Op op = Op::sum, unsigned lane = 0) {
+    return start(GRADCUBE_REDUCE, memory, memory.size(), op, root, lane);
   }
 
   // Waits until all trainers of the job have called it.
-  void barrier() { all_reduce(std::span<float>()).wait(); }
+  void barrier(unsigned lane = 0) {
+    gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
+    barrier.kind = GRADCUBE_BARRIER;
+    barrier.lane = lane;
+    submit(barrier).wait();
+  }
+
+  // Any collective, as C describes it.
+  Request submit(const gradcube_collective& collective) {
+    std::uint64_t number = 0;
+    detail::check(gradcube_submit(session_.get(), &collective, &number), session_.get());
+    return Request(session_, number);
+  }
+
+  // Ends the job at once, also while other threads wait: see gradcube_abort().
+  void abort() { detail::check(gradcube_abort(session_.get()), session_.get()); }
+
+  // For poll() and epoll: see gradcube_event_fd().
+  int event_fd() {
+    const int fd = gradcube_event_fd(session_.get());
+    if (fd < 0) detail::check(fd, session_.get());
+    return fd;
+  }
 
   gradcube_session* handle() const { return session_.get(); }
 
  private:
+  template <Element T>
+  Request start(gradcube_kind kind, std::span<T> memory, std::size_t count, Op op, unsigned root,
+                unsigned lane) {
+    gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+    collective.kind = kind;
+    collective.buffer = memory.data();
+    collective.count = count;
+    collective.dtype = detail::DtypeOf<T>::value;
+    collective.op = static_cast<int>(op);
+    collective.root = root;
+    collective.lane = lane;
+    return submit(collective);
+  }
+
+  std::size_t chunk_of(std::size_t elements) const {
+    const int trainers = size();
+    if (trainers < 1) detail::check(trainers, session_.get());
+    const auto chunks = static_cast<std::size_t>(trainers);
+    if (elements % chunks == 0) return elements / chunks;
+    throw Error(GRADCUBE_EINVAL, "a buffer of " + std::to_string(elements) +
+                                     " elements has no chunks of one length for " +
+                                     std::to_string(chunks) +
+                                     " trainers: expected a multiple of that number");
+  }
+
   std::shared_ptr<gradcube_session> session_;
 };
 

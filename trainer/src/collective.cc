@@ -1,0 +1,132 @@
+#include "trainer/src/collective.h"
+
+#include "trainer/src/elements.h"
+#include "trainer/src/sized.h"
+
+namespace gradcube::trainer {
+namespace {
+
+constexpr std::size_t kFirstSize =
+    offsetof(gradcube_collective, lane) + sizeof(gradcube_collective::lane);
+
+bool adds(int kind) {
+  return kind == GRADCUBE_ALL_REDUCE || kind == GRADCUBE_REDUCE_SCATTER || kind == GRADCUBE_REDUCE;
+}
+
+bool has_root(int kind) { return kind == GRADCUBE_BROADCAST || kind == GRADCUBE_REDUCE; }
+
+bool has_chunks(int kind) { return kind == GRADCUBE_REDUCE_SCATTER || kind == GRADCUBE_ALL_GATHER; }
+
+std::string check_numbers(const gradcube_collective& given, const Place& place) {
+  if (given.kind < GRADCUBE_ALL_REDUCE || given.kind > GRADCUBE_BARRIER) {
+    return "invalid kind " + std::to_string(given.kind) +
+           ": expected GRADCUBE_ALL_REDUCE to GRADCUBE_BARRIER";
+  }
+  if (given.lane >= place.lanes) {
+    return "invalid lane " + std::to_string(given.lane) + ": expected 0 to " +
+           std::to_string(place.lanes - 1);
+  }
+  if (has_root(given.kind) && given.root >= place.size) {
+    return "invalid root " + std::to_string(given.root) + ": expected a rank, 0 to " +
+           std::to_string(place.size - 1);
+  }
+  return "";
+}
+
+std::string check_elements(const gradcube_collective& given) {
+  if (element_size(given.dtype) == 0) {
+    return "invalid dtype " + std::to_string(given.dtype) +
+           ": expected GRADCUBE_FLOAT32 to GRADCUBE_BYTES";
+  }
+  if (!adds(given.kind)) return "";
+  if (given.dtype == GRADCUBE_BYTES) {
+    return "GRADCUBE_BYTES cannot be added: expected another dtype, or the kind "
+           "GRADCUBE_ALL_GATHER or GRADCUBE_BROADCAST";
+  }
+  if (!is_op(given.op)) {
+    return "invalid operation " + std::to_string(given.op) +
+           ": expected GRADCUBE_SUM to GRADCUBE_MAX";
+  }
+  if (given.op == GRADCUBE_AVERAGE && !has_average(given.dtype)) {
+    return "int8 and uint8 have no average: expected GRADCUBE_SUM, GRADCUBE_MIN or GRADCUBE_MAX, "
+           "or a wider dtype";
+  }
+  return "";
+}
+
+std::string check_buffer(const gradcube_collective& given, const Place& place,
+                         std::size_t most_bytes) {
+  if (given.buffer == nullptr && given.count != 0) {
+    return "the buffer is NULL but the count is " + std::to_string(given.count);
+  }
+  const std::size_t most_elements = most_bytes / element_size(given.dtype);
+  if (given.count > (has_chunks(given.kind) ? most_elements / place.size : most_elements)) {
+    return "a count of " + std::to_string(given.count) +
+           (has_chunks(given.kind) ? " for each of " + std::to_string(place.size) + " chunks"
+                                   : "") +
+           " is larger than the " + std::to_string(most_bytes) +
+           " bytes of the shared heap: set GRADCUBE_HEAP to more";
+  }
+  return "";
+}
+
+void set_parts(int kind, const Place& place, std::uint32_t root, Collective& collective) {
+  const Part none;
+  const Part all{0, collective.bytes};
+  const std::size_t chunk = collective.bytes / place.size;
+  const Part own{place.rank * chunk, chunk};
+  const bool is_root = place.rank == root;
+  switch (kind) {
+    case GRADCUBE_REDUCE_SCATTER:
+      collective.input = all;
+      collective.output = own;
+      break;
+    case GRADCUBE_ALL_GATHER:
+      collective.input = own;
+      collective.output = all;
+      break;
+    case GRADCUBE_BROADCAST:
+      collective.input = is_root ? all : none;
+      collective.output = is_root ? none : all;
+      break;
+    case GRADCUBE_REDUCE:
+      collective.input = all;
+      collective.output = is_root ? all : none;
+      break;
+    default:
+      collective.input = all;
+      collective.output = all;
+  }
+}
+
+}  // namespace
+
+std::string read_collective(const gradcube_collective* given, const Place& place,
+                            std::size_t most_bytes, Collective& collective) {
+  gradcube_collective asked = GRADCUBE_COLLECTIVE_INIT;
+  std::string problem =
+      read_sized(given, kFirstSize, "gradcube_collective", "GRADCUBE_COLLECTIVE_INIT", asked);
+  if (problem.empty()) problem = check_numbers(asked, place);
+  if (!problem.empty()) return problem;
+  collective = Collective();
+  collective.submission.kind = static_cast<std::uint8_t>(asked.kind);
+  collective.submission.lane = static_cast<std::uint8_t>(asked.lane);
+  if (asked.kind == GRADCUBE_BARRIER) {
+    if (asked.count == 0) return "";
+    return "the count of a barrier is " + std::to_string(asked.count) + ": expected 0";
+  }
+  problem = check_elements(asked);
+  if (problem.empty()) problem = check_buffer(asked, place, most_bytes);
+  if (!problem.empty()) return problem;
+  collective.submission.count = asked.count;
+  collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);
+  if (adds(asked.kind)) collective.submission.op = static_cast<std::uint8_t>(asked.op);
+  if (has_root(asked.kind)) collective.submission.root = asked.root;
+  const std::size_t elements = has_chunks(asked.kind) ? asked.count * place.size : asked.count;
+  collective.bytes = elements * element_size(asked.dtype);
+  if (collective.bytes != 0) collective.buffer = static_cast<std::byte*>(asked.buffer);
+  set_parts(asked.kind, place, asked.root, collective);
+  return "";
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,44 @@
+// One collective as this trainer sees it: gradcube_collective, checked against the job, and which
+// parts of its buffer go in and come out here.
+#ifndef GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
+#define GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+
+#include "trainer/shared_layout.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+
+// The trainer's place in its job.
+struct Place {
+  std::uint32_t rank = 0;
+  std::uint32_t size = 1;
+  std::uint32_t lanes = 1;
+};
+
+// Bytes of a buffer, from its start.
+struct Part {
+  std::size_t offset = 0;
+  std::size_t bytes = 0;  // 0: nothing
+};
+
+struct Collective {
+  shared::Submission submission{};  // all but request and offset
+  std::byte* buffer = nullptr;      // null when it is empty
+  std::size_t bytes = 0;            // of the whole buffer
+  Part input;                       // what the daemon must see of the trainer's buffer
+  Part output;                      // what the trainer must see of the daemon's result
+};
+
+// Fills `collective`. `most_bytes` is the heap's size: no buffer is larger. Returns what is wrong
+// with `given`; empty if nothing is.
+std::string read_collective(const gradcube_collective* given, const Place& place,
+                            std::size_t most_bytes, Collective& collective);
+
+}  // namespace gradcube::trainer
+
+#endif  // GRADCUBE_TRAINER_SRC_COLLECTIVE_H_

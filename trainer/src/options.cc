@@ -1,0 +1,101 @@
+#include "trainer/src/options.h"
+
+#include <algorithm>
+#include <cstddef>
+#include <cstring>
+#include <string>
+
+#include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+#include "trainer/src/sized.h"
+
+namespace gradcube::trainer {
+namespace {
+
+constexpr std::size_t kFirstSize =
+    offsetof(gradcube_options, member_count) + sizeof(gradcube_options::member_count);
+constexpr std::size_t kLongestName = shared::kAlgorithmNameBytes - 1;
+constexpr int kMostRank = 65535;
+
+Failure invalid(const std::string& what) {
+  return Failure(GRADCUBE_EINVAL, "invalid options: " + what);
+}
+
+gradcube_options sized(const gradcube_options* given) {
+  gradcube_options options = GRADCUBE_OPTIONS_INIT;
+  if (given == nullptr) return options;
+  const std::string problem =
+      read_sized(given, kFirstSize, "gradcube_options", "GRADCUBE_OPTIONS_INIT", options);
+  if (!problem.empty()) throw Failure(GRADCUBE_EINVAL, problem);
+  return options;
+}
+
+shared::Lane lane_of(const char* algorithm, int priority) {
+  shared::Lane lane{};
+  lane.priority = priority;
+  if (algorithm == nullptr) return lane;
+  const std::size_t length = ::strnlen(algorithm, shared::kAlgorithmNameBytes);
+  if (length > kLongestName) {
+    throw invalid("the algorithm's name " + quoted(std::string_view(algorithm, length)) +
+                  " is too long: expected at most " + std::to_string(kLongestName) +
+                  " characters (`gradcube plan --help` lists the algorithms)");
+  }
+  std::memcpy(lane.algorithm, algorithm, length);
+  return lane;
+}
+
+std::vector<shared::Lane> lanes_of(const gradcube_options& options) {
+  if (options.lanes == nullptr) {
+    if (options.lane_count != 0) {
+      throw invalid("lane_count is " + std::to_string(options.lane_count) +
+                    " but lanes is NULL: expected 0");
+    }
+    return {lane_of(options.algorithm, 0)};
+  }
+  if (options.algorithm != nullptr) {
+    throw invalid("algorithm and lanes are both given: expected one of them");
+  }
+  if (options.lane_count < 1 || options.lane_count > shared::kMaxLanes) {
+    throw invalid("lane_count is " + std::to_string(options.lane_count) + ": expected 1 to " +
+                  std::to_string(shared::kMaxLanes));
+  }
+  std::vector<shared::Lane> lanes;
+  for (std::size_t i = 0; i < options.lane_count; ++i) {
+    lanes.push_back(lane_of(options.lanes[i].algorithm, options.lanes[i].priority));
+  }
+  return lanes;
+}
+
+std::vector<std::uint32_t> members_of(const gradcube_options& options) {
+  if (options.members == nullptr) {
+    if (options.member_count == 0) return {};
+    throw invalid("member_count is " + std::to_string(options.member_count) +
+                  " but members is NULL: expected 0");
+  }
+  if (options.member_count < 1 || options.member_count > shared::kMaxMembers) {
+    throw invalid("member_count is " + std::to_string(options.member_count) + ": expected 1 to " +
+                  std::to_string(shared::kMaxMembers) + ", or members NULL for all servers");
+  }
+  std::vector<std::uint32_t> members(options.members, options.members + options.member_count);
+  std::sort(members.begin(), members.end());
+  const auto twice = std::adjacent_find(members.begin(), members.end());
+  if (twice != members.end()) {
+    throw invalid("members names server " + std::to_string(*twice) +
+                  " twice: expected each server once");
+  }
+  return members;
+}
+
+}  // namespace
+
+Options read_options(const gradcube_options* given) {
+  const gradcube_options options = sized(given);
+  if (options.weight < 1) throw invalid("weight is 0: expected at least 1");
+  if (options.rank < -1 || options.rank > kMostRank) {
+    throw invalid("rank is " + std::to_string(options.rank) + ": expected 0 to " +
+                  std::to_string(kMostRank) + ", or -1 for the server's place");
+  }
+  return {lanes_of(options), options.weight, options.rank, members_of(options)};
+}
+
+}  // namespace gradcube::trainer

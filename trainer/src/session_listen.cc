@@ -1,0 +1,132 @@
+// The half of a session that listens to its daemon: completions, notices, and the daemon's end.
+
+#include <string>
+#include <sys/socket.h>
+#include <utility>
+
+#include "trainer/src/result_code.h"
+#include "trainer/src/session.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+
+// Takes what has come. Where an event descriptor was given out, this is also what makes it
+// unreadable: the doorbell is silenced before the rings are looked at, so a ring that comes after
+// is heard.
+void Session::look() {
+  const bool open = !events_.has_value() || sleeper_.silence_doorbell();
+  reap();
+  if (events_.has_value()) listen();
+  if (!open) lose_daemon();
+}
+
+void Session::reap() {
+  const std::size_t before = unreported_ends_;
+  shared::Completion completion{};
+  while (ring_is_open_) {
+    const CompletionRing::Pop popped = completions_.pop(completion);
+    if (popped == CompletionRing::Pop::empty) break;
+    if (popped == CompletionRing::Pop::corrupt) {
+      lose_ring("an invalid tail to the completion ring");
+    } else {
+      take(completion);
+    }
+  }
+  if (unreported_ends_ == before) return;
+  note_unreported();
+  call_served();
+}
+
+void Session::take(const shared::Completion& completion) {
+  Request* request = requests_.find(completion.request);
+  if (request == nullptr || request->ended || !is_result_code(completion.code)) {
+    lose_ring("an invalid entry to the completion ring");
+    return;
+  }
+  // Before listen(), which may lose the session and end all that have not ended.
+  end(*request, completion.code, "");
+  if (completion.code == GRADCUBE_OK) return;
+  if (notices_.text_of(completion.notice) == nullptr) listen();
+  const std::string* text = notices_.text_of(completion.notice);
+  request->message = text != nullptr ? *text
+                                     : "request " + std::to_string(request->number) +
+                                           " failed at server " + admission_.welcome.server + ": " +
+                                           gradcube_strerror(completion.code);
+}
+
+void Session::end(Request& request, int code, std::string message) {
+  request.ended = true;
+  request.code = code;
+  request.message = std::move(message);
+  ++unreported_ends_;
+}
+
+void Session::note_unreported() {
+  if (events_.has_value()) events_->set_unreported(unreported_ends_ != 0);
+}
+
+void Session::call_served() {
+  const bool leader_is_served =
+      waiters_.call_if([this](const Waiters::Waiter& waiter) { return is_served(waiter); });
+  if (leader_is_served && leader_sleeps_) sleeper_.wake();
+}
+
+void Session::listen() {
+  shared::Notice notice{};
+  while (lost_code_ == GRADCUBE_OK) {
+    const Connection::Received received = connection_.receive(notice);
+    if (received == Connection::Received::nothing) return;
+    if (received == Connection::Received::closed) {
+      lose_daemon();
+      return;
+    }
+    switch (notice.type) {
+      case shared::MessageType::failure:
+        notices_.add(notice);
+        break;
+      case shared::MessageType::report:
+        if (Request* request = requests_.find(notice.request); request != nullptr) {
+          request->report = notice.text;
+          call_served();
+        }
+        break;
+      case shared::MessageType::closing:
+        lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
+        break;
+      default:
+        lose_daemon();
+    }
+  }
+}
+
+void Session::lose_daemon() {
+  lose(GRADCUBE_ENODAEMON,
+       "the daemon at " + connection_.path() + ", server " + admission_.welcome.server +
+           ", went away: see `gradcube status`, start again with `gradcube up`");
+}
+
+void Session::lose_ring(const char* what) {
+  ring_is_open_ = false;
+  lose(GRADCUBE_EPROTOCOL,
+       "the daemon at " + connection_.path() + " wrote " + what + ": open a new session");
+}
+
+void Session::lose(int code, std::string message) {
+  if (lost_code_ != GRADCUBE_OK) return;
+  // An abort explains whatever came of it.
+  lost_code_ = aborted_ ? GRADCUBE_EABORTED : code;
+  lost_message_ = aborted_ ? "gradcube_abort() ended this trainer's job: open a new session"
+                           : std::move(message);
+  reap();  // a collective that completed before keeps its result
+  ring_is_open_ = false;
+  requests_.for_each_listed([this](Request& request) {
+    if (!request.ended) end(request, lost_code_, lost_message_);
+  });
+  note_unreported();
+  connection_.shut_down();
+  ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
+  call_served();
+}
+
+}  // namespace gradcube::trainer
