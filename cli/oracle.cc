@@ -11,7 +11,7 @@ namespace {
 using aggregation::DataType;
 using aggregation::InstructionSet;
 using aggregation::Operation;
-using control::ServerId;
+using control::Rank;
 
 const aggregation::Kernels& scalar_kernels() {
   return *aggregation::kernels_for(InstructionSet::scalar);
@@ -46,8 +46,10 @@ class Oracle::Block {
       : oracle_(oracle), contribution_(contribution) {
     const control::Plan& plan = oracle.plan_;
     unsigned radix = 1;
-    for (unsigned level = 0; level < plan.space().levels(); ++level) {
-      radix = std::max(radix, plan.space().radix(level));
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      for (unsigned w = 0; w < plan.steps(thread); ++w) {
+        radix = std::max(radix, plan.radix(thread, w));
+      }
     }
     rooms_.resize(plan.steps());
     for (auto& room : rooms_) room.resize(radix * kBlockElements * oracle.element_bytes_);
@@ -58,26 +60,26 @@ class Oracle::Block {
     thread_ = thread;
     first_ = first;
     length_ = length;
-    partial_result(oracle_.plan_.steps(), 0, result_.data());
+    partial_result(oracle_.plan_.steps(thread), 0, result_.data());
     const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.type_);
     if (oracle_.operation_ == Operation::average && divide != nullptr) {
-      divide(result_.data(), length, oracle_.plan_.servers());
+      divide(result_.data(), length, oracle_.plan_.ranks());
     }
     return result_.data();
   }
 
  private:
-  // The partial result of the first `steps` steps over all servers that agree with `server` at the
-  // levels of the later ones.
-  void partial_result(unsigned steps, ServerId server, void* out) {
-    if (steps == 0) return contribution_(server, first_, length_, out);
+  // The partial result of the first `steps` steps over all ranks that agree with `rank` in the
+  // digits of the later ones.
+  void partial_result(unsigned steps, Rank rank, void* out) {
+    if (steps == 0) return contribution_(rank, first_, length_, out);
     const control::Plan& plan = oracle_.plan_;
     const unsigned radix = plan.radix(thread_, steps - 1);
     std::vector<const void*> sources(radix);
     for (unsigned digit = 0; digit < radix; ++digit) {
       std::byte* source =
           rooms_[steps - 1].data() + digit * kBlockElements * oracle_.element_bytes_;
-      partial_result(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
+      partial_result(steps - 1, plan.peer(rank, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
     const aggregation::ReduceFunction reduce =

@@ -1,17 +1,17 @@
-// What an all-reduce must yield, to the last bit: every server's contribution, combined in the
-// plan's order.
+// What an all-reduce must yield, to the last bit: every rank's contribution, combined in the plan's
+// order.
 //
 // The reference is written from the words of the paper. It shares with the data path only the
-// plan's byte ranges and level orders and the scalar kernels, whose one reduce defines the
+// plan's byte ranges and orders of steps and the scalar kernels, whose one reduce defines the
 // arithmetic (aggregation/kernels.h, docs/arithmetic.md):
 //
 //   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each
-//   setting of the other digits, the n contributions of the servers that differ in the digit at
-//   level(t, 0), in the order of that digit; step 1 reduces those n partial results along level(t,
-//   1); and so on until one value is left. Each reduce rounds to the element type once (16-bit
+//   setting of the other digits, the n contributions of the ranks that differ in the digit of step
+//   0, in the order of that digit; step 1 reduces those n partial results along its own digit; and
+//   so on until one value is left. Each reduce rounds to the element type once (16-bit
 //   floats) or at each addition (the others). An average of 16-bit floats is a mean of means: each
 //   reduce returns the mean of its n values. An average of any other type divides the last value by
-//   the number of servers.
+//   the number of ranks.
 //
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
@@ -28,9 +28,9 @@
 
 namespace gradcube::cli {
 
-// Writes the elements [first, first + length) of a server's contribution to `out`.
+// Writes the elements [first, first + length) of a rank's contribution to `out`.
 using Contribution =
-    std::function<void(std::uint32_t server, std::size_t first, std::size_t length, void* out)>;
+    std::function<void(std::uint32_t rank, std::size_t first, std::size_t length, void* out)>;
 
 class Oracle {
  public:

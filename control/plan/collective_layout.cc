@@ -22,7 +22,12 @@ std::uint64_t count_segments(const ThreadSchedule& schedule, std::uint64_t threa
 bool CollectiveLayout::positions_fit(const ThreadSchedule& schedule, std::uint64_t bytes,
                                      std::uint32_t segment_bytes) {
   // The share of a shorter buffer is at most this long, whatever is left over by its division.
-  const std::uint64_t share = (units_of(bytes).count + schedule.threads() - 1) / schedule.threads();
+  const PartRange thread = schedule.thread_part();
+  const std::uint64_t units = units_of(bytes).count;
+  const std::uint64_t each = units / thread.of;
+  const std::uint64_t rest = units - each * thread.of;
+  const std::uint64_t weight = thread.to - thread.from;
+  const std::uint64_t share = each * weight + (rest * weight + thread.of - 1) / thread.of;
   const std::uint64_t segments = count_segments(schedule, share, segment_bytes);
   return segments <= UINT32_MAX / schedule.step(0).pieces;
 }
@@ -31,7 +36,7 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, std::uint64_t
                                    std::uint32_t segment_bytes,
                                    const std::array<std::uint64_t, kMaxSteps>& first)
     : buffer_bytes_(bytes), first_(first) {
-  active_[0] = part(units_of(bytes), schedule.thread(), schedule.threads());
+  active_[0] = part(units_of(bytes), schedule.thread_part());
   segments_per_piece_ =
       static_cast<std::uint32_t>(count_segments(schedule, active_[0].count, segment_bytes));
   for (unsigned w = 0; w < schedule.steps(); ++w) {

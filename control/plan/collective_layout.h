@@ -1,15 +1,15 @@
 // Where the segments of one collective lie: in the streams of one thread (sequences) and in the
 // trainer's buffer (bytes).
 //
-// Every server computes the same layout from the plan, the buffer's size and the segment size, so
+// Every rank computes the same layout from the plan, the buffer's size and the segment size, so
 // a segment is named on the wire by its sequence alone. The buffer is divided among the threads,
 // each share by the digits of the piece's owner in the order of the thread's steps, and each piece
-// into segments, all by part() (byte_range.h). So what a server still works on when a step begins
-// is one contiguous range, and its part y is what goes to the neighbour with digit y.
+// into segments, all by part() (byte_range.h). So what a rank still works on when a step begins is
+// one contiguous range, and its part y is what goes to the peer with digit y.
 //
 // Every piece of a thread has the same number of segments, of nearly equal size. Short pieces have
 // empty segments. Each exchange has at least one segment, so that even an empty collective meets
-// every neighbour and is checked against it.
+// every peer and is checked against it.
 //
 // Units: bytes of the buffer. Sequences are 64 bits, counted from the job's last reset. A plain
 // value, owned by the thread's PlanExecutor; nothing allocates.
@@ -59,7 +59,7 @@ class CollectiveLayout {
   std::uint32_t segments_per_piece_ = 1;
   std::array<std::uint64_t, kMaxSteps> first_{};
   std::array<std::uint64_t, kMaxSteps> end_{};
-  // active_[w]: what this server still works on when step w begins.
+  // active_[w]: what this rank still works on when step w begins.
   std::array<UnitRange, kMaxSteps + 1> active_{};
 };
 

@@ -35,7 +35,7 @@ std::vector<unsigned> port_per_level(std::size_t levels) {
 void require_countable_references(const EngineSettings& settings, const control::Plan& plan) {
   std::uint64_t flows = 0;
   for (const unsigned thread : settings.threads) {
-    for (unsigned w = 0; w < plan.steps(); ++w) flows += 2 * (plan.radix(thread, w) - 1);
+    for (unsigned w = 0; w < plan.steps(thread); ++w) flows += 2 * (plan.radix(thread, w) - 1);
   }
   const std::uint64_t references = flows * settings.window * 2;
   if (references <= EngineJob::kMostReferences) return;
@@ -187,8 +187,9 @@ std::unique_ptr<EngineJob> Engine::prepare(std::uint32_t id, Session& session,
   auto job = std::make_unique<EngineJob>(id, session, leader);
   const ExecutorContext context{plan_, settings_.server, kernels, settings_.segment_bytes,
                                 settings_.flows};
+  const control::Rank rank = plan_.placement().rank(settings_.server).value();
   for (const unsigned thread : settings_.threads) {
-    const control::ThreadSchedule schedule(plan_, settings_.server, thread);
+    const control::ThreadSchedule schedule(plan_, rank, thread);
     if (!control::CollectiveLayout::positions_fit(schedule, session.region().bytes(),
                                                   settings_.segment_bytes)) {
       throw control::SetupError(fmt::format(

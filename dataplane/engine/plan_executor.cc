@@ -8,7 +8,6 @@
 namespace gradcube::dataplane {
 
 using aggregation::Operation;
-using control::ScheduleStep;
 using control::SegmentRange;
 using control::ThreadSchedule;
 using protocol::Stage;
@@ -23,11 +22,14 @@ CollectiveSignature signature(const CollectiveRequest& request) {
 }
 
 PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned thread, EngineJob& job)
-    : context_(context), schedule_(context.plan, context.server, thread), session_(job.session()) {
+    : context_(context),
+      schedule_(context.plan, context.plan.placement().rank(context.server).value(), thread),
+      session_(job.session()) {
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
+    step_of_level_[context.plan.level(thread, w).value()] = static_cast<std::uint8_t>(w);
     const unsigned radix = schedule_.step(w).radix;
     reduce_windows_.emplace_back(radix - 1);
     count += radix - 1;
@@ -38,14 +40,12 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned thread, Engi
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      const ScheduleStep& step = schedule_.step(w);
-      for (unsigned r = 1; r < step.radix; ++r) {
-        const FlowKey key{
-            .stage = stage,
-            .step = static_cast<std::uint8_t>(w),
-            .offset = static_cast<std::uint8_t>(r),
-            .level = static_cast<std::uint8_t>(step.level),
-            .peer = context.plan.peer(context.server, thread, w, schedule_.digit_at_offset(w, r))};
+      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+        const FlowKey key{.stage = stage,
+                          .step = static_cast<std::uint8_t>(w),
+                          .offset = static_cast<std::uint8_t>(r),
+                          .level = static_cast<std::uint8_t>(context.plan.level(thread, w).value()),
+                          .peer = context.plan.placement().server(schedule_.peer(w, r))};
         flows_.emplace_back(key, job, *this, context.flows);
       }
     }
@@ -53,7 +53,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned thread, Engi
 }
 
 Flow& PlanExecutor::flow(Stage stage, unsigned level, unsigned digit) {
-  const unsigned w = schedule_.step_of_level(level);
+  const unsigned w = step_of_level_[level];
   const unsigned in_stage = first_flow_of_step_[w] + schedule_.offset_of_digit(w, digit) - 1;
   return flows_[stage == Stage::aggregation ? in_stage
                                             : first_flow_of_step_[schedule_.steps()] + in_stage];
@@ -144,8 +144,7 @@ void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
 }
 
 void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
-  const bcube::ServerId peer =
-      context_.plan.peer(context_.server, thread(), w, schedule_.digit_at_offset(w, r));
+  const bcube::ServerId peer = context_.plan.placement().server(schedule_.peer(w, r));
   disagreement_ = {collective.request.number, peer, thread(), w};
 }
 
@@ -200,7 +199,7 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   }
   if (w == schedule_.last_step() && request.operation == Operation::average) {
     const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
-    if (divide != nullptr) divide(own, count, context_.plan.servers());
+    if (divide != nullptr) divide(own, count, context_.plan.ranks());
   }
   return true;
 }

@@ -198,6 +198,7 @@ class PlanExecutor {
   ExecutorContext context_;
   control::ThreadSchedule schedule_;
   Session& session_;
+  std::array<std::uint8_t, control::kMaxLevels> step_of_level_{};  // of the thread's steps
 
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()
   std::array<unsigned, control::kMaxSteps + 1> first_flow_of_step_{};

@@ -31,9 +31,9 @@ class NaiveOracle {
       : plan_(plan), type_(type), operation_(operation) {}
 
   Stored expect(unsigned thread, std::size_t index) const {
-    const Stored reduced = reduce(thread, plan_.steps(), 0, index);
+    const Stored reduced = reduce(thread, plan_.steps(thread), 0, index);
     if (operation_ != Operation::average || sizeof(Stored) == 2) return reduced;
-    return narrow(divide(widen(reduced), plan_.servers()));
+    return narrow(divide(widen(reduced), plan_.ranks()));
   }
 
  private:

@@ -65,6 +65,24 @@ TEST(CollectiveLayout, CutsEachPieceIntoSegmentsThatAreExactlyThePlansBytes) {
   }
 }
 
+TEST(CollectiveLayout, FollowsThePlanOnGridsOfServersAndWithUnequalWeights) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  std::vector<Plan> plans;
+  for (const std::vector<ServerId>& members : all_grids(topology)) {
+    if (members.size() < 2) continue;
+    plans.push_back(make_plan("bml", topology, Placement::grid(topology, members, "test"), "test"));
+  }
+  plans.emplace_back("weighted", topology, Placement::all(topology),
+                     std::vector<PlanThread>{{1, {{3, 1}, {3, 3}}}, {3, {{3, 3}, {3, 1}}}});
+  for (const Plan& plan : plans) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        for (const Size size : kSizes) expect_the_plans_bytes(plan, rank, thread, size);
+      }
+    }
+  }
+}
+
 TEST(CollectiveLayout, BringsEveryByteOfTheBufferIntoTheFirstStepOnce) {
   for (const Topology& topology : small_topologies(30)) {
     const Plan plan = make_plan("bml", topology, "test");
@@ -127,6 +145,18 @@ TEST(CollectiveLayout, SaysWhichBuffersHaveMorePositionsThan32Bits) {
   EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, 2 * most, 128));
   const CollectiveLayout layout(schedule, most, 64, {});
   EXPECT_EQ(layout.segment(schedule, 0, 1, UINT32_MAX - 1), (SegmentRange{most - 64, 64}));
+}
+
+TEST(CollectiveLayout, CountsThePositionsOfTheLargestShare) {
+  const Topology topology = parse_topology("star:2", "test");
+  const std::vector<PlanStep> steps = {{2, 1}};
+  const Plan plan("weighted", topology, Placement::all(topology), {{1, steps}, {3, steps}});
+  // Three quarters of it have 2^32-1 units for each of two pieces.
+  const std::uint64_t most = 2 * 64 * (std::uint64_t{UINT32_MAX} / 3 * 4);
+  EXPECT_TRUE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 1), most, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 1), most + 1, 64));
+  EXPECT_TRUE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 0), 3 * most, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 0), 3 * most + 1, 64));
 }
 
 }  // namespace

@@ -16,7 +16,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "control/plan/bml.h"
+#include "control/plan/algorithms.h"
 
 #include "gradcube/gradcube.h"
 
@@ -37,7 +37,8 @@ class ClusterWithoutEngines final : public Cluster {
   std::function<void()> on_look;
 
  private:
-  control::Plan plan_ = control::make_bml_plan(control::parse_topology("star:2", "here"));
+  control::Plan plan_ =
+      control::make_plan("bml", control::parse_topology("star:2", "here"), "here");
   std::vector<EngineAt> engines_;
 };
 
