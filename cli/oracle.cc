@@ -11,6 +11,7 @@ namespace {
 using aggregation::DataType;
 using aggregation::InstructionSet;
 using aggregation::Operation;
+using control::CollectiveKind;
 using control::Rank;
 
 const aggregation::Kernels& scalar_kernels() {
@@ -61,8 +62,8 @@ class Oracle::Block {
     first_ = first;
     length_ = length;
     partial_result(oracle_.plan_.steps(thread), 0, result_.data());
-    const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.type_);
-    if (oracle_.operation_ == Operation::average && divide != nullptr) {
+    const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.collective_.type);
+    if (oracle_.collective_.operation == Operation::average && divide != nullptr) {
       divide(result_.data(), length, oracle_.plan_.ranks());
     }
     return result_.data();
@@ -83,7 +84,7 @@ class Oracle::Block {
       sources[digit] = source;
     }
     const aggregation::ReduceFunction reduce =
-        scalar_kernels().reduce(oracle_.type_, oracle_.operation_);
+        scalar_kernels().reduce(oracle_.collective_.type, oracle_.collective_.operation);
     if (!reduce(out, sources.data(), radix, length_)) {
       throw std::overflow_error("the average of integers overflows");
     }
@@ -98,26 +99,76 @@ class Oracle::Block {
   std::size_t length_ = 0;
 };
 
-Oracle::Oracle(const control::Plan& plan, DataType type, Operation operation, std::size_t count)
+Oracle::Oracle(const control::Plan& plan, const OracleCollective& collective)
     : plan_(plan),
-      type_(type),
-      operation_(operation),
-      count_(count),
-      element_bytes_(aggregation::element_bytes(type)) {}
+      collective_(collective),
+      element_bytes_(aggregation::element_bytes(collective.type)) {
+  if (control::is_rank_ordered(collective.kind) && collective.count % plan.ranks() != 0) {
+    throw std::invalid_argument("the elements are no equal chunks for each rank");
+  }
+  if (collective.root >= plan.ranks()) throw std::invalid_argument("the root is no rank");
+}
 
-void Oracle::for_each_block(
-    std::size_t begin, std::size_t end, const Contribution& contribution,
-    const std::function<void(std::size_t, std::size_t, const void*)>& check) const {
+Oracle::Elements Oracle::defined(Rank rank) const {
+  switch (collective_.kind) {
+    case CollectiveKind::reduce_scatter:
+      return {rank * chunk(), (rank + 1) * chunk()};
+    case CollectiveKind::reduce:
+      return {0, rank == collective_.root ? collective_.count : 0};
+    case CollectiveKind::barrier:
+      return {0, 0};
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::broadcast:
+      break;
+  }
+  return {0, collective_.count};
+}
+
+void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
+                            const Contribution& contribution, const ExpectedBlock& check) const {
+  const Elements part = defined(rank);
+  const Elements wanted{begin, end};
+  if (control::reduces(collective_.kind)) {
+    reduced_blocks(part, wanted, contribution, check);
+  } else if (collective_.kind == CollectiveKind::broadcast) {
+    copied_blocks(collective_.root, part, wanted, contribution, check);
+  } else {
+    for (Rank from = 0; from < plan_.ranks(); ++from) {
+      copied_blocks(from, {from * chunk(), (from + 1) * chunk()}, wanted, contribution, check);
+    }
+  }
+}
+
+// Each thread has its share of the part.
+void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+                            const ExpectedBlock& check) const {
   Block block(*this, contribution);
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    const control::ByteRange range = plan_.thread_range(thread, count_ * element_bytes_);
-    std::size_t first = std::max<std::size_t>(begin, range.begin / element_bytes_);
-    const std::size_t last = std::min<std::size_t>(end, range.end / element_bytes_);
+    const control::ByteRange range =
+        plan_.thread_range(thread, (part.end - part.begin) * element_bytes_);
+    std::size_t first =
+        std::max<std::size_t>(wanted.begin, part.begin + range.begin / element_bytes_);
+    const std::size_t last =
+        std::min<std::size_t>(wanted.end, part.begin + range.end / element_bytes_);
     while (first < last) {
       const std::size_t length = std::min(kBlockElements, last - first);
       check(first, length, block.compute(thread, first, length));
       first += length;
     }
+  }
+}
+
+void Oracle::copied_blocks(Rank from, Elements part, Elements wanted,
+                           const Contribution& contribution, const ExpectedBlock& check) const {
+  std::vector<std::byte> values(std::min(kBlockElements, part.end - part.begin) * element_bytes_);
+  std::size_t first = std::max(wanted.begin, part.begin);
+  const std::size_t last = std::min(wanted.end, part.end);
+  while (first < last) {
+    const std::size_t length = std::min(kBlockElements, last - first);
+    contribution(from, first, length, values.data());
+    check(first, length, values.data());
+    first += length;
   }
 }
 

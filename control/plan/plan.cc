@@ -38,10 +38,6 @@ void require_digits_of_ranks(const std::vector<PlanStep>& steps, std::uint32_t r
 
 }  // namespace
 
-std::string_view stage_name(Stage stage) {
-  return stage == Stage::aggregation ? "aggregation" : "broadcast";
-}
-
 Plan::Plan(std::string algorithm, Topology topology, Placement placement,
            std::vector<PlanThread> threads, LinkUse link_use)
     : algorithm_(std::move(algorithm)),

@@ -20,13 +20,13 @@
 #include <cstdint>
 #include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
 #include "bcube_forwarding/route.h"
 #include "control/plan/byte_range.h"
 #include "control/plan/pieces.h"
 #include "control/plan/placement.h"
+#include "control/plan/stage.h"
 #include "control/plan/step_pattern.h"
 #include "control/plan/topology.h"
 
@@ -37,9 +37,6 @@ using bcube::Route;
 
 inline constexpr unsigned kMaxPlanThreads = 128;
 inline constexpr unsigned kMaxWeight = 65535;
-
-enum class Stage { aggregation, broadcast };
-std::string_view stage_name(Stage stage);
 
 struct PlanThread {
   unsigned weight = 1;  // of all threads' weights, its share of the buffer

@@ -59,6 +59,7 @@ class ThreadSchedule {
   ThreadSchedule(const Plan& plan, Rank rank, unsigned thread);
 
   Rank rank() const { return rank_; }
+  std::uint32_t ranks() const { return schedule_[0].pieces * schedule_[0].radix; }
   unsigned thread() const { return thread_; }
   PartRange thread_part() const { return thread_part_; }  // Plan::thread_part()
   unsigned steps() const { return steps_; }
@@ -71,6 +72,12 @@ class ThreadSchedule {
   }
   unsigned offset_of_digit(unsigned w, unsigned digit) const {
     return step_pattern::offset_of_digit(schedule_[w].radix, schedule_[w].digit, digit);
+  }
+
+  // The offset of the peer that has the digit of `rank` in step w, whatever its other digits are; 0
+  // if this rank has it.
+  unsigned offset_of_rank(unsigned w, Rank rank) const {
+    return offset_of_digit(w, rank / schedule_[w].stride % schedule_[w].radix);
   }
 
   // The peer at offset r of step w; with r = 0, this rank.
