@@ -11,7 +11,8 @@ namespace {
 using aggregation::DataType;
 using aggregation::InstructionSet;
 using aggregation::Operation;
-using control::ServerId;
+using control::CollectiveKind;
+using control::Rank;
 
 const aggregation::Kernels& scalar_kernels() {
   return *aggregation::kernels_for(InstructionSet::scalar);
@@ -46,8 +47,10 @@ class Oracle::Block {
       : oracle_(oracle), contribution_(contribution) {
     const control::Plan& plan = oracle.plan_;
     unsigned radix = 1;
-    for (unsigned level = 0; level < plan.space().levels(); ++level) {
-      radix = std::max(radix, plan.space().radix(level));
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      for (unsigned w = 0; w < plan.steps(thread); ++w) {
+        radix = std::max(radix, plan.radix(thread, w));
+      }
     }
     rooms_.resize(plan.steps());
     for (auto& room : rooms_) room.resize(radix * kBlockElements * oracle.element_bytes_);
@@ -58,30 +61,30 @@ class Oracle::Block {
     thread_ = thread;
     first_ = first;
     length_ = length;
-    partial_result(oracle_.plan_.steps(), 0, result_.data());
-    const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.type_);
-    if (oracle_.operation_ == Operation::average && divide != nullptr) {
-      divide(result_.data(), length, oracle_.plan_.servers());
+    partial_result(oracle_.plan_.steps(thread), 0, result_.data());
+    const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.collective_.type);
+    if (oracle_.collective_.operation == Operation::average && divide != nullptr) {
+      divide(result_.data(), length, oracle_.plan_.ranks());
     }
     return result_.data();
   }
 
  private:
-  // The partial result of the first `steps` steps over all servers that agree with `server` at the
-  // levels of the later ones.
-  void partial_result(unsigned steps, ServerId server, void* out) {
-    if (steps == 0) return contribution_(server, first_, length_, out);
+  // The partial result of the first `steps` steps over all ranks that agree with `rank` in the
+  // digits of the later ones.
+  void partial_result(unsigned steps, Rank rank, void* out) {
+    if (steps == 0) return contribution_(rank, first_, length_, out);
     const control::Plan& plan = oracle_.plan_;
     const unsigned radix = plan.radix(thread_, steps - 1);
     std::vector<const void*> sources(radix);
     for (unsigned digit = 0; digit < radix; ++digit) {
       std::byte* source =
           rooms_[steps - 1].data() + digit * kBlockElements * oracle_.element_bytes_;
-      partial_result(steps - 1, plan.peer(server, thread_, steps - 1, digit), source);
+      partial_result(steps - 1, plan.peer(rank, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
     const aggregation::ReduceFunction reduce =
-        scalar_kernels().reduce(oracle_.type_, oracle_.operation_);
+        scalar_kernels().reduce(oracle_.collective_.type, oracle_.collective_.operation);
     if (!reduce(out, sources.data(), radix, length_)) {
       throw std::overflow_error("the average of integers overflows");
     }
@@ -96,26 +99,76 @@ class Oracle::Block {
   std::size_t length_ = 0;
 };
 
-Oracle::Oracle(const control::Plan& plan, DataType type, Operation operation, std::size_t count)
+Oracle::Oracle(const control::Plan& plan, const OracleCollective& collective)
     : plan_(plan),
-      type_(type),
-      operation_(operation),
-      count_(count),
-      element_bytes_(aggregation::element_bytes(type)) {}
+      collective_(collective),
+      element_bytes_(aggregation::element_bytes(collective.type)) {
+  if (control::is_rank_ordered(collective.kind) && collective.count % plan.ranks() != 0) {
+    throw std::invalid_argument("the elements are no equal chunks for each rank");
+  }
+  if (collective.root >= plan.ranks()) throw std::invalid_argument("the root is no rank");
+}
 
-void Oracle::for_each_block(
-    std::size_t begin, std::size_t end, const Contribution& contribution,
-    const std::function<void(std::size_t, std::size_t, const void*)>& check) const {
+Oracle::Elements Oracle::defined(Rank rank) const {
+  switch (collective_.kind) {
+    case CollectiveKind::reduce_scatter:
+      return {rank * chunk(), (rank + 1) * chunk()};
+    case CollectiveKind::reduce:
+      return {0, rank == collective_.root ? collective_.count : 0};
+    case CollectiveKind::barrier:
+      return {0, 0};
+    case CollectiveKind::all_reduce:
+    case CollectiveKind::all_gather:
+    case CollectiveKind::broadcast:
+      break;
+  }
+  return {0, collective_.count};
+}
+
+void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
+                            const Contribution& contribution, const ExpectedBlock& check) const {
+  const Elements part = defined(rank);
+  const Elements wanted{begin, end};
+  if (control::reduces(collective_.kind)) {
+    reduced_blocks(part, wanted, contribution, check);
+  } else if (collective_.kind == CollectiveKind::broadcast) {
+    copied_blocks(collective_.root, part, wanted, contribution, check);
+  } else {
+    for (Rank from = 0; from < plan_.ranks(); ++from) {
+      copied_blocks(from, {from * chunk(), (from + 1) * chunk()}, wanted, contribution, check);
+    }
+  }
+}
+
+// Each thread has its share of the part.
+void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+                            const ExpectedBlock& check) const {
   Block block(*this, contribution);
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    const control::ByteRange range = plan_.thread_range(thread, count_ * element_bytes_);
-    std::size_t first = std::max<std::size_t>(begin, range.begin / element_bytes_);
-    const std::size_t last = std::min<std::size_t>(end, range.end / element_bytes_);
+    const control::ByteRange range =
+        plan_.thread_range(thread, (part.end - part.begin) * element_bytes_);
+    std::size_t first =
+        std::max<std::size_t>(wanted.begin, part.begin + range.begin / element_bytes_);
+    const std::size_t last =
+        std::min<std::size_t>(wanted.end, part.begin + range.end / element_bytes_);
     while (first < last) {
       const std::size_t length = std::min(kBlockElements, last - first);
       check(first, length, block.compute(thread, first, length));
       first += length;
     }
+  }
+}
+
+void Oracle::copied_blocks(Rank from, Elements part, Elements wanted,
+                           const Contribution& contribution, const ExpectedBlock& check) const {
+  std::vector<std::byte> values(std::min(kBlockElements, part.end - part.begin) * element_bytes_);
+  std::size_t first = std::max(wanted.begin, part.begin);
+  const std::size_t last = std::min(wanted.end, part.end);
+  while (first < last) {
+    const std::size_t length = std::min(kBlockElements, last - first);
+    contribution(from, first, length, values.data());
+    check(first, length, values.data());
+    first += length;
   }
 }
 

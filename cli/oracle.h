@@ -1,17 +1,20 @@
-// What an all-reduce must yield, to the last bit: every server's contribution, combined in the
-// plan's order.
+// What a collective must yield at a rank, to the last bit: every rank's contribution, combined in
+// the plan's order.
 //
 // The reference is written from the words of the paper. It shares with the data path only the
-// plan's byte ranges and level orders and the scalar kernels, whose one reduce defines the
+// plan's byte ranges and orders of steps and the scalar kernels, whose one reduce defines the
 // arithmetic (aggregation/kernels.h, docs/arithmetic.md):
 //
 //   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each
-//   setting of the other digits, the n contributions of the servers that differ in the digit at
-//   level(t, 0), in the order of that digit; step 1 reduces those n partial results along level(t,
-//   1); and so on until one value is left. Each reduce rounds to the element type once (16-bit
+//   setting of the other digits, the n contributions of the ranks that differ in the digit of step
+//   0, in the order of that digit; step 1 reduces those n partial results along its own digit; and
+//   so on until one value is left. Each reduce rounds to the element type once (16-bit
 //   floats) or at each addition (the others). An average of 16-bit floats is a mean of means: each
 //   reduce returns the mean of its n values. An average of any other type divides the last value by
-//   the number of servers.
+//   the number of ranks.
+//
+// The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk. An
+// all-gather and a broadcast copy contributions.
 //
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
@@ -24,37 +27,74 @@
 
 #include "aggregation/element.h"
 #include "aggregation/kernels.h"
+#include "control/plan/collective_kind.h"
 #include "control/plan/plan.h"
 
 namespace gradcube::cli {
 
-// Writes the elements [first, first + length) of a server's contribution to `out`.
+// Writes the elements [first, first + length) of a rank's contribution to `out`. The numbers count
+// from the begin of the rank's buffer, also where its contribution is one chunk of it.
 using Contribution =
-    std::function<void(std::uint32_t server, std::size_t first, std::size_t length, void* out)>;
+    std::function<void(std::uint32_t rank, std::size_t first, std::size_t length, void* out)>;
+
+// Takes the elements [first, first + length) that are expected.
+using ExpectedBlock =
+    std::function<void(std::size_t first, std::size_t length, const void* expected)>;
+
+struct OracleCollective {
+  control::CollectiveKind kind = control::CollectiveKind::all_reduce;
+  aggregation::DataType type{};
+  aggregation::Operation operation{};
+  std::size_t count = 0;  // elements of the whole buffer
+  control::Rank root = 0;
+};
 
 class Oracle {
  public:
   // Blocks of this many elements at most: with every step's n sources they stay in the cache.
   static constexpr std::size_t kBlockElements = 8192;
 
-  // For gradients of `count` elements. The plan must outlive the oracle.
-  Oracle(const control::Plan& plan, aggregation::DataType type, aggregation::Operation operation,
-         std::size_t count);
+  // The plan must outlive the oracle. Throws std::invalid_argument when the kind is rank-ordered
+  // and `count` is no multiple of the ranks, or the root is no rank.
+  Oracle(const control::Plan& plan, const OracleCollective& collective);
 
-  // Calls check(first, length, expected) for consecutive blocks that together are the elements
-  // [begin, end). `expected` is valid during the call only. Throws std::overflow_error where an
-  // average of integers overflows: the collective then has no result.
+  // An all-reduce.
+  Oracle(const control::Plan& plan, aggregation::DataType type, aggregation::Operation operation,
+         std::size_t count)
+      : Oracle(plan, {control::CollectiveKind::all_reduce, type, operation, count}) {}
+
+  // Calls check(first, length, expected) for consecutive blocks that together are those elements of
+  // [begin, end) of the rank's buffer that the collective defines: all of them, at the root of a
+  // reduce alone, or of a reduce-scatter the rank's chunk. `expected` is valid during the call
+  // only. Throws std::overflow_error where an average of integers overflows: the collective then
+  // has no result.
+  void for_each_block(control::Rank rank, std::size_t begin, std::size_t end,
+                      const Contribution& contribution, const ExpectedBlock& check) const;
+
+  // The same of an all-reduce, whose result is the same for every rank.
   void for_each_block(std::size_t begin, std::size_t end, const Contribution& contribution,
-                      const std::function<void(std::size_t first, std::size_t length,
-                                               const void* expected)>& check) const;
+                      const ExpectedBlock& check) const {
+    for_each_block(0, begin, end, contribution, check);
+  }
 
  private:
   class Block;
 
+  // Elements of the buffer.
+  struct Elements {
+    std::size_t begin;
+    std::size_t end;
+  };
+
+  std::size_t chunk() const { return collective_.count / plan_.ranks(); }
+  Elements defined(control::Rank rank) const;
+  void reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+                      const ExpectedBlock& check) const;
+  void copied_blocks(control::Rank from, Elements part, Elements wanted,
+                     const Contribution& contribution, const ExpectedBlock& check) const;
+
   const control::Plan& plan_;
-  aggregation::DataType type_;
-  aggregation::Operation operation_;
-  std::size_t count_;
+  OracleCollective collective_;
   std::size_t element_bytes_;
 };
 

@@ -58,7 +58,7 @@ int run_plan(const PlanOptions& options) {
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   write_by([&](std::ostream& out) {
     const auto write = options.json ? control::write_plan_json : control::write_plan_text;
-    write(out, plan, assignment, server);
+    write(out, plan, assignment, server ? plan.placement().rank(*server) : std::nullopt);
   });
   return 0;
 }

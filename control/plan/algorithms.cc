@@ -12,7 +12,7 @@ namespace {
 
 struct Algorithm {
   std::string_view name;
-  Plan (*make)(const Topology&);
+  Plan (*make)(const Topology&, const Placement&);
 };
 
 constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan}};
@@ -25,12 +25,17 @@ std::vector<std::string_view> algorithm_names() {
   return names;
 }
 
-Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {
+Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
+               std::string_view where) {
   for (const Algorithm& known : kAlgorithms) {
-    if (known.name == algorithm) return known.make(topology);
+    if (known.name == algorithm) return known.make(topology, placement);
   }
   throw UsageError(fmt::format("{} {}: there is no such algorithm; expected {}", where,
                                quoted(algorithm), fmt::join(algorithm_names(), ", ")));
+}
+
+Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {
+  return make_plan(algorithm, topology, Placement::all(topology), where);
 }
 
 }  // namespace gradcube::control

@@ -1,6 +1,7 @@
 #include "control/plan/assignment.h"
 
 #include <algorithm>
+#include <optional>
 
 #include "control/base/errors.h"
 
@@ -11,6 +12,14 @@ void require_lcores(std::span<const Lcore> lcores) {
   if (lcores.empty()) {
     throw SetupError("there is no lcore to run the engines on: give at least one");
   }
+}
+
+// The NUMA node of the port that a thread uses first; -1 if it uses several, or it is not known.
+int node_of_first_step(const Plan& plan, unsigned thread, std::span<const int> port_nodes) {
+  const std::optional<unsigned> level = plan.level(thread, 0);
+  if (!level) return -1;
+  const unsigned port = plan.topology().dimensions()[*level].port;
+  return port < port_nodes.size() ? port_nodes[port] : -1;
 }
 
 bool near(int node, int other) { return node < 0 || other < 0 || node == other; }
@@ -37,8 +46,7 @@ Assignment Assignment::one_server(const Plan& plan, std::span<const Lcore> lcore
   std::vector<std::size_t> load(lcores.size(), 0);
   std::vector<unsigned> result;
   for (unsigned t = 0; t < plan.threads(); ++t) {
-    const unsigned port = plan.topology().dimensions()[plan.level(t, 0)].port;
-    const int node = port < port_nodes.size() ? port_nodes[port] : -1;
+    const int node = node_of_first_step(plan, t, port_nodes);
     // There always is one: fair * L >= T, so some lcore has less than the fair share.
     const auto least_loaded = [&](bool local) {
       std::size_t chosen = lcores.size();

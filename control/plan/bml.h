@@ -2,17 +2,21 @@
 // whole gradient (BML, section 3.2, Algorithm 1). docs/bml.md explains it by example.
 //
 // The gradient has k equal shares, one for each of k threads. Thread t visits the levels t, t+1,
-// ..., t+k-1 (mod k), so at every step each level is used by exactly one thread.
+// ..., t+k-1 (mod k), so at every step each level is used by exactly one thread. On a part of the
+// servers k counts the levels at which they have more than one digit: those under one switch have
+// one thread, of one step.
 #ifndef GRADCUBE_CONTROL_PLAN_BML_H_
 #define GRADCUBE_CONTROL_PLAN_BML_H_
 
+#include "control/plan/placement.h"
 #include "control/plan/plan.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::control {
 
-// Needs a switch in every dimension: throws a UsageError for any other topology, such as a torus.
-Plan make_bml_plan(const Topology& topology);
+// Needs a switch in every dimension, and two ranks: throws a UsageError for any other topology,
+// such as a torus, and for a single rank.
+Plan make_bml_plan(const Topology& topology, const Placement& placement);
 
 }  // namespace gradcube::control
 

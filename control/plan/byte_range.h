@@ -2,8 +2,9 @@
 //
 // A buffer is divided in whole units, so that every range but the last begins and ends on a 64-byte
 // boundary; the buffer's last unit may be partial. A range of U units has n parts: part i is
-// [U*i/n, U*(i+1)/n), and any of them may be empty. The plan, the verifier and the data path all
-// divide with part(): there is no other division of a buffer.
+// [U*i/n, U*(i+1)/n), and any of them may be empty. Unequal shares are several such parts together.
+// The plan, the verifier and the data path all divide with part(): there is no other division of a
+// buffer.
 //
 // Plain values and arithmetic. No product overflows: any number of bytes is allowed.
 #ifndef GRADCUBE_CONTROL_PLAN_BYTE_RANGE_H_
@@ -54,6 +55,23 @@ constexpr UnitRange part(UnitRange whole, std::uint64_t index, std::uint64_t par
   const std::uint64_t extra = rest * index / parts;
   const bool one_more = rest * index - extra * parts + rest >= parts;
   return {whole.begin + each * index + extra, each + (one_more ? 1 : 0)};
+}
+
+// The parts `from` to before `to` of `of`, together.
+struct PartRange {
+  std::uint32_t from = 0;
+  std::uint32_t to = 1;
+  std::uint32_t of = 1;
+
+  bool operator==(const PartRange&) const = default;
+};
+
+constexpr UnitRange part(UnitRange whole, PartRange parts) {
+  const std::uint64_t each = whole.count / parts.of;
+  const std::uint64_t rest = whole.count - each * parts.of;
+  const std::uint64_t begin = each * parts.from + rest * parts.from / parts.of;
+  const std::uint64_t end = each * parts.to + rest * parts.to / parts.of;
+  return {whole.begin + begin, end - begin};
 }
 
 }  // namespace gradcube::control

@@ -1,18 +1,36 @@
 // Where the segments of one collective lie: in the streams of one thread (sequences) and in the
 // trainer's buffer (bytes).
 //
-// Every server computes the same layout from the plan, the buffer's size and the segment size, so
-// a segment is named on the wire by its sequence alone. The buffer is divided among the threads,
-// each share by the digits of the piece's owner in the order of the thread's steps, and each piece
-// into segments, all by part() (byte_range.h). So what a server still works on when a step begins
-// is one contiguous range, and its part y is what goes to the neighbour with digit y.
+// Every rank computes the same layout from the plan, the collective and the segment size, so a
+// segment is named on the wire by its sequence alone. All division is part() (byte_range.h).
+//
+// CONTIGUOUS (all_reduce, broadcast, reduce, barrier): the buffer is divided among the threads by
+// their weights, each share by the digits of the piece's owner in the order of the thread's steps,
+// and each piece into segments. So what a rank still works on when a step begins is one contiguous
+// range, and its part y is what goes to the peer with digit y.
+//
+// RANK-ORDERED (reduce_scatter, all_gather): the buffer is a chunk for each rank. The piece of
+// thread t and owner o is thread t's share of chunk o, cut into segments. A chunk has any number of
+// bytes; its units count from its own begin, and its last one may be partial. What goes to a peer
+// is then several ranges, one in each chunk.
 //
 // Every piece of a thread has the same number of segments, of nearly equal size. Short pieces have
-// empty segments. Each exchange has at least one segment, so that even an empty collective meets
-// every neighbour and is checked against it.
+// empty segments. In a stage that the kind has, each exchange has at least one segment, so that
+// even an empty collective meets every peer and is checked against it. The streams of a stage that
+// the kind does not have are of no length.
 //
-// Units: bytes of the buffer. Sequences are 64 bits, counted from the job's last reset. A plain
-// value, owned by the thread's PlanExecutor; nothing allocates.
+// CARRYING. With a root, streams keep their full length, but only some segments carry bytes; the
+// others are sent empty.
+//
+//   - A broadcast scatters the root's buffer in the aggregation stage: at step w a rank carries iff
+//     its digits in the steps w, w+1, ... equal the root's, so that it has what it sends. Then
+//     follows an all-gather.
+//   - A reduce gathers the results in the broadcast stage: at the mirror of step w a rank carries
+//     to the peer whose digit in step w is the root's, iff its own digits in the steps after w
+//     equal the root's.
+//
+// Units: bytes of the buffer. Sequences are 64 bits, counted from the job's last reset, for each
+// stage and step. A plain value, owned by the thread's PlanExecutor; nothing allocates.
 #ifndef GRADCUBE_CONTROL_PLAN_COLLECTIVE_LAYOUT_H_
 #define GRADCUBE_CONTROL_PLAN_COLLECTIVE_LAYOUT_H_
 
@@ -20,9 +38,20 @@
 #include <cstdint>
 
 #include "control/plan/byte_range.h"
+#include "control/plan/collective_kind.h"
 #include "control/plan/thread_schedule.h"
 
 namespace gradcube::control {
+
+// What decides the layout of a collective.
+struct CollectiveShape {
+  CollectiveKind kind = CollectiveKind::all_reduce;
+  Rank root = 0;            // if has_root()
+  std::uint64_t bytes = 0;  // of the whole buffer; if is_rank_ordered(), a multiple of the ranks
+  // If is_rank_ordered(): whose chunk is where, by rank; null: each rank's at its own number. Must
+  // outlive the layout.
+  const Rank* chunk_of_rank = nullptr;
+};
 
 // The bytes of one segment.
 struct SegmentRange {
@@ -34,32 +63,72 @@ struct SegmentRange {
 
 class CollectiveLayout {
  public:
+  using StepSequences = std::array<std::uint64_t, kMaxSteps>;
+  using StageSequences = std::array<StepSequences, kStages>;
+
   CollectiveLayout() = default;
 
-  // Of a buffer of `bytes` for which positions_fit(). segment_bytes: the most that a segment
-  // carries, a multiple of kUnitBytes. first[w]: the sequence of this collective's first segment in
-  // the streams of step w.
-  CollectiveLayout(const ThreadSchedule& schedule, std::uint64_t bytes, std::uint32_t segment_bytes,
-                   const std::array<std::uint64_t, kMaxSteps>& first);
+  // Of a collective whose buffer's positions_fit(). segment_bytes: the most that a segment carries,
+  // a multiple of kUnitBytes. first[stage][w]: the sequence of this collective's first segment in
+  // the stage's streams of step w.
+  CollectiveLayout(const ThreadSchedule& schedule, const CollectiveShape& shape,
+                   std::uint32_t segment_bytes, const StageSequences& first);
 
-  // Whether the positions of a collective of `bytes`, and of any shorter one, fit into the 32 bits
-  // that they have. To be checked at set-up, against the largest buffer that there can be.
+  // Of an all-reduce of `bytes` that begins at the same sequences in both stages.
+  CollectiveLayout(const ThreadSchedule& schedule, std::uint64_t bytes, std::uint32_t segment_bytes,
+                   const StepSequences& first)
+      : CollectiveLayout(schedule, {CollectiveKind::all_reduce, 0, bytes, nullptr}, segment_bytes,
+                         {first, first}) {}
+
+  // Whether the positions of a collective of any kind with a buffer of `bytes`, and with any
+  // shorter one, fit into the 32 bits that they have. To be checked at set-up, against the largest
+  // buffer that there can be.
   static bool positions_fit(const ThreadSchedule& schedule, std::uint64_t bytes,
                             std::uint32_t segment_bytes);
 
-  std::uint64_t first(unsigned w) const { return first_[w]; }
-  std::uint64_t end(unsigned w) const { return end_[w]; }
+  // The sequences of this collective in a stage's streams of step w.
+  std::uint64_t first(Stage stage, unsigned w) const {
+    return first_[static_cast<unsigned>(stage)][w];
+  }
+  std::uint64_t end(Stage stage, unsigned w) const {
+    return first(stage, w) + (has_stage(kind_, stage) ? length_[w] : 0);
+  }
+
+  // The same where both stages have the same sequences.
+  std::uint64_t first(unsigned w) const { return first(Stage::aggregation, w); }
+  std::uint64_t end(unsigned w) const { return end(Stage::aggregation, w); }
 
   // The segment at position q of the send stream (w, r); with r = 0, of the receive stream of w.
+  // Whether it carries these bytes is for sends() and receives() to say.
   SegmentRange segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
-                       std::uint32_t q) const;
+                       std::uint32_t q) const {
+    return is_rank_ordered(kind_) ? rank_ordered_segment(schedule, w, r, q)
+                                  : contiguous_segment(schedule, w, r, q);
+  }
+
+  // Whether the segments that this rank sends to the peer at offset r != 0 of step w, or gets from
+  // it, carry their bytes. If not, they are empty.
+  bool sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r) const;
+  bool receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r) const;
 
  private:
-  std::uint64_t buffer_bytes_ = 0;
+  SegmentRange contiguous_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
+                                  std::uint32_t q) const;
+  SegmentRange rank_ordered_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
+                                    std::uint32_t q) const;
+  bool is_up(const ThreadSchedule& schedule, unsigned w, unsigned r) const;
+
+  CollectiveKind kind_ = CollectiveKind::all_reduce;
+  Rank root_ = 0;
+  const Rank* chunk_of_rank_ = nullptr;
+  // The first step from which on this rank's digits are the root's.
+  unsigned root_from_ = 0;
   std::uint32_t segments_per_piece_ = 1;
-  std::array<std::uint64_t, kMaxSteps> first_{};
-  std::array<std::uint64_t, kMaxSteps> end_{};
-  // active_[w]: what this server still works on when step w begins.
+  std::uint64_t divided_bytes_ = 0;  // of the buffer, or of a chunk
+  StageSequences first_{};
+  StepSequences length_{};
+  // active_[w]: what this rank still works on when step w begins. If rank-ordered, active_[0] alone
+  // counts: the thread's share of a chunk.
   std::array<UnitRange, kMaxSteps + 1> active_{};
 };
 

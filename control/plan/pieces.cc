@@ -4,27 +4,32 @@
 
 namespace gradcube::control {
 
-std::uint32_t PieceSet::count(const bcube::AddressSpace& space) const {
+std::uint32_t PieceSet::count() const {
   std::uint32_t count = 1;
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    if (digits[level] == kAnyDigit) count *= space.radix(level);
+  for (unsigned i = 0; i < size; ++i) {
+    if (digits[i].value == kAnyDigit) count *= digits[i].radix;
   }
   return count;
 }
 
-bool PieceSet::contains(const bcube::AddressSpace& space, PieceId piece) const {
-  if (piece.thread != thread || !space.contains(piece.owner)) return false;
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    if (digits[level] == kAnyDigit) continue;
-    if (static_cast<unsigned>(digits[level]) != space.digit(piece.owner, level)) return false;
+bool PieceSet::contains(PieceId piece) const {
+  if (piece.thread != thread) return false;
+  Rank rest = piece.owner;
+  for (unsigned i = 0; i < size; ++i) {
+    const std::uint32_t value = rest / digits[i].stride;
+    rest -= value * digits[i].stride;
+    if (value >= digits[i].radix) return false;
+    if (digits[i].value != kAnyDigit && static_cast<unsigned>(digits[i].value) != value) {
+      return false;
+    }
   }
   return true;
 }
 
-std::string PieceSet::text(const bcube::AddressSpace& space) const {
+std::string PieceSet::text() const {
   std::string result = fmt::format("<{}", thread);
-  for (unsigned level = space.levels(); level-- > 0;) {
-    result += digits[level] == kAnyDigit ? ",*" : fmt::format(",{}", digits[level]);
+  for (unsigned i = 0; i < size; ++i) {
+    result += digits[i].value == kAnyDigit ? ",*" : fmt::format(",{}", digits[i].value);
   }
   return result + ">";
 }

@@ -1,9 +1,12 @@
 // Gradient pieces: their names, and sets of them.
 //
-// BML cuts the gradient into (threads x servers) pieces. Piece <e, v(k-1),...,v0> is the part that
-// thread e of server [v(k-1),...,v0] aggregates completely (BML, section 3.2). The sets that
-// servers exchange are all of one form: some digits of the owner are fixed, the others are free;
-// the paper writes <0,*,1>. So a set is k numbers, for any number of pieces.
+// A plan cuts the gradient into (threads x ranks) pieces. Piece <e, v(k-1),...,v0> is the part that
+// thread e of the rank with these digits aggregates completely: the rank owns it (BML, section
+// 3.2). The sets that ranks exchange are all of one form: some digits of the owner are fixed, the
+// others are free; the paper writes <0,*,1>. So a set is a few numbers, for any number of pieces.
+//
+// The digits are those of the thread's steps. In BML's plan for all servers of a topology they are
+// the digits of the owner's address.
 #ifndef GRADCUBE_CONTROL_PLAN_PIECES_H_
 #define GRADCUBE_CONTROL_PLAN_PIECES_H_
 
@@ -12,13 +15,13 @@
 #include <string>
 #include <tuple>
 
-#include "bcube_forwarding/address.h"
+#include "control/plan/step_pattern.h"
 
 namespace gradcube::control {
 
 struct PieceId {
   unsigned thread = 0;
-  bcube::ServerId owner = 0;
+  Rank owner = 0;
 
   bool operator==(const PieceId&) const = default;
   bool operator<(const PieceId& other) const {
@@ -29,35 +32,43 @@ struct PieceId {
 struct PieceSet {
   static constexpr int kAnyDigit = -1;
 
-  unsigned thread = 0;
-  std::array<int, bcube::kMaxLevels> digits{};  // by level; kAnyDigit: all digits
+  struct Digit {
+    std::uint32_t stride = 1;
+    unsigned radix = 1;
+    int value = kAnyDigit;  // of the owner; kAnyDigit: all digits
 
-  std::uint32_t count(const bcube::AddressSpace& space) const;
-  bool contains(const bcube::AddressSpace& space, PieceId piece) const;
+    bool operator==(const Digit&) const = default;
+  };
+
+  unsigned thread = 0;
+  unsigned size = 0;                      // of `digits`
+  std::array<Digit, kMaxSteps> digits{};  // the most significant first
+
+  std::uint32_t count() const;
+  bool contains(PieceId piece) const;
 
   // Calls visit(PieceId) for each piece, by ascending number of the owner.
   template <typename Visit>
-  void for_each(const bcube::AddressSpace& space, Visit&& visit) const {
-    visit_level(space, space.levels(), 0, visit);
+  void for_each(Visit&& visit) const {
+    visit_digit(0, 0, visit);
   }
 
-  std::string text(const bcube::AddressSpace& space) const;  // "<0,*,1>"
+  std::string text() const;  // "<0,*,1>"
 
   bool operator==(const PieceSet&) const = default;
 
  private:
   template <typename Visit>
-  void visit_level(const bcube::AddressSpace& space, unsigned level, bcube::ServerId owner,
-                   Visit& visit) const {
-    if (level == 0) {
+  void visit_digit(unsigned index, Rank owner, Visit& visit) const {
+    if (index == size) {
       visit(PieceId{thread, owner});
       return;
     }
-    const unsigned l = level - 1;
-    const unsigned first = digits[l] == kAnyDigit ? 0 : static_cast<unsigned>(digits[l]);
-    const unsigned end = digits[l] == kAnyDigit ? space.radix(l) : first + 1;
-    for (unsigned digit = first; digit < end; ++digit) {
-      visit_level(space, l, owner + digit * space.weight(l), visit);
+    const Digit& here = digits[index];
+    const unsigned first = here.value == kAnyDigit ? 0 : static_cast<unsigned>(here.value);
+    const unsigned end = here.value == kAnyDigit ? here.radix : first + 1;
+    for (unsigned value = first; value < end; ++value) {
+      visit_digit(index + 1, owner + value * here.stride, visit);
     }
   }
 };

@@ -2,49 +2,108 @@
 
 #include <algorithm>
 #include <fmt/format.h>
-#include <numeric>
 #include <stdexcept>
 
 namespace gradcube::control {
+namespace {
 
-std::string_view stage_name(Stage stage) {
-  return stage == Stage::aggregation ? "aggregation" : "broadcast";
-}
-
-Plan::Plan(std::string algorithm, Topology topology,
-           const std::vector<std::vector<unsigned>>& levels)
-    : algorithm_(std::move(algorithm)), topology_(std::move(topology)) {
-  if (levels.empty()) throw std::invalid_argument("a plan has at least one thread");
-  std::vector<unsigned> all(topology_.levels());
-  std::iota(all.begin(), all.end(), 0U);
-  for (std::size_t t = 0; t < levels.size(); ++t) {
-    if (!std::is_permutation(levels[t].begin(), levels[t].end(), all.begin(), all.end())) {
-      throw std::invalid_argument(fmt::format(
-          "thread {} does not visit every level 0..{} exactly once", t, topology_.levels() - 1));
+// Throws std::invalid_argument unless the digits of the steps, in some order, are those of a
+// mixed-radix number below `ranks`: then digits and ranks determine each other.
+void require_digits_of_ranks(const std::vector<PlanStep>& steps, std::uint32_t ranks,
+                             std::size_t thread) {
+  if (steps.empty() || steps.size() > kMaxSteps) {
+    throw std::invalid_argument(
+        fmt::format("thread {} has {} steps; expected 1..{}", thread, steps.size(), kMaxSteps));
+  }
+  std::vector<PlanStep> sorted = steps;
+  std::sort(sorted.begin(), sorted.end(),
+            [](const PlanStep& a, const PlanStep& b) { return a.stride < b.stride; });
+  std::uint64_t stride = 1;
+  for (const PlanStep& step : sorted) {
+    if (step.radix < 2 || step.radix > ranks || step.stride != stride) {
+      throw std::invalid_argument(
+          fmt::format("thread {} has a step of radix {} and stride {}; expected radices of 2..{} "
+                      "and, by ascending stride, strides that are the product of the radices "
+                      "before, here {}",
+                      thread, step.radix, step.stride, ranks, stride));
     }
-    std::copy(levels[t].begin(), levels[t].end(), levels_.emplace_back().begin());
+    stride *= step.radix;
+  }
+  if (stride != ranks) {
+    throw std::invalid_argument(fmt::format(
+        "the radices of thread {}'s steps multiply to {}; expected the number of ranks, {}", thread,
+        stride, ranks));
   }
 }
 
-PieceSet Plan::piece_set(ServerId server, unsigned thread, unsigned step) const {
-  PieceSet set{.thread = thread, .digits = {}};
-  for (unsigned w = 0; w < steps(); ++w) {
-    const unsigned l = level(thread, w);
-    set.digits[l] = w <= step ? static_cast<int>(space().digit(server, l)) : PieceSet::kAnyDigit;
+}  // namespace
+
+Plan::Plan(std::string algorithm, Topology topology, Placement placement,
+           std::vector<PlanThread> threads, LinkUse link_use)
+    : algorithm_(std::move(algorithm)),
+      topology_(std::move(topology)),
+      placement_(std::move(placement)),
+      threads_(std::move(threads)),
+      first_weight_{0},
+      link_use_(link_use) {
+  if (placement_.space() != topology_.space()) {
+    throw std::invalid_argument("the placement is not on the plan's topology");
   }
+  for (const Dimension& dimension : topology_.dimensions()) {
+    if (dimension.link != Link::switched) {
+      throw std::invalid_argument("a plan needs a switch in every dimension of its topology");
+    }
+  }
+  if (threads_.empty() || threads_.size() > kMaxPlanThreads) {
+    throw std::invalid_argument(
+        fmt::format("a plan has 1..{} threads, not {}", kMaxPlanThreads, threads_.size()));
+  }
+  for (std::size_t t = 0; t < threads_.size(); ++t) {
+    const PlanThread& thread = threads_[t];
+    if (thread.weight < 1 || thread.weight > kMaxWeight) {
+      throw std::invalid_argument(
+          fmt::format("thread {} has weight {}; expected 1..{}", t, thread.weight, kMaxWeight));
+    }
+    require_digits_of_ranks(thread.steps, ranks(), t);
+    first_weight_.push_back(first_weight_.back() + thread.weight);
+    most_steps_ = std::max(most_steps_, static_cast<unsigned>(thread.steps.size()));
+  }
+}
+
+std::optional<unsigned> Plan::level(unsigned thread, unsigned step) const {
+  const PlanStep& s = this->step(thread, step);
+  for (const GridDimension& dimension : placement_.dimensions()) {
+    // With peers that are whole strides of the dimension apart, and less than its end.
+    if (s.stride % dimension.stride == 0 &&
+        dimension.radix % (s.stride / dimension.stride * s.radix) == 0) {
+      return dimension.level;
+    }
+  }
+  return std::nullopt;
+}
+
+PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
+  PieceSet set{.thread = thread, .size = steps(thread), .digits = {}};
+  for (unsigned w = 0; w < set.size; ++w) {
+    const PlanStep& s = this->step(thread, w);
+    set.digits[w] = {s.stride, s.radix,
+                     w <= step ? static_cast<int>(s.digit(rank)) : PieceSet::kAnyDigit};
+  }
+  std::sort(set.digits.begin(), set.digits.begin() + set.size,
+            [](const PieceSet::Digit& a, const PieceSet::Digit& b) { return a.stride > b.stride; });
   return set;
 }
 
-std::vector<Exchange> Plan::exchanges(ServerId server, unsigned thread, Stage stage,
+std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
                                       unsigned step) const {
-  const unsigned aggregation_step = mirrored(stage, step);
-  const unsigned l = level(thread, aggregation_step);
-  const PieceSet own = piece_set(server, thread, aggregation_step);
+  const unsigned aggregation_step = mirrored(thread, stage, step);
+  const PlanStep& s = this->step(thread, aggregation_step);
+  const PieceSet own = piece_set(rank, thread, aggregation_step);
   std::vector<Exchange> result;
-  result.reserve(space().radix(l) - 1);
-  for (unsigned digit = 0; digit < space().radix(l); ++digit) {
-    if (digit == space().digit(server, l)) continue;
-    const ServerId other = space().with_digit(server, l, digit);
+  result.reserve(step_pattern::peers(s.radix));
+  for (unsigned digit = 0; digit < s.radix; ++digit) {
+    if (digit == s.digit(rank)) continue;
+    const Rank other = s.with_digit(rank, digit);
     const PieceSet theirs = piece_set(other, thread, aggregation_step);
     if (stage == Stage::aggregation) {
       result.push_back({other, theirs, own});

@@ -1,12 +1,14 @@
 // A plan: who sends which part of the gradient to whom, at which step. Every algorithm is a
 // function that returns one.
 //
-// A plan is threads x steps. Each thread has a share of the buffer and visits every level once, in
-// its own order: at aggregation step w it exchanges partial sums with the neighbours at level(t,
-// w); broadcast step w goes the same way back, over level(t, k-1-w). In the words of MPI and NCCL,
-// the aggregation stage is a reduce-scatter and the broadcast stage an all-gather.
+// A plan is over ranks 0..N-1 on a logical grid, and a Placement says which server has which rank.
+// It is threads x steps. Each thread has a share of the buffer in proportion to its weight, and
+// goes through its own steps: at aggregation step w a rank exchanges partial sums with its peers,
+// the ranks that differ from it in the step's digit alone; the broadcast stage goes the same way
+// back. In the words of MPI and NCCL, the aggregation stage is a reduce-scatter and the broadcast
+// stage an all-gather.
 //
-// Nothing is stored but these orders. What one thread of one server does with them is arithmetic on
+// Nothing is stored but the steps. What one thread of one rank does with them is arithmetic on
 // digits: thread_schedule.h has the order of the segments, collective_layout.h their bytes. So a
 // plan for 65536 servers takes as much memory as one for 4.
 //
@@ -15,27 +17,40 @@
 #ifndef GRADCUBE_CONTROL_PLAN_PLAN_H_
 #define GRADCUBE_CONTROL_PLAN_PLAN_H_
 
-#include <array>
 #include <cstdint>
+#include <optional>
 #include <string>
-#include <string_view>
 #include <vector>
 
+#include "bcube_forwarding/route.h"
 #include "control/plan/byte_range.h"
 #include "control/plan/pieces.h"
+#include "control/plan/placement.h"
+#include "control/plan/stage.h"
+#include "control/plan/step_pattern.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::control {
 
-// A thread visits each level once.
-inline constexpr unsigned kMaxSteps = kMaxLevels;
+using bcube::Hop;
+using bcube::Route;
 
-enum class Stage { aggregation, broadcast };
-std::string_view stage_name(Stage stage);
+inline constexpr unsigned kMaxPlanThreads = 128;
+inline constexpr unsigned kMaxWeight = 65535;
 
-// What a server gives to, and gets from, one neighbour in one step of one thread.
+struct PlanThread {
+  unsigned weight = 1;  // of all threads' weights, its share of the buffer
+  std::vector<PlanStep> steps;
+
+  bool operator==(const PlanThread&) const = default;
+};
+
+// Whether transfers of one round of one step may share a link in one direction.
+enum class LinkUse { exclusive, shared };
+
+// What a rank gives to, and gets from, one peer in one step of one thread.
 struct Exchange {
-  ServerId peer = 0;
+  Rank peer = 0;
   PieceSet send;
   PieceSet receive;
 
@@ -44,53 +59,98 @@ struct Exchange {
 
 class Plan {
  public:
-  // levels[t][w] is the level of thread t's aggregation step w. Throws std::invalid_argument when
-  // there is no thread, or a thread does not visit every level of the topology exactly once.
-  Plan(std::string algorithm, Topology topology, const std::vector<std::vector<unsigned>>& levels);
+  // link_use: what the algorithm promises, and verify() proves.
+  //
+  // Throws std::invalid_argument when
+  //   - the placement is of another topology, or a dimension of the topology has no switch: a route
+  //     is a hop over a switch for each digit;
+  //   - there are no or more than kMaxPlanThreads threads, or a weight is not in 1..kMaxWeight;
+  //   - a thread's steps do not number the ranks. There must be 1..kMaxSteps of them, with radices
+  //     of at least 2, and their digits must be those of a rank as a mixed-radix number, in any
+  //     order.
+  Plan(std::string algorithm, Topology topology, Placement placement,
+       std::vector<PlanThread> threads, LinkUse link_use = LinkUse::exclusive);
 
   const std::string& algorithm() const { return algorithm_; }
+  LinkUse link_use() const { return link_use_; }
+
+  // Where it runs. servers() counts those of the topology: ranks() of them take part.
   const Topology& topology() const { return topology_; }
   const AddressSpace& space() const { return topology_.space(); }
   std::uint32_t servers() const { return topology_.servers(); }
-  unsigned threads() const { return static_cast<unsigned>(levels_.size()); }
-  unsigned steps() const { return topology_.levels(); }  // of one stage
-  std::uint32_t pieces() const { return threads() * servers(); }
+  const Placement& placement() const { return placement_; }
+  std::uint32_t ranks() const { return placement_.ranks(); }
 
-  unsigned level(unsigned thread, unsigned step) const { return levels_[thread][step]; }
-  unsigned radix(unsigned thread, unsigned step) const {
-    return space().radix(level(thread, step));
+  unsigned threads() const { return static_cast<unsigned>(threads_.size()); }
+  std::uint32_t pieces() const { return threads() * ranks(); }
+  const PlanThread& thread(unsigned thread) const { return threads_[thread]; }
+
+  // Of one stage of a thread, and the most that any thread has.
+  unsigned steps(unsigned thread) const {
+    return static_cast<unsigned>(threads_[thread].steps.size());
+  }
+  unsigned steps() const { return most_steps_; }
+
+  const PlanStep& step(unsigned thread, unsigned step) const {
+    return threads_[thread].steps[step];
+  }
+  unsigned radix(unsigned thread, unsigned step) const { return this->step(thread, step).radix; }
+  unsigned digit(Rank rank, unsigned thread, unsigned step) const {
+    return this->step(thread, step).digit(rank);
+  }
+
+  // The rank that differs from `rank` in having this digit in the step.
+  Rank peer(Rank rank, unsigned thread, unsigned step, unsigned digit) const {
+    return this->step(thread, step).with_digit(rank, digit);
+  }
+
+  // The level of the topology that joins the peers of a step, one hop from each other. Nothing when
+  // the step's digit spans several levels.
+  std::optional<unsigned> level(unsigned thread, unsigned step) const;
+
+  // From one rank's server to the other's: one hop for neighbours.
+  Route route(Rank from, Rank to) const {
+    return bcube::shortest_route(space(), placement_.server(from), placement_.server(to));
   }
 
   // The aggregation step whose transfers a step of this stage makes: itself, or for the broadcast
-  // stage k-1-step.
-  unsigned mirrored(Stage stage, unsigned step) const {
-    return stage == Stage::aggregation ? step : steps() - 1 - step;
+  // stage steps(thread)-1-step.
+  unsigned mirrored(unsigned thread, Stage stage, unsigned step) const {
+    return stage == Stage::aggregation ? step : steps(thread) - 1 - step;
   }
 
-  // The server that differs from `server` in having this digit at level(thread, step).
-  ServerId peer(ServerId server, unsigned thread, unsigned step, unsigned digit) const {
-    return space().with_digit(server, level(thread, step), digit);
+  // The thread's share of any range of units, as part() takes it: the shares of all threads.
+  PartRange thread_part(unsigned thread) const {
+    return {first_weight_[thread], first_weight_[thread + 1], first_weight_.back()};
   }
 
   // The thread's share of a buffer of `bytes` bytes (any number).
   ByteRange thread_range(unsigned thread, std::uint64_t bytes) const {
-    return bytes_of(part(units_of(bytes), thread, threads()), bytes);
+    return bytes_of(part(units_of(bytes), thread_part(thread)), bytes);
   }
 
-  // Everything that `server` exchanges in thread `thread` at step `step` of the stage, by ascending
+  // Everything that `rank` exchanges in thread `thread` at step `step` of the stage, by ascending
   // digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14). This is the plan as people and JSON
   // read it; verify() proves that the streams carry the same pieces.
-  std::vector<Exchange> exchanges(ServerId server, unsigned thread, Stage stage,
-                                  unsigned step) const;
+  std::vector<Exchange> exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
-  // The set of pieces that `server` still has to aggregate after aggregation step `step`: the
-  // paper's CalcGset(server, step).
-  PieceSet piece_set(ServerId server, unsigned thread, unsigned step) const;
+  // The set of pieces that `rank` still has to aggregate after aggregation step `step`: the paper's
+  // CalcGset(server, step).
+  PieceSet piece_set(Rank rank, unsigned thread, unsigned step) const;
+
+  // The one piece that this thread of `rank` aggregates completely.
+  PieceSet owned(Rank rank, unsigned thread) const {
+    return piece_set(rank, thread, steps(thread) - 1);
+  }
 
  private:
   std::string algorithm_;
   Topology topology_;
-  std::vector<std::array<unsigned, kMaxSteps>> levels_;  // [thread][step]
+  Placement placement_;
+  std::vector<PlanThread> threads_;
+  std::vector<std::uint32_t> first_weight_;  // [thread]: of the threads before; then of all
+  unsigned most_steps_ = 0;
+  LinkUse link_use_;
 };
 
 }  // namespace gradcube::control

@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <nlohmann/json.hpp>
+#include <string>
 
 namespace gradcube::control {
 namespace {
@@ -21,20 +22,21 @@ class Writer {
     fmt::format_to(std::back_inserter(buffer_), ",\"pieces\":{},\"servers\":[", plan_.pieces());
   }
 
-  void server(ServerId server, bool first) {
+  void rank(Rank rank, bool first) {
+    const ServerId server = plan_.placement().server(rank);
     text(first ? "{\"address\":[" : ",{\"address\":[");
-    digits(plan_.piece_set(server, 0, plan_.steps() - 1));
+    address(server);
     text("],\"threads\":[");
     for (unsigned t = 0; t < plan_.threads(); ++t) {
       if (t > 0) text(",");
       fmt::format_to(std::back_inserter(buffer_), "{{\"thread\":{},\"lcore\":{},\"owns\":", t,
                      assignment_.lcore(server, t));
-      entry(plan_.piece_set(server, t, plan_.steps() - 1));
+      entry(plan_.owned(rank, t));
       text(",\"steps\":[");
       for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-        for (unsigned w = 0; w < plan_.steps(); ++w) {
+        for (unsigned w = 0; w < plan_.steps(t); ++w) {
           if (stage != Stage::aggregation || w > 0) text(",");
-          step(server, t, stage, w);
+          step(rank, t, stage, w);
         }
       }
       text("]}");
@@ -63,15 +65,23 @@ class Writer {
     buffer_.clear();
   }
 
+  // The digits of a server, most significant first.
+  void address(ServerId server) {
+    for (unsigned l = plan_.space().levels(); l-- > 0;) {
+      number(plan_.space().digit(server, l));
+      if (l > 0) text(",");
+    }
+  }
+
   // The digits of a set's owners, most significant first.
   void digits(const PieceSet& set) {
-    for (unsigned l = plan_.steps(); l-- > 0;) {
-      if (set.digits[l] == PieceSet::kAnyDigit) {
+    for (unsigned i = 0; i < set.size; ++i) {
+      if (i > 0) text(",");
+      if (set.digits[i].value == PieceSet::kAnyDigit) {
         text("null");
       } else {
-        number(static_cast<unsigned>(set.digits[l]));
+        number(static_cast<unsigned>(set.digits[i].value));
       }
-      if (l > 0) text(",");
     }
   }
 
@@ -85,28 +95,29 @@ class Writer {
 
   void list(const PieceSet& set) {
     text("[");
-    if (set.count(plan_.space()) > kMaxListedPieces) {
+    if (set.count() > kMaxListedPieces) {
       entry(set);
     } else {
       bool first = true;
-      set.for_each(plan_.space(), [&](PieceId piece) {
+      set.for_each([&](PieceId piece) {
         if (!first) text(",");
         first = false;
-        entry(plan_.piece_set(piece.owner, piece.thread, plan_.steps() - 1));
+        entry(plan_.owned(piece.owner, piece.thread));
       });
     }
     text("]");
   }
 
-  void step(ServerId server, unsigned thread, Stage stage, unsigned w) {
+  void step(Rank rank, unsigned thread, Stage stage, unsigned w) {
+    const std::optional<unsigned> level = plan_.level(thread, plan_.mirrored(thread, stage, w));
     fmt::format_to(std::back_inserter(buffer_),
                    "{{\"stage\":\"{}\",\"step\":{},\"level\":{},\"exchanges\":[", stage_name(stage),
-                   w, plan_.level(thread, plan_.mirrored(stage, w)));
+                   w, level ? std::to_string(*level) : "null");
     bool first = true;
-    for (const Exchange& exchange : plan_.exchanges(server, thread, stage, w)) {
+    for (const Exchange& exchange : plan_.exchanges(rank, thread, stage, w)) {
       text(first ? "{\"peer\":[" : ",{\"peer\":[");
       first = false;
-      digits(plan_.piece_set(exchange.peer, thread, plan_.steps() - 1));
+      address(plan_.placement().server(exchange.peer));
       text("],\"send\":");
       list(exchange.send);
       text(",\"receive\":");
@@ -126,13 +137,13 @@ class Writer {
 }  // namespace
 
 void write_plan_json(std::ostream& out, const Plan& plan, const Assignment& assignment,
-                     std::optional<ServerId> server) {
+                     std::optional<Rank> rank) {
   Writer writer(out, plan, assignment);
   writer.begin();
-  if (server) {
-    writer.server(*server, true);
+  if (rank) {
+    writer.rank(*rank, true);
   } else {
-    for (ServerId s = 0; s < plan.servers() && out.good(); ++s) writer.server(s, s == 0);
+    for (Rank r = 0; r < plan.ranks() && out.good(); ++r) writer.rank(r, r == 0);
   }
   writer.end();
 }

@@ -14,9 +14,9 @@ namespace gradcube::control {
 // A list of pieces longer than this is written as one entry in which null stands for every digit.
 inline constexpr std::uint32_t kMaxListedPieces = 1024;
 
-// One JSON object and a newline. `server`: that server alone; otherwise all.
+// One JSON object and a newline. `rank`: that rank alone; otherwise all.
 void write_plan_json(std::ostream& out, const Plan& plan, const Assignment& assignment,
-                     std::optional<ServerId> server);
+                     std::optional<Rank> rank);
 
 }  // namespace gradcube::control
 

@@ -1,26 +1,34 @@
 #include "control/plan/plan_text.h"
 
 #include <fmt/format.h>
+#include <string>
 
 namespace gradcube::control {
 namespace {
 
-void write_server(std::ostream& out, const Plan& plan, const Assignment& assignment,
-                  ServerId server) {
+// The level of a step's peers; nothing for a step over several.
+std::string level_text(const Plan& plan, unsigned thread, unsigned step) {
+  const std::optional<unsigned> level = plan.level(thread, step);
+  return level ? std::to_string(*level) : "-";
+}
+
+void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignment, Rank rank) {
   const AddressSpace& space = plan.space();
+  const ServerId server = plan.placement().server(rank);
   out << "\nserver " << space.text(server) << "\n";
   for (unsigned t = 0; t < plan.threads(); ++t) {
     out << fmt::format("  thread {} on lcore {}, owns {}\n", t, assignment.lcore(server, t),
-                       plan.piece_set(server, t, plan.steps() - 1).text(space));
+                       plan.owned(rank, t).text());
     out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}\n", "stage", "step",
                        "level", "peer", "sends", "receives", "pieces");
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-      for (unsigned w = 0; w < plan.steps(); ++w) {
-        for (const Exchange& exchange : plan.exchanges(server, t, stage, w)) {
+      for (unsigned w = 0; w < plan.steps(t); ++w) {
+        const std::string level = level_text(plan, t, plan.mirrored(t, stage, w));
+        for (const Exchange& exchange : plan.exchanges(rank, t, stage, w)) {
           out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}\n",
-                             stage_name(stage), w, plan.level(t, plan.mirrored(stage, w)),
-                             space.text(exchange.peer), exchange.send.text(space),
-                             exchange.receive.text(space), exchange.send.count(space));
+                             stage_name(stage), w, level,
+                             space.text(plan.placement().server(exchange.peer)),
+                             exchange.send.text(), exchange.receive.text(), exchange.send.count());
         }
       }
     }
@@ -30,17 +38,15 @@ void write_server(std::ostream& out, const Plan& plan, const Assignment& assignm
 }  // namespace
 
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
-                     std::optional<ServerId> server) {
+                     std::optional<Rank> rank) {
   out << fmt::format("{} on {}: {} servers, {} threads, {} pieces, {} steps in each stage\n",
-                     plan.algorithm(), plan.topology().spec(), plan.servers(), plan.threads(),
+                     plan.algorithm(), plan.topology().spec(), plan.ranks(), plan.threads(),
                      plan.pieces(), plan.steps());
-  if (server) {
-    write_server(out, plan, assignment, *server);
+  if (rank) {
+    write_rank(out, plan, assignment, *rank);
     return;
   }
-  for (ServerId s = 0; s < plan.servers() && out.good(); ++s) {
-    write_server(out, plan, assignment, s);
-  }
+  for (Rank r = 0; r < plan.ranks() && out.good(); ++r) write_rank(out, plan, assignment, r);
 }
 
 }  // namespace gradcube::control

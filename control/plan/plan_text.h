@@ -11,9 +11,9 @@
 
 namespace gradcube::control {
 
-// `server`: that server alone; otherwise all.
+// `rank`: that rank alone; otherwise all.
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
-                     std::optional<ServerId> server);
+                     std::optional<Rank> rank);
 
 }  // namespace gradcube::control
 

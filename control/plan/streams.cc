@@ -7,33 +7,42 @@ namespace {
 
 constexpr PieceId kNoPiece{UINT32_MAX, UINT32_MAX};
 
+// One segment can hold the longest piece.
+constexpr std::uint32_t kSegmentBytes = kMaxWeight * kUnitBytes;
+
 }  // namespace
 
-Streams::Streams(const Plan& plan) : plan_(plan), piece_of_unit_(plan.pieces(), kNoPiece) {
-  const std::uint64_t bytes = plan.pieces() * kUnitBytes;
+Streams::Streams(const Plan& plan) : plan_(plan), pieces_(plan.pieces(), kNoPiece) {
+  const std::uint64_t units = std::uint64_t{plan.thread_part(0).of} * plan.ranks();
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-    for (ServerId server = 0; server < plan.servers(); ++server) {
-      const ThreadSchedule schedule(plan, server, thread);
-      members_.push_back({schedule, CollectiveLayout(schedule, bytes, kUnitBytes, {})});
-      const std::size_t unit = unit_at(members_.back(), schedule.last_step(), 0, 0);
-      if (piece_of_unit_[unit] != kNoPiece) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      const ThreadSchedule schedule(plan, rank, thread);
+      members_.push_back(
+          {schedule, CollectiveLayout(schedule, units * kUnitBytes, kSegmentBytes, {})});
+      PieceId& piece = pieces_[number_at(members_.back(), schedule.last_step(), 0, 0)];
+      if (piece != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
-                                    plan.space().text(server),
-                                    plan.space().text(piece_of_unit_[unit].owner)));
+                                    name(rank), name(piece.owner)));
       }
-      piece_of_unit_[unit] = {thread, server};
+      piece = {thread, rank};
     }
   }
 }
 
-std::size_t Streams::unit_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const {
+std::size_t Streams::number_at(const Member& member, unsigned w, unsigned r,
+                               std::uint32_t q) const {
+  const unsigned thread = member.schedule.thread();
+  const std::uint64_t piece_bytes = plan_.thread(thread).weight * kUnitBytes;
+  const std::uint64_t thread_begin =
+      std::uint64_t{plan_.thread_part(thread).from} * plan_.ranks() * kUnitBytes;
   const SegmentRange range = member.layout.segment(member.schedule, w, r, q);
-  const std::uint64_t unit = range.begin / kUnitBytes;
-  if (range.bytes != kUnitBytes || range.begin % kUnitBytes != 0 || unit >= plan_.pieces()) {
+  const std::uint64_t number = (range.begin - thread_begin) / piece_bytes;
+  if (range.bytes != piece_bytes || range.begin < thread_begin || number >= plan_.ranks() ||
+      range.begin != thread_begin + number * piece_bytes) {
     throw PlanError(fmt::format("position {} of step {}, offset {}, is bytes {} to {}: no piece", q,
                                 w, r, range.begin, range.begin + range.bytes));
   }
-  return unit;
+  return std::size_t{thread} * plan_.ranks() + number;
 }
 
 std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned r) const {
@@ -46,14 +55,15 @@ std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned 
   return pieces;
 }
 
-std::vector<Transfer> Streams::transfers(ServerId server, unsigned thread, Stage stage,
+std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage,
                                          unsigned step) const {
-  const Member& at = member(server, thread);
-  const unsigned w = plan_.mirrored(stage, step);
+  if (step >= plan_.steps(thread)) return {};
+  const Member& at = member(rank, thread);
+  const unsigned w = plan_.mirrored(thread, stage, step);
   const std::vector<PieceId> own = stream(at, w, 0);
   std::vector<Transfer> result;
-  for (unsigned r = 1; r < at.schedule.step(w).radix; ++r) {
-    const ServerId peer = plan_.peer(server, thread, w, at.schedule.digit_at_offset(w, r));
+  for (unsigned r = 1; r <= step_pattern::peers(at.schedule.step(w).radix); ++r) {
+    const Rank peer = at.schedule.peer(w, r);
     std::vector<PieceId> theirs = stream(at, w, r);
     if (stage == Stage::aggregation) {
       result.push_back({peer, std::move(theirs), own});
@@ -65,19 +75,16 @@ std::vector<Transfer> Streams::transfers(ServerId server, unsigned thread, Stage
 }
 
 void Streams::check_dependencies() const {
-  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    for (ServerId server = 0; server < plan_.servers(); ++server) {
-      const Member& at = member(server, thread);
-      for (unsigned w = 0; w < at.schedule.steps(); ++w) {
-        if (w > 0) check_steps(server, at, w);
-        check_results(server, at, w);
-      }
+  for (const Member& at : members_) {
+    for (unsigned w = 0; w < at.schedule.steps(); ++w) {
+      if (w > 0) check_steps(at, w);
+      check_results(at, w);
     }
   }
 }
 
 // That every segment of step w's streams waits for its own partial sum of the step before.
-void Streams::check_steps(ServerId server, const Member& at, unsigned w) const {
+void Streams::check_steps(const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
   for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
     for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
@@ -87,26 +94,26 @@ void Streams::check_steps(ServerId server, const Member& at, unsigned w) const {
           next.position != q) {
         throw PlanError(fmt::format(
             "thread {} of {}: position {} of step {}, offset {}, waits for another piece",
-            schedule.thread(), plan_.space().text(server), q, w, r));
+            schedule.thread(), name(schedule.rank()), q, w, r));
       }
     }
   }
 }
 
-// That every result that step w's receive stream broadcasts is known: the server's own, or one that
-// a later aggregation step, which is an earlier broadcast step, has brought back.
-void Streams::check_results(ServerId server, const Member& at, unsigned w) const {
+// That every result that step w's receive stream broadcasts is known: the rank's own, or one that a
+// later aggregation step, which is an earlier broadcast step, has brought back.
+void Streams::check_results(const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
   for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
     const PieceId piece = piece_at(at, w, 0, q);
     const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
-    const bool right_place = source.own ? piece.owner == server && source.offset == 0
+    const bool right_place = source.own ? piece.owner == schedule.rank() && source.offset == 0
                                         : source.offset != 0 && source.step > w;
     if (!right_place || piece_at(at, source.step, source.offset, source.position) != piece) {
       throw PlanError(
           fmt::format("thread {} of {}: the result at position {} of step {} is "
                       "expected from the wrong place",
-                      schedule.thread(), plan_.space().text(server), q, w));
+                      schedule.thread(), name(schedule.rank()), q, w));
     }
   }
 }

@@ -1,16 +1,18 @@
 // What the executors of a plan send each other, written out as lists of pieces.
 //
-// The lists are read off the streams: every position of every thread of every server is asked for
-// its bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). The
-// buffer that is laid out has one unit, and so one segment, for each piece; a piece is recognised
-// by its bytes, and belongs to the server that still works on them after its last step.
+// The lists are read off the streams: every position of every thread of every rank is asked for its
+// bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). In the
+// buffer that is laid out each piece has as many units as its thread's weight, and one segment; a
+// piece is recognised by its bytes, and belongs to the rank that still works on them after its last
+// step.
 //
-// For the verifier and tests: takes memory and time in proportion to threads x servers.
+// For the verifier and tests: takes memory and time in proportion to threads x ranks.
 #ifndef GRADCUBE_CONTROL_PLAN_STREAMS_H_
 #define GRADCUBE_CONTROL_PLAN_STREAMS_H_
 
 #include <cstdint>
 #include <stdexcept>
+#include <string>
 #include <vector>
 
 #include "control/plan/collective_layout.h"
@@ -26,22 +28,23 @@ class PlanError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a server sends to, and gets from, one neighbour in one step of one thread, in the order of
-// the stream.
+// What a rank sends to, and gets from, one peer in one step of one thread, in the order of the
+// stream.
 struct Transfer {
-  ServerId peer = 0;
+  Rank peer = 0;
   std::vector<PieceId> send;
   std::vector<PieceId> receive;
 };
 
 class Streams {
  public:
-  // Keeps a reference to the plan. Throws a PlanError unless the pieces fill the buffer exactly.
+  // Keeps a reference to the plan. Throws a PlanError unless the pieces fill the buffer exactly,
+  // and std::invalid_argument for a plan that ThreadSchedule refuses.
   explicit Streams(const Plan& plan);
 
-  // All that `server` sends and receives in a step of a stage, one entry for each neighbour.
-  std::vector<Transfer> transfers(ServerId server, unsigned thread, Stage stage,
-                                  unsigned step) const;
+  // All that `rank` sends and receives in a step of a stage, one entry for each peer. Nothing for a
+  // step that the thread does not have.
+  std::vector<Transfer> transfers(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // Throws a PlanError unless every position needs the right one: what at_previous_step(),
   // at_next_step() and result_source() name holds the same piece, in an earlier step.
@@ -53,20 +56,22 @@ class Streams {
     CollectiveLayout layout;
   };
 
-  const Member& member(ServerId server, unsigned thread) const {
-    return members_[std::size_t{thread} * plan_.servers() + server];
+  const Member& member(Rank rank, unsigned thread) const {
+    return members_[std::size_t{thread} * plan_.ranks() + rank];
   }
-  std::size_t unit_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const;
+  // The number of the piece whose bytes a position has, in the order of the buffer.
+  std::size_t number_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const;
   PieceId piece_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const {
-    return piece_of_unit_[unit_at(member, w, r, q)];
+    return pieces_[number_at(member, w, r, q)];
   }
   std::vector<PieceId> stream(const Member& member, unsigned w, unsigned r) const;
-  void check_steps(ServerId server, const Member& member, unsigned w) const;
-  void check_results(ServerId server, const Member& member, unsigned w) const;
+  void check_steps(const Member& member, unsigned w) const;
+  void check_results(const Member& member, unsigned w) const;
+  std::string name(Rank rank) const { return plan_.space().text(plan_.placement().server(rank)); }
 
   const Plan& plan_;
-  std::vector<Member> members_;  // [thread][server]
-  std::vector<PieceId> piece_of_unit_;
+  std::vector<Member> members_;  // [thread][rank]
+  std::vector<PieceId> pieces_;  // in the order of the buffer
 };
 
 }  // namespace gradcube::control

@@ -1,17 +1,41 @@
 #include "control/plan/thread_schedule.h"
 
+#include <fmt/format.h>
+#include <stdexcept>
+
 namespace gradcube::control {
 
-ThreadSchedule::ThreadSchedule(const Plan& plan, ServerId server, unsigned thread)
-    : thread_(thread), threads_(plan.threads()), steps_(plan.steps()) {
-  const AddressSpace& addresses = plan.space();
+ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
+    : rank_(rank),
+      thread_(thread),
+      thread_part_(plan.thread_part(thread)),
+      steps_(plan.steps(thread)) {
   std::uint32_t pieces = 1;
   for (unsigned w = steps_; w-- > 0;) {
-    const unsigned level = plan.level(thread, w);
-    schedule_[w] = {level, addresses.radix(level), addresses.digit(server, level), pieces};
-    step_of_level_[level] = static_cast<std::uint8_t>(w);
-    pieces *= addresses.radix(level);
+    const PlanStep& step = plan.step(thread, w);
+    try {
+      step_pattern::require_runnable(step);
+    } catch (const std::invalid_argument& error) {
+      throw std::invalid_argument(fmt::format("algorithm {}, thread {}, step {}: {}",
+                                              plan.algorithm(), thread, w, error.what()));
+    }
+    schedule_[w] = {step.radix, step.stride, step.digit(rank), pieces};
+    pieces *= step.radix;
   }
+}
+
+std::optional<ThreadSchedule::PeerPlace> ThreadSchedule::place_of_peer(Rank peer) const {
+  if (peer == rank_) return std::nullopt;
+  for (unsigned w = 0; w < steps_; ++w) {
+    const ScheduleStep& step = schedule_[w];
+    // A rank below the first of the step's ranks wraps to a large number.
+    const std::uint32_t beyond = peer - (rank_ - step.digit * step.stride);
+    const std::uint32_t digit = beyond / step.stride;
+    if (digit < step.radix && digit * step.stride == beyond) {
+      return PeerPlace{w, offset_of_digit(w, digit)};
+    }
+  }
+  return std::nullopt;
 }
 
 ThreadSchedule::ResultSource ThreadSchedule::result_source(unsigned w, std::uint32_t q) const {

@@ -1,33 +1,33 @@
-// The part of a plan that one thread of one server executes: which segments it sends and receives
-// at each step, in which order, and which segment each of them needs first. The executor
+// The part of a plan that one thread of one rank executes: which segments it sends and receives at
+// each step, in which order, and which segment each of them needs first. The executor
 // (dataplane/engine/plan_executor.h) asks these functions for every packet, and the verifier
 // (verify.h) walks the same ones.
 //
-// Streams. At aggregation step w a server receives, from each neighbour at the step's level, the
-// same ordered stream of segments: its RECEIVE STREAM of that step. What it sends to the neighbour
-// whose digit is its own plus r is that neighbour's receive stream: the SEND STREAM (w, r). The
-// broadcast stage runs the same streams backwards, and names them alike: a server sends its receive
-// stream of step w, which now holds results, to every neighbour of that step, and gets the send
-// stream (w, r) back from the neighbour at offset r.
+// Streams. At aggregation step w a rank receives, from each peer of the step, the same ordered
+// stream of segments: its RECEIVE STREAM of that step. What it sends to the peer whose digit is its
+// own plus r is that peer's receive stream: the SEND STREAM (w, r). The broadcast stage runs the
+// same streams backwards, and names them alike: a rank sends its receive stream of step w, which
+// now holds results, to every peer of that step, and gets the send stream (w, r) back from the peer
+// at offset r.
 //
-// Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver at
-// the levels of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
+// Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver in
+// the digits of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
 // as a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
-// (receiver's digit + r(u)) mod radix at step u's level. So all senders to one receiver send in the
-// same order, which completes its pieces one after the other; the pieces that it keeps at its next
-// step (r = 0) come first, then those that it passes on to its next neighbour; and in each later
-// step no two senders begin with the same receiver.
+// (receiver's digit + r(u)) mod radix in step u. So all senders to one receiver send in the same
+// order, which completes its pieces one after the other; the pieces that it keeps at its next step
+// (r = 0) come first, then those that it passes on to its next peer; and in each later step no two
+// senders begin with the same receiver.
 //
 // Positions. Every piece of a thread is cut into the same number of segments (collective_layout.h).
 // A stream carries segment 0 of all its pieces, then segment 1 of all, and so on: position q is
 // segment q / pieces(w) of piece number q % pieces(w). Then what one step needs of another is
 // arithmetic:
 //
-//   - position q of the receive stream of step w needs the server's own partial sum of step w-1, at
+//   - position q of the receive stream of step w needs the rank's own partial sum of step w-1, at
 //     receive position at_previous_step(w, 0, q);
 //   - position q of the send stream (w, r) is the partial sum of step w-1 at receive position
 //     at_previous_step(w, r, q);
-//   - the result at receive position q of step w is this server's own final sum if every r(u) of q
+//   - the result at receive position q of step w is this rank's own final sum if every r(u) of q
 //     is 0; else it comes back through the send stream of the first later step whose r(u) is not 0:
 //     result_source(w, q).
 //
@@ -39,40 +39,58 @@
 
 #include <array>
 #include <cstdint>
+#include <optional>
 
 #include "control/plan/plan.h"
 
 namespace gradcube::control {
 
 struct ScheduleStep {
-  unsigned level = 0;
   unsigned radix = 1;
-  unsigned digit = 0;        // this server's digit at `level`
+  std::uint32_t stride = 1;
+  unsigned digit = 0;        // this rank's digit in the step
   std::uint32_t pieces = 1;  // in each of the step's streams
 };
 
 class ThreadSchedule {
  public:
-  ThreadSchedule(const Plan& plan, ServerId server, unsigned thread);
+  // Throws std::invalid_argument, naming the thread and the step, when the plan has a step that the
+  // executor cannot run (step_pattern.h).
+  ThreadSchedule(const Plan& plan, Rank rank, unsigned thread);
 
+  Rank rank() const { return rank_; }
+  std::uint32_t ranks() const { return schedule_[0].pieces * schedule_[0].radix; }
   unsigned thread() const { return thread_; }
-  unsigned threads() const { return threads_; }  // of the plan
+  PartRange thread_part() const { return thread_part_; }  // Plan::thread_part()
   unsigned steps() const { return steps_; }
   const ScheduleStep& step(unsigned w) const { return schedule_[w]; }
   unsigned last_step() const { return steps_ - 1; }
 
-  // The step that uses `level`; each level is used by exactly one step.
-  unsigned step_of_level(unsigned level) const { return step_of_level_[level]; }
-
-  // The digit of the neighbour at offset r of step w, and back.
+  // The digit of the peer at offset r of step w, and back.
   unsigned digit_at_offset(unsigned w, unsigned r) const {
-    const unsigned digit = schedule_[w].digit + r;
-    return digit >= schedule_[w].radix ? digit - schedule_[w].radix : digit;
+    return step_pattern::digit_at_offset(schedule_[w].radix, schedule_[w].digit, r);
   }
   unsigned offset_of_digit(unsigned w, unsigned digit) const {
-    return digit >= schedule_[w].digit ? digit - schedule_[w].digit
-                                       : digit + schedule_[w].radix - schedule_[w].digit;
+    return step_pattern::offset_of_digit(schedule_[w].radix, schedule_[w].digit, digit);
   }
+
+  // The offset of the peer that has the digit of `rank` in step w, whatever its other digits are; 0
+  // if this rank has it.
+  unsigned offset_of_rank(unsigned w, Rank rank) const {
+    return offset_of_digit(w, rank / schedule_[w].stride % schedule_[w].radix);
+  }
+
+  // The peer at offset r of step w; with r = 0, this rank.
+  Rank peer(unsigned w, unsigned r) const {
+    return rank_ + (digit_at_offset(w, r) - schedule_[w].digit) * schedule_[w].stride;
+  }
+
+  struct PeerPlace {
+    unsigned step;
+    unsigned offset;  // not 0
+  };
+  // Where a rank, any number, is a peer: in one step, or in none.
+  std::optional<PeerPlace> place_of_peer(Rank peer) const;
 
   // The receive position at step w-1 of what is position q of the send stream (w, r); with r = 0,
   // of the receive stream. w >= 1.
@@ -83,7 +101,7 @@ class ThreadSchedule {
   }
 
   struct NextStep {
-    // 0: this server keeps the segment; else it goes to the neighbour at this offset.
+    // 0: this rank keeps the segment; else it goes to the peer at this offset.
     unsigned offset;
     // In the send stream (w + 1, offset), or in the receive stream when the offset is 0.
     std::uint32_t position;
@@ -98,7 +116,7 @@ class ThreadSchedule {
   }
 
   struct ResultSource {
-    // True: this server owns the piece, and `position` is in the last step's receive stream.
+    // True: this rank owns the piece, and `position` is in the last step's receive stream.
     bool own;
     // Else the result comes back at `position` of the send stream (step, offset).
     unsigned step;
@@ -108,11 +126,11 @@ class ThreadSchedule {
   ResultSource result_source(unsigned w, std::uint32_t q) const;
 
  private:
+  Rank rank_;
   unsigned thread_;
-  unsigned threads_;
+  PartRange thread_part_;
   unsigned steps_;
   std::array<ScheduleStep, kMaxSteps> schedule_{};
-  std::array<std::uint8_t, kMaxLevels> step_of_level_{};
 };
 
 }  // namespace gradcube::control

@@ -11,22 +11,64 @@ namespace {
 using Pieces = std::vector<PieceId>;
 
 struct Message {
-  ServerId from;
-  ServerId to;
+  Rank from;
+  Rank to;
   PieceId piece;
   std::vector<std::uint8_t> contributions;  // as the sender had them when the step began
 };
+
+enum class Direction { out, in };
+
+// One direction of a server's port.
+struct LinkId {
+  unsigned level;
+  ServerId server;
+  Direction direction;
+
+  auto operator<=>(const LinkId&) const = default;
+};
+
+// Calls visit(LinkId) for every link between two ranks.
+template <typename Visit>
+void for_each_link(const Plan& plan, Rank from, Rank to, Visit&& visit) {
+  ServerId at = plan.placement().server(from);
+  for (const Hop& hop : plan.route(from, to)) {
+    visit(LinkId{hop.level, at, Direction::out});
+    at = plan.space().with_digit(at, hop.level, hop.digit);
+    visit(LinkId{hop.level, at, Direction::in});
+  }
+}
+
+// How many pieces each link carries.
+using LinkLoad = std::map<LinkId, std::uint64_t>;
+
+// What the exchanges of the plan bring to each link.
+LinkLoad shares_of_links(const Plan& plan) {
+  LinkLoad shares;
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+        for (unsigned step = 0; step < plan.steps(thread); ++step) {
+          for (const Exchange& exchange : plan.exchanges(rank, thread, stage, step)) {
+            for_each_link(plan, rank, exchange.peer,
+                          [&](LinkId link) { shares[link] += exchange.send.count(); });
+          }
+        }
+      }
+    }
+  }
+  return shares;
+}
 
 class Interpreter {
  public:
   Interpreter(const Plan& plan, const TransferFunction& transfers)
       : plan_(plan),
         transfers_(transfers),
-        state_(std::size_t{plan.servers()} * plan.pieces(),
-               std::vector<std::uint8_t>(plan.servers(), 0)),
-        sent_(std::size_t{plan.servers()} * plan.steps(), 0) {
-    for (ServerId server = 0; server < plan.servers(); ++server) {
-      for_all_pieces([&](PieceId piece) { contributions(server, piece)[server] = 1; });
+        state_(std::size_t{plan.ranks()} * plan.pieces(),
+               std::vector<std::uint8_t>(plan.ranks(), 0)) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      for_all_pieces([&](PieceId piece) { contributions(rank, piece)[rank] = 1; });
     }
   }
 
@@ -40,100 +82,109 @@ class Interpreter {
   }
 
  private:
-  std::vector<std::uint8_t>& contributions(ServerId server, PieceId piece) {
-    return state_[std::size_t{server} * plan_.pieces() +
-                  std::size_t{piece.thread} * plan_.servers() + piece.owner];
+  // Which thread uses a link in a round.
+  using Claims = std::map<std::pair<unsigned, LinkId>, unsigned>;
+
+  std::vector<std::uint8_t>& contributions(Rank rank, PieceId piece) {
+    return state_[std::size_t{rank} * plan_.pieces() + std::size_t{piece.thread} * plan_.ranks() +
+                  piece.owner];
   }
 
   template <typename Visit>
   void for_all_pieces(Visit&& visit) {
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      for (ServerId owner = 0; owner < plan_.servers(); ++owner) visit(PieceId{thread, owner});
+      for (Rank owner = 0; owner < plan_.ranks(); ++owner) visit(PieceId{thread, owner});
     }
   }
 
-  std::string name(ServerId server) const { return plan_.space().text(server); }
+  std::string name_of_server(ServerId server) const { return plan_.space().text(server); }
 
-  std::string name(PieceId piece) const {
-    PieceSet set{.thread = piece.thread, .digits = {}};
-    for (unsigned l = 0; l < plan_.steps(); ++l) {
-      set.digits[l] = static_cast<int>(plan_.space().digit(piece.owner, l));
-    }
-    return set.text(plan_.space());
+  std::string name(Rank rank) const {
+    return rank < plan_.ranks() ? name_of_server(plan_.placement().server(rank))
+                                : fmt::format("rank {}", rank);
   }
 
-  [[noreturn]] void fail(Stage stage, unsigned step, unsigned thread, const std::string& what) {
+  std::string name(PieceId piece) const { return plan_.owned(piece.owner, piece.thread).text(); }
+
+  [[noreturn]] static void fail(Stage stage, unsigned step, unsigned thread,
+                                const std::string& what) {
     throw PlanError(
         fmt::format("{} step {}, thread {}: {}", stage_name(stage), step, thread, what));
   }
 
   void run_step(Stage stage, unsigned step) {
     std::vector<Message> messages;
-    std::map<std::pair<ServerId, unsigned>, unsigned> thread_of_link;
+    Claims claims;
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      const unsigned level = plan_.level(thread, plan_.mirrored(stage, step));
-      // By (from, to): what the sender says that it sends, and what the receiver says that it
-      // receives.
-      std::map<std::pair<ServerId, ServerId>, std::pair<Pieces, Pieces>> agreed;
-      std::map<std::pair<ServerId, ServerId>, unsigned> ends;
-      for (ServerId server = 0; server < plan_.servers(); ++server) {
-        for (const Transfer& transfer : transfers_(server, thread, stage, step)) {
-          check_peer(stage, step, thread, level, server, transfer.peer);
-          claim_link(stage, step, thread, level, server, thread_of_link);
-          agreed[{server, transfer.peer}].first = transfer.send;
-          agreed[{transfer.peer, server}].second = transfer.receive;
-          if (++ends[{server, transfer.peer}] > 1) {
-            fail(stage, step, thread,
-                 name(server) + " names peer " + name(transfer.peer) + " twice");
-          }
-        }
-      }
-      for (const auto& [ends_of, lists] : agreed) {
-        const auto [from, to] = ends_of;
-        if (!ends.contains({from, to}) || !ends.contains({to, from}) ||
-            lists.first != lists.second) {
-          fail(stage, step, thread,
-               fmt::format("{} and {} do not agree on what passes between them", name(from),
-                           name(to)));
-        }
-        collect(from, to, level, lists.first, messages);
-      }
+      if (step < plan_.steps(thread)) run_thread(stage, step, thread, claims, messages);
     }
     for (const Message& message : messages) deliver(stage, step, message);
   }
 
-  void check_peer(Stage stage, unsigned step, unsigned thread, unsigned level, ServerId server,
-                  ServerId peer) {
-    const AddressSpace& space = plan_.space();
-    if (!space.contains(peer) || peer == server ||
-        space.with_digit(peer, level, space.digit(server, level)) != server) {
-      fail(stage, step, thread,
-           fmt::format("{} exchanges with server {}, which is not its neighbour at level {}",
-                       name(server), space.contains(peer) ? name(peer) : std::to_string(peer),
-                       level));
+  void run_thread(Stage stage, unsigned step, unsigned thread, Claims& claims,
+                  std::vector<Message>& messages) {
+    // By (from, to): what the sender says that it sends, and what the receiver says that it
+    // receives.
+    std::map<std::pair<Rank, Rank>, std::pair<Pieces, Pieces>> agreed;
+    std::map<std::pair<Rank, Rank>, unsigned> ends;
+    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+      for (const Transfer& transfer : transfers_(rank, thread, stage, step)) {
+        check_peer(stage, step, thread, rank, transfer.peer);
+        agreed[{rank, transfer.peer}].first = transfer.send;
+        agreed[{transfer.peer, rank}].second = transfer.receive;
+        if (++ends[{rank, transfer.peer}] > 1) {
+          fail(stage, step, thread, name(rank) + " names peer " + name(transfer.peer) + " twice");
+        }
+        claim_links(stage, step, thread, rank, transfer.peer, claims);
+      }
+    }
+    for (const auto& [ends_of, lists] : agreed) {
+      const auto [from, to] = ends_of;
+      if (!ends.contains({from, to}) || !ends.contains({to, from}) || lists.first != lists.second) {
+        fail(stage, step, thread,
+             fmt::format("{} and {} do not agree on what passes between them", name(from),
+                         name(to)));
+      }
+      collect(from, to, lists.first, messages);
     }
   }
 
-  void claim_link(Stage stage, unsigned step, unsigned thread, unsigned level, ServerId server,
-                  std::map<std::pair<ServerId, unsigned>, unsigned>& thread_of_link) {
-    const auto [entry, fresh] = thread_of_link.emplace(std::pair(server, level), thread);
-    if (!fresh && entry->second != thread) {
+  const PlanStep& plan_step(Stage stage, unsigned step, unsigned thread) const {
+    return plan_.step(thread, plan_.mirrored(thread, stage, step));
+  }
+
+  void check_peer(Stage stage, unsigned step, unsigned thread, Rank rank, Rank peer) const {
+    const PlanStep& s = plan_step(stage, step, thread);
+    if (peer >= plan_.ranks() || peer == rank || s.with_digit(peer, s.digit(rank)) != rank) {
       fail(stage, step, thread,
-           fmt::format("{}'s link of level {} is already used by thread {}", name(server), level,
-                       entry->second));
+           fmt::format("{} exchanges with {}, which is not its peer in this step", name(rank),
+                       name(peer)));
     }
   }
 
-  void collect(ServerId from, ServerId to, unsigned level, const Pieces& pieces,
-               std::vector<Message>& messages) {
+  void claim_links(Stage stage, unsigned step, unsigned thread, Rank from, Rank to,
+                   Claims& claims) const {
+    if (plan_.link_use() == LinkUse::shared) return;
+    const PlanStep& s = plan_step(stage, step, thread);
+    const unsigned round = step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(to));
+    for_each_link(plan_, from, to, [&](LinkId link) {
+      const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
+      if (fresh) return;
+      fail(stage, step, thread,
+           fmt::format("{}'s link of level {} is already used by thread {}",
+                       name_of_server(link.server), link.level, entry->second));
+    });
+  }
+
+  void collect(Rank from, Rank to, const Pieces& pieces, std::vector<Message>& messages) {
     for (const PieceId piece : pieces) {
-      if (piece.thread >= plan_.threads() || !plan_.space().contains(piece.owner)) {
+      if (piece.thread >= plan_.threads() || piece.owner >= plan_.ranks()) {
         throw PlanError("a transfer names a piece that does not exist");
       }
       messages.push_back({from, to, piece, contributions(from, piece)});
-      ++sent_[std::size_t{from} * plan_.steps() + level];
-      ++pieces_sent_;
     }
+    for_each_link(plan_, from, to, [&](LinkId link) { carried_[link] += pieces.size(); });
+    pieces_sent_ += pieces.size();
   }
 
   void deliver(Stage stage, unsigned step, const Message& message) {
@@ -156,13 +207,13 @@ class Interpreter {
     return std::all_of(counts.begin(), counts.end(), [](std::uint8_t count) { return count == 1; });
   }
 
-  void check_complete(ServerId server, PieceId piece, std::string_view when) {
-    const std::vector<std::uint8_t>& counts = contributions(server, piece);
-    for (ServerId from = 0; from < plan_.servers(); ++from) {
+  void check_complete(Rank rank, PieceId piece, std::string_view when) {
+    const std::vector<std::uint8_t>& counts = contributions(rank, piece);
+    for (Rank from = 0; from < plan_.ranks(); ++from) {
       if (counts[from] == 1) continue;
       throw PlanError(
           fmt::format("after the {}, {} has the contribution of {} in piece {} {} times, not once",
-                      when, name(server), name(from), name(piece), counts[from]));
+                      when, name(rank), name(from), name(piece), counts[from]));
     }
   }
 
@@ -171,61 +222,47 @@ class Interpreter {
   }
 
   void check_everywhere() {
-    for (ServerId server = 0; server < plan_.servers(); ++server) {
-      for_all_pieces([&](PieceId piece) { check_complete(server, piece, "broadcast stage"); });
+    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+      for_all_pieces([&](PieceId piece) { check_complete(rank, piece, "broadcast stage"); });
     }
-  }
-
-  // What the mesh needs of a link of this level: at every step there, (radix-1) times the pieces
-  // that remain.
-  std::uint64_t share(unsigned level) const {
-    std::uint64_t pieces = 0;
-    for (unsigned t = 0; t < plan_.threads(); ++t) {
-      std::uint64_t remaining = plan_.servers();
-      for (unsigned w = 0; w < plan_.steps(); ++w) {
-        remaining /= plan_.radix(t, w);
-        if (plan_.level(t, w) == level) pieces += 2 * (plan_.radix(t, w) - 1) * remaining;
-      }
-    }
-    return pieces;
   }
 
   VerifyReport report() const {
-    VerifyReport result{plan_.servers(), plan_.pieces(), pieces_sent_, {}};
-    for (unsigned level = 0; level < plan_.steps(); ++level) {
-      std::uint64_t most = 0;
-      for (ServerId server = 0; server < plan_.servers(); ++server) {
-        const std::uint64_t pieces = sent_[std::size_t{server} * plan_.steps() + level];
-        most = std::max(most, pieces);
-        if (pieces > share(level)) {
-          throw PlanError(
-              fmt::format("{}'s link of level {} carries {} pieces, more than its share of {}",
-                          name(server), level, pieces, share(level)));
-        }
+    VerifyReport result{plan_.ranks(), plan_.pieces(), pieces_sent_,
+                        std::vector<std::uint64_t>(plan_.space().levels(), 0)};
+    const LinkLoad shares = shares_of_links(plan_);
+    for (const auto& [link, pieces] : carried_) {
+      const auto found = shares.find(link);
+      const std::uint64_t share = found == shares.end() ? 0 : found->second;
+      if (pieces > share) {
+        throw PlanError(
+            fmt::format("{}'s link of level {} carries {} pieces, more than its share "
+                        "of {}",
+                        name_of_server(link.server), link.level, pieces, share));
       }
-      result.link_pieces.push_back(most);
+      result.link_pieces[link.level] = std::max(result.link_pieces[link.level], pieces);
     }
     return result;
   }
 
   const Plan& plan_;
   const TransferFunction& transfers_;
-  std::vector<std::vector<std::uint8_t>> state_;  // [server][piece][contributor]
-  std::vector<std::uint64_t> sent_;               // [server][level]
+  std::vector<std::vector<std::uint8_t>> state_;  // [rank][piece][contributor]
+  LinkLoad carried_;
   std::uint64_t pieces_sent_ = 0;
 };
 
 // That the streams carry the pieces of the plan as people and JSON read it.
-void compare_with_exchanges(const Plan& plan, const Streams& streams, ServerId server,
-                            unsigned thread, Stage stage, unsigned step) {
-  const auto same = [&plan](const PieceSet& set, Pieces pieces) {
+void compare_with_exchanges(const Plan& plan, const Streams& streams, Rank rank, unsigned thread,
+                            Stage stage, unsigned step) {
+  const auto same = [](const PieceSet& set, Pieces pieces) {
     Pieces members;
-    set.for_each(plan.space(), [&](PieceId piece) { members.push_back(piece); });
+    set.for_each([&](PieceId piece) { members.push_back(piece); });
     std::sort(pieces.begin(), pieces.end());
     return members == pieces;
   };
-  const std::vector<Exchange> exchanges = plan.exchanges(server, thread, stage, step);
-  const std::vector<Transfer> transfers = streams.transfers(server, thread, stage, step);
+  const std::vector<Exchange> exchanges = plan.exchanges(rank, thread, stage, step);
+  const std::vector<Transfer> transfers = streams.transfers(rank, thread, stage, step);
   bool agree = exchanges.size() == transfers.size();
   for (const Transfer& transfer : transfers) {
     const auto exchange = std::find_if(exchanges.begin(), exchanges.end(),
@@ -235,16 +272,17 @@ void compare_with_exchanges(const Plan& plan, const Streams& streams, ServerId s
   }
   if (!agree) {
     throw PlanError(fmt::format("{} step {}, thread {}: the streams of {} are not its exchanges",
-                                stage_name(stage), step, thread, plan.space().text(server)));
+                                stage_name(stage), step, thread,
+                                plan.space().text(plan.placement().server(rank))));
   }
 }
 
 void compare_with_exchanges(const Plan& plan, const Streams& streams) {
-  for (ServerId server = 0; server < plan.servers(); ++server) {
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-      for (unsigned step = 0; step < plan.steps(); ++step) {
-        compare_with_exchanges(plan, streams, server, thread, Stage::aggregation, step);
-        compare_with_exchanges(plan, streams, server, thread, Stage::broadcast, step);
+      for (unsigned step = 0; step < plan.steps(thread); ++step) {
+        compare_with_exchanges(plan, streams, rank, thread, Stage::aggregation, step);
+        compare_with_exchanges(plan, streams, rank, thread, Stage::broadcast, step);
       }
     }
   }
@@ -256,8 +294,8 @@ VerifyReport verify(const Plan& plan) {
   const Streams streams(plan);
   streams.check_dependencies();
   compare_with_exchanges(plan, streams);
-  return verify(plan, [&streams](ServerId server, unsigned thread, Stage stage, unsigned step) {
-    return streams.transfers(server, thread, stage, step);
+  return verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
+    return streams.transfers(rank, thread, stage, step);
   });
 }
 

@@ -1,24 +1,27 @@
 // The verifier: runs a plan symbolically and proves that it is an all-reduce.
 //
 // What it runs is what the executor sends: the streams of segments, read off the functions that the
-// data path calls (streams.h). All servers execute them step by step, in lock step; instead of
-// gradients, every piece on every server carries how often each server's contribution is in it. It
+// data path calls (streams.h). All ranks execute them step by step, in lock step; instead of
+// gradients, every piece on every rank carries how often each rank's contribution is in it. It
 // throws a PlanError, naming the server, thread, stage and step, unless
 //
 //   - every segment waits for the right one of an earlier step (Streams::check_dependencies());
 //   - the streams carry the pieces that Plan::exchanges() says;
-//   - the two ends of every exchange are 1-hop neighbours at the step's level and agree on what
-//     passes between them, in which order;
-//   - the owner of every piece ends the aggregation stage with each server's contribution in it
+//   - the two ends of every exchange are peers in the step and agree on what passes between them,
+//     in which order;
+//   - the owner of every piece ends the aggregation stage with each rank's contribution in it
 //     exactly once;
-//   - only complete pieces are broadcast, and at the end every server has every piece, complete;
-//   - no step uses a link for more than one thread (of one server and level, in one direction);
-//   - no link carries more pieces than its share: what the mesh at each level needs. On BCube(n,k)
-//     with BML that is N-1 pieces per stage for every link and direction, 2(N-1) in all (BML,
-//     section 3.2).
+//   - only complete pieces are broadcast, and at the end every rank has every piece, complete;
+//   - no round of a step uses a link for two transfers, if the plan promises that: in round r each
+//     rank sends to its peer at offset r;
+//   - no link carries more pieces than its share: what the exchanges of the plan bring to it. On
+//     BCube(n,k) with BML that is N-1 pieces per stage for every link and direction, 2(N-1) in all
+//     (BML, section 3.2).
 //
-// For tests and tools: takes O(threads N^3) memory and is meant for topologies of up to about 100
-// servers.
+// A link is one direction of one server's port. A transfer uses the links of its route
+// (Plan::route()): at each hop the port that it leaves by and the port that it arrives at.
+//
+// For tests and tools: takes O(threads N^3) memory and is meant for plans of up to about 100 ranks.
 #ifndef GRADCUBE_CONTROL_PLAN_VERIFY_H_
 #define GRADCUBE_CONTROL_PLAN_VERIFY_H_
 
@@ -32,10 +35,10 @@
 namespace gradcube::control {
 
 struct VerifyReport {
-  std::uint32_t servers = 0;
+  std::uint32_t ranks = 0;
   std::uint32_t pieces = 0;
-  std::uint64_t transfers = 0;  // of one piece from one server to another, over both stages
-  // [level]: the most that any link of the level carries in one direction.
+  std::uint64_t transfers = 0;  // of one piece from one rank to another, over both stages
+  // [level of the topology]: the most that any link of the level carries.
   std::vector<std::uint64_t> link_pieces;
 };
 
@@ -44,7 +47,7 @@ VerifyReport verify(const Plan& plan);
 // The same for other transfers, in the place of Streams::transfers(): to see what the verifier
 // finds.
 using TransferFunction =
-    std::function<std::vector<Transfer>(ServerId, unsigned thread, Stage, unsigned step)>;
+    std::function<std::vector<Transfer>(Rank, unsigned thread, Stage, unsigned step)>;
 VerifyReport verify(const Plan& plan, const TransferFunction& transfers);
 
 }  // namespace gradcube::control

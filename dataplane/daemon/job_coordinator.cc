@@ -39,9 +39,10 @@ control::JobOptions completed(control::JobOptions options, const bcube::AddressS
 LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
   LanePlans lanes;
   try {
+    const auto placement = control::Placement::grid(topology, options.members, "members");
     for (const control::LaneOptions& lane : options.lanes) {
       lanes.push_back({std::make_shared<control::Plan>(
-                           control::make_plan(lane.algorithm, topology, "algorithm")),
+                           control::make_plan(lane.algorithm, topology, placement, "algorithm")),
                        lane.priority});
     }
   } catch (const control::UsageError& error) {
@@ -166,8 +167,12 @@ void JobCoordinator::start_if_complete(MemberId id) {
 }
 
 void JobCoordinator::start(std::uint32_t job) {
-  const std::uint16_t epoch = jobs_.find(job)->epoch;
-  on_engines(job, [&](Engine& engine) { engine.start(job, epoch); });
+  const control::Job& facts = *jobs_.find(job);
+  // Members and ranks of a plan both ascend with the servers.
+  std::vector<control::Rank> seen;
+  for (const control::Job::Member& member : facts.members) seen.push_back(member.rank);
+  const RankOrder ranks = facts.ranks_are_wished ? RankOrder(std::move(seen)) : RankOrder();
+  on_engines(job, [&](Engine& engine) { engine.start(job, facts.epoch, ranks); });
 }
 
 const JobCoordinator::Members& JobCoordinator::members_of(std::uint32_t job) const {

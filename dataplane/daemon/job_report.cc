@@ -11,40 +11,25 @@
 
 namespace gradcube::dataplane {
 
+using control::CollectiveKind;
+
 namespace {
 
 bool gathers(const JobFacts& job) {
   return job.state == control::state_name(control::JobState::gathering);
 }
 
-std::string_view kind_name(shared::Kind kind) {
-  switch (kind) {
-    case shared::Kind::all_reduce:
-      return "all_reduce";
-    case shared::Kind::reduce_scatter:
-      return "reduce_scatter";
-    case shared::Kind::all_gather:
-      return "all_gather";
-    case shared::Kind::broadcast:
-      return "broadcast";
-    case shared::Kind::reduce:
-      return "reduce";
-    case shared::Kind::barrier:
-      break;
-  }
-  return "barrier";
-}
-
 std::string describe(const std::optional<CollectiveRequest>& request) {
   if (!request.has_value()) return "nothing yet";
-  std::string text(kind_name(request->kind));
-  if (request->kind == shared::Kind::barrier) return text;
+  std::string text(control::collective_kind_name(request->kind));
+  if (request->kind == CollectiveKind::barrier) return text;
   text += fmt::format(" of {} {}", request->count, aggregation::data_type_name(request->dtype));
-  if (request->kind != shared::Kind::all_gather && request->kind != shared::Kind::broadcast) {
+  if (control::reduces(request->kind)) {
     text += fmt::format(" {}", aggregation::operation_name(request->operation));
   }
-  if (request->kind == shared::Kind::broadcast) text += fmt::format(" from rank {}", request->root);
-  if (request->kind == shared::Kind::reduce) text += fmt::format(" to rank {}", request->root);
+  if (request->kind == CollectiveKind::broadcast)
+    text += fmt::format(" from rank {}", request->root);
+  if (request->kind == CollectiveKind::reduce) text += fmt::format(" to rank {}", request->root);
   return text;
 }
 

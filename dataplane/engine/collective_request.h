@@ -5,7 +5,7 @@
 #include <cstdint>
 
 #include "aggregation/element.h"
-#include "trainer/shared_layout.h"
+#include "control/plan/collective_kind.h"
 
 namespace gradcube::dataplane {
 
@@ -13,7 +13,7 @@ struct CollectiveRequest {
   std::uint64_t number = 0;   // its place in its lane: 1, 2, 3, ...
   std::uint64_t request = 0;  // the trainer's name for it
   unsigned lane = 0;
-  shared::Kind kind{};
+  control::CollectiveKind kind{};
   std::uint32_t root = 0;  // a rank; 0 where the kind has none
   std::uint8_t* buffer = nullptr;
   std::uint64_t count = 0;  // elements, as the trainer gave it

@@ -14,12 +14,14 @@ struct CollectiveSignature {
   std::uint32_t count = 0;  // the low 32 bits of the number of elements
   std::uint16_t root = 0;   // a rank; 0 where the kind has none
   std::uint8_t kind = 0;
+  std::uint32_t collective = 0;  // the low 32 bits of its number in the lane
   friend bool operator==(const CollectiveSignature&, const CollectiveSignature&) = default;
 };
 
 struct Contribution {
   rte_mbuf* packet = nullptr;  // holds the payload
   const std::uint8_t* payload = nullptr;
+  std::uint64_t sequence = 0;  // in its flow; set where it is held
   std::uint16_t bytes = 0;
   CollectiveSignature signature;  // as its sender sees the collective
 };

@@ -166,7 +166,7 @@ void Engine::finish_collectives() {
   std::erase_if(working_, [this](PlanExecutor* executor) {
     EngineJob& job = executor->job();
     if (job.state != EngineJob::State::running) return false;
-    executor->finish_completed();
+    executor->finish_completed(now_);
     report_failures(job, *executor);
     return !executor->active();
   });
@@ -234,11 +234,11 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   std::size_t flows = 0;
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::Plan& plan = *lanes[lane].plan;
-    const ExecutorContext context{plan, settings_.server, kernels, settings_.segment_bytes,
-                                  settings_.flows};
+    const control::Rank rank = plan.placement().rank(settings_.server).value();
+    const ExecutorContext context{plan, rank, kernels, settings_.segment_bytes, settings_.flows};
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       if (!runs_here(thread)) continue;
-      const control::ThreadSchedule schedule(plan, settings_.server, thread);
+      const control::ThreadSchedule schedule(plan, rank, thread);
       if (!control::CollectiveLayout::positions_fit(schedule, session.region().bytes(),
                                                     settings_.segment_bytes)) {
         throw control::SetupError(fmt::format(
@@ -269,10 +269,11 @@ void Engine::attach(EngineJob& job) {
   add_flows(job);
 }
 
-void Engine::start(protocol::JobId id, std::uint16_t epoch) {
+void Engine::start(protocol::JobId id, std::uint16_t epoch, const RankOrder& ranks) {
   EngineJob* job = find_job(id);
   if (job == nullptr) return;
   job->epoch = epoch;
+  job->rank_order = ranks;
   job->state = EngineJob::State::running;
   job->reported = false;
   for (PlanExecutor& executor : job->executors()) {

@@ -108,7 +108,7 @@ class Engine final : public Pollable {
                                      std::uint32_t weight,
                                      const aggregation::Kernels& kernels) const;
   void attach(EngineJob& job);
-  void start(protocol::JobId job, std::uint16_t epoch);
+  void start(protocol::JobId job, std::uint16_t epoch, const RankOrder& ranks = {});
   void freeze(protocol::JobId job);
   // Of a frozen job: fails everything through the cut and makes the streams fresh; start() follows.
   void reset(protocol::JobId job, const LaneCut& cut);

@@ -20,9 +20,8 @@ enum class DropReason : std::uint8_t {
   stale_epoch,
   job_not_running,    // the job gathers, is being reset, or is aborted
   foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
-  not_a_neighbour,    // the source is not under the switch that the frame came from
+  not_a_neighbour,    // the source is no peer of this thread in this step
   scattered_payload,  // the payload is not in one piece of memory
-  unexpected_result,  // a result for a collective that is not in flight
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,

@@ -16,6 +16,7 @@
 
 #include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/plan_executor.h"
+#include "dataplane/engine/rank_order.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::dataplane {
@@ -69,6 +70,7 @@ class EngineJob {
   std::uint16_t epoch = 0;
   // Collectives up to this cut fail as they come.
   LaneCut cut;
+  RankOrder rank_order;
   // How many of its session's collectives this engine has looked at; fewer than are published while
   // there are some to begin.
   std::uint64_t seen = 0;

@@ -89,12 +89,13 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
   const bool held =
-      frame.is_segment &&
-      receive_segment(*flow, frame,
-                      {packet,
-                       payload,
-                       segment.length,
-                       {segment.type_and_operation, segment.count, segment.root, segment.kind}});
+      frame.is_segment && receive_segment(*flow, frame,
+                                          {packet,
+                                           payload,
+                                           0,
+                                           segment.length,
+                                           {segment.type_and_operation, segment.count, segment.root,
+                                            segment.kind, segment.collective}});
   flow->queue->credit.on_arrival(flow->credit, transport.backlog);
   wake_answer(*flow);
   return held;

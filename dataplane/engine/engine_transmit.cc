@@ -47,6 +47,7 @@ template <bool kChecksum>
 Visit Engine::send_owed(Flow& flow) {
   const bool probe = flow.send.probe_owed();
   if (!probe && !flow.receive.acknowledgement_owed(now_)) {
+    arm_timer(flow);
     const bool waits = flow.receive.acknowledgement_deadline() != protocol::kNever;
     return waits ? Visit::later : Visit::nothing;
   }

@@ -1,17 +1,12 @@
-#include "dataplane/engine/plan_executor.h"
+// The executor's streams: how collectives begin, where their segments lie, and how they end.
 
-#include <algorithm>
-#include <cstring>
+#include "dataplane/engine/plan_executor.h"
 
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/port_queue.h"
 
 namespace gradcube::dataplane {
 
-using aggregation::Operation;
-using control::ScheduleStep;
-using control::SegmentRange;
-using control::ThreadSchedule;
 using protocol::Stage;
 
 // A segment header has four bits for each (docs/protocol.md).
@@ -21,16 +16,27 @@ CollectiveSignature signature(const CollectiveRequest& request) {
   return {static_cast<std::uint8_t>(static_cast<unsigned>(request.dtype) |
                                     static_cast<unsigned>(request.operation) << 4),
           static_cast<std::uint32_t>(request.count), static_cast<std::uint16_t>(request.root),
-          static_cast<std::uint8_t>(request.kind)};
+          static_cast<std::uint8_t>(request.kind), static_cast<std::uint32_t>(request.number)};
 }
+
+namespace {
+
+unsigned count_flows(const control::ThreadSchedule& schedule) {
+  unsigned flows = 0;
+  for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).radix - 1;
+  return flows;
+}
+
+}  // namespace
 
 PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread,
                            EngineJob& job)
     : context_(context),
       job_(job),
       lane_(lane),
-      schedule_(context.plan, context.server, thread),
-      session_(job.session()) {
+      schedule_(context.plan, context.rank, thread),
+      session_(job.session()),
+      early_results_(count_flows(schedule_)) {
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
@@ -45,16 +51,15 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      const ScheduleStep& step = schedule_.step(w);
-      for (unsigned r = 1; r < step.radix; ++r) {
-        const FlowKey key{
-            .stage = stage,
-            .step = static_cast<std::uint8_t>(w),
-            .offset = static_cast<std::uint8_t>(r),
-            .peer = context.plan.peer(context.server, thread, w, schedule_.digit_at_offset(w, r)),
-            .port = static_cast<std::uint8_t>(step.level),
-            .first_hop = {static_cast<std::uint8_t>(step.level),
-                          static_cast<std::uint8_t>(schedule_.digit_at_offset(w, r))}};
+      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+        const control::Rank peer = schedule_.peer(w, r);
+        const bcube::Hop hop = context.plan.route(context.rank, peer)[0];
+        const FlowKey key{.stage = stage,
+                          .step = static_cast<std::uint8_t>(w),
+                          .offset = static_cast<std::uint8_t>(r),
+                          .peer = context.plan.placement().server(peer),
+                          .port = hop.level,
+                          .first_hop = {hop.level, hop.digit}};
         flows_.emplace_back(key, job, *this, context.flows);
       }
     }
@@ -74,7 +79,7 @@ bool PlanExecutor::begin_published() {
   const std::uint64_t base = reduce_windows_[0].base();
   for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
     if (!reduce_windows_[0].all_arrived(sequence)) continue;
-    const InFlight* collective = holder(0, sequence);
+    const InFlight* collective = holder(PlanStage::aggregation, 0, sequence);
     if (collective != nullptr) reduce_if_complete(*collective, 0, sequence);
   }
   return true;
@@ -84,245 +89,59 @@ void PlanExecutor::begin(std::uint64_t collective) {
   InFlight& entry = in_flight_[collective % kMaxInFlight];
   entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
-  entry.layout = control::CollectiveLayout(schedule_, entry.request.bytes, context_.segment_bytes,
-                                           end_of_streams_);
-  // One contribution shows a disagreement: those that would complete the segment may never come.
+  const RankOrder& order = job_.rank_order;
+  entry.layout = control::CollectiveLayout(schedule_,
+                                           {entry.request.kind, order.in_plan(entry.request.root),
+                                            entry.request.bytes, order.chunk_of_rank()},
+                                           context_.segment_bytes, end_of_streams_);
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
-    end_of_streams_[w] = entry.layout.end(w);
-    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-      const Contribution* their = reduce_windows_[w].waiting(entry.layout.first(w), r);
-      if (their != nullptr && their->signature != entry.signature) disagree(entry, w, r);
+    for (const PlanStage stage : {PlanStage::aggregation, PlanStage::broadcast}) {
+      end_of_streams_[static_cast<std::size_t>(stage)][w] = entry.layout.end(stage, w);
     }
   }
+  check_what_waits(entry);
+  if (early_results_.any()) write_early_results(entry);
 }
 
-const PlanExecutor::InFlight* PlanExecutor::holder(unsigned w, std::uint64_t sequence) const {
-  if (sequence >= end_of_streams_[w]) return nullptr;
+const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
+                                                   std::uint64_t sequence) const {
+  if (sequence >= end_of_streams_[static_cast<std::size_t>(stage)][w]) return nullptr;
   for (std::uint64_t collective = next_; collective-- > oldest_;) {
     const InFlight& entry = in_flight(collective);
-    if (sequence >= entry.layout.first(w)) return sequence < entry.layout.end(w) ? &entry : nullptr;
+    if (sequence < entry.layout.first(stage, w)) continue;
+    return sequence < entry.layout.end(stage, w) ? &entry : nullptr;
   }
   return nullptr;
 }
 
-std::optional<PlanExecutor::Place> PlanExecutor::locate(unsigned step, unsigned offset,
-                                                        std::uint64_t sequence) const {
-  const InFlight* collective = holder(step, sequence);
-  if (collective == nullptr) return std::nullopt;
-  return place_in(*collective, step, offset, position_of(*collective, step, sequence));
-}
-
-PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence,
-                                              const Contribution& segment) {
-  return flow.stage == Stage::broadcast ? accept_result(flow, sequence, segment) : Acceptance{};
-}
-
-PlanExecutor::Acceptance PlanExecutor::accept_result(Flow& flow, std::uint64_t sequence,
-                                                     const Contribution& result) {
-  const std::optional<Place> place = locate(flow.step, flow.offset, sequence);
-  if (!place.has_value()) return {DropReason::unexpected_result, std::nullopt};
-  if (place->collective->signature == result.signature && place->range.bytes == result.bytes) {
-    return {std::nullopt, place};
-  }
-  disagree(*place->collective, flow.step, flow.offset);
-  return {DropReason::disagreement, std::nullopt};
-}
-
-bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
-                        const Acceptance& accepted) {
-  if (flow.stage == Stage::aggregation) {
-    contribute(flow, sequence, segment);
+// Nothing that comes back shows that what is moved one way was used: the neighbour has to say so.
+bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, Nanoseconds now) {
+  const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
+  if (flow.send.cumulative() < end) return false;
+  if (flow.stage == Stage::broadcast || !control::moves_one_way(collective.request.kind) ||
+      flow.send.consumed() >= end) {
     return true;
   }
-  // BML, Algorithm 1, line 15: the received pieces replace this server's own.
-  std::memcpy(accepted.place->collective->request.buffer + accepted.place->range.begin,
-              segment.payload, segment.bytes);
-  wake_consumed(flow);
-  wake_results_before(flow.step);
+  flow.send.await_consumed(now);
+  wake_answer(flow);  // which arms the flow's timer
   return false;
 }
 
-// A result that has come in step w is passed on in all earlier steps, which the broadcast stage
-// makes later.
-void PlanExecutor::wake_results_before(unsigned w) {
-  const std::size_t first = first_flow(Stage::broadcast, 0);
-  const std::size_t end = first_flow(Stage::broadcast, w);
-  for (std::size_t i = first; i < end; ++i) wake_segment(flows_[i]);
-}
-
-void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
-                              const Contribution& contribution) {
-  reduce_windows_[flow.step].hold(sequence, flow.offset, contribution);
-  const InFlight* collective = holder(flow.step, sequence);
-  if (collective == nullptr) return;  // not submitted here yet: see begin_published()
-  if (contribution.signature != collective->signature) {
-    disagree(*collective, flow.step, flow.offset);
-    return;
-  }
-  reduce_if_complete(*collective, flow.step, sequence);
-}
-
-void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
-  const bcube::ServerId peer =
-      context_.plan.peer(context_.server, thread(), w, schedule_.digit_at_offset(w, r));
-  disagreement_ = {lane_, collective.request.number, peer, thread(), w};
-}
-
-// Reduces a segment if all that it needs is here, and what waited for it at the following steps.
-void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
-                                      std::uint64_t sequence) {
-  for (;;) {
-    if (!reduce_windows_[w].all_arrived(sequence)) return;
-    const std::uint32_t position = position_of(collective, w, sequence);
-    if (!partial_sum_is_here(collective, w, 0, position)) return;
-    const SegmentRange range = collective.layout.segment(schedule_, w, 0, position);
-    if (!contributions_agree(collective, w, sequence, range.bytes)) return;
-    if (!reduce(collective, w, sequence, range)) return;
-    finish_segment(w, sequence);
-    if (w == schedule_.last_step()) {
-      wake_results_before(schedule_.steps());
-      return;
-    }
-    const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
-    if (next.offset != 0) {
-      wake_segment(flow(Stage::aggregation, w + 1, next.offset));
-      return;
-    }
-    ++w;
-    sequence = collective.layout.first(w) + next.position;
-  }
-}
-
-void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
-  const std::uint64_t consumed_before = reduce_windows_[w].base();
-  reduce_windows_[w].finish(sequence);
-  if (reduce_windows_[w].base() == consumed_before) return;
-  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-    wake_consumed(flow(Stage::aggregation, w, r));
-  }
-}
-
-bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
-                                       std::uint64_t sequence, std::uint32_t bytes) {
-  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-    const Contribution& their = reduce_windows_[w].contribution(sequence, r);
-    if (their.signature == collective.signature && their.bytes == bytes) continue;
-    disagree(collective, w, r);
-    return false;
-  }
-  return true;
-}
-
-// Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1,
-// line 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
-bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                          SegmentRange range) {
-  if (range.bytes == 0) return true;
-  const CollectiveRequest& request = collective.request;
-  const unsigned radix = schedule_.step(w).radix;
-  std::uint8_t* own = request.buffer + range.begin;
-  for (unsigned digit = 0; digit < radix; ++digit) {
-    const unsigned r = schedule_.offset_of_digit(w, digit);
-    sources_[digit] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
-  }
-  const std::size_t size = aggregation::element_bytes(request.dtype);
-  const std::size_t count = range.bytes / size;
-  const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
-  if (!add(own, sources_.data(), radix, count)) {
-    overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
-    return false;
-  }
-  if (w == schedule_.last_step() && request.operation == Operation::average) {
-    const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
-    if (divide != nullptr) divide(own, count, context_.plan.servers());
-  }
-  return true;
-}
-
-// BML, Algorithm 1, lines 2-3: step w follows step w-1. Here it does so segment by segment.
-bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
-                                       std::uint32_t position) const {
-  if (w == 0) return true;  // line 1: the trainer's own gradient
-  const std::uint32_t before = schedule_.at_previous_step(w, r, position);
-  return reduce_windows_[w - 1].reduced(collective.layout.first(w - 1) + before);
-}
-
-// BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or
-// its arrival over the level of an earlier broadcast step.
-bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
-                                  std::uint32_t position) const {
-  const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
-  const std::uint64_t sequence = collective.layout.first(source.step) + source.position;
-  return source.own ? reduce_windows_[source.step].reduced(sequence)
-                    : result_flow(source.step, source.offset).receive.received(sequence);
-}
-
-bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
-                         std::uint32_t position) const {
-  return flow.stage == Stage::broadcast
-             ? result_is_here(collective, flow.step, position)
-             : partial_sum_is_here(collective, flow.step, flow.offset, position);
-}
-
-const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
-  // What lies before has ended: its entry may be reused.
-  flow.sending = std::max(flow.sending, oldest_);
-  while (flow.sending < next_ &&
-         flow.send.next() >= in_flight(flow.sending).layout.end(flow.step)) {
-    ++flow.sending;
-  }
-  return flow.sending < next_ ? &in_flight(flow.sending) : nullptr;
-}
-
-bool PlanExecutor::next_is_ready(Flow& flow) const {
-  const InFlight* collective = sending(flow);
-  return collective != nullptr &&
-         ready(flow, *collective, position_of(*collective, flow.step, flow.send.next()));
-}
-
-std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) const {
-  const InFlight* collective = sending(flow);
-  if (collective == nullptr) return std::nullopt;
-  const std::uint32_t position = position_of(*collective, flow.step, flow.send.next());
-  if (!ready(flow, *collective, position)) return std::nullopt;
-  return outgoing(flow, *collective, position);
-}
-
-std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
-  const std::uint64_t left = in_flight(flow.sending).layout.end(flow.step) - flow.send.next();
-  // Past the first step, what follows becomes ready as it is reduced: ask for little at a time.
-  const std::uint64_t most = flow.stage == Stage::aggregation && flow.step == 0 ? 255 : 8;
-  return static_cast<std::uint8_t>(std::min(left, most));
-}
-
-OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {
-  const InFlight& collective = *holder(flow.step, sequence);
-  return outgoing(flow, collective, position_of(collective, flow.step, sequence));
-}
-
-// BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those
-// of CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
-OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collective,
-                                       std::uint32_t position) const {
-  const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
-  const Place place = place_in(collective, flow.step, r, position);
-  return {collective.request.number, collective.signature,
-          collective.request.buffer + place.range.begin, place.range.bytes};
-}
-
-bool PlanExecutor::is_finished(const InFlight& collective) {
+bool PlanExecutor::is_finished(const InFlight& collective, Nanoseconds now) {
   for (std::size_t checked = 0; checked < flows_.size(); ++checked) {
-    const Flow& flow = flows_[blocking_flow_];
-    const std::uint64_t end = collective.layout.end(flow.step);
-    if (flow.send.cumulative() < end || consumed(flow) < end) return false;
+    Flow& flow = flows_[blocking_flow_];
+    if (consumed(flow) < collective.layout.end(stage_of(flow), flow.step) ||
+        !is_sent(flow, collective, now)) {
+      return false;
+    }
     blocking_flow_ = (blocking_flow_ + 1) % flows_.size();
   }
   return true;
 }
 
-bool PlanExecutor::finish_completed() {
+bool PlanExecutor::finish_completed(Nanoseconds now) {
   const std::uint64_t before = oldest_;
-  while (oldest_ < next_ && is_finished(in_flight(oldest_))) ++oldest_;
+  while (oldest_ < next_ && is_finished(in_flight(oldest_), now)) ++oldest_;
   if (oldest_ == before) return false;
   session_.report(lane_, thread(), oldest_ - 1);
   return true;
@@ -330,12 +149,13 @@ bool PlanExecutor::finish_completed() {
 
 void PlanExecutor::reset(std::uint64_t last_failed) {
   for (ReduceWindow& window : reduce_windows_) window.clear();
+  early_results_.clear();
   for (Flow& flow : flows_) {
     flow.send = protocol::SendWindow(context_.flows.recovery);
     flow.receive = protocol::ReceiveWindow(1, 0, context_.flows.acknowledgement);
     flow.sending = last_failed + 1;
   }
-  end_of_streams_.fill(0);
+  end_of_streams_ = {};
   oldest_ = next_ = last_failed + 1;
   disagreement_.reset();
   overflow_.reset();

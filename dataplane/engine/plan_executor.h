@@ -17,7 +17,16 @@
 //
 // Several collectives may be in flight. Each begins as soon as it is submitted, behind the earlier
 // ones in every stream. A contribution to a collective that this server's trainer has not submitted
-// yet waits in its window.
+// yet waits in its window, and so does a result.
+//
+// Kinds (control/plan/collective_kind.h). A reduce_scatter has no broadcast stage and an all_gather
+// no aggregation stage: the streams of that stage have no length. With a root, a segment that has
+// nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
+//
+// Ends. A collective ends here when all its results are here and all that was sent is acknowledged.
+// On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. In an
+// all-reduce the returning result shows that the contribution was used; in a collective that moves
+// bytes one way nothing returns, so it ends only when the neighbours have consumed what they got.
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
@@ -27,6 +36,7 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 #include <deque>
@@ -37,6 +47,7 @@
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
+#include "dataplane/engine/early_results.h"
 #include "dataplane/engine/flow.h"
 #include "dataplane/engine/flow_user.h"
 #include "dataplane/engine/reduce_window.h"
@@ -69,7 +80,7 @@ struct Overflow {
 // What all executors of an engine have in common. The references must outlive them.
 struct ExecutorContext {
   const control::Plan& plan;
-  bcube::ServerId server;
+  control::Rank rank;  // this server's, in the plan
   const aggregation::Kernels& kernels;
   std::uint32_t segment_bytes;  // the most a segment carries; a multiple of control::kUnitBytes
   FlowSettings flows;
@@ -86,11 +97,10 @@ class PlanExecutor {
     CollectiveSignature signature;
   };
 
-  // Where a segment belongs: its collective, its position there, its bytes of the buffer.
+  // Where a segment belongs: its collective, and its bytes of the buffer.
   struct Place {
     const InFlight* collective;
-    std::uint32_t position;
-    control::SegmentRange range;
+    control::SegmentRange range;  // of no bytes where the segment carries none
   };
 
   // The job, with its session, must outlive the executor.
@@ -114,18 +124,16 @@ class PlanExecutor {
   // Begins what the session has published since. True if there was something.
   bool begin_published();
 
-  // The place of a sequence of the send stream (step, offset), or with offset 0 of the receive
-  // stream of the step. Nothing if no collective in flight has it.
-  std::optional<Place> locate(unsigned step, unsigned offset, std::uint64_t sequence) const;
-
   // Receiving ---------------------------------------------------------------
 
   struct Acceptance {
     std::optional<DropReason> refused;
-    std::optional<Place> place;  // of a result, in the trainer's buffer
+    // Of a result: its place in the trainer's buffer; nothing if its collective is not submitted
+    // here yet.
+    std::optional<Place> place;
   };
-  // Every contribution is accepted: one to a collective that is not submitted here yet waits. A
-  // result must belong to a collective in flight; disagreement() is set if it does not fit that.
+  // A result must fit the collective that it belongs to: else it is refused, and disagreement() is
+  // set. All else is accepted: what belongs to a collective that is not submitted here yet waits.
   Acceptance accept(Flow& flow, std::uint64_t sequence, const Contribution& segment);
   // Writes a result. Holds a contribution and reduces what is now complete. The sequence lies in the
   // stream's window and is here for the first time.
@@ -134,8 +142,9 @@ class PlanExecutor {
 
   // How far the stream that this flow receives has been consumed: what credit is counted from.
   std::uint64_t consumed(const Flow& flow) const {
-    return flow.stage == protocol::Stage::aggregation ? reduce_windows_[flow.step].base()
-                                                      : flow.receive.cumulative();
+    if (flow.stage == protocol::Stage::aggregation) return reduce_windows_[flow.step].base();
+    // What lies beyond the submitted collectives is held.
+    return std::min(flow.receive.cumulative(), end_of_streams_[kBroadcast][flow.step]);
   }
 
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
@@ -159,9 +168,9 @@ class PlanExecutor {
 
   // Ends ----------------------------------------------------------------------
 
-  // Finishes collectives whose results are all here and whose segments are all acknowledged, in
-  // order; reports to the session. True if there was one.
-  bool finish_completed();
+  // Finishes collectives that have ended here, in order; reports to the session. True if there was
+  // one.
+  bool finish_completed(Nanoseconds now);
 
   // Forgets everything in flight; the next collective is `last_failed` + 1, in fresh streams.
   void reset(std::uint64_t last_failed);
@@ -170,15 +179,22 @@ class PlanExecutor {
   const InFlight& in_flight(std::uint64_t collective) const {
     return in_flight_[collective % kMaxInFlight];
   }
-  // The collective in flight that has this sequence in the streams of step w; null if none has.
-  const InFlight* holder(unsigned w, std::uint64_t sequence) const;
+  using PlanStage = control::Stage;
+  static constexpr std::size_t kBroadcast = static_cast<std::size_t>(PlanStage::broadcast);
+  static PlanStage stage_of(const Flow& flow) { return static_cast<PlanStage>(flow.stage); }
+  // The place among a stage's flows.
+  unsigned number_of(const Flow& flow) const {
+    return first_flow_of_step_[flow.step] + flow.offset - 1;
+  }
+
+  // The collective in flight that has this sequence in a stage's streams of step w; null if none
+  // has.
+  const InFlight* holder(PlanStage stage, unsigned w, std::uint64_t sequence) const;
   // The collective that has the next new segment of the flow; null if it is not submitted yet.
   const InFlight* sending(Flow& flow) const;
-  static std::uint32_t position_of(const InFlight& collective, unsigned w, std::uint64_t sequence) {
-    return static_cast<std::uint32_t>(sequence - collective.layout.first(w));
-  }
-  Place place_in(const InFlight& collective, unsigned w, unsigned r, std::uint32_t position) const {
-    return {&collective, position, collective.layout.segment(schedule_, w, r, position)};
+  static std::uint32_t position_of(const InFlight& collective, PlanStage stage, unsigned w,
+                                   std::uint64_t sequence) {
+    return static_cast<std::uint32_t>(sequence - collective.layout.first(stage, w));
   }
   OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
                            std::uint32_t position) const;
@@ -189,7 +205,14 @@ class PlanExecutor {
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
 
   void begin(std::uint64_t collective);
-  Acceptance accept_result(Flow& flow, std::uint64_t sequence, const Contribution& result);
+  void check_what_waits(const InFlight& collective);
+  void write_early_results(const InFlight& collective);
+  // Of a segment beyond the streams' present ends: whether its sender sees it as part of a
+  // collective that has begun here, which then has other streams there than here.
+  void check_beyond(const Flow& flow, const CollectiveSignature& theirs);
+  std::optional<Place> place_of_result(const Flow& flow, std::uint64_t sequence,
+                                       const Contribution& result);
+  void write_result(const Flow& flow, const Place& place, const Contribution& result);
   void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
   void disagree(const InFlight& collective, unsigned w, unsigned r);
   void reduce_if_complete(const InFlight& collective, unsigned w, std::uint64_t sequence);
@@ -201,7 +224,10 @@ class PlanExecutor {
   // False when the sum overflowed: overflow_ then says where.
   bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
               control::SegmentRange range);
-  bool is_finished(const InFlight& collective);
+  void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
+               control::SegmentRange range);
+  bool is_finished(const InFlight& collective, Nanoseconds now);
+  bool is_sent(Flow& flow, const InFlight& collective, Nanoseconds now);
   const Flow& result_flow(unsigned w, unsigned r) const {
     return flows_[first_flow(protocol::Stage::broadcast, w) + r - 1];
   }
@@ -220,12 +246,13 @@ class PlanExecutor {
   std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()
   std::array<unsigned, control::kMaxSteps + 1> first_flow_of_step_{};
   std::vector<ReduceWindow> reduce_windows_;  // one per step
+  EarlyResults early_results_;
 
   // Collectives in flight: from oldest_ to before next_.
   std::array<InFlight, kMaxInFlight> in_flight_{};
   std::uint64_t oldest_ = 1;
   std::uint64_t next_ = 1;
-  std::array<std::uint64_t, control::kMaxSteps> end_of_streams_{};
+  control::CollectiveLayout::StageSequences end_of_streams_{};
   std::size_t blocking_flow_ = 0;  // where finish_completed() last found something missing
   std::vector<const void*> sources_;
   std::optional<Disagreement> disagreement_;

@@ -58,42 +58,25 @@ Session::Take Session::take() {
   return Take::taken;
 }
 
-namespace {
-
-bool has_root(shared::Kind kind) {
-  return kind == shared::Kind::broadcast || kind == shared::Kind::reduce;
-}
-
-bool has_chunks(shared::Kind kind) {
-  return kind == shared::Kind::reduce_scatter || kind == shared::Kind::all_gather;
-}
-
-bool adds(shared::Kind kind) {
-  return kind != shared::Kind::all_gather && kind != shared::Kind::broadcast;
-}
-
-}  // namespace
-
 const char* Session::check(const shared::Submission& submission, CollectiveRequest& request) const {
   if (submission.lane >= lanes_.size()) return "a submission names a lane that its job has not";
-  if (submission.kind >= shared::kKinds) {
-    return "a submission asks for an unknown kind of collective";
-  }
+  const auto kind = control::collective_kind_numbered(submission.kind);
+  if (!kind.has_value()) return "a submission asks for an unknown kind of collective";
   if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
   if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
   request.request = submission.request;
   request.lane = submission.lane;
-  request.kind = static_cast<shared::Kind>(submission.kind);
+  request.kind = *kind;
   request.dtype = static_cast<aggregation::DataType>(submission.dtype);
   request.operation = static_cast<aggregation::Operation>(submission.op);
   request.root = submission.root;
-  if (submission.root >= (has_root(request.kind) ? ranks_ : 1)) {
+  if (submission.root >= (control::has_root(request.kind) ? ranks_ : 1)) {
     return "a submission's root is not a rank of its job";
   }
-  if (adds(request.kind) && !aggregation::supports(request.dtype, request.operation)) {
+  if (control::reduces(request.kind) && !aggregation::supports(request.dtype, request.operation)) {
     return "a submission's operation does not fit its element type";
   }
-  if (request.kind == shared::Kind::barrier && submission.count != 0) {
+  if (request.kind == control::CollectiveKind::barrier && submission.count != 0) {
     return "a barrier has a buffer";
   }
   return check_buffer(submission, request);
@@ -101,7 +84,7 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
 
 const char* Session::check_buffer(const shared::Submission& submission,
                                   CollectiveRequest& request) const {
-  const std::uint64_t chunks = has_chunks(request.kind) ? ranks_ : 1;
+  const std::uint64_t chunks = control::is_rank_ordered(request.kind) ? ranks_ : 1;
   const std::uint64_t size = aggregation::element_bytes(request.dtype) * chunks;
   const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
   if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||

@@ -12,6 +12,7 @@
 
 #include "cli/perf_inputs.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/placement.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::cli {
@@ -19,6 +20,7 @@ namespace {
 
 using aggregation::DataType;
 using aggregation::Operation;
+using control::CollectiveKind;
 
 constexpr std::uint64_t kSeed = 7;
 
@@ -31,9 +33,9 @@ class NaiveOracle {
       : plan_(plan), type_(type), operation_(operation) {}
 
   Stored expect(unsigned thread, std::size_t index) const {
-    const Stored reduced = reduce(thread, plan_.steps(), 0, index);
+    const Stored reduced = reduce(thread, plan_.steps(thread), 0, index);
     if (operation_ != Operation::average || sizeof(Stored) == 2) return reduced;
-    return narrow(divide(widen(reduced), plan_.servers()));
+    return narrow(divide(widen(reduced), plan_.ranks()));
   }
 
  private:
@@ -200,6 +202,118 @@ TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   }
   // The inputs must tell the two orders apart, or the oracle would tell nothing.
   EXPECT_GT(differs, kCount / 10);
+}
+
+// Every element of a rank's buffer that the oracle has an expectation of; the others are NaN.
+std::vector<float> expected_at(const control::Plan& plan, const OracleCollective& collective,
+                               control::Rank rank) {
+  std::vector<float> values(collective.count, std::numeric_limits<float>::quiet_NaN());
+  const Contribution contribution = [&](std::uint32_t from, std::size_t first, std::size_t length,
+                                        void* out) {
+    fill_input(collective.type, collective.operation, kSeed, from, first, length, out);
+  };
+  const auto check = [&](std::size_t first, std::size_t length, const void* expected) {
+    for (std::size_t i = first; i < first + length; ++i) EXPECT_TRUE(std::isnan(values[i])) << i;
+    std::memcpy(values.data() + first, expected, length * sizeof(float));
+  };
+  const Oracle oracle(plan, collective);
+  oracle.for_each_block(rank, 0, collective.count / 3, contribution, check);
+  oracle.for_each_block(rank, collective.count / 3, collective.count, contribution, check);
+  return values;
+}
+
+// The kinds on the servers of bcube:3,2 that are [0,0] [0,2] [2,0] [2,2].
+class OracleOfKind : public testing::Test {
+ protected:
+  static constexpr std::size_t kChunk = 77;  // 308 bytes: no whole units
+  static constexpr std::size_t kCount = 4 * kChunk;
+
+  OracleCollective collective(CollectiveKind kind, control::Rank root = 0) const {
+    return {kind, DataType::float32, Operation::average, kCount, root};
+  }
+  float input(control::Rank rank, std::size_t index) const {
+    float value = 0;
+    fill_input(DataType::float32, Operation::average, kSeed, rank, index, 1, &value);
+    return value;
+  }
+  float average(unsigned thread, std::size_t index) const {
+    const NaiveOracle<float, std::uint32_t> naive(plan_, DataType::float32, Operation::average);
+    return std::bit_cast<float>(naive.expect(thread, index));
+  }
+  // The average of the threads' shares of the elements [begin, end).
+  float average_in(std::size_t begin, std::size_t end, std::size_t index) const {
+    const std::size_t second =
+        plan_.thread_range(1, (end - begin) * sizeof(float)).begin / sizeof(float);
+    return average(index - begin < second ? 0 : 1, index);
+  }
+
+  const control::Topology topology_ = control::parse_topology("bcube:3,2", "test");
+  const control::Plan plan_ = control::make_plan(
+      "bml", topology_,
+      control::Placement::grid(topology_, std::vector<control::ServerId>{0, 2, 6, 8}, "test"),
+      "test");
+};
+
+TEST_F(OracleOfKind, GivesEveryRankOfAnAllReduceTheAverageOverTheRanks) {
+  for (control::Rank rank = 0; rank < 4; ++rank) {
+    const auto values = expected_at(plan_, collective(CollectiveKind::all_reduce), rank);
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], average_in(0, kCount, i)) << i;
+  }
+}
+
+TEST_F(OracleOfKind, GivesEachRankOfAReduceScatterItsChunkWhoseThreadsHaveSharesOfIt) {
+  for (control::Rank rank = 0; rank < 4; ++rank) {
+    const auto values = expected_at(plan_, collective(CollectiveKind::reduce_scatter), rank);
+    const std::size_t begin = rank * kChunk, end = begin + kChunk;
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (i < begin || i >= end) {
+        ASSERT_TRUE(std::isnan(values[i])) << i;
+      } else {
+        ASSERT_EQ(values[i], average_in(begin, end, i)) << i;
+      }
+    }
+  }
+}
+
+TEST_F(OracleOfKind, GivesEveryRankOfAnAllGatherTheChunkOfEach) {
+  for (control::Rank rank = 0; rank < 4; ++rank) {
+    const auto values = expected_at(plan_, collective(CollectiveKind::all_gather), rank);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      ASSERT_EQ(values[i], input(static_cast<control::Rank>(i / kChunk), i)) << i;
+    }
+  }
+}
+
+TEST_F(OracleOfKind, GivesEveryRankOfABroadcastTheRootsValues) {
+  for (control::Rank rank = 0; rank < 4; ++rank) {
+    const auto values = expected_at(plan_, collective(CollectiveKind::broadcast, 2), rank);
+    for (std::size_t i = 0; i < kCount; ++i) ASSERT_EQ(values[i], input(2, i)) << i;
+  }
+}
+
+TEST_F(OracleOfKind, GivesTheRootOfAReduceAloneTheAverage) {
+  for (control::Rank rank = 0; rank < 4; ++rank) {
+    const auto values = expected_at(plan_, collective(CollectiveKind::reduce, 3), rank);
+    for (std::size_t i = 0; i < kCount; ++i) {
+      if (rank != 3) {
+        ASSERT_TRUE(std::isnan(values[i])) << i;
+      } else {
+        ASSERT_EQ(values[i], average_in(0, kCount, i)) << i;
+      }
+    }
+  }
+}
+
+TEST_F(OracleOfKind, ExpectsNothingOfABarrier) {
+  const auto values = expected_at(plan_, collective(CollectiveKind::barrier), 1);
+  EXPECT_TRUE(std::all_of(values.begin(), values.end(), [](float v) { return std::isnan(v); }));
+}
+
+TEST_F(OracleOfKind, RefusesUnequalChunksAndARootThatIsNoRank) {
+  OracleCollective uneven = collective(CollectiveKind::reduce_scatter);
+  uneven.count = kCount + 1;
+  EXPECT_THROW(Oracle(plan_, uneven), std::invalid_argument);
+  EXPECT_THROW(Oracle(plan_, collective(CollectiveKind::broadcast, 4)), std::invalid_argument);
 }
 
 TEST(Oracle, ThrowsWhereAnAverageOfIntegersOverflows) {

@@ -65,6 +65,24 @@ TEST(CollectiveLayout, CutsEachPieceIntoSegmentsThatAreExactlyThePlansBytes) {
   }
 }
 
+TEST(CollectiveLayout, FollowsThePlanOnGridsOfServersAndWithUnequalWeights) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  std::vector<Plan> plans;
+  for (const std::vector<ServerId>& members : all_grids(topology)) {
+    if (members.size() < 2) continue;
+    plans.push_back(make_plan("bml", topology, Placement::grid(topology, members, "test"), "test"));
+  }
+  plans.emplace_back("weighted", topology, Placement::all(topology),
+                     std::vector<PlanThread>{{1, {{3, 1}, {3, 3}}}, {3, {{3, 3}, {3, 1}}}});
+  for (const Plan& plan : plans) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        for (const Size size : kSizes) expect_the_plans_bytes(plan, rank, thread, size);
+      }
+    }
+  }
+}
+
 TEST(CollectiveLayout, BringsEveryByteOfTheBufferIntoTheFirstStepOnce) {
   for (const Topology& topology : small_topologies(30)) {
     const Plan plan = make_plan("bml", topology, "test");
@@ -118,6 +136,78 @@ TEST(CollectiveLayout, BeginsWhereTheCollectiveBeforeItEnded) {
   EXPECT_EQ(layout.end(1), 71u);
 }
 
+TEST(CollectiveLayout, CountsTheSequencesOfEachStageByItself) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  const ThreadSchedule schedule(plan, 4, 1);
+  const CollectiveLayout::StageSequences first = {{{100, 70}, {10, 20}}};
+  const auto ends = [&](CollectiveKind kind) {
+    const CollectiveLayout layout(schedule, {kind, 3, 9 * 300}, 64, first);
+    EXPECT_EQ(layout.first(Stage::aggregation, 1), 70u);
+    EXPECT_EQ(layout.first(Stage::broadcast, 0), 10u);
+    return std::vector<std::uint64_t>{
+        layout.end(Stage::aggregation, 0), layout.end(Stage::aggregation, 1),
+        layout.end(Stage::broadcast, 0), layout.end(Stage::broadcast, 1)};
+  };
+  // 43 units: thread 1 has 22, and its longest piece 3 of them. Streams of 3 pieces, then of 1.
+  EXPECT_EQ(ends(CollectiveKind::all_reduce), (std::vector<std::uint64_t>{109, 73, 19, 23}));
+  EXPECT_EQ(ends(CollectiveKind::broadcast), (std::vector<std::uint64_t>{109, 73, 19, 23}));
+  EXPECT_EQ(ends(CollectiveKind::reduce), (std::vector<std::uint64_t>{109, 73, 19, 23}));
+  // A chunk has 5 units, and thread 1 has 3 of them.
+  EXPECT_EQ(ends(CollectiveKind::reduce_scatter), (std::vector<std::uint64_t>{109, 73, 10, 20}));
+  EXPECT_EQ(ends(CollectiveKind::all_gather), (std::vector<std::uint64_t>{100, 70, 19, 23}));
+}
+
+// What ThreadSchedule says of positions holds for the bytes of every layout.
+TEST(CollectiveLayout, HasTheSameBytesWhereverASegmentIsNeeded) {
+  for (const Topology& topology : small_topologies(30)) {
+    const Plan plan = make_plan("bml", topology, "test");
+    SCOPED_TRACE(topology.spec());
+    const Rank rank = plan.ranks() / 2;
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      const ThreadSchedule schedule(plan, rank, thread);
+      for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
+        const CollectiveLayout layout(schedule, {kind, 0, plan.ranks() * std::uint64_t{333}}, 64,
+                                      CollectiveLayout::StageSequences{});
+        const auto at = [&](unsigned w, unsigned r, std::uint32_t q) {
+          return layout.segment(schedule, w, r, q);
+        };
+        for (unsigned w = 0; w < schedule.steps(); ++w) {
+          const auto count = static_cast<std::uint32_t>(layout.end(Stage::broadcast, w));
+          for (std::uint32_t q = 0; q < count; ++q) {
+            const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
+            ASSERT_EQ(at(source.step, source.offset, source.position), at(w, 0, q));
+            for (unsigned r = 0; w > 0 && r < schedule.step(w).radix; ++r) {
+              ASSERT_EQ(at(w - 1, 0, schedule.at_previous_step(w, r, q)), at(w, r, q));
+            }
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(CollectiveLayout, OrdersChunksByRankAndCountsTheirUnitsFromTheirOwnBegin) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  constexpr std::uint64_t kChunk = 300;  // 4 units and 44 bytes
+  for (unsigned thread = 0; thread < 2; ++thread) {
+    const ThreadSchedule schedule(plan, plan.space().parse("2,1"), thread);
+    const CollectiveLayout layout(schedule, {CollectiveKind::reduce_scatter, 0, 9 * kChunk}, 4096,
+                                  CollectiveLayout::StageSequences{});
+    for (unsigned w = 0; w < 2; ++w) {
+      for (unsigned r = 0; r < 3; ++r) {
+        const Rank receiver = schedule.peer(w, r);
+        const std::vector<Rank> owners = stream_owners(plan, thread, w, receiver);
+        for (std::uint32_t q = 0; q < owners.size(); ++q) {
+          const std::uint64_t begin = owners[q] * kChunk;
+          const SegmentRange expected =
+              thread == 0 ? SegmentRange{begin, 128} : SegmentRange{begin + 128, 172};
+          EXPECT_EQ(layout.segment(schedule, w, r, q), expected);
+        }
+      }
+    }
+  }
+}
+
 TEST(CollectiveLayout, SaysWhichBuffersHaveMorePositionsThan32Bits) {
   const Plan plan = make_plan("bml", parse_topology("star:2", "test"), "test");
   const ThreadSchedule schedule(plan, 0, 0);
@@ -127,6 +217,34 @@ TEST(CollectiveLayout, SaysWhichBuffersHaveMorePositionsThan32Bits) {
   EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, 2 * most, 128));
   const CollectiveLayout layout(schedule, most, 64, {});
   EXPECT_EQ(layout.segment(schedule, 0, 1, UINT32_MAX - 1), (SegmentRange{most - 64, 64}));
+}
+
+// With two equal threads and nine ranks, a chunk of one unit more than an even number gives a
+// thread more than a piece of the whole buffer is long.
+TEST(CollectiveLayout, HasRoomForThePositionsOfEveryKind) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  const ThreadSchedule schedule(plan, 0, 1);
+  constexpr std::uint64_t kMostSegments = UINT32_MAX / 3;  // step 0 has three pieces
+  const std::uint64_t fits = 9 * (2 * kMostSegments) * kUnitBytes;
+  const std::uint64_t too_many = 9 * (2 * kMostSegments + 1) * kUnitBytes;
+  EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, fits, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(schedule, too_many, 64));
+  const CollectiveLayout layout(schedule, {CollectiveKind::all_gather, 0, fits}, 64,
+                                CollectiveLayout::StageSequences{});
+  EXPECT_EQ(layout.end(Stage::broadcast, 0), 3 * kMostSegments);
+  EXPECT_EQ(layout.segment(schedule, 0, 0, 3 * kMostSegments - 1).bytes, kUnitBytes);
+}
+
+TEST(CollectiveLayout, CountsThePositionsOfTheLargestShare) {
+  const Topology topology = parse_topology("star:2", "test");
+  const std::vector<PlanStep> steps = {{2, 1}};
+  const Plan plan("weighted", topology, Placement::all(topology), {{1, steps}, {3, steps}});
+  // Three quarters of it have 2^32-1 units for each of two pieces.
+  const std::uint64_t most = 2 * 64 * (std::uint64_t{UINT32_MAX} / 3 * 4);
+  EXPECT_TRUE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 1), most, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 1), most + 1, 64));
+  EXPECT_TRUE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 0), 3 * most, 64));
+  EXPECT_FALSE(CollectiveLayout::positions_fit(ThreadSchedule(plan, 0, 0), 3 * most + 1, 64));
 }
 
 }  // namespace

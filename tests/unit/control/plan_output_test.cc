@@ -62,7 +62,7 @@ TEST(PlanJson, ListsAllServersAndAllExchangesOfThePlan) {
         ASSERT_EQ(steps[i]["exchanges"].size(), exchanges.size());
         for (size_t x = 0; x < exchanges.size(); ++x) {
           json send = json::array();
-          exchanges[x].send.for_each(plan.space(), [&](PieceId piece) {
+          exchanges[x].send.for_each([&](PieceId piece) {
             json entry = json(address_json(plan.space(), piece.owner));
             entry.insert(entry.begin(), piece.thread);
             send.push_back(entry);
@@ -97,6 +97,34 @@ TEST(PlanText, ShowsThePapersExample) {
   EXPECT_NE(text.find("thread 0 on lcore 0, owns <0,0,0>"), std::string::npos);
   EXPECT_NE(text.find("<0,*,2>          <0,*,0>"), std::string::npos) << text;
   EXPECT_EQ(text.find("server [0,1]"), std::string::npos);
+}
+
+TEST(PlanText, ShowsTheServersOfAGridByTheirAddresses) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Placement column = Placement::grid(topology, std::vector<ServerId>{2, 8}, "test");
+  const Plan plan = make_plan("bml", topology, column, "test");
+  const std::vector<Lcore> lcores = {{0, 0}};
+  std::ostringstream out;
+  write_plan_text(out, plan, Assignment::all_servers(plan, lcores), std::nullopt);
+  const std::string text = out.str();
+  EXPECT_NE(text.find("bml on bcube:3,2: 2 servers, 1 threads, 2 pieces, 1 steps"),
+            std::string::npos)
+      << text;
+  EXPECT_NE(text.find("server [0,2]\n"), std::string::npos) << text;
+  EXPECT_NE(text.find("aggregation     0     1  [2,2]        <0,1>            <0,0>"),
+            std::string::npos)
+      << text;
+}
+
+TEST(PlanJson, HasNoLevelForAStepOverSeveral) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Plan plan("flat", topology, Placement::all(topology), {{1, {{9, 1}}}});
+  const json parsed = json::parse(written(plan, 4));
+  const json& step = parsed["servers"][0]["threads"][0]["steps"][0];
+  EXPECT_TRUE(step["level"].is_null());
+  EXPECT_EQ(step["exchanges"].size(), 8u);
+  EXPECT_EQ(step["exchanges"][7]["peer"], json::parse("[2,2]"));
+  EXPECT_EQ(step["exchanges"][7]["send"], json::parse("[[0,8]]"));
 }
 
 }  // namespace

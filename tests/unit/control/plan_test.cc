@@ -5,8 +5,11 @@
 #include <stdexcept>
 #include <vector>
 
+#include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "tests/unit/control/bml_pieces.h"
+#include "tests/unit/control/counted_memory.h"
+#include "tests/unit/control/message.h"
 #include "tests/unit/control/stream_order.h"
 #include "tests/unit/control/topologies.h"
 
@@ -16,9 +19,9 @@ namespace {
 constexpr uint64_t kSizes[] = {0,   1,    4,    63,   64,   65,     127,    640,
                                641, 1000, 4096, 9999, 6400, 115200, 123456, UINT64_MAX};
 
-std::vector<PieceId> members(const Plan& plan, const PieceSet& set) {
+std::vector<PieceId> members(const PieceSet& set) {
   std::vector<PieceId> all;
-  set.for_each(plan.space(), [&](PieceId piece) { all.push_back(piece); });
+  set.for_each([&](PieceId piece) { all.push_back(piece); });
   return all;
 }
 
@@ -34,12 +37,12 @@ TEST(BmlPlan, ExchangesWhatThePapersCalcGsetSaysOnAllSmallTopologies) {
       for (unsigned t = 0; t < plan.threads(); ++t) {
         for (unsigned w = 0; w < k; ++w) {
           for (const Exchange& e : plan.exchanges(a, t, Stage::aggregation, w)) {
-            EXPECT_EQ(members(plan, e.send), calc_gset(space, e.peer, w, t, all));
-            EXPECT_EQ(members(plan, e.receive), calc_gset(space, a, w, t, all));
+            EXPECT_EQ(members(e.send), calc_gset(space, e.peer, w, t, all));
+            EXPECT_EQ(members(e.receive), calc_gset(space, a, w, t, all));
           }
           for (const Exchange& e : plan.exchanges(a, t, Stage::broadcast, w)) {
-            EXPECT_EQ(members(plan, e.send), calc_gset(space, a, k - 1 - w, t, all));
-            EXPECT_EQ(members(plan, e.receive), calc_gset(space, e.peer, k - 1 - w, t, all));
+            EXPECT_EQ(members(e.send), calc_gset(space, a, k - 1 - w, t, all));
+            EXPECT_EQ(members(e.receive), calc_gset(space, e.peer, k - 1 - w, t, all));
           }
         }
       }
@@ -65,7 +68,7 @@ TEST(BmlPlan, FollowsThePapersExampleOfBCube32) {
   const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
   const AddressSpace& space = plan.space();
   const auto text = [&](const Exchange& e) {
-    return space.text(e.peer) + " send " + e.send.text(space) + " receive " + e.receive.text(space);
+    return space.text(e.peer) + " send " + e.send.text() + " receive " + e.receive.text();
   };
   const auto first = plan.exchanges(0, 0, Stage::aggregation, 0);
   ASSERT_EQ(first.size(), 2u);
@@ -110,21 +113,165 @@ TEST(Plan, NamesAsPieceSetWhatAServerStillHasToAggregate) {
             pieces.push_back({t, owner});
           }
           std::sort(pieces.begin(), pieces.end());
-          ASSERT_EQ(members(plan, plan.piece_set(server, t, w)), pieces);
+          ASSERT_EQ(members(plan.piece_set(server, t, w)), pieces);
         }
       }
     }
   }
 }
 
-TEST(Plan, RefusesThreadsThatDoNotVisitEveryLevelOnce) {
+Plan bml_of(const Topology& topology, const std::vector<ServerId>& members) {
+  return make_plan("bml", topology, Placement::grid(topology, members, "test"), "test");
+}
+
+TEST(BmlPlan, HasAThreadForEachLevelThatIsLeftOnAGrid) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  EXPECT_THROW(Plan("x", topology, {}), std::invalid_argument);
-  EXPECT_THROW(Plan("x", topology, {{0}}), std::invalid_argument);
-  EXPECT_THROW(Plan("x", topology, {{0, 0}}), std::invalid_argument);
-  EXPECT_THROW(Plan("x", topology, {{0, 2}}), std::invalid_argument);
-  EXPECT_THROW(Plan("x", topology, {{0, 1, 2}}), std::invalid_argument);
-  EXPECT_NO_THROW(Plan("x", topology, {{1, 0}}));
+  const Plan row = bml_of(topology, {3, 4, 5});
+  ASSERT_EQ(row.threads(), 1u);
+  EXPECT_EQ(row.thread(0).steps, (std::vector<PlanStep>{{3, 1, Pattern::mesh}}));
+  EXPECT_EQ(row.level(0, 0), 0u);
+  EXPECT_EQ(row.ranks(), 3u);
+  EXPECT_EQ(row.servers(), 9u);
+  const Plan column = bml_of(topology, {0, 6});
+  ASSERT_EQ(column.threads(), 1u);
+  EXPECT_EQ(column.thread(0).steps, (std::vector<PlanStep>{{2, 1, Pattern::mesh}}));
+  EXPECT_EQ(column.level(0, 0), 1u);
+  const Plan square = bml_of(topology, {0, 1, 3, 4});
+  ASSERT_EQ(square.threads(), 2u);
+  EXPECT_EQ(square.thread(1).steps,
+            (std::vector<PlanStep>{{2, 2, Pattern::mesh}, {2, 1, Pattern::mesh}}));
+}
+
+TEST(BmlPlan, RefusesASingleServer) {
+  EXPECT_EQ(message_of<UsageError>([] { bml_of(parse_topology("bcube:3,2", "test"), {4}); }),
+            "algorithm bml: one server alone has nobody to exchange with; expected two servers or "
+            "more");
+}
+
+TEST(Plan, GivesEachThreadTheShareThatItsWeightSays) {
+  const Topology topology = parse_topology("star:4", "test");
+  const std::vector<PlanStep> steps = {{4, 1}};
+  const Plan plan("weighted", topology, Placement::all(topology), {{1, steps}, {3, steps}});
+  EXPECT_EQ(plan.thread_range(0, 6400), (ByteRange{0, 1600}));
+  EXPECT_EQ(plan.thread_range(1, 6400), (ByteRange{1600, 6400}));
+  // 2 units: a quarter is none.
+  EXPECT_EQ(plan.thread_range(0, 100), (ByteRange{0, 0}));
+  EXPECT_EQ(plan.thread_range(1, 100), (ByteRange{0, 100}));
+  const Plan uneven("weighted", topology, Placement::all(topology),
+                    {{5, steps}, {65535, steps}, {1, steps}, {7, steps}});
+  for (const uint64_t bytes : kSizes) {
+    uint64_t at = 0;
+    for (unsigned t = 0; t < uneven.threads(); ++t) {
+      const ByteRange share = uneven.thread_range(t, bytes);
+      const UnitRange expected = wide_share(uneven, units_of(bytes).count, t);
+      ASSERT_EQ(share, bytes_of(expected, bytes)) << bytes;
+      ASSERT_EQ(share.begin, at) << bytes;
+      at = share.end;
+    }
+    ASSERT_EQ(at, bytes);
+  }
+}
+
+TEST(Plan, GivesEqualWeightsExactlyTheSharesOfEqualParts) {
+  const Topology topology = parse_topology("star:4", "test");
+  const std::vector<PlanStep> steps = {{4, 1}};
+  for (const unsigned weight : {1u, 7u, kMaxWeight}) {
+    for (const unsigned threads : {1u, 2u, 3u, 7u, kMaxPlanThreads}) {
+      const Plan plan("equal", topology, Placement::all(topology),
+                      std::vector<PlanThread>(threads, {weight, steps}));
+      for (const uint64_t bytes : kSizes) {
+        for (unsigned t = 0; t < threads; ++t) {
+          ASSERT_EQ(plan.thread_range(t, bytes),
+                    bytes_of(part(units_of(bytes), t, threads), bytes));
+        }
+      }
+    }
+  }
+}
+
+TEST(Plan, RoutesNeighboursOverOneHopAndOthersDigitByDigit) {
+  const Topology topology = parse_topology("bcube:3,3", "test");
+  const AddressSpace& space = topology.space();
+  // The servers [v2,v1,v0] with v2 of 0 and 2, v1 of 1, v0 of 0 and 1: ranks 0..3.
+  const Plan plan = bml_of(topology, {space.parse("0,1,0"), space.parse("0,1,1"),
+                                      space.parse("2,1,0"), space.parse("2,1,1")});
+  EXPECT_EQ(plan.route(2, 2).size(), 0u);
+  ASSERT_EQ(plan.route(0, 1).size(), 1u);
+  EXPECT_EQ(plan.route(0, 1)[0], (Hop{0, 1}));
+  ASSERT_EQ(plan.route(1, 3).size(), 1u);
+  EXPECT_EQ(plan.route(1, 3)[0], (Hop{2, 2}));
+  ASSERT_EQ(plan.route(3, 0).size(), 2u);
+  EXPECT_EQ(plan.route(3, 0)[0], (Hop{0, 0}));
+  EXPECT_EQ(plan.route(3, 0)[1], (Hop{2, 0}));
+}
+
+TEST(Plan, NamesTheLevelOfAStepUnlessItSpansSeveral) {
+  const Topology topology = parse_topology("bcube:4,2", "test");
+  const Plan plan("factors", topology, Placement::all(topology),
+                  {{1, {{2, 1}, {2, 2}, {2, 8}, {2, 4}}}, {1, {{8, 2}, {2, 1}}}});
+  EXPECT_EQ(plan.steps(), 4u);
+  EXPECT_EQ(plan.steps(1), 2u);
+  EXPECT_EQ(plan.level(0, 0), 0u);
+  EXPECT_EQ(plan.level(0, 1), 0u);
+  EXPECT_EQ(plan.level(0, 2), 1u);
+  EXPECT_EQ(plan.level(0, 3), 1u);
+  EXPECT_EQ(plan.level(1, 0), std::nullopt);
+  EXPECT_EQ(plan.level(1, 1), 0u);
+}
+
+TEST(Plan, TakesAsLittleMemoryFor65536ServersAsForAFew) {
+  const Topology topology = parse_topology("bcube:16,4", "test");
+  const std::uint64_t before = bytes_asked_for();
+  const Plan plan = make_plan("bml", topology, "test");
+  const std::uint64_t taken = bytes_asked_for() - before;
+  EXPECT_EQ(plan.ranks(), 65536u);
+  EXPECT_GT(taken, 0u);
+  EXPECT_LT(taken, 16384u);
+}
+
+std::string refusal(const std::vector<PlanThread>& threads) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  return message_of<std::invalid_argument>(
+      [&] { Plan("x", topology, Placement::all(topology), threads); });
+}
+
+TEST(Plan, RefusesStepsWhoseDigitsDoNotNumberTheRanks) {
+  EXPECT_EQ(refusal({{1, {{3, 3}, {3, 1}}}}), "");
+  EXPECT_EQ(refusal({{1, {{9, 1}}}}), "");
+  EXPECT_EQ(refusal({{1, {}}}), "thread 0 has 0 steps; expected 1..16");
+  EXPECT_EQ(refusal({{1, {{3, 1}, {3, 3}}}, {1, {{3, 1}}}}),
+            "the radices of thread 1's steps multiply to 3; expected the number of ranks, 9");
+  EXPECT_EQ(refusal({{1, {{3, 1}, {3, 1}}}}),
+            "thread 0 has a step of radix 3 and stride 1; expected radices of 2..9 and, by "
+            "ascending stride, strides that are the product of the radices before, here 3");
+  EXPECT_NE(refusal({{1, {{3, 1}, {3, 6}}}}), "");
+  EXPECT_NE(refusal({{1, {{3, 1}, {3, 3}, {1, 9}}}}), "");
+  EXPECT_NE(refusal({{1, {{3, 1}, {3, 3}, {3, 9}}}}), "");
+  EXPECT_NE(refusal({{1, {{0, 1}}}}), "");
+}
+
+TEST(Plan, RefusesNoThreadTooManyAndWeightsOutOfRange) {
+  const PlanThread thread{1, {{9, 1}}};
+  EXPECT_EQ(refusal({}), "a plan has 1..128 threads, not 0");
+  EXPECT_EQ(refusal(std::vector<PlanThread>(128, thread)), "");
+  EXPECT_EQ(refusal(std::vector<PlanThread>(129, thread)), "a plan has 1..128 threads, not 129");
+  EXPECT_EQ(refusal({thread, {0, {{9, 1}}}}), "thread 1 has weight 0; expected 1..65535");
+  EXPECT_EQ(refusal({{65536, {{9, 1}}}}), "thread 0 has weight 65536; expected 1..65535");
+}
+
+TEST(Plan, RefusesAPlacementOfAnotherTopologyAndLinksWithoutASwitch) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Topology torus = parse_topology("torus:3,2", "test");
+  const std::vector<PlanThread> threads = {{1, {{9, 1}}}};
+  EXPECT_THROW(Plan("x", topology, Placement::all(parse_topology("star:9", "test")), threads),
+               std::invalid_argument);
+  EXPECT_THROW(Plan("x", torus, Placement::all(torus), threads), std::invalid_argument);
+}
+
+TEST(Plan, MayNameEveryPattern) {
+  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+    EXPECT_EQ(refusal({{1, {{9, 1, pattern}}}}), "");
+  }
 }
 
 }  // namespace

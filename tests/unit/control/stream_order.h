@@ -13,15 +13,15 @@
 namespace gradcube::control {
 
 // The owners of the pieces of the stream that `receiver` gets at aggregation step w, in order.
-inline std::vector<ServerId> stream_owners(const Plan& plan, unsigned thread, unsigned w,
-                                           ServerId receiver) {
-  std::vector<ServerId> owners = {receiver};
-  for (unsigned u = plan.steps(); u-- > w + 1;) {
+inline std::vector<Rank> stream_owners(const Plan& plan, unsigned thread, unsigned w,
+                                       Rank receiver) {
+  std::vector<Rank> owners = {receiver};
+  for (unsigned u = plan.steps(thread); u-- > w + 1;) {
     const unsigned n = plan.radix(thread, u);
-    const unsigned own_digit = plan.space().digit(receiver, plan.level(thread, u));
-    std::vector<ServerId> rotated;
+    const unsigned own_digit = plan.digit(receiver, thread, u);
+    std::vector<Rank> rotated;
     for (unsigned r = 0; r < n; ++r) {
-      for (const ServerId owner : owners) {
+      for (const Rank owner : owners) {
         rotated.push_back(plan.peer(owner, thread, u, (own_digit + r) % n));
       }
     }
@@ -38,21 +38,33 @@ inline UnitRange wide_part(UnitRange whole, uint64_t i, uint64_t n) {
   return {whole.begin + begin, end - begin};
 }
 
-// The units of what `server` still works on in this thread when `step` begins; with step =
-// plan.steps(), of the piece that it owns.
-inline UnitRange active_units(const Plan& plan, unsigned thread, ServerId server, unsigned step,
+// A thread's share of some units: what its weight is of all weights, behind the threads before it.
+inline UnitRange wide_share(const Plan& plan, uint64_t units, unsigned thread) {
+  uint64_t before = 0, all = 0;
+  for (unsigned t = 0; t < plan.threads(); ++t) {
+    if (t < thread) before += plan.thread(t).weight;
+    all += plan.thread(t).weight;
+  }
+  __extension__ using Wide = unsigned __int128;
+  const auto begin = static_cast<uint64_t>(Wide{units} * before / all);
+  const auto end = static_cast<uint64_t>(Wide{units} * (before + plan.thread(thread).weight) / all);
+  return {begin, end - begin};
+}
+
+// The units of what `rank` still works on in this thread when `step` begins; with step =
+// plan.steps(thread), of the piece that it owns.
+inline UnitRange active_units(const Plan& plan, unsigned thread, Rank rank, unsigned step,
                               uint64_t bytes) {
-  UnitRange units =
-      wide_part({0, (bytes >> 6) + ((bytes & 63) != 0 ? 1 : 0)}, thread, plan.threads());
+  UnitRange units = wide_share(plan, (bytes >> 6) + ((bytes & 63) != 0 ? 1 : 0), thread);
   for (unsigned w = 0; w < step; ++w) {
-    const unsigned digit = plan.space().digit(server, plan.level(thread, w));
-    units = wide_part(units, digit, plan.radix(thread, w));
+    units = wide_part(units, plan.digit(rank, thread, w), plan.radix(thread, w));
   }
   return units;
 }
 
 inline ByteRange piece_bytes(const Plan& plan, PieceId piece, uint64_t bytes) {
-  const UnitRange units = active_units(plan, piece.thread, piece.owner, plan.steps(), bytes);
+  const UnitRange units =
+      active_units(plan, piece.thread, piece.owner, plan.steps(piece.thread), bytes);
   const auto in_bytes = [bytes](uint64_t unit) { return unit > bytes / 64 ? bytes : unit * 64; };
   return {in_bytes(units.begin), in_bytes(units.begin + units.count)};
 }

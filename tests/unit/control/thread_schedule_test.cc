@@ -2,10 +2,12 @@
 
 #include <functional>
 #include <gtest/gtest.h>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
 #include "control/plan/algorithms.h"
+#include "tests/unit/control/message.h"
 #include "tests/unit/control/stream_order.h"
 #include "tests/unit/control/topologies.h"
 
@@ -41,13 +43,14 @@ TEST(ThreadSchedule, HasThePlansLevelsDigitsAndPieces) {
         ASSERT_EQ(schedule.steps(), plan.steps());
         for (unsigned w = 0; w < schedule.steps(); ++w) {
           const ScheduleStep& step = schedule.step(w);
-          ASSERT_EQ(step.level, plan.level(thread, w));
+          ASSERT_EQ(step.stride, plan.space().weight(plan.level(thread, w).value()));
           ASSERT_EQ(step.radix, plan.radix(thread, w));
-          ASSERT_EQ(step.digit, plan.space().digit(server, step.level));
+          ASSERT_EQ(step.digit, plan.space().digit(server, plan.level(thread, w).value()));
           ASSERT_EQ(step.pieces, stream_owners(plan, thread, w, server).size());
-          ASSERT_EQ(schedule.step_of_level(step.level), w);
           for (unsigned r = 0; r < step.radix; ++r) {
             ASSERT_EQ(schedule.offset_of_digit(w, schedule.digit_at_offset(w, r)), r);
+            ASSERT_EQ(schedule.peer(w, r),
+                      plan.peer(server, thread, w, schedule.digit_at_offset(w, r)));
           }
         }
       });
@@ -107,6 +110,49 @@ TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {
   }
   EXPECT_EQ(owners, (std::vector<std::string>{"2-1-0", "0-1-0", "1-1-0", "2-2-0", "0-2-0", "1-2-0",
                                               "2-0-0", "0-0-0", "1-0-0"}));
+}
+
+TEST(ThreadSchedule, FindsTheStepAndTheOffsetOfEachPeerAndOfNoOtherRank) {
+  for_every_thread([](const Plan& plan, const ThreadSchedule& schedule, Rank rank, unsigned) {
+    std::vector<int> steps(plan.ranks(), -1), offsets(plan.ranks(), 0);
+    for (unsigned w = 0; w < schedule.steps(); ++w) {
+      for (unsigned r = 1; r < schedule.step(w).radix; ++r) {
+        steps[schedule.peer(w, r)] = static_cast<int>(w);
+        offsets[schedule.peer(w, r)] = static_cast<int>(r);
+      }
+    }
+    for (Rank other = 0; other < plan.ranks(); ++other) {
+      const auto place = schedule.place_of_peer(other);
+      ASSERT_EQ(place ? static_cast<int>(place->step) : -1, steps[other]) << rank << " " << other;
+      if (place) {
+        ASSERT_EQ(static_cast<int>(place->offset), offsets[other]);
+      }
+    }
+    for (const Rank beyond : {plan.ranks(), plan.ranks() + 1, UINT32_MAX, UINT32_MAX - 5}) {
+      ASSERT_FALSE(schedule.place_of_peer(beyond).has_value()) << rank << " " << beyond;
+    }
+  });
+}
+
+TEST(ThreadSchedule, RefusesAPatternThatIsNotRun) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  for (const Pattern pattern : {Pattern::ring, Pattern::root, Pattern::local}) {
+    const Plan plan("other", topology, Placement::all(topology),
+                    {{1, {{9, 1}}}, {1, {{3, 3}, {3, 1, pattern}}}});
+    EXPECT_NO_THROW(ThreadSchedule(plan, 0, 0));
+    EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 1); }),
+              "algorithm other, thread 1, step 1: a step of pattern " +
+                  std::string(pattern_name(pattern)) +
+                  " cannot be run; expected a step of pattern mesh");
+  }
+}
+
+TEST(ThreadSchedule, RefusesAMeshOfMoreRanksThanAnOffsetCanName) {
+  const Topology topology = parse_topology("bcube:32,2", "test");
+  const Plan plan("flat", topology, Placement::all(topology), {{1, {{1024, 1}}}});
+  EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 0); }),
+            "algorithm flat, thread 0, step 0: a mesh of 1024 ranks cannot be run; expected a "
+            "radix of at most 256");
 }
 
 }  // namespace

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "control/plan/plan.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::control {
@@ -39,6 +40,40 @@ inline std::vector<Topology> small_topologies(uint32_t servers) {
     if (topology.servers() <= servers) all.push_back(topology);
   }
   return all;
+}
+
+// Every set of servers of the topology that form a grid, each by ascending number.
+inline std::vector<std::vector<ServerId>> all_grids(const Topology& topology) {
+  std::vector<std::vector<ServerId>> grids = {{0}};
+  for (unsigned level = 0; level < topology.levels(); ++level) {
+    std::vector<std::vector<ServerId>> wider;
+    for (const std::vector<ServerId>& grid : grids) {
+      for (unsigned digits = 1; digits < 1U << topology.space().radix(level); ++digits) {
+        std::vector<ServerId>& members = wider.emplace_back();
+        for (unsigned digit = 0; digit < topology.space().radix(level); ++digit) {
+          if ((digits >> digit & 1U) == 0) continue;
+          for (const ServerId server : grid) {
+            members.push_back(server + digit * topology.space().weight(level));
+          }
+        }
+      }
+    }
+    grids = wider;
+  }
+  return grids;
+}
+
+// A plan for all servers whose thread t has a step over level levels[t][w] of the topology each.
+inline Plan plan_over_levels(const Topology& topology,
+                             const std::vector<std::vector<unsigned>>& levels) {
+  std::vector<PlanThread> threads;
+  for (const std::vector<unsigned>& order : levels) {
+    PlanThread& thread = threads.emplace_back();
+    for (const unsigned level : order) {
+      thread.steps.push_back({topology.space().radix(level), topology.space().weight(level)});
+    }
+  }
+  return Plan("levels", topology, Placement::all(topology), threads);
 }
 
 }  // namespace gradcube::control

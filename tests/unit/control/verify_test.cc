@@ -43,13 +43,81 @@ TEST(Verify, ProvesBmlWhereLevelsHaveDifferentRadices) {
 }
 
 TEST(Verify, ProvesAPlanOfOneThreadToo) {
-  const Plan plan("flat", parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
+  const Plan plan = plan_over_levels(parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
   const VerifyReport report = verify(plan);
   EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{12, 4, 36}));
 }
 
+TEST(Verify, ProvesBmlOnEveryGridOfServers) {
+  for (const Topology& topology :
+       {parse_topology("bcube:3,2", "test"), parse_topology("bcube:2,4", "test"),
+        mixed_topology({2, 4, 3})}) {
+    for (const std::vector<ServerId>& members : all_grids(topology)) {
+      if (members.size() < 2) continue;
+      const Placement placement = Placement::grid(topology, members, "test");
+      const VerifyReport report = verify(make_plan("bml", topology, placement, "test"));
+      const std::uint64_t ranks = members.size();
+      ASSERT_EQ(report.ranks, ranks);
+      ASSERT_EQ(report.transfers, ranks * placement.dimensions().size() * 2 * (ranks - 1));
+    }
+  }
+}
+
+TEST(Verify, MeetsThePapersBoundOnARowAColumnAndASquare) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const auto link_pieces = [&](const std::vector<ServerId>& members) {
+    const Placement placement = Placement::grid(topology, members, "test");
+    return verify(make_plan("bml", topology, placement, "test")).link_pieces;
+  };
+  EXPECT_EQ(link_pieces({3, 4, 5}), (std::vector<uint64_t>{4, 0}));
+  EXPECT_EQ(link_pieces({1, 4, 7}), (std::vector<uint64_t>{0, 4}));
+  EXPECT_EQ(link_pieces({0, 2, 6, 8}), (std::vector<uint64_t>{6, 6}));
+}
+
+TEST(Verify, ProvesThreadsOfUnequalWeightAndOfDifferentSteps) {
+  const Topology topology = parse_topology("bcube:4,2", "test");
+  const Plan plan("mixed", topology, Placement::all(topology),
+                  {{1, {{4, 1}, {4, 4}}}, {3, {{2, 8}, {2, 4}, {2, 1}, {2, 2}}}}, LinkUse::shared);
+  EXPECT_NO_THROW(verify(plan));
+}
+
+// Halving and doubling: a digit of radix 4 as two of radix 2.
+TEST(Verify, ProvesAMeshOverFactorsOfADigit) {
+  const Topology topology = parse_topology("bcube:4,2", "test");
+  const Plan plan("halving", topology, Placement::all(topology),
+                  {{1, {{2, 1}, {2, 2}, {2, 4}, {2, 8}}}, {1, {{2, 4}, {2, 8}, {2, 1}, {2, 2}}}});
+  // Of 16 pieces of each thread: 8, 4 on one level and 2, 1 on the other, in both stages.
+  EXPECT_EQ(verify(plan).link_pieces, (std::vector<uint64_t>{30, 30}));
+}
+
+TEST(Verify, CountsTheHopsOfPeersThatAreNoNeighbours) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Plan plan("flat", topology, Placement::all(topology), {{1, {{9, 1}}}});
+  // One piece for each of 8 peers, of which 6 differ in a given digit; in both stages.
+  const VerifyReport report = verify(plan);
+  EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{12, 12}));
+  EXPECT_EQ(report.transfers, 2u * 9 * 8);
+}
+
+TEST(Verify, LetsTransfersShareALinkWhereThePlanDoesNotPromiseOtherwise) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const PlanThread thread{1, {{3, 1}, {3, 3}}};
+  const Plan plan("share", topology, Placement::all(topology), {thread, thread}, LinkUse::shared);
+  EXPECT_EQ(verify(plan).link_pieces, (std::vector<uint64_t>{24, 8}));
+}
+
+// In round 1 thread 1's [0,2] sends to the rank after it, [1,0]: through [0,0], whose link of level
+// 1 thread 0 uses.
+TEST(Verify, FindsALinkOfARelayThatIsUsedTwice) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Plan plan("relay", topology, Placement::all(topology),
+                  {{1, {{3, 3}, {3, 1}}}, {1, {{9, 1}}}});
+  EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
+            "aggregation step 0, thread 1: [0,0]'s link of level 1 is already used by thread 0");
+}
+
 TEST(Verify, FindsTwoThreadsOnOneLink) {
-  const Plan plan("collide", parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
+  const Plan plan = plan_over_levels(parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
   EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
             "aggregation step 0, thread 1: [0,0]'s link of level 0 is already used by thread 0");
 }
@@ -75,9 +143,10 @@ TEST(Verify, FindsAMissingExchange) {
 }
 
 TEST(Verify, FindsAPeerThatIsNoNeighbour) {
-  EXPECT_EQ(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 4; }),
-            "aggregation step 0, thread 0: [0,0] exchanges with server [1,1], which is not its "
-            "neighbour at level 0");
+  EXPECT_EQ(
+      sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 4; }),
+      "aggregation step 0, thread 0: [0,0] exchanges with [1,1], which is not its peer in this "
+      "step");
   EXPECT_NE(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 9; }), "");
   EXPECT_NE(sabotage(0, 0, Stage::aggregation, 0, [](auto& e) { e[0].peer = 0; }), "");
 }

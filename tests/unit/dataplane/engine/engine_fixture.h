@@ -69,18 +69,22 @@ class TestSession {
   void fill(std::uint64_t count, float value) { std::fill_n(buffer(), count, value); }
 
   // A sum of the first `count` elements of the buffer; the engine takes it at its next poll().
-  void submit(std::uint64_t count, std::uint8_t lane = 0) {
+  void submit(std::uint64_t count,
+              control::CollectiveKind kind = control::CollectiveKind::all_reduce,
+              std::uint8_t lane = 0) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
     entry.offset = shared::kHeapOffset;
     entry.count = count;
+    entry.kind = static_cast<std::uint8_t>(kind);
     entry.lane = lane;
     session_->region().header().submission_tail.store(submitted_);
   }
   // The same, published to executors.
-  void publish(std::uint64_t count) {
-    submit(count);
+  void publish(std::uint64_t count,
+               control::CollectiveKind kind = control::CollectiveKind::all_reduce) {
+    submit(count, kind);
     ASSERT_EQ(session_->take(), Session::Take::taken);
   }
 

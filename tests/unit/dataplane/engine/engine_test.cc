@@ -31,6 +31,7 @@ struct Frame {
     transport.credit = 16;
     segment.length = control::kUnitBytes;
     segment.count = kElements;
+    segment.collective = 1;
   }
   protocol::RoutingHeader routing;
   protocol::TransportHeader transport;
@@ -282,8 +283,6 @@ TEST_F(EngineAlone, DropsAndCountsWhatDoesNotFit) {
   expect_dropped(DropReason::foreign_thread, with([](Frame& f) { f.transport.lane = 1; }));
   expect_dropped(DropReason::not_a_neighbour, with([](Frame& f) { f.routing.source = 2; }));
   expect_dropped(DropReason::outside_window, with([](Frame& f) { f.transport.sequence = 500; }));
-  expect_dropped(DropReason::unexpected_result,
-                 with([](Frame& f) { f.transport.stage = Stage::broadcast; }));
   expect_dropped(DropReason::bad_acknowledgement,
                  with([](Frame& f) { f.transport.acknowledged = 1; }));
   EXPECT_EQ(engine_->counters().segments_received, 0u);

@@ -64,6 +64,7 @@ class ExecutorOverflow : public testing::Test {
     request.dtype = DataType::int32;
     request.operation = operation;
     request.count = kCount;
+    request.number = sequence + 1;  // each collective is one segment
     Contribution contribution;
     contribution.packet = packets_.allocate();
     contribution.payload = reinterpret_cast<const std::uint8_t*>(theirs_.data());
@@ -96,7 +97,7 @@ TEST_F(ExecutorOverflow, IsToldWithItsCollectiveStepAndElementsAndLeavesTheSegme
   EXPECT_EQ(executor_.overflow()->first_element, 0u);
   EXPECT_EQ(executor_.overflow()->elements, 16u);
   EXPECT_EQ(reduced(), 1u);
-  EXPECT_FALSE(executor_.finish_completed());
+  EXPECT_FALSE(executor_.finish_completed(0));
 }
 
 // Its sum has wrapped by then: added to the contribution again it would fit.

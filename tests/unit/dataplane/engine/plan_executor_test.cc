@@ -33,9 +33,11 @@ class Executor {
   std::uint64_t elements() const { return std::uint64_t{plan_.pieces()} * kPerUnit; }
 
   // The trainer submits its whole buffer, filled with `value`.
-  void submit(float value) {
+  void submit(float value, control::CollectiveKind kind = control::CollectiveKind::all_reduce) {
     session_.fill(elements(), value);
-    session_.publish(elements());
+    const bool chunks = control::is_rank_ordered(kind);
+    session_.publish(elements() / (chunks ? plan_.ranks() : 1), kind);
+    ++submitted_;
     ASSERT_TRUE(executor_.begin_published());
   }
 
@@ -44,7 +46,7 @@ class Executor {
     return executor_.flow(stage, level, schedule_.offset_of_digit(level, digit));
   }
   void contribute(Flow& flow, std::uint64_t sequence, const Contribution& contribution) {
-    EXPECT_TRUE(executor_.take(flow, sequence, contribution, {})) << "it is held, then freed";
+    EXPECT_TRUE(executor_.take(flow, sequence, contribution, {})) << "it is held";
   }
 
   // A unit of equal elements, as a neighbour with the same request would send it.
@@ -56,7 +58,8 @@ class Executor {
     std::fill_n(payload, kPerUnit, value);
     contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
     contribution.bytes = bytes;
-    contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0};
+    contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0,
+                              std::max(submitted_, 1U)};
     return contribution;
   }
 
@@ -74,6 +77,7 @@ class Executor {
   PacketPool packets_;
   PlanExecutor executor_;
   control::ThreadSchedule schedule_;
+  unsigned submitted_ = 0;
 };
 
 TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits) {
@@ -155,36 +159,61 @@ TEST(PlanExecutor, WritesAResultWhereItBelongs) {
   rte_pktmbuf_free(result.packet);
 }
 
-TEST(PlanExecutor, HasNoPlaceForAResultThatItDoesNotExpect) {
+TEST(PlanExecutor, RefusesAResultThatDoesNotFit) {
   Executor server("star:3", 0);
-  Contribution result = server.from_neighbour(7.0F);
-  Flow& flow = server.flow(Stage::broadcast, 0, 1);
-  EXPECT_EQ(server->accept(flow, 0, result).refused, DropReason::unexpected_result)
-      << "nothing is in flight";
   server.submit(1.0F);
-  EXPECT_EQ(server->accept(flow, 1, result).refused, DropReason::unexpected_result)
-      << "behind its end";
-  EXPECT_FALSE(server->disagreement().has_value());
-  result.bytes = 32;
-  EXPECT_EQ(server->accept(flow, 0, result).refused, DropReason::disagreement);
+  const Contribution result = server.from_neighbour(7.0F, 32);
+  EXPECT_EQ(server->accept(server.flow(Stage::broadcast, 0, 1), 0, result).refused,
+            DropReason::disagreement);
   ASSERT_TRUE(server->disagreement().has_value());
   EXPECT_EQ(server->disagreement()->peer, 1u);
   rte_pktmbuf_free(result.packet);
 }
 
-TEST(PlanExecutor, LocatesSegmentsOfAllCollectivesInFlight) {
+TEST(PlanExecutor, HoldsAResultOfWhatTheTrainerHasNotSubmittedYet) {
+  Executor server("star:3", 0);
+  Flow& flow = server.flow(Stage::broadcast, 0, 1);
+  server.contribute(flow, 0, server.from_neighbour(7.0F));
+  std::uint64_t sequence = 0;
+  ASSERT_EQ(flow.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  EXPECT_EQ(server->consumed(flow), 0u) << "it still takes a packet";
+  EXPECT_EQ(packets_in_use(server.packets()), 1u);
+  server.submit(1.0F);
+  EXPECT_EQ(server.unit(1), 7.0F);
+  EXPECT_EQ(server->consumed(flow), 1u);
+  EXPECT_EQ(packets_in_use(server.packets()), 0u);
+}
+
+TEST(PlanExecutor, TellsOfAResultThatCameEarlyAndDoesNotFit) {
+  Executor server("star:3", 0);
+  Contribution result = server.from_neighbour(7.0F);
+  ++result.signature.count;
+  server.contribute(server.flow(Stage::broadcast, 0, 2), 0, result);
+  EXPECT_FALSE(server->disagreement().has_value()) << "there is nothing to compare with";
+  server.submit(1.0F);
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->peer, 2u);
+  EXPECT_EQ(server.unit(2), 1.0F);
+}
+
+TEST(PlanExecutor, TellsOfAStreamThatItsOwnKindOfCollectiveHasNot) {
+  Executor server("star:2", 0);
+  server.submit(1.0F, control::CollectiveKind::all_gather);
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0,
+                    server.from_neighbour(2.0F));  // of an all_reduce, as number 1 too
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->collective, 1u);
+}
+
+TEST(PlanExecutor, SendsTheSegmentsOfAllCollectivesInFlight) {
   Executor server("star:2", 0);
   server.submit(1.0F);
   server.submit(1.0F);
-  const auto first = server->locate(0, 1, 0);
-  const auto second = server->locate(0, 1, 1);
-  ASSERT_TRUE(first.has_value());
-  ASSERT_TRUE(second.has_value());
-  EXPECT_EQ(first->collective->request.number, 1u);
-  EXPECT_EQ(second->collective->request.number, 2u);
-  EXPECT_EQ(second->position, 0u);
-  EXPECT_EQ(second->range, first->range);
-  EXPECT_FALSE(server->locate(0, 1, 2).has_value());
+  Flow& flow = server.flow(Stage::aggregation, 0, 1);
+  EXPECT_EQ(server->next_segment(flow)->collective, 1u);
+  flow.send.record_send(0);
+  EXPECT_EQ(server->next_segment(flow)->collective, 2u);
+  EXPECT_EQ(server->sent_segment(flow, 0).collective, 1u);
 }
 
 TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
@@ -244,11 +273,11 @@ TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
     ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
   }
   server.contribute(contributions, 0, server.from_neighbour(2.0F));
-  EXPECT_FALSE(server->finish_completed()) << "nothing is acknowledged";
+  EXPECT_FALSE(server->finish_completed(0)) << "nothing is acknowledged";
   contributions.send.on_acknowledgement(1, 0, 16, 0, 0);
-  EXPECT_FALSE(server->finish_completed()) << "the result that was sent is not acknowledged";
+  EXPECT_FALSE(server->finish_completed(0)) << "the result that was sent is not acknowledged";
   results.send.on_acknowledgement(1, 0, 16, 0, 0);
-  EXPECT_TRUE(server->finish_completed());
+  EXPECT_TRUE(server->finish_completed(0));
   EXPECT_FALSE(server->active());
   EXPECT_EQ(server.session()->finished_by_all(0), 1u) << "the session has been told";
 }
@@ -264,9 +293,9 @@ TEST(PlanExecutor, StartsFreshAfterAReset) {
   EXPECT_FALSE(server->disagreement().has_value());
   EXPECT_EQ(packets_in_use(server.packets()), 0u) << "what waited is freed";
   server.submit(1.0F);
-  const auto place = server->locate(0, 0, 0);
-  ASSERT_TRUE(place.has_value());
-  EXPECT_EQ(place->collective->request.number, 2u);
+  const auto segment = server->next_segment(server.flow(Stage::aggregation, 0, 1));
+  ASSERT_TRUE(segment.has_value());
+  EXPECT_EQ(segment->collective, 2u);
 }
 
 }  // namespace

@@ -1,0 +1,46 @@
+// The way of a message between two servers that need not be neighbours: one hop for each digit in
+// which they differ, over a switch of that digit's level (BML, section 3.1).
+//
+// A plain value; nothing allocates. Functions trust their servers to be in the space.
+#ifndef GRADCUBE_BCUBE_FORWARDING_ROUTE_H_
+#define GRADCUBE_BCUBE_FORWARDING_ROUTE_H_
+
+#include <array>
+#include <cstdint>
+
+#include "bcube_forwarding/address.h"
+
+namespace gradcube::bcube {
+
+// To the server that has `digit` at `level`, and is otherwise the one before.
+struct Hop {
+  std::uint8_t level = 0;
+  std::uint8_t digit = 0;
+
+  bool operator==(const Hop&) const = default;
+};
+
+class Route {
+ public:
+  // kMaxLevels hops at most.
+  void append(Hop hop) { hops_[size_++] = hop; }
+
+  unsigned size() const { return size_; }
+  const Hop& operator[](unsigned index) const { return hops_[index]; }
+  const Hop* begin() const { return hops_.data(); }
+  const Hop* end() const { return hops_.data() + size_; }
+
+  bool operator==(const Route&) const = default;
+
+ private:
+  std::array<Hop, kMaxLevels> hops_{};
+  unsigned size_ = 0;
+};
+
+// A shortest route: sets one differing digit after the other, from level 0 up. Empty if the servers
+// are the same; one hop if they are neighbours.
+Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
+
+}  // namespace gradcube::bcube
+
+#endif  // GRADCUBE_BCUBE_FORWARDING_ROUTE_H_

@@ -1,0 +1,87 @@
+// Where the ranks of a job are: which server has which rank.
+//
+// The servers of a job form a grid: at every level of the topology they have some of the digits,
+// and every combination of these digits is one of them. All servers of a topology form a grid; so
+// do the servers under one switch, and any rectangle. Ranks ascend with the numbers of the servers.
+//
+// The ranks form the LOGICAL GRID. It has a dimension for each level at which the servers have more
+// than one digit; a level with a single digit vanishes. A rank's digit in a dimension is the place
+// of the server's digit among those of its level.
+//
+// Only the digits are kept, so that a placement of 65536 servers takes as little memory as the sum
+// of the radices. Immutable after construction; any thread may read it, and nothing allocates then.
+#ifndef GRADCUBE_CONTROL_PLAN_PLACEMENT_H_
+#define GRADCUBE_CONTROL_PLAN_PLACEMENT_H_
+
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "control/plan/step_pattern.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+// A dimension of the logical grid.
+struct GridDimension {
+  unsigned level = 0;  // of the topology
+  unsigned radix = 0;
+  std::uint32_t stride = 0;  // how much the rank grows with the digit
+
+  bool operator==(const GridDimension&) const = default;
+};
+
+// A trainer's place: its server, and its number among the job's trainers there, which is 0 as there
+// is one trainer per server and job.
+struct TrainerPlace {
+  ServerId server = 0;
+  unsigned local = 0;
+
+  bool operator==(const TrainerPlace&) const = default;
+};
+
+class Placement {
+ public:
+  // Every server of the topology: its rank is its number.
+  static Placement all(const Topology& topology);
+
+  // The servers `members`, in any order. Throws a UsageError, which begins with `where`, when there
+  // is none, one does not exist or is named twice, or they do not form a grid; in the last case it
+  // names the servers that are missing.
+  static Placement grid(const Topology& topology, std::span<const ServerId> members,
+                        std::string_view where);
+
+  const AddressSpace& space() const { return space_; }  // of the topology
+  std::uint32_t ranks() const { return ranks_; }
+
+  // By ascending level, and so by ascending stride. Empty for a single rank.
+  const std::vector<GridDimension>& dimensions() const { return dimensions_; }
+
+  // Of a rank below ranks().
+  TrainerPlace place(Rank rank) const { return {server(rank), 0}; }
+  ServerId server(Rank rank) const;
+
+  // Nothing if this server, any number, has none.
+  std::optional<Rank> rank(ServerId server) const;
+
+  bool operator==(const Placement&) const = default;
+
+ private:
+  using DigitsByLevel = std::vector<std::vector<std::uint16_t>>;
+
+  Placement(const AddressSpace& space, DigitsByLevel digits);
+
+  static DigitsByLevel digits_of(const AddressSpace& space, std::span<const ServerId> members);
+
+  AddressSpace space_;
+  DigitsByLevel digits_;         // [level]: ascending
+  DigitsByLevel digit_indices_;  // [level][digit]: its place in digits_, or kNoIndex
+  std::vector<GridDimension> dimensions_;
+  std::uint32_t ranks_ = 1;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_PLACEMENT_H_

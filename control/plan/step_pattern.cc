@@ -1,0 +1,38 @@
+#include "control/plan/step_pattern.h"
+
+#include <fmt/format.h>
+#include <stdexcept>
+
+namespace gradcube::control {
+
+std::string_view pattern_name(Pattern pattern) {
+  switch (pattern) {
+    case Pattern::mesh:
+      return "mesh";
+    case Pattern::ring:
+      return "ring";
+    case Pattern::root:
+      return "root";
+    case Pattern::local:
+      break;
+  }
+  return "local";
+}
+
+namespace step_pattern {
+
+void require_runnable(const PlanStep& step) {
+  if (step.pattern != Pattern::mesh) {
+    throw std::invalid_argument(
+        fmt::format("a step of pattern {} cannot be run; expected a step of pattern mesh",
+                    pattern_name(step.pattern)));
+  }
+  if (step.radix > kMaxRunnableRadix) {
+    throw std::invalid_argument(
+        fmt::format("a mesh of {} ranks cannot be run; expected a radix of at most {}", step.radix,
+                    kMaxRunnableRadix));
+  }
+}
+
+}  // namespace step_pattern
+}  // namespace gradcube::control

@@ -1,0 +1,242 @@
+// The executor's receiving half: from a neighbour's segment to a sum or a result in the trainer's
+// memory.
+
+#include <cstring>
+
+#include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/plan_executor.h"
+#include "dataplane/engine/port_queue.h"
+
+namespace gradcube::dataplane {
+
+using aggregation::Operation;
+using control::CollectiveKind;
+using control::SegmentRange;
+using control::ThreadSchedule;
+using protocol::Stage;
+
+PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence,
+                                              const Contribution& segment) {
+  if (flow.stage == Stage::aggregation) return {};
+  if (sequence >= end_of_streams_[kBroadcast][flow.step]) {
+    check_beyond(flow, segment.signature);
+    return {};
+  }
+  const std::optional<Place> place = place_of_result(flow, sequence, segment);
+  if (!place.has_value()) return {DropReason::disagreement, std::nullopt};
+  return {std::nullopt, place};
+}
+
+bool PlanExecutor::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
+                        const Acceptance& accepted) {
+  Contribution held = segment;
+  held.sequence = sequence;
+  if (flow.stage == Stage::aggregation) {
+    contribute(flow, sequence, held);
+    return true;
+  }
+  if (!accepted.place.has_value()) {
+    early_results_.hold(number_of(flow), sequence, held);
+    return true;
+  }
+  write_result(flow, *accepted.place, segment);
+  wake_consumed(flow);
+  return false;
+}
+
+// Where the result of a submitted collective belongs; nothing if it does not fit.
+std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flow,
+                                                                 std::uint64_t sequence,
+                                                                 const Contribution& result) {
+  const InFlight* collective = holder(PlanStage::broadcast, flow.step, sequence);
+  if (collective == nullptr) return std::nullopt;
+  const std::uint32_t position =
+      position_of(*collective, PlanStage::broadcast, flow.step, sequence);
+  SegmentRange range = collective->layout.segment(schedule_, flow.step, flow.offset, position);
+  if (!collective->layout.receives(schedule_, PlanStage::broadcast, flow.step, flow.offset)) {
+    range.bytes = 0;
+  }
+  if (collective->signature == result.signature && range.bytes == result.bytes) {
+    return Place{collective, range};
+  }
+  disagree(*collective, flow.step, flow.offset);
+  return std::nullopt;
+}
+
+// BML, Algorithm 1, line 15: the received pieces replace this server's own.
+void PlanExecutor::write_result(const Flow& flow, const Place& place, const Contribution& result) {
+  std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
+              place.range.bytes);
+  wake_results_before(flow.step);
+}
+
+// A result that has come in step w is passed on in all earlier steps, which the broadcast stage
+// makes later.
+void PlanExecutor::wake_results_before(unsigned w) {
+  const std::size_t end = first_flow(Stage::broadcast, w);
+  for (std::size_t i = first_flow(Stage::broadcast, 0); i < end; ++i) wake_segment(flows_[i]);
+}
+
+void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
+                              const Contribution& contribution) {
+  reduce_windows_[flow.step].hold(sequence, flow.offset, contribution);
+  const InFlight* collective = holder(PlanStage::aggregation, flow.step, sequence);
+  if (collective == nullptr) {  // not submitted here yet: see begin_published()
+    check_beyond(flow, contribution.signature);
+    return;
+  }
+  if (contribution.signature != collective->signature) {
+    disagree(*collective, flow.step, flow.offset);
+    return;
+  }
+  reduce_if_complete(*collective, flow.step, sequence);
+}
+
+void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
+  const bcube::ServerId peer = context_.plan.placement().server(schedule_.peer(w, r));
+  disagreement_ = {lane_, collective.request.number, peer, thread(), w};
+}
+
+void PlanExecutor::check_beyond(const Flow& flow, const CollectiveSignature& theirs) {
+  const auto behind =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(next_ - 1) - theirs.collective);
+  if (behind < 0) return;
+  const std::uint64_t collective = next_ - 1 - static_cast<std::uint64_t>(behind);
+  if (collective >= oldest_ && collective < next_) {
+    disagree(in_flight(collective), flow.step, flow.offset);
+  }
+}
+
+// One contribution or result shows a disagreement: those that would complete a segment may never
+// come. What waits for this collective must fit it, and what waits behind its streams must not
+// belong to it.
+void PlanExecutor::check_what_waits(const InFlight& collective) {
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
+    const std::uint64_t first = collective.layout.first(PlanStage::aggregation, w);
+    const std::uint64_t end = collective.layout.end(PlanStage::aggregation, w);
+    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+      const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, r);
+      if (fits != nullptr && fits->signature != collective.signature) disagree(collective, w, r);
+      const Contribution* beyond = reduce_windows_[w].waiting(end, r);
+      if (beyond != nullptr) {
+        check_beyond(flow(Stage::aggregation, w, r), beyond->signature);
+      }
+    }
+  }
+  if (!early_results_.any()) return;
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
+    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+      const Flow& over = flow(Stage::broadcast, w, r);
+      const Contribution* beyond =
+          early_results_.find(number_of(over), collective.layout.end(PlanStage::broadcast, w));
+      if (beyond != nullptr) check_beyond(over, beyond->signature);
+    }
+  }
+}
+
+// The results that came before the trainer submitted their collective.
+void PlanExecutor::write_early_results(const InFlight& collective) {
+  for (std::size_t i = first_flow(Stage::broadcast, 0); i < flows_.size(); ++i) {
+    Flow& over = flows_[i];
+    const std::uint64_t first = collective.layout.first(PlanStage::broadcast, over.step);
+    const std::uint64_t end = std::min(collective.layout.end(PlanStage::broadcast, over.step),
+                                       first + EarlyResults::kWindow);
+    for (std::uint64_t sequence = first; sequence < end; ++sequence) {
+      const Contribution* result = early_results_.find(number_of(over), sequence);
+      if (result == nullptr) continue;
+      const std::optional<Place> place = place_of_result(over, sequence, *result);
+      if (!place.has_value()) return;  // the job is about to be reset
+      write_result(over, *place, *result);
+      early_results_.release(number_of(over), sequence);
+    }
+    wake_consumed(over);
+  }
+}
+
+// Reduces a segment if all that it needs is here, and what waited for it at the following steps.
+void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
+                                      std::uint64_t sequence) {
+  for (;;) {
+    if (!reduce_windows_[w].all_arrived(sequence)) return;
+    const std::uint32_t position = position_of(collective, PlanStage::aggregation, w, sequence);
+    if (!partial_sum_is_here(collective, w, 0, position)) return;
+    const SegmentRange range = collective.layout.segment(schedule_, w, 0, position);
+    if (!contributions_agree(collective, w, sequence, range.bytes)) return;
+    if (!control::reduces(collective.request.kind)) {
+      pass_on(collective, w, sequence, range);
+    } else if (!reduce(collective, w, sequence, range)) {
+      return;
+    }
+    finish_segment(w, sequence);
+    if (w == schedule_.last_step()) {
+      wake_results_before(schedule_.steps());
+      return;
+    }
+    const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
+    if (next.offset != 0) {
+      wake_segment(flow(Stage::aggregation, w + 1, next.offset));
+      return;
+    }
+    ++w;
+    sequence = collective.layout.first(PlanStage::aggregation, w) + next.position;
+  }
+}
+
+void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
+  const std::uint64_t consumed_before = reduce_windows_[w].base();
+  reduce_windows_[w].finish(sequence);
+  if (reduce_windows_[w].base() == consumed_before) return;
+  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    wake_consumed(flow(Stage::aggregation, w, r));
+  }
+}
+
+bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
+                                       std::uint64_t sequence, std::uint32_t bytes) {
+  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    const Contribution& their = reduce_windows_[w].contribution(sequence, r);
+    const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r);
+    if (their.signature == collective.signature && their.bytes == (carries ? bytes : 0)) continue;
+    disagree(collective, w, r);
+    return false;
+  }
+  return true;
+}
+
+// Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1,
+// line 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
+bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                          SegmentRange range) {
+  if (range.bytes == 0) return true;
+  const CollectiveRequest& request = collective.request;
+  const unsigned radix = schedule_.step(w).radix;
+  std::uint8_t* own = request.buffer + range.begin;
+  for (unsigned digit = 0; digit < radix; ++digit) {
+    const unsigned r = schedule_.offset_of_digit(w, digit);
+    sources_[digit] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
+  }
+  const std::size_t size = aggregation::element_bytes(request.dtype);
+  const std::size_t count = range.bytes / size;
+  const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
+  if (!add(own, sources_.data(), radix, count)) {
+    overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
+    return false;
+  }
+  if (w == schedule_.last_step() && request.operation == Operation::average) {
+    const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
+    if (divide != nullptr) divide(own, count, context_.plan.ranks());
+  }
+  return true;
+}
+
+// A broadcast on its way down from the root: at most one neighbour carries something.
+void PlanExecutor::pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                           SegmentRange range) {
+  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    if (!collective.layout.receives(schedule_, PlanStage::aggregation, w, r)) continue;
+    std::memcpy(collective.request.buffer + range.begin,
+                reduce_windows_[w].contribution(sequence, r).payload, range.bytes);
+  }
+}
+
+}  // namespace gradcube::dataplane

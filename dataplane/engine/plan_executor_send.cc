@@ -1,0 +1,96 @@
+// The executor's sending half: which segments exist already, and where their bytes are.
+
+#include <algorithm>
+
+#include "dataplane/engine/plan_executor.h"
+
+namespace gradcube::dataplane {
+
+using control::CollectiveKind;
+using control::SegmentRange;
+using control::ThreadSchedule;
+using protocol::Stage;
+
+// BML, Algorithm 1, lines 2-3: step w follows step w-1. Here it does so segment by segment.
+bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
+                                       std::uint32_t position) const {
+  if (w == 0) return true;  // line 1: the trainer's own gradient
+  const std::uint32_t before = schedule_.at_previous_step(w, r, position);
+  return reduce_windows_[w - 1].reduced(collective.layout.first(PlanStage::aggregation, w - 1) +
+                                        before);
+}
+
+// BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or
+// its arrival over the level of an earlier broadcast step.
+bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
+                                  std::uint32_t position) const {
+  const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
+  if (!source.own) {
+    return result_flow(source.step, source.offset)
+        .receive.received(collective.layout.first(PlanStage::broadcast, source.step) +
+                          source.position);
+  }
+  // An all_gather's own piece is the trainer's.
+  return !control::has_stage(collective.request.kind, PlanStage::aggregation) ||
+         reduce_windows_[source.step].reduced(
+             collective.layout.first(PlanStage::aggregation, source.step) + source.position);
+}
+
+bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
+                         std::uint32_t position) const {
+  return flow.stage == Stage::broadcast
+             ? result_is_here(collective, flow.step, position)
+             : partial_sum_is_here(collective, flow.step, flow.offset, position);
+}
+
+const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
+  // What lies before has ended: its entry may be reused.
+  flow.sending = std::max(flow.sending, oldest_);
+  while (flow.sending < next_ &&
+         flow.send.next() >= in_flight(flow.sending).layout.end(stage_of(flow), flow.step)) {
+    ++flow.sending;
+  }
+  return flow.sending < next_ ? &in_flight(flow.sending) : nullptr;
+}
+
+bool PlanExecutor::next_is_ready(Flow& flow) const {
+  const InFlight* collective = sending(flow);
+  return collective != nullptr &&
+         ready(flow, *collective,
+               position_of(*collective, stage_of(flow), flow.step, flow.send.next()));
+}
+
+std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) const {
+  const InFlight* collective = sending(flow);
+  if (collective == nullptr) return std::nullopt;
+  const std::uint32_t position =
+      position_of(*collective, stage_of(flow), flow.step, flow.send.next());
+  if (!ready(flow, *collective, position)) return std::nullopt;
+  return outgoing(flow, *collective, position);
+}
+
+std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
+  const std::uint64_t left =
+      in_flight(flow.sending).layout.end(stage_of(flow), flow.step) - flow.send.next();
+  // Past the first step, what follows becomes ready as it is reduced: ask for little at a time.
+  const std::uint64_t most = flow.stage == Stage::aggregation && flow.step == 0 ? 255 : 8;
+  return static_cast<std::uint8_t>(std::min(left, most));
+}
+
+OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {
+  const InFlight& collective = *holder(stage_of(flow), flow.step, sequence);
+  return outgoing(flow, collective, position_of(collective, stage_of(flow), flow.step, sequence));
+}
+
+// BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those
+// of CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
+OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collective,
+                                       std::uint32_t position) const {
+  const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
+  SegmentRange range = collective.layout.segment(schedule_, flow.step, r, position);
+  if (!collective.layout.sends(schedule_, stage_of(flow), flow.step, flow.offset)) range.bytes = 0;
+  return {collective.request.number, collective.signature, collective.request.buffer + range.begin,
+          range.bytes};
+}
+
+}  // namespace gradcube::dataplane

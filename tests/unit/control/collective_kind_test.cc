@@ -1,0 +1,201 @@
+#include "control/plan/collective_kind.h"
+
+#include <functional>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "control/plan/algorithms.h"
+#include "tests/unit/control/collective_run.h"
+#include "tests/unit/control/topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+// All roots of few ranks; of many, the first, the last and one between.
+std::vector<Rank> roots(const Plan& plan) {
+  if (plan.ranks() > 9) return {0, plan.ranks() / 2, plan.ranks() - 1};
+  std::vector<Rank> all(plan.ranks());
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) all[rank] = rank;
+  return all;
+}
+
+// BML on every small topology and every grid of servers of one, and other plans that can be run.
+void for_every_plan(const std::function<void(const Plan&)>& visit) {
+  for (const Topology& topology : small_topologies(81)) {
+    SCOPED_TRACE(topology.spec());
+    visit(make_plan("bml", topology, "test"));
+  }
+  const Topology cube = parse_topology("bcube:3,2", "test");
+  for (const std::vector<ServerId>& members : all_grids(cube)) {
+    if (members.size() < 2) continue;
+    visit(make_plan("bml", cube, Placement::grid(cube, members, "test"), "test"));
+  }
+  const Topology wide = parse_topology("bcube:4,2", "test");
+  visit(Plan("weighted", wide, Placement::all(wide),
+             {{1, {{4, 1}, {4, 4}}}, {3, {{2, 8}, {2, 4}, {2, 1}, {2, 2}}}}));
+  visit(Plan("flat", wide, Placement::all(wide), {{1, {{16, 1}}}}));
+}
+
+// The sizes of a buffer: of chunks that are no whole units, and of pieces with several segments.
+constexpr std::uint64_t kOddSizes[] = {0, 1, 3, 61, 64, 199, 1000};
+constexpr std::uint32_t kSegmentBytes = 64;
+
+// Expects of what `rank` has of a segment that it is what `expected` says of each rank.
+template <typename Expected>
+void expect_counts(const CollectiveRun& run, const Plan& plan, Rank rank, std::size_t segment,
+                   Expected&& expected) {
+  const std::uint8_t* counts = run.counts(rank, segment);
+  for (Rank from = 0; from < plan.ranks(); ++from) {
+    ASSERT_EQ(counts[from], expected(from))
+        << "of rank " << from << " in segment " << segment << " at rank " << rank;
+  }
+}
+
+constexpr auto kEachOnce = [](Rank) { return 1; };
+constexpr auto only(Rank rank) {
+  return [rank](Rank from) { return from == rank ? 1 : 0; };
+}
+
+TEST(CollectiveKind, AllReduceBringsEachRanksInputOnceToEveryRank) {
+  for_every_plan([](const Plan& plan) {
+    for (const std::uint64_t size : kOddSizes) {
+      const CollectiveRun run(plan, {CollectiveKind::all_reduce, 0, size}, kSegmentBytes);
+      for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+        for (std::size_t s = 0; s < run.segments().size(); ++s) {
+          ASSERT_NO_FATAL_FAILURE(expect_counts(run, plan, rank, s, kEachOnce));
+        }
+      }
+    }
+  });
+}
+
+TEST(CollectiveKind, ReduceScatterReducesEachChunkAtTheRankOfItsNumber) {
+  for_every_plan([](const Plan& plan) {
+    for (const std::uint64_t chunk : kOddSizes) {
+      const CollectiveRun run(plan, {CollectiveKind::reduce_scatter, 0, chunk * plan.ranks()},
+                              kSegmentBytes);
+      ASSERT_EQ(run.bytes_sent(Stage::broadcast), 0u);
+      // What a reduce-scatter needs: each rank sends and receives N-1 of N chunks.
+      ASSERT_EQ(run.bytes_sent(Stage::aggregation), chunk * plan.ranks() * (plan.ranks() - 1));
+      for (std::size_t s = 0; s < run.segments().size(); ++s) {
+        ASSERT_NO_FATAL_FAILURE(
+            expect_counts(run, plan, run.chunk(run.segments()[s]), s, kEachOnce));
+      }
+    }
+  });
+}
+
+TEST(CollectiveKind, AllGatherBringsTheChunkOfEachRankToEveryRank) {
+  for_every_plan([](const Plan& plan) {
+    for (const std::uint64_t chunk : kOddSizes) {
+      const CollectiveRun run(plan, {CollectiveKind::all_gather, 0, chunk * plan.ranks()},
+                              kSegmentBytes);
+      ASSERT_EQ(run.bytes_sent(Stage::aggregation), 0u);
+      ASSERT_EQ(run.bytes_sent(Stage::broadcast), chunk * plan.ranks() * (plan.ranks() - 1));
+      for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+        for (std::size_t s = 0; s < run.segments().size(); ++s) {
+          ASSERT_NO_FATAL_FAILURE(
+              expect_counts(run, plan, rank, s, only(run.chunk(run.segments()[s]))));
+        }
+      }
+    }
+  });
+}
+
+TEST(CollectiveKind, BroadcastBringsTheRootsBufferToEveryRank) {
+  for_every_plan([](const Plan& plan) {
+    for (const Rank root : roots(plan)) {
+      for (const std::uint64_t size : kOddSizes) {
+        const CollectiveRun run(plan, {CollectiveKind::broadcast, root, size}, kSegmentBytes);
+        ASSERT_EQ(run.bytes_sent(Stage::broadcast), size * (plan.ranks() - 1));
+        for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+          for (std::size_t s = 0; s < run.segments().size(); ++s) {
+            ASSERT_NO_FATAL_FAILURE(expect_counts(run, plan, rank, s, only(root)));
+          }
+        }
+      }
+    }
+  });
+}
+
+TEST(CollectiveKind, ReduceBringsEachRanksInputOnceToTheRoot) {
+  for_every_plan([](const Plan& plan) {
+    for (const Rank root : roots(plan)) {
+      for (const std::uint64_t size : kOddSizes) {
+        const CollectiveRun run(plan, {CollectiveKind::reduce, root, size}, kSegmentBytes);
+        ASSERT_EQ(run.bytes_sent(Stage::aggregation), size * (plan.ranks() - 1));
+        for (std::size_t s = 0; s < run.segments().size(); ++s) {
+          ASSERT_NO_FATAL_FAILURE(expect_counts(run, plan, root, s, kEachOnce));
+        }
+      }
+    }
+  });
+}
+
+// A scatter and a gather pass each piece once over each digit in which its owner differs from the
+// root, and nothing else.
+TEST(CollectiveKind, ScattersAndGathersOnlyAlongTheTreeOfTheRoot) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Plan plan = make_plan("bml", topology, "test");
+  const std::uint64_t bytes = plan.pieces() * kUnitBytes;
+  // Of the nine pieces of a thread, the owners of four differ from the root in one digit, and those
+  // of four in both.
+  const std::uint64_t along_the_tree = plan.threads() * (4 * 1 + 4 * 2) * kUnitBytes;
+  for (const Rank root : roots(plan)) {
+    const CollectiveRun broadcast(plan, {CollectiveKind::broadcast, root, bytes}, kSegmentBytes);
+    EXPECT_EQ(broadcast.bytes_sent(Stage::aggregation), along_the_tree);
+    const CollectiveRun reduce(plan, {CollectiveKind::reduce, root, bytes}, kSegmentBytes);
+    EXPECT_EQ(reduce.bytes_sent(Stage::broadcast), along_the_tree);
+  }
+}
+
+TEST(CollectiveKind, BarrierMeetsEveryPeerInBothStagesWithoutABuffer) {
+  for_every_plan([](const Plan& plan) {
+    const ThreadSchedule schedule(plan, 0, 0);
+    const CollectiveLayout layout(schedule, {CollectiveKind::barrier, 0, 0}, kSegmentBytes,
+                                  CollectiveLayout::StageSequences{});
+    for (unsigned w = 0; w < schedule.steps(); ++w) {
+      EXPECT_GE(layout.end(Stage::aggregation, w), 1u);
+      EXPECT_GE(layout.end(Stage::broadcast, w), 1u);
+    }
+    const CollectiveRun run(plan, {CollectiveKind::barrier, 0, 0}, kSegmentBytes);
+    EXPECT_TRUE(run.segments().empty());
+  });
+}
+
+TEST(CollectiveKind, HasANameAndANumber) {
+  for (std::size_t number = 0; number < kCollectiveKinds.size(); ++number) {
+    const CollectiveKind kind = kCollectiveKinds[number];
+    EXPECT_EQ(static_cast<std::size_t>(kind), number);
+    EXPECT_EQ(collective_kind_numbered(number), kind);
+    EXPECT_EQ(collective_kind_named(collective_kind_name(kind)), kind);
+  }
+  EXPECT_EQ(collective_kind_named("reduce-scatter"), CollectiveKind::reduce_scatter);
+  EXPECT_EQ(collective_kind_named("scatter"), std::nullopt);
+  EXPECT_EQ(collective_kind_named(""), std::nullopt);
+  EXPECT_EQ(collective_kind_numbered(6), std::nullopt);
+  EXPECT_EQ(collective_kind_numbered(UINT64_MAX), std::nullopt);
+}
+
+TEST(CollectiveKind, SaysWhatItNeeds) {
+  std::string table;
+  for (const CollectiveKind kind : kCollectiveKinds) {
+    table += collective_kind_name(kind);
+    table += has_stage(kind, Stage::aggregation) ? " aggregation" : "";
+    table += has_stage(kind, Stage::broadcast) ? " broadcast" : "";
+    table += is_rank_ordered(kind) ? " rank-ordered" : "";
+    table += has_root(kind) ? " root" : "";
+    table += reduces(kind) ? " reduces\n" : "\n";
+  }
+  EXPECT_EQ(table,
+            "all-reduce aggregation broadcast reduces\n"
+            "reduce-scatter aggregation rank-ordered reduces\n"
+            "all-gather broadcast rank-ordered\n"
+            "broadcast aggregation broadcast root\n"
+            "reduce aggregation broadcast root reduces\n"
+            "barrier aggregation broadcast reduces\n");
+}
+
+}  // namespace
+}  // namespace gradcube::control

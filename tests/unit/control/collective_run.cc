@@ -1,0 +1,120 @@
+#include "tests/unit/control/collective_run.h"
+
+#include <algorithm>
+#include <stdexcept>
+
+namespace gradcube::control {
+namespace {
+
+void require(bool holds, const char* what) {
+  if (!holds) throw std::logic_error(what);
+}
+
+std::uint32_t positions(const CollectiveLayout& layout, Stage stage, unsigned w) {
+  return static_cast<std::uint32_t>(layout.end(stage, w) - layout.first(stage, w));
+}
+
+}  // namespace
+
+CollectiveRun::CollectiveRun(const Plan& plan, const CollectiveShape& shape,
+                             std::uint32_t segment_bytes)
+    : plan_(plan), shape_(shape) {
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      const ThreadSchedule schedule(plan, rank, thread);
+      members_.push_back({schedule, CollectiveLayout(schedule, shape, segment_bytes,
+                                                     CollectiveLayout::StageSequences{})});
+    }
+  }
+  find_segments();
+  begin();
+  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      for (unsigned step = 0; step < plan.steps(thread); ++step) {
+        run_step(thread, stage, plan.mirrored(thread, stage, step));
+      }
+    }
+  }
+}
+
+// All segments of the first step's streams of rank 0: they are the whole buffer.
+void CollectiveRun::find_segments() {
+  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+    const Member& at = member(0, thread);
+    const Stage stage =
+        has_stage(shape_.kind, Stage::aggregation) ? Stage::aggregation : Stage::broadcast;
+    for (unsigned r = 0; r < at.schedule.step(0).radix; ++r) {
+      for (std::uint32_t q = 0; q < positions(at.layout, stage, 0); ++q) {
+        const SegmentRange segment = at.layout.segment(at.schedule, 0, r, q);
+        if (segment.bytes != 0) segments_.push_back(segment);
+      }
+    }
+  }
+  std::sort(segments_.begin(), segments_.end(),
+            [](const SegmentRange& a, const SegmentRange& b) { return a.begin < b.begin; });
+  std::uint64_t at = 0;
+  for (const SegmentRange& segment : segments_) {
+    require(segment.begin == at, "the segments do not follow each other");
+    segment_at_.emplace(segment.begin, segment_at_.size());
+    at += segment.bytes;
+  }
+  require(at == shape_.bytes, "the segments are not the whole buffer");
+}
+
+void CollectiveRun::begin() {
+  counts_.assign(std::size_t{plan_.ranks()} * segments_.size() * plan_.ranks(), 0);
+  for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+    for (std::size_t s = 0; s < segments_.size(); ++s) {
+      bool is_input = true;
+      if (shape_.kind == CollectiveKind::all_gather) is_input = chunk(segments_[s]) == rank;
+      if (shape_.kind == CollectiveKind::broadcast) is_input = rank == shape_.root;
+      counts_of(rank, s)[rank] = is_input ? 1 : kGarbage;
+    }
+  }
+}
+
+void CollectiveRun::run_step(unsigned thread, Stage stage, unsigned w) {
+  for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+    const Member& from = member(rank, thread);
+    for (unsigned r = 1; r < from.schedule.step(w).radix; ++r) {
+      exchange(from, member(from.schedule.peer(w, r), thread), stage, w);
+    }
+  }
+}
+
+// In the aggregation stage a rank sends its send stream, which is the peer's receive stream; in the
+// broadcast stage the other way round.
+void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, unsigned w) {
+  const unsigned to_offset = from.schedule.offset_of_rank(w, to.schedule.rank());
+  const unsigned from_offset = to.schedule.offset_of_rank(w, from.schedule.rank());
+  const bool carries = from.layout.sends(from.schedule, stage, w, to_offset);
+  require(carries == to.layout.receives(to.schedule, stage, w, from_offset),
+          "the ends of a stream do not agree whether it carries");
+  const std::uint32_t count = positions(from.layout, stage, w);
+  require(count == positions(to.layout, stage, w), "the ends of a stream have other lengths");
+  require((count > 0) == has_stage(shape_.kind, stage), "a stage has streams if it runs");
+  for (std::uint32_t q = 0; q < count; ++q) {
+    const bool aggregates = stage == Stage::aggregation;
+    const SegmentRange sent = from.layout.segment(from.schedule, w, aggregates ? to_offset : 0, q);
+    const SegmentRange taken = to.layout.segment(to.schedule, w, aggregates ? 0 : from_offset, q);
+    require(sent == taken, "the ends of a stream have other bytes");
+    if (carries && sent.bytes != 0) pass(from, to, stage, sent);
+  }
+}
+
+void CollectiveRun::pass(const Member& from, const Member& to, Stage stage,
+                         const SegmentRange& segment) {
+  const auto found = segment_at_.find(segment.begin);
+  require(found != segment_at_.end() && segments_[found->second] == segment,
+          "a segment is no segment of the buffer");
+  const std::uint8_t* have = counts_of(from.schedule.rank(), found->second);
+  std::uint8_t* into = counts_of(to.schedule.rank(), found->second);
+  const bool adds = stage == Stage::aggregation && reduces(shape_.kind);
+  for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+    into[rank] =
+        static_cast<std::uint8_t>(adds ? std::min(255, into[rank] + have[rank]) : have[rank]);
+  }
+  bytes_sent_[static_cast<unsigned>(stage)] += segment.bytes;
+}
+
+}  // namespace gradcube::control

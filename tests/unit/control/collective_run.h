@@ -1,0 +1,70 @@
+// Runs a collective symbolically, segment by segment, as the layout's streams say: what the tests
+// hold the kinds of collectives against.
+//
+// The buffer of each rank is a list of segments. Instead of bytes a segment has a count for each
+// rank: how often that rank's input is in it. What a rank has at the beginning but is no input
+// counts kGarbage times, so that it shows wherever it goes.
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_COLLECTIVE_RUN_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_COLLECTIVE_RUN_H_
+
+#include <cstdint>
+#include <map>
+#include <string>
+#include <vector>
+
+#include "control/plan/collective_layout.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+class CollectiveRun {
+ public:
+  static constexpr std::uint8_t kGarbage = 100;
+
+  // Runs all of it. Throws std::logic_error when the streams of two peers do not fit each other, or
+  // the segments are not a division of the buffer.
+  CollectiveRun(const Plan& plan, const CollectiveShape& shape, std::uint32_t segment_bytes);
+
+  // The rank whose chunk the segment is in; for kinds that are rank-ordered.
+  Rank chunk(const SegmentRange& segment) const {
+    return static_cast<Rank>(segment.begin / (shape_.bytes / plan_.ranks()));
+  }
+
+  // What the rank has of a segment: a count for each rank.
+  const std::uint8_t* counts(Rank rank, std::size_t segment) const {
+    return &counts_[(rank * segments_.size() + segment) * plan_.ranks()];
+  }
+
+  const std::vector<SegmentRange>& segments() const { return segments_; }  // not the empty ones
+  std::uint64_t bytes_sent(Stage stage) const { return bytes_sent_[static_cast<unsigned>(stage)]; }
+
+ private:
+  struct Member {
+    ThreadSchedule schedule;
+    CollectiveLayout layout;
+  };
+
+  void find_segments();
+  void begin();
+  void run_step(unsigned thread, Stage stage, unsigned w);
+  void exchange(const Member& from, const Member& to, Stage stage, unsigned w);
+  void pass(const Member& from, const Member& to, Stage stage, const SegmentRange& segment);
+  const Member& member(Rank rank, unsigned thread) const {
+    return members_[std::size_t{thread} * plan_.ranks() + rank];
+  }
+  std::uint8_t* counts_of(Rank rank, std::size_t segment) {
+    return &counts_[(rank * segments_.size() + segment) * plan_.ranks()];
+  }
+
+  const Plan& plan_;
+  CollectiveShape shape_;
+  std::vector<Member> members_;  // [thread][rank]
+  std::vector<SegmentRange> segments_;
+  std::map<std::uint64_t, std::size_t> segment_at_;  // by its begin
+  std::vector<std::uint8_t> counts_;                 // [rank][segment][rank]
+  std::array<std::uint64_t, kStages> bytes_sent_{};
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_COLLECTIVE_RUN_H_

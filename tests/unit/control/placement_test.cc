@@ -1,0 +1,103 @@
+#include "control/plan/placement.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+Topology cube() { return parse_topology("bcube:3,2", "test"); }
+
+std::vector<ServerId> servers_of(const Placement& placement) {
+  std::vector<ServerId> servers;
+  for (Rank rank = 0; rank < placement.ranks(); ++rank) servers.push_back(placement.server(rank));
+  return servers;
+}
+
+std::string refusal(const Topology& topology, const std::vector<ServerId>& members) {
+  return message_of<UsageError>([&] { Placement::grid(topology, members, "job a"); });
+}
+
+TEST(Placement, OfAllServersGivesEachItsOwnNumberAsRank) {
+  for (const Topology& topology : small_topologies(81)) {
+    SCOPED_TRACE(topology.spec());
+    const Placement all = Placement::all(topology);
+    ASSERT_EQ(all.ranks(), topology.servers());
+    ASSERT_EQ(all.dimensions().size(), topology.levels());
+    for (unsigned level = 0; level < topology.levels(); ++level) {
+      const GridDimension expected{level, topology.space().radix(level),
+                                   topology.space().weight(level)};
+      EXPECT_EQ(all.dimensions()[level], expected);
+    }
+    for (ServerId server = 0; server < topology.servers(); ++server) {
+      EXPECT_EQ(all.server(server), server);
+      EXPECT_EQ(all.rank(server), server);
+    }
+    EXPECT_EQ(all.rank(topology.servers()), std::nullopt);
+    EXPECT_EQ(all.rank(UINT32_MAX), std::nullopt);
+  }
+}
+
+TEST(Placement, OfAGridHasRanksThatAscendWithTheServersAndLeadBackToThem) {
+  for (const Topology& topology :
+       {cube(), parse_topology("bcube:2,3", "test"), mixed_topology({2, 3, 4})}) {
+    for (const std::vector<ServerId>& members : all_grids(topology)) {
+      const Placement grid = Placement::grid(topology, members, "test");
+      EXPECT_EQ(servers_of(grid), members);
+      for (ServerId server = 0; server < topology.servers(); ++server) {
+        const auto at = std::find(members.begin(), members.end(), server);
+        const auto rank = static_cast<Rank>(at - members.begin());
+        if (at == members.end()) {
+          EXPECT_EQ(grid.rank(server), std::nullopt);
+        } else {
+          EXPECT_EQ(grid.rank(server), rank);
+          EXPECT_EQ(grid.place(rank), (TrainerPlace{server, 0}));
+        }
+      }
+    }
+  }
+}
+
+TEST(Placement, LetsALevelWithOneDigitVanish) {
+  // Row 1: [1,0] [1,1] [1,2].
+  const Placement row = Placement::grid(cube(), std::vector<ServerId>{5, 3, 4}, "test");
+  EXPECT_EQ(row.dimensions(), (std::vector<GridDimension>{{0, 3, 1}}));
+  EXPECT_EQ(servers_of(row), (std::vector<ServerId>{3, 4, 5}));
+  // Column 2: [0,2] [1,2] [2,2].
+  const Placement column = Placement::grid(cube(), std::vector<ServerId>{2, 5, 8}, "test");
+  EXPECT_EQ(column.dimensions(), (std::vector<GridDimension>{{1, 3, 1}}));
+  // [0,0] [0,2] [2,0] [2,2].
+  const Placement square = Placement::grid(cube(), std::vector<ServerId>{0, 2, 6, 8}, "test");
+  EXPECT_EQ(square.dimensions(), (std::vector<GridDimension>{{0, 2, 1}, {1, 2, 2}}));
+  const Placement one = Placement::grid(cube(), std::vector<ServerId>{4}, "test");
+  EXPECT_EQ(one.ranks(), 1u);
+  EXPECT_TRUE(one.dimensions().empty());
+}
+
+TEST(Placement, NamesTheServersThatAreMissingFromAGrid) {
+  EXPECT_EQ(refusal(cube(), {0, 1, 3}),
+            "job a: these 3 servers of bcube:3,2 form no grid: [1,1] is missing; expected every "
+            "server whose digits are each one of theirs at its level, such as all servers under "
+            "one switch");
+  EXPECT_NE(refusal(cube(), {0, 4}).find("form no grid: [0,1] [1,0] are missing;"),
+            std::string::npos);
+  EXPECT_NE(refusal(cube(), {0, 4, 8}).find("[0,1] [0,2] [1,0] [1,2] and 2 more are missing;"),
+            std::string::npos);
+}
+
+TEST(Placement, RefusesServersThatAreNoneOrNamedTwice) {
+  EXPECT_EQ(refusal(cube(), {}), "job a: no server is named; expected at least one");
+  EXPECT_EQ(refusal(cube(), {0, 9}),
+            "job a: there is no server number 9; bcube:3,2 has servers 0 to 8");
+  EXPECT_EQ(refusal(cube(), {5, 1, 5}),
+            "job a: server [1,2] is named twice; expected each server once");
+}
+
+}  // namespace
+}  // namespace gradcube::control
