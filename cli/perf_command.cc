@@ -307,7 +307,7 @@ void add_options(CLI::App* command, PerfOptions* options) {
       ->capture_default_str();
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
-      ->check(whole_number_in(1, 64));
+      ->check(whole_number_in(1, 1024));
   command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
       ->check(job_name());
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")

@@ -8,36 +8,70 @@ import select
 import socket
 import struct
 import time
+import typing
 
-HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING = range(1, 9)
-LAYOUT_VERSION = 1
-RING_ENTRIES = 64
+HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT = range(1, 10)
+ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
+LAYOUT_VERSION = 2
+RING_ENTRIES = 1024
+MOST_LANES = 8
 SUBMISSIONS = 4096
-COMPLETIONS = 8192
+COMPLETIONS = 1 << 17
 HEAP = 1 << 21
 CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 16
 
 # RegionHeader's words: a cache line each, after the first.
 SUBMISSION_TAIL, SUBMISSION_HEAD, COMPLETION_TAIL, COMPLETION_HEAD, TRAINER_ASLEEP = range(64, 384, 64)
 
-_HELLO = struct.Struct("<IIQII64s")
-_NOTICE = struct.Struct("<IiQQ1024s")
-_SUBMISSION = struct.Struct("<QQQBBB5x")
+_HELLO = struct.Struct("<IIQQIiIIII64s")
+_LANE = struct.Struct("<56siI")
+_WELCOME = struct.Struct("<IIQIIQ64s")
+_NOTICE = struct.Struct("<IiIIQ1024s")
+_SUBMISSION = struct.Struct("<QQQIBBBB32x")
 _COMPLETION = struct.Struct("<QiI")
 
 
-def hello(job, heap_bytes=1 << 20, version=LAYOUT_VERSION):
-    return _HELLO.pack(HELLO, version, heap_bytes, os.getpid(), 0, job.encode())
+def hello(
+    job, heap_bytes=1 << 20, version=LAYOUT_VERSION, rank=-1, weight=1, lanes=(("", 0),), members=(), lane_count=None,
+    member_count=None,
+):  # fmt: skip
+    """A Hello. ``lane_count`` and ``member_count`` are those of `lanes` and `members`, unless they are to be lies."""
+    message = _HELLO.pack(
+        HELLO, version, 0, heap_bytes, os.getpid(), rank, weight,
+        len(lanes) if lane_count is None else lane_count,
+        len(members) if member_count is None else member_count,
+        0, job.encode(),
+    )  # fmt: skip
+    for name, priority in (*lanes, *[("", 0)] * MOST_LANES)[:MOST_LANES]:
+        message += _LANE.pack(name.encode(), priority, 0)
+    return message + struct.pack(f"<{len(members)}I", *members)
+
+
+def hello_of_version_1(job):
+    """What a library of layout version 1 says: a shorter message, whose type and version have the same place."""
+    return struct.pack("<IIQII64s", HELLO, 1, 1 << 20, os.getpid(), 0, job.encode())
 
 
 def inquiry(request):
     return struct.pack("<IIQ", INQUIRY, 0, request)
 
 
+def bare(message_type):
+    """A message that is its type alone: GOODBYE or ABORT."""
+    return struct.pack("<I", message_type)
+
+
+class Notice(typing.NamedTuple):
+    kind: int
+    code: int
+    number: int  # of a failure
+    request: int  # of a report
+    text: str
+
+
 def read_notice(message):
-    """(type, code, first request, last request, message)"""
-    kind, code, first, last, message = _NOTICE.unpack(message)
-    return kind, code, first, last, message.rstrip(b"\0").decode()
+    kind, code, number, _, request, text = _NOTICE.unpack(message)
+    return Notice(kind, code, number, request, text.rstrip(b"\0").decode())
 
 
 def connect(path, timeout=5):
@@ -48,14 +82,16 @@ def connect(path, timeout=5):
 
 
 class RawSession:
-    def __init__(self, path, job):
+    """A trainer. ``wishes`` are those of hello()."""
+
+    def __init__(self, path, job, **wishes):
         with contextlib.ExitStack() as cleanup:
             self.socket = cleanup.enter_context(connect(path))
-            self.socket.send(hello(job))
+            self.socket.send(hello(job, **wishes))
             welcome, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 4)
             if struct.unpack_from("<I", welcome)[0] != WELCOME:
                 raise AssertionError(f"no welcome but {read_notice(welcome)}")
-            size = struct.unpack_from("<Q", welcome, 16)[0]
+            _, self.version, _, self.rank, self.size, size, _ = _WELCOME.unpack(welcome)
             self.memory = cleanup.enter_context(mmap.mmap(descriptors[0], size))
             os.close(descriptors[0])
             self.doorbell = cleanup.enter_context(socket.socket(fileno=descriptors[1]))
@@ -76,14 +112,14 @@ class RawSession:
         """In one store: struct would write zeros first, for the daemon to see."""
         ctypes.c_uint64.from_buffer(self.memory, where).value = value
 
-    def put(self, request=None, offset=HEAP, count=1, dtype=0, op=0, kind=0):
+    def put(self, request=None, offset=HEAP, count=1, dtype=0, op=0, kind=ALL_REDUCE, root=0, lane=0):
         """Writes a submission at the tail, publishes it, and rings."""
         tail = self.word(SUBMISSION_TAIL)
         if request is None:
             request = self.next_request
             self.next_request += 1
         place = SUBMISSIONS + tail % RING_ENTRIES * _SUBMISSION.size
-        _SUBMISSION.pack_into(self.memory, place, request, offset, count, dtype, op, kind)
+        _SUBMISSION.pack_into(self.memory, place, request, offset, count, root, kind, dtype, op, lane)
         self.set_word(SUBMISSION_TAIL, tail + 1)
         self.ring()
 
@@ -118,7 +154,7 @@ class RawSession:
                 continue  # told once, before what was sent last
             if not message:
                 return said
-            kind, code, _, _, message = read_notice(message)
-            if kind == CLOSING:
-                said = code, message
+            notice = read_notice(message)
+            if notice.kind == CLOSING:
+                said = notice.code, notice.text
         raise AssertionError("the daemon did not close the session")

@@ -3,7 +3,9 @@
 //
 // Level-triggered. The doorbell rings when the daemon has published completions, and whoever
 // silences it takes these; the eventfd then keeps the descriptor readable until all of them were
-// reported, whichever thread took them. Guarded by the session's mutex.
+// reported, whichever thread took them. A completion may be taken before its ring comes. So the
+// doorbell counts only while a collective is in flight: the late ring of the last one wakes nobody,
+// who would then have no request to test. Guarded by the session's mutex.
 #ifndef GRADCUBE_TRAINER_SRC_EVENT_DESCRIPTOR_H_
 #define GRADCUBE_TRAINER_SRC_EVENT_DESCRIPTOR_H_
 
@@ -24,37 +26,51 @@ class EventDescriptor {
  public:
   // `doorbell` and `socket` stay the caller's. Throws Failure when the system has no descriptor.
   EventDescriptor(int doorbell, int socket)
-      : unreported_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
+      : doorbell_(doorbell),
+        unreported_(::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK)),
         all_(::epoll_create1(EPOLL_CLOEXEC)) {
     check(unreported_.valid() && all_.valid());
-    for (const int part : {unreported_.get(), doorbell, socket}) {
-      epoll_event readable{};
-      readable.events = EPOLLIN;
-      check(::epoll_ctl(all_.get(), EPOLL_CTL_ADD, part, &readable) == 0);
-    }
+    check(control(EPOLL_CTL_ADD, unreported_.get(), EPOLLIN));
+    check(control(EPOLL_CTL_ADD, socket, EPOLLIN));
+    check(control(EPOLL_CTL_ADD, doorbell_, 0));
   }
 
   int fd() const { return all_.get(); }
 
   // Whether there are ends that were not reported yet.
   void set_unreported(bool some) {
-    if (some == some_) return;
-    some_ = some;
+    if (some == some_unreported_) return;
+    some_unreported_ = some;
     std::uint64_t count = 1;
     [[maybe_unused]] const ssize_t bytes = some ? ::write(unreported_.get(), &count, sizeof(count))
                                                 : ::read(unreported_.get(), &count, sizeof(count));
   }
 
+  // Whether the doorbell counts.
+  void set_in_flight(bool some) {
+    if (some == in_flight_) return;
+    in_flight_ = some;
+    control(EPOLL_CTL_MOD, doorbell_, some ? std::uint32_t{EPOLLIN} : 0);
+  }
+
  private:
+  bool control(int what, int part, std::uint32_t events) {
+    epoll_event event{};
+    event.events = events;
+    return ::epoll_ctl(all_.get(), what, part, &event) == 0;
+  }
+
   static void check(bool done) {
     if (done) return;
     throw Failure(GRADCUBE_ESYSTEM,
                   with_system_error("cannot make the session's event descriptor", errno));
   }
 
+  int doorbell_;
   Descriptor unreported_;
   Descriptor all_;
-  bool some_ = false;
+  bool some_unreported_ = false;
+  bool in_flight_ = false;
 };
 
 }  // namespace gradcube::trainer

@@ -133,6 +133,10 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
   }
   number = next_number_++;
   requests_.list(request, number);
+  if (++in_flight_ == 1 && events_.has_value()) {
+    sleeper_.silence_doorbell();  // late rings for those that have ended
+    update_events();
+  }
   publish(request);
   return GRADCUBE_OK;
 }
@@ -198,7 +202,7 @@ int Session::report(Lock& lock, Request& request) {
   const int code = request.code;
   requests_.unlist(request);
   --unreported_ends_;
-  note_unreported();
+  update_events();
   if (code != GRADCUBE_OK) fail(code, std::move(request.message));
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {

@@ -125,7 +125,7 @@ class Session {
   void lose(int code, std::string message);
   void lose_daemon();
   void lose_ring(const char* what);
-  void note_unreported();
+  void update_events();
 
   Connection connection_;
   Admission admission_;
@@ -146,6 +146,7 @@ class Session {
   Waiters waiters_;
   bool leader_sleeps_ = false;
   std::optional<EventDescriptor> events_;
+  std::size_t in_flight_ = 0;  // listed and not ended
   std::size_t unreported_ends_ = 0;
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
   std::uint64_t next_number_ = 1;

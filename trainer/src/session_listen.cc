@@ -34,7 +34,7 @@ void Session::reap() {
     }
   }
   if (unreported_ends_ == before) return;
-  note_unreported();
+  update_events();
   call_served();
 }
 
@@ -59,11 +59,14 @@ void Session::end(Request& request, int code, std::string message) {
   request.ended = true;
   request.code = code;
   request.message = std::move(message);
+  --in_flight_;
   ++unreported_ends_;
 }
 
-void Session::note_unreported() {
-  if (events_.has_value()) events_->set_unreported(unreported_ends_ != 0);
+void Session::update_events() {
+  if (!events_.has_value()) return;
+  events_->set_unreported(unreported_ends_ != 0);
+  events_->set_in_flight(in_flight_ != 0);
 }
 
 void Session::call_served() {
@@ -123,7 +126,7 @@ void Session::lose(int code, std::string message) {
   requests_.for_each_listed([this](Request& request) {
     if (!request.ended) end(request, lost_code_, lost_message_);
   });
-  note_unreported();
+  update_events();
   connection_.shut_down();
   ::shutdown(admission_.doorbell.get(), SHUT_RDWR);
   call_served();

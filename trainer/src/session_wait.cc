@@ -24,7 +24,7 @@ int Session::event_fd() {
     // From now on the daemon always rings. What it published before has not rung.
     completions_.set_consumer_sleeps(true);
     reap();
-    note_unreported();
+    update_events();
   }
   return events_->fd();
 }

@@ -128,7 +128,7 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"perf", "allreduce", "--dtype", "int8", "--op", "average"},
                      "int8 has no average; expected sum, min, max");
   expect_usage_error({"perf", "allreduce", "--iterations", "0"}, "--iterations");
-  expect_usage_error({"perf", "allreduce", "--in-flight", "65"}, "--in-flight");
+  expect_usage_error({"perf", "allreduce", "--in-flight", "1025"}, "--in-flight");
   expect_usage_error({"perf", "allreduce", "-n", "1.5"}, "expected a whole number in 1..1000000");
   expect_usage_error({"impair"}, "nothing to change");
   expect_usage_error({"impair", "--server", "2,1"}, "nothing to change");

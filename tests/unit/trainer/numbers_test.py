@@ -9,7 +9,7 @@ import sys
 import unittest
 
 import gradcube
-from gradcube import _errors, _session
+from gradcube import _arrays, _errors, _session
 
 HEADER = pathlib.Path(sys.argv.pop(1)).read_text(encoding="utf-8")
 CONSTANTS = {name: int(value) for name, value in re.findall(r"GRADCUBE_(\w+) = (-?\d+)", HEADER)}
@@ -23,14 +23,17 @@ def names_of(block):
 
 class Numbers(unittest.TestCase):
     def test_of_element_types_are_those_of_the_header(self):
-        self.assertEqual(_session._DTYPES, names_of("gradcube_dtype"))
+        self.assertEqual(_arrays.DTYPES, names_of("gradcube_dtype"))
 
     def test_of_operations_are_those_of_the_header(self):
-        self.assertEqual(_session._OPS, names_of("gradcube_op"))
+        self.assertEqual(_arrays.OPS, names_of("gradcube_op"))
+
+    def test_of_kinds_are_those_of_the_header(self):
+        self.assertEqual(_session.KINDS, names_of("gradcube_kind"))
 
     def test_every_error_code_of_the_header_has_one_exported_exception(self):
         codes = [value for value in CONSTANTS.values() if value < 0]
-        self.assertGreaterEqual(len(codes), 11)
+        self.assertGreaterEqual(len(codes), 12)
         self.assertEqual(sorted(_errors._BY_CODE), sorted(codes))
         for kind in _errors._BY_CODE.values():
             self.assertIs(getattr(gradcube, kind.__name__), kind)

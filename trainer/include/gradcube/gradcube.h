@@ -258,8 +258,9 @@ GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
 
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it
- * is unreadable again. Once the session is lost it stays readable. It belongs to the session: do
- * not read or close it. A negative GRADCUBE_E... code when it cannot be had. */
+ * is unreadable again. While requests are in flight it may also wake for nothing. Once the session
+ * is lost it stays readable. It belongs to the session: do not read or close it. A negative
+ * GRADCUBE_E... code when it cannot be had. */
 GRADCUBE_API int gradcube_event_fd(gradcube_session* session);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has

@@ -1,4 +1,4 @@
-"""Gradcube for Python: all-reduce of NumPy arrays over the trainers of a job.
+"""Gradcube for Python: collectives on NumPy arrays over the trainers of a job.
 
     import gradcube
 
@@ -11,15 +11,21 @@
         ...                                          # other work that leaves `gradients` alone
         request.wait(timeout=60)
 
-Any C-contiguous, writeable array of float32, float64, float16, int32 or int64 may be given. An array that is
-not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
-with ``dtype="bfloat16"``.
+The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce and barrier, each also as ..._async.
+
+Any C-contiguous, writeable array of float32, float64, float16, int32, int64, int8 or uint8 may be given. An array
+that is not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
+with ``dtype="bfloat16"``. With ``dtype="bytes"`` an array of any type can be gathered and broadcast.
 
 Timeouts are in seconds. None and negative ones mean no limit, as in C and C++; 0 looks once.
 
 Errors are exceptions: ``gradcube.Error`` and its subclasses, whose text says what failed and what to do.
 
-A session is used by one thread at a time. Waiting releases the interpreter lock, and Ctrl-C ends it.
+Any thread may use a session and its requests. Where several threads submit to one lane, the order of their
+submissions is theirs to agree on, on all trainers alike. Waiting releases the interpreter lock, and Ctrl-C ends it
+within a tenth of a second. In asyncio, `loop.add_reader(session, callback)` calls back when a request may have ended:
+the callback calls test() on the requests.
+
 Arrays may outlive their session: a session that is closed or garbage-collected leaves its job at once, and the
 memory is freed when the last array is gone. In a forked child every call raises InvalidError, and the parent's
 session goes on: a child opens a session of its own.
@@ -28,6 +34,7 @@ session goes on: a child opens a session of its own.
 __version__ = "0.1.0"  # the project's, in meson.build
 
 from ._errors import (
+    AbortedError,
     AgainError,
     Error,
     InvalidError,
@@ -41,9 +48,11 @@ from ._errors import (
     SystemRefusedError,
     TimeoutError,
 )
-from ._session import Request, Session
+from ._request import Request
+from ._session import Session
 
 __all__ = [
+    "AbortedError",
     "AgainError",
     "Error",
     "InvalidError",

@@ -28,7 +28,11 @@ class NoDaemonError(Error, ConnectionError):
 
 
 class JobError(Error):
-    """The job cannot be joined: invalid name, this server's place is taken, or the daemon belongs to another user."""
+    """The job cannot be joined.
+
+    Its name is invalid, this server's place or the rank is taken, the job's trainers ask for different options, or the
+    daemon belongs to another user.
+    """
 
     code = -4
 
@@ -40,7 +44,7 @@ class MismatchError(Error):
 
 
 class PeerError(Error):
-    """Another trainer of the job died or left."""
+    """Another trainer of the job died, left or aborted the job."""
 
     code = -6
 
@@ -73,6 +77,12 @@ class OverflowError(Error, builtins.OverflowError):  # noqa: A001 - as for Timeo
     """An average of integers: a partial sum does not fit in the type."""
 
     code = -11
+
+
+class AbortedError(Error):
+    """abort() was called on this session."""
+
+    code = -12
 
 
 _BY_CODE = {kind.code: kind for kind in Error.__subclasses__()}

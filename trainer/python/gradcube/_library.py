@@ -16,21 +16,63 @@ try:
 except ImportError:
     _installed = None  # a source tree
 
+
+
+class Lane(ctypes.Structure):
+    """gradcube_lane"""
+
+    _fields_ = [("algorithm", ctypes.c_char_p), ("priority", ctypes.c_int)]
+
+
+class Options(ctypes.Structure):
+    """gradcube_options"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("algorithm", ctypes.c_char_p),
+        ("lanes", ctypes.POINTER(Lane)),
+        ("lane_count", ctypes.c_size_t),
+        ("weight", ctypes.c_uint),
+        ("rank", ctypes.c_int),
+        ("members", ctypes.POINTER(ctypes.c_uint32)),
+        ("member_count", ctypes.c_size_t),
+    ]
+
+
+class Collective(ctypes.Structure):
+    """gradcube_collective"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("kind", ctypes.c_int),
+        ("buffer", ctypes.c_void_p),
+        ("count", ctypes.c_size_t),
+        ("dtype", ctypes.c_int),
+        ("op", ctypes.c_int),
+        ("root", ctypes.c_uint),
+        ("lane", ctypes.c_uint),
+    ]
+
+
 _SESSION = ctypes.c_void_p
 _FUNCTIONS = {
     "gradcube_version": (ctypes.c_int, []),
-    "gradcube_open": (ctypes.c_int, [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(_SESSION)]),
+    "gradcube_open": (
+        ctypes.c_int,
+        [ctypes.c_char_p, ctypes.c_char_p, ctypes.POINTER(Options), ctypes.POINTER(_SESSION)],
+    ),
+    "gradcube_abort": (ctypes.c_int, [_SESSION]),
     "gradcube_close": (None, [_SESSION]),
     "gradcube_leave": (None, [_SESSION]),
     "gradcube_rank": (ctypes.c_int, [_SESSION]),
     "gradcube_size": (ctypes.c_int, [_SESSION]),
     "gradcube_alloc": (ctypes.c_void_p, [_SESSION, ctypes.c_size_t]),
     "gradcube_free": (None, [_SESSION, ctypes.c_void_p]),
-    "gradcube_allreduce": (
+    "gradcube_submit": (
         ctypes.c_int,
-        [_SESSION, ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int, ctypes.c_int]
-        + [ctypes.POINTER(ctypes.c_uint64)],
+        [_SESSION, ctypes.POINTER(Collective), ctypes.POINTER(ctypes.c_uint64)],
     ),
+    "gradcube_event_fd": (ctypes.c_int, [_SESSION]),
     "gradcube_poll": (
         ctypes.c_int,
         [_SESSION, ctypes.c_uint64, ctypes.c_int, ctypes.POINTER(ctypes.c_int)],

@@ -3,12 +3,8 @@
 ``Handle`` owns the C session. The session object and every ``Block`` of shared memory hold it, so the mapping
 lives as long as any array in it, even after the session was closed.
 
-The garbage collector may free an array at any time, perhaps in another thread while this one waits in the
-library, and a C session is for one thread at a time. So a freed block only puts its address on a list, and the
-session's next call frees the list.
+The garbage collector may free an array at any time and in any thread, which the library allows.
 """
-
-import collections
 
 from ._errors import error_of
 from ._library import library
@@ -20,20 +16,12 @@ class Handle:
     def __init__(self, session):
         self.session = session
         self.library = library()
-        self._dead = collections.deque()  # append and popleft are atomic
 
     def leave(self):
         self.library.gradcube_leave(self.session)
 
-    def bury(self, address):
-        self._dead.append(address)
-
-    def free_dead(self):
-        while self._dead:
-            self.library.gradcube_free(self.session, self._dead.popleft())
-
     def failure(self):
-        """The exception for the session's last failure."""
+        """The exception for the calling thread's last failure on the session."""
         message = self.library.gradcube_last_error(self.session).decode(errors="replace")
         return error_of(self.library.gradcube_last_code(self.session), message)
 
@@ -55,4 +43,4 @@ class Block:
         }
 
     def __del__(self):
-        self._handle.bury(self._address)
+        self._handle.library.gradcube_free(self._handle.session, self._address)

@@ -1,55 +1,19 @@
-"""Session and Request: gradcube.h on NumPy arrays."""
+"""Session: gradcube.h on NumPy arrays."""
 
 import ctypes
-import operator
 import os
-import time
 
 import numpy
 
+from ._arrays import elements_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, JobError, TimeoutError, error_of
-from ._library import library
+from ._library import Collective, library
 from ._memory import Block, Handle
+from ._options import options_of
+from ._request import Request, deadline_of
 
-_DTYPES = {"float32": 0, "float64": 1, "float16": 2, "bfloat16": 3, "int32": 4, "int64": 5}
-_OPS = {"sum": 0, "average": 1, "min": 2, "max": 3}
-
-# The longest stay inside the library: Ctrl-C ends a wait after this at the latest.
-_SLICE_MILLISECONDS = 100
-
-
-def _storage_dtype(dtype):
-    """The NumPy type that holds elements of `dtype`."""
-    if isinstance(dtype, str) and dtype == "bfloat16":
-        return numpy.dtype("uint16")
-    storage = _numpy_dtype(dtype)
-    if storage.name not in _DTYPES and storage.name != "uint16":
-        raise InvalidError(f"invalid dtype {storage.name}: expected one of {', '.join(_DTYPES)}")
-    return storage
-
-
-def _numpy_dtype(dtype):
-    try:
-        return numpy.dtype(dtype)
-    except TypeError:
-        raise InvalidError(f"invalid dtype {dtype!r:.64}: expected one of {', '.join(_DTYPES)}") from None
-
-
-def _wire_dtype(array, dtype):
-    """The library's number for the elements of `array`, which the caller calls `dtype`."""
-    if dtype is None:
-        name = array.dtype.name
-    else:
-        name = dtype if isinstance(dtype, str) else _numpy_dtype(dtype).name
-    if name == "bfloat16" and array.dtype == numpy.uint16:
-        return _DTYPES[name]
-    if name not in _DTYPES or array.dtype.name != name:
-        raise InvalidError(
-            f"an array of {array.dtype.name} cannot be all-reduced as {name:.64}: expected an array of one of "
-            + ", ".join(_DTYPES)
-            + ' (bfloat16: uint16 with dtype="bfloat16")'
-        )
-    return _DTYPES[name]
+KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5}
+_MOST = (1 << 32) - 1
 
 
 def _job_name(job):
@@ -72,44 +36,33 @@ def _socket_path(socket):
     return path
 
 
-def _shape(shape):
-    """`shape`, a number or a sequence of numbers, as a tuple of ints."""
-    try:
-        try:
-            shape = (operator.index(shape),)
-        except TypeError:
-            shape = tuple(operator.index(n) for n in shape)
-    except TypeError:
-        raise InvalidError(f"invalid shape {shape!r:.64}: expected a whole number, or a sequence of them") from None
-    if any(n < 0 for n in shape):
-        raise InvalidError(f"invalid shape {shape}: a dimension is negative")
-    return shape
-
-
-def _deadline(timeout):
-    """The time.monotonic() at which `timeout` seconds are over; None: never."""
-    if timeout is None:
-        return None
-    try:
-        seconds = float(timeout)
-    except (TypeError, ValueError):
-        seconds = float("nan")
-    if seconds != seconds:
-        raise InvalidError(f"invalid timeout {timeout!r:.64}: expected a number of seconds, or None")
-    return None if seconds < 0 else time.monotonic() + seconds
-
-
 class Session:
     """Membership in a job. Does not wait for the job's other trainers.
 
     ``socket``: the daemon's socket; None: $GRADCUBE_SOCKET, else the only server in the run directory.
+
+    All trainers of a job ask for the same of these:
+    ``algorithm``: of the only lane; None: the cluster's default (`gradcube plan --help` lists them).
+    ``lanes``: instead, a sequence of algorithms (None: the default) or of pairs (algorithm, priority).
+    ``weight``: the job's share of a link that jobs compete for.
+    ``members``: the numbers of the job's servers; None: all servers of the cluster.
+
+    ``rank``: the rank wanted; None: by the server's place among the members.
+
+    Collectives work in place and have two forms: one that blocks, at most `timeout` seconds, and one that returns a
+    Request at once. Until that has ended, the array belongs to the daemon.
     """
 
     _handle = None
 
-    def __init__(self, socket=None, job="default"):
+    def __init__(
+        self, socket=None, job="default", *, algorithm=None, lanes=None, weight=1, rank=None, members=None
+    ):
         session = ctypes.c_void_p()
-        code = library().gradcube_open(_socket_path(socket), _job_name(job), ctypes.byref(session))
+        options = options_of(algorithm, lanes, weight, rank, members)
+        code = library().gradcube_open(
+            _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(session)
+        )
         if code != 0:
             raise error_of(code, library().gradcube_last_error(None).decode(errors="replace"))
         self._handle = Handle(session)
@@ -128,17 +81,35 @@ class Session:
         self.close()
 
     def close(self):
-        """Leaves the job at once. Arrays from alloc() stay valid."""
-        if self._handle is not None:
-            self._handle.leave()
-            self._handle = None
+        """Leaves the job at once. Arrays from alloc() stay valid. Threads that wait get InvalidError."""
+        handle, self._handle = self._handle, None
+        if handle is not None:
+            handle.leave()
             self._unreported = {}
+
+    def abort(self):
+        """Ends the whole job at once, also while other threads wait: here all collectives end with AbortedError, at
+        the other trainers with PeerError. close() is still to be called."""
+        handle = self._open_handle()
+        if handle.library.gradcube_abort(handle.session) != 0:
+            raise handle.failure()
+
+    def fileno(self):
+        """A descriptor that is readable when a request may have ended: for select and asyncio's add_reader().
+
+        Then call test() on the requests: once the end of each that has ended was reported, it is unreadable again.
+        """
+        handle = self._open_handle()
+        descriptor = handle.library.gradcube_event_fd(handle.session)
+        if descriptor < 0:
+            raise handle.failure()
+        return descriptor
 
     def alloc(self, shape, dtype="float32"):
         """A new array of zeros in memory shared with the daemon: collectives on it copy nothing."""
         handle = self._open_handle()
-        storage = _storage_dtype(dtype)
-        shape = _shape(shape)
+        storage = storage_dtype(dtype)
+        shape = shape_of(shape)
         size = storage.itemsize
         for n in shape:
             size *= n
@@ -151,39 +122,93 @@ class Session:
         array.fill(0)
         return array
 
-    def allreduce(self, array, op="sum", dtype=None, timeout=None):
-        """Combines `array` with those of all other trainers, in place. ``op``: sum, average, min, max."""
-        _deadline(timeout)  # an invalid one is refused before anything is submitted
-        self.allreduce_async(array, op, dtype).wait(timeout)
+    def allreduce(self, array, op="sum", dtype=None, timeout=None, lane=0):
+        """Combines `array` with those of all other trainers. ``op``: sum, average, min, max."""
+        deadline_of(timeout)  # an invalid one is refused before anything is submitted
+        self.allreduce_async(array, op, dtype, lane).wait(timeout)
 
-    def allreduce_async(self, array, op="sum", dtype=None):
-        """Starts an all-reduce. Until the request has ended, `array` belongs to the daemon."""
+    def allreduce_async(self, array, op="sum", dtype=None, lane=0):
+        return self._start("all_reduce", array, dtype, lane, op=op)
+
+    def reduce_scatter(self, array, op="sum", dtype=None, timeout=None, lane=0):
+        """Combines `array`, `size` chunks of one length, and leaves chunk `rank` of the result in its place.
+
+        The rest of the array is undefined then.
+        """
+        deadline_of(timeout)
+        self.reduce_scatter_async(array, op, dtype, lane).wait(timeout)
+
+    def reduce_scatter_async(self, array, op="sum", dtype=None, lane=0):
+        return self._start("reduce_scatter", array, dtype, lane, op=op, in_chunks=True)
+
+    def allgather(self, array, dtype=None, timeout=None, lane=0):
+        """Gives chunk `rank` of `array`, which has `size` chunks of one length, and gets those of the others."""
+        deadline_of(timeout)
+        self.allgather_async(array, dtype, lane).wait(timeout)
+
+    def allgather_async(self, array, dtype=None, lane=0):
+        return self._start("all_gather", array, dtype, lane, in_chunks=True)
+
+    def broadcast(self, array, root=0, dtype=None, timeout=None, lane=0):
+        """Fills `array` with that of the trainer of rank `root`."""
+        deadline_of(timeout)
+        self.broadcast_async(array, root, dtype, lane).wait(timeout)
+
+    def broadcast_async(self, array, root=0, dtype=None, lane=0):
+        return self._start("broadcast", array, dtype, lane, root=root)
+
+    def reduce(self, array, root=0, op="sum", dtype=None, timeout=None, lane=0):
+        """Combines the arrays of all trainers in that of rank `root`. Elsewhere the array is undefined then."""
+        deadline_of(timeout)
+        self.reduce_async(array, root, op, dtype, lane).wait(timeout)
+
+    def reduce_async(self, array, root=0, op="sum", dtype=None, lane=0):
+        return self._start("reduce", array, dtype, lane, op=op, root=root)
+
+    def barrier(self, timeout=None, lane=0):
+        """Waits until all trainers of the job have called it."""
+        deadline_of(timeout)
+        self.barrier_async(lane).wait(timeout)
+
+    def barrier_async(self, lane=0):
+        return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
+
+    def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
+        number, count = elements_of(array, dtype)
+        if in_chunks and count % self.size != 0:
+            raise InvalidError(
+                f"invalid array: {count} elements have no chunks of one length for {self.size} trainers: "
+                "expected a multiple of that number"
+            )
+        return self._submit(
+            kind,
+            array,
+            buffer=array.ctypes.data,
+            count=count // self.size if in_chunks else count,
+            dtype=number,
+            op=number_of_op(op),
+            root=whole_number(root, "root", 0, _MOST),
+            lane=whole_number(lane, "lane", 0, _MOST),
+        )
+
+    def _submit(self, kind, array, **fields):
         handle = self._open_handle()
-        if not isinstance(array, numpy.ndarray):
-            raise InvalidError(f"invalid array: expected a NumPy array, not {type(array).__name__}")
-        if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
-            raise InvalidError("invalid array: it must be C-contiguous, writeable and in native byte order")
-        if not isinstance(op, str) or op not in _OPS:
-            raise InvalidError(f"invalid op {op!r:.64}: expected one of {', '.join(_OPS)}")
         number = ctypes.c_uint64()
-        arguments = (handle.session, array.ctypes.data, array.size, _wire_dtype(array, dtype), _OPS[op])
-        code = handle.library.gradcube_allreduce(*arguments, ctypes.byref(number))
+        collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
+        arguments = (handle.session, ctypes.byref(collective), ctypes.byref(number))
+        code = handle.library.gradcube_submit(*arguments)
         if code == AgainError.code and self._reap_abandoned():
-            code = handle.library.gradcube_allreduce(*arguments, ctypes.byref(number))
+            code = handle.library.gradcube_submit(*arguments)
         if code != 0:
             raise handle.failure()
         self._unreported[number.value] = array
         return Request(self, number.value)
 
-    def barrier(self, timeout=None):
-        """Waits until all trainers of the job have called it."""
-        self.allreduce(numpy.empty(0, "float32"), timeout=timeout)
-
     def _open_handle(self):
-        if self._handle is None:
+        handle = self._handle
+        if handle is None:
             raise InvalidError("this session is closed: open another one")
-        self._handle.free_dead()
-        return self._handle
+        return handle
 
     def _poll(self, number, milliseconds):
         """True when the request has ended; raises when it failed."""
@@ -211,64 +236,13 @@ class Session:
 
     def _reap_abandoned(self):
         """Takes the end of requests that no Request object can report any more. True when that made room."""
+        handle = self._open_handle()
         done = ctypes.c_int()
         room = False
         for number in sorted(self._abandoned.copy()):
-            self._handle.library.gradcube_poll(self._handle.session, number, 0, ctypes.byref(done))
+            handle.library.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
             if done.value:
                 self._unreported.pop(number, None)
                 self._abandoned.discard(number)
                 room = True
         return room
-
-
-class Request:
-    """A collective in flight. Its end is reported once, by wait() or test(); later calls repeat it."""
-
-    def __init__(self, session, number):
-        self._session = session
-        self._number = number
-        self._ended = False
-        self._failure = None
-
-    def test(self):
-        """True when the collective has ended. Raises when it failed."""
-        return self._look(0)
-
-    def wait(self, timeout=None):
-        """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on."""
-        deadline = _deadline(timeout)
-        while not self._ended:
-            left = None if deadline is None else deadline - time.monotonic()
-            if left is not None and left <= 0:
-                if not self._look(0):
-                    self._remember(self._session._time_out)
-                return
-            stay = _SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)
-            self._look(int(stay))
-        self._repeat()
-
-    def _look(self, milliseconds):
-        if self._ended:
-            self._repeat()
-            return True
-        return self._remember(self._session._poll, milliseconds)
-
-    def _remember(self, call, *arguments):
-        """Calls, and keeps the request's end if it has come."""
-        try:
-            ended = call(self._number, *arguments)
-        except Exception as failure:
-            self._ended = self._number not in self._session._unreported
-            self._failure = failure if self._ended else None
-            raise
-        self._ended = ended is not False
-        return self._ended
-
-    def _repeat(self):
-        if self._failure is not None:
-            raise self._failure
-
-    def __del__(self):
-        if not self._ended:
-            self._session._abandon(self._number)

@@ -1,0 +1,96 @@
+"""NumPy arrays as the library sees them: types, shapes and numbers, checked."""
+
+import operator
+
+import numpy
+
+from ._errors import InvalidError
+
+DTYPES = {
+    "float32": 0,
+    "float64": 1,
+    "float16": 2,
+    "bfloat16": 3,
+    "int32": 4,
+    "int64": 5,
+    "int8": 6,
+    "uint8": 7,
+    "bytes": 8,
+}
+OPS = {"sum": 0, "average": 1, "min": 2, "max": 3}
+
+# Names of the library that NumPy does not have, and the type that holds their elements.
+_STORAGE = {"bfloat16": "uint16", "bytes": "uint8"}
+
+
+def _numpy_dtype(dtype):
+    try:
+        return numpy.dtype(dtype)
+    except TypeError:
+        raise InvalidError(f"invalid dtype {dtype!r:.64}: expected one of {', '.join(DTYPES)}") from None
+
+
+def storage_dtype(dtype):
+    """The NumPy type that holds elements of `dtype`."""
+    if isinstance(dtype, str) and dtype in _STORAGE:
+        return numpy.dtype(_STORAGE[dtype])
+    storage = _numpy_dtype(dtype)
+    if storage.name not in DTYPES and storage.name != "uint16":
+        raise InvalidError(f"invalid dtype {storage.name}: expected one of {', '.join(DTYPES)}")
+    return storage
+
+
+def elements_of(array, dtype):
+    """The library's number for the elements of `array`, which the caller calls `dtype`, and how many there are."""
+    if not isinstance(array, numpy.ndarray):
+        raise InvalidError(f"invalid array: expected a NumPy array, not {type(array).__name__}")
+    if not array.flags.c_contiguous or not array.flags.writeable or not array.dtype.isnative:
+        raise InvalidError("invalid array: it must be C-contiguous, writeable and in native byte order")
+    if isinstance(dtype, str) and dtype == "bytes":
+        if array.dtype.hasobject:
+            raise InvalidError("invalid array: Python objects cannot be sent")
+        return DTYPES[dtype], array.nbytes
+    if dtype is None:
+        name = array.dtype.name
+    else:
+        name = dtype if isinstance(dtype, str) else _numpy_dtype(dtype).name
+    if name == "bfloat16" and array.dtype == numpy.uint16:
+        return DTYPES[name], array.size
+    if name not in DTYPES or array.dtype.name != name:
+        raise InvalidError(
+            f"an array of {array.dtype.name} cannot be combined as {name:.64}: expected an array of one of "
+            + ", ".join(DTYPES)
+            + ' (bfloat16: uint16 with dtype="bfloat16"; any type for allgather and broadcast with dtype="bytes")'
+        )
+    return DTYPES[name], array.size
+
+
+def number_of_op(op):
+    if not isinstance(op, str) or op not in OPS:
+        raise InvalidError(f"invalid op {op!r:.64}: expected one of {', '.join(OPS)}")
+    return OPS[op]
+
+
+def whole_number(value, name, least, most):
+    """`value` as an int: ctypes would cut off the bits that do not fit."""
+    try:
+        number = operator.index(value)
+    except TypeError:
+        raise InvalidError(f"invalid {name} {value!r:.64}: expected a whole number") from None
+    if not least <= number <= most:
+        raise InvalidError(f"invalid {name} {number}: expected {least} to {most}")
+    return number
+
+
+def shape_of(shape):
+    """`shape`, a number or a sequence of numbers, as a tuple of ints."""
+    try:
+        try:
+            shape = (operator.index(shape),)
+        except TypeError:
+            shape = tuple(operator.index(n) for n in shape)
+    except TypeError:
+        raise InvalidError(f"invalid shape {shape!r:.64}: expected a whole number, or a sequence of them") from None
+    if any(n < 0 for n in shape):
+        raise InvalidError(f"invalid shape {shape}: a dimension is negative")
+    return shape

@@ -1,0 +1,54 @@
+"""What a trainer may ask for when it joins a job, as gradcube_options."""
+
+import ctypes
+
+from ._arrays import whole_number
+from ._errors import InvalidError
+from ._library import Lane, Options
+
+_MOST = (1 << 32) - 1
+
+
+def _name(algorithm):
+    if algorithm is None:
+        return None
+    if not isinstance(algorithm, str) or "\0" in algorithm:
+        raise InvalidError(f"invalid algorithm {algorithm!r:.64}: expected the name of one, or None")
+    return algorithm.encode(errors="replace")
+
+
+def _lane(lane):
+    """A lane: the name of its algorithm, or that and a priority."""
+    if lane is None or isinstance(lane, str):
+        return Lane(_name(lane), 0)
+    try:
+        algorithm, priority = lane
+    except (TypeError, ValueError):
+        raise InvalidError(f"invalid lane {lane!r:.64}: expected an algorithm, or (algorithm, priority)") from None
+    return Lane(_name(algorithm), whole_number(priority, "priority", -(1 << 31), (1 << 31) - 1))
+
+
+def _sequence(values, name):
+    try:
+        if isinstance(values, str):
+            raise TypeError
+        return list(values)
+    except TypeError:
+        raise InvalidError(f"invalid {name} {values!r:.64}: expected a sequence") from None
+
+
+def options_of(algorithm, lanes, weight, rank, members):
+    """gradcube_options. It keeps what it points to alive."""
+    options = Options(size=ctypes.sizeof(Options), algorithm=_name(algorithm), rank=-1)
+    options.weight = whole_number(weight, "weight", 1, _MOST)
+    if rank is not None:
+        options.rank = whole_number(rank, "rank", 0, 65535)
+    if lanes is not None:
+        lanes = [_lane(lane) for lane in _sequence(lanes, "lanes")]
+        options.lanes = (Lane * max(len(lanes), 1))(*lanes)
+        options.lane_count = len(lanes)
+    if members is not None:
+        members = [whole_number(server, "member", 0, _MOST) for server in _sequence(members, "members")]
+        options.members = (ctypes.c_uint32 * max(len(members), 1))(*members)
+        options.member_count = len(members)
+    return options

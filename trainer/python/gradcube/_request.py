@@ -1,0 +1,84 @@
+"""A collective in flight, and the time that a trainer waits for it."""
+
+import threading
+import time
+
+from ._errors import InvalidError
+
+# The longest stay inside the library. Python handles Ctrl-C between two stays: only one of the threads that wait
+# in a session sleeps where a signal would wake it.
+_SLICE_MILLISECONDS = 100
+
+
+def deadline_of(timeout):
+    """The time.monotonic() at which `timeout` seconds are over; None: never."""
+    if timeout is None:
+        return None
+    try:
+        seconds = float(timeout)
+    except (TypeError, ValueError):
+        seconds = float("nan")
+    if seconds != seconds:
+        raise InvalidError(f"invalid timeout {timeout!r:.64}: expected a number of seconds, or None")
+    return None if seconds < 0 else time.monotonic() + seconds
+
+
+class Request:
+    """A collective in flight. Its end is reported by wait() and test(), in any thread, as often as they are called."""
+
+    def __init__(self, session, number):
+        self._session = session
+        self._number = number
+        self._ended = False
+        self._failure = None
+        self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
+
+    def test(self):
+        """True when the collective has ended. Raises when it failed."""
+        return self._look(0)
+
+    def wait(self, timeout=None):
+        """Blocks until the collective has ended, at most `timeout` seconds: then TimeoutError, and it goes on."""
+        deadline = deadline_of(timeout)
+        while not self._ended:
+            left = None if deadline is None else deadline - time.monotonic()
+            if left is not None and left <= 0:
+                if not self._look(0):
+                    with self._lock:
+                        self._remember(self._session._time_out)
+                return
+            self._look(int(_SLICE_MILLISECONDS if left is None else min(_SLICE_MILLISECONDS, left * 1000 + 1)))
+        self._repeat()
+
+    def _look(self, milliseconds):
+        if not self._ended:
+            if not self._lock.acquire(timeout=milliseconds / 1000):
+                return False
+            try:
+                return self._remember(self._session._poll, milliseconds)
+            finally:
+                self._lock.release()
+        self._repeat()
+        return True
+
+    def _remember(self, call, *arguments):
+        """Calls, and keeps the request's end if it has come."""
+        if self._ended:
+            self._repeat()
+            return True
+        try:
+            ended = call(self._number, *arguments)
+        except Exception as failure:
+            self._ended = self._number not in self._session._unreported
+            self._failure = failure if self._ended else None
+            raise
+        self._ended = ended is not False
+        return self._ended
+
+    def _repeat(self):
+        if self._failure is not None:
+            raise self._failure
+
+    def __del__(self):
+        if not self._ended:
+            self._session._abandon(self._number)
