@@ -115,7 +115,7 @@ const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
 }
 
 // Nothing that comes back shows that what is moved one way was used: the neighbour has to say so.
-bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, Nanoseconds now) {
+bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now) {
   const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
   if (flow.send.cumulative() < end) return false;
   if (flow.stage == Stage::broadcast || !control::moves_one_way(collective.request.kind) ||
@@ -127,7 +127,7 @@ bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, Nanoseconds n
   return false;
 }
 
-bool PlanExecutor::is_finished(const InFlight& collective, Nanoseconds now) {
+bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds now) {
   for (std::size_t checked = 0; checked < flows_.size(); ++checked) {
     Flow& flow = flows_[blocking_flow_];
     if (consumed(flow) < collective.layout.end(stage_of(flow), flow.step) ||
@@ -139,7 +139,7 @@ bool PlanExecutor::is_finished(const InFlight& collective, Nanoseconds now) {
   return true;
 }
 
-bool PlanExecutor::finish_completed(Nanoseconds now) {
+bool PlanExecutor::finish_completed(protocol::Nanoseconds now) {
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && is_finished(in_flight(oldest_), now)) ++oldest_;
   if (oldest_ == before) return false;

@@ -170,7 +170,7 @@ class PlanExecutor {
 
   // Finishes collectives that have ended here, in order; reports to the session. True if there was
   // one.
-  bool finish_completed(Nanoseconds now);
+  bool finish_completed(protocol::Nanoseconds now);
 
   // Forgets everything in flight; the next collective is `last_failed` + 1, in fresh streams.
   void reset(std::uint64_t last_failed);
@@ -226,8 +226,8 @@ class PlanExecutor {
               control::SegmentRange range);
   void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
                control::SegmentRange range);
-  bool is_finished(const InFlight& collective, Nanoseconds now);
-  bool is_sent(Flow& flow, const InFlight& collective, Nanoseconds now);
+  bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
+  bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);
   const Flow& result_flow(unsigned w, unsigned r) const {
     return flows_[first_flow(protocol::Stage::broadcast, w) + r - 1];
   }
