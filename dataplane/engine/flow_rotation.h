@@ -63,7 +63,7 @@ class FlowRotation {
  private:
   std::vector<Flow*> flows_;
   protocol::IndexSet awake_;  // places
-  std::size_t next_ = 0;      // where the next round begins
+  std::size_t next_ = 0;      // behind the last one that was served: the next round begins there
 };
 
 template <typename Leaves, typename Moved>
@@ -84,22 +84,24 @@ void FlowRotation::remove_if(Leaves&& leaves, Moved&& moved) {
 template <typename VisitFlow>
 unsigned FlowRotation::serve(unsigned limit, VisitFlow&& visit) {
   unsigned served = 0;
+  std::size_t at = next_;
   // Places passed since something was served.
   std::size_t passed = 0;
   while (served < limit && !awake_.empty() && passed < flows_.size()) {
-    const std::size_t place = awake_.next(next_);
+    const std::size_t place = awake_.next(at);
     if (place == flows_.size()) {
-      passed += flows_.size() - next_;
-      next_ = 0;
+      passed += flows_.size() - at;
+      at = 0;
       continue;
     }
-    passed += place - next_ + 1;
-    next_ = place + 1 == flows_.size() ? 0 : place + 1;
+    passed += place - at + 1;
+    at = place + 1 == flows_.size() ? 0 : place + 1;
     const Visit found = visit(*flows_[place]);
     if (found == Visit::nothing) awake_.erase(place);
     if (found != Visit::served) continue;
     ++served;
     passed = 0;
+    next_ = at;
   }
   return served;
 }

@@ -57,14 +57,15 @@ class ExecutorOverflow : public testing::Test {
     ASSERT_EQ(session_.take(), Session::Take::taken);
     executor_.begin_published();
   }
-  // The neighbour's contribution to segment `sequence`, 16 elements that all are kMost.
+  // The neighbour's contribution to segment `sequence`, 16 elements that all are kMost. Each
+  // collective is one segment.
   void contribute(std::uint64_t sequence, Operation operation = Operation::average) {
     theirs_.fill(kMost);
     CollectiveRequest request;
     request.dtype = DataType::int32;
     request.operation = operation;
     request.count = kCount;
-    request.number = sequence + 1;  // each collective is one segment
+    request.number = failed_ + sequence + 1;
     Contribution contribution;
     contribution.packet = packets_.allocate();
     contribution.payload = reinterpret_cast<const std::uint8_t*>(theirs_.data());
@@ -82,6 +83,7 @@ class ExecutorOverflow : public testing::Test {
   EngineJob job_;
   PlanExecutor executor_;
   std::uint64_t submitted_ = 0;
+  std::uint64_t failed_ = 0;
 };
 
 TEST_F(ExecutorOverflow, IsToldWithItsCollectiveStepAndElementsAndLeavesTheSegmentUnreduced) {
@@ -114,7 +116,7 @@ TEST_F(ExecutorOverflow, IsForgottenByAReset) {
   submit(kMost);
   contribute(0);
   ASSERT_TRUE(executor_.overflow().has_value());
-  executor_.reset(1);
+  executor_.reset(failed_ = 1);
   EXPECT_FALSE(executor_.overflow().has_value());
   submit(-5);
   contribute(0);
