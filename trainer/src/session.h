@@ -33,6 +33,7 @@
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "trainer/src/busy_memory.h"
