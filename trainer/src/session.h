@@ -34,6 +34,7 @@
 #include <string>
 #include <sys/types.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "trainer/src/busy_memory.h"

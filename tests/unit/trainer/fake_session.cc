@@ -60,7 +60,10 @@ bool FakeSession::read_hello(const char* packet, std::size_t bytes) {
   std::memcpy(&hello_, packet, sizeof(hello_));
   if (bytes != sizeof(hello_) + hello_.member_count * sizeof(std::uint32_t)) return false;
   members_.resize(hello_.member_count);
-  std::memcpy(members_.data(), packet + sizeof(hello_), bytes - sizeof(hello_));
+  for (std::size_t i = 0; i < members_.size(); ++i) {
+    std::memcpy(&members_[i], packet + sizeof(hello_) + i * sizeof(members_[i]),
+                sizeof(members_[i]));
+  }
   return true;
 }
 

@@ -172,7 +172,8 @@ typedef struct {
   const gradcube_lane* lanes; /* NULL: one lane. Else `algorithm` is NULL */
   size_t lane_count;          /* 1 to 8 where `lanes` is given */
   unsigned weight;            /* the job's share of a link that jobs compete for; at least 1 */
-  int rank; /* the rank wanted, or -1. Either all trainers of a job ask for one or none does */
+  /* The rank wanted, or -1. Either all trainers of a job ask for one or none does. */
+  int rank;
   /* The servers of the job, as numbers (an address read as a number), in any order, each once;
    * NULL: all servers of the cluster. They must form a grid that the algorithm can run on. */
   const uint32_t* members;
@@ -227,7 +228,7 @@ typedef struct {
   size_t size;   /* sizeof(gradcube_collective) */
   int kind;      /* a gradcube_kind */
   void* buffer;  /* not read for a barrier */
-  size_t count;  /* elements; of one rank's chunk for reduce_scatter and all_gather; 0: a barrier */
+  size_t count;  /* elements; of one chunk for reduce_scatter and all_gather; 0 for a barrier */
   int dtype;     /* a gradcube_dtype; not read for a barrier */
   int op;        /* a gradcube_op; read for all_reduce, reduce_scatter and reduce */
   unsigned root; /* a rank; read for broadcast and reduce */

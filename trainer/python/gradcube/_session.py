@@ -88,8 +88,11 @@ class Session:
             self._unreported = {}
 
     def abort(self):
-        """Ends the whole job at once, also while other threads wait: here all collectives end with AbortedError, at
-        the other trainers with PeerError. close() is still to be called."""
+        """Ends the whole job at once, also while other threads wait.
+
+        Here all collectives in flight end with AbortedError, at the other trainers with PeerError. close() is still
+        to be called.
+        """
         handle = self._open_handle()
         if handle.library.gradcube_abort(handle.session) != 0:
             raise handle.failure()

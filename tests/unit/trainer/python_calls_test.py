@@ -1,0 +1,195 @@
+"""The Python package's collectives, options and threads against the fake daemon.
+
+Usage: python_calls_test.py FAKE_DAEMON. The package and the library are found through PYTHONPATH and GRADCUBE_LIBRARY.
+"""
+
+import asyncio
+import os
+import select
+import signal
+import threading
+import unittest
+
+from python_daemon import BROADCAST, RANK, SIZE, WithDaemon
+
+import gradcube
+import numpy
+
+
+class KindsTest(WithDaemon):
+    def test_every_kind_works_in_place(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            numbers = numpy.arange(SIZE * 2, dtype="int32")
+            session.reduce_scatter(numbers, op="sum", timeout=60)
+            expected = numpy.arange(SIZE * 2, dtype="int32")
+            expected[RANK * 2 : RANK * 2 + 2] *= SIZE
+            self.assertEqual(numbers.tolist(), expected.tolist(), "the own chunk alone")
+            gathered = numpy.zeros((SIZE, 3), "int64")
+            gathered[RANK] = 1, 2, 3
+            session.allgather(gathered, timeout=60)
+            self.assertEqual(gathered.tolist(), [[1, 2, 3]] * SIZE)
+            received = session.alloc(10, "uint8")
+            session.broadcast(received, root=0, timeout=60)
+            self.assertEqual(received.tolist(), [BROADCAST] * 10)
+            numbers = numpy.ones(5, "int8")
+            session.reduce(numbers, root=RANK, timeout=60)
+            self.assertEqual(numbers.tolist(), [SIZE] * 5)
+            session.reduce(numbers, root=0, timeout=60)
+            self.assertEqual(numbers.tolist(), [SIZE] * 5, "a copied buffer is no output but at the root")
+            session.barrier(timeout=60)
+
+    def test_bytes_of_any_type_are_gathered_and_broadcast(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            flags = numpy.zeros(SIZE, "bool")
+            flags[RANK] = True
+            session.allgather(flags, dtype="bytes", timeout=60)
+            self.assertTrue(flags.all())
+            pairs = numpy.zeros(3, "complex64")
+            session.broadcast(pairs, root=1, dtype="bytes", timeout=60)
+            self.assertEqual(pairs.tobytes(), bytes([BROADCAST]) * 24)
+            with self.assertRaises(gradcube.InvalidError):
+                session.allreduce(pairs, dtype="bytes")
+            with self.assertRaises(gradcube.InvalidError):
+                session.broadcast(numpy.array([None]), dtype="bytes")
+
+    def test_what_cannot_be_is_refused(self):
+        with gradcube.Session(self.socket, job="job") as session:
+            for call in (
+                lambda: session.allgather(numpy.ones(SIZE + 1)),
+                lambda: session.reduce_scatter(numpy.ones(SIZE - 1)),
+                lambda: session.broadcast(numpy.ones(1), root=SIZE),
+                lambda: session.broadcast(numpy.ones(1), root=-1),
+                lambda: session.reduce(numpy.ones(1), root=1.5),
+                lambda: session.allreduce(numpy.ones(1), lane=1),
+                lambda: session.allreduce(numpy.ones(1), lane=1 << 32),
+                lambda: session.allreduce(numpy.ones(1, "int8"), op="average"),
+                lambda: session.barrier(lane="0"),
+            ):
+                with self.assertRaises(gradcube.InvalidError):
+                    call()
+
+    def test_lanes_and_other_wishes_are_accepted(self):
+        wishes = {"lanes": [None, ("bml", 3), "ring"], "weight": 2, "rank": 1, "members": [4, numpy.int32(2)]}
+        with gradcube.Session(self.socket, job="job", **wishes) as session:
+            session.barrier(lane=2, timeout=60)
+            with self.assertRaises(gradcube.InvalidError):
+                session.barrier(lane=3)
+        gradcube.Session(self.socket, job="job", algorithm="ring").close()
+
+    def test_wishes_that_cannot_be_are_refused(self):
+        for wishes in (
+            {"algorithm": 7},
+            {"algorithm": "x" * 56},
+            {"algorithm": "a\0b"},
+            {"algorithm": "a", "lanes": ["a"]},
+            {"lanes": []},
+            {"lanes": ["a"] * 9},
+            {"lanes": "ab"},
+            {"lanes": [("a", "b")]},
+            {"lanes": [7]},
+            {"weight": 0},
+            {"weight": 1 << 32},
+            {"weight": None},
+            {"rank": -1},
+            {"rank": 65536},
+            {"members": []},
+            {"members": [1, 1]},
+            {"members": [-1]},
+            {"members": 3},
+        ):
+            with self.assertRaises(gradcube.InvalidError, msg=repr(wishes)):
+                gradcube.Session(self.socket, job="job", **wishes)
+
+
+class ThreadsTest(WithDaemon):
+    def test_threads_share_a_session(self):
+        with gradcube.Session(self.socket, job="slow") as session:
+            failures = []
+
+            def work(number):
+                try:
+                    for _ in range(10):
+                        array = session.alloc(100)
+                        array[:] = number
+                        session.allreduce(array, timeout=60)
+                        self.assertEqual(array[99], SIZE * number)
+                except Exception as failure:
+                    failures.append(failure)
+
+            threads = [threading.Thread(target=work, args=(number,)) for number in range(6)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(failures, [])
+
+    def test_several_threads_may_wait_for_one_request(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request = session.allreduce_async(numpy.ones(10))
+            ended = []
+            threads = [threading.Thread(target=lambda: ended.append(request.wait(60))) for _ in range(4)]
+            for thread in threads:
+                thread.start()
+            self.release()
+            for thread in threads:
+                thread.join()
+            self.assertEqual(ended, [None] * 4)
+
+    def test_an_abort_ends_the_waits_of_other_threads(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            request = session.allreduce_async(session.alloc(10))
+            aborter = threading.Timer(0.1, session.abort)
+            aborter.start()
+            with self.assertRaises(gradcube.AbortedError):
+                request.wait(timeout=60)
+            aborter.join()
+            with self.assertRaises(gradcube.AbortedError):
+                session.barrier()
+        self.wait_for(lambda: self.ask(b"a") == 1)
+        self.assertEqual(self.leaves(), 0)
+
+    def test_control_c_ends_the_wait_of_the_main_thread_beside_another(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            first, second = (session.allreduce_async(session.alloc(10)) for _ in range(2))
+            other = threading.Thread(target=first.wait)
+            other.start()
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with self.assertRaises(KeyboardInterrupt):
+                second.wait()
+            self.release()
+            other.join()
+
+    def test_select_sees_the_end_of_requests(self):
+        with gradcube.Session(self.socket, job="hold") as session:
+            requests = [session.allreduce_async(session.alloc(10)) for _ in range(3)]
+            self.assertEqual(select.select([session], [], [], 0)[0], [])
+            self.release()
+            while requests:
+                self.assertEqual(select.select([session], [], [], 60)[0], [session])
+                requests = [request for request in requests if not request.test()]
+            self.assertEqual(select.select([session], [], [], 0)[0], [])
+
+    def test_asyncio_sees_the_end_of_requests(self):
+        async def reduce(session, array):
+            loop = asyncio.get_running_loop()
+            request, ended = session.allreduce_async(array), loop.create_future()
+
+            def look():
+                if request.test() and not ended.done():
+                    ended.set_result(None)
+
+            loop.add_reader(session, look)
+            try:
+                await asyncio.wait_for(ended, 60)
+            finally:
+                loop.remove_reader(session)
+
+        with gradcube.Session(self.socket, job="slow") as session:
+            array = session.alloc(10)
+            array[:] = 1
+            asyncio.run(reduce(session, array))
+            self.assertEqual(array[9], SIZE)
+
+
+if __name__ == "__main__":
+    unittest.main()
