@@ -25,7 +25,10 @@ struct LinkId {
   ServerId server;
   Direction direction;
 
-  auto operator<=>(const LinkId&) const = default;
+  bool operator<(const LinkId& other) const {
+    return std::tie(level, server, direction) <
+           std::tie(other.level, other.server, other.direction);
+  }
 };
 
 // Calls visit(LinkId) for every link between two ranks.
