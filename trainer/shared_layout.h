@@ -191,8 +191,9 @@ struct Notice {
 
 struct Inquiry {
   MessageType type;
-  std::uint32_t reserved;
-  std::uint64_t request;
+  std::uint32_t lane;
+  std::uint64_t request;  // comes back in the report
+  std::uint64_t number;   // which collective of its lane it is: 1, 2, 3, ...
 };
 
 }  // namespace gradcube::shared

@@ -68,10 +68,12 @@ Connection::Received Connection::receive(shared::Notice& notice) {
                                                                          : Received::closed;
 }
 
-void Connection::send_inquiry(std::uint64_t request) {
+void Connection::send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number) {
   shared::Inquiry inquiry{};
   inquiry.type = shared::MessageType::inquiry;
   inquiry.request = request;
+  inquiry.lane = lane;
+  inquiry.number = number;
   ::send(socket_.get(), &inquiry, sizeof(inquiry), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

@@ -40,7 +40,8 @@ class Connection {
   Received receive(shared::Notice& notice);
 
   // All without blocking; a failure shows itself as a closed socket at the next receive().
-  void send_inquiry(std::uint64_t request);
+  // `number`: the collective's place in its lane.
+  void send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number);
   void send_goodbye();
   void send_abort();
 

@@ -22,7 +22,8 @@
 namespace gradcube::trainer {
 
 struct Request {
-  std::uint64_t number = 0;  // 0: not listed
+  std::uint64_t number = 0;          // 0: not listed
+  std::uint64_t number_in_lane = 0;  // 1, 2, 3, ...: how the daemon knows it
   Collective collective;
   // The copy in the heap that the daemon works on; null when the buffer itself lies in the heap.
   std::byte* staging = nullptr;

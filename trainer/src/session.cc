@@ -132,6 +132,7 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
     return fail(lost_code_, lost_message_);
   }
   number = next_number_++;
+  request.number_in_lane = ++submitted_[request.collective.submission.lane];
   requests_.list(request, number);
   if (++in_flight_ == 1 && events_.has_value()) {
     sleeper_.silence_doorbell();  // late rings for those that have ended

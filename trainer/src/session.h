@@ -25,6 +25,7 @@
 #ifndef GRADCUBE_TRAINER_SRC_SESSION_H_
 #define GRADCUBE_TRAINER_SRC_SESSION_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -151,6 +152,7 @@ class Session {
   std::size_t unreported_ends_ = 0;
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
   std::uint64_t next_number_ = 1;
+  std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read
   int lost_code_ = GRADCUBE_OK;
   std::string lost_message_;

@@ -116,7 +116,7 @@ int Session::time_out(Lock& lock, Request& late) {
   const std::uint64_t number = late.number;
   const std::int64_t waited_ms = std::exchange(late.waited_ns, 0) / 1'000'000;
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
-  connection_.send_inquiry(number);
+  connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
   {
     Waiters::Waiter waiter(waiters_, number, true);
     sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);
