@@ -52,8 +52,9 @@ def hello_of_version_1(job):
     return struct.pack("<IIQII64s", HELLO, 1, 1 << 20, os.getpid(), 0, job.encode())
 
 
-def inquiry(request):
-    return struct.pack("<IIQ", INQUIRY, 0, request)
+def inquiry(request, lane=0, number=None):
+    """``number`` is the collective's place in its lane, as long as there is one lane its request's number."""
+    return struct.pack("<IIQQ", INQUIRY, lane, request, request if number is None else number)
 
 
 def bare(message_type):

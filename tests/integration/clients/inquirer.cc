@@ -62,6 +62,7 @@ int main(int argc, char** argv) {
     shared::Inquiry inquiry{};
     inquiry.type = shared::MessageType::inquiry;
     inquiry.request = 1;
+    inquiry.number = 1;
     while (!cut_off && std::chrono::steady_clock::now() < end) {
       if (send(connection, &inquiry, sizeof inquiry, MSG_DONTWAIT | MSG_NOSIGNAL) >= 0) {
         sent.fetch_add(1);

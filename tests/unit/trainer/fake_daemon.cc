@@ -72,12 +72,13 @@ void FakeDaemon::hear(FakeSession& session) {
       const std::scoped_lock lock(heard_mutex_);
       heard_.hello = session.hello();
       heard_.members = session.members();
-    }
       session.answer();
-      break;
-    case FakeSession::Message::inquiry:
+    } break;
+    case FakeSession::Message::inquiry: {
+      const std::scoped_lock lock(heard_mutex_);
+      heard_.inquiry = session.last_inquiry();
       ++inquiries_;
-      break;
+    } break;
     case FakeSession::Message::goodbye:
       ++orderly_leaves_;
       break;

@@ -50,11 +50,12 @@ inline constexpr std::uint32_t kOtherLayout = 7;
 inline constexpr int kBroadcast = 0x07;
 inline constexpr int kUndefined = 0xee;
 
-// What the latest trainer said at the door, and what it submitted last.
+// What the latest trainer said at the door, and what it submitted and asked last.
 struct Heard {
   shared::Hello hello{};
   std::vector<std::uint32_t> members;
   shared::Submission submission{};
+  shared::Inquiry inquiry{};
 };
 
 class FakeSession;

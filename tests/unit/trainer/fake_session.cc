@@ -42,11 +42,10 @@ FakeSession::Message FakeSession::understand(const char* packet, std::size_t byt
   std::memcpy(&type, packet, sizeof(type));
   if (type == shared::MessageType::hello && read_hello(packet, bytes)) return Message::hello;
   if (type == shared::MessageType::inquiry && bytes == sizeof(shared::Inquiry)) {
-    shared::Inquiry inquiry;
-    std::memcpy(&inquiry, packet, sizeof(inquiry));
+    std::memcpy(&last_inquiry_, packet, sizeof(last_inquiry_));
     if (job_ != "silent") {
       notify(shared::MessageType::report, GRADCUBE_ETIMEDOUT,
-             kReport + std::to_string(inquiry.request), 0, inquiry.request);
+             kReport + std::to_string(last_inquiry_.request), 0, last_inquiry_.request);
     }
     return Message::inquiry;
   }

@@ -37,6 +37,7 @@ class FakeSession {
   const shared::Hello& hello() const { return hello_; }
   const std::vector<std::uint32_t>& members() const { return members_; }
   const shared::Submission& last_submission() const { return last_submission_; }
+  const shared::Inquiry& last_inquiry() const { return last_inquiry_; }
 
  private:
   Message understand(const char* packet, std::size_t bytes);
@@ -65,6 +66,7 @@ class FakeSession {
   std::size_t region_bytes_ = 0;
   std::deque<shared::Submission> waiting_;
   shared::Submission last_submission_{};
+  shared::Inquiry last_inquiry_{};
   int turns_waited_ = 0;
   std::uint32_t notices_ = 0;
   std::uint64_t submission_head_ = 0;

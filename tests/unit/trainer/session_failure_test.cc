@@ -132,6 +132,27 @@ TEST_F(FailureTest, ATimeoutBringsTheDaemonsReportAndTheRequestGoesOn) {
   EXPECT_EQ(buffer[0], 9);
 }
 
+TEST_F(FailureTest, ATimeoutAsksForTheCollectiveByItsPlaceInItsLane) {
+  const gradcube_lane lanes[2] = {};
+  gradcube_options options = GRADCUBE_OPTIONS_INIT;
+  options.lanes = lanes;
+  options.lane_count = 2;
+  gradcube_session* session = open("hold", &options);
+  gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
+  barrier.kind = GRADCUBE_BARRIER;
+  std::uint64_t request = 0;
+  for (const unsigned lane : {0U, 0U, 1U, 0U, 1U}) {
+    barrier.lane = lane;
+    ASSERT_EQ(gradcube_submit(session, &barrier, &request), GRADCUBE_OK);
+  }
+  EXPECT_EQ(gradcube_wait(session, request, 5), GRADCUBE_ETIMEDOUT);
+  ASSERT_TRUE(eventually([&] { return daemon_.inquiries() == 1; }));
+  const shared::Inquiry inquiry = daemon_.heard().inquiry;
+  EXPECT_EQ(inquiry.request, 5U);
+  EXPECT_EQ(inquiry.lane, 1U);
+  EXPECT_EQ(inquiry.number, 2U);
+}
+
 TEST_F(FailureTest, ATimeoutNamesTheTimeThatSeveralCallsWaitedTogether) {
   gradcube_session* session = open("hold");
   const std::uint64_t request = start(session, floats(session, 100), 100);

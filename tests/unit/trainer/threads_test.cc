@@ -82,6 +82,24 @@ TEST_F(Threads, DoTheSameWhileAnotherPollsTheEventDescriptor) {
   });
 }
 
+// The thread that looks silences the doorbell, and may take the end that another sleeps for.
+TEST_F(Threads, AWaiterIsWokenWhenAnotherThreadTakesTheEndOfItsRequest) {
+  gradcube_session* session = open("job");
+  ASSERT_GE(gradcube_event_fd(session), 0);
+  std::atomic<bool> finished{false};
+  std::thread waiter([&] {
+    float* buffer = floats(session, 16, 0);
+    for (int turn = 0; turn < 2000; ++turn) {
+      EXPECT_EQ(gradcube_wait(session, start(session, buffer, 16), kLong), GRADCUBE_OK);
+    }
+    finished = true;
+  });
+  constexpr std::uint64_t kNone = 1'000'000;
+  int done = 0;
+  while (!finished) EXPECT_EQ(gradcube_test(session, kNone, &done), GRADCUBE_EINVAL);
+  waiter.join();
+}
+
 TEST_F(Threads, AllWaitersAreServedInWhateverOrderTheirRequestsEnd) {
   constexpr unsigned kThreads = 16;
   gradcube_session* session = open("backwards");
