@@ -6,7 +6,23 @@
 
 namespace gradcube::dataplane {
 
+using control::CollectiveKind;
 using shared::RegionHeader;
+
+namespace {
+
+constexpr bool is_same(shared::Kind kind, CollectiveKind same) {
+  return static_cast<int>(kind) == static_cast<int>(same);
+}
+static_assert(is_same(shared::Kind::all_reduce, CollectiveKind::all_reduce) &&
+              is_same(shared::Kind::reduce_scatter, CollectiveKind::reduce_scatter) &&
+              is_same(shared::Kind::all_gather, CollectiveKind::all_gather) &&
+              is_same(shared::Kind::broadcast, CollectiveKind::broadcast) &&
+              is_same(shared::Kind::reduce, CollectiveKind::reduce) &&
+              is_same(shared::Kind::barrier, CollectiveKind::barrier) &&
+              shared::kKinds == control::kCollectiveKinds.size());
+
+}  // namespace
 
 Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
                  std::vector<Doorbell*> listeners)
@@ -76,7 +92,7 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
   if (control::reduces(request.kind) && !aggregation::supports(request.dtype, request.operation)) {
     return "a submission's operation does not fit its element type";
   }
-  if (request.kind == control::CollectiveKind::barrier && submission.count != 0) {
+  if (request.kind == CollectiveKind::barrier && submission.count != 0) {
     return "a barrier has a buffer";
   }
   return check_buffer(submission, request);

@@ -82,8 +82,7 @@ void require_within_heap(const dataplane::Session& session, unsigned lane) {
   require(request.number == number && request.lane == lane, "a lane's requests have its numbers");
   require(request.root < kRanks, "a root is a rank");
   require(request.count <= kHeap && request.bytes <= kHeap, "a buffer is no longer than the heap");
-  const bool chunks =
-      request.kind == shared::Kind::reduce_scatter || request.kind == shared::Kind::all_gather;
+  const bool chunks = control::is_rank_ordered(request.kind);
   require(request.bytes ==
               request.count * aggregation::element_bytes(request.dtype) * (chunks ? kRanks : 1),
           "a buffer's bytes are its elements'");

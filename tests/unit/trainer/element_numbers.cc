@@ -28,6 +28,10 @@ static_assert(is_same(DataType::float16, GRADCUBE_FLOAT16));
 static_assert(is_same(DataType::bfloat16, GRADCUBE_BFLOAT16));
 static_assert(is_same(DataType::int32, GRADCUBE_INT32));
 static_assert(is_same(DataType::int64, GRADCUBE_INT64));
+static_assert(is_same(DataType::int8, GRADCUBE_INT8));
+static_assert(is_same(DataType::uint8, GRADCUBE_UINT8));
+static_assert(is_same(DataType::bytes, GRADCUBE_BYTES));
+static_assert(aggregation::kDataTypes == GRADCUBE_BYTES + 1);
 static_assert(element_size(GRADCUBE_BYTES) == 1 && element_size(GRADCUBE_BYTES + 1) == 0 &&
               element_size(-1) == 0);
 

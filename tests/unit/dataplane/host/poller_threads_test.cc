@@ -210,8 +210,11 @@ class Trainer {
 
   void submit(std::uint64_t count) {
     auto* ring = reinterpret_cast<shared::Submission*>(base_ + shared::kSubmissions);
-    ring[submitted_ % shared::kRingEntries] = {
-        submitted_ + 1, shared::kHeapOffset, count, 0, 0, 0, {}};
+    shared::Submission submission{};
+    submission.request = submitted_ + 1;
+    submission.offset = shared::kHeapOffset;
+    submission.count = count;
+    ring[submitted_ % shared::kRingEntries] = submission;
     ++submitted_;
     header().submission_tail.store(submitted_);
     std::atomic_thread_fence(std::memory_order_seq_cst);
