@@ -74,12 +74,6 @@ class CollectiveLayout {
   CollectiveLayout(const ThreadSchedule& schedule, const CollectiveShape& shape,
                    std::uint32_t segment_bytes, const StageSequences& first);
 
-  // Of an all-reduce of `bytes` that begins at the same sequences in both stages.
-  CollectiveLayout(const ThreadSchedule& schedule, std::uint64_t bytes, std::uint32_t segment_bytes,
-                   const StepSequences& first)
-      : CollectiveLayout(schedule, {CollectiveKind::all_reduce, 0, bytes, nullptr}, segment_bytes,
-                         {first, first}) {}
-
   // Whether the positions of a collective of any kind with a buffer of `bytes`, and with any
   // shorter one, fit into the 32 bits that they have. To be checked at set-up, against the largest
   // buffer that there can be.
@@ -93,10 +87,6 @@ class CollectiveLayout {
   std::uint64_t end(Stage stage, unsigned w) const {
     return first(stage, w) + (has_stage(kind_, stage) ? length_[w] : 0);
   }
-
-  // The same where both stages have the same sequences.
-  std::uint64_t first(unsigned w) const { return first(Stage::aggregation, w); }
-  std::uint64_t end(unsigned w) const { return end(Stage::aggregation, w); }
 
   // The segment at position q of the send stream (w, r); with r = 0, of the receive stream of w.
   // Whether it carries these bytes is for sends() and receives() to say.

@@ -18,7 +18,7 @@ Streams::Streams(const Plan& plan) : plan_(plan), pieces_(plan.pieces(), kNoPiec
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       const ThreadSchedule schedule(plan, rank, thread);
       members_.push_back(
-          {schedule, CollectiveLayout(schedule, units * kUnitBytes, kSegmentBytes, {})});
+          {schedule, CollectiveLayout(schedule, {.bytes = units * kUnitBytes}, kSegmentBytes, {})});
       PieceId& piece = pieces_[number_at(members_.back(), schedule.last_step(), 0, 0)];
       if (piece != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
@@ -47,10 +47,11 @@ std::size_t Streams::number_at(const Member& member, unsigned w, unsigned r,
 
 std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned r) const {
   std::vector<PieceId> pieces;
-  for (std::uint64_t sequence = member.layout.first(w); sequence < member.layout.end(w);
+  // The broadcast stage of an all-reduce runs the same streams.
+  const std::uint64_t first = member.layout.first(Stage::aggregation, w);
+  for (std::uint64_t sequence = first; sequence < member.layout.end(Stage::aggregation, w);
        ++sequence) {
-    pieces.push_back(
-        piece_at(member, w, r, static_cast<std::uint32_t>(sequence - member.layout.first(w))));
+    pieces.push_back(piece_at(member, w, r, static_cast<std::uint32_t>(sequence - first)));
   }
   return pieces;
 }

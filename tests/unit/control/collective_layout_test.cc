@@ -20,11 +20,12 @@ const std::vector<Size> kSizes = {{0, 64},       {1, 64},        {63, 128},
                                   {12'345, 256}, {99'999, 1408}, {1'000'000, 8896}};
 
 CollectiveLayout layout_of(const ThreadSchedule& schedule, Size size) {
-  return CollectiveLayout(schedule, size.bytes, size.segment, {});
+  return CollectiveLayout(schedule, {.bytes = size.bytes}, size.segment, {});
 }
 
 std::uint32_t positions(const CollectiveLayout& layout, unsigned w) {
-  return static_cast<std::uint32_t>(layout.end(w) - layout.first(w));
+  return static_cast<std::uint32_t>(layout.end(Stage::aggregation, w) -
+                                    layout.first(Stage::aggregation, w));
 }
 
 // The pieces of all streams of one thread of one server, against the layout of docs/bml.md.
@@ -129,11 +130,12 @@ TEST(CollectiveLayout, DividesARangeByDigitsInTheOrderOfTheSteps) {
 TEST(CollectiveLayout, BeginsWhereTheCollectiveBeforeItEnded) {
   const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
   const ThreadSchedule schedule(plan, 4, 1);
-  const CollectiveLayout layout(schedule, 0, 64, {100, 70});
-  EXPECT_EQ(layout.first(0), 100u);
-  EXPECT_EQ(layout.end(0), 103u) << "even an empty collective meets every neighbour";
-  EXPECT_EQ(layout.first(1), 70u);
-  EXPECT_EQ(layout.end(1), 71u);
+  const CollectiveLayout layout(schedule, {}, 64, {{{100, 70}, {100, 70}}});
+  EXPECT_EQ(layout.first(Stage::aggregation, 0), 100u);
+  EXPECT_EQ(layout.end(Stage::aggregation, 0), 103u)
+      << "even an empty collective meets every neighbour";
+  EXPECT_EQ(layout.first(Stage::aggregation, 1), 70u);
+  EXPECT_EQ(layout.end(Stage::aggregation, 1), 71u);
 }
 
 TEST(CollectiveLayout, CountsTheSequencesOfEachStageByItself) {
