@@ -216,7 +216,7 @@ class JobCoordinator {
   std::map<MemberId, Member> members_;
   std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
-  std::map<std::uint32_t, Drain> drains_;  // by job
+  std::map<std::uint32_t, Drain> drains_;    // by job
   std::map<std::uint32_t, Record> records_;  // by job
   WaitTimes waits_;
   MemberId next_member_ = 1;

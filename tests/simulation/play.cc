@@ -168,8 +168,8 @@ class Run {
   void complain_of_the_unfinished() {
     for (const Worker& worker : workers_) {
       if (worker.gone || worker.codes.size() == scenario_.collectives.size()) continue;
-      complain(worker,
-               cluster_.coordinator().explain(worker.trainer->member(), {0, worker.codes.size() + 1}));
+      complain(worker, cluster_.coordinator().explain(worker.trainer->member(),
+                                                      {0, worker.codes.size() + 1}));
     }
   }
 
