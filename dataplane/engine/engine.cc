@@ -94,7 +94,7 @@ bool Engine::busy() const {
              completing_.begin(), completing_.end(),
              [](const EngineJob* job) { return job->state != EngineJob::State::gathering; }) ||
          std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->answers.any_awake(); });
+                     [](const auto& port) { return port->any_answers(); });
 }
 
 Nanoseconds Engine::next_event() const {
