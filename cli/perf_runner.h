@@ -55,8 +55,9 @@ class PerfRunner {
   PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
              const std::string& job, const PerfSettings& settings);
 
-  // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in everything but PerfRow::resent, which only the
-  // daemon's counters tell. Throws IterationTimeout, or gradcube::Error when a trainer fails.
+  // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
+  // everything but PerfRow::resent, which only the daemon's counters tell. Throws IterationTimeout,
+  // or gradcube::Error when a trainer fails.
   PerfRow run(std::uint64_t count);
 
  private:
