@@ -2,7 +2,7 @@
 // what a late trainer costs, and what becomes of trainers that call different kinds.
 
 #include <fmt/format.h>
-#include <optional>
+#include <string>
 
 #include "tests/simulation/work.h"
 
@@ -12,7 +12,6 @@ namespace gradcube::simulation {
 namespace {
 
 using control::CollectiveKind;
-using dataplane::DropReason;
 
 // Iterates until every trainer has ended one collective. Each must succeed with the right bits, and
 // each trainer overwrites its buffer as soon as it is its own again.
@@ -44,11 +43,13 @@ Collective chunks_for(const SimulatedCluster& cluster, CollectiveKind kind) {
   return collective;
 }
 
-struct OneWay {
-  const char* name;
-  CollectiveKind kind;
-};
-class CollectivesThatMoveOneWay : public testing::TestWithParam<OneWay> {};
+std::string test_name(const testing::TestParamInfo<CollectiveKind>& info) {
+  std::string name(control::collective_kind_name(info.param));
+  std::erase(name, '-');
+  return name;
+}
+
+class CollectivesThatMoveOneWay : public testing::TestWithParam<CollectiveKind> {};
 
 // The last trainer's segments reach one neighbour before another. The first then has all that it
 // waits for, while the second still holds what the first has sent.
@@ -59,7 +60,7 @@ TEST_P(CollectivesThatMoveOneWay, EndOnlyWhenTheNeighboursHaveUsedWhatTheyGot) {
           settings_of({{"topology", topology}, {"rate", "200mbit"}, {"mtu", "1500"}}));
       late %= cluster.servers();
       SCOPED_TRACE(fmt::format("{}, rank {} is late", topology, late));
-      Collective collective = chunks_for(cluster, GetParam().kind);
+      Collective collective = chunks_for(cluster, GetParam());
       if (control::has_root(collective.kind)) collective.root = (late + 1) % cluster.servers();
       const Trainers trainers = cluster.join_all("one-way", heap_for(collective));
       for (const auto& trainer : trainers) {
@@ -75,10 +76,9 @@ TEST_P(CollectivesThatMoveOneWay, EndOnlyWhenTheNeighboursHaveUsedWhatTheyGot) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, CollectivesThatMoveOneWay,
-                         testing::Values(OneWay{"ReduceScatter", CollectiveKind::reduce_scatter},
-                                         OneWay{"Broadcast", CollectiveKind::broadcast},
-                                         OneWay{"Reduce", CollectiveKind::reduce}),
-                         [](const auto& info) { return std::string(info.param.name); });
+                         testing::Values(CollectiveKind::reduce_scatter, CollectiveKind::broadcast,
+                                         CollectiveKind::reduce),
+                         test_name);
 
 class EarlyResults : public testing::TestWithParam<const char*> {};
 
@@ -191,11 +191,7 @@ TEST_P(DifferentKinds, AsTheFirstCollectiveFailOnEveryTrainerAndTheJobGoesOn) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Kinds, DifferentKinds, testing::ValuesIn(control::kCollectiveKinds),
-                         [](const auto& info) {
-                           std::string name(control::collective_kind_name(info.param));
-                           std::erase(name, '-');
-                           return name;
-                         });
+                         test_name);
 
 TEST(Kinds, WithDifferentRootsFailOnEveryTrainer) {
   for (const CollectiveKind kind : {CollectiveKind::broadcast, CollectiveKind::reduce}) {

@@ -104,7 +104,7 @@ class Run {
                                       random_.below(static_cast<std::uint64_t>(scenario_.pause)));
   }
 
-  // What the trainers do between two turns; true when all are through.
+  // What the trainers do between two turns; true when all are through or something is wrong.
   bool step() {
     if (scenario_.guests && random_.below(300) == 0) let_guests_come_or_go();
     bool all_done = true;
@@ -116,7 +116,8 @@ class Run {
       submit(worker);
       if (!worker.gone && worker.ended < scenario_.collectives.size()) all_done = false;
     }
-    return all_done;
+    // What has gone wrong is said at once, not at the end of all time.
+    return all_done || !outcome_.complaints.empty();
   }
 
   void end(Worker& worker, const shared::Completion& completion) {
