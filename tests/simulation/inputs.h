@@ -1,8 +1,8 @@
 // The inputs of simulated trainers, and the results that must come out.
 //
 // A contribution is a function of (rank, collective, element), so nothing stores it: the oracle
-// computes it again. All ranks are those that the trainers see; the plan's may be others. In averages, 16-bit floats are so large that sums overflow, and integers are
-// so small that sums fit.
+// computes it again. All ranks are those that the trainers see; the plan's may be others. In
+// averages, 16-bit floats are so large that sums overflow, and integers are so small that sums fit.
 #ifndef GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 #define GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 

@@ -84,7 +84,7 @@ void draw_type(SeededRandom& random, Collective& collective) {
 }
 
 void draw_work(SeededRandom& random, Scenario& scenario) {
-  // Rarely, more than a lane or a ring of a lane's executors has in flight at once.
+  // Rarely, more collectives than an executor runs at once.
   const bool many = one_in(random, 12);
   const std::size_t collectives = many ? 65 + random.below(100) : 1 + random.below(8);
   std::uint64_t offset = shared::kHeapOffset;
