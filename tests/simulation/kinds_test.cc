@@ -214,28 +214,5 @@ TEST(Kinds, WithDifferentRootsFailOnEveryTrainer) {
   }
 }
 
-TEST(Kinds, OfManyLanesDoNotWaitForEachOther) {
-  SimulatedCluster cluster(settings_of({{"topology", "star:3"}}));
-  Trainers trainers;
-  for (bcube::ServerId server = 0; server < 3; ++server) {
-    dataplane::JoinRequest request{"lanes", server};
-    request.heap_bytes = 1 << 16;
-    request.options.lanes.resize(2);
-    trainers.push_back(cluster.join(request));
-  }
-  Collective stuck;
-  stuck.count = 100;
-  Collective other = stuck;
-  other.offset += 1024;
-  other.lane = 1;
-  fill_and_submit(*trainers[0], stuck);
-  fill_and_submit(*trainers[1], stuck);
-  for (const auto& trainer : trainers) fill_and_submit(*trainer, other);
-  end_and_overwrite(cluster, trainers, other);
-  fill_and_submit(*trainers[2], stuck);
-  end_and_overwrite(cluster, trainers, stuck);
-  leave_all(cluster, trainers);
-}
-
 }  // namespace
 }  // namespace gradcube::simulation
