@@ -69,12 +69,6 @@ constexpr bool reduces(CollectiveKind kind) {
   return kind != CollectiveKind::all_gather && kind != CollectiveKind::broadcast;
 }
 
-// Whether a rank gives bytes away for which nothing comes back: in an all_reduce the result shows
-// that a contribution was used.
-constexpr bool moves_one_way(CollectiveKind kind) {
-  return kind == CollectiveKind::reduce_scatter || has_root(kind);
-}
-
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_PLAN_COLLECTIVE_KIND_H_

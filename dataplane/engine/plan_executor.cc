@@ -114,11 +114,14 @@ const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
   return nullptr;
 }
 
-// Nothing that comes back shows that what is moved one way was used: the neighbour has to say so.
+// With a broadcast stage, what comes back shows that a contribution was used: a neighbour sends
+// nothing of a segment, not even an empty one, before it has reduced it. Without one, the neighbour
+// has to say so.
 bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now) {
   const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
   if (flow.send.cumulative() < end) return false;
-  if (flow.stage == Stage::broadcast || !control::moves_one_way(collective.request.kind) ||
+  if (flow.stage == Stage::broadcast ||
+      control::has_stage(collective.request.kind, PlanStage::broadcast) ||
       flow.send.consumed() >= end) {
     return true;
   }

@@ -24,9 +24,9 @@
 // nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
 //
 // Ends. A collective ends here when all its results are here and all that was sent is acknowledged.
-// On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. In an
-// all-reduce the returning result shows that the contribution was used; in a collective that moves
-// bytes one way nothing returns, so it ends only when the neighbours have consumed what they got.
+// On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A result
+// that returns shows that the contribution was used. In a reduce_scatter nothing returns, so it ends
+// only when the neighbours have said that they consumed what they got.
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
