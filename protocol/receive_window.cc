@@ -61,9 +61,9 @@ bool ReceiveWindow::set_consumed(std::uint64_t prefix, Nanoseconds now) {
   prefix = std::min(prefix, cumulative_);
   if (prefix <= consumed_) return false;
   consumed_ = prefix;
-  // If something is unread or missing, the news goes with what is told when that has changed. If an
+  // If something is missing, the news goes with what is told when that has changed. If an
   // acknowledgement waits already, it carries the news; one for a later segment does so, too.
-  if (consumed_ == arrivals() && delayed_until_ == kNever) delayed_until_ = now + settings_.delay;
+  if (arrivals() == cumulative_ && delayed_until_ == kNever) delayed_until_ = now + settings_.delay;
   return true;
 }
 

@@ -1,8 +1,8 @@
 // The receiving half of one flow: which sequences have arrived, how many more the sender may send,
 // and when to acknowledge.
 //
-// A flow is (job, thread, stage, neighbour). It has two directions; each numbers its segments from
-// 0. This class keeps one direction at its receiver; SendWindow keeps the same direction at its
+// A flow (docs/protocol.md, section 3) has two directions; each numbers its segments from 0. This
+// class keeps one direction at its receiver; SendWindow keeps the same direction at its
 // sender. Delivery is exactly once and not ordered: arrive() returns `fresh` once per sequence, in
 // any order. Sequences are 64 bits here. The wire carries the low 32, which are expanded to the
 // value nearest the cumulative point.
@@ -17,15 +17,15 @@
 //   - AcknowledgementSettings::delay after the first unacknowledged segment;
 //   - when the limit has risen by as much as the sender had left of the limit that it knew: so the
 //     sender does not stall, and this costs at most one frame each time its credit doubles;
-//   - AcknowledgementSettings::delay after all that has arrived was consumed, if no frame has told
-//     the sender so and no further segment arrives (see below).
+//   - AcknowledgementSettings::delay after more was consumed, if nothing is missing and no frame has
+//     told the sender so (see below).
 // Every frame in the other direction carries the fields: call acknowledged_now() after sending one.
 //
 // Consumption. Acknowledged means that a segment is here. Consumed means that its receiver will not
 // read it again. Where sender and receiver share memory, a sender that wants its memory back waits
 // for the second. The owner says with set_consumed() how far it has read, and held() tells the
 // sender. The delay lets a segment in the other direction carry the news, so a stream with traffic
-// needs no frame for it; the end of a one-way stream costs at most one.
+// needs no frame for it; where nothing is sent, the news costs at most one frame per delay.
 //
 // Owned and used by one engine; no allocation, no clock.
 #ifndef GRADCUBE_PROTOCOL_RECEIVE_WINDOW_H_
@@ -123,7 +123,7 @@ class ReceiveWindow {
   Bitmap128 beyond_;  // bit i: cumulative_ + i has arrived; bit 0 is always clear
   std::uint64_t limit_;
   std::uint64_t limit_told_;
-  // When the first unacknowledged segment, or else the consumption of the last one, becomes due.
+  // When the first unacknowledged segment, or else the news of consumption, becomes due.
   Nanoseconds delayed_until_ = kNever;
   AcknowledgementSettings settings_;
   std::uint16_t unacknowledged_ = 0;

@@ -51,9 +51,8 @@ inline constexpr unsigned kMaxRunnableRadix = 256;
 // Throws std::invalid_argument, with a message, for a step that no executor runs.
 void require_runnable(const PlanStep& step);
 
-// Peers of each rank. In round r, 1..rounds, each rank sends to the peer at offset r.
+// Peers of each rank. In round r, 1..peers, each rank sends to the peer at offset r.
 inline unsigned peers(unsigned radix) { return radix - 1; }
-inline unsigned rounds(unsigned radix) { return radix - 1; }
 
 // Contributions that must have arrived before a rank adds them to its own.
 inline unsigned arrivals(unsigned radix) { return radix - 1; }

@@ -24,20 +24,6 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
   }
 }
 
-std::optional<ThreadSchedule::PeerPlace> ThreadSchedule::place_of_peer(Rank peer) const {
-  if (peer == rank_) return std::nullopt;
-  for (unsigned w = 0; w < steps_; ++w) {
-    const ScheduleStep& step = schedule_[w];
-    // A rank below the first of the step's ranks wraps to a large number.
-    const std::uint32_t beyond = peer - (rank_ - step.digit * step.stride);
-    const std::uint32_t digit = beyond / step.stride;
-    if (digit < step.radix && digit * step.stride == beyond) {
-      return PeerPlace{w, offset_of_digit(w, digit)};
-    }
-  }
-  return std::nullopt;
-}
-
 ThreadSchedule::ResultSource ThreadSchedule::result_source(unsigned w, std::uint32_t q) const {
   const std::uint32_t segment = q / schedule_[w].pieces;
   std::uint32_t index = q - segment * schedule_[w].pieces;

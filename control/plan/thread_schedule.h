@@ -39,7 +39,6 @@
 
 #include <array>
 #include <cstdint>
-#include <optional>
 
 #include "control/plan/plan.h"
 
@@ -84,13 +83,6 @@ class ThreadSchedule {
   Rank peer(unsigned w, unsigned r) const {
     return rank_ + (digit_at_offset(w, r) - schedule_[w].digit) * schedule_[w].stride;
   }
-
-  struct PeerPlace {
-    unsigned step;
-    unsigned offset;  // not 0
-  };
-  // Where a rank, any number, is a peer: in one step, or in none.
-  std::optional<PeerPlace> place_of_peer(Rank peer) const;
 
   // The receive position at step w-1 of what is position q of the send stream (w, r); with r = 0,
   // of the receive stream. w >= 1.

@@ -232,24 +232,24 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
                                     const std::string& message) {
   record(message);
   Record& known = records_.at(job);
-  LaneCut cut;
-  cut.code = code;
-  cut.notice = ++known.notices;
+  const std::uint32_t number = ++known.notices;
   const auto lanes = static_cast<unsigned>(known.lanes.size());
   for (const Member* member : members_of(job)) {
     for (unsigned lane = 0; lane < lanes; ++lane) {
-      cut.through[lane] = std::max(cut.through[lane], member->session->published(lane));
+      // What an earlier reset has failed keeps its reason.
+      const std::uint64_t published = member->session->published(lane);
+      if (published > known.cuts[lane].through) known.cuts[lane] = {published, code, number};
     }
   }
   for (const Member* member : members_of(job)) {
     bool concerned = false;
     for (unsigned lane = 0; lane < lanes; ++lane) {
-      concerned = concerned || member->session->completed(lane) < cut.through[lane];
+      concerned = concerned || (known.cuts[lane].notice == number &&
+                                member->session->completed(lane) < known.cuts[lane].through);
     }
-    if (concerned) notify(*member, make_failure(cut.notice, code, message));
+    if (concerned) notify(*member, make_failure(number, code, message));
   }
-  known.reset = cut;
-  on_engines(job, [&](Engine& engine) { engine.reset(job, cut); });
+  on_engines(job, [&](Engine& engine) { engine.reset(job, known.cuts); });
   jobs_.begin_reset(job);
   start(job);
 }
@@ -297,9 +297,9 @@ std::string JobCoordinator::disagreement(std::uint32_t job, const EngineEvent& e
   std::vector<SubmittedBy> submitted;
   for (const Member* member : members_of(job)) {
     SubmittedBy trainer{member->server, std::nullopt};
-    if (member->session->published(lane) >= collective) {
-      trainer.request = member->session->request(lane, collective);
-    }
+    // One that is far ahead may have used the collective's place again.
+    const CollectiveRequest& request = member->session->request(lane, collective);
+    if (request.number == collective) trainer.request = request;
     submitted.push_back(trainer);
   }
   return describe_disagreement(*jobs_.find(job), event, submitted, space());

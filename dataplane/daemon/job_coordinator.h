@@ -181,7 +181,8 @@ class JobCoordinator {
   struct Record {
     LanePlans lanes;
     std::uint32_t notices = 0;  // told so far
-    LaneCut reset;              // the last one: what its collectives fail with, submitted or not
+    // Of the resets so far: what collectives fail with, submitted or not.
+    LaneCuts cuts{};
     // Of an aborted job: the notice that says why.
     std::optional<std::uint32_t> abort_notice;
   };

@@ -162,9 +162,9 @@ void JobCoordinator::fail_submissions(Session& session, const Record& record) {
   }
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
     const std::uint64_t published = session.published(lane);
-    // A collective that the last reset has failed keeps its reason.
-    session.complete_through(lane, std::min(published, record.reset.through[lane]),
-                             record.reset.code, record.reset.notice);
+    // A collective that a reset has failed keeps its reason.
+    const LaneCut& cut = record.cuts[lane];
+    session.complete_through(lane, std::min(published, cut.through), cut.code, cut.notice);
     session.complete_through(lane, published, GRADCUBE_EPEER, *record.abort_notice);
   }
 }

@@ -10,20 +10,20 @@
 #include <vector>
 
 #include "dataplane/engine/contribution.h"
-#include "protocol/receive_window.h"
 
 namespace gradcube::dataplane {
 
 class EarlyResults {
  public:
-  static constexpr unsigned kWindow = protocol::ReceiveWindow::kWindow;
-
-  explicit EarlyResults(unsigned flows) : held_(static_cast<std::size_t>(kWindow) * flows) {}
+  // window: the most that a flow may be granted beyond what is consumed.
+  EarlyResults(unsigned flows, unsigned window)
+      : window_(window), held_(static_cast<std::size_t>(window) * flows) {}
   ~EarlyResults() { clear(); }
   EarlyResults(const EarlyResults&) = delete;
   EarlyResults& operator=(const EarlyResults&) = delete;
 
   bool any() const { return count_ != 0; }
+  unsigned window() const { return window_; }
 
   // The sequence lies in the flow's window and is not here yet.
   void hold(unsigned flow, std::uint64_t sequence, const Contribution& result) {
@@ -43,8 +43,8 @@ class EarlyResults {
   }
 
  private:
-  static std::size_t index(unsigned flow, std::uint64_t sequence) {
-    return std::size_t{flow} * kWindow + sequence % kWindow;
+  std::size_t index(unsigned flow, std::uint64_t sequence) const {
+    return std::size_t{flow} * window_ + sequence % window_;
   }
   void release(Contribution& held) {
     rte_pktmbuf_free(held.packet);
@@ -52,6 +52,7 @@ class EarlyResults {
     --count_;
   }
 
+  unsigned window_;
   std::size_t count_ = 0;
   std::vector<Contribution> held_;
 };

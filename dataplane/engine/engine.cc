@@ -22,7 +22,8 @@ static_assert(control::kMaxSteps <= protocol::kMaxSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
 static_assert(bcube::kMaxRadix - 1 == UINT8_MAX, "digits have 8 bits on the wire");
 static_assert(protocol::SendWindow::kWindow == protocol::ReceiveWindow::kWindow);
-static_assert(shared::kBufferAlignment % control::kUnitBytes == 0, "segments begin aligned");
+static_assert(shared::kBufferAlignment % control::kUnitBytes == 0,
+              "the units of a buffer begin aligned");
 static_assert(static_cast<int>(control::Stage::broadcast) ==
               static_cast<int>(protocol::Stage::broadcast));
 
@@ -179,14 +180,14 @@ void Engine::finish_collectives() {
 void Engine::complete(EngineJob& job) {
   Session& session = job.session();
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
-    const std::uint64_t cut = job.cut.through[lane];
-    if (cut > session.completed(lane)) {
-      session.complete_through(lane, std::min(session.published(lane), cut), job.cut.code,
-                               job.cut.notice);
+    const LaneCut& cut = job.cuts[lane];
+    if (cut.through > session.completed(lane)) {
+      session.complete_through(lane, std::min(session.published(lane), cut.through), cut.code,
+                               cut.notice);
     }
     const std::uint64_t finished = session.finished_by_all(lane);
     const std::uint64_t completed = session.completed(lane);
-    if (finished > cut && finished > completed) {
+    if (finished > cut.through && finished > completed) {
       counters_.collectives += finished - completed;
       session.complete_through(lane, finished, 0);
     }
@@ -235,7 +236,8 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::Plan& plan = *lanes[lane].plan;
     const control::Rank rank = plan.placement().rank(settings_.server).value();
-    const ExecutorContext context{plan, rank, kernels, settings_.segment_bytes, settings_.flows};
+    const ExecutorContext context{
+        plan, rank, kernels, settings_.segment_bytes, settings_.window, settings_.flows};
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       if (!runs_here(thread)) continue;
       const control::ThreadSchedule schedule(plan, rank, thread);
@@ -299,11 +301,11 @@ void Engine::freeze(protocol::JobId id) {
   if (EngineJob* job = find_job(id)) job->state = EngineJob::State::frozen;
 }
 
-void Engine::reset(protocol::JobId id, const LaneCut& cut) {
+void Engine::reset(protocol::JobId id, const LaneCuts& cuts) {
   EngineJob* job = find_job(id);
   if (job == nullptr) return;
-  job->cut = cut;
-  clear(*job, cut);
+  job->cuts = cuts;
+  clear(*job, cuts);
   add_flows(*job);
   // What fails has to be completed, whether or not more comes.
   if (job->is_leader() &&
@@ -322,12 +324,12 @@ void Engine::detach(protocol::JobId id) {
 }
 
 // Forgets all that is in flight. The flows leave their ports; the flow table keeps them.
-void Engine::clear(EngineJob& job, const LaneCut& cut) {
+void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
   for (const auto& port : ports_) port->remove_all_of(job);
   std::erase_if(working_, [&job](PlanExecutor* executor) { return &executor->job() == &job; });
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(cut.through[executor.lane()]);
+    executor.reset(cuts[executor.lane()].through);
   }
   job.seen = 0;
 }

@@ -111,8 +111,9 @@ class Engine final : public Pollable {
   void attach(EngineJob& job);
   void start(protocol::JobId job, std::uint16_t epoch, const RankOrder& ranks = {});
   void freeze(protocol::JobId job);
-  // Of a frozen job: fails everything through the cut and makes the streams fresh; start() follows.
-  void reset(protocol::JobId job, const LaneCut& cut);
+  // Of a frozen job: fails everything through the cuts and makes the streams fresh; start()
+  // follows.
+  void reset(protocol::JobId job, const LaneCuts& cuts);
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
 
@@ -170,7 +171,7 @@ class Engine final : public Pollable {
   void report(EngineJob& job, EngineEvent event);
   void add_flows(EngineJob& job);
   void remove_flows(EngineJob& job);
-  void clear(EngineJob& job, const LaneCut& cut);
+  void clear(EngineJob& job, const LaneCuts& cuts);
   protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
   EngineJob* find_job(protocol::JobId id) const;
 

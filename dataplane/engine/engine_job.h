@@ -68,8 +68,8 @@ class EngineJob {
   };
   State state = State::gathering;
   std::uint16_t epoch = 0;
-  // Collectives up to this cut fail as they come.
-  LaneCut cut;
+  // Collectives up to these cuts fail as they come.
+  LaneCuts cuts{};
   RankOrder rank_order;
   // How many of its session's collectives this engine has looked at; fewer than are published while
   // there are some to begin.

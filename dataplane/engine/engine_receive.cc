@@ -106,7 +106,7 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
   PlanExecutor::Acceptance accepted;
-  if (!flow.receive.received(sequence)) {
+  if (sequence < flow.receive.limit() && !flow.receive.received(sequence)) {
     accepted = flow.user->accept(flow, sequence, contribution);
     if (accepted.refused.has_value()) {
       counters_.drop(*accepted.refused);

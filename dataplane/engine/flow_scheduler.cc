@@ -25,8 +25,10 @@ void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
   auto share = std::find_if(shares_.begin(), shares_.end(),
                             [&job](const Share& known) { return known.job == &job; });
   if (share == shares_.end()) {
-    share = shares_.insert(share, Share{&job, std::int64_t{quantum_} * rank.weight, 0, {}});
+    shares_.push_back(Share{&job, rank.weight, 0, 0, {}});
     awake_.resize(shares_.size());
+    renew_quanta();
+    share = shares_.end() - 1;
   }
   Lane& lane = lane_of(*share, rank);
   while (lane.steps.size() <= rank.step) lane.steps.push_back(std::make_unique<FlowRotation>());
@@ -35,12 +37,21 @@ void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
                     static_cast<std::size_t>(share - shares_.begin())};
 }
 
+void FlowScheduler::renew_quanta() {
+  std::int64_t least = INT64_MAX;
+  for (const Share& share : shares_) least = std::min<std::int64_t>(least, share.weight);
+  for (Share& share : shares_) {
+    share.quantum = (std::int64_t{quantum_} * share.weight + least - 1) / least;
+  }
+}
+
 void FlowScheduler::remove_all_of(const EngineJob& job) {
   const auto leaves = std::find_if(shares_.begin(), shares_.end(),
                                    [&job](const Share& known) { return known.job == &job; });
   if (leaves == shares_.end()) return;
   const auto gone = static_cast<std::size_t>(leaves - shares_.begin());
   shares_.erase(leaves);
+  renew_quanta();
   if (next_ > gone) --next_;
   awake_.clear();
   awake_.resize(shares_.size());

@@ -36,7 +36,8 @@ class FlowScheduler {
     unsigned step = 0;          // lower ones are served first
   };
 
-  // quantum: bytes that a job of weight 1 may send before it is another job's turn; one segment.
+  // quantum: bytes that the job of the least weight may send in its turn: one segment. The turns of
+  // the others are longer in proportion.
   explicit FlowScheduler(std::uint32_t quantum) : quantum_(quantum) {}
 
   // Sets flow.scheduled.
@@ -62,17 +63,19 @@ class FlowScheduler {
   // A job's part of the port.
   struct Share {
     const EngineJob* job = nullptr;
-    std::int64_t quantum = 0;  // by weight
+    std::uint32_t weight = 1;
+    std::int64_t quantum = 0;  // of a turn
     std::int64_t credit = 0;   // bytes that it may send in this round
     std::vector<Lane> lanes;   // by descending priority
     bool any_awake() const;
   };
 
   Lane& lane_of(Share& share, const Rank& rank);
+  void renew_quanta();
   template <typename Send>
   unsigned serve_share(Share& share, bool alone, unsigned limit, Send&& send);
   template <typename Send>
-  unsigned serve_lane(Share& share, Lane& lane, unsigned limit, Send&& send);
+  unsigned serve_lane(Share& share, Lane& lane, bool alone, unsigned limit, Send&& send);
 
   std::uint32_t quantum_;
   std::vector<Share> shares_;
@@ -83,9 +86,9 @@ class FlowScheduler {
 template <typename Send>
 unsigned FlowScheduler::serve(unsigned limit, Send&& send) {
   unsigned sent = 0;
-  // Jobs passed since one has sent something.
+  // Jobs that stay awake and were passed since one has sent something.
   std::size_t passed = 0;
-  while (sent < limit && !awake_.empty() && passed < awake_.count()) {
+  while (sent < limit && passed < awake_.count()) {
     std::size_t turn = awake_.next(next_);
     if (turn == awake_.size()) turn = awake_.next(0);
     next_ = turn;
@@ -94,8 +97,12 @@ unsigned FlowScheduler::serve(unsigned limit, Send&& send) {
     const bool alone = awake_.count() == 1;
     const unsigned now = serve_share(share, alone, limit - sent, send);
     sent += now;
-    passed = now == 0 ? passed + 1 : 0;
     const bool sleeps = !share.any_awake();
+    if (now != 0) {
+      passed = 0;
+    } else if (!sleeps) {
+      ++passed;
+    }
     if (sleeps) awake_.erase(turn);
     // What nobody else wanted is neither saved nor owed.
     if (alone || sleeps) share.credit = 0;
@@ -107,21 +114,17 @@ unsigned FlowScheduler::serve(unsigned limit, Send&& send) {
 
 template <typename Send>
 unsigned FlowScheduler::serve_share(Share& share, bool alone, unsigned limit, Send&& send) {
-  // Alone on the port, a job needs no turns. Else it sends one segment at a time, since their
-  // lengths differ.
   unsigned sent = 0;
   for (Lane& lane : share.lanes) {
-    while (sent < limit && (alone || share.credit > 0)) {
-      const unsigned more = serve_lane(share, lane, alone ? limit - sent : 1, send);
-      if (more == 0) break;
-      sent += more;
-    }
+    if (sent == limit || (!alone && share.credit <= 0)) break;
+    sent += serve_lane(share, lane, alone, limit - sent, send);
   }
   return sent;
 }
 
 template <typename Send>
-unsigned FlowScheduler::serve_lane(Share& share, Lane& lane, unsigned limit, Send&& send) {
+unsigned FlowScheduler::serve_lane(Share& share, Lane& lane, bool alone, unsigned limit,
+                                   Send&& send) {
   std::uint64_t oldest = UINT64_MAX;
   std::uint64_t newest = 0;
   for (const auto& flows : lane.steps) {
@@ -135,16 +138,21 @@ unsigned FlowScheduler::serve_lane(Share& share, Lane& lane, unsigned limit, Sen
   // First what belongs to the oldest collective, then all else.
   for (const std::uint64_t most : {oldest, UINT64_MAX}) {
     for (const auto& flows : lane.steps) {
-      if (sent == limit) return sent;
-      sent += flows->serve(limit - sent, [&](Flow& flow) {
-        if (flow.sending > most) return FlowRotation::Visit::later;
-        std::uint32_t bytes = 0;
-        const FlowRotation::Visit found = send(flow, bytes);
-        share.credit -= bytes;
-        return found;
-      });
+      unsigned now = 1;
+      // Alone on the port, a job needs no turns. Else its credit is looked at for each segment,
+      // since their lengths differ.
+      while (now != 0 && sent < limit && (alone || share.credit > 0)) {
+        now = flows->serve(alone ? limit - sent : 1, [&](Flow& flow) {
+          if (flow.sending > most) return FlowRotation::Visit::later;
+          std::uint32_t bytes = 0;
+          const FlowRotation::Visit found = send(flow, bytes);
+          share.credit -= bytes;
+          return found;
+        });
+        sent += now;
+      }
     }
-    if (oldest == newest) return sent;
+    if (oldest >= newest) break;
   }
   return sent;
 }

@@ -36,13 +36,13 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
       lane_(lane),
       schedule_(context.plan, context.rank, thread),
       session_(job.session()),
-      early_results_(count_flows(schedule_)) {
+      early_results_(count_flows(schedule_), context.window) {
   unsigned count = 0;
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
     const unsigned radix = schedule_.step(w).radix;
-    reduce_windows_.emplace_back(radix - 1);
+    reduce_windows_.emplace_back(control::step_pattern::arrivals(radix));
     count += radix - 1;
     widest = std::max(widest, radix);
   }
@@ -71,7 +71,10 @@ bool PlanExecutor::begin_published() {
   const std::uint64_t first_new = next_;
   while (next_ <= published && next_ - oldest_ < kMaxInFlight) begin(next_++);
   if (next_ == first_new) return false;
-  for (Flow& flow : flows_) wake_segment(flow);
+  for (Flow& flow : flows_) {
+    sending(flow);  // so that the scheduler knows its collective
+    wake_segment(flow);
+  }
   // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
   // with a wrong result.
   if (overflow_.has_value()) return true;
@@ -106,10 +109,11 @@ void PlanExecutor::begin(std::uint64_t collective) {
 const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
                                                    std::uint64_t sequence) const {
   if (sequence >= end_of_streams_[static_cast<std::size_t>(stage)][w]) return nullptr;
-  for (std::uint64_t collective = next_; collective-- > oldest_;) {
+  // Mostly the oldest one has it.
+  for (std::uint64_t collective = oldest_; collective < next_; ++collective) {
     const InFlight& entry = in_flight(collective);
-    if (sequence < entry.layout.first(stage, w)) continue;
-    return sequence < entry.layout.end(stage, w) ? &entry : nullptr;
+    if (sequence >= entry.layout.end(stage, w)) continue;
+    return sequence >= entry.layout.first(stage, w) ? &entry : nullptr;
   }
   return nullptr;
 }
@@ -125,9 +129,17 @@ bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nan
       flow.send.consumed() >= end) {
     return true;
   }
-  flow.send.await_consumed(now);
-  wake_answer(flow);  // which arms the flow's timer
+  await_consumed(now);
   return false;
+}
+
+// Of all neighbours at once, so that lost news of one does not delay the question to the next.
+void PlanExecutor::await_consumed(protocol::Nanoseconds now) {
+  const std::size_t contributions = first_flow(Stage::broadcast, 0);
+  for (std::size_t i = 0; i < contributions; ++i) {
+    flows_[i].send.await_consumed(now);
+    wake_answer(flows_[i]);  // which arms the flow's timer
+  }
 }
 
 bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds now) {
@@ -143,6 +155,7 @@ bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds
 }
 
 bool PlanExecutor::finish_completed(protocol::Nanoseconds now) {
+  if (disagreement_.has_value()) return false;
   const std::uint64_t before = oldest_;
   while (oldest_ < next_ && is_finished(in_flight(oldest_), now)) ++oldest_;
   if (oldest_ == before) return false;

@@ -83,6 +83,7 @@ struct ExecutorContext {
   control::Rank rank;  // this server's, in the plan
   const aggregation::Kernels& kernels;
   std::uint32_t segment_bytes;  // the most a segment carries; a multiple of control::kUnitBytes
+  unsigned window;              // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
 };
 
@@ -149,7 +150,7 @@ class PlanExecutor {
 
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
   // An overflow since the last reset. Its segment stays unreduced, so the collective cannot
-  // complete at any server before the control thread fails it.
+  // complete before the control thread fails it, at this server or at one that needs the segment.
   const std::optional<Overflow>& overflow() const { return overflow_; }
 
   // Sending -----------------------------------------------------------------
@@ -228,6 +229,7 @@ class PlanExecutor {
                control::SegmentRange range);
   bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
   bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);
+  void await_consumed(protocol::Nanoseconds now);
   const Flow& result_flow(unsigned w, unsigned r) const {
     return flows_[first_flow(protocol::Stage::broadcast, w) + r - 1];
   }

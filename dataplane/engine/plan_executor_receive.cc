@@ -139,7 +139,7 @@ void PlanExecutor::write_early_results(const InFlight& collective) {
     Flow& over = flows_[i];
     const std::uint64_t first = collective.layout.first(PlanStage::broadcast, over.step);
     const std::uint64_t end = std::min(collective.layout.end(PlanStage::broadcast, over.step),
-                                       first + EarlyResults::kWindow);
+                                       first + early_results_.window());
     for (std::uint64_t sequence = first; sequence < end; ++sequence) {
       const Contribution* result = early_results_.find(number_of(over), sequence);
       if (result == nullptr) continue;
@@ -168,7 +168,9 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
     }
     finish_segment(w, sequence);
     if (w == schedule_.last_step()) {
-      wake_results_before(schedule_.steps());
+      if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
+        wake_results_before(schedule_.steps());
+      }
       return;
     }
     const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
@@ -208,11 +210,11 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
                           SegmentRange range) {
   if (range.bytes == 0) return true;
   const CollectiveRequest& request = collective.request;
-  const unsigned radix = schedule_.step(w).radix;
+  const auto& [radix, stride, own_digit, pieces] = schedule_.step(w);
   std::uint8_t* own = request.buffer + range.begin;
-  for (unsigned digit = 0; digit < radix; ++digit) {
-    const unsigned r = schedule_.offset_of_digit(w, digit);
-    sources_[digit] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
+  for (unsigned i = 0; i < radix; ++i) {
+    const unsigned r = control::step_pattern::summand(radix, own_digit, i);
+    sources_[i] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
   }
   const std::size_t size = aggregation::element_bytes(request.dtype);
   const std::size_t count = range.bytes / size;

@@ -43,6 +43,8 @@ bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
 }
 
 const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
+  // A result that does not fit counts as received and is not written: nothing may be passed on.
+  if (disagreement_.has_value()) return nullptr;
   // What lies before has ended: its entry may be reused.
   flow.sending = std::max(flow.sending, oldest_);
   while (flow.sending < next_ &&

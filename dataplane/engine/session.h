@@ -36,13 +36,14 @@ struct SessionShape {
   std::vector<unsigned> lane_threads;  // the threads of each lane's plan
 };
 
-// Where collectives end when a job is reset or aborted: in every lane, those up to and including
-// `through` end with `code`.
+// Where the collectives of a lane end when a job is reset: those up to and including `through` end
+// with `code`.
 struct LaneCut {
-  std::array<std::uint64_t, shared::kMaxLanes> through{};
+  std::uint64_t through = 0;
   std::int32_t code = 0;
   std::uint32_t notice = 0;  // the number of the Notice that says why
 };
+using LaneCuts = std::array<LaneCut, shared::kMaxLanes>;
 
 class Session {
  public:

@@ -112,28 +112,6 @@ TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {
                                               "2-0-0", "0-0-0", "1-0-0"}));
 }
 
-TEST(ThreadSchedule, FindsTheStepAndTheOffsetOfEachPeerAndOfNoOtherRank) {
-  for_every_thread([](const Plan& plan, const ThreadSchedule& schedule, Rank rank, unsigned) {
-    std::vector<int> steps(plan.ranks(), -1), offsets(plan.ranks(), 0);
-    for (unsigned w = 0; w < schedule.steps(); ++w) {
-      for (unsigned r = 1; r < schedule.step(w).radix; ++r) {
-        steps[schedule.peer(w, r)] = static_cast<int>(w);
-        offsets[schedule.peer(w, r)] = static_cast<int>(r);
-      }
-    }
-    for (Rank other = 0; other < plan.ranks(); ++other) {
-      const auto place = schedule.place_of_peer(other);
-      ASSERT_EQ(place ? static_cast<int>(place->step) : -1, steps[other]) << rank << " " << other;
-      if (place) {
-        ASSERT_EQ(static_cast<int>(place->offset), offsets[other]);
-      }
-    }
-    for (const Rank beyond : {plan.ranks(), plan.ranks() + 1, UINT32_MAX, UINT32_MAX - 5}) {
-      ASSERT_FALSE(schedule.place_of_peer(beyond).has_value()) << rank << " " << beyond;
-    }
-  });
-}
-
 TEST(ThreadSchedule, RefusesAPatternThatIsNotRun) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   for (const Pattern pattern : {Pattern::ring, Pattern::root, Pattern::local}) {

@@ -60,7 +60,8 @@ TEST(Consumption, IsToldByTwoWayTrafficWithoutFramesOfItsOwn) {
     link.expect_all_delivered_once();
     return link.a().frames + link.b().frames;
   };
-  EXPECT_LE(frames(50 * kMicrosecond, true), frames(0, false) + 2);
+  // At the ends of the streams, where nothing is sent that could carry it.
+  EXPECT_LE(frames(50 * kMicrosecond, true), frames(0, false) + 4);
 }
 
 }  // namespace

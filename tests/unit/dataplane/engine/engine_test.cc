@@ -326,7 +326,7 @@ TEST_F(EngineAlone, StartsANewEpochWithFreshStreamsAfterAReset) {
   poll();
   sent();
   engine_->freeze(kJob);
-  engine_->reset(kJob, {{1}, -3, 9});
+  engine_->reset(kJob, {LaneCut{1, -3, 9}});
   engine_->start(kJob, kEpoch + 1);
   poll();
   sent();

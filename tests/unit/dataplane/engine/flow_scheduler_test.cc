@@ -85,6 +85,23 @@ TEST_F(FlowSchedulerTest, SharesAPortByTheWeightsOfTheJobsWhateverTheLengthsOfTh
   EXPECT_NEAR(heavy / light, 3, 0.15);
 }
 
+TEST_F(FlowSchedulerTest, ServesAJobBehindOneThatWasWokenInVain) {
+  Flow& vain = add(one_, {}, 1);
+  Flow& ready = add(other_, {}, 1);
+  EXPECT_EQ(serve(2).size(), 2u);
+  scheduler_.wake(vain);
+  give(ready, 1);
+  EXPECT_EQ(count(serve(2), ready), 1u);
+}
+
+TEST_F(FlowSchedulerTest, GivesJobsOfEqualWeightTurnsOfOneSegmentWhateverTheWeight) {
+  Flow& a = add(one_, {.weight = 1000}, 100);
+  Flow& b = add(other_, {.weight = 1000}, 100);
+  const auto sent = serve(4);
+  EXPECT_EQ(count(sent, a), 2u);
+  EXPECT_EQ(count(sent, b), 2u);
+}
+
 TEST_F(FlowSchedulerTest, LetsAJobThatWasAloneOweNothingOfWhatItHasSent) {
   Flow& busy = add(one_, {}, 1000);
   EXPECT_EQ(serve(500).size(), 500u);

@@ -23,8 +23,8 @@ class Executor {
         session_(plan_.threads()),
         job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511)),
-        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, {}}, 0, 0,
-                  job_),
+        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, 16, {}}, 0,
+                  0, job_),
         schedule_(plan_, server, 0) {}
 
   PlanExecutor* operator->() { return &executor_; }
@@ -194,6 +194,24 @@ TEST(PlanExecutor, TellsOfAResultThatCameEarlyAndDoesNotFit) {
   ASSERT_TRUE(server->disagreement().has_value());
   EXPECT_EQ(server->disagreement()->peer, 2u);
   EXPECT_EQ(server.unit(2), 1.0F);
+}
+
+TEST(PlanExecutor, PassesNothingOnAfterADisagreement) {
+  Executor server("bcube:2,2", 0);
+  // From the neighbour at level 1, step 1: what this server would pass on over level 0.
+  Flow& from = server.flow(Stage::broadcast, 1, 1);
+  Contribution early = server.from_neighbour(7.0F);
+  ++early.signature.count;
+  early.signature.kind = static_cast<std::uint8_t>(control::CollectiveKind::all_gather);
+  server.contribute(from, 0, early);
+  std::uint64_t sequence = 0;
+  ASSERT_EQ(from.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  server.submit(1.0F, control::CollectiveKind::all_gather);
+  ASSERT_TRUE(server->disagreement().has_value());
+  for (Flow& flow : server->flows()) {
+    EXPECT_FALSE(server->next_segment(flow).has_value()) << "what it has not written is not sent";
+  }
+  EXPECT_FALSE(server->finish_completed(0));
 }
 
 TEST(PlanExecutor, TellsOfAStreamThatItsOwnKindOfCollectiveHasNot) {
