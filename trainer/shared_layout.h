@@ -79,7 +79,7 @@ inline constexpr unsigned kKinds = 6;
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
 // wholly inside the heap, its offset a multiple of kBufferAlignment. `elements` is `count`, and
 // `count` times the job's size for reduce_scatter and all_gather, whose count is that of one rank's
-// chunk. A barrier has count 0, and the offset, dtype and op of any empty buffer.
+// chunk. A barrier has count, dtype and op 0, and the offset of any empty buffer.
 //
 // `request` is the trainer's name for it: any number, which comes back in the Completion. It is
 // unique among the trainer's collectives in flight. The collective's number, by which the trainers'

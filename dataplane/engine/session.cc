@@ -95,11 +95,6 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
   if (request.kind == CollectiveKind::barrier && submission.count != 0) {
     return "a barrier has a buffer";
   }
-  // What says nothing is not compared.
-  if (request.kind == CollectiveKind::barrier) request.dtype = {};
-  if (request.kind == CollectiveKind::barrier || !control::reduces(request.kind)) {
-    request.operation = {};
-  }
   return check_buffer(submission, request);
 }
 
