@@ -17,8 +17,8 @@
 //   - AcknowledgementSettings::delay after the first unacknowledged segment;
 //   - when the limit has risen by as much as the sender had left of the limit that it knew: so the
 //     sender does not stall, and this costs at most one frame each time its credit doubles;
-//   - AcknowledgementSettings::delay after more was consumed, if nothing is missing and no frame has
-//     told the sender so (see below).
+//   - AcknowledgementSettings::delay after more was consumed, if nothing is missing and no frame
+//     has told the sender so (see below).
 // Every frame in the other direction carries the fields: call acknowledged_now() after sending one.
 //
 // Consumption. Acknowledged means that a segment is here. Consumed means that its receiver will not

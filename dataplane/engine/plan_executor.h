@@ -23,10 +23,10 @@
 // no aggregation stage: the streams of that stage have no length. With a root, a segment that has
 // nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
 //
-// Ends. A collective ends here when all its results are here and all that was sent is acknowledged.
-// On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A result
-// that returns shows that the contribution was used. In a reduce_scatter nothing returns, so it ends
-// only when the neighbours have said that they consumed what they got.
+// Ends. A collective ends here when all its results are here and all that was sent is
+// acknowledged. On the embedded fabric a neighbour that holds a contribution holds this trainer's
+// memory. A result that returns shows that the contribution was used. In a reduce_scatter nothing
+// returns, so it ends only when the neighbours have said that they consumed what they got.
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //

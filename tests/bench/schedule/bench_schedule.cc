@@ -41,8 +41,11 @@ struct Trainer {
   shared::RegionHeader& header() const { return *reinterpret_cast<shared::RegionHeader*>(base); }
   void submit(std::uint64_t count) {
     auto* ring = reinterpret_cast<shared::Submission*>(base + shared::kSubmissions);
-    ring[submitted % shared::kRingEntries] = {
-        submitted + 1, shared::kHeapOffset, count, 0, 0, 0, {}};
+    shared::Submission submission{};
+    submission.request = submitted + 1;
+    submission.offset = shared::kHeapOffset;
+    submission.count = count;
+    ring[submitted % shared::kRingEntries] = submission;
     header().submission_tail.store(++submitted, std::memory_order_release);
   }
   bool done() const {
