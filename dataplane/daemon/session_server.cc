@@ -59,7 +59,7 @@ SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
       space_(space),
       most_connections_(most_connections(sockets.size())),
       log_(std::move(log)),
-      buffer_(sizeof(shared::Hello) + sockets.size() * sizeof(std::uint32_t)) {
+      buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)) {
   for (const std::filesystem::path& path : sockets) {
     listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
   }

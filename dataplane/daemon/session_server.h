@@ -102,7 +102,7 @@ class SessionServer final : public MemberChannel {
   std::map<MemberId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry or a pause
   std::set<int> have_no_job_;  // sockets on which nobody has joined yet
-  // Of the message that is being read: no longer than a Hello that names every server.
+  // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_ = "the daemon is shutting down";
 };

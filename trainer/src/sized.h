@@ -14,6 +14,8 @@
 
 namespace gradcube::trainer {
 
+inline constexpr std::size_t kLargestStruct = 4096;
+
 // Puts `given` over `value`, which holds the defaults. `first_size` is the struct's size in the
 // first version that had it, `name` its name and `initialiser` its macro, for the message. Returns
 // what is wrong; empty if nothing is.
@@ -22,9 +24,11 @@ std::string read_sized(const T* given, std::size_t first_size, const char* name,
                        const char* initialiser, T& value) {
   static_assert(std::is_trivially_copyable_v<T> && offsetof(T, size) == 0);
   const std::size_t size = given->size;
-  if (size < first_size) {
-    return std::string("invalid size ") + std::to_string(size) + " of a " + name +
-           ": expected at least " + std::to_string(first_size) + ": begin with " + initialiser;
+  // No version will have so large a struct: the size is not one, and is not read up to.
+  if (size < first_size || size > kLargestStruct) {
+    return std::string("invalid size ") + std::to_string(size) + " of a " + name + ": expected " +
+           std::to_string(first_size) + " to " + std::to_string(kLargestStruct) + ": begin with " +
+           initialiser;
   }
   const auto* bytes = reinterpret_cast<const unsigned char*>(given);
   if (size > sizeof(T) &&

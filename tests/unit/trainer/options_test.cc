@@ -90,6 +90,10 @@ TEST_F(OptionsTest, ANameThatIsTooLongIsRefusedAndShownInPart) {
 }
 
 TEST_F(OptionsTest, WeightsAndRanksThatCannotBeAreRefused) {
+  options_.size = std::size_t{1} << 40;
+  EXPECT_NE(refusal(options_).find("to 4096: begin with"), std::string::npos)
+      << "nobody reads so far beyond the struct";
+  options_.size = sizeof options_;
   options_.weight = 0;
   EXPECT_EQ(refusal(options_), "invalid options: weight is 0: expected 1 to 1000");
   options_.weight = 1001;

@@ -38,10 +38,11 @@
  *
  * Order. All trainers of a job submit the same collectives in the same order within each lane, each
  * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
- * gets GRADCUBE_EMISMATCH; none waits for ever. The next collective starts clean. Of the
- * collectives that were submitted before the one they disagree on and were still in flight, some
- * may have succeeded on some trainers and failed on others: after GRADCUBE_EMISMATCH and
- * GRADCUBE_EOVERFLOW do not assume that all trainers hold the same results of those.
+ * gets GRADCUBE_EMISMATCH; none waits for ever. In every lane, all collectives fail that any
+ * trainer has submitted by then, also on trainers that submit theirs later; the collectives after
+ * them start clean. Of those that were submitted before the one they disagree on and were still in
+ * flight, some may have succeeded on some trainers and failed on others: after GRADCUBE_EMISMATCH
+ * and GRADCUBE_EOVERFLOW do not assume that all trainers hold the same results of those.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
@@ -259,9 +260,11 @@ GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
 
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it
- * is unreadable again. While requests are in flight it may also wake for nothing. Once the session
- * is lost it stays readable. It belongs to the session: do not read or close it. A negative
- * GRADCUBE_E... code when it cannot be had. */
+ * is unreadable again. It also wakes when the daemon has sent a message, such as that another
+ * trainer has left: any call of gradcube_test() takes the message, also of a request that there is
+ * not. Once this session's job was aborted here or the daemon has gone it stays readable: take it
+ * out of the loop. It belongs to the session: do not read or close it. A negative GRADCUBE_E...
+ * code when it cannot be had. */
 GRADCUBE_API int gradcube_event_fd(gradcube_session* session);
 
 /* *done becomes 1 when the request has ended, else 0. Returns the request's own result once it has

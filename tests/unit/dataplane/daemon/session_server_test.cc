@@ -68,6 +68,30 @@ class Trainer {
     job.copy(hello.job, sizeof hello.job - 1);
     EXPECT_TRUE(send_all(hello));
   }
+  // Asks for servers 0 to most.
+  void hello_with_members(const std::string& job, std::uint32_t most) const {
+    shared::Hello hello{};
+    hello.type = shared::MessageType::hello;
+    hello.version = shared::kLayoutVersion;
+    hello.heap_bytes = 4096;
+    hello.rank = -1;
+    hello.weight = 1;
+    hello.lane_count = 1;
+    hello.member_count = most + 1;
+    job.copy(hello.job, sizeof hello.job - 1);
+    std::vector<char> bytes(sizeof hello + hello.member_count * sizeof(std::uint32_t));
+    std::memcpy(bytes.data(), &hello, sizeof hello);
+    for (std::uint32_t server = 0; server <= most; ++server) {
+      std::memcpy(&bytes[sizeof hello + server * sizeof server], &server, sizeof server);
+    }
+    EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
+              static_cast<ssize_t>(bytes.size()));
+  }
+  // The text of the next notice; empty if there is none.
+  std::string told() const {
+    shared::Notice notice{};
+    return recv(socket_, &notice, sizeof notice, 0) == sizeof notice ? notice.text : "";
+  }
   // False if the queue is full.
   bool ask(std::uint64_t request) const {
     shared::Inquiry inquiry{};
@@ -156,6 +180,14 @@ TEST_F(Sessions, AreOpenedByAHelloAndClosedByAGoodbye) {
   trainer.say_goodbye();
   run(100, [this] { return trainers() == 0; });
   EXPECT_EQ(trainers(), 0u);
+}
+
+TEST_F(Sessions, AreToldWhichMemberThereIsNot) {
+  const Trainer trainer(paths_[0]);
+  trainer.hello_with_members("job", 9);
+  std::string text;
+  run(100, [&] { return !(text = trainer.told()).empty(); });
+  EXPECT_NE(text.find("there is no server"), std::string::npos) << text;
 }
 
 TEST_F(Sessions, ThatAskWithoutEndDoNotKeepTheLoopFromOthers) {
