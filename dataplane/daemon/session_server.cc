@@ -254,7 +254,9 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   }
   std::vector<bcube::ServerId>& members = request.options.members;
   members.resize(hello.member_count);
-  std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
+  if (!members.empty()) {
+    std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
+  }
   const auto not_ascending =
       std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
   if (not_ascending != members.end()) {
