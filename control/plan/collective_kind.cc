@@ -20,11 +20,4 @@ std::string_view collective_kind_name(CollectiveKind kind) {
   return "barrier";
 }
 
-std::optional<CollectiveKind> collective_kind_named(std::string_view name) {
-  for (const CollectiveKind kind : kCollectiveKinds) {
-    if (collective_kind_name(kind) == name) return kind;
-  }
-  return std::nullopt;
-}
-
 }  // namespace gradcube::control

@@ -41,8 +41,7 @@ inline constexpr std::array<CollectiveKind, 6> kCollectiveKinds = {
 
 std::string_view collective_kind_name(CollectiveKind kind);  // "reduce-scatter"
 
-// The kind of that name, or with that number. Nothing if there is none.
-std::optional<CollectiveKind> collective_kind_named(std::string_view name);
+// The kind with that number. Nothing if there is none.
 constexpr std::optional<CollectiveKind> collective_kind_numbered(std::uint64_t number) {
   if (number >= kCollectiveKinds.size()) return std::nullopt;
   return kCollectiveKinds[number];

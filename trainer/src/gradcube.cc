@@ -78,6 +78,13 @@ int null_result(Session& session, const char* name) {
   return session.fail(GRADCUBE_EINVAL, std::string("the pointer '") + name + "' is NULL");
 }
 
+// On lane 0.
+int submit(gradcube_session* session, gradcube_kind kind, void* buffer, std::size_t count,
+           int dtype, int op, unsigned root, std::uint64_t* request) {
+  const gradcube_collective collective{sizeof collective, kind, buffer, count, dtype, op, root, 0};
+  return gradcube_submit(session, &collective, request);
+}
+
 }  // namespace
 
 extern "C" {
@@ -157,63 +164,31 @@ int gradcube_submit(gradcube_session* session, const gradcube_collective* collec
 
 int gradcube_allreduce(gradcube_session* session, void* buffer, std::size_t count, int dtype,
                        int op, std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_ALL_REDUCE;
-  collective.buffer = buffer;
-  collective.count = count;
-  collective.dtype = dtype;
-  collective.op = op;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_ALL_REDUCE, buffer, count, dtype, op, 0, request);
 }
 
 int gradcube_reduce_scatter(gradcube_session* session, void* buffer, std::size_t count, int dtype,
                             int op, std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_REDUCE_SCATTER;
-  collective.buffer = buffer;
-  collective.count = count;
-  collective.dtype = dtype;
-  collective.op = op;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_REDUCE_SCATTER, buffer, count, dtype, op, 0, request);
 }
 
 int gradcube_allgather(gradcube_session* session, void* buffer, std::size_t count, int dtype,
                        std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_ALL_GATHER;
-  collective.buffer = buffer;
-  collective.count = count;
-  collective.dtype = dtype;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_ALL_GATHER, buffer, count, dtype, 0, 0, request);
 }
 
 int gradcube_broadcast(gradcube_session* session, void* buffer, std::size_t count, int dtype,
                        unsigned root, std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_BROADCAST;
-  collective.buffer = buffer;
-  collective.count = count;
-  collective.dtype = dtype;
-  collective.root = root;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_BROADCAST, buffer, count, dtype, 0, root, request);
 }
 
 int gradcube_reduce(gradcube_session* session, void* buffer, std::size_t count, int dtype, int op,
                     unsigned root, std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_REDUCE;
-  collective.buffer = buffer;
-  collective.count = count;
-  collective.dtype = dtype;
-  collective.op = op;
-  collective.root = root;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_REDUCE, buffer, count, dtype, op, root, request);
 }
 
 int gradcube_barrier(gradcube_session* session, std::uint64_t* request) {
-  gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-  collective.kind = GRADCUBE_BARRIER;
-  return gradcube_submit(session, &collective, request);
+  return submit(session, GRADCUBE_BARRIER, nullptr, 0, 0, 0, 0, request);
 }
 
 int gradcube_event_fd(gradcube_session* session) {

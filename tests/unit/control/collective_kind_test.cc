@@ -164,16 +164,12 @@ TEST(CollectiveKind, BarrierMeetsEveryPeerInBothStagesWithoutABuffer) {
   });
 }
 
-TEST(CollectiveKind, HasANameAndANumber) {
+TEST(CollectiveKind, HasANumber) {
   for (std::size_t number = 0; number < kCollectiveKinds.size(); ++number) {
     const CollectiveKind kind = kCollectiveKinds[number];
     EXPECT_EQ(static_cast<std::size_t>(kind), number);
     EXPECT_EQ(collective_kind_numbered(number), kind);
-    EXPECT_EQ(collective_kind_named(collective_kind_name(kind)), kind);
   }
-  EXPECT_EQ(collective_kind_named("reduce-scatter"), CollectiveKind::reduce_scatter);
-  EXPECT_EQ(collective_kind_named("scatter"), std::nullopt);
-  EXPECT_EQ(collective_kind_named(""), std::nullopt);
   EXPECT_EQ(collective_kind_numbered(6), std::nullopt);
   EXPECT_EQ(collective_kind_numbered(UINT64_MAX), std::nullopt);
 }

@@ -21,6 +21,7 @@ from python_daemon import FAKE_DAEMON, RANK, SIZE, WithDaemon
 
 import gradcube
 import numpy
+from gradcube._library import library
 
 
 class SessionTest(WithDaemon):
@@ -115,7 +116,7 @@ class SessionTest(WithDaemon):
 
     def test_the_version_is_that_of_the_library(self):
         major, minor, patch = (int(part) for part in gradcube.__version__.split("."))
-        self.assertEqual(gradcube._library.library().gradcube_version(), major * 10000 + minor * 100 + patch)
+        self.assertEqual(library().gradcube_version(), major * 10000 + minor * 100 + patch)
 
     def test_invalid_jobs_are_refused(self):
         for job in ("a\0b", "a b", "", "x" * 64, "\udc80"):

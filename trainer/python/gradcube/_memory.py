@@ -15,18 +15,18 @@ class Handle:
 
     def __init__(self, session):
         self.session = session
-        self.library = library()
+        self.native = library()
 
     def leave(self):
-        self.library.gradcube_leave(self.session)
+        self.native.gradcube_leave(self.session)
 
     def failure(self):
         """The exception for the calling thread's last failure on the session."""
-        message = self.library.gradcube_last_error(self.session).decode(errors="replace")
-        return error_of(self.library.gradcube_last_code(self.session), message)
+        message = self.native.gradcube_last_error(self.session).decode(errors="replace")
+        return error_of(self.native.gradcube_last_code(self.session), message)
 
     def __del__(self):
-        self.library.gradcube_close(self.session)
+        self.native.gradcube_close(self.session)
 
 
 class Block:
@@ -43,4 +43,4 @@ class Block:
         }
 
     def __del__(self):
-        self._handle.library.gradcube_free(self._handle.session, self._address)
+        self._handle.native.gradcube_free(self._handle.session, self._address)

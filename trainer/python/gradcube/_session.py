@@ -94,7 +94,7 @@ class Session:
         to be called.
         """
         handle = self._open_handle()
-        if handle.library.gradcube_abort(handle.session) != 0:
+        if handle.native.gradcube_abort(handle.session) != 0:
             raise handle.failure()
 
     def fileno(self):
@@ -103,7 +103,7 @@ class Session:
         Then call test() on the requests: once the end of each that has ended was reported, it is unreadable again.
         """
         handle = self._open_handle()
-        descriptor = handle.library.gradcube_event_fd(handle.session)
+        descriptor = handle.native.gradcube_event_fd(handle.session)
         if descriptor < 0:
             raise handle.failure()
         return descriptor
@@ -118,7 +118,7 @@ class Session:
             size *= n
         if size >= 1 << 63:
             raise InvalidError(f"invalid shape {str(shape):.64}: it is too large")
-        address = handle.library.gradcube_alloc(handle.session, size)
+        address = handle.native.gradcube_alloc(handle.session, size)
         if not address:
             raise handle.failure()
         array = numpy.asarray(Block(handle, address, shape, storage))
@@ -199,9 +199,9 @@ class Session:
         number = ctypes.c_uint64()
         collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
         arguments = (handle.session, ctypes.byref(collective), ctypes.byref(number))
-        code = handle.library.gradcube_submit(*arguments)
+        code = handle.native.gradcube_submit(*arguments)
         if code == AgainError.code and self._reap_abandoned():
-            code = handle.library.gradcube_submit(*arguments)
+            code = handle.native.gradcube_submit(*arguments)
         if code != 0:
             raise handle.failure()
         self._unreported[number.value] = array
@@ -217,7 +217,7 @@ class Session:
         """True when the request has ended; raises when it failed."""
         handle = self._open_handle()
         done = ctypes.c_int()
-        code = handle.library.gradcube_poll(handle.session, number, milliseconds, ctypes.byref(done))
+        code = handle.native.gradcube_poll(handle.session, number, milliseconds, ctypes.byref(done))
         if done.value:
             self._unreported.pop(number, None)
         if code != 0:
@@ -227,7 +227,7 @@ class Session:
     def _time_out(self, number):
         """The deadline has come: lets the library ask the daemon why. Returns if the request just ended."""
         handle = self._open_handle()
-        code = handle.library.gradcube_wait(handle.session, number, 0)
+        code = handle.native.gradcube_wait(handle.session, number, 0)
         if code != TimeoutError.code:
             self._unreported.pop(number, None)
         if code != 0:
@@ -243,7 +243,7 @@ class Session:
         done = ctypes.c_int()
         room = False
         for number in sorted(self._abandoned.copy()):
-            handle.library.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
+            handle.native.gradcube_poll(handle.session, number, 0, ctypes.byref(done))
             if done.value:
                 self._unreported.pop(number, None)
                 self._abandoned.discard(number)
