@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <string>
 #include <vector>
 
 #include "cli/json_fields.h"
@@ -56,6 +57,29 @@ std::string remark_on(const json& job, const json& trainer, std::uint64_t most) 
   return "";
 }
 
+// Whether the job has what it gets without asking: one lane of the cluster's algorithm. What a
+// daemon does not tell is the default.
+bool has_default_lanes(const json& status, const json& job) {
+  const json& lanes = items(job, "lanes");
+  if (lanes.size() > 1 || number_field(job, "weight").value_or(1) != 1) return false;
+  if (lanes.empty()) return true;
+  const auto algorithm = text_field(lanes[0], "algorithm");
+  return number_field(lanes[0], "priority").value_or(0) == 0 &&
+         (!algorithm || algorithm == text_field(status, "algorithm"));
+}
+
+void add_lanes(const json& job, TextTable& table) {
+  std::string name = cell_text(job, "name");
+  std::string weight = cell_text(job, "weight");
+  std::size_t number = 0;
+  for (const json& lane : items(job, "lanes")) {
+    table.add_row({name, weight, std::to_string(number++), cell_text(lane, "algorithm"),
+                   cell_text(lane, "priority")});
+    name.clear();
+    weight.clear();
+  }
+}
+
 void add_trainers(const json& job, TextTable& table) {
   const std::uint64_t most = most_submitted(job);
   std::string name = cell_text(job, "name");
@@ -99,16 +123,20 @@ std::string jobs_text(const json& status) {
                   {"trainers"},
                   {"collectives"},
                   {"", Align::left}});
+  TextTable lanes(
+      {{"job", Align::left}, {"weight"}, {"lane"}, {"algorithm", Align::left}, {"priority"}});
   TextTable trainers(
       {{"job", Align::left}, {"server"}, {"pid"}, {"submitted"}, {"completed"}, {"", Align::left}});
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
                   cell_text(job, "state"), grouped(items(job, "trainers").size()),
                   cell_text(job, "collectives"), wait_text(job)});
+    if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_trainers(job, trainers);
   }
   if (jobs.empty()) return "\njobs: none\n";
   std::string text = fmt::format("\njobs\n{}", jobs.text());
+  if (!lanes.empty()) text += fmt::format("\nlanes\n{}", lanes.text());
   if (!trainers.empty()) text += fmt::format("\ntrainers\n{}", trainers.text());
   return text;
 }

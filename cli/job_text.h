@@ -12,7 +12,8 @@ namespace gradcube::cli {
 // trainer. When many are late, the first few are named and the others counted.
 std::string wait_text(const nlohmann::json& job);
 
-// A table of the jobs and one of all their trainers.
+// A table of the jobs, one of the lanes of those that asked for other than the default, and one of
+// all their trainers.
 std::string jobs_text(const nlohmann::json& status);
 
 }  // namespace gradcube::cli

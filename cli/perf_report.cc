@@ -2,6 +2,9 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
+
+#include "cli/perf_collective.h"
 
 namespace gradcube::cli {
 namespace {
@@ -18,6 +21,14 @@ double median(std::vector<double> values) {
 template <typename T>
 json or_null(const std::optional<T>& value) {
   return value ? json(*value) : json(nullptr);
+}
+
+bool has_elements(const PerfRow& row) { return row.kind != control::CollectiveKind::barrier; }
+
+std::string_view type_name(const PerfRow& row) { return aggregation::data_type_name(row.type); }
+
+std::string_view operation_name(const PerfRow& row) {
+  return aggregation::operation_name(row.operation);
 }
 
 std::string microseconds(double seconds) {
@@ -38,12 +49,11 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links) {
     result.seconds_max = *most;
     result.seconds_median = median(row.seconds);
   }
-  const double n = links.servers;
   const double bytes = static_cast<double>(row.bytes()) * row.in_flight;
   if (result.seconds_median > 0) result.algbw = bytes / result.seconds_median / 1e9;
-  result.busbw = result.algbw * 2 * (n - 1) / n;
-  if (links.rate_bps && *links.rate_bps > 0 && links.levels > 0) {
-    result.bound_seconds = 2 * (n - 1) / (links.levels * n) * bytes * 8 / *links.rate_bps;
+  result.busbw = result.algbw * bus_factor(row.kind, links.ranks);
+  if (links.rate_bps && *links.rate_bps > 0 && links.busiest_share) {
+    result.bound_seconds = *links.busiest_share * bytes * 8 / *links.rate_bps;
     if (bytes > 0 && result.seconds_median > 0) {
       result.efficiency = *result.bound_seconds / result.seconds_median;
     }
@@ -67,8 +77,8 @@ json row_json(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
   return {{"bytes", row.bytes()},
           {"count", row.count},
-          {"dtype", aggregation::data_type_name(row.type)},
-          {"op", aggregation::operation_name(row.operation)},
+          {"dtype", has_elements(row) ? json(type_name(row)) : json(nullptr)},
+          {"op", takes_operation(row.kind) ? json(operation_name(row)) : json(nullptr)},
           {"iterations", row.seconds.size()},
           {"in_flight", row.in_flight},
           {"seconds_min", derived.seconds_min},
@@ -92,8 +102,8 @@ std::string table_head() {
 std::string table_row(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
   return fmt::format(
-      fmt::runtime(kRowFormat), row.bytes(), row.count, aggregation::data_type_name(row.type),
-      aggregation::operation_name(row.operation), microseconds(derived.seconds_min),
+      fmt::runtime(kRowFormat), row.bytes(), row.count, has_elements(row) ? type_name(row) : "-",
+      takes_operation(row.kind) ? operation_name(row) : "-", microseconds(derived.seconds_min),
       microseconds(derived.seconds_median), microseconds(derived.seconds_max),
       fmt::format("{:.3g}", derived.algbw), fmt::format("{:.3g}", derived.busbw),
       derived.bound_seconds ? microseconds(*derived.bound_seconds) : "-",

@@ -1,10 +1,14 @@
 // The rows of `gradcube perf`: what was measured, and what is derived from it.
 //
-//   algbw        bytes of the gradient by the median time: how fast a trainer's gradient is reduced
-//   busbw        algbw x 2(N-1)/N, as in nccl-tests: what each link of a ring of N would carry
-//   bound        2(N-1)/(kN) x bytes of the gradient at the links' rate: BML's synchronization time
-//                (BML, section 3.4)
+//   algbw        bytes of the whole buffer by the median time: how fast a trainer's gradient is
+//                reduced
+//   busbw        algbw x a factor of the kind, as in nccl-tests; of an all-reduce 2(N-1)/N: what
+//                each link of a ring of N would carry
+//   bound        the time that the plan's busiest link takes for its share of the buffer; of an
+//                all-reduce by BML 2(N-1)/(kN): its synchronization time (BML, section 3.4)
 //   efficiency   bound by median; 1 is the best that the links allow
+//
+// A barrier has no bytes, and so no bound.
 //
 // Bandwidths are in GB/s (10^9 bytes per second). With several collectives in flight, the time of a
 // row is that of all of them, and so are the bytes in its bandwidths and bound.
@@ -18,23 +22,26 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "control/plan/collective_kind.h"
 
 namespace gradcube::cli {
 
 // What the derived figures need to know of the cluster.
 struct PerfLinks {
-  unsigned servers;
-  unsigned levels;  // links per server that carry gradients at the same time: k
+  std::uint32_t ranks = 0;
+  std::optional<double> busiest_share;  // busiest_link_share()
   std::optional<double> rate_bps;
 };
 
 struct PerfRow {
-  std::uint64_t count = 0;
+  control::CollectiveKind kind = control::CollectiveKind::all_reduce;
+  std::uint64_t count = 0;  // elements of the whole buffer
   aggregation::DataType type{};
   aggregation::Operation operation{};
   unsigned in_flight = 1;
-  std::vector<double> seconds;          // one per iteration, in the order of measurement
-  std::optional<std::uint64_t> wrong;   // elements over all servers; empty without --check
+  std::vector<double> seconds;  // one per iteration, in the order of measurement
+  // Elements over all servers; of a barrier, trainers. Empty without --check.
+  std::optional<std::uint64_t> wrong;
   std::optional<std::uint64_t> resent;  // segments, from the daemon's counters
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(type); }
@@ -56,6 +63,7 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links);
 // no row counts.
 std::optional<double> average_busbw(const std::vector<PerfRow>& rows, const PerfLinks& links);
 
+// "dtype" and "op" are null where the kind has none.
 nlohmann::ordered_json row_json(const PerfRow& row, const PerfLinks& links);
 
 // The two lines above the rows, and one row; each ends with a newline.

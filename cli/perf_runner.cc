@@ -11,19 +11,21 @@
 #include "cli/cancellable_barrier.h"
 #include "cli/interrupt.h"
 #include "cli/oracle.h"
+#include "cli/perf_collective.h"
 #include "cli/perf_inputs.h"
 #include "control/base/errors.h"
 
 namespace gradcube::cli {
 namespace {
 
+using control::CollectiveKind;
 using Clock = std::chrono::steady_clock;
 
 // How often a trainer that waits looks whether it should stop waiting.
 constexpr auto kSlice = std::chrono::milliseconds(200);
 
 // Words, since the element type is known only at run time.
-using Gradient = Buffer<std::int64_t>;
+using Memory = Buffer<std::int64_t>;
 
 // Every iteration, and each of its collectives, has inputs of its own: a result left over from the
 // one before is wrong.
@@ -40,12 +42,12 @@ class Row {
         sessions_(sessions),
         count_(count),
         element_bytes_(aggregation::element_bytes(settings.type)),
-        oracle_(plan, settings.type, settings.operation, count),
+        oracle_(plan, {settings.kind, settings.type, settings.operation, count, settings.root}),
         trainers_(static_cast<unsigned>(sessions.size())),
         barrier_(trainers_),
         starts_(trainers_),
         ends_(trainers_),
-        gradients_(trainers_) {}
+        buffers_(trainers_) {}
 
   PerfRow measure() {
     {
@@ -55,7 +57,8 @@ class Row {
       }
     }
     if (error_) std::rethrow_exception(error_);
-    PerfRow row{.count = count_,
+    PerfRow row{.kind = settings_.kind,
+                .count = count_,
                 .type = settings_.type,
                 .operation = settings_.operation,
                 .in_flight = settings_.in_flight,
@@ -80,16 +83,16 @@ class Row {
   void work(unsigned trainer) {
     const std::size_t words = (count_ * element_bytes_ + 7) / 8;
     for (unsigned i = 0; i < settings_.in_flight; ++i) {
-      gradients_[trainer].push_back(sessions_[trainer].buffer<std::int64_t>(words));
+      buffers_[trainer].push_back(sessions_[trainer].buffer<std::int64_t>(words));
     }
     for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
       throw_if_interrupted();  // short iterations never get to where wait() looks
       for (unsigned i = 0; i < settings_.in_flight; ++i) {
         fill_input(settings_.type, settings_.operation, seed_of(iteration, i), trainer, 0, count_,
-                   gradients_[trainer][i].data());
+                   buffers_[trainer][i].data());
       }
       if (!barrier_.arrive_and_wait()) return;
-      reduce(trainer);
+      run(trainer);
       if (!barrier_.arrive_and_wait()) return;
       if (trainer == 0 && iteration >= settings_.warmup) note_time();
       if (settings_.check) check(trainer, iteration);
@@ -97,19 +100,29 @@ class Row {
     }
   }
 
-  void reduce(unsigned trainer) {
+  void run(unsigned trainer) {
     gradcube_session* session = sessions_[trainer].handle();
     std::vector<std::uint64_t> requests(settings_.in_flight);
+    gradcube_collective collective = this->collective();
     starts_[trainer] = Clock::now();
     for (unsigned i = 0; i < settings_.in_flight; ++i) {
-      detail::check(gradcube_allreduce(session, gradients_[trainer][i].data(), count_,
-                                       static_cast<gradcube_dtype>(settings_.type),
-                                       static_cast<gradcube_op>(settings_.operation), &requests[i]),
-                    session);
+      collective.buffer = buffers_[trainer][i].data();
+      detail::check(gradcube_submit(session, &collective, &requests[i]), session);
     }
     const Clock::time_point deadline = starts_[trainer] + settings_.timeout;
     for (const std::uint64_t request : requests) wait(session, request, deadline);
     ends_[trainer] = Clock::now();
+  }
+
+  // All but its buffer.
+  gradcube_collective collective() const {
+    gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+    collective.kind = static_cast<int>(settings_.kind);
+    collective.count = control::is_rank_ordered(settings_.kind) ? count_ / trainers_ : count_;
+    collective.dtype = static_cast<int>(settings_.type);
+    collective.op = static_cast<int>(settings_.operation);
+    collective.root = settings_.root;
+    return collective;
   }
 
   void wait(gradcube_session* session, std::uint64_t request, Clock::time_point deadline) {
@@ -125,7 +138,9 @@ class Row {
       if (barrier_.cancelled()) {
         throw control::SetupError("another trainer of this measurement failed");
       }
-      if (left.count() <= 0) throw IterationTimeout(count_ * element_bytes_, settings_.timeout);
+      if (left.count() <= 0) {
+        throw IterationTimeout(settings_.kind, count_ * element_bytes_, settings_.timeout);
+      }
     }
   }
 
@@ -139,26 +154,39 @@ class Row {
     seconds_.push_back(std::chrono::duration<double>(last - first).count());
   }
 
-  // This trainer's share of the elements, in the gradients of all.
   void check(unsigned trainer, unsigned iteration) {
-    const std::size_t begin = count_ * trainer / trainers_;
-    const std::size_t end = count_ * (trainer + 1) / trainers_;
-    for (unsigned i = 0; i < settings_.in_flight; ++i) {
-      const auto contribution = [&](std::uint32_t server, std::size_t first, std::size_t length,
-                                    void* out) {
-        fill_input(settings_.type, settings_.operation, seed_of(iteration, i), server, first,
-                   length, out);
-      };
-      oracle_.for_each_block(begin, end, contribution,
-                             [&](std::size_t first, std::size_t length, const void* expected) {
-                               for (const auto& gradients : gradients_) {
-                                 const auto* found =
-                                     reinterpret_cast<const std::byte*>(gradients[i].data()) +
-                                     first * element_bytes_;
-                                 wrong_ += count_wrong(settings_.type, expected, found, length);
-                               }
-                             });
+    if (settings_.kind == CollectiveKind::barrier) {
+      const auto last = *std::max_element(starts_.begin(), starts_.end());
+      if (ends_[trainer] < last) ++wrong_;
+      return;
     }
+    for (unsigned i = 0; i < settings_.in_flight; ++i) check(trainer, iteration, i);
+  }
+
+  // Of one collective: a trainer's chunk, or its share of the elements, in the buffers that have
+  // them.
+  void check(unsigned trainer, unsigned iteration, unsigned i) {
+    const bool own = settings_.kind == CollectiveKind::reduce_scatter;
+    const bool rooted = settings_.kind == CollectiveKind::reduce;
+    const std::size_t begin = own ? 0 : count_ * trainer / trainers_;
+    const std::size_t end = own ? count_ : count_ * (trainer + 1) / trainers_;
+    const control::Rank rank = own ? trainer : rooted ? settings_.root : 0;
+    const unsigned first_buffer = own || rooted ? rank : 0;
+    const unsigned end_buffer = own || rooted ? rank + 1 : trainers_;
+    const auto contribution = [&](std::uint32_t from, std::size_t first, std::size_t length,
+                                  void* out) {
+      fill_input(settings_.type, settings_.operation, seed_of(iteration, i), from, first, length,
+                 out);
+    };
+    oracle_.for_each_block(rank, begin, end, contribution,
+                           [&](std::size_t first, std::size_t length, const void* expected) {
+                             for (unsigned buffer = first_buffer; buffer < end_buffer; ++buffer) {
+                               const auto* found =
+                                   reinterpret_cast<const std::byte*>(buffers_[buffer][i].data()) +
+                                   first * element_bytes_;
+                               wrong_ += count_wrong(settings_.type, expected, found, length);
+                             }
+                           });
   }
 
   const PerfSettings& settings_;
@@ -170,7 +198,7 @@ class Row {
   CancellableBarrier barrier_;
   std::vector<Clock::time_point> starts_;
   std::vector<Clock::time_point> ends_;
-  std::vector<std::vector<Gradient>> gradients_;
+  std::vector<std::vector<Memory>> buffers_;
   std::vector<double> seconds_;
   std::atomic<std::uint64_t> wrong_{0};
   std::mutex error_mutex_;
@@ -179,16 +207,20 @@ class Row {
 
 }  // namespace
 
-IterationTimeout::IterationTimeout(std::uint64_t bytes, std::chrono::milliseconds timeout)
-    : control::SetupError(
-          fmt::format("an all-reduce of {} bytes is not done after {:g} s (--timeout)", bytes,
-                      std::chrono::duration<double>(timeout).count())) {}
+IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
+                                   std::chrono::milliseconds timeout)
+    : control::SetupError(fmt::format("{} of {} bytes is not done after {:g} s (--timeout)",
+                                      with_article(kind), bytes,
+                                      std::chrono::duration<double>(timeout).count())) {}
 
 PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
                        const std::string& job, const PerfSettings& settings)
     : plan_(plan), settings_(settings) {
+  Options options;
+  options.algorithm = settings.algorithm;
+  options.members.assign(settings.members.begin(), settings.members.end());
   for (const std::string& socket : sockets) {
-    sessions_.emplace_back(job, socket);
+    sessions_.emplace_back(job, socket, options);
     const Session& session = sessions_.back();
     if (session.size() != static_cast<int>(sockets.size()) ||
         session.rank() != static_cast<int>(sessions_.size()) - 1) {

@@ -1,10 +1,11 @@
-// Measures all-reduces with one trainer per server: threads of this process, each with a session of
-// its own.
+// Measures collectives with one trainer per server of the job: threads of this process, each with a
+// session of its own.
 //
-// An iteration: every trainer fills its gradients, all meet at a barrier, every trainer takes the
+// An iteration: every trainer fills its buffers, all meet at a barrier, every trainer takes the
 // time, submits, waits for the end, and takes the time again. The iteration's time is from the
-// first start to the last end. With checks, all meet again and share the elements among them: each
-// compares its share of every server's gradient with the oracle.
+// first start to the last end. With checks, all meet again and compare what the kind defines with
+// the oracle. Where ranks have the same result, they share its elements among them: each compares
+// its share of every rank's buffer. A barrier is right if nobody left it before the last one came.
 //
 // An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws
 // it once.
@@ -19,6 +20,7 @@
 #include "aggregation/element.h"
 #include "cli/perf_report.h"
 #include "control/base/errors.h"
+#include "control/plan/collective_kind.h"
 #include "control/plan/plan.h"
 
 #include "gradcube/gradcube.hpp"
@@ -26,11 +28,15 @@
 namespace gradcube::cli {
 
 struct PerfSettings {
+  control::CollectiveKind kind = control::CollectiveKind::all_reduce;
+  control::Rank root = 0;
+  std::string algorithm;                   // asked of the daemon; empty: the cluster's default
+  std::vector<control::ServerId> members;  // the servers of the job; empty: all
   aggregation::DataType type = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
   unsigned iterations = 5;
   unsigned warmup = 1;     // iterations that are made, and not reported
-  unsigned in_flight = 1;  // collectives at once, each with a gradient of its own
+  unsigned in_flight = 1;  // collectives at once, each with a buffer of its own
   bool check = false;
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
 };
@@ -38,18 +44,20 @@ struct PerfSettings {
 // An iteration took longer than PerfSettings::timeout.
 class IterationTimeout : public control::SetupError {
  public:
-  IterationTimeout(std::uint64_t bytes, std::chrono::milliseconds timeout);
+  IterationTimeout(control::CollectiveKind kind, std::uint64_t bytes,
+                   std::chrono::milliseconds timeout);
 };
 
 class PerfRunner {
  public:
-  // sockets[s] is where server number s takes trainers. Opens all the sessions. The plan must
-  // outlive the runner.
+  // sockets[r] is where the server of rank r takes trainers. Opens all the sessions. The plan is
+  // that of the settings' algorithm and members, and must outlive the runner.
   PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
              const std::string& job, const PerfSettings& settings);
 
-  // Measures gradients of `count` elements. Fills in everything but PerfRow::resent, which only the
-  // daemon's counters tell. Throws IterationTimeout, or gradcube::Error when a trainer fails.
+  // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
+  // everything but PerfRow::resent, which only the daemon's counters tell. Throws IterationTimeout,
+  // or gradcube::Error when a trainer fails.
   PerfRow run(std::uint64_t count);
 
  private:

@@ -1,6 +1,6 @@
-// A job's identity on the wire: 32 bits that mean nothing else. The process that begins a job chooses
-// an id that no job of the cluster has, and that a job of a former daemon is unlikely to have had: a
-// frame of a job that has ended then matches no later job.
+// A job's identity on the wire: 32 bits that mean nothing else. The process that begins a job
+// chooses an id that no job of the cluster has, and that a job of a former daemon is unlikely to
+// have had: a frame of a job that has ended then matches no later job.
 #ifndef GRADCUBE_PROTOCOL_JOB_ID_H_
 #define GRADCUBE_PROTOCOL_JOB_ID_H_
 

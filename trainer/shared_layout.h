@@ -41,6 +41,7 @@ inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", litt
 inline constexpr std::uint64_t kFeatures = 0;
 inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in flight per session
 inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
+inline constexpr std::uint32_t kMostWeight = 1000;   // of a job
 inline constexpr std::uint32_t kMaxMembers = 4096;   // that a Hello names
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
@@ -160,7 +161,7 @@ struct Hello {
   std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
   std::uint32_t pid;     // as the trainer sees itself: for messages; the daemon trusts SO_PEERCRED
   std::int32_t rank;     // the rank wanted; -1: by the server's place among the members
-  std::uint32_t weight;  // of this job among the jobs that share its links, at least 1
+  std::uint32_t weight;  // of this job among the jobs that share its links, 1 to kMostWeight
   std::uint32_t lane_count;    // 1 to kMaxLanes
   std::uint32_t member_count;  // at most kMaxMembers; 0: every server of the cluster
   std::uint32_t reserved;

@@ -11,8 +11,8 @@
 // refused. A member's rank is its server's place among the members, unless its trainers ask for
 // ranks: then all must, for different ones.
 //
-// At most kMaxJobs jobs are gathering or running, or aborted and not yet retired. retire() says that
-// no engine has anything of an aborted job any more.
+// At most kMaxJobs jobs are gathering or running, or aborted and not yet retired. retire() says
+// that no engine has anything of an aborted job any more.
 //
 // The epoch of a job counts its resets. A failed collective begins a new epoch, and frames of older
 // epochs are stale.
@@ -116,8 +116,8 @@ class JobTable {
   // epoch; nothing if the job does not exist.
   std::optional<std::uint16_t> begin_reset(JobId job);
 
-  // No engine has anything of this aborted job any more: it no longer counts against kMaxJobs. It is
-  // found and listed until its last member has left.
+  // No engine has anything of this aborted job any more: it no longer counts against kMaxJobs. It
+  // is found and listed until its last member has left.
   void retire(JobId job);
 
   // "1 of 9 trainers has not joined job "mnist": server [2,1]". Empty unless the job is gathering.

@@ -1,15 +1,15 @@
 // The control plane of jobs: who is in, when a job starts, and what happens when something goes
 // wrong.
 //
-// A job runs once each server has its trainer. A disagreement between trainers is handled in this
-// order:
+// A job runs once each of its members has its trainer. A disagreement between trainers is handled
+// in this order:
 //
 //   1. freeze    every engine of the job stops taking, sending and receiving for it
-//   2. tell      each trainer gets a Notice: the message, and which of its requests it is about
+//   2. tell      each trainer gets a Notice: the message, and a number by which completions name it
 //   3. reset     the engines drop what was in flight and fail all collectives that any trainer
-//                has submitted so far; a new epoch makes stale frames recognisable. A collective
-//                that was in flight may have completed on some trainers before: it fails on the
-//                others only
+//                has submitted so far, in every lane; a new epoch makes stale frames recognisable.
+//                A collective that was in flight may have completed on some trainers before: it
+//                fails on the others only
 //   4. start     with fresh streams
 //
 // When a trainer leaves or dies, the job is aborted:
@@ -216,7 +216,7 @@ class JobCoordinator {
   std::map<MemberId, Member> members_;
   std::map<std::uint32_t, Members> members_by_job_;
   std::vector<Member> departed_;
-  std::map<std::uint32_t, Drain> drains_;  // by job
+  std::map<std::uint32_t, Drain> drains_;    // by job
   std::map<std::uint32_t, Record> records_;  // by job
   WaitTimes waits_;
   MemberId next_member_ = 1;

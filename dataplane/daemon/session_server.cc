@@ -236,7 +236,8 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
   shared::Hello hello{};
   if (bytes.size() < sizeof hello || !read_as(bytes.substr(0, sizeof hello), hello) ||
       bytes.size() != sizeof hello + std::uint64_t{hello.member_count} * sizeof(std::uint32_t) ||
-      hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0) {
+      hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0 ||
+      hello.weight > shared::kMostWeight) {
     reject(socket, connection);
     return;
   }

@@ -60,7 +60,6 @@ void require_countable_references(const EngineSettings& settings, std::size_t fl
 Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
                std::vector<Port*> ports, PacketPool& packets, EventSink& events)
     : settings_(settings),
-      space_(space),
       neighbours_(space, settings.server, port_per_level(ports.size())),
       packets_(packets),
       events_(events),
@@ -95,10 +94,11 @@ bool Engine::busy() const {
              completing_.begin(), completing_.end(),
              [](const EngineJob* job) { return job->state != EngineJob::State::gathering; }) ||
          std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->answers.any_awake(); });
+                     [](const auto& port) { return port->any_answers(); });
 }
 
 Nanoseconds Engine::next_event() const {
+  if (!busy()) return kNever;
   Nanoseconds next = timers_.next_expiry();
   for (const auto& port : ports_) {
     port->answers.for_each_awake([&next](const Flow& flow) {

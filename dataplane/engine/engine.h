@@ -91,8 +91,9 @@ class Engine final : public Pollable {
   // Whether a job has collectives or unanswered packets in flight: then timers run, and the lcore
   // must not sleep.
   bool busy() const override;
-  // When the next timer or delayed acknowledgement is due; kNever if nothing waits. Takes time in the
-  // number of flows that are active: for a poller about to sleep, and for a virtual clock that jumps.
+  // When the next timer or delayed acknowledgement of a busy engine is due. kNever for an engine
+  // that is not busy: what its timers still wait for (news of credit) can wait until there is work.
+  // Takes time in the number of active flows: for a virtual clock that jumps.
   Nanoseconds next_event() const override;
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;
@@ -174,7 +175,6 @@ class Engine final : public Pollable {
   EngineJob* find_job(protocol::JobId id) const;
 
   EngineSettings settings_;
-  bcube::AddressSpace space_;
   bcube::NeighbourTable neighbours_;
   PacketPool& packets_;
   EventSink& events_;

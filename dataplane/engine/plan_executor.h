@@ -135,8 +135,8 @@ class PlanExecutor {
   // A result must fit the collective that it belongs to: else it is refused, and disagreement() is
   // set. All else is accepted: what belongs to a collective that is not submitted here yet waits.
   Acceptance accept(Flow& flow, std::uint64_t sequence, const Contribution& segment);
-  // Writes a result. Holds a contribution and reduces what is now complete. The sequence lies in the
-  // stream's window and is here for the first time.
+  // Writes a result. Holds a contribution and reduces what is now complete. The sequence lies in
+  // the stream's window and is here for the first time.
   bool take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
             const Acceptance& accepted);
 

@@ -10,7 +10,6 @@
 namespace gradcube::dataplane {
 
 using aggregation::Operation;
-using control::CollectiveKind;
 using control::SegmentRange;
 using control::ThreadSchedule;
 using protocol::Stage;

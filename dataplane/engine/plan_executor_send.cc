@@ -6,7 +6,6 @@
 
 namespace gradcube::dataplane {
 
-using control::CollectiveKind;
 using control::SegmentRange;
 using control::ThreadSchedule;
 using protocol::Stage;

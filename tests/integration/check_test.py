@@ -6,7 +6,9 @@ import numpy
 
 from harness import Cluster, TestCase, all_of, job, main
 
-DTYPES = {"float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8}
+DTYPES = {
+    "float32": 4, "float64": 8, "float16": 2, "bfloat16": 2, "int32": 4, "int64": 8, "int8": 1, "uint8": 1
+}
 OPERATIONS = ["sum", "average", "min", "max"]
 
 
@@ -29,6 +31,8 @@ class Check(TestCase):
                 counts = edge_counts(len(status["servers"]), status["segment_bytes"], size)
                 sizes = ",".join(str(count * size) for count in counts)
                 for operation in operations:
+                    if operation == "average" and size == 1:
+                        continue  # there is none
                     with self.subTest(topology=topology, dtype=dtype, operation=operation):
                         results = cluster.perf(
                             "--sizes", sizes, "--iterations", "1", "--warmup", "0"

@@ -1,5 +1,6 @@
 #include "tests/simulation/inputs.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -68,10 +69,10 @@ void put_overflow(const Collective& collective, std::size_t first, std::size_t l
 
 }  // namespace
 
-void write_input(const Collective& collective, std::uint32_t server, std::size_t first,
+void write_input(const Collective& collective, std::uint32_t rank, std::size_t first,
                  std::size_t length, void* out) {
   if (collective.overflows) return put_overflow(collective, first, length, out);
-  const std::uint64_t stream = (collective.salt << 32 | server) * 0x9e3779b97f4a7c15;
+  const std::uint64_t stream = (collective.salt << 32 | rank) * 0x9e3779b97f4a7c15;
   for (std::size_t i = 0; i < length; ++i) {
     put_element(collective.dtype, collective.operation,
                 dataplane::SeededRandom(stream + first + i).next(), out, i);
@@ -80,29 +81,85 @@ void write_input(const Collective& collective, std::uint32_t server, std::size_t
 
 std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& collective) {
   write_input(collective, trainer.rank(), 0, collective.count, trainer.at(collective.offset));
-  return trainer.submit(collective.offset, collective.count, collective.dtype,
-                        collective.operation);
+  shared::Submission entry{};
+  entry.offset = collective.offset;
+  entry.count = collective.count / (control::is_rank_ordered(collective.kind) ? trainer.size() : 1);
+  entry.root = collective.root;
+  entry.kind = static_cast<std::uint8_t>(collective.kind);
+  entry.dtype = static_cast<std::uint8_t>(collective.dtype);
+  entry.op = static_cast<std::uint8_t>(collective.operation);
+  entry.lane = static_cast<std::uint8_t>(collective.lane);
+  return trainer.submit(entry);
 }
 
-std::vector<std::uint8_t> expected_result(const control::Plan& plan, const Collective& collective) {
-  std::vector<std::uint8_t> expected(collective.bytes());
+namespace {
+
+// The oracle numbers the ranks as the plan does, and so the chunks. Calls visit(length, at)
+// for each run of the elements [first, first + length) of the oracle's buffer that lies in one
+// piece in the trainers' buffers: there it begins at `at`.
+template <typename Visit>
+void in_chunks(const control::Plan& plan, const dataplane::RankOrder& order,
+               const Collective& collective, std::size_t first, std::size_t length, Visit&& visit) {
+  const control::Rank* chunk_of_rank = order.chunk_of_rank();
+  if (chunk_of_rank == nullptr || !control::is_rank_ordered(collective.kind)) {
+    return visit(length, first);
+  }
+  const std::size_t chunk = collective.count / plan.ranks();
+  while (length != 0) {
+    const std::size_t now = std::min(length, chunk - first % chunk);
+    visit(now, chunk_of_rank[first / chunk] * chunk + first % chunk);
+    first += now;
+    length -= now;
+  }
+}
+
+}  // namespace
+
+Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& order,
+                         const Collective& collective, std::uint32_t rank) {
   const std::size_t size = aggregation::element_bytes(collective.dtype);
-  const cli::Oracle oracle(plan, collective.dtype, collective.operation, collective.count);
+  const cli::Oracle oracle(plan, {collective.kind, collective.dtype, collective.operation,
+                                  collective.count, order.in_plan(collective.root)});
+  std::vector<std::uint8_t> buffer(collective.bytes());
+  std::size_t first_defined = collective.count;
+  std::size_t defined = 0;
   oracle.for_each_block(
-      0, collective.count,
-      [&](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
-        write_input(collective, server, first, length, out);
+      order.in_plan(rank), 0, collective.count,
+      [&](control::Rank from, std::size_t first, std::size_t length, void* out) {
+        const control::Rank* seen = order.chunk_of_rank();
+        const control::Rank sender = seen == nullptr ? from : seen[from];
+        auto* block = static_cast<std::uint8_t*>(out);
+        in_chunks(plan, order, collective, first, length, [&](std::size_t run, std::size_t at) {
+          write_input(collective, sender, at, run, block);
+          block += run * size;
+        });
       },
-      [&](std::size_t first, std::size_t length, const void* block) {
-        std::memcpy(expected.data() + first * size, block, length * size);
+      [&](std::size_t first, std::size_t length, const void* expected) {
+        const auto* block = static_cast<const std::uint8_t*>(expected);
+        defined += length;
+        in_chunks(plan, order, collective, first, length, [&](std::size_t run, std::size_t at) {
+          std::memcpy(buffer.data() + at * size, block, run * size);
+          block += run * size;
+          first_defined = std::min(first_defined, at);
+        });
       });
-  return expected;
+  // What is defined is one range of the buffer: all of it, or a chunk.
+  Expected result{defined == 0 ? 0 : first_defined, {}};
+  const std::uint8_t* begin = buffer.data() + result.first * size;
+  result.bytes.assign(begin, begin + defined * size);
+  return result;
 }
 
 std::size_t wrong_elements(SimulatedTrainer& trainer, const Collective& collective,
-                           const std::vector<std::uint8_t>& expected) {
-  return cli::count_wrong(collective.dtype, expected.data(), trainer.at(collective.offset),
-                          collective.count);
+                           const Expected& expected) {
+  const std::size_t size = aggregation::element_bytes(collective.dtype);
+  return cli::count_wrong(collective.dtype, expected.bytes.data(),
+                          trainer.at(collective.offset) + expected.first * size,
+                          expected.bytes.size() / size);
+}
+
+void scribble(SimulatedTrainer& trainer, const Collective& collective) {
+  std::memset(trainer.at(collective.offset), 0xa5, collective.bytes());
 }
 
 }  // namespace gradcube::simulation

@@ -1,8 +1,8 @@
 // The inputs of simulated trainers, and the results that must come out.
 //
-// A contribution is a function of (server, collective, element), so nothing stores it: the oracle
-// computes it again. In averages, 16-bit floats are so large that sums overflow, and integers are
-// so small that sums fit.
+// A contribution is a function of (rank, collective, element), so nothing stores it: the oracle
+// computes it again. All ranks are those that the trainers see; the plan's may be others. In
+// averages, 16-bit floats are so large that sums overflow, and integers are so small that sums fit.
 #ifndef GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 #define GRADCUBE_TESTS_SIMULATION_INPUTS_H_
 
@@ -10,7 +10,9 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "control/plan/collective_kind.h"
 #include "control/plan/plan.h"
+#include "dataplane/engine/rank_order.h"
 #include "tests/simulation/simulated_trainer.h"
 
 namespace gradcube::simulation {
@@ -18,28 +20,44 @@ namespace gradcube::simulation {
 // One collective as a trainer submits it.
 struct Collective {
   std::uint64_t offset = shared::kHeapOffset;
-  std::uint64_t count = 0;
+  std::uint64_t count = 0;  // elements of the whole buffer
   aggregation::DataType dtype = aggregation::DataType::float32;
   aggregation::Operation operation = aggregation::Operation::sum;
+  control::CollectiveKind kind = control::CollectiveKind::all_reduce;
+  std::uint32_t root = 0;
+  unsigned lane = 0;
   std::uint64_t salt = 0;  // makes the inputs of two collectives differ
   bool overflows = false;  // an average of integers with one element that does not fit
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(dtype); }
 };
 
-// Writes the elements [first, first + length) of a server's contribution.
-void write_input(const Collective& collective, std::uint32_t server, std::size_t first,
+// Writes the elements [first, first + length) of a rank's buffer as it submits it.
+void write_input(const Collective& collective, std::uint32_t rank, std::size_t first,
                  std::size_t length, void* out);
 
 // Fills the trainer's buffer and submits it.
 std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& collective);
 
-// The right result, to the last bit.
-std::vector<std::uint8_t> expected_result(const control::Plan& plan, const Collective& collective);
+// The right result at a rank, to the last bit: what the kind defines of its buffer.
+struct Expected {
+  std::size_t first = 0;  // of the buffer's elements
+  std::vector<std::uint8_t> bytes;
+};
+Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& order,
+                         const Collective& collective, std::uint32_t rank);
 
-// How many elements of the trainer's buffer are wrong.
+// Whether a kind defines something else of each rank's buffer.
+constexpr bool differs_by_rank(control::CollectiveKind kind) {
+  return kind == control::CollectiveKind::reduce_scatter || kind == control::CollectiveKind::reduce;
+}
+
+// How many of these elements of the trainer's buffer are wrong.
 std::size_t wrong_elements(SimulatedTrainer& trainer, const Collective& collective,
-                           const std::vector<std::uint8_t>& expected);
+                           const Expected& expected);
+
+// The trainer uses its buffer for something else.
+void scribble(SimulatedTrainer& trainer, const Collective& collective);
 
 }  // namespace gradcube::simulation
 

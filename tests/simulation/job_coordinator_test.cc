@@ -73,6 +73,30 @@ TEST_F(Jobs, RefuseASecondTrainerOnAServerAndAHeapOfNoBytes) {
   }
 }
 
+TEST_F(Jobs, RefuseATrainerThatAsksForOtherLanesWeightOrMembers) {
+  dataplane::JoinRequest request{"job", 0};
+  request.heap_bytes = 4096;
+  request.options.lanes = {{"bml", 0}, {"bml", 2}};
+  const auto first = cluster_.join(request);
+  const auto expect_refused = [&](auto&& change) {
+    dataplane::JoinRequest other = request;
+    other.server = 1;
+    change(other.options);
+    try {
+      cluster_.join(other);
+      ADD_FAILURE() << "joined";
+    } catch (const JoinRefused& refused) {
+      EXPECT_EQ(refused.code(), GRADCUBE_EJOB) << refused.what();
+    }
+  };
+  expect_refused([](control::JobOptions& options) { options.lanes.pop_back(); });
+  expect_refused([](control::JobOptions& options) { options.lanes[1].priority = 3; });
+  expect_refused([](control::JobOptions& options) { options.weight = 2; });
+  expect_refused([](control::JobOptions& options) { options.members = {0, 1}; });
+  request.server = 1;
+  EXPECT_NO_THROW(cluster_.join(request));
+}
+
 TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedWhat) {
   const Trainers trainers = join();
   Collective other = collective_;

@@ -1,7 +1,11 @@
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
+#include <map>
 #include <optional>
+#include <tuple>
 
+#include "control/plan/algorithms.h"
 #include "tests/simulation/scenario.h"
 
 #include "gradcube/gradcube.h"
@@ -16,9 +20,28 @@ struct Worker {
   std::unique_ptr<SimulatedTrainer> trainer;
   std::size_t next = 0;  // the collective to submit next
   std::int64_t submits_at = 0;
-  std::vector<std::int32_t> codes;  // of what has ended, in order
+  std::vector<std::optional<std::int32_t>> codes;  // by collective: of those that have ended
+  std::size_t ended = 0;
+  std::array<std::size_t, shared::kMaxLanes> through{};  // by lane: behind the last that has ended
   bool gone = false;
 };
+
+// A job's plan, and the ranks that its trainers see.
+struct RunningJob {
+  control::Plan plan;
+  dataplane::RankOrder order;
+};
+
+RunningJob running(const ScenarioJob& job, const control::Topology& topology) {
+  const auto placement = control::Placement::grid(topology, job.options.members, "members");
+  return {control::make_plan(control::kDefaultAlgorithm, topology, placement, "algorithm"),
+          job.ranks.empty() ? dataplane::RankOrder() : dataplane::RankOrder(job.ranks)};
+}
+
+bool has_same_signature(const Collective& one, const Collective& other) {
+  return one.kind == other.kind && one.root == other.root && one.count == other.count &&
+         one.dtype == other.dtype && one.operation == other.operation;
+}
 
 class Run {
  public:
@@ -26,6 +49,9 @@ class Run {
       : scenario_(scenario), cluster_(scenario.simulation), random_(scenario.simulation.seed ^ 1) {}
 
   Outcome play() {
+    for (const ScenarioJob& job : scenario_.jobs) {
+      jobs_.push_back(running(job, scenario_.simulation.cluster.topology));
+    }
     join();
     const bool ended = cluster_.run_until([this] { return step(); }, scenario_.limit);
     if (!ended) complain_of_the_unfinished();
@@ -46,19 +72,28 @@ class Run {
            scenario_.misfortune == Misfortune::overflow;
   }
   Collective collective(unsigned job, std::size_t index) const {
-    Collective collective = scenario_.collectives[index];
-    collective.salt += job * 1000;
-    if (job != 0) collective.overflows = false;
-    return collective;
+    return adapted(scenario_.collectives[index], scenario_, job);
   }
 
   void join() {
     const Collective& last = scenario_.collectives.back();
     const std::uint64_t heap = last.offset + last.bytes() + 4096 - shared::kHeapOffset;
-    for (unsigned job = 0; job < scenario_.jobs; ++job) {
-      for (auto& trainer : cluster_.join_all(fmt::format("job-{}", job), heap)) {
-        workers_.push_back({job, std::move(trainer), 0, 0, {}, false});
-        workers_.back().submits_at = cluster_.now() + pause();
+    for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
+      const ScenarioJob& facts = scenario_.jobs[job];
+      for (std::size_t i = 0; i < facts.options.members.size(); ++i) {
+        dataplane::JoinRequest request{fmt::format("job-{}", job), facts.options.members[i]};
+        request.pid = 1000 + request.server;
+        request.heap_bytes = heap;
+        request.options = facts.options;
+        if (!facts.ranks.empty()) request.rank = facts.ranks[i];
+        Worker& worker = workers_.emplace_back();
+        worker.job = job;
+        worker.trainer = cluster_.join(request);
+        worker.submits_at = cluster_.now() + pause();
+        worker.codes.resize(scenario_.collectives.size());
+        if (worker.trainer->rank() == scenario_.late_rank) {
+          worker.submits_at += scenario_.late_until;
+        }
       }
     }
   }
@@ -69,20 +104,52 @@ class Run {
                                       random_.below(static_cast<std::uint64_t>(scenario_.pause)));
   }
 
-  // What the trainers do between two turns; true when all are through.
+  // What the trainers do between two turns; true when all are through or something is wrong.
   bool step() {
     if (scenario_.guests && random_.below(300) == 0) let_guests_come_or_go();
     bool all_done = true;
     for (Worker& worker : workers_) {
       if (worker.gone) continue;
       for (const shared::Completion& completion : worker.trainer->take_completions()) {
-        if (completion.request != worker.codes.size() + 1) complain(worker, "is out of order");
-        worker.codes.push_back(completion.code);
+        end(worker, completion);
       }
       submit(worker);
-      if (!worker.gone && worker.codes.size() < scenario_.collectives.size()) all_done = false;
+      if (!worker.gone && worker.ended < scenario_.collectives.size()) all_done = false;
     }
-    return all_done;
+    // What has gone wrong is said at once, not at the end of all time.
+    return all_done || !outcome_.complaints.empty();
+  }
+
+  void end(Worker& worker, const shared::Completion& completion) {
+    const std::size_t index = completion.request - 1;
+    if (index >= worker.next || worker.codes[index].has_value()) {
+      return complain_of(worker, index, "ended twice or before it was submitted");
+    }
+    const Collective order = collective(worker.job, index);
+    if (index < worker.through[order.lane]) {
+      complain_of(worker, index, "ended behind a later one of its lane");
+    }
+    worker.through[order.lane] = index + 1;
+    worker.codes[index] = completion.code;
+    ++worker.ended;
+    if (completion.code == 0) check_bits(worker, index, order);
+    // The buffer is the trainer's again, whatever the neighbours are doing.
+    scribble(*worker.trainer, order);
+  }
+
+  void check_bits(Worker& worker, std::size_t index, const Collective& order) {
+    const unsigned rank = worker.trainer->rank();
+    const unsigned of = differs_by_rank(order.kind) ? rank : 0;
+    // The element that overflows is the last one.
+    const bool has_result =
+        !order.overflows || (order.kind == control::CollectiveKind::reduce_scatter &&
+                             rank + 1 < worker.trainer->size());
+    if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
+    const RunningJob& job = jobs_[worker.job];
+    auto [known, fresh] = expected_.try_emplace({worker.job, index, of});
+    if (fresh) known->second = expected_result(job.plan, job.order, order, of);
+    const std::size_t wrong = wrong_elements(*worker.trainer, order, known->second);
+    if (wrong != 0) complain_of(worker, index, fmt::format("{} elements are wrong", wrong));
   }
 
   void let_guests_come_or_go() {
@@ -137,67 +204,93 @@ class Run {
   }
 
   void disagree(Collective& order) {
-    switch (random_.below(3)) {
+    const Collective right = order;
+    while (has_same_signature(order, right)) change(order);
+  }
+
+  // Changes one thing, or nothing where it cannot be changed. The buffer grows by a little at most.
+  void change(Collective& order) {
+    const auto ranks = static_cast<std::uint32_t>(scenario_.jobs[0].options.members.size());
+    const bool chunks = control::is_rank_ordered(order.kind);
+    switch (random_.below(5)) {
       case 0:
-        order.count = order.count == 0 ? 1 : order.count - 1;
-        break;
+        if (order.kind == control::CollectiveKind::barrier) return;
+        order.count = order.count == 0 ? (chunks ? ranks : 1) : order.count - (chunks ? ranks : 1);
+        return;
       case 1:
+        if (!control::reduces(order.kind)) return;
         do {
           order.operation = static_cast<aggregation::Operation>(
               (static_cast<unsigned>(order.operation) + 1) % aggregation::kOperations);
         } while (!aggregation::supports(order.dtype, order.operation));
-        break;
-      default:
+        return;
+      case 2: {
         // Of no more bytes, so that it fits where the right one would have been.
         const std::uint64_t room = order.bytes();
         order.dtype = order.dtype == aggregation::DataType::float32
                           ? aggregation::DataType::int32
                           : aggregation::DataType::float32;
         order.count = std::min<std::uint64_t>(order.count, room / 8);
-        break;
+        if (chunks) order.count -= order.count % ranks;
+        return;
+      }
+      case 3:
+        if (control::has_root(order.kind)) order.root = (order.root + 1) % ranks;
+        return;
+      default:
+        return change_kind(order, ranks);
     }
   }
 
-  void complain(const Worker& worker, const std::string& what) {
+  void change_kind(Collective& order, std::uint32_t ranks) {
+    order.kind = control::kCollectiveKinds[random_.below(control::kCollectiveKinds.size())];
+    if (order.kind == control::CollectiveKind::barrier) order.count = 0;
+    if (control::is_rank_ordered(order.kind)) order.count -= order.count % ranks;
+    if (!control::has_root(order.kind)) order.root = 0;
+    if (control::reduces(order.kind) && !aggregation::supports(order.dtype, order.operation)) {
+      order.dtype = aggregation::DataType::uint8;
+    }
+  }
+
+  void complain_of(const Worker& worker, std::size_t index, const std::string& what) {
     if (outcome_.complaints.size() > 10) return;
-    outcome_.complaints.push_back(fmt::format("job {} server {} collective {}: {}", worker.job,
-                                              worker.trainer->rank(), worker.codes.size() + 1,
-                                              what));
+    outcome_.complaints.push_back(fmt::format("job {} rank {} collective {}: {}", worker.job,
+                                              worker.trainer->rank(), index + 1, what));
   }
 
   void complain_of_the_unfinished() {
     for (const Worker& worker : workers_) {
-      if (worker.gone || worker.codes.size() == scenario_.collectives.size()) continue;
-      complain(worker,
-               cluster_.coordinator().explain(worker.trainer->member(), {0, worker.codes.size() + 1}));
+      if (worker.gone || worker.ended == scenario_.collectives.size()) continue;
+      const auto first = std::find(worker.codes.begin(), worker.codes.end(), std::nullopt);
+      const auto index = static_cast<std::size_t>(first - worker.codes.begin());
+      const unsigned lane = collective(worker.job, index).lane;
+      std::uint64_t number = 1;
+      for (std::size_t i = 0; i < index; ++i) {
+        if (collective(worker.job, i).lane == lane) ++number;
+      }
+      complain_of(worker, index,
+                  cluster_.coordinator().explain(worker.trainer->member(), {lane, number}));
     }
   }
 
   void check_results() {
-    for (unsigned job = 0; job < scenario_.jobs; ++job) {
+    for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
       for (std::size_t i = 0; i < scenario_.collectives.size(); ++i) check_collective(job, i);
     }
   }
 
   void check_collective(unsigned job, std::size_t index) {
-    const Collective order = collective(job, index);
-    std::vector<std::uint8_t> expected;
-    if (!order.overflows) expected = expected_result(cluster_.plan(), order);
     unsigned right = 0;
     unsigned failed = 0;
-    for (Worker& worker : workers_) {
-      if (worker.job != job || index >= worker.codes.size()) continue;
-      if (worker.codes[index] == 0) {
-        ++right;
-        const std::size_t wrong =
-            order.overflows ? 1 : wrong_elements(*worker.trainer, order, expected);
-        if (wrong != 0) complain_of(worker, index, fmt::format("{} elements are wrong", wrong));
-      } else {
-        ++failed;
-      }
+    for (const Worker& worker : workers_) {
+      if (worker.job != job || !worker.codes[index].has_value()) continue;
+      ++(worker.codes[index] == 0 ? right : failed);
       check_code(worker, index);
     }
-    if (job_survives() && job == 0 && index > scenario_.when && right != 0 && failed != 0) {
+    const bool behind_the_failed_one =
+        job_survives() && job == 0 && index > scenario_.when &&
+        collective(0, index).lane == collective(0, scenario_.when).lane;
+    if (behind_the_failed_one && right != 0 && failed != 0) {
       outcome_.complaints.push_back(fmt::format(
           "collective {} after the failed one succeeded at {} servers only", index + 1, right));
     }
@@ -205,14 +298,9 @@ class Run {
     outcome_.failed += failed;
   }
 
-  void complain_of(const Worker& worker, std::size_t index, const std::string& what) {
-    outcome_.complaints.push_back(fmt::format("job {} server {} collective {}: {}", worker.job,
-                                              worker.trainer->rank(), index + 1, what));
-  }
-
   // Whether a collective may, or must, have ended in this way.
   void check_code(const Worker& worker, std::size_t index) {
-    const std::int32_t code = worker.codes[index];
+    const std::int32_t code = *worker.codes[index];
     const bool struck = worker.job == 0 && scenario_.misfortune != Misfortune::none;
     const auto refuse = [&] {
       complain_of(worker, index, fmt::format("ended with code {}", code));
@@ -224,7 +312,8 @@ class Run {
     if (job_survives()) {
       const bool overflow = scenario_.misfortune == Misfortune::overflow;
       if (code != 0 && code != (overflow ? GRADCUBE_EOVERFLOW : GRADCUBE_EMISMATCH)) refuse();
-      if (index == scenario_.when && code == 0) refuse();
+      // A chunk can be right where another one overflows: see check_bits().
+      if (index == scenario_.when && code == 0 && !overflow) refuse();
       return;
     }
     if (code != 0 && code != GRADCUBE_EPEER) refuse();
@@ -253,7 +342,10 @@ class Run {
   const Scenario& scenario_;
   SimulatedCluster cluster_;
   dataplane::SeededRandom random_;
+  std::vector<RunningJob> jobs_;
   std::vector<Worker> workers_;
+  // By job, collective and rank; for all ranks under rank 0 where it is the same for all.
+  std::map<std::tuple<unsigned, std::size_t, unsigned>, Expected> expected_;
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
   bool all_ended_before_leaving_ = false;
   Outcome outcome_;

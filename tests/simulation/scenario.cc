@@ -3,8 +3,11 @@
 #include <algorithm>
 #include <array>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <numeric>
 
 #include "control/plan/topology.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {
 
@@ -12,10 +15,13 @@ namespace {
 
 using aggregation::DataType;
 using aggregation::Operation;
+using control::CollectiveKind;
 using dataplane::SeededRandom;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
+// Bytes that are left free behind each buffer, so that every job can round its count up.
+constexpr std::uint64_t kSlack = 128;
 
 bool one_in(SeededRandom& random, std::uint64_t chances) { return random.below(chances) == 0; }
 
@@ -65,25 +71,83 @@ std::uint64_t draw_count(SeededRandom& random, const control::ClusterSettings& s
   }
 }
 
+// What a trainer may submit: `bytes` where nothing is added, else what the operation supports.
+void draw_type(SeededRandom& random, Collective& collective) {
+  collective.kind = control::kCollectiveKinds[random.below(control::kCollectiveKinds.size())];
+  if (one_in(random, 3)) collective.kind = CollectiveKind::all_reduce;
+  collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+  if (!control::reduces(collective.kind)) return;
+  do {
+    collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
+    collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
+  } while (!aggregation::supports(collective.dtype, collective.operation));
+}
+
 void draw_work(SeededRandom& random, Scenario& scenario) {
-  const std::size_t collectives = 1 + random.below(8);
+  // Rarely, more collectives than an executor runs at once.
+  const bool many = one_in(random, 12);
+  const std::size_t collectives = many ? 65 + random.below(100) : 1 + random.below(8);
   std::uint64_t offset = shared::kHeapOffset;
   for (std::size_t i = 0; i < collectives; ++i) {
     Collective collective;
+    draw_type(random, collective);
     collective.offset = offset;
-    collective.count = draw_count(random, scenario.simulation.cluster);
-    do {
-      collective.dtype = static_cast<DataType>(random.below(aggregation::kDataTypes));
-      collective.operation = static_cast<Operation>(random.below(aggregation::kOperations));
-    } while (!aggregation::supports(collective.dtype, collective.operation));
+    collective.count = many ? random.below(300) : draw_count(random, scenario.simulation.cluster);
+    if (collective.kind == CollectiveKind::barrier) collective.count = 0;
+    collective.root = static_cast<std::uint32_t>(random.below(1 << 16));
+    collective.lane = static_cast<unsigned>(random.below(shared::kMaxLanes));
     collective.salt = i + 1;
-    offset += (collective.bytes() + 127) / 64 * 64;
+    offset += (collective.bytes() + kSlack + 63) / 64 * 64;
     scenario.collectives.push_back(collective);
   }
-  scenario.jobs = one_in(random, 3) ? 2 : 1;
   scenario.most_in_flight = 1 + static_cast<unsigned>(random.below(collectives));
+  if (many) scenario.most_in_flight = static_cast<unsigned>(collectives);
   scenario.pause =
       one_in(random, 3) ? 0 : static_cast<std::int64_t>(random.below(3 * kMillisecond));
+  if (many) scenario.pause /= 100;
+  if (!one_in(random, 4)) return;
+  scenario.late_rank = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
+  scenario.late_until = static_cast<std::int64_t>(random.below(30 * kMillisecond));
+}
+
+// At every level some of the digits, and every combination of them: at least two servers.
+std::vector<bcube::ServerId> draw_members(SeededRandom& random, const bcube::AddressSpace& space) {
+  const bool everyone = one_in(random, 2);
+  std::vector<std::uint64_t> digits(space.levels(), UINT64_MAX);
+  for (unsigned level = 0; !everyone && level < space.levels(); ++level) {
+    if (one_in(random, 2)) digits[level] = 1 + random.below((1ULL << space.radix(level)) - 1);
+  }
+  std::vector<bcube::ServerId> members;
+  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+    bool member = true;
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      member = member && (digits[level] >> space.digit(server, level) & 1) != 0;
+    }
+    if (member) members.push_back(server);
+  }
+  if (members.size() > 1) return members;
+  members.resize(space.servers());
+  std::iota(members.begin(), members.end(), 0U);
+  return members;
+}
+
+void draw_jobs(SeededRandom& random, Scenario& scenario) {
+  const bcube::AddressSpace& space = scenario.simulation.cluster.topology.space();
+  scenario.jobs.resize(one_in(random, 3) ? 2 : 1);
+  for (ScenarioJob& job : scenario.jobs) {
+    job.options.members = draw_members(random, space);
+    job.options.weight = 1 + static_cast<std::uint32_t>(random.below(8));
+    job.options.lanes.resize(one_in(random, 2) ? 1 : 2 + random.below(3));
+    for (control::LaneOptions& lane : job.options.lanes) {
+      lane.priority = static_cast<std::int32_t>(random.below(7)) - 3;
+    }
+    if (!one_in(random, 4)) continue;
+    job.ranks.resize(job.options.members.size());
+    std::iota(job.ranks.begin(), job.ranks.end(), 0U);
+    for (std::size_t i = job.ranks.size(); i > 1; --i) {
+      std::swap(job.ranks[i - 1], job.ranks[random.below(i)]);
+    }
+  }
 }
 
 // Of no more bytes than before, or of one element: there is room for that.
@@ -94,10 +158,25 @@ void make_overflow(Collective& collective) {
   collective.count =
       std::max<std::uint64_t>(1, bytes / aggregation::element_bytes(collective.dtype));
   collective.operation = Operation::average;
+  if (!control::reduces(collective.kind) || collective.kind == CollectiveKind::barrier) {
+    collective.kind = CollectiveKind::all_reduce;
+  }
   collective.overflows = true;
 }
 
 }  // namespace
+
+Collective adapted(const Collective& collective, const Scenario& scenario, unsigned job) {
+  const control::JobOptions& options = scenario.jobs[job].options;
+  const auto ranks = static_cast<std::uint32_t>(options.members.size());
+  Collective own = collective;
+  own.salt += job * 1000;
+  own.root = control::has_root(own.kind) ? own.root % ranks : 0;
+  own.lane %= static_cast<unsigned>(options.lanes.size());
+  if (control::is_rank_ordered(own.kind)) own.count = (own.count + ranks - 1) / ranks * ranks;
+  if (job != 0) own.overflows = false;
+  return own;
+}
 
 Scenario draw_scenario(std::uint64_t seed) {
   SeededRandom random(SeededRandom(seed).next());
@@ -106,10 +185,10 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.simulation.seed = random.next();
   scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
   if (one_in(random, 3)) scenario.simulation.stalls = 0.001;
+  draw_jobs(random, scenario);
   draw_work(random, scenario);
   if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(6));
-  const unsigned servers = scenario.simulation.cluster.topology.servers();
-  scenario.victim = static_cast<bcube::ServerId>(random.below(servers));
+  scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {
     make_overflow(scenario.collectives[scenario.when]);
@@ -125,18 +204,26 @@ std::string describe(const Scenario& scenario) {
   const control::ClusterSettings& cluster = scenario.simulation.cluster;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
-      "{} lcores, stalls {}, {} jobs, guests {}, {} in flight, pause {}, {} at server {} "
-      "collective {}:",
+      "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
+      "{} collective {};",
       cluster.topology.spec(), cluster.mtu, cluster.rate_bps.value_or(0), cluster.delay_ns,
       cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder, cluster.corrupt,
-      scenario.simulation.lcores, scenario.simulation.stalls, scenario.jobs, scenario.guests,
+      scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
       scenario.most_in_flight, scenario.pause,
-      kMisfortunes[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
-      scenario.when + 1);
-  for (const Collective& collective : scenario.collectives) {
-    text +=
-        fmt::format(" {}x{}/{}", collective.count, aggregation::data_type_name(collective.dtype),
-                    aggregation::operation_name(collective.operation));
+      scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
+      scenario.late_until, kMisfortunes[static_cast<std::size_t>(scenario.misfortune)],
+      scenario.victim, scenario.when + 1);
+  for (const ScenarioJob& job : scenario.jobs) {
+    text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),
+                        fmt::join(job.ranks, " "));
+  }
+  for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
+    const Collective collective = adapted(scenario.collectives[i], scenario, 0);
+    text += fmt::format(" {}:{}x{}/{}/{}", collective.lane,
+                        control::collective_kind_name(collective.kind), collective.count,
+                        aggregation::data_type_name(collective.dtype),
+                        aggregation::operation_name(collective.operation));
+    if (control::has_root(collective.kind)) text += fmt::format("/{}", collective.root);
   }
   return text;
 }

@@ -1,9 +1,10 @@
 // A random run of a whole cluster, drawn from one seed: the cluster, its faults, and which trainer
 // submits what and when. play() runs it and returns every violation of these invariants:
 //
-// - each submitted collective ends at each server that stays, in order, exactly once, within
-//   bounded virtual time;
+// - each submitted collective ends at each server that stays, in the order of its lane, exactly
+//   once, within bounded virtual time;
 // - it ends with the right bits, or with the error that fits the fault;
+// - a collective's buffer is the trainer's again at its end: each trainer overwrites it then;
 // - when all trainers have left, every packet is back in its pool.
 #ifndef GRADCUBE_TESTS_SIMULATION_SCENARIO_H_
 #define GRADCUBE_TESTS_SIMULATION_SCENARIO_H_
@@ -13,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "control/jobs/job_options.h"
 #include "tests/simulation/inputs.h"
 #include "tests/simulation/simulated_cluster.h"
 
@@ -27,18 +29,29 @@ enum class Misfortune {
   overflow,        // an average of integers overflows
 };
 
+struct ScenarioJob {
+  control::JobOptions options;       // with all members
+  std::vector<std::uint32_t> ranks;  // wished, by member; empty: nobody wishes
+};
+
 struct Scenario {
   SimulationSettings simulation;
-  unsigned jobs = 1;
-  std::vector<Collective> collectives;       // of every job; the job makes the salts differ
+  std::vector<ScenarioJob> jobs;
+  std::vector<Collective> collectives;       // of every job: see adapted()
   unsigned most_in_flight = 1;               // per trainer
   std::int64_t pause = 0;                    // the longest between two submissions of a trainer
   Misfortune misfortune = Misfortune::none;  // of job 0
-  bcube::ServerId victim = 0;
+  unsigned victim = 0;                       // a rank
+  std::optional<unsigned> late_rank;         // of every job: it submits nothing before `late_until`
+  std::int64_t late_until = 0;
   std::size_t when = 0;    // the collective at which it happens
   bool guests = false;     // another job comes and goes during the whole run
   std::int64_t limit = 0;  // virtual time within which everything must have ended
 };
+
+// The collective as this job submits it: with a root and a lane that the job has, and a count that
+// its ranks can share. It takes no more room than scenario.cc has left for it.
+Collective adapted(const Collective& collective, const Scenario& scenario, unsigned job);
 
 Scenario draw_scenario(std::uint64_t seed);
 std::string describe(const Scenario& scenario);

@@ -52,8 +52,11 @@ SimulatedCluster::~SimulatedCluster() {
 std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
                                                          bcube::ServerId server,
                                                          std::uint64_t heap_bytes) {
-  const dataplane::JoinedSession joined =
-      coordinator_->join({job, server, 1000 + server, 1000, heap_bytes});
+  return join({job, server, 1000 + server, 1000, heap_bytes});
+}
+
+std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const dataplane::JoinRequest& request) {
+  const dataplane::JoinedSession joined = coordinator_->join(request);
   auto trainer = std::make_unique<SimulatedTrainer>(joined);
   coordinator_->start_if_complete(joined.member);
   return trainer;

@@ -60,6 +60,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   dataplane::JobCoordinator& coordinator() { return *coordinator_; }
   unsigned servers() const { return plan().servers(); }
 
+  std::unique_ptr<SimulatedTrainer> join(const dataplane::JoinRequest& request);
   std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
                                          std::uint64_t heap_bytes);
   // Joins one trainer per server; in the order of the servers.

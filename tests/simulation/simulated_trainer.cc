@@ -27,19 +27,24 @@ shared::Submission& SimulatedTrainer::submission(std::uint64_t index) {
                                                shared::kSubmissions)[index % shared::kRingEntries];
 }
 
+std::uint64_t SimulatedTrainer::submit(const shared::Submission& asked) {
+  shared::Submission& entry = submission(submitted_);
+  entry = asked;
+  entry.request = ++submitted_;
+  header().submission_tail.store(submitted_, std::memory_order_release);
+  return submitted_;
+}
+
 std::uint64_t SimulatedTrainer::submit(std::uint64_t offset, std::uint64_t count,
                                        aggregation::DataType dtype,
                                        aggregation::Operation operation) {
-  shared::Submission& entry = submission(submitted_);
-  entry = {};
-  entry.request = ++submitted_;
-  entry.offset = offset;
-  entry.count = count;
-  entry.dtype = static_cast<std::uint8_t>(dtype);
-  entry.op = static_cast<std::uint8_t>(operation);
-  entry.kind = static_cast<std::uint8_t>(shared::Kind::all_reduce);
-  header().submission_tail.store(submitted_, std::memory_order_release);
-  return submitted_;
+  shared::Submission asked{};
+  asked.offset = offset;
+  asked.count = count;
+  asked.kind = static_cast<std::uint8_t>(shared::Kind::all_reduce);
+  asked.dtype = static_cast<std::uint8_t>(dtype);
+  asked.op = static_cast<std::uint8_t>(operation);
+  return submit(asked);
 }
 
 std::vector<shared::Completion> SimulatedTrainer::take_completions() {

@@ -24,6 +24,7 @@ class SimulatedTrainer {
 
   dataplane::MemberId member() const { return joined_.member; }
   unsigned rank() const { return joined_.rank; }
+  unsigned size() const { return joined_.size; }
   shared::RegionHeader& header() { return *reinterpret_cast<shared::RegionHeader*>(base_); }
   shared::Submission& submission(std::uint64_t index);
   // `offset` counts from the start of the region; buffers begin at shared::kHeapOffset.
@@ -31,6 +32,9 @@ class SimulatedTrainer {
 
   // Completions that have not been taken count as in flight, as in the trainer's library.
   std::uint64_t in_flight() const { return submitted_ - taken_; }
+  // Submits what the entry says, under the next number as its name. Returns the name.
+  std::uint64_t submit(const shared::Submission& asked);
+  // An all-reduce in lane 0.
   std::uint64_t submit(std::uint64_t offset, std::uint64_t count, aggregation::DataType dtype,
                        aggregation::Operation operation);
   // The completions since the last call, in the order of the ring.

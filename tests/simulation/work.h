@@ -1,4 +1,4 @@
-// Helpers of the tests of particular situations: a cluster's settings from text, and one all-reduce
+// Helpers of the tests of particular situations: a cluster's settings from text, and one collective
 // of all trainers, compared with the oracle.
 #ifndef GRADCUBE_TESTS_SIMULATION_WORK_H_
 #define GRADCUBE_TESTS_SIMULATION_WORK_H_
@@ -42,8 +42,11 @@ inline bool all_idle(const Trainers& trainers) {
 // All collectives that have ended must have succeeded with the right bits.
 inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
                          const Collective& collective) {
-  const std::vector<std::uint8_t> expected = expected_result(cluster.plan(), collective);
+  Expected expected;
   for (const auto& trainer : trainers) {
+    if (trainer == trainers.front() || differs_by_rank(collective.kind)) {
+      expected = expected_result(cluster.plan(), {}, collective, trainer->rank());
+    }
     for (const shared::Completion& completion : trainer->take_completions()) {
       EXPECT_EQ(completion.code, 0);
     }

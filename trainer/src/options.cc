@@ -90,7 +90,10 @@ std::vector<std::uint32_t> members_of(const gradcube_options& options) {
 
 Options read_options(const gradcube_options* given) {
   const gradcube_options options = sized(given);
-  if (options.weight < 1) throw invalid("weight is 0: expected at least 1");
+  if (options.weight < 1 || options.weight > shared::kMostWeight) {
+    throw invalid("weight is " + std::to_string(options.weight) + ": expected 1 to " +
+                  std::to_string(shared::kMostWeight));
+  }
   if (options.rank < -1 || options.rank > kMostRank) {
     throw invalid("rank is " + std::to_string(options.rank) + ": expected 0 to " +
                   std::to_string(kMostRank) + ", or -1 for the server's place");

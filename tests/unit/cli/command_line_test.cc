@@ -119,7 +119,6 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"dance"}, "there is no command \"dance\"");
   expect_usage_error({"status", "--nothing"}, "--nothing");
   expect_usage_error({"perf"}, "collective");
-  expect_usage_error({"perf", "allgather"}, "expected allreduce");
   expect_usage_error({"perf", "allreduce", "--sizes", "1K,,2K"}, "--sizes");
   expect_usage_error({"perf", "allreduce", "--dtype", "fp32"}, "expected float32");
   expect_usage_error({"perf", "allreduce", "--op", "product"}, "expected sum");
@@ -139,6 +138,37 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"plan", "--topology", "bcube:16,4"}, "--server");
   expect_usage_error({"perf", "allreduce", "--job", "a/b"}, "--job: \"a/b\"");
   expect_usage_error({"perf", "allreduce", "--job", std::string(64, 'j')}, "1 to 63");
+}
+
+TEST_F(CommandLine, RefusesCollectivesThatDoNotExistAndNamesThoseThatDo) {
+  expect_usage_error({"perf", "alltoall"},
+                     "there is no collective \"alltoall\"; expected allreduce, reduce_scatter, "
+                     "allgather, broadcast, reduce, barrier");
+  expect_usage_error({"perf", "brodcast"}, "(did you mean broadcast?)");
+}
+
+TEST_F(CommandLine, RefusesOptionsThatACollectiveHasNoUseFor) {
+  expect_usage_error({"perf", "allreduce", "--root", "1"}, "--root: an all-reduce has no root");
+  expect_usage_error({"perf", "reduce-scatter", "--root", "0"}, "a reduce-scatter has no root");
+  expect_usage_error({"perf", "barrier", "--root", "0"}, "a barrier has no root");
+  expect_usage_error({"perf", "broadcast", "--op", "sum"}, "--op: a broadcast adds nothing");
+  expect_usage_error({"perf", "allgather", "--op", "max"}, "expected perf allgather without it");
+  expect_usage_error({"perf", "barrier", "--op", "sum"}, "--op: a barrier adds nothing");
+  expect_usage_error({"perf", "barrier", "--sizes", "1K"}, "--sizes: a barrier has no bytes");
+  expect_usage_error({"perf", "barrier", "-b", "1K"}, "--min-bytes: a barrier has no bytes");
+  expect_usage_error({"perf", "barrier", "--dtype", "int8"}, "a barrier has no elements");
+}
+
+TEST_F(CommandLine, RefusesValuesThatACollectiveCannotHave) {
+  expect_usage_error({"perf", "reduce", "--root", "x"}, "--root");
+  expect_usage_error({"perf", "reduce", "--root", "-1"}, "--root");
+  expect_usage_error({"perf", "reduce", "--dtype", "bytes"}, "\"bytes\" cannot be added");
+  expect_usage_error({"perf", "reduce_scatter", "--dtype", "bytes"}, "\"bytes\" cannot be added");
+  expect_usage_error({"perf", "broadcast", "--dtype", "fp32"}, "int8, uint8, bytes");
+  expect_usage_error({"perf", "allgather", "--sizes", "3"}, "a size of 3 B holds no float32");
+  for (const char* flag : {"--members", "--algorithm", "--root", "--op", "--dtype"}) {
+    expect_usage_error({"perf", "reduce", flag, ""}, flag);
+  }
 }
 
 TEST_F(CommandLine, GuessesWhatAMistypedWordWasMeantToBe) {

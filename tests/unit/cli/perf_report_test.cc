@@ -17,7 +17,7 @@ PerfRow measured_row() {
           .resent = 7};
 }
 
-constexpr PerfLinks kBcube32{.servers = 9, .levels = 2, .rate_bps = 200e6};
+constexpr PerfLinks kBcube32{.ranks = 9, .busiest_share = 2.0 * 8 / (2 * 9), .rate_bps = 200e6};
 
 TEST(PerfFigures, BoundIsTheShareOfTheGradientThatEachLinkMustCarry) {
   const PerfFigures derived = figures(measured_row(), kBcube32);
@@ -41,6 +41,26 @@ TEST(PerfFigures, WithSeveralInFlightCountTheBytesOfAll) {
   const PerfFigures four = figures(row, kBcube32);
   EXPECT_DOUBLE_EQ(four.algbw, 4 * one.algbw);
   EXPECT_DOUBLE_EQ(four.bound_seconds.value(), 4 * one.bound_seconds.value());
+}
+
+TEST(PerfFigures, OfEveryKindHaveTheBusBandwidthOfNcclTests) {
+  using control::CollectiveKind;
+  PerfRow row = measured_row();
+  const double algbw = figures(row, kBcube32).algbw;
+  const auto busbw = [&](CollectiveKind kind) {
+    row.kind = kind;
+    return figures(row, kBcube32).busbw;
+  };
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::reduce_scatter), algbw * 8 / 9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::all_gather), algbw * 8 / 9);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::broadcast), algbw);
+  EXPECT_DOUBLE_EQ(busbw(CollectiveKind::reduce), algbw);
+}
+
+TEST(PerfFigures, HaveNoBoundWhereNoneIsKnown) {
+  const PerfLinks unknown{.ranks = 9, .busiest_share = std::nullopt, .rate_bps = 200e6};
+  EXPECT_EQ(figures(measured_row(), unknown).bound_seconds, std::nullopt);
+  EXPECT_EQ(figures(measured_row(), unknown).efficiency, std::nullopt);
 }
 
 TEST(PerfFigures, OfAnEmptyGradientAreZeroAndWithoutEfficiency) {
@@ -69,7 +89,8 @@ TEST(PerfTable, ShowsBandwidthsOfSmallSizesToo) {
 }
 
 TEST(RowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
-  const auto row = row_json(measured_row(), {.servers = 9, .levels = 2, .rate_bps = std::nullopt});
+  const auto row =
+      row_json(measured_row(), {.ranks = 9, .busiest_share = 0.5, .rate_bps = std::nullopt});
   EXPECT_EQ(row["bytes"], 12500000);
   EXPECT_EQ(row["count"], 3125000);
   EXPECT_EQ(row["dtype"], "float32");
@@ -82,6 +103,16 @@ TEST(RowJson, HoldsTheFieldsThatOtherToolsReadAndNullWithoutARate) {
   for (const char* key : {"seconds_min", "seconds_median", "seconds_max", "algbw", "busbw"}) {
     EXPECT_TRUE(row[key].is_number()) << key;
   }
+}
+
+TEST(RowJson, HasNullForATypeOrOperationThatTheKindDoesNotHave) {
+  PerfRow row = measured_row();
+  row.kind = control::CollectiveKind::broadcast;
+  EXPECT_EQ(row_json(row, kBcube32)["dtype"], "float32");
+  EXPECT_TRUE(row_json(row, kBcube32)["op"].is_null());
+  row.kind = control::CollectiveKind::barrier;
+  EXPECT_TRUE(row_json(row, kBcube32)["dtype"].is_null());
+  EXPECT_TRUE(row_json(row, kBcube32)["op"].is_null());
 }
 
 TEST(PerfTable, AlignsRowsWithItsHead) {
@@ -97,6 +128,14 @@ TEST(PerfTable, AlignsRowsWithItsHead) {
   EXPECT_THAT(row, testing::HasSubstr("12500000"));
   EXPECT_THAT(row, testing::HasSubstr(" 490000 "));
   EXPECT_THAT(row, testing::EndsWith(" 7"));
+}
+
+TEST(PerfTable, ShowsADashForATypeOrOperationThatTheKindDoesNotHave) {
+  PerfRow row = measured_row();
+  row.kind = control::CollectiveKind::all_gather;
+  EXPECT_THAT(table_row(row, kBcube32), testing::HasSubstr("   float32        -  "));
+  row.kind = control::CollectiveKind::barrier;
+  EXPECT_THAT(table_row(row, kBcube32), testing::HasSubstr("         -        -  "));
 }
 
 TEST(PerfTable, ShowsADashForWhatWasNotMeasured) {

@@ -81,6 +81,30 @@ TEST(StatusText, NamesServersWhoseTrainersHaveNotJoined) {
   EXPECT_THAT(text, ContainsRegex("\\[1,6\\] +- +- +- +has not joined in 3.2 s"));
 }
 
+TEST(StatusText, ShowsLanesAndWeightOfAJobThatAskedForOthersThanTheDefault) {
+  json status = whole_status();
+  status["algorithm"] = "bml";
+  status["jobs"][0]["weight"] = 1;
+  status["jobs"][0]["lanes"] = {{{"algorithm", "bml"}, {"priority", 0}}};
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("priority")));
+
+  status["jobs"][0]["lanes"] = {{{"algorithm", "bml"}, {"priority", -1}},
+                                {{"algorithm", "other"}, {"priority", 7}}};
+  EXPECT_THAT(status_text(status, {}),
+              AllOf(ContainsRegex("lanes\njob +weight +lane +algorithm +priority\n"),
+                    ContainsRegex("mnist +1 +0 +bml +-1\n +1 +other +7\n")));
+
+  status["jobs"][0]["lanes"] = {{{"algorithm", "bml"}, {"priority", 0}}};
+  for (const char* key : {"weight", "priority", "algorithm"}) {
+    json other = status;
+    json& job = other["jobs"][0];
+    json& owner = std::string_view(key) == "weight" ? job : job["lanes"][0];
+    owner[key] = std::string_view(key) == "algorithm" ? json("other") : json(3);
+    EXPECT_THAT(status_text(other, {}), ContainsRegex("mnist +[13] +0 +(bml|other) +[03]\n"))
+        << key;
+  }
+}
+
 TEST(StatusText, WritesJobIdsWithoutSeparators) {
   EXPECT_THAT(status_text(whole_status(), {}),
               AllOf(HasSubstr("1234567"), Not(HasSubstr("1,234,567"))));

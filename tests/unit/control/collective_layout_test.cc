@@ -217,7 +217,7 @@ TEST(CollectiveLayout, SaysWhichBuffersHaveMorePositionsThan32Bits) {
   EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, most, 64));
   EXPECT_FALSE(CollectiveLayout::positions_fit(schedule, most + 1, 64));
   EXPECT_TRUE(CollectiveLayout::positions_fit(schedule, 2 * most, 128));
-  const CollectiveLayout layout(schedule, most, 64, {});
+  const CollectiveLayout layout(schedule, {.bytes = most}, 64, {});
   EXPECT_EQ(layout.segment(schedule, 0, 1, UINT32_MAX - 1), (SegmentRange{most - 64, 64}));
 }
 

@@ -133,6 +133,18 @@ TEST(CreditPool, DistributesNothingWhenNothingChanged) {
   EXPECT_FALSE(flows.pool.distribute());
 }
 
+TEST(CreditPool, NamesThoseWhoseLimitsItHasRaisedAndNobodyElse) {
+  for (const CreditSettings& settings : {segments(10), CreditSettings{.window = 8}}) {
+    Flows flows(settings, 3);
+    flows.arrive(1, 100);
+    ASSERT_TRUE(flows.pool.distribute());
+    for (const CreditPool::Handle flow : flows.pool.raised()) EXPECT_EQ(flow, flows.ids[1]);
+    EXPECT_FALSE(flows.pool.raised().empty());
+    EXPECT_FALSE(flows.pool.distribute());
+    EXPECT_TRUE(flows.pool.raised().empty());
+  }
+}
+
 TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
   const std::uint64_t seed = test_seed(42);
   SCOPED_TRACE(seed_trace(seed));

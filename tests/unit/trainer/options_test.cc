@@ -91,7 +91,9 @@ TEST_F(OptionsTest, ANameThatIsTooLongIsRefusedAndShownInPart) {
 
 TEST_F(OptionsTest, WeightsAndRanksThatCannotBeAreRefused) {
   options_.weight = 0;
-  EXPECT_EQ(refusal(options_), "invalid options: weight is 0: expected at least 1");
+  EXPECT_EQ(refusal(options_), "invalid options: weight is 0: expected 1 to 1000");
+  options_.weight = 1001;
+  EXPECT_EQ(refusal(options_), "invalid options: weight is 1001: expected 1 to 1000");
   options_.weight = 1;
   for (const int rank : {-2, 65536, std::numeric_limits<int>::min()}) {
     options_.rank = rank;

@@ -171,7 +171,7 @@ typedef struct {
   const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */
   const gradcube_lane* lanes; /* NULL: one lane. Else `algorithm` is NULL */
   size_t lane_count;          /* 1 to 8 where `lanes` is given */
-  unsigned weight;            /* the job's share of a link that jobs compete for; at least 1 */
+  unsigned weight;            /* the job's share of a link that jobs compete for, 1 to 1000 */
   /* The rank wanted, or -1. Either all trainers of a job ask for one or none does. */
   int rank;
   /* The servers of the job, as numbers (an address read as a number), in any order, each once;

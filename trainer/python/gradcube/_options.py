@@ -40,7 +40,7 @@ def _sequence(values, name):
 def options_of(algorithm, lanes, weight, rank, members):
     """gradcube_options. It keeps what it points to alive."""
     options = Options(size=ctypes.sizeof(Options), algorithm=_name(algorithm), rank=-1)
-    options.weight = whole_number(weight, "weight", 1, _MOST)
+    options.weight = whole_number(weight, "weight", 1, 1000)
     if rank is not None:
         options.rank = whole_number(rank, "rank", 0, 65535)
     if lanes is not None:

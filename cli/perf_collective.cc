@@ -1,0 +1,62 @@
+#include "cli/perf_collective.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <vector>
+
+namespace gradcube::cli {
+
+using control::CollectiveKind;
+
+std::string_view perf_name(CollectiveKind kind) {
+  switch (kind) {
+    case CollectiveKind::all_reduce:
+      return "allreduce";
+    case CollectiveKind::reduce_scatter:
+      return "reduce_scatter";
+    case CollectiveKind::all_gather:
+      return "allgather";
+    case CollectiveKind::broadcast:
+      return "broadcast";
+    case CollectiveKind::reduce:
+      return "reduce";
+    case CollectiveKind::barrier:
+      break;
+  }
+  return "barrier";
+}
+
+std::string with_article(CollectiveKind kind) {
+  const std::string_view name = control::collective_kind_name(kind);
+  return fmt::format("{} {}", name.starts_with('a') ? "an" : "a", name);
+}
+
+double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
+  const double n = ranks;
+  if (control::is_rank_ordered(kind)) return (n - 1) / n;
+  return control::has_root(kind) ? 1 : 2 * (n - 1) / n;
+}
+
+std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKind kind) {
+  if (kind == CollectiveKind::barrier) return std::nullopt;
+  // Of one stage, in pieces times the weight of their thread: a stage's steps move the same both
+  // ways.
+  std::vector<std::uint64_t> carried(plan.topology().levels());
+  std::uint64_t weights = 0;
+  for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    const std::uint64_t weight = plan.thread(thread).weight;
+    weights += weight;
+    std::uint64_t pieces = plan.ranks();  // that a rank still works on
+    for (unsigned w = 0; w < plan.steps(thread); ++w) {
+      const auto level = plan.level(thread, w);
+      if (!level || plan.step(thread, w).pattern != control::Pattern::mesh) return std::nullopt;
+      pieces /= plan.radix(thread, w);
+      carried[*level] += weight * pieces * (plan.radix(thread, w) - 1);
+    }
+  }
+  const auto most = static_cast<double>(*std::max_element(carried.begin(), carried.end()));
+  const unsigned stages = control::is_rank_ordered(kind) ? 1 : 2;
+  return stages * most / (static_cast<double>(weights) * plan.ranks());
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,38 @@
+// What the kinds of collective mean to `gradcube perf`: their names, and what its figures are
+// derived from.
+#ifndef GRADCUBE_CLI_PERF_COLLECTIVE_H_
+#define GRADCUBE_CLI_PERF_COLLECTIVE_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <string_view>
+
+#include "control/plan/collective_kind.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::cli {
+
+// As C spells it: "allreduce", "reduce_scatter".
+std::string_view perf_name(control::CollectiveKind kind);
+
+// "an all-reduce", "a broadcast".
+std::string with_article(control::CollectiveKind kind);
+
+// Whether an operation combines elements: in a barrier there are none.
+constexpr bool takes_operation(control::CollectiveKind kind) {
+  return control::reduces(kind) && kind != control::CollectiveKind::barrier;
+}
+
+// busbw by algbw, as in nccl-tests.
+double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
+
+// The share of the buffer that the busiest link of the plan carries in one direction; it may be
+// more than 1. All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a
+// reduce its incoming ones. Nothing for a barrier, and for a plan with a step that is no mesh over
+// one level of switches.
+std::optional<double> busiest_link_share(const control::Plan& plan, control::CollectiveKind kind);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_PERF_COLLECTIVE_H_

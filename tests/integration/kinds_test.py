@@ -1,0 +1,139 @@
+"""Every kind of collective, on all servers and on some, has the right bits at every rank that gets a result."""
+
+import contextlib
+
+from harness import Cluster, TestCase, main
+
+ADDED = ["float32", "bfloat16", "int64", "int8", "uint8"]
+COPIED = ["float64", "int8", "bytes"]
+REDUCING = ["reduce_scatter", "reduce"]
+COPYING = ["allgather", "broadcast"]
+ROOTED = ["broadcast", "reduce"]
+ODD_SIZES = "72,999,8129,100003,1000001"
+ROW = [[1, 0], [1, 1], [1, 2]]
+
+
+class Kinds(TestCase):
+    def perf_kind(self, cluster, kind, *flags):
+        return cluster.answer("perf", kind, "--check", "--iterations", "2", "--warmup", "0", *flags)
+
+    def check_kind(self, cluster, kind, ranks, *flags):
+        """One kind with every type of interest, and with the first, a middle and the last root."""
+        for dtype in ADDED if kind in REDUCING else COPIED:
+            for root in sorted({0, ranks // 2, ranks - 1}) if kind in ROOTED else [None]:
+                with self.subTest(kind=kind, dtype=dtype, root=root, flags=flags):
+                    extra = [] if root is None else ["--root", str(root)]
+                    answer = self.perf_kind(
+                        cluster, kind, "--sizes", ODD_SIZES, "--dtype", dtype, *extra, *flags
+                    )
+                    self.assertEqual(answer["collective"], kind)
+                    self.assertEqual(answer.get("root"), root)
+                    self.assertEqual(len(answer["results"]), 5)
+                    self.assert_right(answer["results"])
+
+    def check_all(self, topology, *flags):
+        with Cluster("--topology", topology, *flags) as cluster:
+            ranks = len(cluster.sockets())
+            for kind in REDUCING + COPYING:
+                self.check_kind(cluster, kind, ranks)
+            self.assert_right(self.perf_kind(cluster, "barrier")["results"])
+
+    def test_every_kind_is_right_on_bcube_3_2(self):
+        self.check_all("bcube:3,2")
+
+    def test_every_kind_is_right_with_three_levels(self):
+        self.check_all("bcube:2,3")
+
+    def test_every_kind_is_right_on_a_star(self):
+        self.check_all("star:5")
+
+    def test_every_kind_is_right_with_loss(self):
+        self.check_all("bcube:3,2", "--loss", "0.01", "--seed", str(self.seed))
+
+    def test_every_operation_of_the_kinds_that_add_is_right(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            for kind in REDUCING:
+                for operation in ("average", "min", "max"):
+                    with self.subTest(kind=kind, operation=operation):
+                        flags = ("--sizes", ODD_SIZES, "--op", operation, "--dtype", "float16")
+                        self.assert_right(self.perf_kind(cluster, kind, *flags)["results"])
+
+    def test_many_collectives_in_flight_are_right(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+            for kind in REDUCING + COPYING:
+                flags = ("--sizes", "100,9999,300007", "--in-flight", "16")
+                self.assert_right(self.perf_kind(cluster, kind, *flags)["results"])
+            self.assert_right(self.perf_kind(cluster, "barrier", "--in-flight", "100")["results"])
+
+
+class Members(TestCase):
+    def perf_members(self, cluster, members, kind, *flags):
+        text = " ".join(",".join(str(digit) for digit in address) for address in members)
+        return cluster.answer(
+            "perf", kind, "--check", "--iterations", "2", "--sizes", "999,100003", "--members", text, *flags
+        )
+
+    def test_every_kind_is_right_on_a_row_a_column_and_a_rectangle(self):
+        column = [[0, 2], [1, 2], [2, 2]]
+        rectangle = [[0, 0], [0, 2], [1, 0], [1, 2], [2, 0], [2, 2]]
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+            for members in (ROW, column, rectangle):
+                for kind in ("allreduce", "reduce_scatter", "allgather", "broadcast", "reduce"):
+                    root = ["--root", str(len(members) - 1)] if kind in ROOTED else []
+                    with self.subTest(kind=kind, members=members):
+                        answer = self.perf_members(cluster, members, kind, *root)
+                        self.assertEqual(answer["members"], members)
+                        self.assert_right(answer["results"])
+
+    def test_servers_that_are_no_members_send_and_receive_nothing(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            self.assert_right(self.perf_members(cluster, ROW, "allreduce", "--algorithm", "bml")["results"])
+            for server in cluster.status()["servers"]:
+                for port in server["ports"]:
+                    used = server["address"] in ROW and port["level"] == 0
+                    self.assertEqual(port["rx_packets"] > 0, used, server)
+
+    def test_jobs_on_two_rows_run_side_by_side(self):
+        with Cluster("--topology", "bcube:3,2") as cluster, contextlib.ExitStack() as stack:
+            rows = ["0,0 0,1 0,2", "2,0 2,1 2,2"]
+            tools = [
+                cluster.start_tool(
+                    "perf", "allreduce", "--check", "--iterations", "20", "--sizes", "1M", "--members", row
+                )
+                for row in rows
+            ]
+            for tool in tools:
+                stack.enter_context(tool)
+            for tool in tools:
+                out, err = tool.communicate(timeout=60)
+                self.assertEqual(tool.returncode, 0, err)
+                self.assertIn("3 of 9 servers", out)
+
+
+class Refusals(TestCase):
+    def test_what_does_not_fit_the_running_cluster_is_refused_with_one_message(self):
+        cases = [
+            (["allreduce", "--members", "0,0 0,1 1,0"], ["--members", "form no grid", "[1,1]"]),
+            (["allreduce", "--members", "0,0 0,0"], ["--members", "named twice"]),
+            (["allreduce", "--members", "0,0 3,1"], ["--members"]),
+            (["allreduce", "--members", "0,0"], ["one server alone"]),
+            (["allreduce", "--algorithm", "magic"], ["--algorithm", "expected bml"]),
+            (["broadcast", "--root", "9"], ["--root", "expected 0 to 8"]),
+            (["reduce", "--root", "3", "--members", "0,0 0,1 0,2"], ["--root", "expected 0 to 2"]),
+            (["allgather", "--sizes", "35"], ["35 B", "36 B or more"]),
+        ]
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            for arguments, words in cases:
+                with self.subTest(arguments=arguments):
+                    self.assert_one_message(cluster.tool("perf", *arguments), 2, *words)
+            self.assertEqual(cluster.status()["jobs"], [])
+
+    def test_a_reduce_scatter_that_is_not_done_is_named(self):
+        with Cluster("--topology", "star:3", "--rate", "1mbit") as cluster:
+            done = cluster.tool("perf", "reduce-scatter", "--sizes", "10M", "--timeout", "0.3")
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("a reduce-scatter of 9999996 bytes is not done", done.stderr)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,113 @@
+#include "cli/perf_collective.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "control/plan/algorithms.h"
+#include "control/plan/collective_layout.h"
+#include "control/plan/thread_schedule.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::CollectiveKind;
+using control::Plan;
+using control::Rank;
+using control::Stage;
+
+Plan plan_on(const char* spec, const std::vector<control::ServerId>& members = {}) {
+  const auto topology = control::parse_topology(spec, "test");
+  const auto placement = members.empty() ? control::Placement::all(topology)
+                                         : control::Placement::grid(topology, members, "test");
+  return control::make_plan("bml", topology, placement, "test");
+}
+
+// The most bytes that a port of a server sends or receives in a collective, counted segment by
+// segment as the data path lays them out.
+class PortLoad {
+ public:
+  PortLoad(const Plan& plan, CollectiveKind kind, Rank root, std::uint64_t bytes)
+      : plan_(plan), shape_{kind, root, bytes, nullptr} {
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      std::vector<std::uint64_t> sent(plan.topology().levels()), received(sent);
+      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+        for (unsigned w = 0; w < plan.steps(thread); ++w) add(rank, thread, w, sent, received);
+      }
+      for (const auto& port : {sent, received}) {
+        most_ = std::max(most_, *std::max_element(port.begin(), port.end()));
+      }
+    }
+  }
+
+  std::uint64_t most() const { return most_; }
+
+ private:
+  void add(Rank rank, unsigned thread, unsigned w, std::vector<std::uint64_t>& sent,
+           std::vector<std::uint64_t>& received) const {
+    const control::ThreadSchedule schedule(plan_, rank, thread);
+    const control::CollectiveLayout layout(schedule, shape_, 4096, {});
+    const unsigned level = plan_.level(thread, w).value();
+    for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+      const auto stream = [&](unsigned r) {
+        std::uint64_t bytes = 0;
+        for (std::uint64_t q = layout.first(stage, w); q < layout.end(stage, w); ++q) {
+          bytes += layout.segment(schedule, w, r, static_cast<std::uint32_t>(q)).bytes;
+        }
+        return bytes;
+      };
+      for (unsigned r = 1; r < plan_.radix(thread, w); ++r) {
+        const unsigned outgoing = stage == Stage::aggregation ? r : 0;
+        if (layout.sends(schedule, stage, w, r)) sent[level] += stream(outgoing);
+        if (layout.receives(schedule, stage, w, r)) received[level] += stream(r - outgoing);
+      }
+    }
+  }
+
+  const Plan& plan_;
+  control::CollectiveShape shape_;
+  std::uint64_t most_ = 0;
+};
+
+TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
+  const std::vector<Plan> plans = {plan_on("bcube:3,2"), plan_on("bcube:2,3"), plan_on("star:5"),
+                                   plan_on("bcube:3,2", {3, 4, 5}),
+                                   plan_on("bcube:3,2", {0, 1, 2, 3, 4, 5})};
+  for (const Plan& plan : plans) {
+    // Whole units for every piece, so that every share is exact.
+    const std::uint64_t bytes = 64 * 3 * plan.pieces();
+    for (const CollectiveKind kind : control::kCollectiveKinds) {
+      if (kind == CollectiveKind::barrier) continue;
+      SCOPED_TRACE(testing::Message() << perf_name(kind) << " on " << plan.ranks() << " ranks of "
+                                      << plan.topology().spec());
+      for (Rank root = 0; root < (control::has_root(kind) ? plan.ranks() : 1); ++root) {
+        const double share = busiest_link_share(plan, kind).value();
+        EXPECT_DOUBLE_EQ(share * static_cast<double>(bytes),
+                         static_cast<double>(PortLoad(plan, kind, root, bytes).most()));
+      }
+    }
+  }
+}
+
+TEST(BusiestLinkShare, OfAnAllReduceOnABcubeIsThatOfThePaper) {
+  EXPECT_EQ(busiest_link_share(plan_on("bcube:3,2"), CollectiveKind::all_reduce), 2.0 * 8 / 18);
+  EXPECT_EQ(busiest_link_share(plan_on("bcube:2,3"), CollectiveKind::all_reduce), 2.0 * 7 / 24);
+  EXPECT_EQ(busiest_link_share(plan_on("star:5"), CollectiveKind::all_reduce), 2.0 * 4 / 5);
+}
+
+TEST(BusiestLinkShare, IsNotClaimedForABarrierOrAStepOverSeveralLevels) {
+  EXPECT_EQ(busiest_link_share(plan_on("bcube:3,2"), CollectiveKind::barrier), std::nullopt);
+  const auto cube = control::parse_topology("bcube:3,2", "test");
+  const Plan flat("flat", cube, control::Placement::all(cube), {{1, {{9, 1}}}});
+  EXPECT_EQ(busiest_link_share(flat, CollectiveKind::all_reduce), std::nullopt);
+}
+
+TEST(PerfCollective, HasTheRightArticle) {
+  EXPECT_EQ(with_article(CollectiveKind::all_reduce), "an all-reduce");
+  EXPECT_EQ(with_article(CollectiveKind::all_gather), "an all-gather");
+  EXPECT_EQ(with_article(CollectiveKind::reduce), "a reduce");
+}
+
+}  // namespace
+}  // namespace gradcube::cli

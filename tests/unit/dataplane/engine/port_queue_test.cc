@@ -1,0 +1,73 @@
+// A port's sets of flows: who wakes where, and what becomes of a job's flows when it leaves.
+
+#include "dataplane/engine/port_queue.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include "tests/unit/dataplane/engine/loose_flows.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using testing::ElementsAre;
+using testing::IsEmpty;
+
+class PortQueueTest : public testing::Test {
+ protected:
+  Flow& add(LooseFlows& of) {
+    Flow& flow = of.add();
+    queue_.add(of.job(), {}, flow);
+    return flow;
+  }
+  static std::vector<const Flow*> awake(FlowRotation& flows) {
+    std::vector<const Flow*> found;
+    flows.for_each_awake([&](const Flow& flow) {
+      found.push_back(&flow);
+      return FlowRotation::Visit::later;
+    });
+    return found;
+  }
+
+  LooseFlows one_{1};
+  LooseFlows other_{2};
+  FakePort port_;
+  PortQueue queue_{port_, {.segment_bytes = 1000, .window = 8}};
+};
+
+TEST_F(PortQueueTest, WakesAFlowInTheSetThatIsMeantAlone) {
+  add(one_);
+  Flow& flow = add(one_);
+  wake_answer(flow);
+  EXPECT_THAT(awake(queue_.answers), ElementsAre(&flow));
+  EXPECT_THAT(awake(queue_.resends), IsEmpty());
+  EXPECT_THAT(awake(queue_.consumed), IsEmpty());
+  wake_resend(flow);
+  wake_consumed(flow);
+  EXPECT_THAT(awake(queue_.resends), ElementsAre(&flow));
+  EXPECT_THAT(awake(queue_.consumed), ElementsAre(&flow));
+}
+
+TEST_F(PortQueueTest, WakesTheRightFlowsAfterAnotherJobHasLeft) {
+  Flow& gone = add(one_);
+  Flow& first = add(other_);
+  add(one_);
+  Flow& second = add(other_);
+  wake_answer(second);
+  queue_.remove_all_of(one_.job());
+  EXPECT_THAT(awake(queue_.answers), ElementsAre(&second));
+  wake_answer(gone);
+  wake_answer(first);
+  EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second));
+}
+
+TEST_F(PortQueueTest, WakesTheAnswersOfThoseWhoseCreditItRaises) {
+  Flow& first = add(one_);
+  Flow& second = add(one_);
+  queue_.grant_credit(0);
+  EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second)) << "their first window";
+  EXPECT_EQ(second.receive.limit(), 8u);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
