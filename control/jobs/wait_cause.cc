@@ -7,7 +7,7 @@ namespace gradcube::control {
 namespace {
 
 constexpr std::size_t kMostNamed = 8;
-// More resends than this for each segment that arrives, and more than a handful: not a tail loss.
+// A handful of resends, or one for ten segments that arrive, says nothing about a link.
 constexpr std::uint64_t kFewResends = 8;
 
 bool loses(const PeerFacts& peer) {

@@ -1,6 +1,15 @@
 // A cluster of JobNodes under a virtual clock: trainers that follow a random script, engines that
 // exchange contributions, and a network that loses, doubles and delays all of it. Everything
 // follows from the seed.
+//
+// What must hold, and is judged in every run:
+//
+//   1. No collective completes on one trainer and fails on another with the job going on. When a
+//      job ends, survivors that count each other learn the same numbers, and what is up to them
+//      has ended alike. In a calm run (no trainer or daemon fails) every collective ends.
+//   2. No engine meets a frame of an epoch that it does not take yet.
+//   3. Every trainer that lives has left, or has an outcome for all that it submitted.
+//   4. In the end no node keeps an agent, a leader or an engine.
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 
@@ -36,6 +45,7 @@ class JobSimulation {
 
   unsigned resets() const { return resets_; }
   unsigned ends() const { return ends_; }
+  Instant duration() const { return now_; }
   unsigned common_unknown() const { return common_unknown_; }
 
  private:
