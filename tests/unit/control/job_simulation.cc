@@ -164,7 +164,7 @@ void JobSimulation::live(Node& node, Attempt attempt, Trainer& trainer) {
   event(server, attempt, event::TrainerLeft{fmt::format("the trainer on server {} left", server)});
 }
 
-// What a daemon does from time to time.
+// What a daemon does from time to time. It greets so often that chance alone makes none silent.
 void JobSimulation::tick(ServerId server) {
   Node& node = nodes_[server];
   const Incarnation incarnation = node.incarnation;
@@ -179,7 +179,7 @@ void JobSimulation::tick(ServerId server) {
     advance(node, server, attempt, engine);
   }
   for (ServerId other = 0; other < space_.servers(); ++other) {
-    if (other == server || !chance(0.2)) continue;
+    if (other == server || !chance(0.7)) continue;
     send(server, other, [this, server, incarnation, other](Node& there) {
       JobActions out;
       there.liveness.on_heard(server, now_);
