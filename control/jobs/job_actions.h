@@ -1,0 +1,123 @@
+// What goes into the job control of a server and comes out of it, beside messages: events of the
+// local trainer and engines, commands to the local engines, notices to the local trainer, timing.
+//
+// Events are reliable and in order. A command is carried out on all engines of the server that
+// have a part of the job; then the named event is handed in. A command that is not carried out in
+// time ends the job: the others' deadlines see to it.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_
+
+#include <chrono>
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "control/jobs/job_messages.h"
+
+namespace gradcube::control {
+
+// Since any fixed moment; the same clock in all calls.
+using Instant = std::chrono::microseconds;
+
+struct JobTiming {
+  Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
+  // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
+  Instant ping = std::chrono::milliseconds(500);
+  Instant phase = std::chrono::seconds(2);   // for all members to answer
+  Instant run_on = std::chrono::seconds(5);  // to complete what all have submitted
+  Instant decide = std::chrono::seconds(2);  // to hear of a survivor; and once more to agree
+  Instant linger = std::chrono::seconds(2);  // to tell others of a decision
+};
+
+namespace event {
+// The engines are attached and armed (after command::Prepare or Reset).
+struct EnginesArmed {};
+// The engines take no more submissions (after command::Hold); and, from then on, whenever their
+// counts have grown. `published` is what they have taken, `completed` what has ended, in order.
+// Both only grow, over resets too.
+struct EnginesHeld {
+  LaneNumbers published;
+  LaneNumbers completed;
+};
+// The engines stand still (after command::Halt): `completed` is final.
+struct EnginesHalted {
+  LaneNumbers completed;
+};
+struct Disagreed {
+  Epoch epoch = 0;
+  Disagreement what;
+};
+// The trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
+struct TrainerLeft {
+  std::string how;
+};
+// The trainer aborted its job, or was evicted: nothing of it may be used any more.
+struct TrainerAborted {
+  std::string how;
+};
+}  // namespace event
+using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted,
+                              event::Disagreed, event::TrainerLeft, event::TrainerAborted>;
+
+namespace command {
+// Attach engines, armed in the descriptor's epoch. -> EnginesArmed
+struct Prepare {
+  JobDescriptor job;
+};
+// Take submissions and send. No answer.
+struct Start {
+  Epoch epoch = 0;
+};
+// Take no more submissions; go on sending and receiving. -> EnginesHeld, again and again
+struct Hold {};
+// Stop. Nothing may complete after the answer. -> EnginesHalted
+struct Halt {};
+// Drop what is in flight, fail what the cut says, be armed in the new epoch. -> EnginesArmed
+struct Reset {
+  Epoch epoch = 0;
+  JobCut cut;
+};
+// Forget the job. No answer.
+struct Detach {};
+}  // namespace command
+using JobCommand = std::variant<command::Prepare, command::Start, command::Hold, command::Halt,
+                                command::Reset, command::Detach>;
+
+namespace notice {
+struct Joined {
+  JobId job = protocol::kNoJob;
+  std::uint32_t rank = 0;
+  std::uint32_t size = 0;
+};
+struct Refused {
+  std::string text;
+};
+// Collectives failed; the job goes on.
+struct Failed {
+  JobCut cut;
+};
+// The job is over: all that has not ended fails. Of each lane, the collectives up to `common`
+// ended alike on all survivors; nothing if that could not be found out.
+struct Ended {
+  std::string why;
+  std::optional<LaneNumbers> common;
+};
+}  // namespace notice
+using JobNotice = std::variant<notice::Joined, notice::Refused, notice::Failed, notice::Ended>;
+
+struct ToEngines {
+  Attempt attempt = 0;
+  JobCommand command;
+};
+struct ToTrainer {
+  Attempt attempt = 0;
+  JobNotice notice;
+};
+using JobAction = std::variant<JobMessage, ToEngines, ToTrainer>;
+using JobActions = std::vector<JobAction>;
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_ACTIONS_H_

@@ -1,0 +1,254 @@
+#include "control/jobs/job_agent.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace gradcube::control {
+
+JobAgent::JobAgent(JobEnd self, const JoinRequest& request, TransportFacts transport,
+                   const bcube::AddressSpace& space, const JobTiming& timing, Instant now)
+    : self_(self),
+      request_(request),
+      transport_(transport),
+      space_(space),
+      timing_(timing),
+      leader_{request.options.members.front(), 0, 0},
+      next_repeat_(now),
+      exchange_(self.server, {request.options.members.begin(), request.options.members.end()}) {
+  phase_deadline_ = now + timing_.phase;
+}
+
+const JobMember* JobAgent::member(bcube::ServerId server) const {
+  for (const JobMember& member : descriptor_.members) {
+    if (member.server == server) return &member;
+  }
+  return nullptr;
+}
+
+void JobAgent::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (phase_ == Phase::over) return;
+  const bool of_this_job = descriptor_.id == protocol::kNoJob || message.job == descriptor_.id ||
+                           message.job == protocol::kNoJob;
+  if (!of_this_job) return;
+  std::visit([&](const auto& body) { handle(message, body, now, out); }, message.body);
+}
+
+void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now, JobActions&) {
+  if (phase_ != Phase::joining) return;
+  leader_ = message.from;
+  answered_ = true;
+  missing_ = pending.missing;
+  if (!leaving_.has_value()) phase_deadline_ = now + 2 * timing_.phase;
+}
+
+void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
+  if (phase_ != Phase::joining) return;
+  tell(notice::Refused{refused.text}, out);
+  enter(Phase::over, now);
+}
+
+void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant now,
+                      JobActions& out) {
+  if (phase_ != Phase::joining) {
+    if (phase_ != Phase::preparing && !is_ending()) answer(Armed{prepare.job.epoch}, out);
+    return;
+  }
+  leader_ = message.from;
+  descriptor_ = prepare.job;
+  epoch_ = prepare.job.epoch;
+  const LaneNumbers none(descriptor_.options.lanes.size(), 0);
+  counts_ = {none, none};
+  enter(Phase::preparing, now);
+  order(command::Prepare{descriptor_}, out);
+  if (const JobMember* own = member(self_.server); own != nullptr) {
+    tell(notice::Joined{descriptor_.id, own->rank,
+                        static_cast<std::uint32_t>(descriptor_.members.size())},
+         out);
+  }
+}
+
+void JobAgent::handle(const JobMessage&, const control::Start& start, Instant now,
+                      JobActions& out) {
+  if (is_ending()) return;
+  if (phase_ == Phase::armed && start.epoch == epoch_) {
+    enter(Phase::running, now);
+    order(command::Start{epoch_}, out);
+  }
+  const bool has_started = phase_ == Phase::running || phase_ == Phase::holding ||
+                           phase_ == Phase::held || start.epoch < epoch_;
+  if (has_started && start.epoch <= epoch_) answer(Started{start.epoch}, out);
+}
+
+void JobAgent::handle(const JobMessage&, const Freeze& freeze, Instant now, JobActions& out) {
+  if (freeze.epoch != epoch_) return;
+  if (phase_ == Phase::running) {
+    enter(Phase::holding, now);
+    order(command::Hold{}, out);
+  } else if (phase_ == Phase::held) {
+    answer(frozen(), out);
+  }
+}
+
+void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,
+                      JobActions& out) {
+  if (phase_ == Phase::held && reset.epoch == epoch_ + 1) {
+    epoch_ = reset.epoch;
+    disagreements_.clear();
+    enter(Phase::resetting, now);
+    order(command::Reset{epoch_, reset.cut}, out);
+    tell(notice::Failed{reset.cut}, out);
+  } else if (reset.epoch == epoch_ && phase_ != Phase::resetting && !is_ending()) {
+    answer(Armed{epoch_}, out);
+  }
+}
+
+void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out) {
+  const bool from_leader = message.from.attempt == 0;
+  if (phase_ == Phase::joining) {
+    // Nothing has begun here: there is nothing to agree on.
+    leader_ = message.from;
+    why_ = abort.why;
+    end(std::nullopt, now, out);
+    return;
+  }
+  const bool heeded = !exchange_.gone().contains(message.from.server);
+  if (!is_ending()) begin_abort(abort.why, now, out);
+  if (from_leader) {
+    if (heeded) {
+      for (const bcube::ServerId server : abort.gone) exchange_.give_up(server);
+      if (abort.common.has_value()) exchange_.decide(*abort.common);
+    }
+    if (phase_ >= Phase::aborting) answer(exchange_.message(why_), out);
+  } else {
+    exchange_.on_abort(message.from.server, abort);
+    const bool waits = !abort.common.has_value() && !abort.withdrawn;
+    if (phase_ == Phase::ended && waits) send(message.from, exchange_.message(why_), out);
+  }
+  end_if_decided(now, out);
+}
+
+void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
+  if (phase_ == Phase::joining) {
+    // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
+    if (leaving_.has_value()) enter(Phase::over, now);
+    return;
+  }
+  if (is_ending()) {
+    if (message.from.attempt != 0) exchange_.give_up(message.from.server);
+    end_if_decided(now, out);
+    return;
+  }
+  begin_abort(fmt::format("the daemon on server {} has no such job any more",
+                          space_.text(message.from.server)),
+              now, out);
+}
+
+void JobAgent::on_event(const JobEvent& event, Instant now, JobActions& out) {
+  if (phase_ == Phase::over) return;
+  std::visit([&](const auto& happened) { on(happened, now, out); }, event);
+}
+
+void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
+  if (phase_ != Phase::preparing && phase_ != Phase::resetting) return;
+  enter(Phase::armed, now);
+  answer(Armed{epoch_}, out);
+}
+
+void JobAgent::on(const event::EnginesHeld& held, Instant now, JobActions& out) {
+  if (phase_ != Phase::holding && phase_ != Phase::held) return;
+  if (phase_ == Phase::holding) enter(Phase::held, now);
+  counts_ = held;
+  answer(frozen(), out);
+}
+
+void JobAgent::on(const event::EnginesHalted& halted, Instant now, JobActions& out) {
+  if (phase_ != Phase::aborting) return;
+  exchange_.set_completed(halted.completed);
+  tell_abort(out);
+  end_if_decided(now, out);
+}
+
+void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
+  const bool may_be = phase_ == Phase::running || phase_ == Phase::holding || phase_ == Phase::held;
+  if (!may_be || disagreed.epoch != epoch_) return;
+  const auto [known, fresh] = disagreements_.try_emplace(disagreed.what.lane, disagreed.what);
+  if (!fresh && known->second.collective > disagreed.what.collective) {
+    known->second = disagreed.what;
+  } else if (!fresh) {
+    return;
+  }
+  if (phase_ == Phase::running) answer(Disagree{epoch_, disagreed.what}, out);
+  if (phase_ == Phase::held) answer(frozen(), out);
+}
+
+void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
+  trainer_gone_ = true;
+  if (leaving_.has_value() || is_ending()) return;
+  leaving_ = left.how;
+  if (phase_ == Phase::joining) phase_deadline_ = now + timing_.phase;
+  answer(Leave{*leaving_}, out);
+}
+
+void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
+  trainer_gone_ = true;
+  if (is_ending()) return;
+  if (phase_ == Phase::joining) {
+    on(event::TrainerLeft{aborted.how}, now, out);
+  } else {
+    begin_abort(aborted.how, now, out);
+  }
+}
+
+void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                              JobActions& out) {
+  const auto& members = request_.options.members;
+  if (over() || std::find(members.begin(), members.end(), server) == members.end()) return;
+  if (phase_ == Phase::joining) {
+    if (server != leader_server()) return;
+    why_ = why;
+    end(std::nullopt, now, out);
+    return;
+  }
+  if (!is_ending()) begin_abort(why, now, out);
+  exchange_.give_up(server);
+  end_if_decided(now, out);
+}
+
+// The members of one side of a partition, and no others, can agree: whoever tells nothing by the
+// deadline is given up. If that does not help either, the decision stays unknown.
+void JobAgent::miss_deadline(Instant now, JobActions& out) {
+  if (phase_ == Phase::ended) {
+    enter(Phase::over, now);
+  } else if (phase_ == Phase::joining && leaving_.has_value()) {
+    enter(Phase::over, now);
+  } else if (phase_ == Phase::joining) {
+    why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));
+    end(std::nullopt, now, out);
+  } else if (phase_ == Phase::aborting) {
+    const auto silent = exchange_.silent();
+    for (const bcube::ServerId server : silent) exchange_.give_up(server);
+    if (++decide_rounds_ == 2) exchange_.withdraw();
+    phase_deadline_ = now + timing_.decide;
+    end_if_decided(now, out);
+  } else {
+    begin_abort(fmt::format("the daemon on server {} does not go on with the job",
+                            space_.text(leader_server())),
+                now, out);
+  }
+}
+
+void JobAgent::on_time(Instant now, JobActions& out) {
+  if (over()) return;
+  if (phase_deadline_.has_value() && now >= *phase_deadline_) miss_deadline(now, out);
+  if (over() || now < next_repeat_) return;
+  repeat(out);
+  next_repeat_ = now + interval();
+}
+
+std::optional<Instant> JobAgent::deadline() const {
+  if (over()) return std::nullopt;
+  return std::min(next_repeat_, phase_deadline_.value_or(next_repeat_));
+}
+
+}  // namespace gradcube::control

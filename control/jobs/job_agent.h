@@ -1,0 +1,130 @@
+// A job on one of its servers: between the trainer, the server's engines and the job's leader.
+//
+// Its phases, in order, and the request that ends each:
+//
+//   joining     Prepare
+//   preparing   (engines attached)       of epoch 0
+//   armed       Start                    frames of the epoch are taken, none sent
+//   running     Freeze
+//   holding     (engines hold)           no more is taken from the trainer
+//   held        Reset -> resetting -> armed in the next epoch
+//   aborting    the survivors agree (abort_exchange.h); from any phase after joining
+//   ended       tells others the decision, then is over
+//
+// A request of a phase that is past is answered again; one of a phase to come is ignored, and comes
+// again. A phase that waits for the leader has a deadline, after which the agent ends the job and
+// names the leader's server. A server that is gone ends the job too.
+//
+// Single-threaded, no I/O, no clock: time, messages and events are handed in, actions come out.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_
+
+#include <map>
+#include <optional>
+#include <string>
+
+#include "control/jobs/abort_exchange.h"
+#include "control/jobs/job_actions.h"
+#include "control/jobs/job_messages.h"
+
+namespace gradcube::control {
+
+class JobAgent {
+ public:
+  enum class Phase {
+    joining,
+    preparing,
+    armed,
+    running,
+    holding,
+    held,
+    resetting,
+    aborting,
+    ended,
+    over
+  };
+
+  // `self.attempt` is the agent's own. Sends its Join with the first on_time().
+  JobAgent(JobEnd self, const JoinRequest& request, TransportFacts transport,
+           const bcube::AddressSpace& space, const JobTiming& timing, Instant now);
+
+  // Of this job's leader or of an agent of this job, to this attempt.
+  void on_message(const JobMessage& message, Instant now, JobActions& out);
+  void on_event(const JobEvent& event, Instant now, JobActions& out);
+  // `why` is a whole sentence. Also of a server that is there with another incarnation.
+  void on_server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
+  void on_time(Instant now, JobActions& out);
+  // When on_time() has something to do; nothing when the agent is over.
+  std::optional<Instant> deadline() const;
+
+  bool over() const { return phase_ == Phase::over; }
+  // Another trainer may join the same job name on this server.
+  bool is_ending() const { return phase_ >= Phase::aborting; }
+  Phase phase() const { return phase_; }
+  Epoch epoch() const { return epoch_; }
+  JobId job() const { return descriptor_.id; }
+  const std::string& name() const { return request_.name; }
+  const std::string& missing() const { return missing_; }
+  const AbortExchange& exchange() const { return exchange_; }
+  bcube::ServerId leader_server() const { return request_.options.members.front(); }
+  // Null before the job was prepared, or if the server is no member.
+  const JobMember* member(bcube::ServerId server) const;
+
+ private:
+  void handle(const JobMessage& message, const Pending& pending, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Refused& refused, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Prepare& prepare, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const control::Start& start, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Freeze& freeze, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const control::Reset& reset, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Unknown& unknown, Instant now, JobActions& out);
+  template <typename NotForAgents>
+  void handle(const JobMessage&, const NotForAgents&, Instant, JobActions&) {}
+
+  void on(const event::EnginesArmed& armed, Instant now, JobActions& out);
+  void on(const event::EnginesHeld& held, Instant now, JobActions& out);
+  void on(const event::EnginesHalted& halted, Instant now, JobActions& out);
+  void on(const event::Disagreed& disagreed, Instant now, JobActions& out);
+  void on(const event::TrainerLeft& left, Instant now, JobActions& out);
+  void on(const event::TrainerAborted& aborted, Instant now, JobActions& out);
+
+  void enter(Phase phase, Instant now);
+  void begin_abort(const std::string& why, Instant now, JobActions& out);
+  void end_if_decided(Instant now, JobActions& out);
+  void end(std::optional<LaneNumbers> common, Instant now, JobActions& out);
+  void miss_deadline(Instant now, JobActions& out);
+  void repeat(JobActions& out) const;
+  void tell_abort(JobActions& out) const;
+  Instant interval() const;
+  Frozen frozen() const;
+  void send(JobEnd to, JobBody body, JobActions& out) const;
+  void answer(JobBody body, JobActions& out) const { send(leader_, std::move(body), out); }
+  void order(JobCommand command, JobActions& out) const;
+  void tell(JobNotice notice, JobActions& out) const;
+
+  JobEnd self_;
+  JoinRequest request_;
+  TransportFacts transport_;
+  bcube::AddressSpace space_;
+  JobTiming timing_;
+  JobEnd leader_;
+  JobDescriptor descriptor_;
+  Phase phase_ = Phase::joining;
+  Epoch epoch_ = 0;
+  std::optional<Instant> phase_deadline_;
+  Instant next_repeat_;
+  unsigned decide_rounds_ = 0;
+  bool answered_ = false;               // the leader has once answered the Join
+  std::string missing_;                 // as the leader last said
+  std::optional<std::string> leaving_;  // how the trainer has gone
+  bool trainer_gone_ = false;
+  event::EnginesHeld counts_;
+  std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
+  AbortExchange exchange_;
+  std::string why_;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_AGENT_H_

@@ -1,0 +1,207 @@
+#include "control/jobs/job_leader.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+namespace gradcube::control {
+
+JobLeader::JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
+                     const bcube::AddressSpace& space, const JobTiming& timing)
+    : self_(self), id_(id), name_(name), options_(options), space_(space), timing_(timing) {
+  for (const bcube::ServerId server : options_.members) {
+    Member member;
+    member.server = server;
+    member.rank = static_cast<std::uint32_t>(members_.size());
+    members_.push_back(member);
+  }
+}
+
+JobLeader::Member* JobLeader::find(bcube::ServerId server) {
+  for (Member& member : members_) {
+    if (member.server == server) return &member;
+  }
+  return nullptr;
+}
+
+bool JobLeader::has(const JobEnd& agent) const {
+  return std::any_of(members_.begin(), members_.end(),
+                     [&](const Member& member) { return member.agent == agent; });
+}
+
+void JobLeader::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (over()) return;
+  Member* member = find(message.from.server);
+  const bool joins = std::holds_alternative<Join>(message.body);
+  if (!joins && (member == nullptr || member->agent != message.from)) return;
+  std::visit([&](const auto& body) { handle(member, message, body, now, out); }, message.body);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Armed& armed, Instant now,
+                       JobActions& out) {
+  const bool awaited = phase_ == Phase::preparing || phase_ == Phase::resetting;
+  if (awaited && armed.epoch == epoch_) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Started& started, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::starting && started.epoch == epoch_) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::running && disagree.epoch == epoch_) stop(disagree.what, "", now, out);
+}
+
+void JobLeader::handle(Member*, const JobMessage& message, const Leave& leave, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
+  if (phase_ == Phase::running) stop(std::nullopt, leave.how, now, out);
+  if (phase_ == Phase::ending) send(message.from, request(), out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, Instant now,
+                       JobActions& out) {
+  if (phase_ != Phase::ending) {
+    // Not its decision: an agent heeds the decisions of members that it counts, and of no others.
+    end(abort.why, {abort.gone.begin(), abort.gone.end()}, now, out);
+  }
+  if (!over()) answered(*member, now, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
+                       JobActions& out) {
+  if (phase_ == Phase::gathering) {
+    member->agent.reset();
+    member->join.reset();
+    const bool deserted = std::none_of(members_.begin(), members_.end(),
+                                       [](const Member& each) { return each.agent.has_value(); });
+    if (deserted) phase_ = Phase::over;
+    return;
+  }
+  if (phase_ != Phase::ending) {
+    end(fmt::format("the daemon on server {} has no trainer of job \"{}\" any more",
+                    space_.text(message.from.server), name_),
+        {message.from.server}, now, out);
+  }
+  if (!over()) answered(*member, now, out);
+}
+
+void JobLeader::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                               JobActions& out) {
+  Member* member = find(server);
+  if (over() || member == nullptr || !member->agent.has_value()) return;
+  if (phase_ != Phase::ending) end(why, {server}, now, out);
+  if (!over()) answered(*member, now, out);
+}
+
+bool JobLeader::all_answered() const {
+  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.answered || !member.agent.has_value();
+  });
+}
+
+void JobLeader::answered(Member& member, Instant now, JobActions& out) {
+  member.answered = true;
+  if (!all_answered()) return;
+  if (phase_ == Phase::preparing || phase_ == Phase::resetting) {
+    enter(Phase::starting, now, out);
+  } else if (phase_ == Phase::starting) {
+    enter(Phase::running, now, out);
+  } else if (phase_ == Phase::ending) {
+    enter(Phase::over, now, out);
+  }
+}
+
+void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
+  phase_ = phase;
+  phase_deadline_.reset();
+  if (phase == Phase::running || phase == Phase::over) return;
+  for (Member& member : members_) member.answered = false;
+  phase_deadline_ = now + (phase == Phase::stopping ? timing_.run_on : timing_.phase);
+  next_ask_ = now + timing_.repeat;
+  ask(out);
+}
+
+void JobLeader::ask(JobActions& out) const {
+  const JobBody body = request();
+  for (const Member& member : members_) {
+    if (!member.answered && member.agent.has_value()) send(*member.agent, body, out);
+  }
+}
+
+JobBody JobLeader::request() const {
+  switch (phase_) {
+    case Phase::preparing:
+      return Prepare{descriptor()};
+    case Phase::starting:
+      return Start{epoch_};
+    case Phase::stopping:
+      return Freeze{epoch_};
+    case Phase::resetting:
+      return Reset{epoch_, cut_};
+    case Phase::ending:
+      return Abort{why_, {gone_.begin(), gone_.end()}, std::nullopt, common_, false};
+    case Phase::gathering:
+    case Phase::running:
+    case Phase::over:
+      break;
+  }
+  return Pending{missing()};
+}
+
+void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Instant now,
+                    JobActions& out) {
+  why_ = why;
+  gone_ = std::move(gone);
+  enter(Phase::ending, now, out);
+}
+
+// Which server has kept this phase from ending.
+std::string JobLeader::overdue() const {
+  for (const Member& member : members_) {
+    if (member.answered || !member.agent.has_value()) continue;
+    const std::string server = space_.text(member.server);
+    if (phase_ != Phase::stopping || !member.frozen.has_value()) {
+      return fmt::format("the daemon on server {} does not answer for job \"{}\"", server, name_);
+    }
+    if (!all_frozen()) continue;
+    const LaneNumbers goal = agreed();
+    for (std::size_t lane = 0; lane < goal.size(); ++lane) {
+      const std::uint64_t completed = member.frozen->completed[lane];
+      if (completed >= goal[lane]) continue;
+      return fmt::format(
+          "server {} does not complete collective {} of lane {} of job \"{}\", which all trainers "
+          "have submitted",
+          server, completed + 1, lane, name_);
+    }
+  }
+  return fmt::format("job \"{}\" could not be stopped in time", name_);
+}
+
+void JobLeader::on_time(Instant now, JobActions& out) {
+  if (phase_ == Phase::running || over()) return;
+  if (phase_deadline_.has_value() && now >= *phase_deadline_) {
+    if (phase_ == Phase::ending) {
+      enter(Phase::over, now, out);
+    } else {
+      // A departure stays the reason: the others only wait for the end of what was in flight.
+      end(departure_.empty() ? overdue() : departure_, {}, now, out);
+    }
+  } else if (now >= next_ask_) {
+    // While it gathers: whether those that have joined are still there.
+    ask(out);
+    next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
+  }
+}
+
+std::optional<Instant> JobLeader::deadline() const {
+  if (phase_ == Phase::running || over()) return std::nullopt;
+  return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
+}
+
+void JobLeader::send(const JobEnd& to, JobBody body, JobActions& out) const {
+  out.emplace_back(JobMessage{self_, to, id_, name_, std::move(body)});
+}
+
+}  // namespace gradcube::control

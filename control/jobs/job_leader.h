@@ -1,0 +1,128 @@
+// Leads a job: gathers its trainers, sets it up, stops it after a failure, divides its collectives,
+// starts it again, and ends it. One per job, at the node of the job's lowest member server, whether
+// or not that server's trainer has joined yet.
+//
+// Each phase but `gathering` and `running` asks all members the same, repeats it to those that have
+// not answered, and has a deadline. Who has not answered by then ends the job and is named.
+//
+//   gathering   until every member server has a trainer
+//   preparing   all attach their engines, armed
+//   starting    all begin to send
+//   running     until a Disagree or a Leave
+//   stopping    all take no more submissions and run on until every member has completed all that
+//               can complete: what all have submitted, before the first disagreement of the lane
+//   resetting   all fail the same rest, and are armed in the next epoch; then starting
+//   ending      all are told; then the leader is over
+//
+// A Leave goes from stopping to ending. What comes in any other phase is left to its sender's
+// repetition.
+//
+// A collective completes on a server only after all have submitted it. If a count says otherwise,
+// the job ends: its outcome could not be the same everywhere.
+//
+// Single-threaded, no I/O, no clock.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
+
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "control/jobs/job_actions.h"
+#include "control/jobs/job_messages.h"
+
+namespace gradcube::control {
+
+class JobLeader {
+ public:
+  enum class Phase { gathering, preparing, starting, running, stopping, resetting, ending, over };
+
+  // `self.attempt` is 0. `options` are those of the first trainer.
+  JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
+            const bcube::AddressSpace& space, const JobTiming& timing);
+
+  void on_message(const JobMessage& message, Instant now, JobActions& out);
+  void on_server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
+  void on_time(Instant now, JobActions& out);
+  std::optional<Instant> deadline() const;
+
+  Phase phase() const { return phase_; }
+  bool over() const { return phase_ == Phase::over; }
+  Epoch epoch() const { return epoch_; }
+  JobId id() const { return id_; }
+  const std::string& name() const { return name_; }
+  // Whether this very trainer is one of the members.
+  bool has(const JobEnd& agent) const;
+  // "1 of 9 trainers has not joined job ...": empty when all have.
+  std::string missing() const;
+
+ private:
+  struct Member {
+    bcube::ServerId server = 0;
+    std::uint32_t rank = 0;
+    std::optional<JobEnd> agent;  // once its trainer has joined
+    std::optional<Join> join;
+    bool answered = false;         // the request of this phase
+    std::optional<Frozen> frozen;  // of this stop, the newest counts
+  };
+
+  void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Armed& armed, Instant now, JobActions& out);
+  void handle(Member* member, const JobMessage&, const Started& started, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Disagree& disagree, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Frozen& frozen, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Abort& abort, Instant now, JobActions& out);
+  void handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
+              JobActions& out);
+  template <typename NotForLeaders>
+  void handle(Member*, const JobMessage&, const NotForLeaders&, Instant, JobActions&) {}
+
+  std::optional<std::string> objection(const Member* member, const JobMessage& message,
+                                       const Join& join) const;
+  Member* find(bcube::ServerId server);
+  bool all_answered() const;
+  void answered(Member& member, Instant now, JobActions& out);
+  void enter(Phase phase, Instant now, JobActions& out);
+  void stop(const std::optional<Disagreement>& first, const std::string& departure, Instant now,
+            JobActions& out);
+  bool all_frozen() const;
+  LaneNumbers agreed() const;
+  void advance_stop(Instant now, JobActions& out);
+  void reset(const LaneNumbers& done, Instant now, JobActions& out);
+  void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
+  std::string overdue() const;
+  JobBody request() const;
+  JobDescriptor descriptor() const;
+  void ask(JobActions& out) const;
+  void send(const JobEnd& to, JobBody body, JobActions& out) const;
+
+  JobEnd self_;
+  JobId id_;
+  std::string name_;
+  JobOptions options_;
+  bcube::AddressSpace space_;
+  JobTiming timing_;
+  Phase phase_ = Phase::gathering;
+  Epoch epoch_ = 0;
+  bool ranks_are_wished_ = false;
+  std::vector<Member> members_;  // by server
+  std::optional<Instant> phase_deadline_;
+  Instant next_ask_{};
+  std::optional<Disagreement> first_;  // of this stop
+  std::string departure_;              // of this stop: why the job ends with it
+  JobCut cut_;
+  std::string why_;
+  std::set<bcube::ServerId> gone_;
+  std::optional<LaneNumbers> common_;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_

@@ -1,0 +1,109 @@
+// How a leader stops a job and divides its collectives into those that complete on all members and
+// those that fail on all.
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/jobs/job_leader.h"
+
+namespace gradcube::control {
+namespace {
+
+// Messages overtake each other; counts only grow.
+void take_greater(LaneNumbers& known, const LaneNumbers& told) {
+  for (std::size_t lane = 0; lane < known.size() && lane < told.size(); ++lane) {
+    known[lane] = std::max(known[lane], told[lane]);
+  }
+}
+
+}  // namespace
+
+void JobLeader::stop(const std::optional<Disagreement>& first, const std::string& departure,
+                     Instant now, JobActions& out) {
+  first_ = first;
+  departure_ = departure;
+  for (Member& member : members_) member.frozen.reset();
+  enter(Phase::stopping, now, out);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Frozen& frozen, Instant now,
+                       JobActions& out) {
+  const std::size_t lanes = options_.lanes.size();
+  const bool fits = frozen.published.size() == lanes && frozen.completed.size() == lanes;
+  if (phase_ != Phase::stopping || frozen.epoch != epoch_ || !fits) return;
+  if (!member->frozen.has_value()) {
+    member->frozen = frozen;
+  } else {
+    take_greater(member->frozen->published, frozen.published);
+    take_greater(member->frozen->completed, frozen.completed);
+    auto& known = member->frozen->disagreements;
+    known.insert(known.end(), frozen.disagreements.begin(), frozen.disagreements.end());
+    std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
+      return std::pair(a.lane, a.collective) < std::pair(b.lane, b.collective);
+    });
+    known.erase(std::unique(known.begin(), known.end()), known.end());
+  }
+  advance_stop(now, out);
+}
+
+bool JobLeader::all_frozen() const {
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.frozen.has_value(); });
+}
+
+// By lane: what all have submitted, before the first disagreement.
+LaneNumbers JobLeader::agreed() const {
+  LaneNumbers agreed = members_.front().frozen->published;
+  const auto limit = [&](const Disagreement& what) {
+    if (what.lane < agreed.size() && what.collective > 0) {
+      agreed[what.lane] = std::min(agreed[what.lane], what.collective - 1);
+    }
+  };
+  for (const Member& member : members_) {
+    for (std::size_t lane = 0; lane < agreed.size(); ++lane) {
+      agreed[lane] = std::min(agreed[lane], member.frozen->published[lane]);
+    }
+  }
+  if (first_.has_value()) limit(*first_);
+  for (const Member& member : members_) {
+    for (const Disagreement& what : member.frozen->disagreements) limit(what);
+  }
+  return agreed;
+}
+
+void JobLeader::advance_stop(Instant now, JobActions& out) {
+  if (!all_frozen()) return;
+  const LaneNumbers goal = agreed();
+  bool all = true;
+  for (Member& member : members_) {
+    bool done = true;
+    for (std::size_t lane = 0; lane < goal.size(); ++lane) {
+      const std::uint64_t completed = member.frozen->completed[lane];
+      done = done && completed >= goal[lane];
+      if (completed <= goal[lane]) continue;
+      end(fmt::format("server {} completed collective {} of lane {} of job \"{}\" before all "
+                      "trainers agreed on it",
+                      space_.text(member.server), completed, lane, name_),
+          {}, now, out);
+      return;
+    }
+    member.answered = done;
+    all = all && done;
+  }
+  if (!all) return;
+  if (departure_.empty()) {
+    reset(goal, now, out);
+  } else {
+    common_ = goal;
+    end(departure_, {}, now, out);
+  }
+}
+
+void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
+  cut_ = {done, done, first_->code, first_->text};
+  for (const Member& member : members_) take_greater(cut_.failed, member.frozen->published);
+  ++epoch_;
+  enter(Phase::resetting, now, out);
+}
+
+}  // namespace gradcube::control

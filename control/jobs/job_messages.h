@@ -1,0 +1,176 @@
+// What the agents and the leader of a job tell each other.
+//
+// A job has one agent on each of its member servers (job_agent.h), and one leader, on the lowest of
+// them (job_leader.h). Messages may be lost, doubled and reordered. So each request is repeated
+// until it is answered, and every receiver can tell by incarnation, attempt, epoch and phase
+// whether a message is stale.
+//
+//   gathering   Join -> Pending | Refused
+//   set-up      Prepare -> Armed(0), then Start(0) -> Started(0)
+//   stop        Disagree or Leave -> Freeze(e) -> Frozen(e), again whenever its counts grow
+//   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
+//   end         Abort among all
+//
+// A server in `armed` takes the frames of the epoch and sends none. Start goes out only when all
+// are armed: no frame of an epoch meets an engine that would drop it.
+//
+// Plain data. Strings are for the user. Servers are those of the cluster; who decodes a message
+// checks that they and the numbers of lanes are in range.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_MESSAGES_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_MESSAGES_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <variant>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "control/jobs/job_options.h"
+#include "control/jobs/job_table.h"
+#include "protocol/job_id.h"
+
+namespace gradcube::control {
+
+// Of a daemon: greater after each restart. 0: not known.
+using Incarnation = std::uint64_t;
+// Which of its daemon's joins an agent serves: from 1. 0 stands for the job's leader.
+using Attempt = std::uint64_t;
+// Frames carry its low 16 bits.
+using Epoch = std::uint32_t;
+// One number per lane. Collectives count from 1, so 0 is "none".
+using LaneNumbers = std::vector<std::uint64_t>;
+
+// What a server's ports and settings allow. A job has the least of its members'.
+struct TransportFacts {
+  std::uint32_t segment_bytes = 0;
+  std::uint32_t window = 0;  // segments per flow
+  bool checksums = false;    // demanded of all if one demands them
+
+  bool operator==(const TransportFacts&) const = default;
+};
+
+struct JobMember {
+  bcube::ServerId server = 0;
+  std::uint32_t rank = 0;
+  Incarnation incarnation = 0;
+  Attempt attempt = 0;
+
+  bool operator==(const JobMember&) const = default;
+};
+
+// What the engines of a job are made from: the same on all servers.
+struct JobDescriptor {
+  JobId id = protocol::kNoJob;
+  std::string name;
+  JobOptions options;
+  bool ranks_are_wished = false;
+  std::vector<JobMember> members;  // by server
+  TransportFacts transport;
+  Epoch epoch = 0;
+
+  bool operator==(const JobDescriptor&) const = default;
+};
+
+// A collective that cannot be done: its trainers disagree on it, or it overflowed.
+struct Disagreement {
+  std::uint32_t lane = 0;
+  std::uint64_t collective = 0;
+  std::int32_t code = 0;
+  std::string text;
+
+  bool operator==(const Disagreement&) const = default;
+};
+
+// How a reset divides the collectives of each lane: those up to `done` have completed on all
+// members, those after it up to `failed` fail on all with this code, submitted yet or not. The
+// next one is the first of the new epoch.
+struct JobCut {
+  LaneNumbers done;
+  LaneNumbers failed;
+  std::int32_t code = 0;
+  std::string text;
+
+  bool operator==(const JobCut&) const = default;
+};
+
+struct Join {
+  TrainerInfo trainer;
+  JobOptions options;
+  std::optional<std::uint32_t> rank;
+  TransportFacts transport;
+};
+struct Pending {
+  std::string missing;  // who has not joined yet
+};
+struct Refused {
+  std::string text;
+};
+struct Prepare {
+  JobDescriptor job;
+};
+struct Armed {
+  Epoch epoch = 0;
+};
+struct Start {
+  Epoch epoch = 0;
+};
+// Also the agent's sign of life while the job runs: a server that knows no such job answers it.
+struct Started {
+  Epoch epoch = 0;
+};
+struct Disagree {
+  Epoch epoch = 0;
+  Disagreement what;
+};
+// Take no more submissions; go on sending and receiving.
+struct Freeze {
+  Epoch epoch = 0;
+};
+struct Frozen {
+  Epoch epoch = 0;
+  LaneNumbers published;                    // taken from the trainer; fixed from now on
+  LaneNumbers completed;                    // ended, in order; grows
+  std::vector<Disagreement> disagreements;  // at most one per lane, the first
+};
+struct Reset {
+  Epoch epoch = 0;  // the new one
+  JobCut cut;
+};
+struct Leave {
+  std::string how;  // "the trainer ... left"
+};
+// The job is over. Among agents: see abort_exchange.h.
+struct Abort {
+  std::string why;
+  std::vector<bcube::ServerId> gone;     // ascending: whom the sender does not count any more
+  std::optional<LaneNumbers> completed;  // the sender's, once its engines stand still
+  std::optional<LaneNumbers> common;     // the decision, once there is one
+  bool withdrawn = false;                // the sender does not take part in the decision
+};
+// There is no such agent or leader here, and never will be again.
+struct Unknown {};
+
+using JobBody = std::variant<Join, Pending, Refused, Prepare, Armed, Start, Started, Disagree,
+                             Freeze, Frozen, Reset, Leave, Abort, Unknown>;
+
+// One end of a message: the agent of this attempt, or with attempt 0 the job's leader.
+struct JobEnd {
+  bcube::ServerId server = 0;
+  Incarnation incarnation = 0;
+  Attempt attempt = 0;
+
+  bool operator==(const JobEnd&) const = default;
+};
+
+struct JobMessage {
+  JobEnd from;
+  JobEnd to;
+  JobId job = protocol::kNoJob;  // kNoJob in Join, Refused, and while it is not known
+  std::string name;
+  JobBody body;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_MESSAGES_H_

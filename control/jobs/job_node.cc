@@ -1,0 +1,208 @@
+#include "control/jobs/job_node.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "trainer/shared_layout.h"
+
+namespace gradcube::control {
+namespace {
+
+// As in JobTable: odd, so that all 2^32 ids come before one comes again, and large, so that the ids
+// of two daemons with near seeds do not meet.
+constexpr std::uint32_t kIdStep = 0x9e3779b9;
+
+}  // namespace
+
+JobNode::JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
+                 const JobTiming& timing, std::uint32_t id_seed)
+    : server_(server),
+      incarnation_(incarnation),
+      space_(space),
+      timing_(timing),
+      next_id_(id_seed) {}
+
+std::optional<std::string> JobNode::objection(const JoinRequest& request) const {
+  const auto& members = request.options.members;
+  if (!shared::is_job_name(request.name)) {
+    return fmt::format("invalid job name: {}", shared::kJobNameRule);
+  }
+  for (std::size_t i = 0; i < members.size(); ++i) {
+    if (!space_.contains(members[i])) {
+      return fmt::format("job \"{}\": there is no server {}: expected 0 to {}", request.name,
+                         members[i], space_.servers() - 1);
+    }
+    if (i > 0 && members[i] <= members[i - 1]) {
+      return fmt::format("job \"{}\": expected ascending members, each once", request.name);
+    }
+  }
+  if (!std::binary_search(members.begin(), members.end(), server_)) {
+    return fmt::format(
+        "job \"{}\": this trainer's server {} is not among the members that it asks for",
+        request.name, space_.text(server_));
+  }
+  if (request.rank.has_value() && *request.rank >= members.size()) {
+    return fmt::format("job \"{}\": rank {}: expected 0 to {}", request.name, *request.rank,
+                       members.size() - 1);
+  }
+  for (const auto& [attempt, agent] : agents_) {
+    if (agent.name() != request.name || agent.is_ending()) continue;
+    return fmt::format(
+        "job \"{}\" already has a trainer on server {}; a job has one trainer per server",
+        request.name, space_.text(server_));
+  }
+  return std::nullopt;
+}
+
+std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, TransportFacts transport,
+                                             Instant now, JobActions& out) {
+  if (const auto reason = objection(request); reason.has_value()) return Refusal{*reason};
+  const Attempt attempt = ++last_attempt_;
+  JobAgent agent({server_, incarnation_, attempt}, request, transport, space_, timing_, now);
+  agents_.emplace(attempt, std::move(agent)).first->second.on_time(now, out);
+  settle(now, out);
+  return attempt;
+}
+
+void JobNode::on_message(const JobMessage& message, Instant now, JobActions& out) {
+  if (message.to.server != server_) return;
+  on_heard(message.from.server, message.from.incarnation, now, out);
+  dispatch(message, now, out);
+  settle(now, out);
+}
+
+void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant now,
+                       JobActions& out) {
+  if (server == server_) return;
+  Incarnation& newest = incarnations_[server];
+  if (incarnation <= newest) return;
+  const bool restarted = newest != 0;
+  newest = incarnation;
+  if (!restarted) return;
+  server_gone(server, fmt::format("the daemon on server {} was restarted", space_.text(server)),
+              now, out);
+  settle(now, out);
+}
+
+void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) {
+  const auto newest = incarnations_.find(message.from.server);
+  if (newest != incarnations_.end() && message.from.incarnation < newest->second) return;
+  if (message.to.incarnation != 0 && message.to.incarnation != incarnation_) return;
+  if (message.to.attempt == 0) {
+    dispatch_to_leader(message, now, out);
+    return;
+  }
+  const auto agent = agents_.find(message.to.attempt);
+  if (agent == agents_.end()) {
+    unknown(message, out);
+  } else {
+    agent->second.on_message(message, now, out);
+  }
+}
+
+void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out) {
+  if (JobLeader* known = leader_for(message); known != nullptr) {
+    known->on_message(message, now, out);
+    return;
+  }
+  const auto* join = std::get_if<Join>(&message.body);
+  if (join == nullptr) {
+    unknown(message, out);
+    return;
+  }
+  const auto& members = join->options.members;
+  if (members.empty() || members.front() != server_) return;
+  do {
+    next_id_ += kIdStep;
+  } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
+  JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join->options, space_,
+                   timing_);
+  leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+}
+
+// The leader of the message's job; for one without an id, that of this very trainer, or the one
+// that trainers can still join or are refused by.
+JobLeader* JobNode::leader_for(const JobMessage& message) {
+  if (message.job != protocol::kNoJob) {
+    const auto found = leaders_.find(message.job);
+    return found == leaders_.end() ? nullptr : &found->second;
+  }
+  JobLeader* open = nullptr;
+  for (auto& [id, leader] : leaders_) {
+    if (leader.name() != message.name || leader.over()) continue;
+    if (leader.has(message.from)) return &leader;
+    if (leader.phase() != JobLeader::Phase::ending) open = &leader;
+  }
+  return open;
+}
+
+void JobNode::unknown(const JobMessage& message, JobActions& out) const {
+  if (std::holds_alternative<Unknown>(message.body)) return;
+  JobEnd self = message.to;
+  self.incarnation = incarnation_;
+  out.emplace_back(JobMessage{self, message.from, message.job, message.name, Unknown{}});
+}
+
+void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {
+  const auto agent = agents_.find(attempt);
+  if (agent == agents_.end()) return;
+  agent->second.on_event(event, now, out);
+  settle(now, out);
+}
+
+void JobNode::on_server_silent(bcube::ServerId server, Instant now, JobActions& out) {
+  if (server == server_) return;
+  server_gone(server,
+              fmt::format("nothing is heard of the daemon on server {}", space_.text(server)), now,
+              out);
+  settle(now, out);
+}
+
+void JobNode::server_gone(bcube::ServerId server, const std::string& why, Instant now,
+                          JobActions& out) {
+  for (auto& [id, leader] : leaders_) leader.on_server_gone(server, why, now, out);
+  for (auto& [attempt, agent] : agents_) agent.on_server_gone(server, why, now, out);
+}
+
+// Delivers what goes to this very server, and forgets what is over.
+void JobNode::settle(Instant now, JobActions& out) {
+  JobActions rest;
+  while (!out.empty()) {
+    JobActions batch = std::exchange(out, {});
+    for (JobAction& action : batch) {
+      const auto* message = std::get_if<JobMessage>(&action);
+      if (message != nullptr && message->to.server == server_) {
+        dispatch(*message, now, out);
+      } else {
+        rest.push_back(std::move(action));
+      }
+    }
+  }
+  out = std::move(rest);
+  std::erase_if(agents_, [](const auto& entry) { return entry.second.over(); });
+  std::erase_if(leaders_, [](const auto& entry) { return entry.second.over(); });
+}
+
+void JobNode::on_time(Instant now, JobActions& out) {
+  for (auto& [id, leader] : leaders_) leader.on_time(now, out);
+  for (auto& [attempt, agent] : agents_) agent.on_time(now, out);
+  settle(now, out);
+}
+
+std::optional<Instant> JobNode::deadline() const {
+  std::optional<Instant> first;
+  const auto take = [&](const std::optional<Instant>& other) {
+    if (other.has_value() && (!first.has_value() || *other < *first)) first = other;
+  };
+  for (const auto& [id, leader] : leaders_) take(leader.deadline());
+  for (const auto& [attempt, agent] : agents_) take(agent.deadline());
+  return first;
+}
+
+const JobAgent* JobNode::agent(Attempt attempt) const {
+  const auto found = agents_.find(attempt);
+  return found == agents_.end() ? nullptr : &found->second;
+}
+
+}  // namespace gradcube::control

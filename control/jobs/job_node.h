@@ -1,0 +1,77 @@
+// The job control of one daemon: its agents and the leaders of jobs whose lowest member is its
+// server. Finds the addressee of each message, makes and forgets leaders and agents, and is the one
+// place where incarnations are checked:
+//
+//   - what an older incarnation of a server sent, or what was meant for an older incarnation of
+//     this one, is dropped;
+//   - a newer incarnation of a server means that all its former agents and leaders are gone.
+//
+// Messages to the own server are delivered within the same call and never come out. After each call
+// `out` holds what is to be done, in order.
+//
+// Single-threaded, no I/O, no clock.
+#ifndef GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
+#define GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
+
+#include <cstdint>
+#include <map>
+#include <optional>
+#include <string>
+#include <variant>
+
+#include "control/jobs/job_actions.h"
+#include "control/jobs/job_agent.h"
+#include "control/jobs/job_leader.h"
+
+namespace gradcube::control {
+
+class JobNode {
+ public:
+  // `incarnation`: greater than that of any earlier daemon of this server, and not 0. `id_seed`:
+  // different at each server and each start, so that job ids differ.
+  JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
+          const JobTiming& timing, std::uint32_t id_seed);
+
+  // A trainer of this server joins: the attempt that names its agent from now on, or why not.
+  std::variant<Attempt, Refusal> join(const JoinRequest& request, TransportFacts transport,
+                                      Instant now, JobActions& out);
+  void on_message(const JobMessage& message, Instant now, JobActions& out);
+  // Of an attempt that is over: nothing happens.
+  void on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out);
+  // Of anything that tells a server's incarnation: greetings, messages.
+  void on_heard(bcube::ServerId server, Incarnation incarnation, Instant now, JobActions& out);
+  // Nothing was heard of it for the liveness time.
+  void on_server_silent(bcube::ServerId server, Instant now, JobActions& out);
+  void on_time(Instant now, JobActions& out);
+  std::optional<Instant> deadline() const;
+
+  // No state of any job is left.
+  bool idle() const { return agents_.empty() && leaders_.empty(); }
+  // Null if it is over.
+  const JobAgent* agent(Attempt attempt) const;
+  const std::map<Attempt, JobAgent>& agents() const { return agents_; }
+  const std::map<JobId, JobLeader>& leaders() const { return leaders_; }
+
+ private:
+  std::optional<std::string> objection(const JoinRequest& request) const;
+  void dispatch(const JobMessage& message, Instant now, JobActions& out);
+  void dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out);
+  JobLeader* leader_for(const JobMessage& message);
+  void server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
+  void settle(Instant now, JobActions& out);
+  void unknown(const JobMessage& message, JobActions& out) const;
+
+  bcube::ServerId server_;
+  Incarnation incarnation_;
+  bcube::AddressSpace space_;
+  JobTiming timing_;
+  std::map<bcube::ServerId, Incarnation> incarnations_;  // the greatest heard of
+  std::map<Attempt, JobAgent> agents_;
+  std::map<JobId, JobLeader> leaders_;
+  Attempt last_attempt_ = 0;
+  JobId next_id_;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOB_NODE_H_

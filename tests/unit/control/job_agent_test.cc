@@ -1,0 +1,277 @@
+#include "control/jobs/job_agent.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace gradcube::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
+constexpr JobEnd kSelf{1, 10, 4};
+constexpr JobEnd kLeader{0, 20, 0};
+constexpr JobEnd kOther{2, 30, 6};
+constexpr JobId kJob = 77;
+
+template <typename Body>
+std::vector<Body> sent(const JobActions& actions, bcube::ServerId to) {
+  std::vector<Body> bodies;
+  for (const JobAction& action : actions) {
+    const auto* message = std::get_if<JobMessage>(&action);
+    if (message == nullptr || message->to.server != to) continue;
+    if (const auto* body = std::get_if<Body>(&message->body)) bodies.push_back(*body);
+  }
+  return bodies;
+}
+
+template <typename Body>
+Body first(const JobActions& actions, bcube::ServerId to) {
+  const std::vector<Body> bodies = sent<Body>(actions, to);
+  if (!bodies.empty()) return bodies.front();
+  ADD_FAILURE() << "no such message to server " << to;
+  return {};
+}
+
+template <typename Command>
+bool ordered(const JobActions& actions) {
+  for (const JobAction& action : actions) {
+    const auto* order = std::get_if<ToEngines>(&action);
+    if (order != nullptr && std::holds_alternative<Command>(order->command)) return true;
+  }
+  return false;
+}
+
+template <typename Notice>
+std::optional<Notice> told(const JobActions& actions) {
+  for (const JobAction& action : actions) {
+    const auto* notice = std::get_if<ToTrainer>(&action);
+    if (notice != nullptr && std::holds_alternative<Notice>(notice->notice)) {
+      return std::get<Notice>(notice->notice);
+    }
+  }
+  return std::nullopt;
+}
+
+class JobAgentTest : public testing::Test {
+ protected:
+  JobAgentTest()
+      : agent_(kSelf, {"mnist", 1, {7, 7}, {{{"bml", 0}}, 1, {0, 1, 2}}, std::nullopt},
+               {1500, 64, false}, kSpace, timing_, Instant{}) {}
+
+  JobActions hear(JobBody body, JobEnd from = kLeader) {
+    JobActions out;
+    agent_.on_message({from, kSelf, kJob, "mnist", std::move(body)}, now_, out);
+    return out;
+  }
+  JobActions happen(JobEvent event) {
+    JobActions out;
+    agent_.on_event(event, now_, out);
+    return out;
+  }
+  JobActions wait(Instant time) {
+    JobActions out;
+    now_ += time;
+    agent_.on_time(now_, out);
+    return out;
+  }
+  JobActions prepare() {
+    JobDescriptor job;
+    job.id = kJob;
+    job.name = "mnist";
+    job.options.lanes = {{"bml", 0}};
+    job.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
+    return hear(Prepare{job});
+  }
+  void run() {
+    prepare();
+    happen(event::EnginesArmed{});
+    hear(Start{0});
+  }
+  void hold() {
+    run();
+    hear(Freeze{0});
+    happen(event::EnginesHeld{{5}, {4}});
+  }
+
+  JobTiming timing_;
+  Instant now_{};
+  JobAgent agent_;
+};
+
+TEST_F(JobAgentTest, RepeatsItsJoinUntilTheLeaderAnswers) {
+  EXPECT_EQ(sent<Join>(wait(milliseconds(0)), 0).size(), 1u);
+  EXPECT_EQ(sent<Join>(wait(timing_.repeat), 0).size(), 1u);
+  EXPECT_TRUE(wait(milliseconds(1)).empty());
+  hear(Pending{"server [2]"});
+  EXPECT_EQ(agent_.missing(), "server [2]");
+  wait(timing_.repeat);
+  EXPECT_TRUE(wait(timing_.repeat).empty()) << "other trainers may take long";
+  EXPECT_EQ(sent<Join>(wait(timing_.ping), 0).size(), 1u);
+}
+
+TEST_F(JobAgentTest, NamesTheLeadersServerWhenItNeverAnswers) {
+  const auto ended = told<notice::Ended>(wait(timing_.phase));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->why, "the daemon on server [0] does not answer");
+  EXPECT_TRUE(agent_.over());
+  EXPECT_FALSE(agent_.deadline());
+}
+
+TEST_F(JobAgentTest, PassesOnARefusal) {
+  EXPECT_EQ(told<notice::Refused>(hear(Refused{"no"}))->text, "no");
+  EXPECT_TRUE(agent_.over());
+}
+
+TEST_F(JobAgentTest, IsArmedOnlyWhenItsEnginesAre) {
+  const JobActions out = prepare();
+  EXPECT_TRUE(ordered<command::Prepare>(out));
+  EXPECT_EQ(told<notice::Joined>(out)->rank, 1u);
+  EXPECT_TRUE(prepare().empty()) << "asked again while the engines are attached";
+  EXPECT_EQ(sent<Armed>(happen(event::EnginesArmed{}), 0).size(), 1u);
+  EXPECT_EQ(sent<Armed>(prepare(), 0).size(), 1u) << "the answer was lost";
+}
+
+TEST_F(JobAgentTest, StartsOnceAndAnswersEachTime) {
+  prepare();
+  EXPECT_TRUE(hear(Start{0}).empty()) << "the engines are not armed";
+  happen(event::EnginesArmed{});
+  EXPECT_TRUE(ordered<command::Start>(hear(Start{0})));
+  const JobActions again = hear(Start{0});
+  EXPECT_FALSE(ordered<command::Start>(again));
+  EXPECT_EQ(sent<Started>(again, 0).size(), 1u);
+  EXPECT_TRUE(hear(Start{1}).empty()) << "an epoch to come";
+}
+
+TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsFrozen) {
+  run();
+  EXPECT_EQ(sent<Disagree>(happen(event::Disagreed{0, {0, 9, 3, "x"}}), 0).size(), 1u);
+  EXPECT_TRUE(happen(event::Disagreed{0, {0, 10, 3, "x"}}).empty());
+  EXPECT_EQ(sent<Disagree>(happen(event::Disagreed{0, {0, 8, 3, "x"}}), 0).size(), 1u);
+  EXPECT_TRUE(happen(event::Disagreed{1, {0, 1, 3, "x"}}).empty()) << "of another epoch";
+  EXPECT_EQ(first<Disagree>(wait(timing_.ping), 0).what.collective, 8u);
+  hear(Freeze{0});
+  const auto frozen = sent<Frozen>(happen(event::EnginesHeld{{9}, {7}}), 0);
+  ASSERT_EQ(frozen.size(), 1u);
+  ASSERT_EQ(frozen[0].disagreements.size(), 1u);
+  EXPECT_EQ(frozen[0].disagreements[0].collective, 8u);
+}
+
+TEST_F(JobAgentTest, ReportsItsCountsEachTimeItIsAskedAndEachTimeTheyGrow) {
+  run();
+  EXPECT_TRUE(hear(Freeze{1}).empty());
+  EXPECT_TRUE(ordered<command::Hold>(hear(Freeze{0})));
+  EXPECT_TRUE(hear(Freeze{0}).empty()) << "the engines do not hold yet";
+  EXPECT_EQ(first<Frozen>(happen(event::EnginesHeld{{5}, {3}}), 0).completed, LaneNumbers{3});
+  EXPECT_EQ(first<Frozen>(happen(event::EnginesHeld{{5}, {4}}), 0).completed, LaneNumbers{4});
+  EXPECT_EQ(first<Frozen>(hear(Freeze{0}), 0).completed, LaneNumbers{4});
+}
+
+TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
+  hold();
+  EXPECT_TRUE(hear(Reset{2, {{4}, {5}, 3, "x"}}).empty()) << "not the next epoch";
+  const JobActions out = hear(Reset{1, {{4}, {5}, 3, "x"}});
+  EXPECT_TRUE(ordered<command::Reset>(out));
+  EXPECT_EQ(told<notice::Failed>(out)->cut.failed, LaneNumbers{5});
+  EXPECT_TRUE(hear(Reset{1, {{4}, {5}, 3, "x"}}).empty()) << "the engines are not armed yet";
+  EXPECT_EQ(first<Armed>(happen(event::EnginesArmed{}), 0).epoch, 1u);
+  EXPECT_EQ(sent<Armed>(hear(Reset{1, {{4}, {5}, 3, "x"}}), 0).size(), 1u);
+  EXPECT_TRUE(hear(Freeze{0}).empty()) << "of the old epoch";
+  EXPECT_FALSE(ordered<command::Start>(hear(Start{0})));
+  EXPECT_TRUE(ordered<command::Start>(hear(Start{1})));
+}
+
+TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {
+  hold();
+  const JobActions out = wait(2 * timing_.phase + timing_.run_on);
+  EXPECT_TRUE(ordered<command::Halt>(out));
+  EXPECT_EQ(first<Abort>(out, 2).why, "the daemon on server [0] does not go on with the job");
+}
+
+TEST_F(JobAgentTest, LearnsWithTheOtherSurvivorHowFarAllCame) {
+  run();
+  JobActions out;
+  agent_.on_server_gone(0, "nothing is heard of server 0", now_, out);
+  EXPECT_TRUE(ordered<command::Halt>(out));
+  happen(event::EnginesHalted{{7}});
+  EXPECT_FALSE(told<notice::Ended>(hear(Abort{"x", {}, LaneNumbers{6}, {}, false}, kOther)))
+      << "the other still counts server 0";
+  const auto ended = told<notice::Ended>(hear(Abort{"x", {0}, LaneNumbers{6}, {}, false}, kOther));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->why, "nothing is heard of server 0");
+  EXPECT_EQ(ended->common, LaneNumbers{6});
+  EXPECT_FALSE(agent_.over()) << "the other may not know yet";
+  hear(Abort{"x", {0}, LaneNumbers{6}, LaneNumbers{6}, false}, kOther);
+  EXPECT_TRUE(agent_.over());
+}
+
+TEST_F(JobAgentTest, AbortsWhenItsTrainerDoes) {
+  run();
+  const JobActions out = happen(event::TrainerAborted{"the trainer on server [1] aborted"});
+  EXPECT_EQ(first<Abort>(out, 0).why, "the trainer on server [1] aborted");
+  EXPECT_FALSE(told<notice::Ended>(out)) << "it knows";
+}
+
+TEST_F(JobAgentTest, RepeatsALeaveUntilTheLeaderActs) {
+  run();
+  EXPECT_EQ(sent<Leave>(happen(event::TrainerLeft{"left"}), 0).size(), 1u);
+  EXPECT_EQ(sent<Leave>(wait(timing_.ping), 0).size(), 1u);
+  EXPECT_EQ(sent<Leave>(wait(timing_.repeat), 0).size(), 1u);
+  hear(Freeze{0});
+  EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty());
+}
+
+TEST_F(JobAgentTest, EndsWhenTheLeadersDaemonKnowsNoSuchJob) {
+  run();
+  EXPECT_EQ(sent<Started>(wait(timing_.ping), 0).size(), 1u) << "its sign of life";
+  EXPECT_TRUE(ordered<command::Halt>(hear(Unknown{})));
+}
+
+TEST(AbortExchange, AdoptsADecisionAndKeepsIt) {
+  AbortExchange exchange(0, {0, 1, 2});
+  exchange.set_completed({9});
+  exchange.on_abort(1, {"", {2}, LaneNumbers{8}, LaneNumbers{5}, false});
+  EXPECT_EQ(exchange.common(), LaneNumbers{5});
+  exchange.decide({1});
+  EXPECT_EQ(exchange.common(), LaneNumbers{5});
+  EXPECT_EQ(exchange.gone(), AbortExchange::Servers{2});
+  EXPECT_TRUE(exchange.undecided().empty());
+}
+
+TEST(AbortExchange, DoesNotListenToAServerItHasGivenUp) {
+  AbortExchange exchange(0, {0, 1, 2});
+  exchange.give_up(1);
+  exchange.on_abort(1, {"", {}, LaneNumbers{8}, LaneNumbers{5}, false});
+  EXPECT_FALSE(exchange.common());
+}
+
+TEST(AbortExchange, GivesUpAServerThatHasGivenItUpOrTakesNoPart) {
+  AbortExchange exchange(0, {0, 1, 2, 3});
+  exchange.on_abort(1, {"", {0}, LaneNumbers{8}, {}, false});
+  exchange.on_abort(2, {"", {}, LaneNumbers{8}, {}, true});
+  EXPECT_EQ(exchange.gone(), (AbortExchange::Servers{1, 2}));
+  EXPECT_EQ(exchange.silent(), AbortExchange::Servers{3});
+}
+
+TEST(AbortExchange, IgnoresAnOlderSetThatComesLate) {
+  AbortExchange exchange(0, {0, 1, 2});
+  exchange.set_completed({9});
+  exchange.give_up(2);
+  exchange.on_abort(1, {"", {}, std::nullopt, {}, false});
+  EXPECT_FALSE(exchange.over());
+  exchange.on_abort(1, {"", {2}, LaneNumbers{8}, {}, false});
+  EXPECT_EQ(exchange.common(), LaneNumbers{8});
+}
+
+TEST(AbortExchange, LeavesTheDecisionOpenWhenItWithdraws) {
+  AbortExchange exchange(0, {0, 1});
+  exchange.withdraw();
+  exchange.set_completed({9});
+  exchange.on_abort(1, {"", {}, LaneNumbers{8}, LaneNumbers{8}, false});
+  EXPECT_TRUE(exchange.over());
+  EXPECT_FALSE(exchange.common());
+  EXPECT_TRUE(exchange.message("").withdrawn);
+}
+
+}  // namespace
+}  // namespace gradcube::control

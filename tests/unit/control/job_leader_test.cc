@@ -1,0 +1,273 @@
+#include "control/jobs/job_leader.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "control/jobs/job_node.h"
+
+namespace gradcube::control {
+namespace {
+
+using bcube::ServerId;
+using std::chrono::milliseconds;
+
+const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
+constexpr JobEnd kSelf{0, 10, 0};
+
+JobOptions options_of(std::vector<ServerId> members = {0, 1, 2}) {
+  return {{{"bml", 0}, {"bml", 1}}, 1, std::move(members)};
+}
+
+Join join_of(std::uint32_t segment_bytes = 1500) {
+  return {{7, 7}, options_of(), std::nullopt, {segment_bytes, 64, false}};
+}
+
+JobEnd agent(ServerId server) { return {server, 10 + server, 5}; }
+
+template <typename Body>
+std::vector<ServerId> asked(const JobActions& actions) {
+  std::vector<ServerId> servers;
+  for (const JobAction& action : actions) {
+    const auto& message = std::get<JobMessage>(action);
+    if (std::holds_alternative<Body>(message.body)) servers.push_back(message.to.server);
+  }
+  return servers;
+}
+
+template <typename Body>
+Body first(const JobActions& actions) {
+  for (const JobAction& action : actions) {
+    const auto& message = std::get<JobMessage>(action);
+    if (const auto* body = std::get_if<Body>(&message.body)) return *body;
+  }
+  ADD_FAILURE() << "no such message";
+  return Body{};
+}
+
+using Servers = std::vector<ServerId>;
+using Phase = JobLeader::Phase;
+
+class JobLeaderTest : public testing::Test {
+ protected:
+  JobActions hear(ServerId from, JobBody body) { return hear(agent(from), std::move(body)); }
+  JobActions hear(JobEnd from, JobBody body) {
+    JobActions out;
+    leader_.on_message({from, kSelf, 77, "mnist", std::move(body)}, now_, out);
+    return out;
+  }
+  JobActions all(const JobBody& body) {
+    hear(0, body);
+    hear(1, body);
+    return hear(2, body);
+  }
+  JobActions wait(Instant time) {
+    JobActions out;
+    now_ += time;
+    leader_.on_time(now_, out);
+    return out;
+  }
+  void run() {
+    all(join_of());
+    all(Armed{0});
+    all(Started{0});
+    ASSERT_EQ(leader_.phase(), Phase::running);
+  }
+
+  JobTiming timing_;
+  Instant now_{};
+  JobLeader leader_{kSelf, 77, "mnist", options_of(), kSpace, timing_};
+};
+
+TEST_F(JobLeaderTest, TellsWhoIsMissingAndPreparesWhenNobodyIs) {
+  EXPECT_EQ(first<Pending>(hear(2, join_of())).missing,
+            "2 of 3 trainers have not joined job \"mnist\": servers [0], [1]");
+  hear(0, join_of(1400));
+  const JobActions out = hear(1, join_of());
+  EXPECT_EQ(asked<Prepare>(out), (Servers{0, 1, 2}));
+  const JobDescriptor job = first<Prepare>(out).job;
+  EXPECT_EQ(job.transport.segment_bytes, 1400u) << "the least";
+  EXPECT_EQ(job.members[2].incarnation, 12u);
+}
+
+TEST_F(JobLeaderTest, RefusesOtherOptionsAndMixedRanks) {
+  hear(0, join_of());
+  Join other = join_of();
+  other.options.weight = 2;
+  EXPECT_NE(first<Refused>(hear(1, other)).text.find("weight 2"), std::string::npos);
+  other = join_of();
+  other.rank = 1;
+  EXPECT_NE(first<Refused>(hear(1, other)).text.find("from all trainers"), std::string::npos);
+}
+
+TEST_F(JobLeaderTest, ForgetsATrainerThatItsDaemonDoesNotKnow) {
+  hear(1, join_of());
+  EXPECT_EQ(asked<Pending>(wait(timing_.ping)), Servers{1}) << "asks whether it is still there";
+  hear(1, Unknown{});
+  EXPECT_TRUE(leader_.over());
+}
+
+TEST_F(JobLeaderTest, StartsOnlyWhenAllAreArmed) {
+  all(join_of());
+  hear(0, Armed{0});
+  hear(0, Armed{0});
+  EXPECT_TRUE(asked<Start>(hear(1, Armed{0})).empty());
+  EXPECT_EQ(asked<Prepare>(wait(timing_.repeat)), Servers{2}) << "asks who has not answered";
+  EXPECT_TRUE(asked<Start>(hear(2, Armed{1})).empty()) << "another epoch";
+  EXPECT_TRUE(asked<Start>(hear(JobEnd{2, 11, 5}, Armed{0})).empty()) << "another incarnation";
+  EXPECT_EQ(asked<Start>(hear(2, Armed{0})), (Servers{0, 1, 2}));
+}
+
+TEST_F(JobLeaderTest, NamesTheServerThatIsSilent) {
+  all(join_of());
+  hear(0, Armed{0});
+  hear(2, Armed{0});
+  const JobActions out = wait(timing_.phase);
+  EXPECT_EQ(asked<Abort>(out), (Servers{0, 1, 2}));
+  EXPECT_EQ(first<Abort>(out).why, "the daemon on server [1] does not answer for job \"mnist\"");
+  wait(timing_.phase);
+  EXPECT_TRUE(leader_.over());
+}
+
+TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
+  run();
+  EXPECT_TRUE(hear(1, Disagree{1, {0, 4, 3, "x"}}).empty()) << "another epoch";
+  EXPECT_EQ(asked<Freeze>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
+  hear(0, Frozen{0, {6, 9}, {3, 8}, {}});
+  hear(1, Frozen{0, {5, 8}, {2, 8}, {}});
+  EXPECT_TRUE(asked<Reset>(hear(2, Frozen{0, {4, 8}, {3, 8}, {}})).empty());
+  EXPECT_EQ(asked<Freeze>(wait(timing_.repeat)), Servers{1});
+  EXPECT_TRUE(asked<Reset>(hear(1, Frozen{1, {5, 8}, {3, 8}, {}})).empty()) << "another epoch";
+  const JobActions out = hear(1, Frozen{0, {5, 8}, {3, 8}, {}});
+  EXPECT_EQ(asked<Reset>(out), (Servers{0, 1, 2}));
+  const Reset reset = first<Reset>(out);
+  EXPECT_EQ(reset.epoch, 1u);
+  EXPECT_EQ(reset.cut.done, (LaneNumbers{3, 8}));
+  EXPECT_EQ(reset.cut.failed, (LaneNumbers{6, 9})) << "all that any trainer has submitted";
+  EXPECT_EQ(reset.cut.code, 3);
+}
+
+TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  const std::vector<Disagreement> earlier{{0, 2, 3, "y"}, {1, 1, 3, "z"}};
+  hear(0, Frozen{0, {6, 9}, {1, 0}, earlier});
+  hear(1, Frozen{0, {6, 9}, {1, 0}, {}});
+  const JobActions out = hear(2, Frozen{0, {6, 9}, {1, 0}, {}});
+  EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{1, 0}));
+}
+
+TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Frozen{0, {3, 0}, {3, 0}, {}});
+  hear(0, Frozen{0, {3, 0}, {2, 0}, {}});
+  hear(1, Frozen{0, {3, 0}, {3, 0}, {}});
+  EXPECT_EQ(asked<Reset>(hear(2, Frozen{0, {3, 0}, {3, 0}, {}})).size(), 3u);
+}
+
+TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Frozen{0, {3, 0}, {3, 0}, {}});
+  hear(1, Frozen{0, {3, 0}, {2, 0}, {}});
+  hear(2, Frozen{0, {3, 0}, {3, 0}, {}});
+  EXPECT_EQ(first<Abort>(wait(timing_.run_on)).why,
+            "server [1] does not complete collective 3 of lane 0 of job \"mnist\", which all "
+            "trainers have submitted");
+}
+
+TEST_F(JobLeaderTest, EndsAJobWhoseOutcomeCannotBeTheSameEverywhere) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Frozen{0, {5, 0}, {5, 0}, {}});
+  hear(1, Frozen{0, {5, 0}, {3, 0}, {}});
+  EXPECT_EQ(first<Abort>(hear(2, Frozen{0, {4, 0}, {3, 0}, {}})).why,
+            "server [0] completed collective 5 of lane 0 of job \"mnist\" before all trainers "
+            "agreed on it");
+}
+
+TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
+  run();
+  hear(1, Leave{"the trainer left"});
+  EXPECT_EQ(leader_.phase(), Phase::stopping);
+  hear(0, Frozen{0, {5, 0}, {3, 0}, {}});
+  hear(1, Frozen{0, {4, 0}, {4, 0}, {}});
+  hear(2, Frozen{0, {5, 0}, {4, 0}, {}});
+  const Abort end = first<Abort>(hear(0, Frozen{0, {5, 0}, {4, 0}, {}}));
+  EXPECT_EQ(end.why, "the trainer left");
+  EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
+}
+
+TEST_F(JobLeaderTest, IsOverWhenAllHaveHeardOfTheEnd) {
+  run();
+  JobActions out;
+  leader_.on_server_gone(2, "server 2 is gone", now_, out);
+  EXPECT_EQ(first<Abort>(out).gone, Servers{2});
+  hear(0, Abort{});
+  EXPECT_EQ(leader_.phase(), Phase::ending);
+  hear(1, Abort{});
+  EXPECT_TRUE(leader_.over());
+  EXPECT_FALSE(leader_.deadline());
+}
+
+TEST(JobNode, IgnoresWhatAnOlderDaemonOfAServerSent) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_heard(1, 12, Instant{}, out);
+  const JobMessage old{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
+  node.on_message(old, Instant{}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_TRUE(node.idle());
+}
+
+TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto joined = node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  node.on_message({{1, 11, 5}, {0, 9, std::get<Attempt>(joined)}, 3, "mnist", Abort{}}, {}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(node.agents().size(), 1u);
+}
+
+TEST(JobNode, EndsTheJobsOfADaemonThatWasRestarted) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  ASSERT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+  node.on_heard(0, 5, Instant{}, out);
+  EXPECT_FALSE(node.idle());
+  node.on_heard(0, 6, Instant{}, out);
+  EXPECT_TRUE(node.idle()) << "the leader has gone with the old daemon";
+}
+
+TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_message({{1, 11, 5}, {0, 10, 99}, 3, "mnist", Pending{}}, {}, out);
+  EXPECT_EQ(asked<Unknown>(out), Servers{1});
+  out.clear();
+  node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Started{}}, {}, out);
+  EXPECT_EQ(asked<Unknown>(out), Servers{1});
+  out.clear();
+  node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Unknown{}}, {}, out);
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(JobNode, RefusesASecondTrainerOfTheSameJobAndBadRequests) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto refused = [&](const JoinRequest& request) {
+    return std::holds_alternative<Refusal>(node.join(request, {}, {}, out));
+  };
+  const JoinRequest good{"mnist", 1, {1, 1}, options_of(), std::nullopt};
+  EXPECT_FALSE(refused(good));
+  EXPECT_TRUE(refused(good));
+  EXPECT_TRUE(refused({"a b", 1, {1, 1}, options_of(), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({0, 2}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({1, 0}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({1, 3}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of(), 3}));
+}
+
+}  // namespace
+}  // namespace gradcube::control

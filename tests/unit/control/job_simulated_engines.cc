@@ -1,0 +1,235 @@
+// The engines of a simulated cluster. An engine tells all other members what it has taken of its
+// trainer, again and again, and completes a collective when it has heard the same of all. So one
+// may complete while another still lacks a contribution, as with real segments.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tests/unit/control/job_simulation.h"
+
+namespace gradcube::control {
+namespace {
+
+using bcube::ServerId;
+using std::chrono::milliseconds;
+
+constexpr int kMismatch = 3;
+
+}  // namespace
+
+void JobSimulation::perform(ServerId server, JobActions actions) {
+  for (JobAction& action : actions) {
+    if (auto* message = std::get_if<JobMessage>(&action)) {
+      const JobMessage sent = *message;
+      send(server, sent.to.server, [this, sent](Node& there) {
+        JobActions out;
+        there.liveness.on_heard(sent.from.server, now_);
+        there.control->on_message(sent, now_, out);
+        perform(sent.to.server, std::move(out));
+      });
+    } else if (const auto* told = std::get_if<ToTrainer>(&action)) {
+      notify(nodes_[server], *told);
+    } else {
+      order(server, std::get<ToEngines>(action));
+    }
+  }
+  note_gone(nodes_[server]);
+}
+
+void JobSimulation::note_gone(Node& node) {
+  for (const auto& [attempt, agent] : node.control->agents()) {
+    if (agent.is_ending()) node.trainers[attempt].gone = agent.exchange().gone();
+  }
+}
+
+void JobSimulation::notify(Node& node, const ToTrainer& told) {
+  const auto found = node.trainers.find(told.attempt);
+  if (found == node.trainers.end()) {
+    // A Refused that came at once: the trainer is noted with the next one.
+    Trainer& trainer = node.trainers[told.attempt];
+    trainer.submitted.resize(job_options_.lanes.size());
+    trainer.outcomes.resize(job_options_.lanes.size());
+  }
+  Trainer& trainer = node.trainers[told.attempt];
+  if (const auto* joined = std::get_if<notice::Joined>(&told.notice)) trainer.job = joined->job;
+  if (std::holds_alternative<notice::Refused>(told.notice)) trainer.ended = true;
+  if (const auto* failed = std::get_if<notice::Failed>(&told.notice)) trainer.cut = failed->cut;
+  if (const auto* ended = std::get_if<notice::Ended>(&told.notice)) {
+    trainer.ended = true;
+    trainer.common = ended->common;
+    ++ends_;
+    if (trainer.job != protocol::kNoJob && !ended->common.has_value()) ++common_unknown_;
+    end_outcomes(trainer);
+  }
+}
+
+void JobSimulation::end_outcomes(Trainer& trainer) const {
+  for (std::size_t lane = 0; lane < trainer.outcomes.size(); ++lane) {
+    auto& outcomes = trainer.outcomes[lane];
+    for (std::size_t c = 0; c < outcomes.size(); ++c) {
+      if (outcomes[c] != kOpen) continue;
+      outcomes[c] =
+          trainer.cut.has_value() && c < trainer.cut->failed[lane] ? trainer.cut->code : kPeer;
+    }
+  }
+}
+
+// In order, each a while after the one before.
+void JobSimulation::order(ServerId server, const ToEngines& order) {
+  Node& node = nodes_[server];
+  if (const auto* prepare = std::get_if<command::Prepare>(&order.command)) {
+    Engine& engine = node.engines[order.attempt];
+    engine.job = prepare->job;
+    engine.epoch = UINT32_MAX;  // not attached yet
+    engine.state = State::halted;
+  }
+  const auto found = node.engines.find(order.attempt);
+  if (found == node.engines.end()) return;
+  Instant& busy = found->second.busy_until;
+  busy = std::max(busy, now_) + milliseconds(any(8));
+  at(busy, [this, server, order, incarnation = node.incarnation] {
+    on_node(server, incarnation,
+            [this, server, order](Node& there) { carry_out(there, server, order); });
+  });
+}
+
+void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& order) {
+  const auto found = node.engines.find(order.attempt);
+  if (found == node.engines.end()) return;
+  Engine& engine = found->second;
+  if (const auto* prepare = std::get_if<command::Prepare>(&order.command)) {
+    const LaneNumbers none(prepare->job.options.lanes.size(), 0);
+    engine.published = engine.completed = engine.failed = none;
+    engine.epoch = prepare->job.epoch;
+    engine.state = State::armed;
+    event(server, order.attempt, event::EnginesArmed{});
+  } else if (std::holds_alternative<command::Start>(order.command)) {
+    engine.state = State::sending;
+  } else if (std::holds_alternative<command::Hold>(order.command)) {
+    engine.state = State::holding;
+    event(server, order.attempt, event::EnginesHeld{engine.published, engine.completed});
+  } else if (std::holds_alternative<command::Halt>(order.command)) {
+    engine.state = State::halted;
+    const LaneNumbers none(engine.job.options.lanes.size(), 0);
+    event(server, order.attempt,
+          event::EnginesHalted{engine.completed.empty() ? none : engine.completed});
+  } else if (const auto* reset = std::get_if<command::Reset>(&order.command)) {
+    ++resets_;
+    Trainer& trainer = node.trainers[order.attempt];
+    for (std::size_t lane = 0; lane < engine.completed.size(); ++lane) {
+      auto& outcomes = trainer.outcomes[lane];
+      for (std::uint64_t c = engine.completed[lane]; c < reset->cut.failed[lane]; ++c) {
+        if (c < outcomes.size()) outcomes[c] = reset->cut.code;
+      }
+    }
+    engine.published = engine.completed = engine.failed = reset->cut.failed;
+    engine.heard.clear();
+    engine.epoch = reset->epoch;
+    engine.state = State::armed;
+    event(server, order.attempt, event::EnginesArmed{});
+  } else {
+    node.engines.erase(found);
+  }
+}
+
+// Submissions that the last reset has failed already are answered, the others are taken.
+void JobSimulation::take(Node& node, Attempt attempt, Engine& engine) {
+  if (engine.state != State::sending) return;
+  Trainer& trainer = node.trainers[attempt];
+  for (std::size_t lane = 0; lane < engine.published.size(); ++lane) {
+    auto& outcomes = trainer.outcomes[lane];
+    for (std::size_t c = 0; c < outcomes.size() && c < engine.failed[lane]; ++c) {
+      if (outcomes[c] == kOpen) outcomes[c] = kMismatch;
+    }
+    engine.published[lane] =
+        std::max<std::uint64_t>(engine.published[lane], trainer.submitted[lane].size());
+  }
+}
+
+void JobSimulation::contribute(ServerId server, Engine& engine) {
+  if (engine.state != State::sending && engine.state != State::holding) return;
+  Node& node = nodes_[server];
+  Contribution mine{engine.epoch, engine.job.id, {}};
+  mine.collectives.resize(engine.published.size());
+  const Trainer* trainer = nullptr;
+  for (const auto& [attempt, each] : node.trainers) {
+    if (each.job == engine.job.id) trainer = &each;
+  }
+  if (trainer == nullptr) return;
+  for (std::size_t lane = 0; lane < mine.collectives.size(); ++lane) {
+    for (std::uint64_t c = engine.failed[lane]; c < engine.published[lane]; ++c) {
+      mine.collectives[lane][c + 1] = trainer->submitted[lane][c];
+    }
+  }
+  engine.heard[server] = mine.collectives;
+  for (const JobMember& member : engine.job.members) {
+    if (member.server == server) continue;
+    send(server, member.server, [this, server, member, mine](Node& there) {
+      there.liveness.on_heard(server, now_);
+      receive(there, member.server, server, mine);
+    });
+  }
+}
+
+void JobSimulation::receive(Node& node, ServerId server, ServerId from, const Contribution& what) {
+  for (const auto& [attempt, agent] : node.control->agents()) {
+    if (agent.job() != what.job || agent.is_ending()) continue;
+    const auto engine = node.engines.find(attempt);
+    const bool takes = engine != node.engines.end() && engine->second.epoch != UINT32_MAX &&
+                       engine->second.epoch >= what.epoch;
+    if (!takes) complain(fmt::format("server {} meets a frame of a new epoch", server));
+  }
+  for (auto& [attempt, engine] : node.engines) {
+    if (engine.job.id != what.job || engine.epoch != what.epoch) continue;
+    if (engine.state == State::halted) continue;
+    auto& heard = engine.heard[from];
+    heard.resize(what.collectives.size());
+    for (std::size_t lane = 0; lane < heard.size(); ++lane) {
+      heard[lane].insert(what.collectives[lane].begin(), what.collectives[lane].end());
+    }
+  }
+}
+
+void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine& engine) {
+  if (engine.state != State::sending && engine.state != State::holding) return;
+  bool grown = false;
+  std::vector<Disagreement> odd;
+  for (std::uint32_t lane = 0; lane < engine.published.size(); ++lane) {
+    for (std::uint64_t c = engine.completed[lane] + 1; c <= engine.published[lane]; ++c) {
+      std::size_t same = 0;
+      bool differs = false;
+      const auto own = engine.heard[server].size() > lane
+                           ? engine.heard[server][lane].find(c)
+                           : std::map<std::uint64_t, int>::iterator();
+      if (engine.heard[server].size() <= lane || own == engine.heard[server][lane].end()) continue;
+      for (const auto& [from, lanes] : engine.heard) {
+        const auto theirs = lanes[lane].find(c);
+        if (theirs == lanes[lane].end()) continue;
+        ++same;
+        differs = differs || theirs->second != own->second;
+      }
+      if (differs && engine.reported.insert({lane, c}).second) {
+        odd.push_back({lane, c, kMismatch, "the trainers disagree"});
+      }
+      if (differs || same < engine.job.members.size() || c != engine.completed[lane] + 1) continue;
+      engine.completed[lane] = c;
+      node.trainers[attempt].outcomes[lane][c - 1] = kDone;
+      grown = true;
+    }
+  }
+  const bool holds = engine.state == State::holding;
+  const Epoch epoch = engine.epoch;
+  const event::EnginesHeld counts{engine.published, engine.completed};
+  for (const Disagreement& what : odd) event(server, attempt, event::Disagreed{epoch, what});
+  if (grown && holds) event(server, attempt, counts);
+}
+
+void JobSimulation::event(ServerId server, Attempt attempt, JobEvent event) {
+  Node& node = nodes_[server];
+  on_node(server, node.incarnation, [this, server, attempt, event](Node& there) {
+    JobActions out;
+    there.control->on_event(attempt, event, now_, out);
+    perform(server, std::move(out));
+  });
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,164 @@
+// A cluster of JobNodes under a virtual clock: trainers that follow a random script, engines that
+// exchange contributions, and a network that loses, doubles and delays all of it. Everything
+// follows from the seed.
+//
+// What must hold, and is judged in every run:
+//
+//   1. No collective completes on one trainer and fails on another with the job going on. When a
+//      job ends, survivors that count each other learn the same numbers, and what is up to them
+//      has ended alike. In a calm run (no trainer or daemon fails) every collective ends.
+//   2. No engine meets a frame of an epoch that it does not take yet.
+//   3. Every trainer that lives has left, or has an outcome for all that it submitted.
+//   4. In the end no node keeps an agent, a leader or an engine.
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
+
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <queue>
+#include <random>
+#include <set>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "control/jobs/job_node.h"
+#include "control/jobs/liveness.h"
+
+namespace gradcube::control {
+
+struct SimulationOptions {
+  bool message_faults = true;  // loss, doubles, reordering
+  bool disagreements = true;
+  bool trainer_faults = false;  // leaves in the middle, deaths, aborts
+  bool node_faults = false;     // kills, restarts, stops, partitions
+};
+
+class JobSimulation {
+ public:
+  JobSimulation(std::uint64_t seed, SimulationOptions options);
+
+  // To the end. What was violated, one sentence each; nothing if all holds.
+  std::vector<std::string> run();
+
+  unsigned resets() const { return resets_; }
+  unsigned ends() const { return ends_; }
+  Instant duration() const { return now_; }
+  unsigned common_unknown() const { return common_unknown_; }
+
+ private:
+  using Lanes = std::vector<std::vector<int>>;  // by lane: what each collective is, or its outcome
+  static constexpr int kOpen = 0;
+  static constexpr int kDone = 1;
+  static constexpr int kPeer = -1;
+
+  // A trainer with its session. Collectives count from 1: [c - 1].
+  struct Trainer {
+    bool alive = true;   // it cares for its outcomes
+    bool ended = false;  // was refused, or its job is over
+    bool leaves = false;
+    JobId job = protocol::kNoJob;
+    Lanes submitted;  // what it has asked for
+    Lanes outcomes;
+    Instant give_up{};
+    std::optional<JobCut> cut;  // the last one: its collectives fail, submitted or not
+    std::optional<LaneNumbers> common;
+    std::set<bcube::ServerId> gone;
+  };
+  enum class State { armed, sending, holding, halted };
+  struct Engine {
+    JobDescriptor job;
+    Epoch epoch = 0;
+    State state = State::armed;
+    LaneNumbers published, completed, failed;
+    // Of this epoch: what a member has contributed, by server and lane, per collective.
+    std::map<bcube::ServerId, std::vector<std::map<std::uint64_t, int>>> heard;
+    std::set<std::pair<std::uint32_t, std::uint64_t>> reported;
+    Instant busy_until{};
+  };
+  struct Node {
+    std::unique_ptr<JobNode> control;  // null: dead
+    Incarnation incarnation = 0;
+    bool stopped = false;
+    Liveness liveness{std::chrono::milliseconds(600)};
+    std::map<Attempt, Engine> engines;
+    std::map<Attempt, Trainer> trainers;
+    std::vector<std::function<void()>> missed;  // while it was stopped
+  };
+  struct Due {
+    Instant at;
+    std::uint64_t order;
+    std::function<void()> run;
+    bool operator<(const Due& other) const {
+      return std::pair(at, order) > std::pair(other.at, other.order);
+    }
+  };
+  struct Contribution {
+    Epoch epoch;
+    JobId job;
+    std::vector<std::map<std::uint64_t, int>> collectives;
+  };
+
+  // Script (job_simulation.cc)
+  void plan_faults();
+  void plan_node_faults();
+  void boot(bcube::ServerId server);
+  void kill(bcube::ServerId server);
+  void join(bcube::ServerId server);
+  void live(Node& node, Attempt attempt, Trainer& trainer);
+  void tick(bcube::ServerId server);
+
+  // Network
+  void at(Instant when, std::function<void()> run);
+  void on_node(bcube::ServerId server, Incarnation incarnation, std::function<void(Node&)> run);
+  bool crosses(bcube::ServerId from, bcube::ServerId to);
+  Instant delay();
+  void send(bcube::ServerId from, bcube::ServerId to, std::function<void(Node&)> deliver);
+  bool chance(double probability);
+  unsigned any(unsigned below);
+
+  // Engines (job_simulated_engines.cc)
+  void perform(bcube::ServerId server, JobActions actions);
+  void notify(Node& node, const ToTrainer& told);
+  void order(bcube::ServerId server, const ToEngines& order);
+  void carry_out(Node& node, bcube::ServerId server, const ToEngines& order);
+  void take(Node& node, Attempt attempt, Engine& engine);
+  void contribute(bcube::ServerId server, Engine& engine);
+  void receive(Node& node, bcube::ServerId server, bcube::ServerId from, const Contribution& what);
+  void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
+  void event(bcube::ServerId server, Attempt attempt, JobEvent event);
+  void note_gone(Node& node);
+
+  // Judgement
+  void end_outcomes(Trainer& trainer) const;
+  bool quiet() const;
+  void judge();
+  void judge_job(const std::vector<std::pair<bcube::ServerId, const Trainer*>>& trainers);
+  void complain(const std::string& what);
+
+  std::mt19937_64 random_;
+  SimulationOptions options_;
+  bcube::AddressSpace space_;
+  JobTiming timing_;
+  JobOptions job_options_;
+  unsigned collectives_;
+  double loss_ = 0;
+  double doubled_ = 0;
+  std::set<std::pair<bcube::ServerId, bcube::ServerId>> cut_;               // from, to
+  std::map<std::pair<std::uint32_t, std::uint64_t>, bcube::ServerId> odd_;  // who disagrees
+  std::vector<Node> nodes_;
+  std::priority_queue<Due> due_;
+  std::uint64_t order_ = 0;
+  Instant now_{};
+  Instant last_fault_{};
+  std::vector<std::string> complaints_;
+  unsigned resets_ = 0;
+  unsigned ends_ = 0;
+  unsigned common_unknown_ = 0;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
