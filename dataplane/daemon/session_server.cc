@@ -15,6 +15,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/steady_now.h"
 
 #include "gradcube/gradcube.h"
 
@@ -51,24 +52,24 @@ bool has_ended(int pidfd) {
 
 }  // namespace
 
-SessionServer::SessionServer(ControlLoop& loop, JobCoordinator& jobs,
-                             const bcube::AddressSpace& space,
-                             const std::vector<std::filesystem::path>& sockets, ClientLog log)
+SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const bcube::AddressSpace& space,
+                             const std::map<bcube::ServerId, std::filesystem::path>& sockets,
+                             ClientLog log)
     : loop_(loop),
-      jobs_(jobs),
+      nodes_(nodes),
       space_(space),
       most_connections_(most_connections(sockets.size())),
       log_(std::move(log)),
       buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)) {
-  for (const std::filesystem::path& path : sockets) {
+  for (const auto& [server, path] : sockets) {
     listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
   }
-  for (std::size_t i = 0; i < listeners_.size(); ++i) {
-    UnixListener& listener = *listeners_[i];
-    const auto server = static_cast<bcube::ServerId>(i);
-    loop_.add(listener.descriptor(), [this, &listener, server] { accept(listener, server); });
+  auto listener = listeners_.begin();
+  for (const auto& [server, path] : sockets) {
+    UnixListener& each = **listener++;
+    loop_.add(each.descriptor(), [this, &each, at = server] { accept(each, at); });
   }
-  jobs_.set_channel(this);
+  nodes_.set_channel(this);
 }
 
 SessionServer::~SessionServer() {
@@ -79,7 +80,7 @@ SessionServer::~SessionServer() {
     close_connection(socket);
   }
   for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
-  jobs_.set_channel(nullptr);
+  nodes_.set_channel(nullptr);
 }
 
 void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
@@ -88,13 +89,13 @@ void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
     if (!client.has_value()) return;
     const int socket = client->socket;
     if (!client->welcome) {
-      refuse(socket, server, client->peer.pid, GRADCUBE_EJOB,
-             "this daemon belongs to another user");
+      reply_no(socket, server, client->peer.pid, GRADCUBE_EJOB,
+               "this daemon belongs to another user");
       close(socket);
       continue;
     }
     if (connections_.size() >= most_connections_) {
-      refuse(
+      reply_no(
           socket, server, client->peer.pid, GRADCUBE_EJOB,
           fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
                       "if a limit of open files is the reason",
@@ -114,8 +115,8 @@ void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
 }
 
 // Tells why; the caller closes the socket.
-void SessionServer::refuse(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
-                           const std::string& message) {
+void SessionServer::reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+                             const std::string& message) {
   log_.line(fmt::format("refused a trainer on server {} (pid {}): {}", space_.text(server), pid,
                         message));
   send_notice(socket, make_notice(shared::MessageType::refused, code, message));
@@ -153,7 +154,7 @@ void SessionServer::read(int socket) {
   if (found == connections_.end()) return;
   Connection& connection = found->second;
   const SteadyClock::time_point now = SteadyClock::now();
-  answer(socket, connection, now);
+  pass_on(socket, connection, now);
   if (messages < kMostMessages || connection.paused_until.has_value()) return;
   loop_.pause(socket);
   connection.paused_until = now + kPause;
@@ -185,12 +186,12 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   shared::MessageType type{};
   if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
   shared::Inquiry inquiry{};
-  if (type == shared::MessageType::hello && connection.member == 0) {
+  if (type == shared::MessageType::hello && !connection.trainer.has_value()) {
     take_hello(socket, connection, bytes);
-  } else if (type == shared::MessageType::inquiry && connection.member != 0 &&
+  } else if (type == shared::MessageType::inquiry && connection.welcomed &&
              read_as(bytes, inquiry)) {
     connection.inquiry = inquiry;
-  } else if (type == shared::MessageType::abort && connection.member != 0) {
+  } else if (type == shared::MessageType::abort && connection.welcomed) {
     end(socket, Departure::violation, "aborted the job");
   } else if (type == shared::MessageType::goodbye) {
     end(socket, Departure::orderly, "left the job");
@@ -204,7 +205,7 @@ void SessionServer::reject(int socket, const Connection& connection) {
   send_notice(socket, make_notice(shared::MessageType::closing, GRADCUBE_EPROTOCOL,
                                   "the daemon does not understand this trainer: use a library and "
                                   "a daemon of the same version"));
-  if (connection.member == 0) {
+  if (!connection.trainer.has_value()) {
     log_.line(fmt::format("disconnected pid {} from server {}: it sent no valid hello",
                           connection.pid, space_.text(connection.server)));
   }
@@ -241,11 +242,10 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
     reject(socket, connection);
     return;
   }
-  JoinRequest request{.job = text_of(hello.job, shared::kJobNameBytes),
-                      .server = connection.server,
-                      .pid = connection.pid,
-                      .uid = connection.uid,
-                      .heap_bytes = hello.heap_bytes};
+  TrainerRequest request{.job = text_of(hello.job, shared::kJobNameBytes),
+                         .pid = connection.pid,
+                         .uid = connection.uid,
+                         .heap_bytes = hello.heap_bytes};
   request.options.weight = hello.weight;
   for (unsigned i = 0; i < hello.lane_count; ++i) {
     const shared::Lane& lane = hello.lanes[i];
@@ -264,67 +264,72 @@ void SessionServer::take_hello(int socket, Connection& connection, std::string_v
     return;
   }
   if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
-  welcome(socket, connection, request);
+  join(socket, connection, request);
 }
 
 void SessionServer::turn_away(int socket, std::int32_t code, const std::string& message) {
   const Connection& connection = connections_.at(socket);
-  refuse(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
+  reply_no(socket, connection.server, static_cast<pid_t>(connection.pid), code, message);
   close_connection(socket);
 }
 
-void SessionServer::welcome(int socket, Connection& connection, const JoinRequest& request) {
+void SessionServer::join(int socket, Connection& connection, const TrainerRequest& request) {
   try {
-    const JoinedSession joined = jobs_.join(request);
-    connection.member = joined.member;
-    sockets_[joined.member] = socket;
+    connection.trainer = nodes_.at(connection.server).join(request, steady_now());
+    sockets_[*connection.trainer] = socket;
     have_no_job_.erase(socket);
+  } catch (const JoinRefused& refused) {
+    turn_away(socket, refused.code(), refused.what());
+  } catch (const std::exception& error) {
+    turn_away(socket, GRADCUBE_ESYSTEM, error.what());
+  }
+}
+
+void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
+  const auto found = sockets_.find(trainer);
+  bool sent = false;
+  if (found != sockets_.end()) {
     shared::Welcome welcome{};
     welcome.type = shared::MessageType::welcome;
     welcome.version = shared::kLayoutVersion;
     welcome.features = shared::kFeatures;
-    welcome.rank = joined.rank;
-    welcome.size = joined.size;
-    welcome.region_bytes = joined.region_bytes;
-    space_.text(connection.server).copy(welcome.server, sizeof welcome.server - 1);
-    const bool sent =
-        send_welcome(socket, welcome, joined.region_descriptor, joined.trainer_doorbell);
-    close(joined.trainer_doorbell);
-    if (!sent) {
-      end(socket, Departure::death, "died while it joined");
-      return;
-    }
-    jobs_.start_if_complete(joined.member);
-  } catch (const JoinRefused& refused) {
-    turn_away(socket, refused.code(), refused.what());
-  } catch (const std::exception& error) {
-    if (connection.member == 0) {
-      turn_away(socket, GRADCUBE_ESYSTEM, error.what());
-    } else {
-      end(socket, Departure::violation, "was evicted by its daemon: its job could not start");
-      throw;
-    }
+    welcome.rank = session.rank;
+    welcome.size = session.size;
+    welcome.region_bytes = session.region_bytes;
+    space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
+    sent = send_welcome(found->second, welcome, session.region_descriptor,
+                        session.trainer_doorbell);
+    connections_.at(found->second).welcomed = true;
+  }
+  close(session.trainer_doorbell);
+  if (!sent && found != sockets_.end()) end(found->second, Departure::death, "died");
+}
+
+void SessionServer::refuse(TrainerId trainer, std::int32_t code, const std::string& message) {
+  if (const auto found = sockets_.find(trainer); found != sockets_.end()) {
+    turn_away(found->second, code, message);
   }
 }
 
-// The newest inquiry, if there is one and the last answer was not just now.
-void SessionServer::answer(int socket, Connection& connection, SteadyClock::time_point now) {
+// The newest inquiry, if there is one and the last was not passed on just now.
+void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::time_point now) {
   if (!connection.inquiry.has_value()) return;
-  if (now - connection.answered < kPause) {
+  if (now - connection.passed_on < kPause) {
     put_off_.insert(socket);
     return;
   }
   const shared::Inquiry& asked = *connection.inquiry;
-  send_notice(socket, make_report(asked.request,
-                                  jobs_.explain(connection.member, {asked.lane, asked.number})));
+  nodes_.at(connection.server)
+      .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, steady_now());
   connection.inquiry.reset();
-  connection.answered = now;
+  connection.passed_on = now;
 }
 
 void SessionServer::end(int socket, Departure departure, const std::string& reason) {
-  const MemberId member = connections_.at(socket).member;
+  const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
   close_connection(socket);
-  if (member != 0) jobs_.leave(member, departure, reason);
+  if (!trainer.has_value()) return;
+  nodes_.at(trainer->server).leave(*trainer, departure, reason, steady_now());
 }
 
 void SessionServer::close_connection(int socket) {
@@ -333,7 +338,7 @@ void SessionServer::close_connection(int socket) {
     loop_.remove(connection.process);
     close(connection.process);
   }
-  sockets_.erase(connection.member);
+  if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
   connections_.erase(socket);
   put_off_.erase(socket);
   have_no_job_.erase(socket);
@@ -341,13 +346,13 @@ void SessionServer::close_connection(int socket) {
   close(socket);
 }
 
-void SessionServer::notify(MemberId member, const shared::Notice& notice) {
-  const auto found = sockets_.find(member);
+void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {
+  const auto found = sockets_.find(trainer);
   if (found != sockets_.end()) send_notice(found->second, notice);
 }
 
-void SessionServer::evict(MemberId member, std::int32_t code, const std::string& message) {
-  const auto found = sockets_.find(member);
+void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::string& message) {
+  const auto found = sockets_.find(trainer);
   if (found == sockets_.end()) return;
   const int socket = found->second;
   send_notice(socket, make_notice(shared::MessageType::closing, code, message));
@@ -361,8 +366,8 @@ void SessionServer::tick(SteadyClock::time_point now) {
       connection.paused_until.reset();
       loop_.resume(socket);
     }
-    if (connection.inquiry.has_value() && now - connection.answered >= kPause) {
-      answer(socket, connection, now);
+    if (connection.inquiry.has_value() && now - connection.passed_on >= kPause) {
+      pass_on(socket, connection, now);
     }
     return !connection.inquiry.has_value() && !connection.paused_until.has_value();
   });

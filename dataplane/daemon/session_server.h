@@ -6,8 +6,11 @@
 // blocks: a trainer that does not read its notices misses them.
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
-// connection at a time; a connection that has more is not read for kPause. It answers only the
-// newest of a trainer's inquiries, at most one per kPause.
+// connection at a time; a connection that has more is not read for kPause. It passes on only
+// the newest of a trainer's inquiries, at most one per kPause.
+//
+// A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
+// answered. Until then it waits, without a limit of time here: its node has one.
 //
 // Limits. Every server may have a trainer in each of kMaxJobs jobs, and kSpareConnections more may
 // be in an aborted job or about to join. The process's limit of open files may allow fewer
@@ -30,12 +33,12 @@
 
 #include "dataplane/daemon/client_log.h"
 #include "dataplane/daemon/control_loop.h"
-#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/daemon/node_group.h"
 #include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
 
-class SessionServer final : public MemberChannel {
+class SessionServer final : public TrainerChannel {
  public:
   using SteadyClock = std::chrono::steady_clock;
   static constexpr unsigned kMostMessages = 16;
@@ -45,10 +48,11 @@ class SessionServer final : public MemberChannel {
   // Its socket, its process, its memory and its doorbell.
   static constexpr std::size_t kDescriptorsPerTrainer = 4;
 
-  // sockets[server] is the path to listen on. Becomes the coordinator's channel for as long as it
-  // lives. Throws control::SetupError.
-  SessionServer(ControlLoop& loop, JobCoordinator& jobs, const bcube::AddressSpace& space,
-                const std::vector<std::filesystem::path>& sockets, ClientLog log = ClientLog());
+  // sockets: the path to listen on, by server; each has a node. Becomes the nodes' channel for as
+  // long as it lives. Throws control::SetupError.
+  SessionServer(ControlLoop& loop, NodeGroup& nodes, const bcube::AddressSpace& space,
+                const std::map<bcube::ServerId, std::filesystem::path>& sockets,
+                ClientLog log = ClientLog());
   ~SessionServer() override;
   SessionServer(const SessionServer&) = delete;
   SessionServer& operator=(const SessionServer&) = delete;
@@ -56,8 +60,10 @@ class SessionServer final : public MemberChannel {
   // To be called about every 20 ms: does what was put off, and disconnects silent clients.
   void tick(SteadyClock::time_point now);
 
-  void notify(MemberId member, const shared::Notice& notice) override;
-  void evict(MemberId member, std::int32_t code, const std::string& message) override;
+  void admit(TrainerId trainer, const JoinedSession& session) override;
+  void refuse(TrainerId trainer, std::int32_t code, const std::string& message) override;
+  void notify(TrainerId trainer, const shared::Notice& notice) override;
+  void evict(TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.line(line); }
 
   // What the trainers are told when the server is destroyed.
@@ -66,42 +72,43 @@ class SessionServer final : public MemberChannel {
  private:
   struct Connection {
     bcube::ServerId server = 0;
-    MemberId member = 0;  // 0: has not said hello yet
+    std::optional<TrainerId> trainer;  // since its hello
+    bool welcomed = false;
     std::uint32_t pid = 0;
     std::uint32_t uid = 0;
     int process = -1;  // pidfd of the trainer
     SteadyClock::time_point since;
-    std::optional<shared::Inquiry> inquiry;  // the newest one that is not answered
-    SteadyClock::time_point answered;
+    std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
+    SteadyClock::time_point passed_on;
     std::optional<SteadyClock::time_point> paused_until;
   };
 
   void accept(UnixListener& listener, bcube::ServerId server);
-  void refuse(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
-              const std::string& message);
+  void reply_no(int socket, bcube::ServerId server, pid_t pid, std::int32_t code,
+                const std::string& message);
   void watch_process(int socket);
   void process_has_ended(int socket);
   void read(int socket);
   bool read_message(int socket);
   void take_message(int socket, Connection& connection, std::string_view bytes);
   void take_hello(int socket, Connection& connection, std::string_view bytes);
-  void welcome(int socket, Connection& connection, const JoinRequest& request);
+  void join(int socket, Connection& connection, const TrainerRequest& request);
   void turn_away(int socket, std::int32_t code, const std::string& message);
   void reject(int socket, const Connection& connection);
-  void answer(int socket, Connection& connection, SteadyClock::time_point now);
+  void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
   void end(int socket, Departure departure, const std::string& reason);
   void close_connection(int socket);
 
   ControlLoop& loop_;
-  JobCoordinator& jobs_;
+  NodeGroup& nodes_;
   bcube::AddressSpace space_;
   std::size_t most_connections_;
   ClientLog log_;
-  std::vector<std::unique_ptr<UnixListener>> listeners_;  // by server
-  std::map<int, Connection> connections_;                 // by socket
-  std::map<MemberId, int> sockets_;
+  std::vector<std::unique_ptr<UnixListener>> listeners_;
+  std::map<int, Connection> connections_;  // by socket
+  std::map<TrainerId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry or a pause
-  std::set<int> have_no_job_;  // sockets on which nobody has joined yet
+  std::set<int> have_no_job_;  // sockets on which nobody has said hello yet
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_ = "the daemon is shutting down";

@@ -1,0 +1,53 @@
+// Sessions whose trainers have gone and whose engines have let go, but whose memory packets may
+// still point into: they lie in other servers' queues and windows. Each is kept until the last of
+// its packets has ended. It outlives the nodes, because a packet can outlive the node that sent it.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
+
+#include <algorithm>
+#include <cstdint>
+#include <memory>
+#include <utility>
+#include <vector>
+
+#include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/session.h"
+
+namespace gradcube::dataplane {
+
+class DepartedSessions {
+ public:
+  void add(std::unique_ptr<Session> session, std::vector<std::unique_ptr<EngineJob>> jobs) {
+    departed_.push_back({std::move(session), std::move(jobs)});
+  }
+
+  // Frees those that no packet points into any more.
+  void reap() {
+    std::erase_if(departed_, [](const Departed& each) {
+      return std::all_of(each.jobs.begin(), each.jobs.end(),
+                         [](const auto& job) { return job->references() == 0; });
+    });
+  }
+
+  // Of their regions, as far as they take memory.
+  std::uint64_t resident_bytes() const {
+    std::uint64_t bytes = 0;
+    for (const Departed& each : departed_) bytes += each.session->region().resident_bytes();
+    return bytes;
+  }
+
+ private:
+  // The jobs refer to the session, so they go first.
+  struct Departed {
+    std::unique_ptr<Session> session;
+    std::vector<std::unique_ptr<EngineJob>> jobs;
+  };
+
+  std::vector<Departed> departed_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_

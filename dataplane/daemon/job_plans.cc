@@ -1,0 +1,34 @@
+#include "dataplane/daemon/job_plans.h"
+
+#include <memory>
+#include <numeric>
+#include <utility>
+
+#include "control/plan/algorithms.h"
+
+namespace gradcube::dataplane {
+
+control::JobOptions completed(control::JobOptions options, const bcube::AddressSpace& space) {
+  if (options.lanes.empty()) options.lanes.emplace_back();
+  for (control::LaneOptions& lane : options.lanes) {
+    if (lane.algorithm.empty()) lane.algorithm = control::kDefaultAlgorithm;
+  }
+  if (options.members.empty()) {
+    options.members.resize(space.servers());
+    std::iota(options.members.begin(), options.members.end(), 0U);
+  }
+  return options;
+}
+
+LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
+  LanePlans lanes;
+  const auto placement = control::Placement::grid(topology, options.members, "members");
+  for (const control::LaneOptions& lane : options.lanes) {
+    lanes.push_back({std::make_shared<control::Plan>(
+                         control::make_plan(lane.algorithm, topology, placement, "algorithm")),
+                     lane.priority});
+  }
+  return lanes;
+}
+
+}  // namespace gradcube::dataplane

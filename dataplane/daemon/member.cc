@@ -1,0 +1,179 @@
+#include "dataplane/daemon/member.h"
+
+#include <algorithm>
+#include <array>
+#include <cerrno>
+#include <cstring>
+#include <fmt/format.h>
+#include <map>
+#include <sys/socket.h>
+#include <unistd.h>
+#include <utility>
+
+#include "control/base/errors.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+SessionShape shape_of(const LanePlans& lanes, std::size_t ranks) {
+  SessionShape shape;
+  shape.ranks = static_cast<unsigned>(ranks);
+  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
+  return shape;
+}
+
+// The ranks that the trainers see; members and ranks of a plan both ascend with the servers.
+RankOrder rank_order(const control::JobDescriptor& job) {
+  if (!job.ranks_are_wished) return {};
+  std::vector<control::Rank> seen;
+  for (const control::JobMember& member : job.members) seen.push_back(member.rank);
+  return RankOrder(std::move(seen));
+}
+
+}  // namespace
+
+Member::Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
+               const NodeEngines& engines)
+    : request_(request), plans_(std::move(plans)), engines_(engines) {
+  auto region = std::make_unique<SessionRegion>(heap_bytes);
+  try {
+    for (const EngineAt& at : engines_.all()) at.engine->check(plans_, region->bytes());
+  } catch (const control::SetupError& error) {
+    throw JoinRefused(GRADCUBE_EINVAL, error.what());
+  }
+  std::array<int, 2> doorbells{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, doorbells.data()) != 0) {
+    throw control::SetupError(
+        fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
+  }
+  trainer_doorbell_ = doorbells[1];
+  std::vector<Doorbell*> listeners;
+  for (const EngineAt& at : engines_.all()) {
+    if (!at.leader) listeners.push_back(&at.poller->doorbell());
+  }
+  session_ =
+      std::make_unique<Session>(std::move(region), doorbells[0],
+                                shape_of(plans_, request_.options.members.size()), listeners);
+}
+
+Member::~Member() {
+  if (trainer_doorbell_ >= 0) close(trainer_doorbell_);
+}
+
+JoinedSession Member::admit(unsigned rank, unsigned size) {
+  admitted_ = true;
+  const SessionRegion& region = session_->region();
+  return {rank, size, region.descriptor(), region.bytes(), std::exchange(trainer_doorbell_, -1)};
+}
+
+void Member::on_parts(const std::function<void(const Part&)>& function) const {
+  std::map<Poller*, std::vector<const Part*>> by_poller;
+  for (const Part& part : parts_) by_poller[part.at.poller].push_back(&part);
+  for (const auto& [poller, parts] : by_poller) {
+    poller->call([&function, &parts = parts] {
+      for (const Part* part : parts) function(*part);
+    });
+  }
+}
+
+void Member::on_engines(const std::function<void(Engine&)>& function) const {
+  on_parts([&function](const Part& part) { function(*part.at.engine); });
+}
+
+void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
+  std::vector<Part> parts;
+  for (const EngineAt& at : engines_.all()) {
+    parts.push_back(
+        {at, at.engine->prepare(job.id, *session_, plans_, request_.options.weight, kernels)});
+  }
+  parts_ = std::move(parts);
+  job_ = job.id;
+  const RankOrder ranks = rank_order(job);
+  on_parts([&](const Part& part) {
+    part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
+    if (part.job->is_leader()) part.at.poller->watch(session_->doorbell());
+  });
+}
+
+void Member::start() {
+  on_engines([this](Engine& engine) { engine.start(job_); });
+}
+
+void Member::hold() {
+  on_engines([this](Engine& engine) { engine.hold(job_); });
+}
+
+void Member::halt() {
+  on_engines([this](Engine& engine) { engine.halt(job_); });
+}
+
+void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice) {
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    // What an earlier reset has failed keeps its reason.
+    if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
+  }
+  on_engines([&](Engine& engine) {
+    engine.reset(job_, cuts_, static_cast<std::uint16_t>(epoch));
+  });
+}
+
+void Member::detach() {
+  on_parts([this](const Part& part) {
+    if (part.job->is_leader()) part.at.poller->unwatch(session_->doorbell());
+    part.at.engine->detach(job_);
+  });
+  for (Part& part : parts_) detached_.push_back(std::move(part.job));
+  parts_.clear();
+}
+
+LaneCounts Member::submitted() const {
+  LaneCounts counts;
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    // The completed ones first: they never exceed what is read as published after them.
+    counts.completed.push_back(session_->completed(lane));
+    counts.published.push_back(session_->published(lane));
+  }
+  return counts;
+}
+
+LaneCounts Member::counts() const {
+  LaneCounts counts = submitted();
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    counts.published[lane] = std::max(counts.published[lane], cuts_[lane].through);
+    counts.completed[lane] = std::max(counts.completed[lane], cuts_[lane].through);
+  }
+  return counts;
+}
+
+bool Member::anything_outstanding() const {
+  return session_->anything_in_flight() || session_->has_submission();
+}
+
+std::optional<CollectiveRequest> Member::asked(control::CollectiveName collective) const {
+  if (collective.lane >= session_->lanes()) return std::nullopt;
+  const CollectiveRequest& request = session_->request(collective.lane, collective.number);
+  if (request.number != collective.number) return std::nullopt;
+  return request;
+}
+
+const char* Member::fail_submissions() {
+  while (session_->take() == Session::Take::taken) {
+  }
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    const std::uint64_t published = session_->published(lane);
+    // A collective that a reset has failed keeps its reason.
+    const LaneCut& cut = cuts_[lane];
+    session_->complete_through(lane, std::min(published, cut.through), cut.code, cut.notice);
+    session_->complete_through(lane, published, GRADCUBE_EPEER, end_notice_.value_or(0));
+  }
+  return session_->violation();
+}
+
+void Member::release(DepartedSessions& departed) {
+  departed.add(std::move(session_), std::move(detached_));
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,107 @@
+// One trainer of a node: its session, and what the node's engines hold of it.
+//
+// Ownership: owns the session and its parts at the engines. When the trainer has gone and the
+// engines have let go, release() hands both over: packets may still point into the session.
+//
+// Threads: the control thread. What concerns engines runs on their pollers (Poller::call), and is
+// over on all engines of the server when the function returns.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "aggregation/kernels.h"
+#include "control/jobs/job_actions.h"
+#include "control/jobs/join_request.h"
+#include "dataplane/daemon/departed_sessions.h"
+#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/trainer_channel.h"
+#include "dataplane/engine/lane_plan.h"
+
+namespace gradcube::dataplane {
+
+class Member {
+ public:
+  // Throws control::SetupError; JoinRefused if the engines cannot run such a session. plans: one
+  // per lane of the request's options.
+  Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
+         const NodeEngines& engines);
+  ~Member();
+  Member(const Member&) = delete;
+  Member& operator=(const Member&) = delete;
+
+  const control::JoinRequest& request() const { return request_; }
+  const Session& session() const { return *session_; }
+  bool attached() const { return !parts_.empty(); }
+
+  // Once: the descriptors that the trainer gets. The caller closes its doorbell.
+  JoinedSession admit(unsigned rank, unsigned size);
+  bool admitted() const { return admitted_; }
+
+  // Engines -----------------------------------------------------------------
+  // The commands of control/jobs/job_actions.h.
+
+  // Throws what Engine::prepare() throws; then nothing is attached.
+  void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels);
+  void start();
+  void hold();
+  void halt();
+  // From now on the collectives up to the cut end with its code, for the reason that the notice of
+  // this number gives.
+  void reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice);
+  void detach();
+
+  // Counts go on over resets: what a reset has failed counts as published and completed, whether or
+  // not the trainer has come so far.
+  LaneCounts counts() const;
+  // What the trainer has submitted itself, and how much of that has ended.
+  LaneCounts submitted() const;
+  bool anything_outstanding() const;
+  // Of what the trainer asked for as this collective; nothing if it has not, or if its place has
+  // been used again.
+  std::optional<CollectiveRequest> asked(control::CollectiveName collective) const;
+
+  // Ended jobs --------------------------------------------------------------
+
+  // From now on all that has not ended, and all that comes, fails; the notice of this number says
+  // why. The engines have let go.
+  void end(std::uint32_t notice) { end_notice_ = notice; }
+  bool ended() const { return end_notice_.has_value(); }
+  // Fails what has come since. The trainer's violation, if it has made one.
+  const char* fail_submissions();
+  const char* violation() const { return session_->violation(); }
+
+  // Gives up what packets may still point into. Only when not attached.
+  void release(DepartedSessions& departed);
+
+ private:
+  struct Part {
+    EngineAt at;
+    std::unique_ptr<EngineJob> job;
+  };
+  void on_parts(const std::function<void(const Part&)>& function) const;
+  void on_engines(const std::function<void(Engine&)>& function) const;
+
+  control::JoinRequest request_;
+  LanePlans plans_;
+  const NodeEngines& engines_;
+  std::unique_ptr<Session> session_;
+  int trainer_doorbell_ = -1;  // until it is admitted
+  bool admitted_ = false;
+  protocol::JobId job_ = protocol::kNoJob;
+  std::vector<Part> parts_;
+  // Of engines that have let go.
+  std::vector<std::unique_ptr<EngineJob>> detached_;
+  LaneCuts cuts_{};  // of the resets so far
+  std::optional<std::uint32_t> end_notice_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_

@@ -1,0 +1,336 @@
+#include "dataplane/daemon/node.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "control/jobs/wait_cause.h"
+#include "dataplane/daemon/job_plans.h"
+#include "dataplane/daemon/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
+
+// Job ids of different servers, and of different incarnations of one, differ from the start.
+std::uint32_t id_seed(bcube::ServerId server, control::Incarnation incarnation) {
+  SeededRandom random(incarnation);
+  return static_cast<std::uint32_t>(random.next()) + server * 0x01000193;
+}
+
+control::TransportFacts transport_of(const NodeEngines& engines) {
+  if (engines.all().empty()) return {};
+  const EngineSettings& settings = engines.all().front().engine->settings();
+  return {settings.segment_bytes, settings.window, false};
+}
+
+JobState state_of(const control::JobAgent* agent, const Member& member) {
+  using Phase = control::JobAgent::Phase;
+  if (member.ended() || agent == nullptr || agent->is_ending()) return JobState::aborted;
+  return agent->phase() == Phase::joining ? JobState::gathering : JobState::running;
+}
+
+}  // namespace
+
+Node::Node(bcube::ServerId server, control::Incarnation incarnation,
+           const NodeSurroundings& around, std::unique_ptr<NodeEngines> engines)
+    : server_(server),
+      around_(around),
+      engines_(std::move(engines)),
+      jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
+      greetings_(server, incarnation, around.timing.greetings) {}
+
+Node::~Node() {
+  for (auto& [attempt, resident] : residents_) {
+    if (resident.member->attached()) resident.member->detach();
+    resident.member->release(around_.departed);
+  }
+}
+
+TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
+  if (request.heap_bytes == 0 || request.heap_bytes > kLargestHeap) {
+    throw JoinRefused(
+        GRADCUBE_EINVAL,
+        fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
+                    request.heap_bytes, kLargestHeap));
+  }
+  const control::JoinRequest asked{request.job,
+                                   server_,
+                                   {static_cast<std::int32_t>(request.pid), request.uid},
+                                   completed(request.options, space()),
+                                   request.rank};
+  LanePlans plans;
+  try {
+    plans = make_plans(asked.options, around_.topology);
+  } catch (const control::UsageError& error) {
+    throw JoinRefused(GRADCUBE_EINVAL, error.what());
+  }
+  auto member = std::make_unique<Member>(asked, request.heap_bytes, std::move(plans), *engines_);
+  const auto outcome = jobs_.join(asked, transport_of(*engines_), now, actions_);
+  if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
+    throw JoinRefused(GRADCUBE_EJOB, refusal->message);
+  }
+  const Attempt attempt = std::get<Attempt>(outcome);
+  Resident& resident = residents_[attempt];
+  resident.progress = member->submitted().completed;
+  resident.member = std::move(member);
+  set_peers();
+  return {server_, attempt};
+}
+
+void Node::leave(TrainerId trainer, Departure departure, const std::string& reason,
+                 control::Instant now) {
+  Resident* resident = find(trainer.attempt);
+  if (resident == nullptr || resident->gone) return;
+  resident->gone = true;
+  const Member& member = *resident->member;
+  const std::string how = departure == Departure::orderly ? "left"
+                          : departure == Departure::death ? "died"
+                                                          : reason;
+  std::string text =
+      fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", member.request().name,
+                  space().text(server_), member.request().trainer.pid, how);
+  if (departure != Departure::orderly) record(text);
+  // A trainer that gives up waiting is not the cause of what follows.
+  if (departure == Departure::orderly && !resident->last_report.empty()) {
+    text += "; " + resident->last_report;
+  }
+  if (departure == Departure::violation) {
+    happened(trainer.attempt, control::event::TrainerAborted{text}, now);
+  } else {
+    happened(trainer.attempt,
+             control::event::TrainerLeft{text, departure == Departure::death}, now);
+  }
+}
+
+void Node::inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
+                   control::Instant now) {
+  Resident* resident = find(trainer.attempt);
+  if (resident == nullptr || resident->gone) return;
+  if (collective.lane >= resident->member->session().lanes()) {
+    notify(trainer.attempt, make_report(request, "the job has no such lane"));
+  } else if (jobs_.agent(trainer.attempt) == nullptr || resident->member->ended()) {
+    notify(trainer.attempt, make_report(request, "the job has ended"));
+  } else {
+    happened(trainer.attempt, control::event::Asked{request, collective}, now);
+  }
+}
+
+void Node::on_event(const EngineEvent& event, control::Instant now) {
+  Resident* resident = resident_of(event.job);
+  if (resident == nullptr || !resident->descriptor.has_value()) return;
+  const Attempt attempt = std::find_if(residents_.begin(), residents_.end(),
+                                       [&](const auto& entry) { return &entry.second == resident; })
+                              ->first;
+  if (event.kind == EngineEvent::Kind::violation) {
+    // In every epoch: a session that has violated the protocol once is closed.
+    if (!resident->gone) evict(attempt, resident->member->violation(), now);
+    return;
+  }
+  if (event.epoch != static_cast<std::uint16_t>(resident->epoch)) return;
+  if (event.kind == EngineEvent::Kind::progress) {
+    tell_counts(attempt, now);
+  } else if (event.kind == EngineEvent::Kind::overflow) {
+    happened(attempt,
+             control::event::Disagreed{
+                 resident->epoch,
+                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+                  control::Disagreement::Cause::overflow,
+                  describe_overflow(*resident->descriptor, event, space())}},
+             now);
+  } else {
+    happened(attempt,
+             control::event::Disagreed{
+                 resident->epoch,
+                 {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
+                  control::Disagreement::Cause::signatures, describe_place(event, space())}},
+             now);
+  }
+}
+
+void Node::on_message(const control::NodeMessage& message, control::Instant now) {
+  if (message.to != server_) return;
+  if (const auto* greeting = std::get_if<control::Greeting>(&message.body)) {
+    greetings_.on_greeting(message.from, *greeting, now);
+    jobs_.on_heard(message.from, greeting->incarnation, now, actions_);
+    return;
+  }
+  greetings_.on_sign_of_life(message.from, now);
+  jobs_.on_message(std::get<control::JobMessage>(message.body), now, actions_);
+}
+
+void Node::on_time(control::Instant now) {
+  if (const auto due = greetings_.deadline(); due.has_value() && *due <= now) greet(now);
+  if (const auto due = jobs_.deadline(); due.has_value() && *due <= now) {
+    jobs_.on_time(now, actions_);
+  }
+}
+
+void Node::greet(control::Instant now) {
+  listen_to_neighbours(now);
+  std::vector<control::NodeMessage> out;
+  std::vector<bcube::ServerId> silent;
+  greetings_.on_time(now, out, silent);
+  for (const control::NodeMessage& message : out) around_.messages.send(message, now);
+  for (const bcube::ServerId server : silent) jobs_.on_server_silent(server, now, actions_);
+}
+
+// Frames that have come from a neighbour since the last look are a sign of its life.
+void Node::listen_to_neighbours(control::Instant now) {
+  for (auto& [server, heard] : heard_) {
+    const std::uint64_t received = neighbour(server).received;
+    if (received != std::exchange(heard, received)) greetings_.on_sign_of_life(server, now);
+  }
+}
+
+std::optional<control::Instant> Node::deadline() const {
+  const auto greeting = greetings_.deadline();
+  const auto job = jobs_.deadline();
+  if (!greeting.has_value() || !job.has_value()) return greeting.has_value() ? greeting : job;
+  return std::min(*greeting, *job);
+}
+
+bool Node::work(control::Instant now) {
+  if (actions_.empty()) return false;
+  while (!actions_.empty()) {
+    for (const control::JobAction& action : std::exchange(actions_, {})) carry_out(action, now);
+  }
+  forget_the_gone();
+  set_peers();
+  return true;
+}
+
+void Node::set_peers() {
+  const auto greeted = neighbours_among(jobs_.greeted());
+  greetings_.set_peers(greeted, neighbours_among(jobs_.watched()));
+  std::erase_if(heard_, [&](const auto& entry) {
+    return !std::binary_search(greeted.begin(), greeted.end(), entry.first);
+  });
+  for (const bcube::ServerId server : greeted) {
+    heard_.try_emplace(server, neighbour(server).received);
+  }
+}
+
+std::vector<bcube::ServerId> Node::neighbours_among(
+    const std::vector<bcube::ServerId>& servers) const {
+  std::vector<bcube::ServerId> neighbours;
+  for (const bcube::ServerId other : servers) {
+    if (space().are_neighbours(server_, other)) neighbours.push_back(other);
+  }
+  return neighbours;
+}
+
+// Of a server that is a neighbour.
+NeighbourNumbers Node::neighbour(bcube::ServerId server) const {
+  for (unsigned level = 0; level < space().levels(); ++level) {
+    const unsigned digit = space().digit(server, level);
+    if (digit == space().digit(server_, level)) continue;
+    return engines_->neighbour(
+        {static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+  }
+  return {};
+}
+
+void Node::look(control::Instant now) {
+  std::vector<std::pair<Attempt, std::string>> violators;
+  for (auto& [attempt, resident] : residents_) {
+    if (resident.gone) continue;
+    note_progress(resident);
+    if (!resident.member->ended() || resident.member->attached()) continue;
+    if (const char* violation = resident.member->fail_submissions(); violation != nullptr) {
+      violators.emplace_back(attempt, violation);
+    }
+  }
+  for (const auto& [attempt, violation] : violators) evict(attempt, violation, now);
+  forget_the_gone();
+}
+
+// When a collective has ended, what links lost before that explains nothing any more.
+void Node::note_progress(Resident& resident) {
+  control::LaneNumbers completed = resident.member->submitted().completed;
+  if (completed == resident.progress && !resident.since.empty()) return;
+  resident.progress = std::move(completed);
+  resident.last_report.clear();
+  for (const auto& [server, heard] : heard_) resident.since[server] = neighbour(server);
+}
+
+void Node::evict(Attempt attempt, const std::string& violation, control::Instant now) {
+  if (around_.channel != nullptr) {
+    around_.channel->evict({server_, attempt}, GRADCUBE_EPROTOCOL,
+                           fmt::format("this session was closed: {}", violation));
+  }
+  leave({server_, attempt}, Departure::violation,
+        fmt::format("was evicted by its daemon: {}", violation), now);
+}
+
+// A trainer has gone for good when no command about it can come any more.
+void Node::forget_the_gone() {
+  std::erase_if(residents_, [this](auto& entry) {
+    auto& [attempt, resident] = entry;
+    const control::JobAgent* agent = jobs_.agent(attempt);
+    const bool over = agent == nullptr || agent->is_ending();
+    if (!resident.gone || !over || resident.member->attached()) return false;
+    resident.member->release(around_.departed);
+    return true;
+  });
+}
+
+Node::Resident* Node::find(Attempt attempt) {
+  const auto found = residents_.find(attempt);
+  return found == residents_.end() ? nullptr : &found->second;
+}
+
+// The one that the engines know under this id.
+Node::Resident* Node::resident_of(protocol::JobId job) {
+  for (auto& [attempt, resident] : residents_) {
+    if (resident.job == job && resident.member->attached()) return &resident;
+  }
+  return nullptr;
+}
+
+void Node::notify(Attempt attempt, const shared::Notice& notice) {
+  const Resident* resident = find(attempt);
+  if (around_.channel == nullptr || resident == nullptr || resident->gone) return;
+  around_.channel->notify({server_, attempt}, notice);
+}
+
+void Node::record(const std::string& line) {
+  if (around_.channel != nullptr) around_.channel->record(line);
+}
+
+std::vector<MemberFacts> Node::facts() const {
+  std::vector<MemberFacts> facts;
+  for (const auto& [attempt, resident] : residents_) {
+    if (resident.gone) continue;
+    const Member& member = *resident.member;
+    facts.push_back({member.request().name, resident.job, resident.epoch,
+                     state_of(jobs_.agent(attempt), member), member.request().options, server_,
+                     static_cast<std::uint32_t>(member.request().trainer.pid),
+                     member.submitted()});
+  }
+  return facts;
+}
+
+unsigned Node::trainers() const {
+  return static_cast<unsigned>(std::count_if(residents_.begin(), residents_.end(),
+                                             [](const auto& entry) { return !entry.second.gone; }));
+}
+
+std::uint64_t Node::trainer_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& [attempt, resident] : residents_) {
+    bytes += resident.member->session().region().resident_bytes();
+  }
+  return bytes;
+}
+
+std::uint8_t* Node::region_base(TrainerId trainer) const {
+  return residents_.at(trainer.attempt).member->session().region().base();
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,159 @@
+// One server of the cluster: its engines, its trainers, its neighbours, and its part in the control
+// of jobs. Other nodes are reached by messages alone (message_queue.h), whether they live in this
+// process or not.
+//
+// What a node does is decided by two machines without I/O: control::JobNode (who is in a job, when
+// it starts, stops, resets and ends) and control::Greetings (which neighbours are alive). The node
+// hands them time, messages, and events of its engines and trainers, and carries out what they ask
+// for: messages, commands to the engines, notices to trainers. Nothing is carried out within the
+// call that caused it, but in work(); so a caller never meets a node halfway, and never itself.
+//
+// A trainer that joins is admitted when its job's leader has answered (TrainerChannel::admit); its
+// engines get it when all trainers are there. When its job has ended, this thread fails all that
+// the trainer has submitted and will submit, until it leaves. When the trainer has gone, its
+// session stays until the engines have let go and no packet points into it (departed_sessions.h).
+//
+// Errors: a trainer's behaviour ends its own session and its own job, with a sentence for everyone
+// concerned. Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_H_
+
+#include <cstdint>
+#include <functional>
+#include <map>
+#include <memory>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "control/jobs/greetings.h"
+#include "control/jobs/job_node.h"
+#include "control/plan/topology.h"
+#include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/member.h"
+#include "dataplane/daemon/message_queue.h"
+#include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/trainer_channel.h"
+
+namespace gradcube::dataplane {
+
+struct NodeTiming {
+  control::JobTiming jobs;
+  control::GreetingTiming greetings;
+};
+
+// What a node shares with the other nodes of its process. All of it outlives the node.
+struct NodeSurroundings {
+  const control::Topology& topology;
+  const aggregation::Kernels& kernels;
+  MessageQueue& messages;
+  DepartedSessions& departed;
+  TrainerChannel*& channel;  // null: nobody is told anything
+  NodeTiming timing;
+};
+
+class Node {
+ public:
+  // incarnation: greater than that of any earlier node of this server, and not 0.
+  Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+       std::unique_ptr<NodeEngines> engines);
+  // Its trainers' sessions go; nobody is told.
+  ~Node();
+  Node(const Node&) = delete;
+  Node& operator=(const Node&) = delete;
+
+  bcube::ServerId server() const { return server_; }
+  NodeEngines& engines() { return *engines_; }
+  const NodeEngines& engines() const { return *engines_; }
+
+  // Throws JoinRefused; control::SetupError. Otherwise the channel's admit() or refuse() follows.
+  TrainerId join(const TrainerRequest& request, control::Instant now);
+  // Of a trainer that has gone. reason: completes "the trainer of job ... ", of a violation.
+  void leave(TrainerId trainer, Departure departure, const std::string& reason,
+             control::Instant now);
+  // Why is this collective of the trainer not done? A report about `request` follows, on the
+  // channel, within JobTiming::answer.
+  void inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
+               control::Instant now);
+
+  void on_event(const EngineEvent& event, control::Instant now);
+  void on_message(const control::NodeMessage& message, control::Instant now);
+  // What is due: repetitions, deadlines, greetings. To be called at deadline() or soon after.
+  void on_time(control::Instant now);
+  std::optional<control::Instant> deadline() const;
+
+  // Carries out what is to be done. Whether there was something.
+  bool work(control::Instant now);
+  // Fails what the trainers of ended jobs have submitted since, and notes how far jobs have come.
+  // To be called about every 20 ms.
+  void look(control::Instant now);
+
+  // What its trainers do, for `status`: those that have not left.
+  std::vector<MemberFacts> facts() const;
+  unsigned trainers() const;
+  std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
+  // The daemon's mapping of a trainer's region: for a trainer that lives in this process, in
+  // simulations and benches.
+  std::uint8_t* region_base(TrainerId trainer) const;
+
+ private:
+  struct Resident {
+    std::unique_ptr<Member> member;
+    protocol::JobId job = protocol::kNoJob;  // once it is known
+    bool gone = false;                       // the trainer
+    std::uint32_t notices = 0;               // told so far
+    std::optional<control::JobDescriptor> descriptor;
+    control::Epoch epoch = 0;
+    std::optional<control::CollectiveName> stopped_by;
+    std::string last_report;  // the last explanation, while nothing has completed since
+    // How far it had come when its collectives last made progress, and what its neighbours'
+    // counters were then.
+    control::LaneNumbers progress;
+    std::map<bcube::ServerId, NeighbourNumbers> since;
+  };
+  using Attempt = control::Attempt;
+
+  // node_actions.cc
+  void carry_out(const control::JobAction& action, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Prepare& prepare, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Start& start, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Hold& hold, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Halt& halt, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Reset& reset, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Count& count, control::Instant now);
+  void carry_out(Attempt attempt, const control::command::Detach& detach, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Joined& joined, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Refused& refused, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Failed& failed, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Ended& ended, control::Instant now);
+  void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
+  void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
+  void tell_counts(Attempt attempt, control::Instant now);
+  void evict(Attempt attempt, const std::string& violation, control::Instant now);
+
+  Resident* find(Attempt attempt);
+  Resident* resident_of(protocol::JobId job);
+  void note_progress(Resident& resident);
+  void listen_to_neighbours(control::Instant now);
+  void greet(control::Instant now);
+  void set_peers();
+  std::vector<bcube::ServerId> neighbours_among(const std::vector<bcube::ServerId>& servers) const;
+  NeighbourNumbers neighbour(bcube::ServerId server) const;
+  void forget_the_gone();
+  void notify(Attempt attempt, const shared::Notice& notice);
+  void record(const std::string& line);
+  const bcube::AddressSpace& space() const { return around_.topology.space(); }
+
+  bcube::ServerId server_;
+  NodeSurroundings around_;
+  std::unique_ptr<NodeEngines> engines_;
+  control::JobNode jobs_;
+  control::Greetings greetings_;
+  control::JobActions actions_;  // to be carried out
+  std::map<Attempt, Resident> residents_;
+  std::map<bcube::ServerId, std::uint64_t> heard_;  // frames received from neighbours by then
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_H_

@@ -1,0 +1,160 @@
+// How a node carries out what its job control asks for: messages, commands to the engines, notices
+// to trainers.
+#include <fmt/format.h>
+#include <variant>
+
+#include "control/jobs/wait_cause.h"
+#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/session_messages.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace command = control::command;
+namespace event = control::event;
+namespace notice = control::notice;
+
+void Node::carry_out(const control::JobAction& action, control::Instant now) {
+  if (const auto* message = std::get_if<control::JobMessage>(&action)) {
+    around_.messages.send({server_, message->to.server, *message}, now);
+  } else if (const auto* order = std::get_if<control::ToEngines>(&action)) {
+    if (find(order->attempt) == nullptr) return;
+    std::visit([&](const auto& each) { carry_out(order->attempt, each, now); }, order->command);
+  } else {
+    const auto& told = std::get<control::ToTrainer>(action);
+    if (find(told.attempt) == nullptr) return;
+    std::visit([&](const auto& each) { tell(told.attempt, each, now); }, told.notice);
+  }
+}
+
+void Node::happened(Attempt attempt, const control::JobEvent& event, control::Instant now) {
+  jobs_.on_event(attempt, event, now, actions_);
+}
+
+void Node::tell_counts(Attempt attempt, control::Instant now) {
+  const Resident& resident = residents_.at(attempt);
+  LaneCounts counts = resident.member->counts();
+  std::string asked;
+  if (resident.stopped_by.has_value()) {
+    asked = describe(resident.member->asked(*resident.stopped_by));
+  }
+  happened(attempt,
+           event::EnginesHeld{std::move(counts.published), std::move(counts.completed),
+                              std::move(asked)},
+           now);
+}
+
+// Commands -----------------------------------------------------------------
+
+void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::Instant now) {
+  Resident& resident = residents_.at(attempt);
+  resident.job = prepare.job.id;
+  resident.descriptor = prepare.job;
+  resident.epoch = prepare.job.epoch;
+  try {
+    resident.member->attach(prepare.job, around_.kernels);
+  } catch (const std::exception& error) {
+    if (around_.channel != nullptr && !resident.gone) {
+      around_.channel->evict({server_, attempt}, GRADCUBE_EJOB, error.what());
+    }
+    leave({server_, attempt}, Departure::violation,
+          fmt::format("could not be attached to its engines: {}", error.what()), now);
+    return;
+  }
+  happened(attempt, event::EnginesArmed{}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Start&, control::Instant) {
+  residents_.at(attempt).member->start();
+}
+
+void Node::carry_out(Attempt attempt, const command::Hold& hold, control::Instant now) {
+  Resident& resident = residents_.at(attempt);
+  resident.stopped_by = hold.asked;
+  resident.member->hold();
+  tell_counts(attempt, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now) {
+  Member& member = *residents_.at(attempt).member;
+  member.halt();
+  happened(attempt, event::EnginesHalted{member.counts().completed}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
+  Resident& resident = residents_.at(attempt);
+  resident.epoch = reset.epoch;
+  resident.stopped_by.reset();
+  // The trainer is told before its completions name the notice.
+  const std::uint32_t number = ++resident.notices;
+  const LaneCounts counts = resident.member->counts();
+  if (counts.completed < reset.cut.failed || counts.completed != reset.cut.failed) {
+    notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
+  }
+  resident.member->reset(reset.epoch, reset.cut, number);
+  happened(attempt, event::EnginesArmed{}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Count&, control::Instant now) {
+  LaneCounts counts = residents_.at(attempt).member->counts();
+  happened(attempt, event::Counted{std::move(counts.published), std::move(counts.completed)}, now);
+}
+
+void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
+  Resident& resident = residents_.at(attempt);
+  if (resident.member->attached()) resident.member->detach();
+  if (resident.member->ended()) resident.member->fail_submissions();
+}
+
+// Notices ------------------------------------------------------------------
+
+void Node::tell(Attempt attempt, const notice::Joined& joined, control::Instant) {
+  Resident& resident = residents_.at(attempt);
+  resident.job = joined.job;
+  if (resident.gone || around_.channel == nullptr) return;
+  around_.channel->admit({server_, attempt}, resident.member->admit(joined.rank, joined.size));
+}
+
+void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant) {
+  Resident& resident = residents_.at(attempt);
+  if (!resident.gone && around_.channel != nullptr) {
+    around_.channel->refuse({server_, attempt}, GRADCUBE_EJOB, refused.text);
+  }
+  resident.gone = true;
+}
+
+// The trainers were told when their engines were reset. The log gets one line for all servers.
+void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant) {
+  const auto& members = residents_.at(attempt).member->request().options.members;
+  if (members.front() == server_) record(failed.cut.text);
+}
+
+void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
+  Resident& resident = residents_.at(attempt);
+  Member& member = *resident.member;
+  if (!member.admitted()) {
+    if (!resident.gone && around_.channel != nullptr) {
+      around_.channel->refuse({server_, attempt}, GRADCUBE_EPEER, ended.why);
+    }
+    resident.gone = true;
+    return;
+  }
+  const std::uint32_t number = ++resident.notices;
+  member.end(number);
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, ended.why + describe_common(ended.common)));
+  if (!member.attached()) member.fail_submissions();
+}
+
+void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
+  Resident& resident = residents_.at(attempt);
+  std::string text = report.missing;
+  if (text.empty()) {
+    text = "";
+  }
+  (void)now;
+  resident.last_report = text;
+  notify(attempt, make_report(report.inquiry, text));
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,45 @@
+#include "dataplane/daemon/node_engines.h"
+
+#include <algorithm>
+
+namespace gradcube::dataplane {
+
+NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
+                         const std::vector<EnginePlace>& places, EventSink& events) {
+  for (const EnginePlace& place : places) {
+    engines_.push_back(
+        std::make_unique<Engine>(place.settings, space, ports, *place.packets, events));
+    const auto& threads = place.settings.threads;
+    const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
+    all_.push_back({engines_.back().get(), place.poller, leader});
+  }
+  go_on();
+}
+
+NodeEngines::~NodeEngines() { stop(); }
+
+void NodeEngines::stop() {
+  if (!running_) return;
+  running_ = false;
+  on_each(all_, [](const EngineAt& at) { at.poller->remove(*at.engine); });
+}
+
+void NodeEngines::go_on() {
+  if (running_) return;
+  running_ = true;
+  on_each(all_,
+          [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
+}
+
+NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {
+  NeighbourNumbers sum;
+  for (const EngineAt& at : all_) {
+    const NeighbourNumbers numbers = at.engine->neighbour(hop);
+    sum.received += numbers.received;
+    sum.resent += numbers.resent;
+    sum.acknowledged += numbers.acknowledged;
+  }
+  return sum;
+}
+
+}  // namespace gradcube::dataplane

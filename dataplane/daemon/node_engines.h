@@ -1,0 +1,55 @@
+// The engines of one server, each on its poller.
+//
+// Ownership: owns the engines. The pollers, the packet pools, the ports and the event sink outlive
+// it. It puts the engines on their pollers and takes them off again with its end.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
+
+#include <memory>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "dataplane/daemon/engine_at.h"
+#include "dataplane/fabric/port.h"
+#include "dataplane/host/packet_pool.h"
+
+namespace gradcube::dataplane {
+
+// Where one of a server's engines runs.
+struct EnginePlace {
+  EngineSettings settings;
+  Poller* poller = nullptr;
+  PacketPool* packets = nullptr;
+};
+
+class NodeEngines {
+ public:
+  // ports: the server's, by level. Without places: a server that runs nothing.
+  NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
+              const std::vector<EnginePlace>& places, EventSink& events);
+  ~NodeEngines();
+  NodeEngines(const NodeEngines&) = delete;
+  NodeEngines& operator=(const NodeEngines&) = delete;
+
+  // In the order of their queues; the leader engine is among them.
+  const std::vector<EngineAt>& all() const { return all_; }
+
+  // Takes them off their pollers, and puts them on again: what a stopped process looks like to the
+  // other servers.
+  void stop();
+  void go_on();
+
+  // Over all engines.
+  NeighbourNumbers neighbour(bcube::Hop hop) const;
+
+ private:
+  std::vector<std::unique_ptr<Engine>> engines_;
+  std::vector<EngineAt> all_;
+  bool running_ = false;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_

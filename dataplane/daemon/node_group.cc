@@ -1,0 +1,112 @@
+#include "dataplane/daemon/node_group.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gradcube::dataplane {
+
+NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
+                     const NodeTiming& timing, std::uint64_t seed)
+    : topology_(topology), kernels_(kernels), timing_(timing), messages_(seed) {}
+
+Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
+                     std::unique_ptr<NodeEngines> engines) {
+  const NodeSurroundings around{topology_, kernels_, messages_, departed_, channel_, timing_};
+  auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
+  return *nodes_.emplace(server, std::move(node)).first->second;
+}
+
+void NodeGroup::remove(bcube::ServerId server) {
+  nodes_.erase(server);
+  stopped_.erase(server);
+  messages_.go_on(server);
+}
+
+void NodeGroup::stop(bcube::ServerId server) {
+  stopped_.insert(server);
+  messages_.stop(server);
+  at(server).engines().stop();
+}
+
+void NodeGroup::go_on(bcube::ServerId server) {
+  stopped_.erase(server);
+  messages_.go_on(server);
+  at(server).engines().go_on();
+}
+
+Node* NodeGroup::find(bcube::ServerId server) {
+  const auto found = nodes_.find(server);
+  return found == nodes_.end() ? nullptr : found->second.get();
+}
+
+std::vector<bcube::ServerId> NodeGroup::servers() const {
+  std::vector<bcube::ServerId> servers;
+  for (const auto& [server, node] : nodes_) servers.push_back(server);
+  return servers;
+}
+
+void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
+  if (Node* node = find(event.server); node != nullptr) node->on_event(event, now);
+}
+
+void NodeGroup::run(control::Instant now) {
+  for (const auto& [server, node] : nodes_) {
+    if (!stopped_.contains(server)) node->on_time(now);
+  }
+  bool worked = true;
+  while (worked) {
+    worked = false;
+    for (const auto& [server, node] : nodes_) {
+      if (!stopped_.contains(server)) worked = node->work(now) || worked;
+    }
+    while (const auto message = messages_.take(now)) {
+      worked = true;
+      if (Node* node = find(message->to); node != nullptr) node->on_message(*message, now);
+    }
+  }
+}
+
+std::optional<control::Instant> NodeGroup::deadline() const {
+  std::optional<control::Instant> first = messages_.next();
+  for (const auto& [server, node] : nodes_) {
+    if (stopped_.contains(server)) continue;
+    const auto due = node->deadline();
+    if (due.has_value() && (!first.has_value() || *due < *first)) first = due;
+  }
+  return first;
+}
+
+void NodeGroup::look(control::Instant now) {
+  for (const auto& [server, node] : nodes_) {
+    if (!stopped_.contains(server)) node->look(now);
+  }
+  departed_.reap();
+}
+
+std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
+  std::vector<MemberFacts> trainers;
+  for (const auto& [server, node] : nodes_) {
+    const std::vector<MemberFacts> own = node->facts();
+    trainers.insert(trainers.end(), own.begin(), own.end());
+  }
+  std::vector<JobFacts> jobs = job_facts(trainers, servers());
+  for (JobFacts& job : jobs) job.waiting_ms = waits_.milliseconds(job, now);
+  return jobs;
+}
+
+std::uint64_t NodeGroup::trainer_bytes() const {
+  std::uint64_t bytes = departed_.resident_bytes();
+  for (const auto& [server, node] : nodes_) bytes += node->trainer_bytes();
+  return bytes;
+}
+
+std::string NodeGroup::job_name(protocol::JobId job) const {
+  for (const auto& [server, node] : nodes_) {
+    for (const MemberFacts& trainer : node->facts()) {
+      if (trainer.id == job) return trainer.job;
+    }
+  }
+  return "";
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,83 @@
+// The nodes of one process, and the messages between them.
+//
+// A node may be taken out and put in again with a greater incarnation, as when a server's daemon is
+// killed and started anew; it may be stopped, as when its process stands still, and go on. What
+// takes place between nodes goes through the message queue, with its faults if it has any.
+//
+// Ownership: owns the nodes, the queue, and the sessions that outlive their nodes. The pollers, the
+// fabric and the kernels outlive it. When it ends, packets may still point into departed sessions:
+// end the traffic first (Fabric::discard_packets).
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
+#define GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
+
+#include <cstdint>
+#include <map>
+#include <memory>
+#include <optional>
+#include <set>
+#include <string>
+#include <vector>
+
+#include "dataplane/daemon/node.h"
+
+namespace gradcube::dataplane {
+
+class NodeGroup {
+ public:
+  // seed: of the message queue's faults.
+  NodeGroup(const control::Topology& topology, const aggregation::Kernels& kernels,
+            const NodeTiming& timing, std::uint64_t seed);
+  NodeGroup(const NodeGroup&) = delete;
+  NodeGroup& operator=(const NodeGroup&) = delete;
+
+  // Not owned. Without one (null) nobody is told anything.
+  void set_channel(TrainerChannel* channel) { channel_ = channel; }
+
+  // There is no node of this server yet.
+  Node& add(bcube::ServerId server, control::Incarnation incarnation,
+            std::unique_ptr<NodeEngines> engines);
+  void remove(bcube::ServerId server);
+  void stop(bcube::ServerId server);
+  void go_on(bcube::ServerId server);
+
+  // Null if there is none.
+  Node* find(bcube::ServerId server);
+  Node& at(bcube::ServerId server) { return *nodes_.at(server); }
+  const Node& at(bcube::ServerId server) const { return *nodes_.at(server); }
+  std::vector<bcube::ServerId> servers() const;  // ascending
+  MessageQueue& messages() { return messages_; }
+
+  // An engine's event, for its node.
+  void handle(const EngineEvent& event, control::Instant now);
+  // Delivers what is due and carries out what follows, until nothing more is to be done now.
+  void run(control::Instant now);
+  // When run() has something to do next.
+  std::optional<control::Instant> deadline() const;
+  // To be called about every 20 ms: see Node::look(). Frees what departed trainers have left behind
+  // once nothing points to it.
+  void look(control::Instant now);
+
+  std::vector<JobFacts> jobs(control::Instant now) const;
+  // To be called about every tenth of a second: notes which jobs wait for a trainer, so that jobs()
+  // can say since when.
+  void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
+  std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
+  std::string job_name(protocol::JobId job) const;
+
+ private:
+  const control::Topology& topology_;
+  const aggregation::Kernels& kernels_;
+  NodeTiming timing_;
+  TrainerChannel* channel_ = nullptr;
+  DepartedSessions departed_;
+  MessageQueue messages_;
+  std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
+  std::set<bcube::ServerId> stopped_;
+  WaitTimes waits_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_NODE_GROUP_H_
