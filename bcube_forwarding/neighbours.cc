@@ -17,6 +17,14 @@ LinkAddress embedded_link_address(unsigned level, ServerId server) {
   return address;
 }
 
+bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other) {
+  unsigned differing = 0;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    if (space.digit(one, level) != space.digit(other, level)) ++differing;
+  }
+  return differing == 1;
+}
+
 NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
                                std::span<const unsigned> ports)
     : space_(space), self_(self) {

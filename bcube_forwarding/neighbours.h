@@ -31,6 +31,9 @@ struct LinkAddress {
 // 10.<level>.<server's high byte>.<server's low byte>.
 LinkAddress embedded_link_address(unsigned level, ServerId server);
 
+// Whether two servers of the space are 1-hop neighbours: whether they differ in exactly one digit.
+bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other);
+
 struct Neighbour {
   ServerId server = 0;
   unsigned level = 0;

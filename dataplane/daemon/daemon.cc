@@ -147,7 +147,7 @@ void Daemon::add_commands() {
         {"status", status_json({settings_, directory_, eal_, cluster_, jobs_, uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    return impair(cluster_, request, settings_.seed);
+    return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);
   });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     spdlog::info("ending on request");

@@ -1,5 +1,5 @@
-// A whole BCube in one process: every server's engines, the emulated switches between them, and the
-// pollers that run both. `gradcubed --all` runs it on lcores; the simulation tests poll it under a
+// A whole BCube in one process: every server's engines, the fabric between them, and the pollers
+// that run both. `gradcubed --all` runs it on lcores; the simulation tests poll it under a
 // virtual clock.
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
@@ -8,22 +8,19 @@
 // link needs one clock for all its queues: then each switch is one shard, and the lcores share the
 // switches.
 //
-// Ownership: owns plan, pools, ports, switches, engines and pollers, and destroys them in the right
+// Ownership: owns plan, pools, fabric, engines and pollers, and destroys them in the right
 // order. The control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 
-#include <functional>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/cluster.h"
 #include "dataplane/daemon/fabric_sizing.h"
-#include "dataplane/fabric/emulated/emulated_switch.h"
-#include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
@@ -49,52 +46,19 @@ class EmbeddedCluster final : public Cluster {
   std::vector<std::unique_ptr<Poller>>& pollers() { return pollers_; }
   unsigned lcore_of(std::size_t poller) const { return poller_lcores_[poller]; }
 
-  struct SwitchAt {
-    unsigned level;
-    std::string name;  // "1/[*,0]": its level, and the digits its servers share
-    std::unique_ptr<EmulatedSwitch> fabric;
-  };
-  const std::vector<SwitchAt>& switches() const { return switches_; }
-  const RingPort& port(bcube::ServerId server, unsigned level) const {
-    return *ports_[server][level];
-  }
-
-  // The link between a server and a switch. Its impairments concern the frames that the server
-  // sends.
-  struct LinkAt {
-    bcube::ServerId server;
-    unsigned level;
-    std::size_t switch_index;  // in switches()
-    std::uint16_t port;        // of that switch
-  };
-  // By switch, and by port of the switch.
-  const std::vector<LinkAt>& links() const { return links_; }
-
-  // Changes what the switches do to the frames of these links: `change` makes each link's new
-  // impairments from those it has. From the first corruption on to the cluster's end, frames must
-  // carry a checksum.
-  using ImpairmentChange = std::function<Impairments(Impairments)>;
-  void change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
-  // The same impairments for all links.
-  void set_impairments(const Impairments& impairments);
-
-  // The impairments set for all links together, and those of one link.
-  const Impairments& impairments() const { return impairments_; }
-  Impairments impairments(const LinkAt& link) const;
+  // What joins the servers. From the first corruption of a link on to the cluster's end, frames
+  // must carry a checksum.
+  EmbeddedFabric& fabric() { return *fabric_; }
+  const EmbeddedFabric& fabric() const { return *fabric_; }
 
   std::uint64_t pool_bytes() const;
   const FabricParameters& parameters() const { return parameters_; }
 
  private:
   void make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock);
-  void make_ports();
+  void make_fabric();
   void make_engines(EventSink& events);
-  void make_switches();
-  void make_switch(unsigned level, bcube::ServerId first);
-  void connect(EmulatedSwitch& fabric, unsigned level, const std::vector<bcube::ServerId>& servers);
-  Poller& poller_of(bcube::ServerId server, unsigned queue) const {
-    return *engines_at_[server][queue].poller;
-  }
+  void connect_fabric();
   void set_checksums(bool send, bool demand);
   void demand_checksums();
 
@@ -104,16 +68,11 @@ class EmbeddedCluster final : public Cluster {
   const aggregation::Kernels& kernels_;
   control::Assignment assignment_;
   FabricParameters parameters_;
-  Impairments impairments_;
-  bool checksums_demanded_ = false;
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
   std::vector<std::unique_ptr<PacketPool>> pools_;  // one per poller
-  std::unique_ptr<PacketPool> clones_;
-  std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [server][level]
-  std::vector<SwitchAt> switches_;
-  std::vector<LinkAt> links_;
+  std::unique_ptr<EmbeddedFabric> fabric_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<std::vector<EngineAt>> engines_at_;  // [server][queue]
 };

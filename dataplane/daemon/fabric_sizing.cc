@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <rte_ether.h>
+#include <utility>
 
 #include "control/base/units.h"
 #include "control/plan/byte_range.h"
@@ -69,9 +70,6 @@ constexpr std::uint64_t kMostPackets = (1U << 20) - 1;
 // What a header mbuf takes: the mbuf, headroom and header of 128 bytes each, the mempool's own
 // header and trailer, rounded up.
 constexpr std::uint64_t kMbufBytes = 512;
-// Duplicated and damaged frames are rare and leave soon.
-constexpr std::uint32_t kClones = (1U << 11) - 1;
-constexpr std::uint32_t kCloneCache = 32;
 // A ring of 1024 packets has 2048 entries: DPDK rounds up, and one entry stays empty.
 constexpr std::uint64_t kRingEntries = 2048;
 constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
@@ -79,10 +77,6 @@ constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
 constexpr std::uint64_t kHeapReserve = 4;    // one more byte for every so many
 constexpr std::uint64_t kEalMegabytes = 64;  // what EAL itself and its per-lcore data take
 constexpr std::uint64_t kMegabyte = 1'000'000;
-
-// A prime larger than any cluster's count of switches: seed s and switch i do not meet seed s + 1
-// and switch j.
-constexpr std::uint64_t kSeedStride = 1'000'003;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
   std::uint64_t neighbours = 0;
@@ -161,12 +155,23 @@ std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_
       std::clamp(kMbufsPerSegment * segments, kFewestPackets, kMostPackets));
 }
 
-ClonePool clone_pool(const control::ClusterSettings& settings) {
-  return {kClones, settings.mtu + RTE_ETHER_HDR_LEN, kCloneCache};
-}
-
-std::uint64_t switch_seed(std::uint64_t cluster_seed, std::size_t switch_index) {
-  return cluster_seed * kSeedStride + switch_index;
+EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
+                                              const FabricParameters& parameters,
+                                              unsigned engines_per_server,
+                                              std::vector<bcube::ServerId> servers) {
+  EmbeddedFabricOptions options{.space = settings.topology.space(), .servers = std::move(servers)};
+  options.port.queues = static_cast<std::uint16_t>(engines_per_server);
+  options.port.mtu = settings.mtu;
+  options.port.uplink_depth = parameters.uplink_depth;
+  if (settings.rate_bps.has_value()) {
+    options.link.bits_per_second = *settings.rate_bps;
+    options.link.queue_bytes = settings.queue_bytes;
+    options.link.mark_bytes = settings.ecn_threshold();
+  }
+  options.link.delay = settings.delay_ns;
+  options.clones = clone_pool(settings.mtu);
+  options.seed = settings.seed;
+  return options;
 }
 
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
@@ -178,7 +183,7 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
   const std::uint64_t rings =
       std::uint64_t{threads} * topology.levels() * kRingsPerQueue * kRingEntries * sizeof(void*);
-  const ClonePool clones = clone_pool(settings);
+  const PacketPoolOptions clones = clone_pool(settings.mtu);
   const std::uint64_t clone_bytes = clones.count * (clones.frame_bytes + kMbufBytes);
   const std::uint64_t bytes = packets * kMbufBytes + rings + clone_bytes;
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);

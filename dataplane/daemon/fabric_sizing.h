@@ -6,10 +6,12 @@
 #define GRADCUBE_DATAPLANE_DAEMON_FABRIC_SIZING_H_
 
 #include <cstdint>
+#include <vector>
 
 #include "control/plan/topology.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flow.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -28,16 +30,11 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
 std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,
                          unsigned window);
 
-// The pool that the switches' duplicates and damaged copies come from; all pollers share it.
-struct ClonePool {
-  std::uint32_t count;
-  std::uint32_t frame_bytes;
-  std::uint32_t cache;  // mbufs that each lcore may keep for itself
-};
-ClonePool clone_pool(const control::ClusterSettings& settings);
-
-// The seed of one switch: different for each switch of a cluster and for each seed of a user.
-std::uint64_t switch_seed(std::uint64_t cluster_seed, std::size_t switch_index);
+// The embedded fabric that such a cluster's servers need, or some of them (in ascending order).
+EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
+                                              const FabricParameters& parameters,
+                                              unsigned engines_per_server,
+                                              std::vector<bcube::ServerId> servers);
 
 // Megabytes of packet memory that EAL must have for such a cluster.
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores);

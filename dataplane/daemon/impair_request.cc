@@ -12,7 +12,6 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "control/plan/topology.h"
 
 namespace gradcube::dataplane {
 
@@ -20,7 +19,7 @@ namespace {
 
 using control::UsageError;
 using Json = nlohmann::ordered_json;
-using LinkAt = EmbeddedCluster::LinkAt;
+using LinkAt = EmbeddedFabric::LinkAt;
 
 constexpr std::size_t kNamedSwitches = 8;
 
@@ -52,14 +51,14 @@ void check_keys(const nlohmann::json& request) {
 }
 
 // The names of the switches that fit, and how many more there are when they are many.
-std::string switch_list(const EmbeddedCluster& cluster,
+std::string switch_list(const EmbeddedFabric& fabric,
                         const std::function<bool(std::size_t)>& fits) {
   std::vector<std::string> names;
   std::size_t more = 0;
-  for (std::size_t i = 0; i < cluster.switches().size(); ++i) {
+  for (std::size_t i = 0; i < fabric.switches().size(); ++i) {
     if (!fits(i)) continue;
     if (names.size() < kNamedSwitches) {
-      names.push_back(cluster.switches()[i].name);
+      names.push_back(fabric.switches()[i].name);
     } else {
       ++more;
     }
@@ -79,9 +78,11 @@ std::string text_of(const nlohmann::json& request, const char* key) {
 // Which links a request is about.
 class Selection {
  public:
-  Selection(const EmbeddedCluster& cluster, const nlohmann::json& request) : cluster_(cluster) {
+  Selection(const EmbeddedFabric& fabric, const control::Topology& topology,
+            const nlohmann::json& request)
+      : fabric_(fabric) {
     if (request.contains("server")) {
-      server_ = control::parse_server(cluster.topology(), text_of(request, "server"), "--server");
+      server_ = control::parse_server(topology, text_of(request, "server"), "--server");
     }
     if (request.contains("level")) level_ = level_of(request["level"]);
     if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));
@@ -89,7 +90,7 @@ class Selection {
 
   std::vector<LinkAt> links() const {
     std::vector<LinkAt> links;
-    std::copy_if(cluster_.links().begin(), cluster_.links().end(), std::back_inserter(links),
+    std::copy_if(fabric_.links().begin(), fabric_.links().end(), std::back_inserter(links),
                  [this](const LinkAt& link) { return fits(link); });
     if (links.empty()) refuse();
     return links;
@@ -103,7 +104,7 @@ class Selection {
   }
 
   unsigned level_of(const nlohmann::json& level) const {
-    const unsigned levels = cluster_.topology().space().levels();
+    const unsigned levels = fabric_.space().levels();
     // A negative number becomes one that is too large.
     if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
       throw UsageError(fmt::format("--level {}: this cluster has the levels 0 to {}",
@@ -113,34 +114,41 @@ class Selection {
   }
 
   std::size_t switch_of(const std::string& name) const {
-    const auto& switches = cluster_.switches();
+    const auto& switches = fabric_.switches();
     for (std::size_t i = 0; i < switches.size(); ++i) {
       if (switches[i].name == name) return i;
     }
     throw UsageError(fmt::format("--switch {}: there is no such switch; there are {}",
                                  control::quoted(name),
-                                 switch_list(cluster_, [](std::size_t) { return true; })));
+                                 switch_list(fabric_, [](std::size_t) { return true; })));
   }
 
   [[noreturn]] void refuse() const {
-    if (switch_ && level_ && cluster_.switches()[*switch_].level != *level_) {
+    if (switch_ && level_ && fabric_.switches()[*switch_].level != *level_) {
       throw UsageError(fmt::format("impair: no link is selected: switch {} is at level {}, not {}",
-                                   cluster_.switches()[*switch_].name,
-                                   cluster_.switches()[*switch_].level, *level_));
+                                   fabric_.switches()[*switch_].name,
+                                   fabric_.switches()[*switch_].level, *level_));
+    }
+    const std::vector<bcube::ServerId>& servers = fabric_.servers();
+    if (!std::binary_search(servers.begin(), servers.end(), *server_)) {
+      throw UsageError(
+          fmt::format("impair: no link is selected: server {} has no links in this daemon; "
+                      "expected a server that it runs, for example {}",
+                      fabric_.space().text(*server_), fabric_.space().text(servers.front())));
     }
     const auto has_server = [this](std::size_t i) {
-      return std::any_of(cluster_.links().begin(), cluster_.links().end(), [&](const LinkAt& link) {
+      return std::any_of(fabric_.links().begin(), fabric_.links().end(), [&](const LinkAt& link) {
         return link.switch_index == i && link.server == *server_;
       });
     };
     throw UsageError(
         fmt::format("impair: no link is selected: server {} has links to the switches "
                     "{}, not to {}",
-                    cluster_.topology().space().text(*server_), switch_list(cluster_, has_server),
-                    cluster_.switches()[*switch_].name));
+                    fabric_.space().text(*server_), switch_list(fabric_, has_server),
+                    fabric_.switches()[*switch_].name));
   }
 
-  const EmbeddedCluster& cluster_;
+  const EmbeddedFabric& fabric_;
   std::optional<bcube::ServerId> server_;
   std::optional<unsigned> level_;
   std::optional<std::size_t> switch_;
@@ -186,29 +194,29 @@ void add_probabilities(const Impairments& impairments, Json& json) {
 
 }  // namespace
 
-nlohmann::ordered_json impair(EmbeddedCluster& cluster, const nlohmann::json& request,
-                              std::uint64_t seed) {
+nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& topology,
+                              const nlohmann::json& request, std::uint64_t seed) {
   check_keys(request);
-  const std::vector<LinkAt> links = Selection(cluster, request).links();
+  const std::vector<LinkAt> links = Selection(fabric, topology, request).links();
   const Change change(request);
-  cluster.change_impairments(
+  fabric.change_impairments(
       links, [&](const Impairments& impairments) { return change.applied_to(impairments); });
   Json answer = {{"changed", links.size()}};
-  answer.update(impairments_report(cluster, seed));
+  answer.update(impairments_report(fabric, seed));
   return answer;
 }
 
-nlohmann::ordered_json impairments_report(const EmbeddedCluster& cluster, std::uint64_t seed) {
+nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uint64_t seed) {
   Json common;
-  add_probabilities(cluster.impairments(), common);
+  add_probabilities(fabric.impairments(), common);
   common["seed"] = seed;
   Json links = Json::array();
-  for (const LinkAt& link : cluster.links()) {
-    const Impairments impairments = cluster.impairments(link);
-    if (impairments == cluster.impairments()) continue;
-    Json one = {{"server", control::address_json(cluster.topology().space(), link.server)},
+  for (const LinkAt& link : fabric.links()) {
+    const Impairments impairments = fabric.impairments(link);
+    if (impairments == fabric.impairments()) continue;
+    Json one = {{"server", control::address_json(fabric.space(), link.server)},
                 {"level", link.level},
-                {"switch", cluster.switches()[link.switch_index].name}};
+                {"switch", fabric.switches()[link.switch_index].name}};
     add_probabilities(impairments, one);
     links.push_back(std::move(one));
   }

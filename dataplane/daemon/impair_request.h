@@ -15,19 +15,21 @@
 #include <cstdint>
 #include <nlohmann/json.hpp>
 
-#include "dataplane/daemon/embedded_cluster.h"
+#include "control/plan/topology.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 
 namespace gradcube::dataplane {
 
 // Does what the request asks for. Throws control::UsageError, which names what is accepted, and
 // then has changed nothing. Returns {"changed":<links>} and what impairments_report() returns.
-nlohmann::ordered_json impair(EmbeddedCluster& cluster, const nlohmann::json& request,
-                              std::uint64_t seed);
+// topology: of the fabric's servers. seed: the one that the user gave the fabric.
+nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& topology,
+                              const nlohmann::json& request, std::uint64_t seed);
 
 // {"impairments":{"loss":..,"duplicate":..,"reorder":..,"corrupt":..,"seed":..},
 //  "impaired_links":[{"server":[2,1],"level":1,"switch":"1/[*,1]","loss":..,...}]}
 // The first holds for every link that is not in the list.
-nlohmann::ordered_json impairments_report(const EmbeddedCluster& cluster, std::uint64_t seed);
+nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uint64_t seed);
 
 }  // namespace gradcube::dataplane
 

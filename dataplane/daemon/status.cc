@@ -136,7 +136,7 @@ Json servers_json(const StatusSources& sources) {
     Json ports = Json::array();
     for (unsigned level = 0; level < space.levels(); ++level) {
       Json port = {{"level", level}};
-      port.update(counters_json(sources.cluster.port(server, level).counts()));
+      port.update(counters_json(sources.cluster.fabric().port(server, level).counts()));
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
@@ -147,9 +147,9 @@ Json servers_json(const StatusSources& sources) {
   return servers;
 }
 
-Json switches_json(const EmbeddedCluster& cluster) {
+Json switches_json(const EmbeddedFabric& fabric) {
   Json switches = Json::array();
-  for (const EmbeddedCluster::SwitchAt& at : cluster.switches()) {
+  for (const EmbeddedFabric::SwitchAt& at : fabric.switches()) {
     SwitchPortCounts sum;
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       add_counters(sum, at.fabric->counts(port));
@@ -224,12 +224,12 @@ Json status_json(const StatusSources& sources) {
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
   status["huge_pages"] = eal.huge_pages;
-  status.update(impairments_report(sources.cluster, settings.seed));
+  status.update(impairments_report(sources.cluster.fabric(), settings.seed));
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"trainer_bytes", sources.jobs.trainer_bytes()}};
   status["servers"] = servers_json(sources);
-  status["switches"] = switches_json(sources.cluster);
+  status["switches"] = switches_json(sources.cluster.fabric());
   status["jobs"] = jobs_json(sources);
   status["flows"] = flows_json(sources, engines);
   status["counters"] = engine_counters_json(engines);

@@ -111,7 +111,7 @@ unsigned SimulatedCluster::iterate_pollers() {
 
 std::int64_t SimulatedCluster::next_switch_event() const {
   std::int64_t next = dataplane::kNever;
-  for (const auto& at : cluster_->switches()) {
+  for (const auto& at : cluster_->fabric().switches()) {
     for (std::uint16_t shard = 0; shard < at.fabric->shards(); ++shard) {
       next = std::min(next, at.fabric->shard(shard).next_event());
     }
@@ -157,7 +157,7 @@ EngineCounters SimulatedCluster::counters() const {
 
 SwitchPortCounts SimulatedCluster::switch_counts() const {
   SwitchPortCounts sum;
-  for (const auto& at : cluster_->switches()) {
+  for (const auto& at : cluster_->fabric().switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       add_counters(sum, at.fabric->counts(port));
     }

@@ -84,7 +84,7 @@ void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
       acknowledgements += at.engine->counters().acknowledgements_sent;
     }
   }
-  for (const EmbeddedCluster::SwitchAt& at : cluster.switches()) {
+  for (const dataplane::EmbeddedFabric::SwitchAt& at : cluster.fabric().switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
       const dataplane::SwitchPortCounts counts = at.fabric->counts(port);
       outcome.lost += counts.dropped_loss;

@@ -12,6 +12,26 @@ namespace {
 const AddressSpace kSpace(std::vector<unsigned>{3, 4});
 const std::vector<unsigned> kPorts = {5, 7};
 
+TEST(Neighbours, AreTheServersInOneAnothersTables) {
+  for (ServerId one = 0; one < kSpace.servers(); ++one) {
+    const NeighbourTable table(kSpace, one, kPorts);
+    for (ServerId other = 0; other < kSpace.servers(); ++other) {
+      EXPECT_EQ(are_neighbours(kSpace, one, other),
+                table.is_neighbour(0, other) || table.is_neighbour(1, other))
+          << one << " and " << other;
+    }
+  }
+}
+
+TEST(Neighbours, DifferInOneDigitOnly) {
+  const AddressSpace space(std::vector<unsigned>{2, 2, 2});
+  EXPECT_TRUE(are_neighbours(space, space.parse("0,1,0"), space.parse("1,1,0")));
+  EXPECT_TRUE(are_neighbours(space, space.parse("0,1,0"), space.parse("0,1,1")));
+  EXPECT_FALSE(are_neighbours(space, space.parse("0,1,0"), space.parse("0,1,0")));
+  EXPECT_FALSE(are_neighbours(space, space.parse("0,1,0"), space.parse("1,0,0")));
+  EXPECT_FALSE(are_neighbours(space, space.parse("0,1,0"), space.parse("1,0,1")));
+}
+
 TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
   for (ServerId self = 0; self < kSpace.servers(); ++self) {
     const NeighbourTable table(kSpace, self, kPorts);

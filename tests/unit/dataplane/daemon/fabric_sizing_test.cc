@@ -2,8 +2,8 @@
 
 #include <gtest/gtest.h>
 #include <rte_ether.h>
-#include <set>
 #include <string>
+#include <vector>
 
 #include "control/base/units.h"
 #include "control/plan/byte_range.h"
@@ -78,12 +78,29 @@ TEST(FabricSizing, ReservesMemoryForThePoolsOfAllPollers) {
   }
 }
 
-TEST(FabricSizing, GivesEachSwitchOfEachSeedASeedOfItsOwn) {
-  std::set<std::uint64_t> seeds;
-  for (std::uint64_t seed = 0; seed < 20; ++seed) {
-    for (std::size_t index = 0; index < 1000; ++index) seeds.insert(switch_seed(seed, index));
-  }
-  EXPECT_EQ(seeds.size(), 20'000u);
+TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {
+  control::ClusterSettings settings = settings_of("bcube:3,2", 1'000'000'000, 9000);
+  settings.delay_ns = 5'000;
+  settings.queue_bytes = 100'000;
+  settings.seed = 9;
+  const FabricParameters parameters = fabric_parameters(settings, 2);
+  const EmbeddedFabricOptions limited = embedded_fabric_options(settings, parameters, 2, {0, 4});
+  EXPECT_EQ(limited.space, settings.topology.space());
+  EXPECT_EQ(limited.servers, (std::vector<bcube::ServerId>{0, 4}));
+  EXPECT_EQ(limited.port.queues, 2u);
+  EXPECT_EQ(limited.port.mtu, 9000u);
+  EXPECT_EQ(limited.port.uplink_depth, parameters.uplink_depth);
+  EXPECT_EQ(limited.link.bits_per_second, 1'000'000'000u);
+  EXPECT_EQ(limited.link.queue_bytes, 100'000u);
+  EXPECT_EQ(limited.link.mark_bytes, settings.ecn_threshold());
+  EXPECT_EQ(limited.link.delay, 5'000);
+  EXPECT_GE(limited.clones.frame_bytes, 9000u + RTE_ETHER_HDR_LEN);
+  EXPECT_EQ(limited.seed, 9u);
+  settings.rate_bps.reset();
+  const EmbeddedFabricOptions unlimited =
+      embedded_fabric_options(settings, fabric_parameters(settings, 2), 2, {0});
+  EXPECT_FALSE(unlimited.link.limited());
+  EXPECT_EQ(unlimited.link.delay, 5'000);
 }
 
 }  // namespace

@@ -1,15 +1,15 @@
-// Requests to impair links, on a cluster whose pollers do not run.
+// Requests to impair links, on a fabric whose switches do not run.
 #include "dataplane/daemon/impair_request.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <memory>
+#include <numeric>
 #include <string>
+#include <utility>
+#include <vector>
 
-#include "aggregation/kernels.h"
 #include "control/base/errors.h"
-#include "dataplane/engine/event_queue.h"
-#include "dataplane/host/clock.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -25,17 +25,21 @@ class ImpairRequest : public testing::Test {
  protected:
   ImpairRequest() { make("bcube:3,2"); }
 
-  void make(const char* topology) {
-    cluster_.reset();
-    control::ClusterSettings settings;
-    settings.topology = control::parse_topology(topology, "test");
-    cluster_ = std::make_unique<EmbeddedCluster>(settings, std::vector<control::Lcore>{{0, -1}},
-                                                 clock_, aggregation::select_kernels(256), events_);
+  // A fabric of these servers, or of all.
+  void make(const char* topology, std::vector<bcube::ServerId> servers = {}) {
+    fabric_.reset();
+    topology_ = control::parse_topology(topology, "test");
+    if (servers.empty()) {
+      servers.resize(topology_.servers());
+      std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
+    }
+    fabric_ = std::make_unique<EmbeddedFabric>(EmbeddedFabricOptions{
+        .space = topology_.space(), .servers = std::move(servers), .clones = clone_pool(1500)});
   }
 
   json impair(json request) {
     request["command"] = "impair";
-    return json(dataplane::impair(*cluster_, request, kSeed));
+    return json(dataplane::impair(*fabric_, topology_, request, kSeed));
   }
 
   std::string refusal(const json& request) {
@@ -49,25 +53,24 @@ class ImpairRequest : public testing::Test {
     return "accepted";
   }
 
-  json report() const { return json(impairments_report(*cluster_, kSeed)); }
+  json report() const { return json(impairments_report(*fabric_, kSeed)); }
 
   // The loss of the link between the server and its switch of this level.
   double loss(bcube::ServerId server, unsigned level) const {
-    for (const EmbeddedCluster::LinkAt& link : cluster_->links()) {
-      if (link.server == server && link.level == level) return cluster_->impairments(link).loss;
+    for (const EmbeddedFabric::LinkAt& link : fabric_->links()) {
+      if (link.server == server && link.level == level) return fabric_->impairments(link).loss;
     }
     return -1;
   }
 
   unsigned lossy_links() const {
     unsigned count = 0;
-    for (const auto& link : cluster_->links()) count += cluster_->impairments(link).loss > 0;
+    for (const auto& link : fabric_->links()) count += fabric_->impairments(link).loss > 0;
     return count;
   }
 
-  VirtualClock clock_{1'000'000};
-  EventQueue events_;
-  std::unique_ptr<EmbeddedCluster> cluster_;
+  control::Topology topology_ = control::parse_topology("bcube:3,2", "test");
+  std::unique_ptr<EmbeddedFabric> fabric_;
 };
 
 TEST_F(ImpairRequest, WithoutAFilterChangesEveryLink) {
@@ -145,6 +148,16 @@ TEST_F(ImpairRequest, RefusesFiltersThatFitNothingAndListsWhatExists) {
               HasSubstr("switch 1/[*,0] is at level 1, not 0"));
   EXPECT_THAT(refusal({{"loss", 0.1}, {"server", "2,1"}, {"switch", "1/[*,2]"}}),
               AllOf(HasSubstr("0/[2,*], 1/[*,1]"), HasSubstr("not to 1/[*,2]")));
+}
+
+TEST_F(ImpairRequest, RefusesAServerWhoseLinksAreElsewhere) {
+  make("bcube:3,2", {3, 4});
+  EXPECT_EQ(impair({{"loss", 0.1}, {"server", "1,1"}})["changed"], 2);
+  for (const json& request : {json{{"server", "2,1"}}, json{{"server", "2,1"}, {"level", 0}},
+                              json{{"server", "2,1"}, {"switch", "1/[*,1]"}}}) {
+    EXPECT_THAT(refusal(request), AllOf(HasSubstr("server [2,1] has no links in this daemon"),
+                                        HasSubstr("for example [1,0]")));
+  }
 }
 
 TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {

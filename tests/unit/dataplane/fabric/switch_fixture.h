@@ -5,61 +5,28 @@
 #include <cstdint>
 #include <gtest/gtest.h>
 #include <memory>
-#include <string>
 #include <vector>
 
 #include "dataplane/fabric/emulated/emulated_switch.h"
 #include "dataplane/fabric/emulated/ring_port.h"
-#include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"
+#include "tests/unit/dataplane/fabric/frame_fixture.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
 
-inline std::uint64_t mac_of(std::uint64_t server) { return 0x024700000000 + server; }
-
-// A frame as a test wants it.
-struct FrameSpec {
-  std::uint64_t to = 0;       // server
-  std::uint32_t bytes = 100;  // without FCS
-  std::uint16_t thread = 0;
-  std::uint8_t ecn = 2;      // ECT(0)
-  std::uint32_t number = 0;  // written into the payload, to tell frames apart
-};
-
-// True when the IPv4 header's checksum fits.
-inline bool ipv4_checksum_fits(const rte_mbuf* packet) {
-  std::uint32_t sum = 0;
-  for (std::uint32_t at = 0; at < kIpv4Bytes; at += 2) sum += field16(packet, kEthernetBytes + at);
-  while ((sum >> 16) != 0) sum = (sum & 0xFFFF) + (sum >> 16);
-  return sum == 0xFFFF;
-}
-
-// A switch with `servers` ports, a pool of frames and a clock. At the end of every test no packet
-// may be missing.
-class SwitchTest : public testing::Test {
+// A switch with `servers` ports, frames and a clock. At the end of every test no packet may be
+// missing.
+class SwitchTest : public FrameTest {
  protected:
-  static constexpr std::uint32_t kNumberOffset = 42;
-  static constexpr std::uint32_t kFrameBytes = 2048;
-  static constexpr std::uint32_t kPoolPackets = 8191;
-
-  SwitchTest() : frames_(pool_options("frames")), clones_(pool_options("clones")) {}
+  SwitchTest() : clones_(pool_options("clones")) {}
 
   void TearDown() override {
     switch_.reset();
     ports_.clear();
-    EXPECT_EQ(packets_in_use(frames_), 0u) << "packets have leaked";
+    check_frames();
     EXPECT_EQ(packets_in_use(clones_), 0u) << "clones have leaked";
-  }
-
-  static PacketPoolOptions pool_options(const std::string& name) {
-    PacketPoolOptions options;
-    options.name = name;
-    options.count = kPoolPackets;
-    options.frame_bytes = kFrameBytes;
-    options.cache = 0;
-    return options;
   }
 
   void build(std::uint16_t servers, const EmulatedSwitchOptions& options,
@@ -74,54 +41,8 @@ class SwitchTest : public testing::Test {
     switch_ = std::make_unique<EmulatedSwitch>(options, cables, with_clones ? &clones_ : nullptr);
   }
 
-  rte_mbuf* frame(const FrameSpec& spec) {
-    rte_mbuf* packet = frames_.allocate();
-    if (packet == nullptr) return nullptr;
-    char* data = rte_pktmbuf_append(packet, static_cast<std::uint16_t>(spec.bytes));
-    for (std::uint32_t i = 0; i < spec.bytes; ++i) data[i] = static_cast<char>(i * 7 + spec.number);
-    put(data, 0, mac_of(spec.to), 6);
-    put(data, 12, 0x0800, 2);
-    put(data, 14, 0x4500U | spec.ecn, 2);
-    put(data, 16, spec.bytes - kEthernetBytes, 2);
-    put(data, 23, 17, 1);
-    put(data, 24, 0, 2);
-    put(data, 34, protocol::kFirstSourcePort + spec.thread, 2);
-    put(data, 36, 48879, 2);
-    put(data, kNumberOffset, spec.number, 4);
-    std::uint32_t sum = 0;
-    for (std::uint32_t at = 14; at < 34; at += 2) sum += field16(packet, at);
-    while ((sum >> 16) != 0) sum = (sum & 0xFFFF) + (sum >> 16);
-    put(data, 24, static_cast<std::uint16_t>(~sum), 2);
-    return packet;
-  }
-
-  static void put(char* data, std::uint32_t offset, std::uint64_t value, int bytes) {
-    for (int i = 0; i < bytes; ++i) {
-      data[offset + i] = static_cast<char>(value >> (8 * (bytes - 1 - i)));
-    }
-  }
-
-  static std::uint32_t number_of(const rte_mbuf* packet) {
-    return (std::uint32_t{field16(packet, kNumberOffset)} << 16) |
-           field16(packet, kNumberOffset + 2);
-  }
-
-  static std::string bytes_of(const rte_mbuf* packet) {
-    std::string all;
-    for (; packet != nullptr; packet = packet->next) {
-      all.append(rte_pktmbuf_mtod(packet, const char*), packet->data_len);
-    }
-    return all;
-  }
-
-  // False, and the frame is gone, when the sender's ring is full.
-  bool send(std::uint16_t from, const FrameSpec& spec) {
-    rte_mbuf* packet = frame(spec);
-    if (packet == nullptr) return false;
-    if (ports_[from]->transmit(spec.thread % ports_[from]->queues(), &packet, 1) == 1) return true;
-    rte_pktmbuf_free(packet);
-    return false;
-  }
+  using FrameTest::send;
+  bool send(std::uint16_t from, const FrameSpec& spec) { return send(*ports_[from], spec); }
 
   unsigned poll() {
     unsigned moved = 0;
@@ -131,23 +52,14 @@ class SwitchTest : public testing::Test {
     return moved;
   }
 
-  // Everything that lies at a server, by looking into its ring once; the caller frees it.
+  using FrameTest::received;
   std::vector<rte_mbuf*> received(std::uint16_t server, std::uint16_t queue = 0) {
-    std::vector<rte_mbuf*> all;
-    rte_mbuf* burst[32];
-    while (const std::uint16_t count = ports_[server]->receive(queue, burst, 32)) {
-      all.insert(all.end(), burst, burst + count);
-    }
-    return all;
+    return received(*ports_[server], queue);
   }
 
+  using FrameTest::received_numbers;
   std::vector<std::uint32_t> received_numbers(std::uint16_t server, std::uint16_t queue = 0) {
-    std::vector<std::uint32_t> numbers;
-    for (rte_mbuf* packet : received(server, queue)) {
-      numbers.push_back(number_of(packet));
-      rte_pktmbuf_free(packet);
-    }
-    return numbers;
+    return received_numbers(*ports_[server], queue);
   }
 
   // Goes from event to event until nothing is left inside the switch.
@@ -164,7 +76,6 @@ class SwitchTest : public testing::Test {
     FAIL() << "the switch never comes to rest";
   }
 
-  PacketPool frames_;
   PacketPool clones_;
   VirtualClock clock_{1'000'000};
   std::vector<std::unique_ptr<RingPort>> ports_;

@@ -1,0 +1,203 @@
+#include "dataplane/fabric/emulated/embedded_fabric.h"
+
+#include <algorithm>
+#include <array>
+#include <rte_ether.h>
+#include <stdexcept>
+
+#include "bcube_forwarding/neighbours.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// Duplicated and damaged frames are rare and leave soon.
+constexpr std::uint32_t kClones = (1U << 11) - 1;
+constexpr std::uint32_t kCloneCache = 32;
+
+// A prime larger than any fabric's count of switches: seed s and switch i do not meet seed s + 1
+// and switch j.
+constexpr std::uint64_t kSeedStride = 1'000'003;
+
+std::uint64_t mac_number(const std::array<std::uint8_t, 6>& mac) {
+  std::uint64_t number = 0;
+  for (const std::uint8_t byte : mac) number = number << 8 | byte;
+  return number;
+}
+
+const std::vector<bcube::ServerId>& checked(const EmbeddedFabricOptions& options) {
+  const std::vector<bcube::ServerId>& servers = options.servers;
+  if (servers.empty()) throw std::invalid_argument("a fabric needs at least one server");
+  if (std::adjacent_find(servers.begin(), servers.end(), std::greater_equal<>()) != servers.end()) {
+    throw std::invalid_argument("a fabric's servers must be listed in ascending order, each once");
+  }
+  if (!options.space.contains(servers.back())) {
+    throw std::invalid_argument("server " + std::to_string(servers.back()) +
+                                " is not among the fabric's " +
+                                std::to_string(options.space.servers()) + " servers");
+  }
+  return servers;
+}
+
+}  // namespace
+
+PacketPoolOptions clone_pool(std::uint32_t mtu) {
+  PacketPoolOptions options;
+  options.name = "clones";
+  options.count = kClones;
+  options.frame_bytes = mtu + RTE_ETHER_HDR_LEN;
+  options.cache = kCloneCache;
+  return options;
+}
+
+std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number) {
+  return fabric_seed * kSeedStride + switch_number;
+}
+
+EmbeddedFabric::EmbeddedFabric(const EmbeddedFabricOptions& options)
+    : space_(options.space), servers_(checked(options)), clones_(options.clones) {
+  make_ports(options.port);
+  make_switches(options);
+}
+
+bool EmbeddedFabric::has(bcube::ServerId server) const {
+  return std::binary_search(servers_.begin(), servers_.end(), server);
+}
+
+std::size_t EmbeddedFabric::index_of(bcube::ServerId server) const {
+  const auto found = std::lower_bound(servers_.begin(), servers_.end(), server);
+  if (found == servers_.end() || *found != server) {
+    throw std::invalid_argument("server " + std::to_string(server) +
+                                " has no ports in this fabric");
+  }
+  return static_cast<std::size_t>(found - servers_.begin());
+}
+
+std::vector<Port*> EmbeddedFabric::ports(bcube::ServerId server) {
+  std::vector<Port*> ports;
+  for (const auto& port : ports_.at(index_of(server))) ports.push_back(port.get());
+  return ports;
+}
+
+RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned level) {
+  return *ports_.at(index_of(server)).at(level);
+}
+
+const RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned level) const {
+  return *ports_.at(index_of(server)).at(level);
+}
+
+// A switch frees what it holds with itself, and so does a port with its rings.
+void EmbeddedFabric::discard_packets() {
+  links_.clear();
+  switches_.clear();
+  ports_.clear();
+}
+
+void EmbeddedFabric::make_ports(const RingPortOptions& options) {
+  ports_.resize(servers_.size());
+  for (auto& of_server : ports_) {
+    for (unsigned level = 0; level < space_.levels(); ++level) {
+      of_server.push_back(std::make_unique<RingPort>(options));
+    }
+  }
+}
+
+void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
+  EmulatedSwitchOptions of_switch;
+  of_switch.profile = options.link;
+  of_switch.shards = options.link.limited() ? std::uint16_t{1} : options.port.queues;
+  // Switches that do not exist are counted too: a switch's seed does not depend on which servers
+  // are here.
+  std::size_t number = 0;
+  for (unsigned level = 0; level < space_.levels(); ++level) {
+    for (bcube::ServerId first = 0; first < space_.servers(); ++first) {
+      if (space_.digit(first, level) != 0) continue;
+      of_switch.seed = switch_seed(options.seed, number++);
+      const std::vector<SwitchPort> ports = join(level, first);
+      if (ports.empty()) continue;
+      switches_.push_back({level, switch_name(level, first),
+                           std::make_unique<EmulatedSwitch>(of_switch, ports, &clones_)});
+    }
+  }
+}
+
+// The links of the next switch, which joins the servers that differ from `first` in the digit of
+// `level` alone, as far as they are here. Returns the switch's ports.
+std::vector<SwitchPort> EmbeddedFabric::join(unsigned level, bcube::ServerId first) {
+  std::vector<SwitchPort> ports;
+  for (unsigned digit = 0; digit < space_.radix(level); ++digit) {
+    const bcube::ServerId server = space_.with_digit(first, level, digit);
+    if (!has(server)) continue;
+    links_.push_back({server, level, switches_.size(), static_cast<std::uint16_t>(ports.size())});
+    ports.push_back(
+        {&port(server, level), {mac_number(bcube::embedded_link_address(level, server).mac)}});
+  }
+  return ports;
+}
+
+std::string EmbeddedFabric::switch_name(unsigned level, bcube::ServerId first) const {
+  std::string name = std::to_string(level) + "/[";
+  const auto digits = space_.digits(first);
+  for (unsigned i = 0; i < space_.levels(); ++i) {
+    const bool joined = space_.levels() - 1 - i == level;
+    if (i != 0) name += ',';
+    name += joined ? "*" : std::to_string(digits[i]);
+  }
+  return name + ']';
+}
+
+void EmbeddedFabric::connect(const PollerOf& poller_of, const std::vector<Poller*>& shared) {
+  if (shared.empty()) throw std::invalid_argument("a fabric needs pollers for its switches");
+  std::span<const LinkAt> links = links_;
+  for (std::size_t i = 0; i < switches_.size(); ++i) {
+    const std::uint16_t of_switch = switches_[i].fabric->ports();
+    connect_switch(links.first(of_switch), poller_of, *shared[(i + 1) % shared.size()]);
+    links = links.subspan(of_switch);
+  }
+}
+
+// links: those of one switch.
+void EmbeddedFabric::connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of,
+                                    Poller& shared) {
+  const bcube::ServerId first = links.front().server;
+  const std::uint16_t queues = port(first, links.front().level).queues();
+  EmulatedSwitch& fabric = *switches_[links.front().switch_index].fabric;
+  for (std::uint16_t shard = 0; shard < fabric.shards(); ++shard) {
+    Poller& poller = fabric.shards() == 1 ? shared : poller_of(first, shard);
+    poller.add(fabric.shard(shard), Poller::TimeBase::clock);
+    for (std::uint16_t queue = 0; queue < queues; ++queue) {
+      if (queue % fabric.shards() != shard) continue;
+      for (const LinkAt& link : links) {
+        Poller& engine = poller_of(link.server, queue);
+        const bool together = &engine == &poller;
+        port(link.server, link.level)
+            .set_doorbells(queue, together ? nullptr : &poller.doorbell(),
+                           together ? nullptr : &engine.doorbell());
+      }
+    }
+  }
+}
+
+void EmbeddedFabric::change_impairments(const std::vector<LinkAt>& links,
+                                        const ImpairmentChange& change) {
+  for (const LinkAt& link : links) {
+    const Impairments changed = change(impairments(link));
+    if (changed.corrupt > 0 && !prepared_for_corruption_) {
+      if (prepare_for_corruption_) prepare_for_corruption_();
+      prepared_for_corruption_ = true;
+    }
+    switches_[link.switch_index].fabric->set_impairments(link.port, changed);
+  }
+  if (links.size() == links_.size()) impairments_ = change(impairments_);
+}
+
+void EmbeddedFabric::set_impairments(const Impairments& impairments) {
+  change_impairments(links_, [&](const Impairments&) { return impairments; });
+}
+
+Impairments EmbeddedFabric::impairments(const LinkAt& link) const {
+  return switches_[link.switch_index].fabric->impairments(link.port);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,147 @@
+// The fabric of a BCube in this process: a ring port for each server and level, the emulated
+// switches that join them, and what goes wrong on their links.
+//
+// It may hold only some of the BCube's servers. A switch then has ports for those alone. A frame
+// for a server that is not there is dropped at the switch, which counts it as unknown_mac; a switch
+// of which no server is there does not exist.
+//
+// Ownership: as fabric.h says; it also owns the pool that duplicates and damaged copies come from.
+// The pollers that it is connected to hold references to its switches' shards, and its ports ring
+// their doorbells: the pollers must outlive it, and must not run without it.
+//
+// Threads: as fabric.h says. Any one control thread at a time changes impairments, while pollers
+// run or not. Any thread reads the counters of ports and switches.
+#ifndef GRADCUBE_DATAPLANE_FABRIC_EMULATED_EMBEDDED_FABRIC_H_
+#define GRADCUBE_DATAPLANE_FABRIC_EMULATED_EMBEDDED_FABRIC_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <span>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "dataplane/fabric/emulated/emulated_switch.h"
+#include "dataplane/fabric/emulated/impairments.h"
+#include "dataplane/fabric/emulated/link.h"
+#include "dataplane/fabric/emulated/ring_port.h"
+#include "dataplane/fabric/fabric.h"
+#include "dataplane/host/packet_pool.h"
+#include "dataplane/host/poller.h"
+
+namespace gradcube::dataplane {
+
+struct EmbeddedFabricOptions {
+  // The whole BCube.
+  bcube::AddressSpace space;
+  // The servers of it whose ports exist, in ascending order; at least one.
+  std::vector<bcube::ServerId> servers;
+  // All ports are alike.
+  RingPortOptions port{};
+  // All links are alike.
+  LinkProfile link{};
+  // The pool that duplicates and damaged copies come from, which all pollers share. A copy takes a
+  // whole frame.
+  PacketPoolOptions clones{};
+  // The same seed, options and frames give the same losses, duplicates and flipped bits.
+  std::uint64_t seed = 1;
+};
+
+// The pool of clones that a fabric with this MTU gets unless it has wishes of its own.
+PacketPoolOptions clone_pool(std::uint32_t mtu);
+
+// The seed of one switch: different for each switch of a fabric and for each seed of a fabric.
+std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number);
+
+class EmbeddedFabric final : public Fabric {
+ public:
+  // Throws std::invalid_argument for a list of servers that is not as described above, and
+  // std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an Eal.
+  explicit EmbeddedFabric(const EmbeddedFabricOptions& options);
+
+  std::vector<Port*> ports(bcube::ServerId server) override;
+  void discard_packets() override;
+
+  // The port of one level; throws std::invalid_argument as ports() does.
+  RingPort& port(bcube::ServerId server, unsigned level);
+  const RingPort& port(bcube::ServerId server, unsigned level) const;
+
+  const bcube::AddressSpace& space() const { return space_; }
+  // Those that have ports here, in ascending order.
+  const std::vector<bcube::ServerId>& servers() const { return servers_; }
+
+  // The poller of the engine that has this queue of the server's ports.
+  using PollerOf = std::function<Poller&(bcube::ServerId server, std::uint16_t queue)>;
+  // Gives the switches' shards to pollers, and the ports doorbells where a ring's two ends lie on
+  // different ones. A switch with a shard for each queue has them on the pollers of its first
+  // server. One with a single shard lies on one of `shared`, which the switches take in turn. Call
+  // it once, before any poller runs. Throws std::invalid_argument if `shared` is empty.
+  void connect(const PollerOf& poller_of, const std::vector<Poller*>& shared);
+
+  struct SwitchAt {
+    unsigned level;
+    std::string name;  // "1/[*,0]": its level, and the digits its servers share
+    std::unique_ptr<EmulatedSwitch> fabric;
+  };
+  const std::vector<SwitchAt>& switches() const { return switches_; }
+
+  // The link between a server and a switch. Its impairments concern the frames that the server
+  // sends.
+  struct LinkAt {
+    bcube::ServerId server;
+    unsigned level;
+    std::size_t switch_index;  // in switches()
+    std::uint16_t port;        // of that switch
+  };
+  // By switch, and by port of the switch.
+  const std::vector<LinkAt>& links() const { return links_; }
+
+  // `prepare` is called once: before frames may be damaged for the first time. From then on frames
+  // need a checksum, and it returns when every receiver demands one. If it throws, no frame is
+  // damaged, and the next attempt calls it again.
+  void on_corruption(std::function<void()> prepare) {
+    prepare_for_corruption_ = std::move(prepare);
+  }
+
+  // Changes what the switches do to the frames of these links: `change` makes each link's new
+  // impairments from those it has. Throws std::invalid_argument for impairments that are none; the
+  // links before that one are changed.
+  using ImpairmentChange = std::function<Impairments(Impairments)>;
+  void change_impairments(const std::vector<LinkAt>& links, const ImpairmentChange& change);
+  // The same impairments for all links.
+  void set_impairments(const Impairments& impairments);
+
+  // The impairments set for all links together, and those of one link.
+  const Impairments& impairments() const { return impairments_; }
+  Impairments impairments(const LinkAt& link) const;
+
+  // Memory of the pool of clones.
+  std::uint64_t pool_bytes() const { return clones_.bytes(); }
+
+ private:
+  bool has(bcube::ServerId server) const;
+  std::size_t index_of(bcube::ServerId server) const;
+  void make_ports(const RingPortOptions& options);
+  void make_switches(const EmbeddedFabricOptions& options);
+  std::vector<SwitchPort> join(unsigned level, bcube::ServerId first);
+  std::string switch_name(unsigned level, bcube::ServerId first) const;
+  void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);
+
+  bcube::AddressSpace space_;
+  std::vector<bcube::ServerId> servers_;
+  Impairments impairments_;
+  std::function<void()> prepare_for_corruption_;
+  bool prepared_for_corruption_ = false;
+
+  PacketPool clones_;
+  std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [index in servers_][level]
+  std::vector<SwitchAt> switches_;
+  std::vector<LinkAt> links_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_EMULATED_EMBEDDED_FABRIC_H_
