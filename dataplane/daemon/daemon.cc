@@ -2,8 +2,9 @@
 
 #include <algorithm>
 #include <cerrno>
+#include <chrono>
 #include <fmt/format.h>
-#include <random>
+#include <map>
 #include <rte_launch.h>
 #include <signal.h>
 #include <spdlog/spdlog.h>
@@ -14,11 +15,13 @@
 #include "control/base/errors.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/status.h"
+#include "dataplane/daemon/steady_now.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
+constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
 constexpr auto kTouchLockEvery = std::chrono::hours(1);
@@ -59,13 +62,31 @@ std::vector<control::Lcore> lcores_of(const Eal& eal) {
   return lcores;
 }
 
-std::vector<std::filesystem::path> server_sockets(const control::RunDirectory& directory,
-                                                  const bcube::AddressSpace& space) {
-  std::vector<std::filesystem::path> sockets;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
-    sockets.push_back(directory.server_socket(space.suffix(server)));
+std::map<bcube::ServerId, std::filesystem::path> server_sockets(
+    const control::RunDirectory& directory, const EmbeddedCluster& cluster) {
+  std::map<bcube::ServerId, std::filesystem::path> sockets;
+  for (const bcube::ServerId server : cluster.nodes().servers()) {
+    sockets[server] = directory.server_socket(cluster.topology().space().suffix(server));
   }
   return sockets;
+}
+
+// Greater than that of any earlier daemon, unless the system's clock was set back.
+control::Incarnation fresh_incarnation() {
+  return static_cast<control::Incarnation>(std::chrono::duration_cast<std::chrono::microseconds>(
+                                               std::chrono::system_clock::now().time_since_epoch())
+                                               .count());
+}
+
+EmbeddedClusterOptions cluster_options(const control::ClusterSettings& settings,
+                                       const std::vector<bcube::ServerId>& servers,
+                                       const Eal& eal) {
+  EmbeddedClusterOptions options;
+  options.settings = settings;
+  options.servers = servers;
+  options.lcores = lcores_of(eal);
+  options.incarnation = fresh_incarnation();
+  return options;
 }
 
 int run_poller(void* poller) {
@@ -75,22 +96,21 @@ int run_poller(void* poller) {
 
 }  // namespace
 
-Daemon::Daemon(control::ClusterSettings settings, control::RunDirectory directory,
-               const control::DaemonLock& lock)
+Daemon::Daemon(control::ClusterSettings settings, const std::vector<bcube::ServerId>& servers,
+               control::RunDirectory directory, const control::DaemonLock& lock)
     : settings_(with_lcores(std::move(settings))),
       directory_(std::move(directory)),
       lock_(lock),
       eal_(eal_options(settings_)),
-      cluster_(settings_, lcores_of(eal_), clock_,
+      cluster_(cluster_options(settings_, servers, eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
-      jobs_(cluster_, std::random_device{}()),
-      sessions_(loop_, jobs_, cluster_.topology().space(),
-                server_sockets(directory_, cluster_.topology().space())),
+      sessions_(loop_, cluster_.nodes(), cluster_.topology().space(),
+                server_sockets(directory_, cluster_)),
       control_(loop_, directory_.control_socket()) {
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
-    for (const EngineEvent& event : events_.take()) jobs_.handle(event);
+    for (const EngineEvent& event : events_.take()) cluster_.nodes().handle(event, steady_now());
   });
   loop_.on_tick([this] { tick(); });
   launch_pollers();
@@ -144,7 +164,7 @@ void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
     return {
-        {"status", status_json({settings_, directory_, eal_, cluster_, jobs_, uptime.count()})}};
+        {"status", status_json({settings_, directory_, eal_, cluster_, uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);
@@ -158,12 +178,17 @@ void Daemon::add_commands() {
 
 void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
-  jobs_.reap(now);
+  NodeGroup& nodes = cluster_.nodes();
+  sessions_.tick(now);
+  nodes.run(steady_now());
+  if (now >= next_look_) {
+    nodes.look(steady_now());
+    next_look_ = now + kLookEvery;
+  }
   if (now >= next_look_at_waits_) {
-    jobs_.note_waits(now);
+    nodes.note_waits(steady_now());
     next_look_at_waits_ = now + kLookAtWaitsEvery;
   }
-  sessions_.tick(now);
   control_.tick(now);
   if (now >= next_look_at_directory_) look_at_run_directory(now);
   if (ending_ && control_.all_answered()) loop_.stop();

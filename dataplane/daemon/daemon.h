@@ -1,10 +1,10 @@
-// gradcubed: an embedded cluster, its pollers' threads, its jobs, and the sockets on which it
-// serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, all of them or one, the pollers' threads, and the
+// sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
 // more, and the next `up` would start a second daemon beside it. The destructor ends the pollers
-// first, then the sockets, the jobs, the cluster and EAL.
+// first, then the sockets, the nodes, the fabric and EAL.
 //
 // Threads: the control thread makes, runs and destroys it. Pollers run on EAL's worker lcores.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_DAEMON_H_
@@ -19,7 +19,6 @@
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/control_server.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
@@ -30,9 +29,10 @@ class Daemon {
  public:
   using SteadyClock = std::chrono::steady_clock;
 
-  // lock: the run directory's; outlives the daemon. Throws control::UsageError or SetupError.
-  Daemon(control::ClusterSettings settings, control::RunDirectory directory,
-         const control::DaemonLock& lock);
+  // servers: whose nodes it runs; without any: all of the topology. lock: the run directory's;
+  // outlives the daemon. Throws control::UsageError or SetupError.
+  Daemon(control::ClusterSettings settings, const std::vector<bcube::ServerId>& servers,
+         control::RunDirectory directory, const control::DaemonLock& lock);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -57,11 +57,11 @@ class Daemon {
   EmbeddedCluster cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;
-  JobCoordinator jobs_;
   SessionServer sessions_;
   ControlServer control_;
   int signals_ = -1;
   bool ending_ = false;
+  SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;
   SteadyClock::time_point next_look_at_directory_;
   SteadyClock::time_point next_touch_;

@@ -10,26 +10,43 @@
 
 namespace gradcube::dataplane {
 
-EmbeddedCluster::EmbeddedCluster(const control::ClusterSettings& settings,
-                                 const std::vector<control::Lcore>& lcores, Clock& clock,
-                                 const aggregation::Kernels& kernels, EventSink& events)
-    : settings_(settings),
-      kernels_(kernels),
-      assignment_(control::Assignment::all_servers(
-          control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology"), lcores)),
-      parameters_(
-          fabric_parameters(settings, static_cast<unsigned>(assignment_.engines(0).size()))) {
-  make_pollers(lcores, clock);
-  make_fabric();
-  make_engines(events);
-  connect_fabric();
-  fabric_->set_impairments(
-      {settings.loss, settings.duplicate, settings.reorder, settings.corrupt, true});
+namespace {
+
+std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
+                                    const bcube::AddressSpace& space) {
+  if (!servers.empty()) return servers;
+  servers.resize(space.servers());
+  std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
+  return servers;
 }
 
-EmbeddedCluster::~EmbeddedCluster() = default;
+}  // namespace
 
-void EmbeddedCluster::discard_packets() { fabric_->discard_packets(); }
+EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
+                                 const aggregation::Kernels& kernels, EventSink& events)
+    : settings_(options.settings),
+      servers_(all_of(options.servers, space())),
+      kernels_(kernels),
+      events_(events),
+      assignment_(control::Assignment::all_servers(
+          control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
+          options.lcores)),
+      parameters_(fabric_parameters(settings_,
+                                    static_cast<unsigned>(assignment_.engines(0).size()))) {
+  make_pollers(options.lcores, clock);
+  make_fabric();
+  nodes_ = std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing,
+                                       settings_.seed);
+  for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
+  fabric_->set_impairments(
+      {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});
+}
+
+// Packets on their way still point into the trainers' memory, which goes with the nodes' group.
+EmbeddedCluster::~EmbeddedCluster() {
+  for (const bcube::ServerId server : servers_) nodes_->remove(server);
+  fabric_->discard_packets();
+}
 
 void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock) {
   std::vector<unsigned> threads_on(lcores.size(), 0);
@@ -39,7 +56,7 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
                      [&](const control::Lcore& l) { return l.id == id; }) -
         lcores.begin());
   };
-  for (bcube::ServerId server = 0; server < settings_.topology.servers(); ++server) {
+  for (const bcube::ServerId server : servers_) {
     for (unsigned t = 0; t < assignment_.threads(); ++t)
       ++threads_on[index_of(assignment_.lcore(server, t))];
   }
@@ -55,56 +72,63 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
 }
 
 void EmbeddedCluster::make_fabric() {
-  std::vector<bcube::ServerId> servers(settings_.topology.servers());
-  std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
-  fabric_ = std::make_unique<EmbeddedFabric>(embedded_fabric_options(
-      settings_, parameters_, static_cast<unsigned>(assignment_.engines(0).size()),
-      std::move(servers)));
+  fabric_ = std::make_unique<EmbeddedFabric>(
+      embedded_fabric_options(settings_, parameters_,
+                              static_cast<unsigned>(assignment_.engines(0).size()), servers_));
   fabric_->on_corruption([this] { demand_checksums(); });
-}
-
-void EmbeddedCluster::make_engines(EventSink& events) {
-  engines_at_.resize(settings_.topology.servers());
-  for (bcube::ServerId server = 0; server < settings_.topology.servers(); ++server) {
-    const std::vector<Port*> ports = fabric_->ports(server);
-    for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
-      const auto where = static_cast<std::size_t>(
-          std::find(poller_lcores_.begin(), poller_lcores_.end(), assigned.lcore) -
-          poller_lcores_.begin());
-      EngineSettings settings;
-      settings.server = server;
-      settings.queue = static_cast<std::uint16_t>(assigned.queue);
-      settings.threads = assigned.threads;
-      settings.all_threads = assignment_.threads();
-      settings.segment_bytes = parameters_.segment_bytes;
-      settings.credit_budget = parameters_.credit_budget;
-      settings.window = parameters_.window;
-      settings.flows = parameters_.flows;
-      engines_.push_back(
-          std::make_unique<Engine>(settings, space(), ports, *pools_[where], events));
-      pollers_[where]->add(*engines_.back(), Poller::TimeBase::attended);
-      const bool leader =
-          std::find(assigned.threads.begin(), assigned.threads.end(), 0U) != assigned.threads.end();
-      engines_at_[server].push_back({engines_.back().get(), pollers_[where].get(), leader});
-    }
-  }
-}
-
-void EmbeddedCluster::connect_fabric() {
   std::vector<Poller*> pollers;
   for (const auto& poller : pollers_) pollers.push_back(poller.get());
   fabric_->connect(
       [this](bcube::ServerId server, std::uint16_t queue) -> Poller& {
-        return *engines_at_[server][queue].poller;
+        return *pollers_[poller_on(assignment_.engines(server)[queue].lcore)];
       },
       pollers);
 }
 
-void EmbeddedCluster::set_checksums(bool send, bool demand) {
+std::size_t EmbeddedCluster::poller_on(unsigned lcore) const {
+  return static_cast<std::size_t>(
+      std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) - poller_lcores_.begin());
+}
+
+std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
+  std::vector<EnginePlace> places;
+  for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
+    EnginePlace& place = places.emplace_back();
+    place.settings.server = server;
+    place.settings.queue = static_cast<std::uint16_t>(assigned.queue);
+    place.settings.threads = assigned.threads;
+    place.settings.all_threads = assignment_.threads();
+    place.settings.segment_bytes = parameters_.segment_bytes;
+    place.settings.credit_budget = parameters_.credit_budget;
+    place.settings.window = parameters_.window;
+    place.settings.flows = parameters_.flows;
+    const std::size_t where = poller_on(assigned.lcore);
+    place.poller = pollers_[where].get();
+    place.packets = pools_[where].get();
+  }
+  return places;
+}
+
+void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
+  auto engines = std::make_unique<NodeEngines>(space(), fabric_->ports(server), places(server),
+                                               events_);
+  if (checksums_demanded_) {
+    on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
+  }
+  nodes_->add(server, incarnation, std::move(engines));
+}
+
+std::vector<EngineAt> EmbeddedCluster::engines() const {
   std::vector<EngineAt> all;
-  for (const auto& of_server : engines_at_)
-    all.insert(all.end(), of_server.begin(), of_server.end());
-  on_each(all, [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
+  for (const bcube::ServerId server : nodes_->servers()) {
+    const std::vector<EngineAt>& own = engines(server);
+    all.insert(all.end(), own.begin(), own.end());
+  }
+  return all;
+}
+
+void EmbeddedCluster::set_checksums(bool send, bool demand) {
+  on_each(engines(), [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
 }
 
 // The order matters: every sender must seal before a receiver demands it, and every receiver must
@@ -113,6 +137,7 @@ void EmbeddedCluster::set_checksums(bool send, bool demand) {
 void EmbeddedCluster::demand_checksums() {
   set_checksums(true, false);
   set_checksums(true, true);
+  checksums_demanded_ = true;
 }
 
 std::uint64_t EmbeddedCluster::pool_bytes() const {

@@ -1,6 +1,6 @@
-// A whole BCube in one process: every server's engines, the fabric between them, and the pollers
-// that run both. `gradcubed --all` runs it on lcores; the simulation tests poll it under a
-// virtual clock.
+// The nodes of an embedded BCube in one process: all of them, or some; the emulated fabric between
+// them; and the pollers that run both. `gradcubed --all` runs it on lcores; the simulation tests
+// poll it under a virtual clock.
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
 // lcores as threads, thread t of every server runs on lcore t mod L. As long as links are
@@ -8,8 +8,8 @@
 // link needs one clock for all its queues: then each switch is one shard, and the lcores share the
 // switches.
 //
-// Ownership: owns plan, pools, fabric, engines and pollers, and destroys them in the right
-// order. The control thread makes and destroys it while no poller runs; the Eal must outlive it.
+// Ownership: owns pools, fabric, pollers and nodes, and destroys them in the right order. The
+// control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 
@@ -18,29 +18,44 @@
 
 #include "control/plan/assignment.h"
 #include "control/settings/cluster_settings.h"
-#include "dataplane/daemon/cluster.h"
 #include "dataplane/daemon/fabric_sizing.h"
+#include "dataplane/daemon/node_group.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
 
-class EmbeddedCluster final : public Cluster {
+struct EmbeddedClusterOptions {
+  control::ClusterSettings settings;
+  // Whose nodes live here, in ascending order; without any: all.
+  std::vector<bcube::ServerId> servers;
+  std::vector<control::Lcore> lcores;  // one poller each, as far as the assignment uses them
+  control::Incarnation incarnation = 1;
+  NodeTiming timing{};
+};
+
+class EmbeddedCluster {
  public:
-  // lcores: one poller each, as far as the assignment uses them. Throws control::UsageError or
-  // SetupError.
-  EmbeddedCluster(const control::ClusterSettings& settings,
-                  const std::vector<control::Lcore>& lcores, Clock& clock,
+  // Throws control::UsageError or SetupError.
+  EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
                   const aggregation::Kernels& kernels, EventSink& events);
-  ~EmbeddedCluster() override;
+  ~EmbeddedCluster();
+  EmbeddedCluster(const EmbeddedCluster&) = delete;
+  EmbeddedCluster& operator=(const EmbeddedCluster&) = delete;
 
-  const control::Topology& topology() const override { return settings_.topology; }
-  const aggregation::Kernels& kernels() const override { return kernels_; }
-  const std::vector<EngineAt>& engines(bcube::ServerId server) const override {
-    return engines_at_[server];
+  const control::Topology& topology() const { return settings_.topology; }
+  const aggregation::Kernels& kernels() const { return kernels_; }
+  NodeGroup& nodes() { return *nodes_; }
+  const NodeGroup& nodes() const { return *nodes_; }
+  // In the order of their queues; the leader engine is among them.
+  const std::vector<EngineAt>& engines(bcube::ServerId server) const {
+    return nodes_->at(server).engines().all();
   }
+  // Of all nodes.
+  std::vector<EngineAt> engines() const;
 
-  void discard_packets() override;
+  // Puts in the node of a server that has none: one that was removed starts anew.
+  void start_node(bcube::ServerId server, control::Incarnation incarnation);
 
   // One per lcore in use; lcore_of(i) is where poller i is to run.
   std::vector<std::unique_ptr<Poller>>& pollers() { return pollers_; }
@@ -57,24 +72,26 @@ class EmbeddedCluster final : public Cluster {
  private:
   void make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock);
   void make_fabric();
-  void make_engines(EventSink& events);
-  void connect_fabric();
+  std::size_t poller_on(unsigned lcore) const;
+  std::vector<EnginePlace> places(bcube::ServerId server) const;
   void set_checksums(bool send, bool demand);
   void demand_checksums();
 
   const bcube::AddressSpace& space() const { return settings_.topology.space(); }
 
   control::ClusterSettings settings_;
+  std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;
+  EventSink& events_;
   control::Assignment assignment_;
   FabricParameters parameters_;
+  bool checksums_demanded_ = false;
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
   std::vector<std::unique_ptr<PacketPool>> pools_;  // one per poller
   std::unique_ptr<EmbeddedFabric> fabric_;
-  std::vector<std::unique_ptr<Engine>> engines_;
-  std::vector<std::vector<EngineAt>> engines_at_;  // [server][queue]
+  std::unique_ptr<NodeGroup> nodes_;
 };
 
 }  // namespace gradcube::dataplane

@@ -15,11 +15,13 @@
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
 #include <string>
+#include <stdexcept>
 #include <string_view>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
 #include <thread>
 #include <unistd.h>
+#include <vector>
 
 #include "control/base/errors.h"
 #include "control/settings/cluster_settings.h"
@@ -32,6 +34,7 @@ using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
+using gradcube::control::UsageError;
 
 // The end of the pipe to the process that started this daemon.
 class Starter {
@@ -104,7 +107,19 @@ void raise_descriptor_limit() {
   }
 }
 
-int serve(const std::string& run_dir, const std::string& settings_text, Starter& starter) {
+std::vector<gradcube::bcube::ServerId> servers_of(const std::string& server,
+                                                  const ClusterSettings& settings) {
+  if (server.empty()) return {};
+  try {
+    return {settings.topology.space().parse(server)};
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("--server: {}", error.what()));
+  }
+}
+
+// server: whose node to run; empty: all servers'.
+int serve(const std::string& run_dir, const std::string& settings_text, const std::string& server,
+          Starter& starter) {
   const RunDirectory directory =
       run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
   directory.create();
@@ -121,8 +136,9 @@ int serve(const std::string& run_dir, const std::string& settings_text, Starter&
           ? ClusterSettings{}
           : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
   {
-    gradcube::dataplane::Daemon daemon(settings, directory, *lock);
-    spdlog::info("ready: {}", settings.topology.spec());
+    gradcube::dataplane::Daemon daemon(settings, servers_of(server, settings), directory, *lock);
+    spdlog::info("ready: {}{}", server.empty() ? "" : "server " + server + " of ",
+                 settings.topology.spec());
     if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
       throw SetupError("the process that started this daemon ended before it was ready");
     }
@@ -138,10 +154,16 @@ int main(int argc, char** argv) {
   CLI::App app{
       "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
   bool all = false;
+  std::string server;
   std::string run_dir;
   std::string settings;
   int ready_descriptor = -1;
-  app.add_flag("--all", all, "run every server of an embedded cluster in this process")->required();
+  auto* which = app.add_option_group("servers", "which servers this process runs");
+  which->add_flag("--all", all, "every server of an embedded cluster");
+  which->add_option("--server", server,
+                    "one server, by its address (\"2,1\"). Its ports lead to emulated switches of "
+                    "its own: it reaches no other process, so only jobs of this server alone run");
+  which->require_option(1);
   app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
   app.add_option("--settings", settings,
                  "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
@@ -172,12 +194,12 @@ int main(int argc, char** argv) {
   Starter starter(ready_descriptor);
   try {
     raise_descriptor_limit();
-    return serve(run_dir, settings, starter);
+    return serve(run_dir, settings, server, starter);
   } catch (const nlohmann::json::exception& error) {
     spdlog::error("--settings: {}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});
     return 2;
-  } catch (const gradcube::control::UsageError& error) {
+  } catch (const UsageError& error) {
     spdlog::error("{}", error.what());
     starter.tell({{"ok", false}, {"usage", true}, {"error", error.what()}});
     return 2;

@@ -88,6 +88,8 @@ class Node {
   // To be called about every 20 ms.
   void look(control::Instant now);
 
+  // It has nothing of any job.
+  bool idle() const { return residents_.empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   unsigned trainers() const;

@@ -83,6 +83,12 @@ void NodeGroup::look(control::Instant now) {
   departed_.reap();
 }
 
+bool NodeGroup::idle() const {
+  return !messages_.next().has_value() &&
+         std::all_of(nodes_.begin(), nodes_.end(),
+                     [](const auto& entry) { return entry.second->idle(); });
+}
+
 std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
   std::vector<MemberFacts> trainers;
   for (const auto& [server, node] : nodes_) {

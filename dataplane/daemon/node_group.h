@@ -59,6 +59,8 @@ class NodeGroup {
   // once nothing points to it.
   void look(control::Instant now);
 
+  // No node has anything of a job, and no message is under way.
+  bool idle() const;
   std::vector<JobFacts> jobs(control::Instant now) const;
   // To be called about every tenth of a second: notes which jobs wait for a trainer, so that jobs()
   // can say since when.

@@ -9,6 +9,7 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/impair_request.h"
+#include "dataplane/daemon/steady_now.h"
 
 namespace gradcube::dataplane {
 
@@ -69,11 +70,7 @@ EngineFacts read_engine(const Engine& engine) {
 }
 
 std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
-  std::vector<EngineAt> all;
-  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
-    const auto& engines = cluster.engines(server);
-    all.insert(all.end(), engines.begin(), engines.end());
-  }
+  const std::vector<EngineAt> all = cluster.engines();
   std::map<const Engine*, EngineFacts> facts;
   for (const EngineAt& at : all) facts[at.engine];
   on_each(all, [&](const EngineAt& at) { facts.at(at.engine) = read_engine(*at.engine); });
@@ -112,7 +109,7 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
   for (const EngineFacts& facts : engines) {
     for (const FlowFacts& flow : facts.flows) {
       Json one = {
-          {"job", sources.jobs.job_name(flow.job)},
+          {"job", sources.cluster.nodes().job_name(flow.job)},
           {"server", control::address_json(space, flow.server)},
           {"lane", flow.lane},
           {"thread", flow.thread},
@@ -132,7 +129,7 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json servers = Json::array();
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+  for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     Json ports = Json::array();
     for (unsigned level = 0; level < space.levels(); ++level) {
       Json port = {{"level", level}};
@@ -141,7 +138,7 @@ Json servers_json(const StatusSources& sources) {
     }
     servers.push_back({{"address", control::address_json(space, server)},
                        {"socket", sources.directory.server_socket(space.suffix(server)).string()},
-                       {"trainers", sources.jobs.trainers(server)},
+                       {"trainers", sources.cluster.nodes().at(server).trainers()},
                        {"ports", std::move(ports)}});
   }
   return servers;
@@ -164,7 +161,7 @@ Json switches_json(const EmbeddedFabric& fabric) {
 Json jobs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
-  for (const JobFacts& job : sources.jobs.facts()) {
+  for (const JobFacts& job : sources.cluster.nodes().jobs(steady_now())) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},
@@ -177,15 +174,15 @@ Json jobs_json(const StatusSources& sources) {
       waiting_for.push_back(control::address_json(space, server));
     }
     Json lanes = Json::array();
-    for (const control::LaneOptions& lane : job.lanes) {
+    for (const control::LaneOptions& lane : job.options.lanes) {
       lanes.push_back({{"algorithm", lane.algorithm}, {"priority", lane.priority}});
     }
     jobs.push_back({{"name", job.name},
                     {"id", job.id},
                     {"epoch", job.epoch},
-                    {"state", job.state},
+                    {"state", state_name(job.state)},
                     {"lanes", std::move(lanes)},
-                    {"weight", job.weight},
+                    {"weight", job.options.weight},
                     {"trainers", std::move(trainers)},
                     {"collectives", job.collectives},
                     {"waiting_for", std::move(waiting_for)},
@@ -227,7 +224,7 @@ Json status_json(const StatusSources& sources) {
   status.update(impairments_report(sources.cluster.fabric(), settings.seed));
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
-                      {"trainer_bytes", sources.jobs.trainer_bytes()}};
+                      {"trainer_bytes", sources.cluster.nodes().trainer_bytes()}};
   status["servers"] = servers_json(sources);
   status["switches"] = switches_json(sources.cluster.fabric());
   status["jobs"] = jobs_json(sources);

@@ -12,7 +12,6 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
@@ -22,7 +21,6 @@ struct StatusSources {
   const control::RunDirectory& directory;
   const Eal& eal;
   EmbeddedCluster& cluster;
-  const JobCoordinator& jobs;
   double uptime_seconds;
 };
 

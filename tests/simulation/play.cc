@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <map>
 #include <optional>
+#include <set>
 #include <tuple>
 
 #include "control/plan/algorithms.h"
@@ -17,6 +18,7 @@ namespace {
 // One trainer as it goes through its list of collectives.
 struct Worker {
   unsigned job = 0;
+  unsigned rank = 0;
   std::unique_ptr<SimulatedTrainer> trainer;
   std::size_t next = 0;  // the collective to submit next
   std::int64_t submits_at = 0;
@@ -59,12 +61,14 @@ class Run {
     outcome_.virtual_time = cluster_.now();
     outcome_.trace = cluster_.trace();
     leave_all();
+    if (!outcome_.complaints.empty()) return std::move(outcome_);
+    work_anew();
     return std::move(outcome_);
   }
 
  private:
   bool unlucky(const Worker& worker) const {
-    return worker.job == 0 && worker.trainer->rank() == scenario_.victim;
+    return worker.job == 0 && worker.rank == scenario_.victim;
   }
   // The collectives in flight fail, and the job goes on.
   bool job_survives() const {
@@ -81,17 +85,18 @@ class Run {
     for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
       const ScenarioJob& facts = scenario_.jobs[job];
       for (std::size_t i = 0; i < facts.options.members.size(); ++i) {
-        dataplane::JoinRequest request{fmt::format("job-{}", job), facts.options.members[i]};
-        request.pid = 1000 + request.server;
+        const bcube::ServerId server = facts.options.members[i];
+        dataplane::TrainerRequest request{fmt::format("job-{}", job), 1000 + server};
         request.heap_bytes = heap;
         request.options = facts.options;
         if (!facts.ranks.empty()) request.rank = facts.ranks[i];
         Worker& worker = workers_.emplace_back();
         worker.job = job;
-        worker.trainer = cluster_.join(request);
+        worker.rank = facts.ranks.empty() ? static_cast<unsigned>(i) : facts.ranks[i];
+        worker.trainer = cluster_.join(server, request);
         worker.submits_at = cluster_.now() + pause();
         worker.codes.resize(scenario_.collectives.size());
-        if (worker.trainer->rank() == scenario_.late_rank) {
+        if (worker.rank == scenario_.late_rank) {
           worker.submits_at += scenario_.late_until;
         }
       }
@@ -107,17 +112,40 @@ class Run {
   // What the trainers do between two turns; true when all are through or something is wrong.
   bool step() {
     if (scenario_.guests && random_.below(300) == 0) let_guests_come_or_go();
+    if (cluster_.now() >= over_at_) end_misfortune();
     bool all_done = true;
     for (Worker& worker : workers_) {
-      if (worker.gone) continue;
+      if (worker.gone || stands_still(worker)) continue;
+      if (worker.trainer->refusal().has_value()) {
+        give_up(worker);
+        continue;
+      }
+      if (!worker.trainer->admitted()) {
+        all_done = false;
+        continue;
+      }
       for (const shared::Completion& completion : worker.trainer->take_completions()) {
         end(worker, completion);
       }
       submit(worker);
       if (!worker.gone && worker.ended < scenario_.collectives.size()) all_done = false;
     }
+    cluster_.look_at(over_at_);
     // What has gone wrong is said at once, not at the end of all time.
-    return all_done || !outcome_.complaints.empty();
+    return (all_done && over_at_ == dataplane::kNever) || !outcome_.complaints.empty();
+  }
+
+  bool stands_still(const Worker& worker) const {
+    return still_.has_value() && worker.trainer->server() == *still_;
+  }
+
+  // The job has ended before this trainer was admitted.
+  void give_up(Worker& worker) {
+    if (!befalls_a_node(scenario_.misfortune) && scenario_.misfortune != Misfortune::death &&
+        scenario_.misfortune != Misfortune::orderly_leave) {
+      complain_of(worker, 0, "was refused: " + *worker.trainer->refusal());
+    }
+    worker.gone = true;
   }
 
   void end(Worker& worker, const shared::Completion& completion) {
@@ -138,12 +166,12 @@ class Run {
   }
 
   void check_bits(Worker& worker, std::size_t index, const Collective& order) {
-    const unsigned rank = worker.trainer->rank();
+    const unsigned rank = worker.rank;
     const unsigned of = differs_by_rank(order.kind) ? rank : 0;
     // The element that overflows is the last one.
     const bool has_result =
         !order.overflows || (order.kind == control::CollectiveKind::reduce_scatter &&
-                             rank + 1 < worker.trainer->size());
+                             rank + 1 < jobs_[worker.job].plan.servers());
     if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
     const RunningJob& job = jobs_[worker.job];
     auto [known, fresh] = expected_.try_emplace({worker.job, index, of});
@@ -154,7 +182,10 @@ class Run {
 
   void let_guests_come_or_go() {
     if (guests_.empty()) {
-      guests_ = cluster_.join_all("guests", 4096);
+      for (const bcube::ServerId server : cluster_.nodes().servers()) {
+        if (server == still_) continue;
+        guests_.push_back(cluster_.join("guests", server, 4096));
+      }
       return;
     }
     for (const auto& guest : guests_) {
@@ -164,9 +195,9 @@ class Run {
   }
 
   void submit(Worker& worker) {
-    while (!worker.gone && worker.next < scenario_.collectives.size() &&
-           worker.trainer->in_flight() < scenario_.most_in_flight &&
-           cluster_.now() >= worker.submits_at) {
+    while (!worker.gone && !stands_still(worker) && worker.next < scenario_.collectives.size() &&
+           worker.trainer->in_flight() < scenario_.most_in_flight) {
+      if (cluster_.now() < worker.submits_at) return cluster_.look_at(worker.submits_at);
       Collective order = collective(worker.job, worker.next);
       if (unlucky(worker) && worker.next == scenario_.when && strike(worker, order)) return;
       fill_and_submit(*worker.trainer, order);
@@ -184,6 +215,12 @@ class Run {
       case Misfortune::disagreement:
         disagree(order);
         return false;
+      case Misfortune::node_death:
+      case Misfortune::node_restart:
+      case Misfortune::node_pause:
+      case Misfortune::mute:
+      case Misfortune::cut_off:
+        return strike_node(worker.trainer->server());
       case Misfortune::scribbled_ring:
         worker.trainer->header().submission_tail.store(random_.next() | 1ULL << 63);
         worker.gone = true;
@@ -201,6 +238,44 @@ class Run {
         return true;
     }
     return false;
+  }
+
+  // True if the node is gone, and its trainers with it.
+  bool strike_node(bcube::ServerId server) {
+    struck_ = server;
+    over_at_ = scenario_.lasts == dataplane::kNever ? dataplane::kNever
+                                                    : cluster_.now() + scenario_.lasts;
+    switch (scenario_.misfortune) {
+      case Misfortune::node_pause:
+        still_ = server;
+        cluster_.stop(server);
+        return false;
+      case Misfortune::mute:
+      case Misfortune::cut_off:
+        cluster_.cut_off(server, scenario_.misfortune == Misfortune::cut_off);
+        return false;
+      default:
+        break;
+    }
+    cluster_.kill(server);
+    if (scenario_.misfortune == Misfortune::node_death) over_at_ = dataplane::kNever;
+    for (Worker& worker : workers_) {
+      if (worker.trainer->server() == server) worker.gone = true;
+    }
+    std::erase_if(guests_, [&](const auto& guest) { return guest->server() == server; });
+    return true;
+  }
+
+  void end_misfortune() {
+    over_at_ = dataplane::kNever;
+    if (scenario_.misfortune == Misfortune::node_restart) {
+      cluster_.start_anew(*struck_);
+    } else if (scenario_.misfortune == Misfortune::node_pause) {
+      still_.reset();
+      cluster_.go_on(*struck_);
+    } else {
+      cluster_.mend();
+    }
   }
 
   void disagree(Collective& order) {
@@ -255,7 +330,7 @@ class Run {
   void complain_of(const Worker& worker, std::size_t index, const std::string& what) {
     if (outcome_.complaints.size() > 10) return;
     outcome_.complaints.push_back(fmt::format("job {} rank {} collective {}: {}", worker.job,
-                                              worker.trainer->rank(), index + 1, what));
+                                              worker.rank, index + 1, what));
   }
 
   void complain_of_the_unfinished() {
@@ -268,8 +343,7 @@ class Run {
       for (std::size_t i = 0; i < index; ++i) {
         if (collective(worker.job, i).lane == lane) ++number;
       }
-      complain_of(worker, index,
-                  cluster_.coordinator().explain(worker.trainer->member(), {lane, number}));
+      complain_of(worker, index, cluster_.explain(*worker.trainer, {lane, number}));
     }
   }
 
@@ -287,21 +361,34 @@ class Run {
       ++(worker.codes[index] == 0 ? right : failed);
       check_code(worker, index);
     }
-    const bool behind_the_failed_one =
-        job_survives() && job == 0 && index > scenario_.when &&
-        collective(0, index).lane == collective(0, scenario_.when).lane;
-    if (behind_the_failed_one && right != 0 && failed != 0) {
+    if (right != 0 && failed != 0 && must_end_alike(job, index)) {
       outcome_.complaints.push_back(fmt::format(
-          "collective {} after the failed one succeeded at {} servers only", index + 1, right));
+          "job {} collective {} succeeded at {} servers and failed at {}", job, index + 1, right,
+          failed));
     }
     outcome_.succeeded += right;
     outcome_.failed += failed;
   }
 
+  bool must_end_alike(unsigned job, std::size_t index) const {
+    if (job != 0 || befalls_a_node(scenario_.misfortune)) return false;
+    if (scenario_.misfortune == Misfortune::scribbled_ring) return false;
+    // Chunks can be right where another one overflows, and small collectives behind it too.
+    if (scenario_.misfortune == Misfortune::overflow) {
+      const Collective& first = collective(0, scenario_.when);
+      const bool everyone_needs_it = first.kind == control::CollectiveKind::all_reduce;
+      return everyone_needs_it || index < scenario_.when ||
+             collective(0, index).lane != first.lane;
+    }
+    return scenario_.misfortune == Misfortune::disagreement || shared_work_can_be_done();
+  }
+  // In the time that the others have after a trainer has gone.
+  bool shared_work_can_be_done() const { return scenario_.simulation.cluster.loss <= 0.02; }
+
   // Whether a collective may, or must, have ended in this way.
   void check_code(const Worker& worker, std::size_t index) {
     const std::int32_t code = *worker.codes[index];
-    const bool struck = worker.job == 0 && scenario_.misfortune != Misfortune::none;
+    const bool struck = is_concerned(worker.job);
     const auto refuse = [&] {
       complain_of(worker, index, fmt::format("ended with code {}", code));
     };
@@ -317,26 +404,78 @@ class Run {
       return;
     }
     if (code != 0 && code != GRADCUBE_EPEER) refuse();
+    if (befalls_a_node(scenario_.misfortune)) return;
     const bool submitted_by_all = index < scenario_.when;
     if (!submitted_by_all && code == 0 && scenario_.misfortune != Misfortune::death) refuse();
-    const bool drain_suffices = scenario_.simulation.cluster.loss <= 0.02;
-    if (submitted_by_all && code != 0 && all_ended_before_leaving_ && drain_suffices) refuse();
+    if (submitted_by_all && code != 0 && all_ended_before_leaving_ && shared_work_can_be_done()) {
+      refuse();
+    }
+  }
+
+  // Whether collectives of the job may fail at all.
+  bool is_concerned(unsigned job) const {
+    if (scenario_.misfortune == Misfortune::none) return false;
+    if (!befalls_a_node(scenario_.misfortune)) return job == 0;
+    const bool dies = scenario_.misfortune == Misfortune::node_death ||
+                      scenario_.misfortune == Misfortune::node_restart;
+    // Shorter than the others are patient.
+    if (!dies && scenario_.lasts < 700'000'000) return false;
+    const auto& members = scenario_.jobs[job].options.members;
+    return struck_.has_value() && std::binary_search(members.begin(), members.end(), *struck_);
   }
 
   void leave_all() {
-    if (!guests_.empty()) let_guests_come_or_go();
+    if (scenario_.lasts == dataplane::kNever) cluster_.mend();
+    for (const auto& guest : guests_) cluster_.leave(*guest, dataplane::Departure::orderly);
+    guests_.clear();
     for (Worker& worker : workers_) {
       if (!worker.gone) cluster_.leave(*worker.trainer, dataplane::Departure::orderly);
     }
-    const bool drained =
-        cluster_.run_until([this] { return cluster_.packets_in_use() == 0; }, 1'000'000'000);
+    const bool drained = cluster_.run_until(
+        [this] { return cluster_.packets_in_use() == 0 && cluster_.idle(); }, 30'000'000'000);
     if (!drained) {
-      outcome_.complaints.push_back(
-          fmt::format("{} packets have leaked", cluster_.packets_in_use()));
+      outcome_.complaints.push_back(fmt::format("{} packets have leaked, or a node keeps a job",
+                                                cluster_.packets_in_use()));
     }
-    if (!cluster_.coordinator().facts().empty()) {
+    if (!cluster_.jobs().empty()) {
       outcome_.complaints.push_back("jobs remain after all have left");
     }
+  }
+
+  // Whatever has happened: trainers can join again, and a sum is right. On the servers that are
+  // left.
+  void work_anew() {
+    dataplane::TrainerRequest request{"anew", 1};
+    request.heap_bytes = 1 << 16;
+    const auto servers = cluster_.nodes().servers();
+    if (servers.size() != cluster_.servers()) return;
+    std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
+    for (const bcube::ServerId server : servers) trainers.push_back(cluster_.join(server, request));
+    Collective collective;
+    collective.count = 1'000;
+    std::size_t ended = 0;
+    std::set<SimulatedTrainer*> submitted;
+    const bool done = cluster_.run_until(
+        [&] {
+          for (const auto& trainer : trainers) {
+            if (!trainer->admitted()) continue;
+            if (submitted.insert(trainer.get()).second) fill_and_submit(*trainer, collective);
+            for (const auto& completion : trainer->take_completions()) {
+              ended += completion.code == 0 ? 1 : 0;
+            }
+          }
+          return ended == trainers.size();
+        },
+        60'000'000'000);
+    if (!done) outcome_.complaints.push_back("no collective ends after all this");
+    const Expected expected = expected_result(cluster_.plan(), {}, collective, 0);
+    for (const auto& trainer : trainers) {
+      if (done && wrong_elements(*trainer, collective, expected) != 0) {
+        outcome_.complaints.push_back("a sum is wrong after all this");
+      }
+      cluster_.leave(*trainer, dataplane::Departure::orderly);
+    }
+    cluster_.run_until([this] { return cluster_.packets_in_use() == 0; }, 30'000'000'000);
   }
 
   const Scenario& scenario_;
@@ -348,6 +487,9 @@ class Run {
   std::map<std::tuple<unsigned, std::size_t, unsigned>, Expected> expected_;
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
   bool all_ended_before_leaving_ = false;
+  std::optional<bcube::ServerId> struck_;
+  std::optional<bcube::ServerId> still_;
+  std::int64_t over_at_ = dataplane::kNever;
   Outcome outcome_;
 };
 

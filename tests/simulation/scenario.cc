@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <numeric>
@@ -164,6 +165,26 @@ void make_overflow(Collective& collective) {
   collective.overflows = true;
 }
 
+// What the nodes tell each other may go astray, and what befalls a node. Signs of life come so often
+// that chance alone makes no server silent.
+void draw_nodes(SeededRandom& random, Scenario& scenario) {
+  scenario.simulation.timing.greetings.interval = std::chrono::milliseconds(50);
+  dataplane::MessageFaults& messages = scenario.simulation.messages;
+  if (one_in(random, 2)) {
+    messages.loss = 0.05 * static_cast<double>(random.below(7));
+    messages.duplicate = 0.1 * static_cast<double>(random.below(4));
+    if (one_in(random, 2)) messages.longest_delay = std::chrono::milliseconds(random.below(40));
+  }
+  if (scenario.misfortune != Misfortune::none || !one_in(random, 2)) return;
+  constexpr auto kFirst = static_cast<unsigned>(Misfortune::node_death);
+  scenario.misfortune = static_cast<Misfortune>(kFirst + random.below(kMisfortunes - kFirst));
+  scenario.lasts = static_cast<std::int64_t>(
+      random.below(one_in(random, 2) ? 500 * kMillisecond : 5'000 * kMillisecond));
+  const bool may_last =
+      scenario.misfortune == Misfortune::mute || scenario.misfortune == Misfortune::cut_off;
+  if (may_last && one_in(random, 3)) scenario.lasts = dataplane::kNever;
+}
+
 }  // namespace
 
 Collective adapted(const Collective& collective, const Scenario& scenario, unsigned job) {
@@ -188,6 +209,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_jobs(random, scenario);
   draw_work(random, scenario);
   if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(6));
+  draw_nodes(random, scenario);
   scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {
@@ -199,20 +221,24 @@ Scenario draw_scenario(std::uint64_t seed) {
 }
 
 std::string describe(const Scenario& scenario) {
-  constexpr std::array kMisfortunes = {"nothing", "a disagreement",   "a leave",
-                                       "a death", "a scribbled ring", "an overflow"};
+  constexpr std::array<const char*, kMisfortunes> kNames = {
+      "nothing",          "a disagreement", "a leave",       "a death",
+      "a scribbled ring", "an overflow",    "a node's death", "a node's restart",
+      "a node's pause",   "a mute node",    "a node cut off"};
   const control::ClusterSettings& cluster = scenario.simulation.cluster;
+  const dataplane::MessageFaults& messages = scenario.simulation.messages;
   std::string text = fmt::format(
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
       "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
-      "{} collective {};",
+      "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
       cluster.topology.spec(), cluster.mtu, cluster.rate_bps.value_or(0), cluster.delay_ns,
       cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder, cluster.corrupt,
       scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
       scenario.most_in_flight, scenario.pause,
       scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
-      scenario.late_until, kMisfortunes[static_cast<std::size_t>(scenario.misfortune)],
-      scenario.victim, scenario.when + 1);
+      scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)],
+      scenario.victim, scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
+      messages.longest_delay.count());
   for (const ScenarioJob& job : scenario.jobs) {
     text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),
                         fmt::join(job.ranks, " "));

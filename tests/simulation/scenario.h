@@ -4,6 +4,8 @@
 // - each submitted collective ends at each server that stays, in the order of its lane, exactly
 //   once, within bounded virtual time;
 // - it ends with the right bits, or with the error that fits the fault;
+// - it ends alike at all servers, unless a server fails or what is shared cannot be done in time;
+//   after a server's death the others learn the same number of the last collective that did;
 // - a collective's buffer is the trainer's again at its end: each trainer overwrites it then;
 // - when all trainers have left, every packet is back in its pool.
 #ifndef GRADCUBE_TESTS_SIMULATION_SCENARIO_H_
@@ -27,7 +29,16 @@ enum class Misfortune {
   death,           // one trainer dies with collectives in flight
   scribbled_ring,  // one trainer corrupts its ring
   overflow,        // an average of integers overflows
+  node_death,      // a server's node is killed
+  node_restart,    // the same, and it starts anew after a while
+  node_pause,      // a server's node stands still for a while
+  mute,            // nothing that a server sends arrives, for a while or for ever
+  cut_off,         // nor does anything that is sent to it
 };
+inline constexpr unsigned kMisfortunes = 11;
+constexpr bool befalls_a_node(Misfortune misfortune) {
+  return misfortune >= Misfortune::node_death;
+}
 
 struct ScenarioJob {
   control::JobOptions options;       // with all members
@@ -45,6 +56,7 @@ struct Scenario {
   std::optional<unsigned> late_rank;         // of every job: it submits nothing before `late_until`
   std::int64_t late_until = 0;
   std::size_t when = 0;    // the collective at which it happens
+  std::int64_t lasts = 0;  // of what befalls a node: until it is over; dataplane::kNever: for ever
   bool guests = false;     // another job comes and goes during the whole run
   std::int64_t limit = 0;  // virtual time within which everything must have ended
 };

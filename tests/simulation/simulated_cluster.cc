@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <numeric>
 #include <rte_mempool.h>
+#include <unistd.h>
 #include <utility>
 
 #include "aggregation/kernels.h"
@@ -13,7 +14,6 @@ namespace gradcube::simulation {
 
 using dataplane::EngineAt;
 using dataplane::EngineCounters;
-using dataplane::JobCoordinator;
 using dataplane::SwitchPortCounts;
 
 namespace {
@@ -33,32 +33,35 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
       order_(settings.lcores) {
-  std::vector<control::Lcore> lcores;
-  for (unsigned i = 0; i < settings.lcores; ++i) lcores.push_back({kFirstLcore + i, -1});
+  dataplane::EmbeddedClusterOptions options;
+  options.settings = settings.cluster;
+  for (unsigned i = 0; i < settings.lcores; ++i) options.lcores.push_back({kFirstLcore + i, -1});
+  options.incarnation = incarnation_;
+  options.timing = settings.timing;
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
-      settings.cluster, lcores, clock_, aggregation::select_kernels(512), events_);
-  coordinator_ =
-      std::make_unique<JobCoordinator>(*cluster_, static_cast<std::uint32_t>(settings.seed));
-  coordinator_->set_channel(this);
+      options, clock_, aggregation::select_kernels(512), events_);
+  nodes().set_channel(this);
+  nodes().messages().set_faults(settings.messages);
   order_.resize(cluster_->pollers().size());
   std::iota(order_.begin(), order_.end(), std::size_t{0});
 }
 
-SimulatedCluster::~SimulatedCluster() {
-  coordinator_.reset();
-  cluster_.reset();
-}
+SimulatedCluster::~SimulatedCluster() { nodes().set_channel(nullptr); }
 
 std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
                                                          bcube::ServerId server,
                                                          std::uint64_t heap_bytes) {
-  return join({job, server, 1000 + server, 1000, heap_bytes});
+  return join(server, {job, 1000 + server, 1000, heap_bytes});
 }
 
-std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const dataplane::JoinRequest& request) {
-  const dataplane::JoinedSession joined = coordinator_->join(request);
-  auto trainer = std::make_unique<SimulatedTrainer>(joined);
-  coordinator_->start_if_complete(joined.member);
+std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(
+    bcube::ServerId server, const dataplane::TrainerRequest& request) {
+  auto trainer = std::make_unique<SimulatedTrainer>(nodes().at(server).join(request, instant()));
+  joining_[trainer->id()] = trainer.get();
+  nodes().run(instant());
+  if (trainer->refusal().has_value()) {
+    throw dataplane::JoinRefused(told(*trainer).back().notice.code, *trainer->refusal());
+  }
   return trainer;
 }
 
@@ -72,8 +75,53 @@ std::vector<std::unique_ptr<SimulatedTrainer>> SimulatedCluster::join_all(
 }
 
 void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departure departure) {
-  drains_until_ = clock_.now() + kDrain;
-  coordinator_->leave(trainer.member(), departure, "it was told to");
+  joining_.erase(trainer.id());
+  if (dataplane::Node* node = nodes().find(trainer.server()); node != nullptr) {
+    node->leave(trainer.id(), departure, "was told to go", instant());
+    nodes().run(instant());
+  }
+}
+
+std::string SimulatedCluster::explain(const SimulatedTrainer& trainer,
+                                      control::CollectiveName collective) {
+  const std::size_t before = told(trainer).size();
+  dataplane::Node* node = nodes().find(trainer.server());
+  if (node == nullptr) return "its node is gone";
+  node->inquire(trainer.id(), 1, collective, instant());
+  const auto answered = [&] { return told(trainer).size() > before; };
+  run_until(answered, 2'000'000'000);
+  return answered() ? told(trainer).back().notice.text : "no answer";
+}
+
+void SimulatedCluster::kill(bcube::ServerId server) {
+  std::erase_if(joining_, [&](const auto& entry) { return entry.first.server == server; });
+  nodes().remove(server);
+}
+
+void SimulatedCluster::cut_off(bcube::ServerId server, bool both_ways) {
+  for (bcube::ServerId other = 0; other < servers(); ++other) {
+    nodes().messages().cut(server, other);
+    if (both_ways) nodes().messages().cut(other, server);
+  }
+  dataplane::EmbeddedFabric& fabric = cluster_->fabric();
+  for (const auto& link : fabric.links()) {
+    if (link.server != server) continue;
+    cut_links_.emplace_back(link, fabric.impairments(link));
+    fabric.change_impairments({link}, [both_ways](dataplane::Impairments impairments) {
+      impairments.up = !both_ways;
+      impairments.loss = 1;
+      return impairments;
+    });
+  }
+}
+
+void SimulatedCluster::mend() {
+  nodes().messages().mend();
+  for (; !cut_links_.empty(); cut_links_.pop_back()) {
+    const auto& [link, before] = cut_links_.back();
+    cluster_->fabric().change_impairments({link},
+                                          [&before = before](const auto&) { return before; });
+  }
 }
 
 void SimulatedCluster::iterate() {
@@ -81,15 +129,12 @@ void SimulatedCluster::iterate() {
   control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   if (moved != 0) {
-    idle_step_ = kIdleStep;
     clock_.advance(kIteration);
     return;
   }
-  // A switch's event that is due already waits for its poller, which stands still.
-  const std::int64_t event = next_switch_event();
-  const std::int64_t step = clock_.now() + idle_step_;
-  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kIteration);
-  idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
+  // What is due already waits for a poller that stands still.
+  const std::int64_t next = std::min(next_event(), std::exchange(look_at_, dataplane::kNever));
+  clock_.advance_to(std::clamp(next, clock_.now() + kIteration, clock_.now() + kLongestJump));
 }
 
 unsigned SimulatedCluster::iterate_pollers() {
@@ -109,49 +154,60 @@ unsigned SimulatedCluster::iterate_pollers() {
   return moved;
 }
 
-std::int64_t SimulatedCluster::next_switch_event() const {
-  std::int64_t next = dataplane::kNever;
-  for (const auto& at : cluster_->fabric().switches()) {
-    for (std::uint16_t shard = 0; shard < at.fabric->shards(); ++shard) {
-      next = std::min(next, at.fabric->shard(shard).next_event());
-    }
+std::int64_t SimulatedCluster::next_event() const {
+  std::int64_t next = next_look_;
+  for (const auto& poller : cluster_->pollers()) next = std::min(next, poller->next_event());
+  if (const auto due = cluster_->nodes().deadline(); due.has_value()) {
+    next = std::min<std::int64_t>(next, due->count() * 1000);
   }
   return next;
 }
 
-// The daemon's control thread. The coordinator's own time is the system's: here a draining job
-// ends when the virtual time for it is over, and never by the system's.
+// The daemon's control thread.
 void SimulatedCluster::control() {
-  for (const dataplane::EngineEvent& event : events_.take()) {
-    drains_until_ = std::min(drains_until_, clock_.now() + kDrain);
-    coordinator_->handle(event);
+  for (const dataplane::EngineEvent& event : events_.take()) nodes().handle(event, instant());
+  nodes().run(instant());
+  if (clock_.now() < next_look_) return;
+  nodes().look(instant());
+  next_look_ = clock_.now() + kLook;
+}
+
+void SimulatedCluster::admit(dataplane::TrainerId trainer,
+                             const dataplane::JoinedSession& session) {
+  const auto found = joining_.find(trainer);
+  if (found == joining_.end()) {
+    close(session.trainer_doorbell);
+    return;
   }
-  const bool over = clock_.now() >= drains_until_;
-  if (over) drains_until_ = dataplane::kNever;
-  coordinator_->reap(over ? JobCoordinator::SteadyClock::time_point::max()
-                          : JobCoordinator::SteadyClock::time_point::min());
+  found->second->admit(session);
+  joining_.erase(found);
 }
 
-void SimulatedCluster::notify(dataplane::MemberId member, const shared::Notice& notice) {
-  told_[member].push_back({notice, false});
+void SimulatedCluster::refuse(dataplane::TrainerId trainer, std::int32_t code,
+                              const std::string& message) {
+  evict(trainer, code, message);
+  const auto found = joining_.find(trainer);
+  if (found == joining_.end()) return;
+  found->second->refuse(message);
+  joining_.erase(found);
 }
 
-void SimulatedCluster::evict(dataplane::MemberId member, std::int32_t code,
+void SimulatedCluster::notify(dataplane::TrainerId trainer, const shared::Notice& notice) {
+  told_[trainer].push_back({notice, false});
+}
+
+void SimulatedCluster::evict(dataplane::TrainerId trainer, std::int32_t code,
                              const std::string& message) {
   Told told{{}, true};
   told.notice.type = shared::MessageType::closing;
   told.notice.code = code;
   message.copy(told.notice.text, shared::kNoticeTextBytes - 1);
-  told_[member].push_back(told);
+  told_[trainer].push_back(told);
 }
 
 EngineCounters SimulatedCluster::counters() const {
   EngineCounters sum;
-  for (bcube::ServerId server = 0; server < plan().servers(); ++server) {
-    for (const EngineAt& at : cluster_->engines(server)) {
-      add_counters(sum, at.engine->counters());
-    }
-  }
+  for (const EngineAt& at : cluster_->engines()) add_counters(sum, at.engine->counters());
   return sum;
 }
 

@@ -1,26 +1,30 @@
-// A whole cluster in one thread under a virtual clock: the daemon's engines, switches, pollers and
-// job coordinator, iterated by the test. Nothing reads another clock and nothing sleeps. So the
-// same settings, seed and actions give the same run to the last packet (trace()).
+// A whole cluster in one thread under a virtual clock: the daemon's nodes, engines, switches and
+// pollers, iterated by the test. Nothing reads another clock and nothing sleeps. So the same
+// settings, seed and actions give the same run to the last packet (trace()).
 //
 // Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
-// next event of a switch, or by idle steps that grow from kIdleStep to kLongestIdleStep; these are
-// short compared with the engines' timers. The seed determines the schedule: the order of the
-// pollers, and when a poller stalls for a while, as if the operating system had taken its core
-// away.
+// next event of a poller or a node, or to the time at which the test wants to look (look_at()), by
+// kLongestJump at most. The seed determines the schedule: the order of the pollers, and when a
+// poller stalls for a while, as if the operating system had taken its core away.
+//
+// Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
+// and continued; cut off, so that neither frames nor messages of it come through, one way or both.
+// The messages between nodes can be lost, doubled and reordered.
 //
 // Needs an Eal. At most one cluster at a time, because the packet pools have names.
 #ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 #define GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/fabric/emulated/random.h"
 #include "dataplane/host/clock.h"
@@ -33,21 +37,23 @@ struct SimulationSettings {
   unsigned lcores = 1;
   std::uint64_t seed = 1;
   double stalls = 0;  // per iteration and poller: the probability of a stall of up to kLongestStall
+  dataplane::MessageFaults messages{};
+  dataplane::NodeTiming timing{};
 };
 
-// What the coordinator told a trainer.
+// What a node told its trainer.
 struct Told {
   shared::Notice notice;
   bool evicted = false;
 };
 
-class SimulatedCluster final : private dataplane::MemberChannel {
+class SimulatedCluster final : private dataplane::TrainerChannel {
  public:
   static constexpr std::int64_t kIteration = 1'000;
-  static constexpr std::int64_t kIdleStep = 5'000;
-  static constexpr std::int64_t kLongestIdleStep = 100'000;
+  static constexpr std::int64_t kLongestJump = 10'000'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
-  static constexpr std::int64_t kDrain = 500'000'000;  // the coordinator's, in virtual time
+  // Between two looks of the nodes at the trainers of ended jobs.
+  static constexpr std::int64_t kLook = 500'000;
 
   explicit SimulatedCluster(const SimulationSettings& settings);
   ~SimulatedCluster() override;
@@ -57,22 +63,43 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   dataplane::EmbeddedCluster& cluster() { return *cluster_; }
   // What a job without wishes runs.
   const control::Plan& plan() const { return plan_; }
-  dataplane::JobCoordinator& coordinator() { return *coordinator_; }
+  dataplane::NodeGroup& nodes() { return cluster_->nodes(); }
   unsigned servers() const { return plan().servers(); }
 
-  std::unique_ptr<SimulatedTrainer> join(const dataplane::JoinRequest& request);
+  // The trainer wants to join; the nodes have worked on it as far as they can at this moment, which
+  // is to the end unless messages take time. Throws dataplane::JoinRefused if it is refused at once.
+  std::unique_ptr<SimulatedTrainer> join(bcube::ServerId server,
+                                         const dataplane::TrainerRequest& request);
   std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
                                          std::uint64_t heap_bytes);
   // Joins one trainer per server; in the order of the servers.
   std::vector<std::unique_ptr<SimulatedTrainer>> join_all(const std::string& job,
                                                           std::uint64_t heap_bytes);
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
-  const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
+  const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.id()]; }
+  // Why the collective is not done, as its node answers it.
+  std::string explain(const SimulatedTrainer& trainer, control::CollectiveName collective);
+  // No node has anything of a job.
+  bool idle() { return nodes().idle(); }
+  std::vector<dataplane::JobFacts> jobs() { return nodes().jobs(instant()); }
 
-  // What the coordinator wrote into the daemon's log.
+  // Its trainers are gone with it: nobody tells them anything any more.
+  void kill(bcube::ServerId server);
+  void start_anew(bcube::ServerId server) { cluster_->start_node(server, ++incarnation_); }
+  void stop(bcube::ServerId server) { nodes().stop(server); }
+  void go_on(bcube::ServerId server) { nodes().go_on(server); }
+  // Nothing that the server sends arrives; both ways: nor does anything that is sent to it.
+  void cut_off(bcube::ServerId server, bool both_ways);
+  // Ends all cuts.
+  void mend();
+
+  // What the nodes wrote into the daemon's log.
   const std::vector<std::string>& log() const { return log_; }
 
   std::int64_t now() { return clock_.now(); }
+  control::Instant instant() { return control::Instant(clock_.now() / 1000); }
+  // The test wants to look at the cluster at this time, if nothing moves before.
+  void look_at(std::int64_t time) { look_at_ = std::min(look_at_, time); }
   // One iteration of every poller and of the control thread, and the time that it takes.
   void iterate();
   // Iterates until `done` or for `limit` nanoseconds. True if it was done.
@@ -99,11 +126,13 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   std::uint64_t trace() const;
 
  private:
-  void notify(dataplane::MemberId member, const shared::Notice& notice) override;
-  void evict(dataplane::MemberId member, std::int32_t code, const std::string& message) override;
+  void admit(dataplane::TrainerId trainer, const dataplane::JoinedSession& session) override;
+  void refuse(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
+  void notify(dataplane::TrainerId trainer, const shared::Notice& notice) override;
+  void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
-  std::int64_t next_switch_event() const;
+  std::int64_t next_event() const;
   void control();
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
@@ -112,14 +141,17 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   dataplane::VirtualClock clock_{1'000'000};
   dataplane::EventQueue events_;
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
-  std::unique_ptr<dataplane::JobCoordinator> coordinator_;
-  std::map<dataplane::MemberId, std::vector<Told>> told_;
+  control::Incarnation incarnation_ = 1;  // the newest of any node
+  std::map<dataplane::TrainerId, std::vector<Told>> told_;
+  std::map<dataplane::TrainerId, SimulatedTrainer*> joining_;
   std::vector<std::string> log_;
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
-  std::int64_t idle_step_ = kIdleStep;
-  std::int64_t drains_until_ = dataplane::kNever;
+  std::int64_t look_at_ = dataplane::kNever;
+  std::int64_t next_look_ = 0;  // of the nodes
+  // What the links of servers that are cut off were like before.
+  std::vector<std::pair<dataplane::EmbeddedFabric::LinkAt, dataplane::Impairments>> cut_links_;
   std::uint64_t trace_ = 0xcbf29ce484222325;
 };
 

@@ -7,17 +7,19 @@
 
 namespace gradcube::simulation {
 
-SimulatedTrainer::SimulatedTrainer(const dataplane::JoinedSession& joined) : joined_(joined) {
+void SimulatedTrainer::admit(const dataplane::JoinedSession& joined) {
   void* mapping = mmap(nullptr, joined.region_bytes, PROT_READ | PROT_WRITE,
                        MAP_SHARED | MAP_NORESERVE, joined.region_descriptor, 0);
   if (mapping == MAP_FAILED) {
     close(joined.trainer_doorbell);
     throw std::system_error(errno, std::generic_category(), "cannot map a session's memory");
   }
+  joined_ = joined;
   base_ = static_cast<std::uint8_t*>(mapping);
 }
 
 SimulatedTrainer::~SimulatedTrainer() {
+  if (!admitted()) return;
   munmap(base_, joined_.region_bytes);
   close(joined_.trainer_doorbell);
 }

@@ -2,27 +2,39 @@
 // trainer/src/session.cc does, but without sockets, threads and waits, so that one thread can drive
 // a whole cluster.
 //
+// It has a session once its job has admitted it. Until then only id(), admitted() and refusal() may
+// be called.
+//
 // Ownership: the mapping and the trainer's end of the doorbell. Single-threaded.
 #ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_TRAINER_H_
 #define GRADCUBE_TESTS_SIMULATION_SIMULATED_TRAINER_H_
 
 #include <cstdint>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "aggregation/element.h"
-#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/daemon/trainer_channel.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::simulation {
 
 class SimulatedTrainer {
  public:
-  explicit SimulatedTrainer(const dataplane::JoinedSession& joined);
+  explicit SimulatedTrainer(dataplane::TrainerId id) : id_(id) {}
   ~SimulatedTrainer();
   SimulatedTrainer(const SimulatedTrainer&) = delete;
   SimulatedTrainer& operator=(const SimulatedTrainer&) = delete;
 
-  dataplane::MemberId member() const { return joined_.member; }
+  // What became of its wish to join.
+  void admit(const dataplane::JoinedSession& joined);
+  void refuse(const std::string& message) { refusal_ = message; }
+  bool admitted() const { return base_ != nullptr; }
+  const std::optional<std::string>& refusal() const { return refusal_; }
+
+  dataplane::TrainerId id() const { return id_; }
+  bcube::ServerId server() const { return id_.server; }
   unsigned rank() const { return joined_.rank; }
   unsigned size() const { return joined_.size; }
   shared::RegionHeader& header() { return *reinterpret_cast<shared::RegionHeader*>(base_); }
@@ -41,8 +53,10 @@ class SimulatedTrainer {
   std::vector<shared::Completion> take_completions();
 
  private:
+  dataplane::TrainerId id_;
+  std::optional<std::string> refusal_;
   dataplane::JoinedSession joined_;
-  std::uint8_t* base_;
+  std::uint8_t* base_ = nullptr;
   std::uint64_t submitted_ = 0;
   std::uint64_t taken_ = 0;
 };

@@ -19,16 +19,17 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <unistd.h>
 #include <vector>
 
 #include "aggregation/kernels.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
 #include "protocol/crc.h"
 #include "protocol/wire.h"
 #include "tests/simulation/simulated_trainer.h"
+#include "tests/support/admissions.h"
 
 namespace gradcube {
 namespace {
@@ -60,14 +61,14 @@ double rate(std::uint64_t bytes, const std::function<void()>& work) {
 class Pair {
  public:
   explicit Pair(std::uint64_t buffer_bytes)
-      : cluster_(settings(), {{1, -1}}, clock_, aggregation::select_kernels(512), events_),
-        coordinator_(cluster_, 1),
+      : cluster_(options(), clock_, aggregation::select_kernels(512), events_),
+        admissions_(cluster_.nodes()),
         bytes_(buffer_bytes) {
-    for (bcube::ServerId server = 0; server < 2; ++server) {
-      const dataplane::JoinedSession joined =
-          coordinator_.join({"bench", server, 1, 1, buffer_bytes + 4096});
-      trainers_.push_back(std::make_unique<SimulatedTrainer>(joined));
-      coordinator_.start_if_complete(joined.member);
+    for (const auto id : admissions_.join_all({"bench", 1, 1, buffer_bytes + 4096})) {
+      trainers_.push_back(std::make_unique<SimulatedTrainer>(id));
+      dataplane::JoinedSession session = admissions_.session(id);
+      session.trainer_doorbell = dup(session.trainer_doorbell);
+      trainers_.back()->admit(session);
       auto* elements = reinterpret_cast<float*>(trainers_.back()->at(shared::kHeapOffset));
       std::fill_n(elements, buffer_bytes / sizeof(float), 0.0F);
     }
@@ -100,11 +101,12 @@ class Pair {
   }
 
  private:
-  static control::ClusterSettings settings() {
-    control::ClusterSettings settings;
-    settings.topology = control::parse_topology("star:2", "topology");
-    settings.mtu = kSegment + protocol::kSegmentHeaderBytes - 14;
-    return settings;
+  static dataplane::EmbeddedClusterOptions options() {
+    dataplane::EmbeddedClusterOptions options;
+    options.settings.topology = control::parse_topology("star:2", "topology");
+    options.settings.mtu = kSegment + protocol::kSegmentHeaderBytes - 14;
+    options.lcores = {{1, -1}};
+    return options;
   }
 
   static void take(SimulatedTrainer& trainer) {
@@ -116,7 +118,7 @@ class Pair {
   dataplane::TscClock clock_;
   dataplane::EventQueue events_;
   dataplane::EmbeddedCluster cluster_;
-  dataplane::JobCoordinator coordinator_;
+  dataplane::Admissions admissions_;
   std::vector<std::unique_ptr<SimulatedTrainer>> trainers_;
   std::uint64_t bytes_;
   std::uint64_t completed_ = 0;

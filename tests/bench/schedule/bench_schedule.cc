@@ -11,27 +11,17 @@
 #include <iostream>
 #include <nlohmann/json.hpp>
 #include <sys/socket.h>
-#include <unistd.h>
 
 #include "control/base/units.h"
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/eal.h"
+#include "tests/support/admissions.h"
 
 namespace {
 
 using namespace gradcube;
 using dataplane::EmbeddedCluster;
-
-class NobodyToTell final : public dataplane::MemberChannel {
- public:
-  void notify(dataplane::MemberId, const shared::Notice& notice) override {
-    std::cerr << notice.text << "\n";
-  }
-  void evict(dataplane::MemberId, std::int32_t, const std::string&) override {}
-  void record(const std::string&) override {}
-};
 
 // A trainer's side of a session, written straight into the shared region.
 struct Trainer {
@@ -77,12 +67,10 @@ struct Outcome {
 void collect(const EmbeddedCluster& cluster, Outcome& outcome) {
   std::uint64_t segments = 0;
   std::uint64_t acknowledgements = 0;
-  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
-    for (const dataplane::EngineAt& at : cluster.engines(server)) {
-      outcome.resent += at.engine->counters().resent;
-      segments += at.engine->counters().segments_sent;
-      acknowledgements += at.engine->counters().acknowledgements_sent;
-    }
+  for (const dataplane::EngineAt& at : cluster.engines()) {
+    outcome.resent += at.engine->counters().resent;
+    segments += at.engine->counters().segments_sent;
+    acknowledgements += at.engine->counters().acknowledgements_sent;
   }
   for (const dataplane::EmbeddedFabric::SwitchAt& at : cluster.fabric().switches()) {
     for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
@@ -101,19 +89,14 @@ Outcome run(const Options& options) {
   dataplane::EventQueue events;
   std::vector<control::Lcore> lcores;
   for (unsigned i = 0; i < options.lcores; ++i) lcores.push_back({i, -1});
-  EmbeddedCluster cluster(options.settings, lcores, clock, aggregation::select_kernels(512),
-                          events);
-  NobodyToTell nobody;
-  dataplane::JobCoordinator jobs(cluster, 1);
-  jobs.set_channel(&nobody);
+  dataplane::EmbeddedClusterOptions cluster_options;
+  cluster_options.settings = options.settings;
+  cluster_options.lcores = lcores;
+  EmbeddedCluster cluster(cluster_options, clock, aggregation::select_kernels(512), events);
+  dataplane::Admissions admissions(cluster.nodes());
   std::vector<Trainer> trainers;
-  for (bcube::ServerId server = 0; server < cluster.topology().servers(); ++server) {
-    const dataplane::JoinedSession joined =
-        jobs.join({"bench", server, 1, 0, options.bytes + 4096});
-    close(joined.trainer_doorbell);
-    // The daemon's own mapping serves as the trainer's: both are this process.
-    trainers.push_back({jobs.region_base(joined.member)});
-    jobs.start_if_complete(joined.member);
+  for (const auto id : admissions.join_all({"bench", 1, 0, options.bytes + 4096})) {
+    trainers.push_back({admissions.memory(id)});
   }
   dataplane::SeededRandom random(options.settings.seed);
   const std::int64_t begin = clock.now();

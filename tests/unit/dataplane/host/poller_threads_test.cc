@@ -14,9 +14,10 @@
 #include <vector>
 
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/job_coordinator.h"
+#include "dataplane/daemon/steady_now.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/poller.h"
+#include "tests/support/admissions.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -188,8 +189,8 @@ TEST(PollerThreads, ACallDoesNotCountTimeInWhichItsCallerDidNotRun) {
 // both sides at the same addresses.
 class Trainer {
  public:
-  Trainer(JobCoordinator& jobs, const JoinedSession& joined)
-      : base_(jobs.region_base(joined.member)), doorbell_(joined.trainer_doorbell) {}
+  Trainer(std::uint8_t* base, const JoinedSession& session)
+      : base_(base), doorbell_(session.trainer_doorbell) {}
 
   // Sums `count` floats over the job again and again. Returns how many results were wrong.
   unsigned work(unsigned rounds, std::uint64_t count, float rank, float expected) {
@@ -257,51 +258,54 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
   constexpr std::uint64_t kCount = 2'000;
   TscClock clock;
   EventQueue events;
-  EmbeddedCluster cluster(settings(), {{1, -1}, {2, -1}}, clock, aggregation::select_kernels(0),
-                          events);
-  JobCoordinator jobs(cluster, 1);
+  EmbeddedClusterOptions options;
+  options.settings = settings();
+  options.lcores = {{1, -1}, {2, -1}};
+  EmbeddedCluster cluster(options, clock, aggregation::select_kernels(0), events);
+  NodeGroup& nodes = cluster.nodes();
+  Admissions admissions(nodes);
   {
     std::vector<std::unique_ptr<RunningPoller>> running;
     for (const auto& poller : cluster.pollers()) {
       running.push_back(std::make_unique<RunningPoller>(*poller));
     }
     for (unsigned generation = 0; generation < 3; ++generation) {
-      std::vector<JoinedSession> sessions;
-      for (bcube::ServerId server = 0; server < kServers; ++server) {
-        sessions.push_back(jobs.join({"job", server, 1, 1, 1 << 20}));
-        jobs.start_if_complete(sessions.back().member);
-      }
+      const std::vector<TrainerId> ids = admissions.join_all({"job", 1, 1, 1 << 20});
       std::vector<std::thread> trainers;
       std::atomic<unsigned> wrong{0};
       std::atomic<unsigned> done{0};
       for (unsigned rank = 0; rank < kServers; ++rank) {
         trainers.emplace_back([&, rank] {
-          Trainer trainer(jobs, sessions[rank]);
+          Trainer trainer(nodes.at(rank).region_base(ids[rank]), admitted.doorbells[ids[rank]]);
           wrong += trainer.work(kRounds, kCount, static_cast<float>(rank), 0 + 1 + 2 + 3);
           ++done;
         });
       }
       while (done.load() < kServers) {
-        jobs.facts();
-        for (const EngineEvent& event : events.take()) jobs.handle(event);
+        nodes.jobs(steady_now());
+        for (const EngineEvent& event : events.take()) nodes.handle(event, steady_now());
         for (const auto& poller : cluster.pollers()) poller->call([] {});
-        jobs.reap(JobCoordinator::SteadyClock::now());
+        nodes.run(steady_now());
+        nodes.look(steady_now());
         std::this_thread::sleep_for(milliseconds(1));
       }
       for (std::thread& trainer : trainers) trainer.join();
       EXPECT_EQ(wrong.load(), 0u);
-      EXPECT_EQ(jobs.facts().at(0).collectives, kRounds);
-      // The last generation stays: the coordinator's end takes it down.
+      EXPECT_EQ(nodes.jobs(steady_now()).at(0).collectives, kRounds);
+      // The last generation stays: the cluster's end takes it down.
       if (generation == 2) continue;
-      for (const JoinedSession& session : sessions) {
-        jobs.leave(session.member, generation == 0 ? Departure::orderly : Departure::death, "died");
-        close(session.trainer_doorbell);
+      for (const TrainerId id : ids) {
+        nodes.at(id.server).leave(
+            id, generation == 0 ? Departure::orderly : Departure::death, "died", steady_now());
       }
       const auto deadline = std::chrono::steady_clock::now() + kPatience;
-      while (!jobs.facts().empty() && std::chrono::steady_clock::now() < deadline) {
-        jobs.reap(JobCoordinator::SteadyClock::now());
+      while (!nodes.idle() && std::chrono::steady_clock::now() < deadline) {
+        for (const EngineEvent& event : events.take()) nodes.handle(event, steady_now());
+        nodes.run(steady_now());
+        nodes.look(steady_now());
       }
-      EXPECT_TRUE(jobs.facts().empty());
+      EXPECT_TRUE(nodes.jobs(steady_now()).empty());
+      EXPECT_TRUE(nodes.idle());
     }
   }
   for (const auto& poller : cluster.pollers()) EXPECT_TRUE(poller->has_ended());

@@ -49,11 +49,11 @@ TEST_F(Jobs, StartWhenTheLastTrainerHasJoinedAndDoWhatWasSubmittedBefore) {
   }
   cluster_.run_for(10 * kMillisecond);
   EXPECT_FALSE(all_idle(trainers));
-  const std::string missing = cluster_.coordinator().explain(trainers[0]->member(), {0, 1});
+  const std::string missing = cluster_.explain(*trainers[0], {0, 1});
   EXPECT_NE(missing.find("[1,1]"), std::string::npos) << missing;
   trainers.push_back(cluster_.join("job", 3, heap_for(collective_)));
   cluster_.run_for(kMillisecond);
-  const std::string late = cluster_.coordinator().explain(trainers[0]->member(), {0, 1});
+  const std::string late = cluster_.explain(*trainers[0], {0, 1});
   EXPECT_NE(late.find("[1,1]"), std::string::npos) << late;
   fill_and_submit(*trainers.back(), collective_);
   EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
@@ -74,16 +74,15 @@ TEST_F(Jobs, RefuseASecondTrainerOnAServerAndAHeapOfNoBytes) {
 }
 
 TEST_F(Jobs, RefuseATrainerThatAsksForOtherLanesWeightOrMembers) {
-  dataplane::JoinRequest request{"job", 0};
+  dataplane::TrainerRequest request{"job", 1};
   request.heap_bytes = 4096;
   request.options.lanes = {{"bml", 0}, {"bml", 2}};
-  const auto first = cluster_.join(request);
+  const auto first = cluster_.join(0, request);
   const auto expect_refused = [&](auto&& change) {
-    dataplane::JoinRequest other = request;
-    other.server = 1;
+    dataplane::TrainerRequest other = request;
     change(other.options);
     try {
-      cluster_.join(other);
+      cluster_.join(1, other);
       ADD_FAILURE() << "joined";
     } catch (const JoinRefused& refused) {
       EXPECT_EQ(refused.code(), GRADCUBE_EJOB) << refused.what();
@@ -93,8 +92,7 @@ TEST_F(Jobs, RefuseATrainerThatAsksForOtherLanesWeightOrMembers) {
   expect_refused([](control::JobOptions& options) { options.lanes[1].priority = 3; });
   expect_refused([](control::JobOptions& options) { options.weight = 2; });
   expect_refused([](control::JobOptions& options) { options.members = {0, 1}; });
-  request.server = 1;
-  EXPECT_NO_THROW(cluster_.join(request));
+  EXPECT_TRUE(cluster_.join(1, request)->admitted());
 }
 
 TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedWhat) {
@@ -202,27 +200,39 @@ TEST_F(JobsUnderLoss, TakeNothingMoreOfATrainerThatHasSaidGoodbye) {
 }
 
 TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
-  std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
-  for (unsigned job = 0; job < control::kMaxJobs; ++job) {
-    trainers.push_back(cluster_.join("job-" + std::to_string(job), 0, 4096));
+  Trainers trainers;
+  dataplane::TrainerRequest request{"", 1};
+  request.heap_bytes = 4096;
+  request.options.members = {0};
+  for (unsigned job = 0; job + 1 < control::kMaxJobs; ++job) {
+    request.job = "job-" + std::to_string(job);
+    trainers.push_back(cluster_.join(0, request));
   }
-  EXPECT_THROW(cluster_.join("another", 0, 4096), JoinRefused);
-  const auto second = cluster_.join("job-7", 1, 4096);
+  request.job = "of two";
+  request.options.members = {0, 1};
+  trainers.push_back(cluster_.join(0, request));
+  const auto second = cluster_.join(1, request);
+  request.job = "another";
+  request.options.members = {0};
+  EXPECT_THROW(cluster_.join(0, request), JoinRefused);
+  for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
+    EXPECT_EQ(at.engine->jobs().size(), control::kMaxJobs);
+  }
   cluster_.leave(*second, Departure::death);
   cluster_.run_for(kSecond);
-  ASSERT_EQ(cluster_.coordinator().facts().back().state, "aborted");
+  ASSERT_EQ(cluster_.jobs().back().state, dataplane::JobState::aborted);
   for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
     EXPECT_EQ(at.engine->jobs().size(), control::kMaxJobs - 1);
   }
   // The remaining trainer of the aborted job keeps its session, and hears of the failure.
-  const auto another = cluster_.join("another", 0, 4096);
-  trainers[7]->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
-                      aggregation::Operation::sum);
+  const auto another = cluster_.join(0, request);
+  trainers.back()->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
+                          aggregation::Operation::sum);
   cluster_.run_for(kMillisecond);
-  EXPECT_EQ(codes(*trainers[7]), std::vector<std::int32_t>{GRADCUBE_EPEER});
+  EXPECT_EQ(codes(*trainers.back()), std::vector<std::int32_t>{GRADCUBE_EPEER});
   for (const auto& trainer : trainers) cluster_.leave(*trainer, Departure::orderly);
   cluster_.leave(*another, Departure::orderly);
-  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+  EXPECT_TRUE(cluster_.jobs().empty());
 }
 
 TEST_F(Jobs, AreEvictedOneByOneWhenTheyViolateTheProtocolAfterTheAbort) {
@@ -237,7 +247,7 @@ TEST_F(Jobs, AreEvictedOneByOneWhenTheyViolateTheProtocolAfterTheAbort) {
     ASSERT_FALSE(cluster_.told(*trainers[rank]).empty());
     EXPECT_TRUE(cluster_.told(*trainers[rank]).back().evicted);
   }
-  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+  EXPECT_TRUE(cluster_.jobs().empty());
 }
 
 TEST_F(Jobs, LeaveALineInTheLogWhenATrainerDiesAndAJobIsAborted) {
@@ -252,28 +262,28 @@ TEST_F(Jobs, LeaveALineInTheLogWhenATrainerDiesAndAJobIsAborted) {
 
 TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
   using std::chrono::milliseconds;
-  dataplane::JobCoordinator& coordinator = cluster_.coordinator();
-  const auto start = dataplane::JobCoordinator::SteadyClock::now();
+  dataplane::NodeGroup& nodes = cluster_.nodes();
+  const control::Instant start = std::chrono::hours(1);
   Trainers trainers;
   trainers.push_back(cluster_.join("job", 1, heap_for(collective_)));
-  coordinator.note_waits(start);
-  dataplane::JobFacts job = coordinator.facts(start + milliseconds(250)).at(0);
+  nodes.note_waits(start);
+  dataplane::JobFacts job = nodes.jobs(start + milliseconds(250)).at(0);
   EXPECT_EQ(job.waiting_for, (std::vector<bcube::ServerId>{0, 2, 3}));
   EXPECT_EQ(job.waiting_ms, 250);
 
   for (const bcube::ServerId server : {0, 2, 3}) {
     trainers.push_back(cluster_.join("job", server, heap_for(collective_)));
   }
-  coordinator.note_waits(start + milliseconds(300));
-  EXPECT_TRUE(coordinator.facts().at(0).waiting_for.empty());
+  nodes.note_waits(start + milliseconds(300));
+  EXPECT_TRUE(nodes.jobs(start).at(0).waiting_for.empty());
 
   for (const auto& trainer : trainers) {
     if (trainer->rank() != 2) fill_and_submit(*trainer, collective_);
   }
   cluster_.run_for(kMillisecond);
-  coordinator.note_waits(start + milliseconds(400));
-  coordinator.note_waits(start + milliseconds(500));
-  job = coordinator.facts(start + milliseconds(1'900)).at(0);
+  nodes.note_waits(start + milliseconds(400));
+  nodes.note_waits(start + milliseconds(500));
+  job = nodes.jobs(start + milliseconds(1'900)).at(0);
   EXPECT_EQ(job.waiting_for, std::vector<bcube::ServerId>{2});
   EXPECT_EQ(job.waiting_ms, 1'500);
   ASSERT_EQ(job.trainers.size(), 4u);
@@ -286,7 +296,7 @@ TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
     if (trainer->rank() == 2) fill_and_submit(*trainer, collective_);
   }
   EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
-  job = coordinator.facts(start + milliseconds(2'000)).at(0);
+  job = nodes.jobs(start + milliseconds(2'000)).at(0);
   EXPECT_TRUE(job.waiting_for.empty());
   EXPECT_EQ(job.waiting_ms, 0);
   EXPECT_EQ(job.collectives, 1u);
@@ -296,11 +306,11 @@ TEST_F(Jobs, SayWhomTheyWaitForAndSinceWhen) {
 TEST_F(Jobs, TakeTheirMemoryWithThem) {
   const Trainers trainers = join();
   allreduce(cluster_, trainers, collective_);
-  EXPECT_GE(cluster_.coordinator().trainer_bytes(), 4 * collective_.bytes());
+  EXPECT_GE(cluster_.nodes().trainer_bytes(), 4 * collective_.bytes());
   leave_all(cluster_, trainers);
   cluster_.run_for(kMillisecond);
-  EXPECT_EQ(cluster_.coordinator().trainer_bytes(), 0u);
-  EXPECT_TRUE(cluster_.coordinator().facts().empty());
+  EXPECT_EQ(cluster_.nodes().trainer_bytes(), 0u);
+  EXPECT_TRUE(cluster_.jobs().empty());
 }
 
 }  // namespace
