@@ -153,7 +153,7 @@ void JobCoordinator::attach(Member& member) {
   }
   for (const Part& part : member.parts) {
     part.at.poller->call([&] {
-      part.at.engine->attach(*part.job);
+      part.at.engine->attach(*part.job, 0);
       if (part.job->is_leader()) part.at.poller->watch(member.session->doorbell());
     });
   }
@@ -163,16 +163,35 @@ void JobCoordinator::start_if_complete(MemberId id) {
   const auto member = members_.find(id);
   if (member == members_.end()) return;
   const control::Job* job = jobs_.find(member->second.job);
-  if (job != nullptr && job->state == control::JobState::running) start(job->id);
+  if (job == nullptr || job->state != control::JobState::running) return;
+  arm(*job);
+  on_engines(job->id, [job](Engine& engine) { engine.start(job->id); });
 }
 
-void JobCoordinator::start(std::uint32_t job) {
-  const control::Job& facts = *jobs_.find(job);
+// Only now the ranks are known.
+void JobCoordinator::arm(const control::Job& facts) {
   // Members and ranks of a plan both ascend with the servers.
   std::vector<control::Rank> seen;
   for (const control::Job::Member& member : facts.members) seen.push_back(member.rank);
   const RankOrder ranks = facts.ranks_are_wished ? RankOrder(std::move(seen)) : RankOrder();
-  on_engines(job, [&](Engine& engine) { engine.start(job, facts.epoch, ranks); });
+  for (const Member* member : members_of(facts.id)) {
+    for (const Part& part : member->parts) {
+      part.at.poller->call([&] {
+        part.at.engine->detach(facts.id);
+        part.at.engine->attach(*part.job, facts.epoch, ranks);
+      });
+    }
+  }
+}
+
+// Takes nothing more of the members whose trainers have gone.
+void JobCoordinator::hold_the_draining(std::uint32_t job) const {
+  for (const Member* member : members_of(job)) {
+    if (!member->draining) continue;
+    for (const Part& part : member->parts) {
+      part.at.poller->call([&] { part.at.engine->hold(job); });
+    }
+  }
 }
 
 const JobCoordinator::Members& JobCoordinator::members_of(std::uint32_t job) const {
@@ -249,9 +268,11 @@ void JobCoordinator::fail_in_flight(std::uint32_t job, std::int32_t code,
     }
     if (concerned) notify(*member, make_failure(number, code, message));
   }
-  on_engines(job, [&](Engine& engine) { engine.reset(job, known.cuts); });
   jobs_.begin_reset(job);
-  start(job);
+  const std::uint16_t epoch = jobs_.find(job)->epoch;
+  on_engines(job, [&](Engine& engine) { engine.reset(job, known.cuts, epoch); });
+  on_engines(job, [&](Engine& engine) { engine.start(job); });
+  hold_the_draining(job);
 }
 
 void JobCoordinator::detach(const Members& members) {
@@ -272,6 +293,7 @@ void JobCoordinator::detach(const Members& members) {
 }
 
 void JobCoordinator::handle(const EngineEvent& event) {
+  if (event.kind == EngineEvent::Kind::progress) return;
   const control::Job* job = jobs_.find(event.job);
   if (job == nullptr) return;
   // In every epoch: a session that has violated the protocol once is closed.
@@ -284,7 +306,7 @@ void JobCoordinator::handle(const EngineEvent& event) {
     return;
   }
   if (job->epoch != event.epoch || job->state != control::JobState::running) return;
-  on_engines(event.job, [&](Engine& engine) { engine.freeze(event.job); });
+  on_engines(event.job, [&](Engine& engine) { engine.halt(event.job); });
   if (event.kind == EngineEvent::Kind::overflow) {
     fail_in_flight(event.job, GRADCUBE_EOVERFLOW, describe_overflow(*job, event, space()));
   } else {

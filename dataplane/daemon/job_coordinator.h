@@ -4,7 +4,7 @@
 // A job runs once each of its members has its trainer. A disagreement between trainers is handled
 // in this order:
 //
-//   1. freeze    every engine of the job stops taking, sending and receiving for it
+//   1. halt      every engine of the job stops taking, sending and receiving for it
 //   2. tell      each trainer gets a Notice: the message, and a number by which completions name it
 //   3. reset     the engines drop what was in flight and fail all collectives that any trainer
 //                has submitted so far, in every lane; a new epoch makes stale frames recognisable.
@@ -14,16 +14,16 @@
 //
 // When a trainer leaves or dies, the job is aborted:
 //
-//   1. freeze and 2. tell, as above
+//   1. halt and 2. tell, as above
 //   3. detach    the engines forget the job. Its flows, their credit and its place among kMaxJobs
 //                jobs are free for others
 //   4. fail      this thread fails all that the remaining trainers have submitted and will submit,
 //                until they leave (reap())
 //
 // A trainer that goes while nothing of its own is in flight does not end its neighbours' last
-// collective: nothing more of its own is taken, its engines drain until the others have finished
-// what they share (their last acknowledgements may be on the way), and only then is the job
-// aborted.
+// collective: its own engines hold the job, so nothing more of it is taken, until the others have
+// finished what they share (their last acknowledgements may be on the way), and only then is the
+// job aborted.
 //
 // Each phase is over on all engines before the next begins (Poller::call waits), so no engine ever
 // meets a neighbour that is a phase ahead with frames that it would take.
@@ -193,7 +193,8 @@ class JobCoordinator {
   void on_engines(std::uint32_t job, const std::function<void(Engine&)>& function) const;
   Member& add(Member member);
   void depart(MemberId member);
-  void start(std::uint32_t job);
+  void arm(const control::Job& job);
+  void hold_the_draining(std::uint32_t job) const;
   void drain(Member& member, Departure departure, const std::string& message);
   void fail_in_flight(std::uint32_t job, std::int32_t code, const std::string& message);
   void abort(std::uint32_t job, const Drain& drain);

@@ -85,7 +85,7 @@ void JobCoordinator::drain(Member& member, Departure departure, const std::strin
 bool JobCoordinator::nothing_in_flight(Member& member) {
   Session& session = *member.session;
   for (const Part& part : member.parts) {
-    if (part.job->is_leader()) part.at.poller->call([&session] { session.stop_taking(); });
+    part.at.poller->call([&] { part.at.engine->hold(member.job); });
   }
   // What a leader engine has published it also completes, so equal counts mean that nothing is in
   // flight.
@@ -128,7 +128,7 @@ void JobCoordinator::abort(std::uint32_t job, const Drain& drain) {
   if (!drain.orderly) {
     record(fmt::format("job \"{}\" is aborted: {}", jobs_.find(job)->name, drain.message));
   }
-  on_engines(job, [&](Engine& engine) { engine.freeze(job); });
+  on_engines(job, [&](Engine& engine) { engine.halt(job); });
   for (const Member* member : members_of(job)) {
     if (member->draining) continue;
     notify(*member, make_failure(number, GRADCUBE_EPEER, drain.message));
