@@ -1,11 +1,7 @@
 #include "dataplane/engine/engine.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <numeric>
-#include <rte_mbuf.h>
-
-#include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
@@ -27,33 +23,15 @@ static_assert(shared::kBufferAlignment % control::kUnitBytes == 0,
 static_assert(static_cast<int>(control::Stage::broadcast) ==
               static_cast<int>(protocol::Stage::broadcast));
 
-// What a frame says of the flow that it belongs to.
-protocol::TransportHeader header_of(const Flow& flow) {
-  protocol::TransportHeader header;
-  header.job = flow.job->id();
-  header.stage = flow.stage;
-  header.lane = static_cast<std::uint8_t>(flow.user->lane());
-  header.thread = static_cast<std::uint8_t>(flow.user->thread());
-  header.step = flow.step;
-  return header;
-}
-
 std::vector<unsigned> port_per_level(std::size_t levels) {
   std::vector<unsigned> ports(levels);
   std::iota(ports.begin(), ports.end(), 0U);
   return ports;
 }
 
-// Each segment within a flow's window may be on its way twice: as it was first sent, and sent
-// again.
-void require_countable_references(const EngineSettings& settings, std::size_t flows) {
-  const std::uint64_t references = std::uint64_t{flows} * settings.window * 2;
-  if (references <= EngineJob::kMostReferences) return;
-  throw control::SetupError(fmt::format(
-      "the job could have {} packets on their way from one engine of a server ({} flows with a "
-      "window of {} segments, each sent twice), and DPDK can count {}; use fewer lanes, or a "
-      "topology with fewer servers under one switch",
-      references, flows, settings.window, EngineJob::kMostReferences));
+bool has_untold_progress(EngineJob* job) {
+  return job->state == EngineJob::State::held && job->is_leader() &&
+         job->session().completions() != job->progress_told;
 }
 
 }  // namespace
@@ -70,6 +48,9 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       static_cast<std::uint32_t>(settings.segment_bytes + protocol::kSegmentHeaderBytes),
       settings.window};
   for (Port* port : ports) ports_.push_back(std::make_unique<PortQueue>(*port, credit));
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    neighbour_counters_.emplace_back(space.radix(level));
+  }
 }
 
 Engine::~Engine() {
@@ -85,15 +66,17 @@ unsigned Engine::poll(Nanoseconds now) {
   run_timers();
   for (const auto& port : ports_) port->grant_credit(now_);
   for (const auto& port : ports_) moved += transmit(*port);
-  finish_collectives();
+  moved += finish_collectives();
+  report_progress();
   return moved;
 }
 
 bool Engine::busy() const {
-  return !working_.empty() ||
-         std::any_of(
-             completing_.begin(), completing_.end(),
-             [](const EngineJob* job) { return job->state != EngineJob::State::gathering; }) ||
+  const auto moves = [](const PlanExecutor* executor) { return executor->job().moves(); };
+  const auto completes = [](const EngineJob* job) { return job->moves(); };
+  return std::any_of(working_.begin(), working_.end(), moves) ||
+         std::any_of(completing_.begin(), completing_.end(), completes) ||
+         std::any_of(attached_.begin(), attached_.end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(),
                      [](const auto& port) { return port->any_answers(); });
 }
@@ -101,12 +84,7 @@ bool Engine::busy() const {
 Nanoseconds Engine::next_event() const {
   if (!busy()) return kNever;
   Nanoseconds next = timers_.next_expiry();
-  for (const auto& port : ports_) {
-    port->answers.for_each_awake([&next](const Flow& flow) {
-      next = std::min(next, flow.receive.acknowledgement_deadline());
-      return FlowRotation::Visit::later;
-    });
-  }
+  for (const auto& port : ports_) next = std::min(next, port->next_answer());
   return next;
 }
 
@@ -127,11 +105,10 @@ void Engine::finish_wait() {
 unsigned Engine::take_requests() {
   unsigned taken = 0;
   for (EngineJob* job : attached_) {
-    if (job->state == EngineJob::State::frozen) continue;
-    if (job->is_leader()) taken += take_submissions(*job);
-    if (job->state == EngineJob::State::running && job->seen != job->session().published()) {
-      taken += begin_published(*job);
+    if (job->is_leader() && job->state == EngineJob::State::running) {
+      taken += take_submissions(*job);
     }
+    if (job->moves() && job->seen != job->session().published()) taken += begin_published(*job);
   }
   return taken;
 }
@@ -140,7 +117,9 @@ unsigned Engine::take_submissions(EngineJob& job) {
   unsigned taken = 0;
   Session::Take last = job.session().take();
   for (; last == Session::Take::taken; last = job.session().take()) ++taken;
-  if (last == Session::Take::violation) report(job, {.kind = EngineEvent::Kind::violation});
+  if (last == Session::Take::violation && !job.violation_told) {
+    job.violation_told = report(job, {.kind = EngineEvent::Kind::violation});
+  }
   if (taken == 0) return 0;
   job.session().announce_published();
   if (std::find(completing_.begin(), completing_.end(), &job) == completing_.end()) {
@@ -163,22 +142,25 @@ unsigned Engine::begin_published(EngineJob& job) {
   return begun;
 }
 
-void Engine::finish_collectives() {
-  std::erase_if(working_, [this](PlanExecutor* executor) {
-    EngineJob& job = executor->job();
-    if (job.state != EngineJob::State::running) return false;
-    executor->finish_completed(now_);
-    report_failures(job, *executor);
+unsigned Engine::finish_collectives() {
+  unsigned finished = 0;
+  std::erase_if(working_, [this, &finished](PlanExecutor* executor) {
+    if (!executor->job().moves()) return false;
+    finished += executor->finish_completed(now_) ? 1 : 0;
+    report_failures(*executor);
     return !executor->active();
   });
-  std::erase_if(completing_, [this](EngineJob* job) {
-    if (job->state != EngineJob::State::frozen) complete(*job);
+  std::erase_if(completing_, [this, &finished](EngineJob* job) {
+    if (job->state != EngineJob::State::halted) finished += complete(*job);
     return !job->session().anything_in_flight();
   });
+  return finished;
 }
 
-void Engine::complete(EngineJob& job) {
+// Returns how many it completed.
+unsigned Engine::complete(EngineJob& job) {
   Session& session = job.session();
+  const std::uint64_t before = session.completions();
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
     const LaneCut& cut = job.cuts[lane];
     if (cut.through > session.completed(lane)) {
@@ -192,24 +174,42 @@ void Engine::complete(EngineJob& job) {
       session.complete_through(lane, finished, 0);
     }
   }
+  return static_cast<unsigned>(session.completions() - before);
 }
 
-void Engine::report_failures(EngineJob& job, const PlanExecutor& executor) {
-  if (executor.disagreement().has_value()) {
-    report(job,
-           {.kind = EngineEvent::Kind::disagreement, .disagreement = *executor.disagreement()});
+void Engine::report_failures(PlanExecutor& executor) {
+  PlanExecutor::Told& told = executor.told();
+  const auto& disagreement = executor.disagreement();
+  if (disagreement.has_value() && disagreement->collective != told.disagreement &&
+      report(executor.job(),
+             {.kind = EngineEvent::Kind::disagreement, .disagreement = *disagreement})) {
+    told.disagreement = disagreement->collective;
   }
-  if (executor.overflow().has_value()) {
-    report(job, {.kind = EngineEvent::Kind::overflow, .overflow = *executor.overflow()});
+  const auto& overflow = executor.overflow();
+  if (overflow.has_value() && overflow->collective != told.overflow &&
+      report(executor.job(), {.kind = EngineEvent::Kind::overflow, .overflow = *overflow})) {
+    told.overflow = overflow->collective;
   }
 }
 
-void Engine::report(EngineJob& job, EngineEvent event) {
-  if (job.reported) return;
+void Engine::report_progress() {
+  for (EngineJob* job : attached_) {
+    if (has_untold_progress(job) && report(*job, {.kind = EngineEvent::Kind::progress})) {
+      job->progress_told = job->session().completions();
+    }
+  }
+}
+
+bool Engine::report(const EngineJob& job, EngineEvent event) {
   event.job = job.id();
   event.epoch = job.epoch;
   event.server = settings_.server;
-  job.reported = events_.report(event);
+  return events_.report(event);
+}
+
+NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {
+  if (neighbours_.find(hop.level, hop.digit) == nullptr) return {};
+  return neighbour_counters_[hop.level][hop.digit].read();
 }
 
 void Engine::run_timers() {
@@ -224,127 +224,10 @@ void Engine::run_timers() {
   });
 }
 
-std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
-                                           const LanePlans& lanes, std::uint32_t weight,
-                                           const aggregation::Kernels& kernels) const {
-  const auto runs_here = [this](unsigned thread) {
-    return std::find(settings_.threads.begin(), settings_.threads.end(),
-                     thread % settings_.all_threads) != settings_.threads.end();
-  };
-  auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs_here(0));
-  std::size_t flows = 0;
-  for (unsigned lane = 0; lane < lanes.size(); ++lane) {
-    const control::Plan& plan = *lanes[lane].plan;
-    const control::Rank rank = plan.placement().rank(settings_.server).value();
-    const ExecutorContext context{
-        plan, rank, kernels, settings_.segment_bytes, settings_.window, settings_.flows};
-    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-      if (!runs_here(thread)) continue;
-      const control::ThreadSchedule schedule(plan, rank, thread);
-      if (!control::CollectiveLayout::positions_fit(schedule, session.region().bytes(),
-                                                    settings_.segment_bytes)) {
-        throw control::SetupError(fmt::format(
-            "a session with {} bytes of memory: a buffer of that size has more than 2^32 segments "
-            "of {} bytes in a stream; ask for a smaller heap (GRADCUBE_HEAP)",
-            session.region().bytes(), settings_.segment_bytes));
-      }
-      flows += job->executors().emplace_back(context, lane, thread, *job).flows().size();
-    }
-  }
-  require_countable_references(settings_, flows);
-  return job;
-}
-
 EngineJob* Engine::find_job(protocol::JobId id) const {
   const auto found = std::find_if(attached_.begin(), attached_.end(),
                                   [id](const EngineJob* job) { return job->id() == id; });
   return found == attached_.end() ? nullptr : *found;
-}
-
-void Engine::attach(EngineJob& job) {
-  attached_.push_back(&job);
-  for (PlanExecutor& executor : job.executors()) {
-    for (Flow& flow : executor.flows()) {
-      flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
-    }
-  }
-  add_flows(job);
-}
-
-void Engine::start(protocol::JobId id, std::uint16_t epoch, const RankOrder& ranks) {
-  EngineJob* job = find_job(id);
-  if (job == nullptr) return;
-  job->epoch = epoch;
-  job->rank_order = ranks;
-  job->state = EngineJob::State::running;
-  job->reported = false;
-  for (PlanExecutor& executor : job->executors()) {
-    for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow, *job));
-  }
-}
-
-protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {
-  const bcube::Neighbour& peer = *neighbours_.find(flow.first_hop.level, flow.first_hop.digit);
-  const bcube::LinkAddress own =
-      bcube::embedded_link_address(flow.first_hop.level, settings_.server);
-  protocol::RoutingHeader route;
-  route.source = static_cast<std::uint16_t>(settings_.server);
-  route.destination = static_cast<std::uint16_t>(flow.peer);
-  route.hop_count = 1;
-  route.hops[0] = flow.first_hop;
-  protocol::TransportHeader constant = header_of(flow);
-  constant.epoch = job.epoch;
-  return {{own.mac, peer.address.mac, own.ip, peer.address.ip}, route, constant};
-}
-
-void Engine::freeze(protocol::JobId id) {
-  if (EngineJob* job = find_job(id)) job->state = EngineJob::State::frozen;
-}
-
-void Engine::reset(protocol::JobId id, const LaneCuts& cuts) {
-  EngineJob* job = find_job(id);
-  if (job == nullptr) return;
-  job->cuts = cuts;
-  clear(*job, cuts);
-  add_flows(*job);
-  // What fails has to be completed, whether or not more comes.
-  if (job->is_leader() &&
-      std::find(completing_.begin(), completing_.end(), job) == completing_.end()) {
-    completing_.push_back(job);
-  }
-}
-
-void Engine::detach(protocol::JobId id) {
-  EngineJob* job = find_job(id);
-  if (job == nullptr) return;
-  clear(*job, {});
-  flows_.remove_all_of(id);
-  std::erase(attached_, job);
-  std::erase(completing_, job);
-}
-
-// Forgets all that is in flight. The flows leave their ports; the flow table keeps them.
-void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
-  for (const auto& port : ports_) port->remove_all_of(job);
-  std::erase_if(working_, [&job](PlanExecutor* executor) { return &executor->job() == &job; });
-  for (PlanExecutor& executor : job.executors()) {
-    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
-    executor.reset(cuts[executor.lane()].through);
-  }
-  job.seen = 0;
-}
-
-// The flows of other jobs keep their credit, and what their senders have asked for.
-void Engine::add_flows(EngineJob& job) {
-  for (PlanExecutor& executor : job.executors()) {
-    const unsigned lane = executor.lane();
-    const LanePlan& runs = job.lanes()[lane];
-    for (Flow& flow : executor.flows()) {
-      const unsigned step =
-          flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
-      ports_[flow.port]->add(job, {job.weight(), lane, runs.priority, step}, flow);
-    }
-  }
 }
 
 }  // namespace gradcube::dataplane

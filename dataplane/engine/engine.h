@@ -7,6 +7,9 @@
 //   for each port: grant credit
 //   for each port: fill the transmit burst: owed acknowledgements, resends, segments
 //   for each executor with collectives in flight: finished ones
+//   for each held job: whether more has completed
+//
+// Which of this is done for a job depends on its state (engine_job.h).
 //
 // The cost of an iteration is that of what is active. A job that is attached and idle costs a look
 // at its submission ring; a flow for which nothing is to be done costs nothing (port_queue.h).
@@ -23,14 +26,17 @@
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 
 #include <cstdint>
+#include <deque>
 #include <memory>
 #include <span>
 #include <vector>
 
 #include "bcube_forwarding/neighbours.h"
+#include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/flow_table.h"
+#include "dataplane/engine/neighbour_counters.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
@@ -41,9 +47,11 @@
 
 namespace gradcube::dataplane {
 
-// Something that the control thread has to act on.
+// Something that the control thread has to act on. A disagreement or an overflow is told once of
+// each executor and epoch; again only if it turns out to concern an earlier collective. A violation
+// is told once. Progress: more has completed of a held job since hold() or since it was last told.
 struct EngineEvent {
-  enum class Kind : std::uint8_t { disagreement, overflow, violation };
+  enum class Kind : std::uint8_t { disagreement, overflow, violation, progress };
   Kind kind{};
   std::uint32_t job = 0;
   std::uint16_t epoch = 0;
@@ -88,8 +96,9 @@ class Engine final : public Pollable {
   // One iteration of the loop above.
   unsigned poll(Nanoseconds now) override;
 
-  // Whether a job has collectives or unanswered packets in flight: then timers run, and the lcore
-  // must not sleep.
+  // Whether a job that moves has collectives or unanswered packets in flight, or progress has to be
+  // told: then timers run, and the lcore must not sleep. Jobs that are armed or halted wait for the
+  // control thread, and keep no lcore awake.
   bool busy() const override;
   // When the next timer or delayed acknowledgement of a busy engine is due. kNever for an engine
   // that is not busy: what its timers still wait for (news of credit) can wait until there is work.
@@ -101,19 +110,25 @@ class Engine final : public Pollable {
 
   // Control thread, through Poller::call() ----------------------------------
 
-  // Builds what this engine needs of a job; any thread, touches nothing of the engine's running
-  // state. Throws a control::SetupError when the session's memory is too large for its segments to
-  // be numbered, or when the job could have more packets on their way than can be counted
-  // (EngineJob::kMostReferences).
+  // Whether this engine can run such a job, before there is anything of it; any thread, touches
+  // nothing of the engine's running state. Throws a control::SetupError when a session's memory of
+  // region_bytes is too large for its segments to be numbered, or when the job could have more
+  // packets on their way than can be counted (EngineJob::kMostReferences).
+  void check(const LanePlans& lanes, std::uint64_t region_bytes) const;
+  // Builds what this engine needs of a job. Threads and errors as of check().
   std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
                                      std::uint32_t weight,
                                      const aggregation::Kernels& kernels) const;
-  void attach(EngineJob& job);
-  void start(protocol::JobId job, std::uint16_t epoch, const RankOrder& ranks = {});
-  void freeze(protocol::JobId job);
-  // Of a frozen job: fails everything through the cuts and makes the streams fresh; start()
-  // follows.
-  void reset(protocol::JobId job, const LaneCuts& cuts);
+  // Arms the job in the epoch. The ranks are kept over resets.
+  void attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks = {});
+  // The following do nothing where the job is not attached. start() does nothing unless it is
+  // armed, and hold() unless it runs.
+  void start(protocol::JobId job);
+  void hold(protocol::JobId job);
+  void halt(protocol::JobId job);
+  // Of a held or a halted job: drops what is in flight, fails everything through the cuts (what is
+  // published at once, the rest as it is taken), and arms the job in the epoch, in fresh streams.
+  void reset(protocol::JobId job, const LaneCuts& cuts, std::uint16_t epoch);
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
 
@@ -125,6 +140,8 @@ class Engine final : public Pollable {
 
   const EngineSettings& settings() const { return settings_; }
   const EngineCounters& counters() const { return counters_; }
+  // Of the neighbour that a hop leads to; zeros if there is none. Any thread.
+  NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
 
  private:
@@ -163,12 +180,17 @@ class Engine final : public Pollable {
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);
   unsigned begin_published(EngineJob& job);
-  void finish_collectives();
-  void complete(EngineJob& job);
+  unsigned finish_collectives();
+  unsigned complete(EngineJob& job);
   void run_timers();
-  void report_failures(EngineJob& job, const PlanExecutor& executor);
-  // Fills in the event's job, epoch and server.
-  void report(EngineJob& job, EngineEvent event);
+  void report_failures(PlanExecutor& executor);
+  void report_progress();
+  // Fills in the event's job, epoch and server. False: it was refused.
+  bool report(const EngineJob& job, EngineEvent event);
+
+  // engine_jobs.cc
+  bool runs(unsigned thread) const;
+  void arm(EngineJob& job, std::uint16_t epoch);
   void add_flows(EngineJob& job);
   void remove_flows(EngineJob& job);
   void clear(EngineJob& job, const LaneCuts& cuts);
@@ -188,6 +210,7 @@ class Engine final : public Pollable {
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
+  std::vector<std::deque<NeighbourCounters>> neighbour_counters_;  // by level and digit
   EngineCounters counters_;
 };
 

@@ -18,7 +18,7 @@ enum class DropReason : std::uint8_t {
   not_for_this_server,  // another destination, or hops still to go: this engine does not relay
   unknown_job,
   stale_epoch,
-  job_not_running,    // the job gathers, is being reset, or is aborted
+  job_not_running,    // the job is halted: about to be reset, or aborted
   foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
   not_a_neighbour,    // the source is no peer of this thread in this step
   scattered_payload,  // the payload is not in one piece of memory

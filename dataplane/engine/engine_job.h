@@ -4,6 +4,26 @@
 // Made and destroyed by the control thread; between attach and detach it belongs to the engine's
 // thread. Destroy it, and the session with its region, only when references() is 0: packets that
 // carry segments of this trainer may still lie in other servers' queues.
+//
+// States. The job's servers change theirs one after the other, as messages reach them: a server may
+// send in an epoch while its neighbour is only armed for it.
+//
+//            frames  sends  submissions  what is published    completes
+//   armed    taken   no     not taken    does not begin       what a cut fails
+//   running  taken   yes    taken        begins               yes
+//   held     taken   yes    not taken    begins               yes
+//   halted   dropped no     not taken    stands still         nothing
+//
+//   armed    the epoch is known, and neighbours may have started. What they contribute waits for
+//            this server's own submissions.
+//   running  all goes on.
+//   held     what all trainers have submitted runs to its end, so that the job's servers can agree
+//            on where it is cut. Also after a disagreement or an overflow: these stop their own
+//            collective and what lies behind it in its lane, and nothing else.
+//   halted   nothing moves any more: what has completed is final.
+//
+//   attach -> armed -> start -> running -> hold -> held -> reset -> armed (of the next epoch)
+//   halt and detach: from any state; reset: from halted too
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 
@@ -61,12 +81,10 @@ class EngineJob {
   }
 
   // Engine's thread ---------------------------------------------------------
-  enum class State : std::uint8_t {
-    gathering,  // submissions are taken, nothing is sent: not all trainers are here yet
-    running,
-    frozen,  // nothing moves: the control thread is about to reset the job or to detach it
-  };
-  State state = State::gathering;
+  enum class State : std::uint8_t { armed, running, held, halted };
+  State state = State::halted;
+  // Whether frames are sent and collectives begin and end.
+  bool moves() const { return state == State::running || state == State::held; }
   std::uint16_t epoch = 0;
   // Collectives up to these cuts fail as they come.
   LaneCuts cuts{};
@@ -74,9 +92,10 @@ class EngineJob {
   // How many of its session's collectives this engine has looked at; fewer than are published while
   // there are some to begin.
   std::uint64_t seen = 0;
-  // Whether the control thread has been told of a disagreement, an overflow or a violation in this
-  // epoch.
-  bool reported = false;
+  // Whether the control thread has been told that the session violates its protocol.
+  bool violation_told = false;
+  // The completions that the control thread knows of: while the job is held, it is told of more.
+  std::uint64_t progress_told = 0;
 
  private:
   protocol::JobId id_;

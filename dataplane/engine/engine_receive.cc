@@ -83,6 +83,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     counters_.drop(DropReason::bad_acknowledgement);
     return false;
   }
+  flow->neighbour->received.add(1);
+  flow->neighbour->acknowledged.add(acknowledged.delivered);
   arm_timer(*flow);
   if (acknowledged.lost != 0) wake_resend(*flow);
   wake_segment(*flow);
@@ -141,7 +143,7 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
   if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
   if (frame.transport.epoch != flow->job->epoch) return refuse(DropReason::stale_epoch);
-  if (flow->job->state != EngineJob::State::running) return refuse(DropReason::job_not_running);
+  if (flow->job->state == EngineJob::State::halted) return refuse(DropReason::job_not_running);
   return flow;
 }
 

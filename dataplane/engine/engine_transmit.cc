@@ -28,7 +28,7 @@ unsigned Engine::transmit(PortQueue& out) {
 template <bool kChecksum>
 void Engine::fill(PortQueue& out, unsigned room) {
   const auto unless_it_rests = [](Flow& flow, auto&& send) {
-    return flow.job->state == EngineJob::State::running ? send(flow) : Visit::later;
+    return flow.job->moves() ? send(flow) : Visit::later;
   };
   room -= out.answers.serve(room, [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kChecksum>(owing); });
@@ -62,6 +62,7 @@ Visit Engine::send_again(Flow& flow) {
   if (!send_segment<kChecksum>(flow, *lost, segment, flow.user->backlog(flow))) return Visit::later;
   flow.send.record_resend(*lost, now_);
   ++counters_.resent;
+  flow.neighbour->resent.add(1);
   arm_timer(flow);
   return Visit::served;
 }

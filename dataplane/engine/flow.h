@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "bcube_forwarding/address.h"
+#include "dataplane/engine/neighbour_counters.h"
 #include "protocol/credit.h"
 #include "protocol/receive_window.h"
 #include "protocol/send_window.h"
@@ -62,7 +63,7 @@ struct Flow : FlowKey {
 
   protocol::SendWindow send;
   protocol::ReceiveWindow receive;
-  std::optional<protocol::FrameTemplate> frame;  // made when the job starts: it holds the epoch
+  std::optional<protocol::FrameTemplate> frame;  // made when the job is armed: it holds the epoch
 
   EngineJob* job;
   PlanExecutor* user;  // what the segments are for: flow_user.h
@@ -71,6 +72,7 @@ struct Flow : FlowKey {
   FlowTimer timer;
 
   // While an engine has it (port_queue.h).
+  NeighbourCounters* neighbour = nullptr;  // those of its peer
   PortQueue* queue = nullptr;
   std::size_t place = 0;  // in the queue's sets of all flows
   struct Scheduled {

@@ -76,7 +76,7 @@ bool PlanExecutor::begin_published() {
     wake_segment(flow);
   }
   // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
-  // with a wrong result.
+  // with a wrong result. What begins now lies behind it and fails with it.
   if (overflow_.has_value()) return true;
   // Contributions that came before the trainer's own submission.
   const std::uint64_t base = reduce_windows_[0].base();
@@ -155,9 +155,9 @@ bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds
 }
 
 bool PlanExecutor::finish_completed(protocol::Nanoseconds now) {
-  if (disagreement_.has_value()) return false;
+  const std::uint64_t end = disagreement_.has_value() ? disagreement_->collective : next_;
   const std::uint64_t before = oldest_;
-  while (oldest_ < next_ && is_finished(in_flight(oldest_), now)) ++oldest_;
+  while (oldest_ < end && is_finished(in_flight(oldest_), now)) ++oldest_;
   if (oldest_ == before) return false;
   session_.report(lane_, thread(), oldest_ - 1);
   return true;
@@ -175,6 +175,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   oldest_ = next_ = last_failed + 1;
   disagreement_.reset();
   overflow_.reset();
+  told_ = {};
   session_.report(lane_, thread(), last_failed);
 }
 

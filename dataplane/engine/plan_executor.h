@@ -30,9 +30,12 @@
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
-// Threads: the engine's only. Errors: what a neighbour sends is checked against this server's own
-// request; a disagreement is kept for the engine to report (disagreement()), and the control thread
-// then resets the job.
+// Failures. What a neighbour sends is checked against this server's own request. A disagreement, as
+// an overflow, is kept for the engine to report, and the job is reset later. Until then the
+// collective, and what lies behind it in the lane, cannot end. All before it goes on to its end:
+// every stream carries it first, and it never waits for what follows.
+//
+// Threads: the engine's only.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PLAN_EXECUTOR_H_
 
@@ -148,10 +151,18 @@ class PlanExecutor {
     return std::min(flow.receive.cumulative(), end_of_streams_[kBroadcast][flow.step]);
   }
 
+  // Since the last reset, the disagreement over the first collective of those that were met. From
+  // that collective on, nothing new is sent and nothing ends here.
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }
-  // An overflow since the last reset. Its segment stays unreduced, so the collective cannot
-  // complete before the control thread fails it, at this server or at one that needs the segment.
+  // The same of the overflows. The segment stays unreduced, so the collective cannot complete
+  // before the control thread fails it, at this server or at one that needs the segment.
   const std::optional<Overflow>& overflow() const { return overflow_; }
+  // Which of both the engine has reported, by their collectives; 0 for none. The engine writes it.
+  struct Told {
+    std::uint64_t disagreement = 0;
+    std::uint64_t overflow = 0;
+  };
+  Told& told() { return told_; }
 
   // Sending -----------------------------------------------------------------
 
@@ -215,7 +226,12 @@ class PlanExecutor {
                                        const Contribution& result);
   void write_result(const Flow& flow, const Place& place, const Contribution& result);
   void contribute(const Flow& flow, std::uint64_t sequence, const Contribution& contribution);
-  void disagree(const InFlight& collective, unsigned w, unsigned r);
+  void disagree(std::uint64_t collective, unsigned w, unsigned r);
+  // Of a segment that lies in this collective's stream here and has another signature.
+  void disagree(const InFlight& collective, const CollectiveSignature& theirs, unsigned w,
+                unsigned r);
+  // Their collective, of those in flight here; 0 if it is none of them.
+  std::uint64_t in_flight_as(const CollectiveSignature& theirs) const;
   void reduce_if_complete(const InFlight& collective, unsigned w, std::uint64_t sequence);
   // Marks a segment as reduced, and wakes what waits for its room.
   void finish_segment(unsigned w, std::uint64_t sequence);
@@ -259,6 +275,7 @@ class PlanExecutor {
   std::vector<const void*> sources_;
   std::optional<Disagreement> disagreement_;
   std::optional<Overflow> overflow_;
+  Told told_;
 };
 static_assert(FlowUser<PlanExecutor>);
 

@@ -1,6 +1,7 @@
 // The executor's receiving half: from a neighbour's segment to a sum or a result in the trainer's
 // memory.
 
+#include <algorithm>
 #include <cstring>
 
 #include "dataplane/engine/engine_job.h"
@@ -58,7 +59,7 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
   if (collective->signature == result.signature && range.bytes == result.bytes) {
     return Place{collective, range};
   }
-  disagree(*collective, flow.step, flow.offset);
+  disagree(*collective, result.signature, flow.step, flow.offset);
   return std::nullopt;
 }
 
@@ -85,25 +86,38 @@ void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
     return;
   }
   if (contribution.signature != collective->signature) {
-    disagree(*collective, flow.step, flow.offset);
+    disagree(*collective, contribution.signature, flow.step, flow.offset);
     return;
   }
   reduce_if_complete(*collective, flow.step, sequence);
 }
 
-void PlanExecutor::disagree(const InFlight& collective, unsigned w, unsigned r) {
+// The first one counts: those before it can still end.
+void PlanExecutor::disagree(std::uint64_t collective, unsigned w, unsigned r) {
+  if (disagreement_.has_value() && disagreement_->collective <= collective) return;
   const bcube::ServerId peer = context_.plan.placement().server(schedule_.peer(w, r));
-  disagreement_ = {lane_, collective.request.number, peer, thread(), w};
+  disagreement_ = {lane_, collective, peer, thread(), w};
+}
+
+// A neighbour that is still in an earlier collective has more segments of that one than are
+// expected here.
+void PlanExecutor::disagree(const InFlight& collective, const CollectiveSignature& theirs,
+                            unsigned w, unsigned r) {
+  const std::uint64_t own = collective.request.number;
+  const std::uint64_t as_they_see_it = in_flight_as(theirs);
+  disagree(as_they_see_it == 0 ? own : std::min(own, as_they_see_it), w, r);
+}
+
+std::uint64_t PlanExecutor::in_flight_as(const CollectiveSignature& theirs) const {
+  const auto behind =
+      static_cast<std::int32_t>(static_cast<std::uint32_t>(next_ - 1) - theirs.collective);
+  if (behind < 0 || static_cast<std::uint64_t>(behind) >= next_ - oldest_) return 0;
+  return next_ - 1 - static_cast<std::uint64_t>(behind);
 }
 
 void PlanExecutor::check_beyond(const Flow& flow, const CollectiveSignature& theirs) {
-  const auto behind =
-      static_cast<std::int32_t>(static_cast<std::uint32_t>(next_ - 1) - theirs.collective);
-  if (behind < 0) return;
-  const std::uint64_t collective = next_ - 1 - static_cast<std::uint64_t>(behind);
-  if (collective >= oldest_ && collective < next_) {
-    disagree(in_flight(collective), flow.step, flow.offset);
-  }
+  const std::uint64_t collective = in_flight_as(theirs);
+  if (collective != 0) disagree(collective, flow.step, flow.offset);
 }
 
 // One contribution or result shows a disagreement: those that would complete a segment may never
@@ -115,7 +129,9 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
     const std::uint64_t end = collective.layout.end(PlanStage::aggregation, w);
     for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
       const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, r);
-      if (fits != nullptr && fits->signature != collective.signature) disagree(collective, w, r);
+      if (fits != nullptr && fits->signature != collective.signature) {
+        disagree(collective, fits->signature, w, r);
+      }
       const Contribution* beyond = reduce_windows_[w].waiting(end, r);
       if (beyond != nullptr) {
         check_beyond(flow(Stage::aggregation, w, r), beyond->signature);
@@ -143,9 +159,9 @@ void PlanExecutor::write_early_results(const InFlight& collective) {
     for (std::uint64_t sequence = first; sequence < end; ++sequence) {
       const Contribution* result = early_results_.find(number_of(over), sequence);
       if (result == nullptr) continue;
+      // One that does not fit counts as received and consumed: its place may be needed again.
       const std::optional<Place> place = place_of_result(over, sequence, *result);
-      if (!place.has_value()) return;  // the job is about to be reset
-      write_result(over, *place, *result);
+      if (place.has_value()) write_result(over, *place, *result);
       early_results_.release(number_of(over), sequence);
     }
     wake_consumed(over);
@@ -198,7 +214,7 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
     const Contribution& their = reduce_windows_[w].contribution(sequence, r);
     const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r);
     if (their.signature == collective.signature && their.bytes == (carries ? bytes : 0)) continue;
-    disagree(collective, w, r);
+    disagree(collective, their.signature, w, r);
     return false;
   }
   return true;
@@ -220,7 +236,9 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
   if (!add(own, sources_.data(), radix, count)) {
-    overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
+    if (!overflow_.has_value() || request.number < overflow_->collective) {
+      overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
+    }
     return false;
   }
   if (w == schedule_.last_step() && request.operation == Operation::average) {

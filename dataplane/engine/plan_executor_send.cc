@@ -43,15 +43,16 @@ bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
 }
 
 const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
-  // A result that does not fit counts as received and is not written: nothing may be passed on.
-  if (disagreement_.has_value()) return nullptr;
   // What lies before has ended: its entry may be reused.
   flow.sending = std::max(flow.sending, oldest_);
   while (flow.sending < next_ &&
          flow.send.next() >= in_flight(flow.sending).layout.end(stage_of(flow), flow.step)) {
     ++flow.sending;
   }
-  return flow.sending < next_ ? &in_flight(flow.sending) : nullptr;
+  // A result that does not fit can count as received although it is not written: from the
+  // disagreement on, nothing may be passed on.
+  const std::uint64_t end = disagreement_.has_value() ? disagreement_->collective : next_;
+  return flow.sending < end ? &in_flight(flow.sending) : nullptr;
 }
 
 bool PlanExecutor::next_is_ready(Flow& flow) const {

@@ -1,5 +1,8 @@
 #include "dataplane/engine/port_queue.h"
 
+#include <algorithm>
+
+#include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/plan_executor.h"
 
 namespace gradcube::dataplane {
@@ -27,6 +30,27 @@ void PortQueue::remove_all_of(const EngineJob& job) {
     flows->remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place = place; });
   }
   segments.remove_all_of(job);
+}
+
+bool PortQueue::any_answers() {
+  bool any = false;
+  answers.for_each_awake([&any](const Flow& flow) {
+    any = any || flow.job->moves();
+    return FlowRotation::Visit::later;
+  });
+  return any;
+}
+
+protocol::Nanoseconds PortQueue::next_answer() {
+  protocol::Nanoseconds next = protocol::kNever;
+  answers.for_each_awake([&next](const Flow& flow) {
+    if (!flow.job->moves()) return FlowRotation::Visit::later;
+    next = std::min(next, flow.receive.acknowledgement_deadline());
+    // Its timer is set when it is visited next.
+    if (flow.send.deadline() < flow.timer.deadline()) next = std::min(next, flow.send.deadline());
+    return FlowRotation::Visit::later;
+  });
+  return next;
 }
 
 void PortQueue::grant_credit(protocol::Nanoseconds now) {

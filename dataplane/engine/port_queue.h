@@ -42,7 +42,10 @@ class PortQueue {
   // Grants what has become free, to flows of any job.
   void grant_credit(protocol::Nanoseconds now);
 
-  bool any_answers() const { return answers.any_awake(); }
+  // Whether a flow of a job that moves has to answer, or will have to; and when, kNever if none.
+  // Both take time in the number of awake flows.
+  bool any_answers();
+  protocol::Nanoseconds next_answer();
 
   Port* port;
   FlowRotation answers;

@@ -43,7 +43,6 @@ bool Session::has_submission() const {
 
 Session::Take Session::take() {
   if (violation_ != nullptr) return Take::violation;
-  if (!taking_) return Take::none;
   RegionHeader& header = region_->header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
   if (tail == submissions_taken_) return Take::none;

@@ -71,9 +71,6 @@ class Session {
   Take take();
   const char* violation() const { return violation_; }
 
-  // Takes nothing more: the trainer has gone.
-  void stop_taking() { taking_ = false; }
-
   // Every collective of the lane up to and including `number` has ended with `code` (0 or
   // GRADCUBE_E...), for the reason that the notice of this number gives (0: none).
   void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
@@ -81,6 +78,9 @@ class Session {
 
   // The least that all of the lane's threads have finished.
   std::uint64_t finished_by_all(unsigned lane) const;
+
+  // In all lanes together, over the session's life.
+  std::uint64_t completions() const { return completions_written_; }
 
   // Wakes the server's other pollers; call after a burst of take()s that took something.
   void announce_published() {
@@ -132,7 +132,6 @@ class Session {
   unsigned ranks_;
   std::vector<Doorbell*> listeners_;
   const char* violation_ = nullptr;
-  bool taking_ = true;
   std::uint64_t submissions_taken_ = 0;
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::uint64_t completions_written_ = 0;

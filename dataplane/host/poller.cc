@@ -70,6 +70,11 @@ void Poller::add(Pollable& pollable, TimeBase time) {
   (time == TimeBase::clock ? clocked_ : attended_).push_back(&pollable);
 }
 
+void Poller::remove(Pollable& pollable) {
+  std::erase(clocked_, &pollable);
+  std::erase(attended_, &pollable);
+}
+
 void Poller::add_to_epoll(int descriptor, std::uint32_t events) {
   epoll_event event{};
   event.events = events;

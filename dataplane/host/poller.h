@@ -16,7 +16,7 @@
 // stop() and doorbell() are for any thread.
 //
 // A poller that never serves a call (its thread hangs, or never gets its core) cannot be given up:
-// its engines still use the memory that the caller is about to free, and a job that is frozen on
+// its engines still use the memory that the caller is about to free, and a job that is halted on
 // some engines only would stay so. So call() has a deadline, and past it the whole process ends
 // with a message (_exit(), no destructors). The kernel then closes all sessions, and the trainers
 // get GRADCUBE_ENODAEMON. The deadline counts only time in which the calling thread ran: a process
@@ -58,6 +58,9 @@ class Poller {
   // Before run(), or through call(). The poller does not own what it polls. Pollables of the
   // clock's time are polled before those of attended time.
   void add(Pollable& pollable, TimeBase time);
+  // Polls it no more; it may then be destroyed. Before run(), or through call(). Does nothing for
+  // one that was not added.
+  void remove(Pollable& pollable);
 
   // Wakes from sleep when `descriptor` becomes readable (edge-triggered: one whose other end has
   // closed wakes the poller once). Before run(), or through call(). Throws std::system_error.
@@ -81,6 +84,12 @@ class Poller {
   // One iteration of the loop; returns what it moved, 0 when idle.
   unsigned iterate();
 
+  // The earliest time, of the clock, at which something happens by itself here; kNever if nothing
+  // does. At once, and earlier than now, if something is due that could not be done. What others
+  // bring (frames, submissions, calls) is not foretold. On the lcore's thread: run() bounds its
+  // sleep by it, and a virtual clock may jump to the least of all pollers.
+  Nanoseconds next_event() const;
+
   // Runs `function` on the poller's thread between two iterations and returns when it is done; runs
   // it on this thread when run() is not running, or ends before it has served the call. One caller
   // at a time. Throws what `function` throws. Ends the process after call_patience (see above).
@@ -94,7 +103,6 @@ class Poller {
   void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
   bool may_sleep() const;
-  Nanoseconds next_event() const;
   void sleep(Nanoseconds now);
   void serve_call();
   void wait_until(const std::function<bool()>& done);

@@ -94,14 +94,15 @@ class TestSession {
   std::uint64_t submitted_ = 0;
 };
 
-// Keeps what an engine reports.
+// Keeps what an engine reports, unless it refuses.
 class Events final : public EventSink {
  public:
   bool report(const EngineEvent& event) override {
-    events.push_back(event);
-    return true;
+    if (!refuses) events.push_back(event);
+    return !refuses;
   }
   std::vector<EngineEvent> events;
+  bool refuses = false;
 };
 
 // A port of one queue: the test puts packets in, and takes out what was sent.

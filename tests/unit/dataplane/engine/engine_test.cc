@@ -3,155 +3,13 @@
 
 #include "dataplane/engine/engine.h"
 
-#include <gtest/gtest.h>
-
-#include "tests/unit/dataplane/engine/engine_fixture.h"
+#include "tests/unit/dataplane/engine/engine_alone.h"
 
 namespace gradcube::dataplane {
 namespace {
 
 using protocol::FrameType;
 using protocol::Stage;
-
-constexpr protocol::JobId kJob = 77;
-constexpr protocol::JobId kOtherJob = 78;
-constexpr std::uint16_t kEpoch = 3;
-constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
-// star:2 has two pieces: the first is server 0's.
-constexpr std::uint64_t kElements = 2 * kPerUnit;
-
-// What a frame from server 1 to server 0 says; a test changes what it is about.
-struct Frame {
-  Frame() {
-    routing.source = 1;
-    routing.destination = 0;
-    routing.hops[0] = {0, 0};
-    transport.job = kJob;
-    transport.epoch = kEpoch;
-    transport.credit = 16;
-    segment.length = control::kUnitBytes;
-    segment.count = kElements;
-    segment.collective = 1;
-  }
-  protocol::RoutingHeader routing;
-  protocol::TransportHeader transport;
-  protocol::SegmentHeader segment;
-  bool is_segment = true;
-  float value = 2.0F;
-};
-
-Frame contribution(std::uint32_t sequence = 0, float value = 2.0F) {
-  Frame frame;
-  frame.transport.sequence = sequence;
-  frame.value = value;
-  return frame;
-}
-
-Frame without_segment(Stage stage = Stage::aggregation) {
-  Frame frame;
-  frame.transport.stage = stage;
-  frame.is_segment = false;
-  return frame;
-}
-
-// Server 0 of star:2, with one job that runs.
-class EngineAlone : public testing::Test {
- protected:
-  explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited)
-      : packets_(make_pool("engine", 255)),
-        frames_(make_pool("wire", 255, 512)),
-        engine_(std::make_unique<Engine>(settings(credit_budget),
-                                         control::parse_topology("star:2", "test").space(),
-                                         std::vector<Port*>{&port_}, packets_, events_)) {
-    attach(job_, *session_, kJob);
-    engine_->start(kJob, kEpoch);
-    poll();
-    sent();  // the flows tell their neighbour of its credit
-  }
-  ~EngineAlone() override {
-    engine_.reset();
-    for (rte_mbuf* packet : port_.sent) rte_pktmbuf_free(packet);
-    port_.sent.clear();
-    EXPECT_EQ(packets_in_use(packets_), 0u) << "packets have leaked";
-    EXPECT_EQ(packets_in_use(frames_), 0u) << "frames have leaked";
-    EXPECT_EQ(job_->references(), 0u);
-  }
-
-  static EngineSettings settings(std::uint64_t credit_budget) {
-    EngineSettings settings;
-    settings.threads = {0};
-    settings.segment_bytes = control::kUnitBytes;
-    settings.credit_budget = credit_budget;
-    return settings;
-  }
-
-  void attach(std::unique_ptr<EngineJob>& job, Session& session, std::uint32_t id) {
-    job = engine_->prepare(id, session, bml_lanes("star:2"), 1, aggregation::select_kernels(512));
-    engine_->attach(*job);
-  }
-
-  void submit(float value, std::uint64_t elements = kElements) {
-    session_.fill(elements, value);
-    session_.submit(elements);
-  }
-  float first_of_unit(unsigned unit) { return session_.buffer()[unit * kPerUnit]; }
-
-  void poll(Nanoseconds later = 1000) { engine_->poll(now_ += later); }
-
-  void arrive(const Frame& frame) {
-    std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
-    const protocol::LinkAddresses link{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, 1, 2};
-    bytes.resize(protocol::encode_frame(bytes, link, frame.routing, frame.transport,
-                                        frame.is_segment ? &frame.segment : nullptr));
-    if (frame.is_segment) {
-      const std::vector<float> payload(frame.segment.length / sizeof(float), frame.value);
-      const auto* begin = reinterpret_cast<const std::uint8_t*>(payload.data());
-      bytes.insert(bytes.end(), begin, begin + frame.segment.length);
-    }
-    arrive(bytes);
-  }
-  void arrive(const std::vector<std::uint8_t>& bytes) {
-    rte_mbuf* packet = frames_.allocate();
-    ASSERT_NE(packet, nullptr);
-    std::memcpy(rte_pktmbuf_append(packet, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
-                bytes.size());
-    port_.arriving.push_back(packet);
-    poll();
-  }
-
-  // The frames sent since the last call, parsed. Their packets are freed.
-  std::vector<protocol::ParsedFrame> sent() {
-    std::vector<protocol::ParsedFrame> frames;
-    for (rte_mbuf* packet : port_.sent) {
-      const std::span<const std::uint8_t> head{rte_pktmbuf_mtod(packet, const std::uint8_t*),
-                                               packet->data_len};
-      EXPECT_EQ(protocol::parse_frame(head, packet->pkt_len, frames.emplace_back()),
-                protocol::FrameError::none);
-      rte_pktmbuf_free(packet);
-    }
-    port_.sent.clear();
-    return frames;
-  }
-
-  std::uint64_t dropped(DropReason reason) const {
-    return engine_->counters().dropped[static_cast<std::size_t>(reason)];
-  }
-  void expect_dropped(DropReason reason, const Frame& frame) {
-    const std::uint64_t before = dropped(reason);
-    arrive(frame);
-    EXPECT_EQ(dropped(reason), before + 1) << name(reason);
-    EXPECT_EQ(packets_in_use(frames_), 0u) << name(reason);
-  }
-
-  PacketPool packets_;
-  PacketPool frames_;
-  FakePort port_;
-  Events events_;
-  TestSession session_{1};
-  std::unique_ptr<EngineJob> job_;
-  std::unique_ptr<Engine> engine_;
-  Nanoseconds now_ = 1'000'000;
-};
 
 TEST_F(EngineAlone, SendsASubmissionsSegmentOutOfTheTrainersMemory) {
   submit(1.0F);
@@ -310,37 +168,6 @@ TEST_F(EngineAlone, ReportsADisagreementOnce) {
   EXPECT_EQ(events_.events[0].epoch, kEpoch);
   EXPECT_EQ(events_.events[0].disagreement.peer, 1u);
   EXPECT_EQ(first_of_unit(0), 1.0F);
-}
-
-TEST_F(EngineAlone, NeitherSendsNorTakesWhileFrozen) {
-  engine_->freeze(kJob);
-  submit(1.0F);
-  poll();
-  EXPECT_TRUE(sent().empty());
-  EXPECT_EQ(session_->published(), 0u);
-  expect_dropped(DropReason::job_not_running, contribution());
-}
-
-TEST_F(EngineAlone, StartsANewEpochWithFreshStreamsAfterAReset) {
-  submit(1.0F);
-  poll();
-  sent();
-  engine_->freeze(kJob);
-  engine_->reset(kJob, {LaneCut{1, -3, 9}});
-  engine_->start(kJob, kEpoch + 1);
-  poll();
-  sent();
-  EXPECT_EQ(session_->completed(0), 1u) << "what was in flight has failed";
-  EXPECT_EQ(session_->region().completion(0).code, -3);
-  EXPECT_EQ(session_->region().completion(0).notice, 9u);
-  expect_dropped(DropReason::stale_epoch, contribution());
-  submit(1.0F);
-  poll();
-  const std::vector<protocol::ParsedFrame> frames = sent();
-  ASSERT_EQ(frames.size(), 1u);
-  EXPECT_EQ(frames[0].transport.epoch, kEpoch + 1);
-  EXPECT_EQ(frames[0].transport.sequence, 0u);
-  EXPECT_EQ(frames[0].segment.collective, 2u);
 }
 
 TEST_F(EngineAlone, PutsSendsOffWhileThePoolIsEmpty) {

@@ -1,0 +1,191 @@
+// What an engine does of its jobs when the control thread says so: their states, their flows, and
+// what is forgotten between epochs.
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "control/base/errors.h"
+#include "dataplane/engine/engine.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// What a frame says of the flow that it belongs to.
+protocol::TransportHeader header_of(const Flow& flow) {
+  protocol::TransportHeader header;
+  header.job = flow.job->id();
+  header.stage = flow.stage;
+  header.lane = static_cast<std::uint8_t>(flow.user->lane());
+  header.thread = static_cast<std::uint8_t>(flow.user->thread());
+  header.step = flow.step;
+  return header;
+}
+
+// Each segment within a flow's window may be on its way twice: as it was first sent, and sent
+// again.
+void require_countable_references(const EngineSettings& settings, std::size_t flows) {
+  const std::uint64_t references = std::uint64_t{flows} * settings.window * 2;
+  if (references <= EngineJob::kMostReferences) return;
+  throw control::SetupError(fmt::format(
+      "the job could have {} packets on their way from one engine of a server ({} flows with a "
+      "window of {} segments, each sent twice), and DPDK can count {}; use fewer lanes, or a "
+      "topology with fewer servers under one switch",
+      references, flows, settings.window, EngineJob::kMostReferences));
+}
+
+// A buffer as large as the whole memory must have few enough segments in each stream.
+void require_numbered_segments(const control::ThreadSchedule& schedule, std::uint64_t region_bytes,
+                               std::uint32_t segment_bytes) {
+  if (control::CollectiveLayout::positions_fit(schedule, region_bytes, segment_bytes)) return;
+  throw control::SetupError(fmt::format(
+      "a session with {} bytes of memory: a buffer of that size has more than 2^32 segments "
+      "of {} bytes in a stream; ask for a smaller heap (GRADCUBE_HEAP)",
+      region_bytes, segment_bytes));
+}
+
+}  // namespace
+
+bool Engine::runs(unsigned thread) const {
+  return std::find(settings_.threads.begin(), settings_.threads.end(),
+                   thread % settings_.all_threads) != settings_.threads.end();
+}
+
+void Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {
+  std::size_t flows = 0;
+  for (const LanePlan& lane : lanes) {
+    const control::Rank rank = lane.plan->placement().rank(settings_.server).value();
+    for (unsigned thread = 0; thread < lane.plan->threads(); ++thread) {
+      if (!runs(thread)) continue;
+      const control::ThreadSchedule schedule(*lane.plan, rank, thread);
+      require_numbered_segments(schedule, region_bytes, settings_.segment_bytes);
+      // One to each neighbour of a step in each of the two stages.
+      for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * (schedule.step(w).radix - 1);
+    }
+  }
+  require_countable_references(settings_, flows);
+}
+
+std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
+                                           const LanePlans& lanes, std::uint32_t weight,
+                                           const aggregation::Kernels& kernels) const {
+  check(lanes, session.region().bytes());
+  auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0));
+  for (unsigned lane = 0; lane < lanes.size(); ++lane) {
+    const control::Plan& plan = *lanes[lane].plan;
+    const ExecutorContext context{plan,
+                                  plan.placement().rank(settings_.server).value(),
+                                  kernels,
+                                  settings_.segment_bytes,
+                                  settings_.window,
+                                  settings_.flows};
+    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+      if (runs(thread)) job->executors().emplace_back(context, lane, thread, *job);
+    }
+  }
+  return job;
+}
+
+void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks) {
+  attached_.push_back(&job);
+  job.rank_order = ranks;
+  job.violation_told = false;
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) {
+      flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
+      flow.neighbour = &neighbour_counters_[flow.first_hop.level][flow.first_hop.digit];
+    }
+  }
+  add_flows(job);
+  arm(job, epoch);
+}
+
+// The epoch's frames are taken from now on; what has been sent since the flows were made fresh is
+// nothing.
+void Engine::arm(EngineJob& job, std::uint16_t epoch) {
+  job.epoch = epoch;
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow, job));
+  }
+  job.state = EngineJob::State::armed;
+}
+
+void Engine::start(protocol::JobId id) {
+  EngineJob* job = find_job(id);
+  if (job == nullptr || job->state != EngineJob::State::armed) return;
+  job->state = EngineJob::State::running;
+}
+
+void Engine::hold(protocol::JobId id) {
+  EngineJob* job = find_job(id);
+  if (job == nullptr || job->state != EngineJob::State::running) return;
+  job->state = EngineJob::State::held;
+  job->progress_told = job->session().completions();
+}
+
+protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {
+  const bcube::Neighbour& peer = *neighbours_.find(flow.first_hop.level, flow.first_hop.digit);
+  const bcube::LinkAddress own =
+      bcube::embedded_link_address(flow.first_hop.level, settings_.server);
+  protocol::RoutingHeader route;
+  route.source = static_cast<std::uint16_t>(settings_.server);
+  route.destination = static_cast<std::uint16_t>(flow.peer);
+  route.hop_count = 1;
+  route.hops[0] = flow.first_hop;
+  protocol::TransportHeader constant = header_of(flow);
+  constant.epoch = job.epoch;
+  return {{own.mac, peer.address.mac, own.ip, peer.address.ip}, route, constant};
+}
+
+void Engine::halt(protocol::JobId id) {
+  if (EngineJob* job = find_job(id)) job->state = EngineJob::State::halted;
+}
+
+void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch) {
+  EngineJob* job = find_job(id);
+  if (job == nullptr) return;
+  job->cuts = cuts;
+  clear(*job, cuts);
+  add_flows(*job);
+  arm(*job, epoch);
+  // What fails has to be completed, whether or not more comes.
+  if (job->is_leader() &&
+      std::find(completing_.begin(), completing_.end(), job) == completing_.end()) {
+    completing_.push_back(job);
+  }
+}
+
+void Engine::detach(protocol::JobId id) {
+  EngineJob* job = find_job(id);
+  if (job == nullptr) return;
+  clear(*job, {});
+  flows_.remove_all_of(id);
+  std::erase(attached_, job);
+  std::erase(completing_, job);
+}
+
+// Forgets all that is in flight. The flows leave their ports; the flow table keeps them.
+void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
+  for (const auto& port : ports_) port->remove_all_of(job);
+  std::erase_if(working_, [&job](PlanExecutor* executor) { return &executor->job() == &job; });
+  for (PlanExecutor& executor : job.executors()) {
+    for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);
+    executor.reset(cuts[executor.lane()].through);
+  }
+  job.seen = 0;
+}
+
+// The flows of other jobs keep their credit, and what their senders have asked for.
+void Engine::add_flows(EngineJob& job) {
+  for (PlanExecutor& executor : job.executors()) {
+    const unsigned lane = executor.lane();
+    const LanePlan& runs = job.lanes()[lane];
+    for (Flow& flow : executor.flows()) {
+      const unsigned step =
+          flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
+      ports_[flow.port]->add(job, {job.weight(), lane, runs.priority, step}, flow);
+    }
+  }
+}
+
+}  // namespace gradcube::dataplane

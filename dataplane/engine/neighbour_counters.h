@@ -1,0 +1,30 @@
+// What an engine counts of each neighbour: how the exchange with it goes, over all jobs.
+//
+// Written by the engine's thread; any thread may read. The three numbers of one reading need not be
+// of one moment.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
+#define GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
+
+#include <cstdint>
+
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+struct NeighbourNumbers {
+  std::uint64_t received = 0;      // frames from it, of a job's flow and present epoch
+  std::uint64_t resent = 0;        // segments sent to it again
+  std::uint64_t acknowledged = 0;  // segments that it has acknowledged
+};
+
+struct NeighbourCounters {
+  RelaxedCounter received;
+  RelaxedCounter resent;
+  RelaxedCounter acknowledged;
+
+  NeighbourNumbers read() const { return {received.value(), resent.value(), acknowledged.value()}; }
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_NEIGHBOUR_COUNTERS_H_
