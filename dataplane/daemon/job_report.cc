@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "aggregation/element.h"
+#include "control/jobs/collective_text.h"
 
 namespace gradcube::dataplane {
 
@@ -150,7 +151,7 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
   return fmt::format(
       "{}: the {} average overflowed in elements {} to {}: a partial sum does not fit in {} (at "
       "server {}, thread {}, step {}); average as {}float64, or average smaller values",
-      control::collective_text(job.name, job.options, {overflow.lane, overflow.collective}), type,
+      control::collective_text(job.name, job.options.lanes.size(), {overflow.lane, overflow.collective}), type,
       overflow.first_element, overflow.first_element + overflow.elements - 1, type,
       space.text(event.server), overflow.thread, overflow.step, wider_integers ? "int64 or " : "");
 }

@@ -13,6 +13,7 @@
 #include <set>
 #include <utility>
 
+#include "control/jobs/job_actions.h"
 #include "control/jobs/node_message.h"
 #include "dataplane/fabric/emulated/random.h"
 

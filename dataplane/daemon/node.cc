@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "control/base/errors.h"
-#include "control/jobs/wait_cause.h"
+#include "bcube_forwarding/neighbours.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/session_messages.h"
 
@@ -79,7 +79,7 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
   Resident& resident = residents_[attempt];
   resident.progress = member->submitted().completed;
   resident.member = std::move(member);
-  set_peers();
+  set_peers(now);
   return {server_, attempt};
 }
 
@@ -140,15 +140,15 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
              control::event::Disagreed{
                  resident->epoch,
                  {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
-                  control::Disagreement::Cause::overflow,
-                  describe_overflow(*resident->descriptor, event, space())}},
+                  describe_overflow(*resident->descriptor, event, space()),
+                  control::Disagreement::Cause::overflow}},
              now);
   } else {
     happened(attempt,
              control::event::Disagreed{
                  resident->epoch,
                  {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
-                  control::Disagreement::Cause::signatures, describe_place(event, space())}},
+                  describe_place(event, space()), control::Disagreement::Cause::signatures}},
              now);
   }
 }
@@ -201,13 +201,13 @@ bool Node::work(control::Instant now) {
     for (const control::JobAction& action : std::exchange(actions_, {})) carry_out(action, now);
   }
   forget_the_gone();
-  set_peers();
+  set_peers(now);
   return true;
 }
 
-void Node::set_peers() {
+void Node::set_peers(control::Instant now) {
   const auto greeted = neighbours_among(jobs_.greeted());
-  greetings_.set_peers(greeted, neighbours_among(jobs_.watched()));
+  greetings_.set_peers(greeted, neighbours_among(jobs_.watched()), now);
   std::erase_if(heard_, [&](const auto& entry) {
     return !std::binary_search(greeted.begin(), greeted.end(), entry.first);
   });
@@ -220,7 +220,7 @@ std::vector<bcube::ServerId> Node::neighbours_among(
     const std::vector<bcube::ServerId>& servers) const {
   std::vector<bcube::ServerId> neighbours;
   for (const bcube::ServerId other : servers) {
-    if (space().are_neighbours(server_, other)) neighbours.push_back(other);
+    if (bcube::are_neighbours(space(), server_, other)) neighbours.push_back(other);
   }
   return neighbours;
 }
@@ -299,8 +299,11 @@ void Node::notify(Attempt attempt, const shared::Notice& notice) {
   around_.channel->notify({server_, attempt}, notice);
 }
 
+// All nodes of a process learn of the same failure: their log has it once.
 void Node::record(const std::string& line) {
-  if (around_.channel != nullptr) around_.channel->record(line);
+  if (around_.channel == nullptr || line == around_.last_line) return;
+  around_.last_line = line;
+  around_.channel->record(line);
 }
 
 std::vector<MemberFacts> Node::facts() const {

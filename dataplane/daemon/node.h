@@ -28,6 +28,7 @@
 
 #include "control/jobs/greetings.h"
 #include "control/jobs/job_node.h"
+#include "control/jobs/wait_cause.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
@@ -49,6 +50,7 @@ struct NodeSurroundings {
   MessageQueue& messages;
   DepartedSessions& departed;
   TrainerChannel*& channel;  // null: nobody is told anything
+  std::string& last_line;    // of the log
   NodeTiming timing;
 };
 
@@ -133,12 +135,15 @@ class Node {
   void tell_counts(Attempt attempt, control::Instant now);
   void evict(Attempt attempt, const std::string& violation, control::Instant now);
 
+  std::vector<control::PeerFacts> peer_facts(const Resident& resident,
+                                             const control::notice::Report& report,
+                                             control::Instant now) const;
   Resident* find(Attempt attempt);
   Resident* resident_of(protocol::JobId job);
   void note_progress(Resident& resident);
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
-  void set_peers();
+  void set_peers(control::Instant now);
   std::vector<bcube::ServerId> neighbours_among(const std::vector<bcube::ServerId>& servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   void forget_the_gone();

@@ -124,10 +124,9 @@ void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instan
   resident.gone = true;
 }
 
-// The trainers were told when their engines were reset. The log gets one line for all servers.
-void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant) {
-  const auto& members = residents_.at(attempt).member->request().options.members;
-  if (members.front() == server_) record(failed.cut.text);
+// The trainer was told when its engines were reset.
+void Node::tell(Attempt, const notice::Failed& failed, control::Instant) {
+  record(failed.cut.text);
 }
 
 void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
@@ -148,13 +147,35 @@ void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
 
 void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
   Resident& resident = residents_.at(attempt);
+  const control::JoinRequest& request = resident.member->request();
   std::string text = report.missing;
   if (text.empty()) {
-    text = "";
+    text = control::explain_wait(request.name, request.options.lanes.size(),
+                                 peer_facts(resident, report, now), report.collective,
+                                 around_.timing.greetings.silent_after, space());
+    // It is the reason for leaving if the trainer gives up waiting now.
+    resident.last_report = text;
   }
-  (void)now;
-  resident.last_report = text;
   notify(attempt, make_report(report.inquiry, text));
+}
+
+std::vector<control::PeerFacts> Node::peer_facts(const Resident& resident,
+                                                 const notice::Report& report,
+                                                 control::Instant now) const {
+  std::vector<control::PeerFacts> peers;
+  for (const control::MemberStanding& standing : report.members) {
+    control::PeerFacts& peer = peers.emplace_back();
+    peer.standing = standing;
+    if (const auto heard = greetings_.last_heard(standing.server); heard.has_value()) {
+      peer.since_heard = now - *heard;
+    }
+    const auto before = resident.since.find(standing.server);
+    if (before == resident.since.end()) continue;
+    const NeighbourNumbers numbers = neighbour(standing.server);
+    peer.resent = numbers.resent - before->second.resent;
+    peer.acknowledged = numbers.acknowledged - before->second.acknowledged;
+  }
+  return peers;
 }
 
 }  // namespace gradcube::dataplane

@@ -11,7 +11,8 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{topology_, kernels_, messages_, departed_, channel_, timing_};
+  const NodeSurroundings around{topology_, kernels_, messages_, departed_, channel_, last_line_,
+                                timing_};
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
 }

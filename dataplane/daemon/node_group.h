@@ -73,6 +73,7 @@ class NodeGroup {
   const aggregation::Kernels& kernels_;
   NodeTiming timing_;
   TrainerChannel* channel_ = nullptr;
+  std::string last_line_;
   DepartedSessions departed_;
   MessageQueue messages_;
   std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
