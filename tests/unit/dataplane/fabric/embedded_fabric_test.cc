@@ -334,7 +334,7 @@ TEST_F(EmbeddedFabricTest, OnlyARingBetweenTwoPollersHasDoorbells) {
     pollers_[poller]->doorbell().prepare_wait();
     return was;
   };
-  // With one queue a switch is one shard: 1/[*,1] is switch 5, on poller 0. So is server 4's engine.
+  // With one queue a switch is one shard. 1/[*,1] is switch 5, on poller 0 like server 4's engine.
   ASSERT_TRUE(send(4, 1, 10, 0));
   EXPECT_FALSE(rung(0) || rung(1));
   // Server 1's engine is on poller 1.
