@@ -230,6 +230,16 @@ TEST_F(EmbeddedFabricTest, ImpairmentsOfOneLinkConcernWhatItsServerSendsThere) {
   EXPECT_EQ(switch_counts().dropped_loss, 20u);
 }
 
+TEST_F(EmbeddedFabricTest, ImpairmentsFindTheirLinkWhereServersAreMissing) {
+  // [1,1] and [2,1]: the digit 0 has no port at their switch.
+  build(fabric_of({4, 7}));
+  fabric_->change_impairments(links_of(4, 1), [](Impairments) { return Impairments{.loss = 1}; });
+  ASSERT_TRUE(send(4, 1, 7, 0) && send(7, 1, 4, 1));
+  run();
+  EXPECT_TRUE(numbers_at(7, 1).empty());
+  EXPECT_EQ(numbers_at(4, 1), Numbers{1});
+}
+
 TEST_F(EmbeddedFabricTest, ImpairmentsOfAllLinksReplaceThoseOfOne) {
   build(fabric_of(all_servers(kSpace)));
   fabric_->change_impairments(links_of(4, 1), [](Impairments) { return Impairments{.loss = 1}; });
