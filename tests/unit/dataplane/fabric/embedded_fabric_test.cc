@@ -230,6 +230,16 @@ TEST_F(EmbeddedFabricTest, ImpairmentsOfOneLinkConcernWhatItsServerSendsThere) {
   EXPECT_EQ(switch_counts().dropped_loss, 20u);
 }
 
+TEST_F(EmbeddedFabricTest, ImpairmentsFindTheirLinkWhereServersAreMissing) {
+  // [1,1] and [2,1]: the digit 0 has no port at their switch.
+  build(fabric_of({4, 7}));
+  fabric_->change_impairments(links_of(4, 1), [](Impairments) { return Impairments{.loss = 1}; });
+  ASSERT_TRUE(send(4, 1, 7, 0) && send(7, 1, 4, 1));
+  run();
+  EXPECT_TRUE(numbers_at(7, 1).empty());
+  EXPECT_EQ(numbers_at(4, 1), Numbers{1});
+}
+
 TEST_F(EmbeddedFabricTest, ImpairmentsOfAllLinksReplaceThoseOfOne) {
   build(fabric_of(all_servers(kSpace)));
   fabric_->change_impairments(links_of(4, 1), [](Impairments) { return Impairments{.loss = 1}; });
@@ -334,7 +344,7 @@ TEST_F(EmbeddedFabricTest, OnlyARingBetweenTwoPollersHasDoorbells) {
     pollers_[poller]->doorbell().prepare_wait();
     return was;
   };
-  // With one queue a switch is one shard: 1/[*,1] is switch 5, on poller 0. So is server 4's engine.
+  // With one queue a switch is one shard. 1/[*,1] is switch 5, on poller 0 like server 4's engine.
   ASSERT_TRUE(send(4, 1, 10, 0));
   EXPECT_FALSE(rung(0) || rung(1));
   // Server 1's engine is on poller 1.
