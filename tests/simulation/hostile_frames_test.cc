@@ -52,15 +52,14 @@ class HostileFrames : public testing::Test {
     EXPECT_EQ(dataplane::packets_in_use(*frames_), 0u) << "hostile frames have leaked";
   }
 
-  Forgery forgery() const {
-    const dataplane::JobFacts job =
-        const_cast<SimulatedCluster&>(cluster_).coordinator().facts()[0];
+  Forgery forgery() {
+    const dataplane::JobFacts job = cluster_.jobs()[0];
     Forgery forgery;
     forgery.routing.source = 1;
     forgery.routing.destination = 0;
     forgery.routing.hops[0] = {0, 0};
     forgery.transport.job = job.id;
-    forgery.transport.epoch = job.epoch;
+    forgery.transport.epoch = static_cast<std::uint16_t>(job.epoch);
     return forgery;
   }
   Forgery forged_segment(protocol::Stage stage, std::uint32_t sequence) const {

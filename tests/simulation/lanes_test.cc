@@ -11,10 +11,10 @@ Trainers join(SimulatedCluster& cluster, const std::string& job, const control::
               std::uint64_t heap_bytes) {
   Trainers trainers;
   for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
-    dataplane::JoinRequest request{job, server};
+    dataplane::TrainerRequest request{job, 1000 + server};
     request.heap_bytes = heap_bytes;
     request.options = options;
-    trainers.push_back(cluster.join(request));
+    trainers.push_back(cluster.join(server, request));
   }
   return trainers;
 }
