@@ -114,6 +114,7 @@ class Run {
         end(worker, completion);
       }
       submit(worker);
+      if (may_submit(worker)) cluster_.look_at(worker.submits_at);
       if (!worker.gone && worker.ended < scenario_.collectives.size()) all_done = false;
     }
     // What has gone wrong is said at once, not at the end of all time.
@@ -163,10 +164,14 @@ class Run {
     guests_.clear();
   }
 
+  // As soon as its pause is over.
+  bool may_submit(const Worker& worker) const {
+    return !worker.gone && worker.next < scenario_.collectives.size() &&
+           worker.trainer->in_flight() < scenario_.most_in_flight;
+  }
+
   void submit(Worker& worker) {
-    while (!worker.gone && worker.next < scenario_.collectives.size() &&
-           worker.trainer->in_flight() < scenario_.most_in_flight &&
-           cluster_.now() >= worker.submits_at) {
+    while (may_submit(worker) && cluster_.now() >= worker.submits_at) {
       Collective order = collective(worker.job, worker.next);
       if (unlucky(worker) && worker.next == scenario_.when && strike(worker, order)) return;
       fill_and_submit(*worker.trainer, order);

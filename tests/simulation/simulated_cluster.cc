@@ -78,18 +78,12 @@ void SimulatedCluster::leave(const SimulatedTrainer& trainer, dataplane::Departu
 
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
-  control();
+  const bool acted = control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
-  if (moved != 0) {
-    idle_step_ = kIdleStep;
-    clock_.advance(kIteration);
-    return;
-  }
-  // A switch's event that is due already waits for its poller, which stands still.
-  const std::int64_t event = next_switch_event();
-  const std::int64_t step = clock_.now() + idle_step_;
-  clock_.advance_to(event > clock_.now() ? std::min(step, event) : clock_.now() + kIteration);
-  idle_step_ = std::min(idle_step_ * 2, kLongestIdleStep);
+  const std::int64_t soon = clock_.now() + kIteration;
+  // Before `soon` is what is due and could not be done.
+  clock_.advance_to(moved != 0 || acted ? soon : std::max(soon, next_event()));
+  look_at_ = dataplane::kNever;
 }
 
 unsigned SimulatedCluster::iterate_pollers() {
@@ -109,20 +103,22 @@ unsigned SimulatedCluster::iterate_pollers() {
   return moved;
 }
 
-std::int64_t SimulatedCluster::next_switch_event() const {
-  std::int64_t next = dataplane::kNever;
-  for (const auto& at : cluster_->switches()) {
-    for (std::uint16_t shard = 0; shard < at.fabric->shards(); ++shard) {
-      next = std::min(next, at.fabric->shard(shard).next_event());
-    }
+std::int64_t SimulatedCluster::next_event() {
+  const std::int64_t now = clock_.now();
+  std::int64_t next = std::min({now + kLongestJump, look_at_, drains_until_});
+  const auto& pollers = cluster_->pollers();
+  for (std::size_t i = 0; i < pollers.size(); ++i) {
+    // One that stalls has perhaps not seen all that was brought to it.
+    next = std::min(next, now < stalled_until_[i] ? stalled_until_[i] : pollers[i]->next_event());
   }
   return next;
 }
 
 // The daemon's control thread. The coordinator's own time is the system's: here a draining job
 // ends when the virtual time for it is over, and never by the system's.
-void SimulatedCluster::control() {
-  for (const dataplane::EngineEvent& event : events_.take()) {
+bool SimulatedCluster::control() {
+  const std::vector<dataplane::EngineEvent> events = events_.take();
+  for (const dataplane::EngineEvent& event : events) {
     drains_until_ = std::min(drains_until_, clock_.now() + kDrain);
     coordinator_->handle(event);
   }
@@ -130,6 +126,7 @@ void SimulatedCluster::control() {
   if (over) drains_until_ = dataplane::kNever;
   coordinator_->reap(over ? JobCoordinator::SteadyClock::time_point::max()
                           : JobCoordinator::SteadyClock::time_point::min());
+  return !events.empty() || over;
 }
 
 void SimulatedCluster::notify(dataplane::MemberId member, const shared::Notice& notice) {

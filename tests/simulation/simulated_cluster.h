@@ -3,15 +3,17 @@
 // same settings, seed and actions give the same run to the last packet (trace()).
 //
 // Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
-// next event of a switch, or by idle steps that grow from kIdleStep to kLongestIdleStep; these are
-// short compared with the engines' timers. The seed determines the schedule: the order of the
-// pollers, and when a poller stalls for a while, as if the operating system had taken its core
-// away.
+// earliest moment at which something happens by itself: an event of a poller (a timer, a delayed
+// acknowledgement, a frame on a wire), the end of a stall, or what the test itself waits for
+// (look_at(), the end of run_until()); by kLongestJump at most. The seed determines the schedule:
+// the order of the pollers, and when a poller stalls for a while, as if the operating system had
+// taken its core away.
 //
 // Needs an Eal. At most one cluster at a time, because the packet pools have names.
 #ifndef GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 #define GRADCUBE_TESTS_SIMULATION_SIMULATED_CLUSTER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <map>
 #include <memory>
@@ -44,8 +46,7 @@ struct Told {
 class SimulatedCluster final : private dataplane::MemberChannel {
  public:
   static constexpr std::int64_t kIteration = 1'000;
-  static constexpr std::int64_t kIdleStep = 5'000;
-  static constexpr std::int64_t kLongestIdleStep = 100'000;
+  static constexpr std::int64_t kLongestJump = 10'000'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
   static constexpr std::int64_t kDrain = 500'000'000;  // the coordinator's, in virtual time
 
@@ -75,12 +76,16 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   std::int64_t now() { return clock_.now(); }
   // One iteration of every poller and of the control thread, and the time that it takes.
   void iterate();
+  // The next iteration takes no longer than until `when`: the test has something to do then, which
+  // nothing else announces. The earliest of several calls counts.
+  void look_at(std::int64_t when) { look_at_ = std::min(look_at_, when); }
   // Iterates until `done` or for `limit` nanoseconds. True if it was done.
   template <typename Done>
   bool run_until(Done&& done, std::int64_t limit) {
     const std::int64_t end = clock_.now() + limit;
     while (!done()) {
       if (clock_.now() >= end) return false;
+      look_at(end);
       iterate();
     }
     return true;
@@ -103,8 +108,9 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   void evict(dataplane::MemberId member, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
-  std::int64_t next_switch_event() const;
-  void control();
+  std::int64_t next_event();
+  // Whether there was an event to handle.
+  bool control();
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
@@ -118,7 +124,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
-  std::int64_t idle_step_ = kIdleStep;
+  std::int64_t look_at_ = dataplane::kNever;
   std::int64_t drains_until_ = dataplane::kNever;
   std::uint64_t trace_ = 0xcbf29ce484222325;
 };
