@@ -31,8 +31,11 @@ void TimerWheel::splice(TimerEntry& from, TimerEntry& to) {
 
 Nanoseconds TimerWheel::next_expiry() const {
   Nanoseconds earliest = kNever;
-  for (std::size_t index = 0; index <= mask_; ++index) {
-    const TimerEntry& head = slots_[index];
+  const Tick rotation = static_cast<Tick>(mask_) + 1;
+  for (Tick tick = tick_; tick < tick_ + rotation; ++tick) {
+    // What is due in a later slot of this rotation is later.
+    if (earliest != kNever && tick_of(earliest) < tick) break;
+    const TimerEntry& head = slot(tick);
     for (const TimerEntry* entry = head.next_; entry != &head; entry = entry->next_) {
       earliest = std::min(earliest, entry->deadline_);
     }

@@ -78,8 +78,9 @@ class TimerWheel {
     advance_ticks(now, callback);
   }
 
-  // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits
-  // every slot and entry: for an engine that is about to sleep, and for a virtual clock that jumps.
+  // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits the
+  // slots up to that time, and every slot of a wheel without a deadline in its present rotation: for
+  // an engine that is about to sleep, and for a virtual clock that jumps.
   Nanoseconds next_expiry() const;
 
  private:

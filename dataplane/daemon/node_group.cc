@@ -50,12 +50,12 @@ void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
   if (Node* node = find(event.server); node != nullptr) node->on_event(event, now);
 }
 
-void NodeGroup::run(control::Instant now) {
+bool NodeGroup::run(control::Instant now) {
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->on_time(now);
   }
-  bool worked = true;
-  while (worked) {
+  bool any = false;
+  for (bool worked = true; worked;) {
     worked = false;
     for (const auto& [server, node] : nodes_) {
       if (!stopped_.contains(server)) worked = node->work(now) || worked;
@@ -64,7 +64,9 @@ void NodeGroup::run(control::Instant now) {
       worked = true;
       if (Node* node = find(message->to); node != nullptr) node->on_message(*message, now);
     }
+    any = any || worked;
   }
+  return any;
 }
 
 std::optional<control::Instant> NodeGroup::deadline() const {

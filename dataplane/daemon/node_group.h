@@ -52,7 +52,8 @@ class NodeGroup {
   // An engine's event, for its node.
   void handle(const EngineEvent& event, control::Instant now);
   // Delivers what is due and carries out what follows, until nothing more is to be done now.
-  void run(control::Instant now);
+  // Whether there was something.
+  bool run(control::Instant now);
   // When run() has something to do next.
   std::optional<control::Instant> deadline() const;
   // To be called about every 20 ms: see Node::look(). Frees what departed trainers have left behind

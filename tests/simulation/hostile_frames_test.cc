@@ -62,7 +62,7 @@ class HostileFrames : public testing::Test {
     forgery.transport.epoch = static_cast<std::uint16_t>(job.epoch);
     return forgery;
   }
-  Forgery forged_segment(protocol::Stage stage, std::uint32_t sequence) const {
+  Forgery forged_segment(protocol::Stage stage, std::uint32_t sequence) {
     Forgery forgery = this->forgery();
     forgery.is_segment = true;
     forgery.transport.stage = stage;

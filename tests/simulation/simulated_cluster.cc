@@ -126,15 +126,12 @@ void SimulatedCluster::mend() {
 
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
-  control();
+  const bool acted = control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
-  if (moved != 0) {
-    clock_.advance(kIteration);
-    return;
-  }
-  // What is due already waits for a poller that stands still.
-  const std::int64_t next = std::min(next_event(), std::exchange(look_at_, dataplane::kNever));
-  clock_.advance_to(std::clamp(next, clock_.now() + kIteration, clock_.now() + kLongestJump));
+  const std::int64_t soon = clock_.now() + kIteration;
+  // Before `soon` is what is due and could not be done.
+  clock_.advance_to(moved != 0 || acted ? soon : std::max(soon, next_event()));
+  look_at_ = dataplane::kNever;
 }
 
 unsigned SimulatedCluster::iterate_pollers() {
@@ -154,9 +151,14 @@ unsigned SimulatedCluster::iterate_pollers() {
   return moved;
 }
 
-std::int64_t SimulatedCluster::next_event() const {
-  std::int64_t next = next_look_;
-  for (const auto& poller : cluster_->pollers()) next = std::min(next, poller->next_event());
+std::int64_t SimulatedCluster::next_event() {
+  const std::int64_t now = clock_.now();
+  std::int64_t next = std::min(now + kLongestJump, look_at_);
+  const auto& pollers = cluster_->pollers();
+  for (std::size_t i = 0; i < pollers.size(); ++i) {
+    // One that stalls has perhaps not seen all that was brought to it.
+    next = std::min(next, now < stalled_until_[i] ? stalled_until_[i] : pollers[i]->next_event());
+  }
   if (const auto due = cluster_->nodes().deadline(); due.has_value()) {
     next = std::min<std::int64_t>(next, due->count() * 1000);
   }
@@ -164,12 +166,13 @@ std::int64_t SimulatedCluster::next_event() const {
 }
 
 // The daemon's control thread.
-void SimulatedCluster::control() {
+bool SimulatedCluster::control() {
   for (const dataplane::EngineEvent& event : events_.take()) nodes().handle(event, instant());
-  nodes().run(instant());
-  if (clock_.now() < next_look_) return;
+  const bool worked = nodes().run(instant());
+  if (clock_.now() < next_look_) return worked;
   nodes().look(instant());
   next_look_ = clock_.now() + kLook;
+  return nodes().run(instant()) || worked;
 }
 
 void SimulatedCluster::admit(dataplane::TrainerId trainer,

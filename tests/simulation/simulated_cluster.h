@@ -108,6 +108,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
     const std::int64_t end = clock_.now() + limit;
     while (!done()) {
       if (clock_.now() >= end) return false;
+      look_at(end);
       iterate();
     }
     return true;
@@ -132,8 +133,9 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
-  std::int64_t next_event() const;
-  void control();
+  std::int64_t next_event();
+  // Whether the nodes had something to do.
+  bool control();
   void mix(std::uint64_t value) { trace_ = (trace_ ^ value) * 0x100000001b3; }
 
   SimulationSettings settings_;
