@@ -25,10 +25,14 @@ struct JobTiming {
   Instant repeat = std::chrono::milliseconds(20);  // of a request without an answer
   // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
-  Instant phase = std::chrono::seconds(2);   // for all members to answer
-  Instant run_on = std::chrono::seconds(5);  // to complete what all have submitted
-  Instant decide = std::chrono::seconds(2);  // to hear of a survivor; and once more to agree
-  Instant linger = std::chrono::seconds(2);  // to tell others of a decision
+  Instant phase = std::chrono::seconds(2);  // for all members to answer
+  // For all to complete what all have submitted, after a disagreement or a trainer's leaving; and
+  // after a trainer's death.
+  Instant run_on = std::chrono::seconds(10);
+  Instant run_on_after_death = std::chrono::milliseconds(500);
+  Instant decide = std::chrono::seconds(2);         // to hear of a survivor; and once more to agree
+  Instant linger = std::chrono::seconds(2);         // to tell others of a decision
+  Instant answer = std::chrono::milliseconds(200);  // of all members, to an inquiry
 };
 
 namespace event {
@@ -36,10 +40,12 @@ namespace event {
 struct EnginesArmed {};
 // The engines take no more submissions (after command::Hold); and, from then on, whenever their
 // counts have grown. `published` is what they have taken, `completed` what has ended, in order.
-// Both only grow, over resets too.
+// Both only grow, over resets too. `asked`: what this server's trainer had submitted as the
+// collective that command::Hold names, when it was held; empty if it names none.
 struct EnginesHeld {
   LaneNumbers published;
   LaneNumbers completed;
+  std::string asked;
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {
@@ -52,14 +58,27 @@ struct Disagreed {
 // The trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
 struct TrainerLeft {
   std::string how;
+  bool died = false;
 };
 // The trainer aborted its job, or was evicted: nothing of it may be used any more.
 struct TrainerAborted {
   std::string how;
 };
+// The trainer asks why this collective is not done. Only its newest inquiry is answered, by one
+// notice::Report.
+struct Asked {
+  std::uint64_t inquiry = 0;
+  CollectiveName collective;
+};
+// After command::Count.
+struct Counted {
+  LaneNumbers published;
+  LaneNumbers completed;
+};
 }  // namespace event
-using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted,
-                              event::Disagreed, event::TrainerLeft, event::TrainerAborted>;
+using JobEvent =
+    std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted, event::Disagreed,
+                 event::TrainerLeft, event::TrainerAborted, event::Asked, event::Counted>;
 
 namespace command {
 // Attach engines, armed in the descriptor's epoch. -> EnginesArmed
@@ -71,7 +90,9 @@ struct Start {
   Epoch epoch = 0;
 };
 // Take no more submissions; go on sending and receiving. -> EnginesHeld, again and again
-struct Hold {};
+struct Hold {
+  std::optional<CollectiveName> asked;  // say what the trainer has submitted as this one
+};
 // Stop. Nothing may complete after the answer. -> EnginesHalted
 struct Halt {};
 // Drop what is in flight, fail what the cut says, be armed in the new epoch. -> EnginesArmed
@@ -81,11 +102,25 @@ struct Reset {
 };
 // Forget the job. No answer.
 struct Detach {};
+// How far has the trainer come? Also without engines, before Prepare: then all counts are 0, or
+// missing. -> Counted
+struct Count {};
 }  // namespace command
 using JobCommand = std::variant<command::Prepare, command::Start, command::Hold, command::Halt,
-                                command::Reset, command::Detach>;
+                                command::Reset, command::Detach, command::Count>;
+
+// How far a member has come, as it says itself.
+struct MemberStanding {
+  bcube::ServerId server = 0;
+  std::int32_t pid = 0;   // 0 if it has not answered
+  bool answered = false;  // within the time
+  LaneNumbers published;  // one per lane in any case
+  LaneNumbers completed;
+};
 
 namespace notice {
+// The leader has answered: the trainer is a member. Comes once, before any other notice but
+// Refused and Ended.
 struct Joined {
   JobId job = protocol::kNoJob;
   std::uint32_t rank = 0;
@@ -104,8 +139,17 @@ struct Ended {
   std::string why;
   std::optional<LaneNumbers> common;
 };
+// The answer to event::Asked. If `missing` is not empty, it says why the collective cannot be done
+// yet, or any more, and nobody's standing is known.
+struct Report {
+  std::uint64_t inquiry = 0;
+  CollectiveName collective;
+  std::string missing;
+  std::vector<MemberStanding> members;  // by server, this one among them
+};
 }  // namespace notice
-using JobNotice = std::variant<notice::Joined, notice::Refused, notice::Failed, notice::Ended>;
+using JobNotice =
+    std::variant<notice::Joined, notice::Refused, notice::Failed, notice::Ended, notice::Report>;
 
 struct ToEngines {
   Attempt attempt = 0;

@@ -28,23 +28,40 @@ const JobMember* JobAgent::member(bcube::ServerId server) const {
 
 void JobAgent::on_message(const JobMessage& message, Instant now, JobActions& out) {
   if (phase_ == Phase::over) return;
+  // While it joins, the id may change: the job that admitted the trainer can end without it.
   const bool of_this_job = descriptor_.id == protocol::kNoJob || message.job == descriptor_.id ||
                            message.job == protocol::kNoJob;
   if (!of_this_job) return;
   std::visit([&](const auto& body) { handle(message, body, now, out); }, message.body);
 }
 
-void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now, JobActions&) {
+void JobAgent::handle(const JobMessage& message, const Pending& pending, Instant now,
+                      JobActions& out) {
   if (phase_ != Phase::joining) return;
   leader_ = message.from;
-  answered_ = true;
   missing_ = pending.missing;
   if (!leaving_.has_value()) phase_deadline_ = now + 2 * timing_.phase;
+  if (message.job != protocol::kNoJob) admit(message.job, out);
+  if (inquiry_.has_value()) report(missing_, out);
+}
+
+// Only the first time is the trainer told. Its place is known here: the rank that it wished for, or
+// that of its server among the members.
+void JobAgent::admit(JobId job, JobActions& out) {
+  const bool is_new = !admitted();
+  job_ = job;
+  if (!is_new) return;
+  const auto& servers = request_.options.members;
+  const auto place = std::find(servers.begin(), servers.end(), self_.server) - servers.begin();
+  tell(notice::Joined{job, request_.rank.value_or(static_cast<std::uint32_t>(place)),
+                      static_cast<std::uint32_t>(servers.size())},
+       out);
 }
 
 void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
   if (phase_ != Phase::joining) return;
-  tell(notice::Refused{refused.text}, out);
+  if (inquiry_.has_value()) report(refused.text, out);
+  if (!trainer_gone_) tell(notice::Refused{refused.text}, out);
   enter(Phase::over, now);
 }
 
@@ -58,14 +75,13 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   descriptor_ = prepare.job;
   epoch_ = prepare.job.epoch;
   const LaneNumbers none(descriptor_.options.lanes.size(), 0);
-  counts_ = {none, none};
+  counts_ = {none, none, ""};
   enter(Phase::preparing, now);
+  admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
-  if (const JobMember* own = member(self_.server); own != nullptr) {
-    tell(notice::Joined{descriptor_.id, own->rank,
-                        static_cast<std::uint32_t>(descriptor_.members.size())},
-         out);
-  }
+  if (!inquiry_.has_value()) return;
+  next_inquiry_ = now + timing_.repeat;
+  ask_members(out);
 }
 
 void JobAgent::handle(const JobMessage&, const control::Start& start, Instant now,
@@ -84,7 +100,7 @@ void JobAgent::handle(const JobMessage&, const Freeze& freeze, Instant now, JobA
   if (freeze.epoch != epoch_) return;
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
-    order(command::Hold{}, out);
+    order(command::Hold{freeze.asked}, out);
   } else if (phase_ == Phase::held) {
     answer(frozen(), out);
   }
@@ -95,6 +111,7 @@ void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant no
   if (phase_ == Phase::held && reset.epoch == epoch_ + 1) {
     epoch_ = reset.epoch;
     disagreements_.clear();
+    counts_.asked.clear();
     enter(Phase::resetting, now);
     order(command::Reset{epoch_, reset.cut}, out);
     tell(notice::Failed{reset.cut}, out);
@@ -158,7 +175,8 @@ void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
 void JobAgent::on(const event::EnginesHeld& held, Instant now, JobActions& out) {
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   if (phase_ == Phase::holding) enter(Phase::held, now);
-  counts_ = held;
+  const std::string asked = held.asked.empty() ? counts_.asked : held.asked;
+  counts_ = {held.published, held.completed, asked};
   answer(frozen(), out);
 }
 
@@ -185,16 +203,16 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
 void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
   trainer_gone_ = true;
   if (leaving_.has_value() || is_ending()) return;
-  leaving_ = left.how;
+  leaving_ = Leave{left.how, left.died};
   if (phase_ == Phase::joining) phase_deadline_ = now + timing_.phase;
-  answer(Leave{*leaving_}, out);
+  answer(*leaving_, out);
 }
 
 void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
   trainer_gone_ = true;
   if (is_ending()) return;
   if (phase_ == Phase::joining) {
-    on(event::TrainerLeft{aborted.how}, now, out);
+    on(event::TrainerLeft{aborted.how, false}, now, out);
   } else {
     begin_abort(aborted.how, now, out);
   }
@@ -241,6 +259,7 @@ void JobAgent::miss_deadline(Instant now, JobActions& out) {
 void JobAgent::on_time(Instant now, JobActions& out) {
   if (over()) return;
   if (phase_deadline_.has_value() && now >= *phase_deadline_) miss_deadline(now, out);
+  pursue_inquiry(now, out);
   if (over() || now < next_repeat_) return;
   repeat(out);
   next_repeat_ = now + interval();
@@ -248,7 +267,9 @@ void JobAgent::on_time(Instant now, JobActions& out) {
 
 std::optional<Instant> JobAgent::deadline() const {
   if (over()) return std::nullopt;
-  return std::min(next_repeat_, phase_deadline_.value_or(next_repeat_));
+  Instant first = std::min(next_repeat_, phase_deadline_.value_or(next_repeat_));
+  if (inquiry_.has_value()) first = std::min({first, next_inquiry_, inquiry_->deadline()});
+  return first;
 }
 
 }  // namespace gradcube::control

@@ -11,6 +11,9 @@
 //   aborting    the survivors agree (abort_exchange.h); from any phase after joining
 //   ended       tells others the decision, then is over
 //
+// The trainer is told that it has joined with the leader's first answer, in `joining` or with
+// Prepare. It may ask why a collective is not done: at most one inquiry is open.
+//
 // A request of a phase that is past is answered again; one of a phase to come is ignored, and comes
 // again. A phase that waits for the leader has a deadline, after which the agent ends the job and
 // names the leader's server. A server that is gone ends the job too.
@@ -24,6 +27,7 @@
 #include <string>
 
 #include "control/jobs/abort_exchange.h"
+#include "control/jobs/inquiry.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_messages.h"
 
@@ -58,14 +62,20 @@ class JobAgent {
   std::optional<Instant> deadline() const;
 
   bool over() const { return phase_ == Phase::over; }
-  // Another trainer may join the same job name on this server.
   bool is_ending() const { return phase_ >= Phase::aborting; }
   Phase phase() const { return phase_; }
+  // It left, died, aborted or was evicted: another may join the same job name on this server.
+  bool trainer_gone() const { return trainer_gone_; }
+  // The leader has answered that the trainer is a member: it may be welcomed.
+  bool admitted() const { return job_ != protocol::kNoJob; }
   Epoch epoch() const { return epoch_; }
-  JobId job() const { return descriptor_.id; }
+  // As the leader named it; kNoJob before.
+  JobId job() const { return job_; }
   const std::string& name() const { return request_.name; }
+  std::int32_t pid() const { return request_.trainer.pid; }
   const std::string& missing() const { return missing_; }
   const AbortExchange& exchange() const { return exchange_; }
+  const std::vector<bcube::ServerId>& servers() const { return request_.options.members; }
   bcube::ServerId leader_server() const { return request_.options.members.front(); }
   // Null before the job was prepared, or if the server is no member.
   const JobMember* member(bcube::ServerId server) const;
@@ -79,6 +89,8 @@ class JobAgent {
   void handle(const JobMessage& message, const control::Reset& reset, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Unknown& unknown, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Ask& ask, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Counts& counts, Instant now, JobActions& out);
   template <typename NotForAgents>
   void handle(const JobMessage&, const NotForAgents&, Instant, JobActions&) {}
 
@@ -88,7 +100,15 @@ class JobAgent {
   void on(const event::Disagreed& disagreed, Instant now, JobActions& out);
   void on(const event::TrainerLeft& left, Instant now, JobActions& out);
   void on(const event::TrainerAborted& aborted, Instant now, JobActions& out);
+  void on(const event::Asked& asked, Instant now, JobActions& out);
+  void on(const event::Counted& counted, Instant now, JobActions& out);
 
+  void admit(JobId job, JobActions& out);
+  std::string ending_text() const;
+  void ask_members(JobActions& out);
+  void count(JobActions& out);
+  void report(const std::string& missing, JobActions& out);
+  void pursue_inquiry(Instant now, JobActions& out);
   void enter(Phase phase, Instant now);
   void begin_abort(const std::string& why, Instant now, JobActions& out);
   void end_if_decided(Instant now, JobActions& out);
@@ -109,20 +129,24 @@ class JobAgent {
   bcube::AddressSpace space_;
   JobTiming timing_;
   JobEnd leader_;
-  JobDescriptor descriptor_;
+  JobId job_ = protocol::kNoJob;
+  JobDescriptor descriptor_;  // once it was prepared
   Phase phase_ = Phase::joining;
   Epoch epoch_ = 0;
   std::optional<Instant> phase_deadline_;
   Instant next_repeat_;
   unsigned decide_rounds_ = 0;
-  bool answered_ = false;               // the leader has once answered the Join
-  std::string missing_;                 // as the leader last said
-  std::optional<std::string> leaving_;  // how the trainer has gone
+  std::string missing_;           // as the leader last said
+  std::optional<Leave> leaving_;  // how the trainer has gone
   bool trainer_gone_ = false;
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;
   std::string why_;
+  std::optional<Inquiry> inquiry_;
+  Instant next_inquiry_{};
+  bool counting_ = false;                         // command::Count is out
+  std::map<bcube::ServerId, JobMessage> askers_;  // their newest Ask, while it counts
 };
 
 }  // namespace gradcube::control

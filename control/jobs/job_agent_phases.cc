@@ -37,7 +37,7 @@ void JobAgent::enter(Phase phase, Instant now) {
 Instant JobAgent::interval() const {
   const bool is_running = phase_ == Phase::running;
   const bool asks = is_running && (leaving_.has_value() || !disagreements_.empty());
-  const bool waits_for_trainers = phase_ == Phase::joining && answered_ && !leaving_.has_value();
+  const bool waits_for_trainers = phase_ == Phase::joining && admitted() && !leaving_.has_value();
   return (is_running && !asks) || waits_for_trainers ? timing_.ping : timing_.repeat;
 }
 
@@ -45,7 +45,7 @@ void JobAgent::repeat(JobActions& out) const {
   switch (phase_) {
     case Phase::joining:
       if (leaving_.has_value()) {
-        answer(Leave{*leaving_}, out);
+        answer(*leaving_, out);
       } else {
         answer(Join{request_.trainer, request_.options, request_.rank, transport_}, out);
       }
@@ -53,7 +53,7 @@ void JobAgent::repeat(JobActions& out) const {
     case Phase::running:
       answer(Started{epoch_}, out);
       for (const auto& [lane, what] : disagreements_) answer(Disagree{epoch_, what}, out);
-      if (leaving_.has_value()) answer(Leave{*leaving_}, out);
+      if (leaving_.has_value()) answer(*leaving_, out);
       break;
     case Phase::aborting:
     case Phase::ended:
@@ -77,6 +77,7 @@ void JobAgent::tell_abort(JobActions& out) const {
 void JobAgent::begin_abort(const std::string& why, Instant now, JobActions& out) {
   const bool has_begun = phase_ > Phase::armed || epoch_ > 0;
   why_ = why;
+  if (inquiry_.has_value()) report(ending_text(), out);
   enter(Phase::aborting, now);
   order(command::Halt{}, out);
   // Without this server's frames nothing can have completed anywhere.
@@ -95,6 +96,7 @@ void JobAgent::end_if_decided(Instant now, JobActions& out) {
 
 void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& out) {
   const bool was_attached = phase_ != Phase::joining;
+  if (inquiry_.has_value()) report(ending_text(), out);
   if (!trainer_gone_) tell(notice::Ended{why_, std::move(common)}, out);
   if (was_attached) {
     order(command::Detach{}, out);
@@ -106,7 +108,7 @@ void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& o
 }
 
 Frozen JobAgent::frozen() const {
-  Frozen frozen{epoch_, counts_.published, counts_.completed, {}};
+  Frozen frozen{epoch_, counts_.published, counts_.completed, {}, counts_.asked};
   for (const auto& [lane, what] : disagreements_) frozen.disagreements.push_back(what);
   return frozen;
 }

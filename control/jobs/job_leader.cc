@@ -29,11 +29,20 @@ bool JobLeader::has(const JobEnd& agent) const {
                      [&](const Member& member) { return member.agent == agent; });
 }
 
+std::vector<JobEnd> JobLeader::agents() const {
+  std::vector<JobEnd> agents;
+  for (const Member& member : members_) {
+    if (member.agent.has_value()) agents.push_back(*member.agent);
+  }
+  return agents;
+}
+
 void JobLeader::on_message(const JobMessage& message, Instant now, JobActions& out) {
   if (over()) return;
   Member* member = find(message.from.server);
   const bool joins = std::holds_alternative<Join>(message.body);
   if (!joins && (member == nullptr || member->agent != message.from)) return;
+  if (member != nullptr && member->agent == message.from) member->heard = now;
   std::visit([&](const auto& body) { handle(member, message, body, now, out); }, message.body);
 }
 
@@ -50,13 +59,17 @@ void JobLeader::handle(Member* member, const JobMessage&, const Started& started
 
 void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
                        JobActions& out) {
-  if (phase_ == Phase::running && disagree.epoch == epoch_) stop(disagree.what, "", now, out);
+  if (phase_ != Phase::running || disagree.epoch != epoch_) return;
+  stop(disagree.what, std::nullopt, now, out);
 }
 
 void JobLeader::handle(Member*, const JobMessage& message, const Leave& leave, Instant now,
                        JobActions& out) {
   if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
-  if (phase_ == Phase::running) stop(std::nullopt, leave.how, now, out);
+  if (phase_ == Phase::running) stop(std::nullopt, leave, now, out);
+  if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
+    phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
+  }
   if (phase_ == Phase::ending) send(message.from, request(), out);
 }
 
@@ -72,11 +85,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Abort& abort, In
 void JobLeader::handle(Member* member, const JobMessage& message, const Unknown&, Instant now,
                        JobActions& out) {
   if (phase_ == Phase::gathering) {
-    member->agent.reset();
-    member->join.reset();
-    const bool deserted = std::none_of(members_.begin(), members_.end(),
-                                       [](const Member& each) { return each.agent.has_value(); });
-    if (deserted) phase_ = Phase::over;
+    leave_out(*member);
     return;
   }
   if (phase_ != Phase::ending) {
@@ -118,7 +127,9 @@ void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
   phase_deadline_.reset();
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
-  phase_deadline_ = now + (phase == Phase::stopping ? timing_.run_on : timing_.phase);
+  const bool after_death = departure_.has_value() && departure_->died;
+  const Instant run_on = after_death ? timing_.run_on_after_death : timing_.run_on;
+  phase_deadline_ = now + (phase == Phase::stopping ? run_on : timing_.phase);
   next_ask_ = now + timing_.repeat;
   ask(out);
 }
@@ -137,7 +148,10 @@ JobBody JobLeader::request() const {
     case Phase::starting:
       return Start{epoch_};
     case Phase::stopping:
-      return Freeze{epoch_};
+      if (first_.has_value() && first_->cause == Disagreement::Cause::signatures) {
+        return Freeze{epoch_, CollectiveName{first_->lane, first_->collective}};
+      }
+      return Freeze{epoch_, std::nullopt};
     case Phase::resetting:
       return Reset{epoch_, cut_};
     case Phase::ending:
@@ -166,7 +180,7 @@ std::string JobLeader::overdue() const {
       return fmt::format("the daemon on server {} does not answer for job \"{}\"", server, name_);
     }
     if (!all_frozen()) continue;
-    const LaneNumbers goal = agreed();
+    const LaneNumbers goal = agreed(true);
     for (std::size_t lane = 0; lane < goal.size(); ++lane) {
       const std::uint64_t completed = member.frozen->completed[lane];
       if (completed >= goal[lane]) continue;
@@ -186,10 +200,12 @@ void JobLeader::on_time(Instant now, JobActions& out) {
       enter(Phase::over, now, out);
     } else {
       // A departure stays the reason: the others only wait for the end of what was in flight.
-      end(departure_.empty() ? overdue() : departure_, {}, now, out);
+      end(departure_.has_value() ? departure_->how : overdue(), {}, now, out);
     }
   } else if (now >= next_ask_) {
     // While it gathers: whether those that have joined are still there.
+    if (phase_ == Phase::gathering) leave_out_silent(now);
+    if (over()) return;
     ask(out);
     next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
   }

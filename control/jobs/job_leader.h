@@ -5,7 +5,8 @@
 // Each phase but `gathering` and `running` asks all members the same, repeats it to those that have
 // not answered, and has a deadline. Who has not answered by then ends the job and is named.
 //
-//   gathering   until every member server has a trainer
+//   gathering   until every member server has a trainer; one of which nothing is heard any more is
+//               no member, until it joins again
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
 //   running     until a Disagree or a Leave
@@ -15,10 +16,13 @@
 //   ending      all are told; then the leader is over
 //
 // A Leave goes from stopping to ending. What comes in any other phase is left to its sender's
-// repetition.
+// repetition. A trainer that joins anew, while the agent of its predecessor is still a member, ends
+// nothing: it hears that the old job is ending, until it has.
 //
-// A collective completes on a server only after all have submitted it. If a count says otherwise,
-// the job ends: its outcome could not be the same everywhere.
+// A collective completes on a server only after all have submitted the same as it. If a count says
+// otherwise, the job ends: its outcome could not be the same everywhere. An overflow is different:
+// where it was met the lane stands still, but servers that do not need the element may complete
+// that collective and later ones. In such a lane counts beyond the goal do not end the job.
 //
 // Single-threaded, no I/O, no clock.
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
@@ -54,6 +58,10 @@ class JobLeader {
   const std::string& name() const { return name_; }
   // Whether this very trainer is one of the members.
   bool has(const JobEnd& agent) const;
+  // Those that have joined.
+  std::vector<JobEnd> agents() const;
+  // Why the job ends; empty before.
+  const std::string& why() const { return why_; }
   // "1 of 9 trainers has not joined job ...": empty when all have.
   std::string missing() const;
 
@@ -63,6 +71,7 @@ class JobLeader {
     std::uint32_t rank = 0;
     std::optional<JobEnd> agent;  // once its trainer has joined
     std::optional<Join> join;
+    Instant heard{};               // of its agent
     bool answered = false;         // the request of this phase
     std::optional<Frozen> frozen;  // of this stop, the newest counts
   };
@@ -84,16 +93,20 @@ class JobLeader {
   template <typename NotForLeaders>
   void handle(Member*, const JobMessage&, const NotForLeaders&, Instant, JobActions&) {}
 
+  std::string old_job_ends(const Member* member) const;
   std::optional<std::string> objection(const Member* member, const JobMessage& message,
                                        const Join& join) const;
   Member* find(bcube::ServerId server);
+  void leave_out(Member& member);
+  void leave_out_silent(Instant now);
   bool all_answered() const;
   void answered(Member& member, Instant now, JobActions& out);
   void enter(Phase phase, Instant now, JobActions& out);
-  void stop(const std::optional<Disagreement>& first, const std::string& departure, Instant now,
-            JobActions& out);
+  void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
+            Instant now, JobActions& out);
   bool all_frozen() const;
-  LaneNumbers agreed() const;
+  LaneNumbers agreed(bool before_overflows) const;
+  std::string disagreement() const;
   void advance_stop(Instant now, JobActions& out);
   void reset(const LaneNumbers& done, Instant now, JobActions& out);
   void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
@@ -116,7 +129,7 @@ class JobLeader {
   std::optional<Instant> phase_deadline_;
   Instant next_ask_{};
   std::optional<Disagreement> first_;  // of this stop
-  std::string departure_;              // of this stop: why the job ends with it
+  std::optional<Leave> departure_;     // of this stop: the job ends with it
   JobCut cut_;
   std::string why_;
   std::set<bcube::ServerId> gone_;

@@ -18,26 +18,26 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
     if (phase_ == Phase::gathering || phase_ == Phase::ending) send(message.from, request(), out);
     return;
   }
+  const bool has_predecessor = member != nullptr && member->agent.has_value();
+  if (has_predecessor) {
+    const auto order = [](const JobEnd& end) { return std::pair(end.incarnation, end.attempt); };
+    if (order(message.from) < order(*member->agent)) return;
+  }
+  if (const std::string ends = old_job_ends(member); !ends.empty()) {
+    JobMessage answer{self_, message.from, protocol::kNoJob, name_, Pending{ends}};
+    out.emplace_back(std::move(answer));
+    // It tells again how its trainer left, or its daemon does not know it any more.
+    if (has_predecessor && phase_ == Phase::gathering) send(*member->agent, request(), out);
+    return;
+  }
   if (const auto reason = objection(member, message, join); reason.has_value()) {
     send(message.from, Refused{*reason}, out);
     return;
   }
-  if (member->agent.has_value()) {
-    const auto order = [](const JobEnd& end) { return std::pair(end.incarnation, end.attempt); };
-    if (order(message.from) < order(*member->agent)) return;
-    if (phase_ != Phase::gathering) {
-      // A server has one trainer of a job: the one that was here has gone.
-      if (phase_ != Phase::ending) {
-        end(fmt::format("the trainer on server {} joins job \"{}\" anew",
-                        space_.text(message.from.server), name_),
-            {message.from.server}, now, out);
-      }
-      return;
-    }
-  }
   if (phase_ != Phase::gathering) return;
   member->agent = message.from;
   member->join = join;
+  member->heard = now;
   ranks_are_wished_ = join.rank.has_value();
   if (join.rank.has_value()) member->rank = *join.rank;
   if (missing().empty()) {
@@ -45,6 +45,37 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   } else {
     send(message.from, request(), out);
   }
+}
+
+void JobLeader::leave_out(Member& member) {
+  member.agent.reset();
+  member.join.reset();
+  const bool deserted = std::none_of(members_.begin(), members_.end(),
+                                     [](const Member& each) { return each.agent.has_value(); });
+  if (deserted) phase_ = Phase::over;
+}
+
+// An agent repeats its Join until the job is complete. One that does not hear the leader's answers
+// has given up by then.
+void JobLeader::leave_out_silent(Instant now) {
+  for (Member& member : members_) {
+    if (member.agent.has_value() && now - member.heard > 2 * timing_.phase) leave_out(member);
+  }
+}
+
+// A server has one trainer of a job: where another joins, the one that was there has gone, and this
+// job is about to hear of it. Empty if the job is not ending.
+std::string JobLeader::old_job_ends(const Member* member) const {
+  std::string cause;
+  if (member != nullptr && member->agent.has_value()) {
+    cause = fmt::format("its trainer on server {} has gone", space_.text(member->server));
+  } else if (phase_ == Phase::ending) {
+    cause = why_;
+  } else if (departure_.has_value()) {
+    cause = departure_->how;
+  }
+  if (cause.empty()) return "";
+  return fmt::format("the old job \"{}\" is ending: {}", name_, cause);
 }
 
 // Why a trainer may not become a member; nothing if it may.

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "control/jobs/disagreement_text.h"
 #include "control/jobs/job_leader.h"
 
 namespace gradcube::control {
@@ -18,8 +19,8 @@ void take_greater(LaneNumbers& known, const LaneNumbers& told) {
 
 }  // namespace
 
-void JobLeader::stop(const std::optional<Disagreement>& first, const std::string& departure,
-                     Instant now, JobActions& out) {
+void JobLeader::stop(const std::optional<Disagreement>& first,
+                     const std::optional<Leave>& departure, Instant now, JobActions& out) {
   first_ = first;
   departure_ = departure;
   for (Member& member : members_) member.frozen.reset();
@@ -36,6 +37,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Frozen& frozen, 
   } else {
     take_greater(member->frozen->published, frozen.published);
     take_greater(member->frozen->completed, frozen.completed);
+    if (!frozen.asked.empty()) member->frozen->asked = frozen.asked;
     auto& known = member->frozen->disagreements;
     known.insert(known.end(), frozen.disagreements.begin(), frozen.disagreements.end());
     std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
@@ -51,10 +53,11 @@ bool JobLeader::all_frozen() const {
                      [](const Member& member) { return member.frozen.has_value(); });
 }
 
-// By lane: what all have submitted, before the first disagreement.
-LaneNumbers JobLeader::agreed() const {
+// By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
+LaneNumbers JobLeader::agreed(bool before_overflows) const {
   LaneNumbers agreed = members_.front().frozen->published;
   const auto limit = [&](const Disagreement& what) {
+    if (what.cause == Disagreement::Cause::overflow && !before_overflows) return;
     if (what.lane < agreed.size() && what.collective > 0) {
       agreed[what.lane] = std::min(agreed[what.lane], what.collective - 1);
     }
@@ -73,14 +76,15 @@ LaneNumbers JobLeader::agreed() const {
 
 void JobLeader::advance_stop(Instant now, JobActions& out) {
   if (!all_frozen()) return;
-  const LaneNumbers goal = agreed();
+  const LaneNumbers goal = agreed(true);
+  const LaneNumbers possible = agreed(false);
   bool all = true;
   for (Member& member : members_) {
     bool done = true;
     for (std::size_t lane = 0; lane < goal.size(); ++lane) {
       const std::uint64_t completed = member.frozen->completed[lane];
       done = done && completed >= goal[lane];
-      if (completed <= goal[lane]) continue;
+      if (completed <= possible[lane]) continue;
       end(fmt::format("server {} completed collective {} of lane {} of job \"{}\" before all "
                       "trainers agreed on it",
                       space_.text(member.server), completed, lane, name_),
@@ -91,16 +95,28 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
     all = all && done;
   }
   if (!all) return;
-  if (departure_.empty()) {
-    reset(goal, now, out);
-  } else {
+  if (departure_.has_value()) {
     common_ = goal;
-    end(departure_, {}, now, out);
+    end(departure_->how, {}, now, out);
+  } else {
+    reset(goal, now, out);
   }
 }
 
+// The whole sentence about the first disagreement of this stop.
+std::string JobLeader::disagreement() const {
+  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
+  std::vector<Submitted> submitted;
+  for (const Member& member : members_) {
+    const std::string& asked = member.frozen->asked;
+    submitted.push_back({member.server, asked.empty() ? "nothing yet" : asked});
+  }
+  return disagreement_text(name_, options_.lanes.size(), {first_->lane, first_->collective},
+                           submitted, first_->text, space_);
+}
+
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
-  cut_ = {done, done, first_->code, first_->text};
+  cut_ = {done, done, first_->code, disagreement()};
   for (const Member& member : members_) take_greater(cut_.failed, member.frozen->published);
   ++epoch_;
   enter(Phase::resetting, now, out);

@@ -10,6 +10,7 @@
 //   stop        Disagree or Leave -> Freeze(e) -> Frozen(e), again whenever its counts grow
 //   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
 //   end         Abort among all
+//   inquiry     Ask -> Counts, among agents, at any time
 //
 // A server in `armed` takes the frames of the epoch and sends none. Start goes out only when all
 // are armed: no frame of an epoch meets an engine that would drop it.
@@ -27,7 +28,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_options.h"
-#include "control/jobs/job_table.h"
+#include "control/jobs/join_request.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::control {
@@ -72,19 +73,27 @@ struct JobDescriptor {
   bool operator==(const JobDescriptor&) const = default;
 };
 
-// A collective that cannot be done: its trainers disagree on it, or it overflowed.
+// A collective that cannot be done: its trainers disagree on it, or an average overflowed in it.
 struct Disagreement {
+  // signatures: no server can complete it. overflow: servers that do not need the element that
+  // overflowed may complete it, and small later ones of its lane.
+  enum class Cause { signatures, overflow };
+
   std::uint32_t lane = 0;
   std::uint64_t collective = 0;
   std::int32_t code = 0;
+  // overflow: the whole sentence. signatures: only where it was met: "server [1,0], thread 0, step
+  // 1"; the leader adds who submitted what.
   std::string text;
+  Cause cause = Cause::signatures;
 
   bool operator==(const Disagreement&) const = default;
 };
 
 // How a reset divides the collectives of each lane: those up to `done` have completed on all
-// members, those after it up to `failed` fail on all with this code, submitted yet or not. The
-// next one is the first of the new epoch.
+// members, those after it up to `failed` fail with this code, submitted yet or not. They fail on
+// all members, except that in a lane with an overflow those that have completed on a member stay
+// so there. The next one is the first of the new epoch.
 struct JobCut {
   LaneNumbers done;
   LaneNumbers failed;
@@ -100,8 +109,10 @@ struct Join {
   std::optional<std::uint32_t> rank;
   TransportFacts transport;
 };
+// With the job's id: the trainer is a member of this job. Without one (kNoJob): not yet, as an old
+// job of this name is still ending; the Join is to be repeated.
 struct Pending {
-  std::string missing;  // who has not joined yet
+  std::string missing;  // who has not joined yet, or that the old job is ending
 };
 struct Refused {
   std::string text;
@@ -126,12 +137,15 @@ struct Disagree {
 // Take no more submissions; go on sending and receiving.
 struct Freeze {
   Epoch epoch = 0;
+  // What the trainers disagree on, if that is the cause: each says what it has submitted as it.
+  std::optional<CollectiveName> asked;
 };
 struct Frozen {
   Epoch epoch = 0;
   LaneNumbers published;                    // taken from the trainer; fixed from now on
   LaneNumbers completed;                    // ended, in order; grows
   std::vector<Disagreement> disagreements;  // at most one per lane, the first
+  std::string asked;  // what was submitted as it: "all_reduce of 9 float32 sum", "nothing yet"
 };
 struct Reset {
   Epoch epoch = 0;  // the new one
@@ -139,6 +153,7 @@ struct Reset {
 };
 struct Leave {
   std::string how;  // "the trainer ... left"
+  bool died = false;
 };
 // The job is over. Among agents: see abort_exchange.h.
 struct Abort {
@@ -150,9 +165,19 @@ struct Abort {
 };
 // There is no such agent or leader here, and never will be again.
 struct Unknown {};
+// How far the receiver's trainer has come; see inquiry.h.
+struct Ask {
+  std::uint64_t inquiry = 0;  // as the asking agent numbers them
+};
+struct Counts {
+  std::uint64_t inquiry = 0;
+  std::int32_t pid = 0;
+  LaneNumbers published;
+  LaneNumbers completed;
+};
 
 using JobBody = std::variant<Join, Pending, Refused, Prepare, Armed, Start, Started, Disagree,
-                             Freeze, Frozen, Reset, Leave, Abort, Unknown>;
+                             Freeze, Frozen, Reset, Leave, Abort, Unknown, Ask, Counts>;
 
 // One end of a message: the agent of this attempt, or with attempt 0 the job's leader.
 struct JobEnd {
@@ -166,7 +191,7 @@ struct JobEnd {
 struct JobMessage {
   JobEnd from;
   JobEnd to;
-  JobId job = protocol::kNoJob;  // kNoJob in Join, Refused, and while it is not known
+  JobId job = protocol::kNoJob;  // kNoJob in Join and while it is not known
   std::string name;
   JobBody body;
 };

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 
 #include "trainer/shared_layout.h"
@@ -9,9 +10,12 @@
 namespace gradcube::control {
 namespace {
 
-// As in JobTable: odd, so that all 2^32 ids come before one comes again, and large, so that the ids
+// Odd, so that all 2^32 ids come before one comes again, and large, so that the ids
 // of two daemons with near seeds do not meet.
 constexpr std::uint32_t kIdStep = 0x9e3779b9;
+
+// Longer than a message is under way.
+constexpr Instant kRemembered = std::chrono::seconds(5);
 
 }  // namespace
 
@@ -46,11 +50,19 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
     return fmt::format("job \"{}\": rank {}: expected 0 to {}", request.name, *request.rank,
                        members.size() - 1);
   }
+  unsigned jobs = 0;
   for (const auto& [attempt, agent] : agents_) {
-    if (agent.name() != request.name || agent.is_ending()) continue;
+    if (agent.is_ending()) continue;
+    ++jobs;
+    if (agent.name() != request.name || agent.trainer_gone()) continue;
     return fmt::format(
-        "job \"{}\" already has a trainer on server {}; a job has one trainer per server",
-        request.name, space_.text(server_));
+        "job \"{}\" already has a trainer on server {}: pid {}; a job has one trainer per server",
+        request.name, space_.text(server_), agent.pid());
+  }
+  if (jobs >= kMaxJobs) {
+    return fmt::format(
+        "job \"{}\" cannot start: server {} already has {} jobs, which is the most it holds",
+        request.name, space_.text(server_), kMaxJobs);
   }
   return std::nullopt;
 }
@@ -111,6 +123,7 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
     unknown(message, out);
     return;
   }
+  if (answer_late_join(message, out)) return;
   const auto& members = join->options.members;
   if (members.empty() || members.front() != server_) return;
   do {
@@ -119,6 +132,17 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
   JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join->options, space_,
                    timing_);
   leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+}
+
+// Of a trainer whose job has ended: it is told so, if it does not know. Whether it was one.
+bool JobNode::answer_late_join(const JobMessage& message, JobActions& out) const {
+  const auto past = std::find_if(past_.begin(), past_.end(),
+                                 [&](const Past& each) { return each.agent == message.from; });
+  if (past == past_.end()) return false;
+  const JobEnd self{server_, incarnation_, 0};
+  out.emplace_back(JobMessage{self, message.from, protocol::kNoJob, message.name,
+                              Abort{past->why, {}, std::nullopt, std::nullopt, false}});
+  return true;
 }
 
 // The leader of the message's job; for one without an id, that of this very trainer, or the one
@@ -146,7 +170,13 @@ void JobNode::unknown(const JobMessage& message, JobActions& out) const {
 
 void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out) {
   const auto agent = agents_.find(attempt);
-  if (agent == agents_.end()) return;
+  if (agent == agents_.end()) {
+    const auto* asked = std::get_if<event::Asked>(&event);
+    if (asked == nullptr) return;
+    const notice::Report report{asked->inquiry, asked->collective, "the job has ended", {}};
+    out.emplace_back(ToTrainer{attempt, report});
+    return;
+  }
   agent->second.on_event(event, now, out);
   settle(now, out);
 }
@@ -180,8 +210,46 @@ void JobNode::settle(Instant now, JobActions& out) {
     }
   }
   out = std::move(rest);
+  forget_what_is_over(now);
+}
+
+void JobNode::forget_what_is_over(Instant now) {
   std::erase_if(agents_, [](const auto& entry) { return entry.second.over(); });
+  for (const auto& [id, leader] : leaders_) {
+    if (!leader.over()) continue;
+    for (const JobEnd& agent : leader.agents()) {
+      past_.push_back({agent, leader.why(), now + kRemembered});
+    }
+  }
   std::erase_if(leaders_, [](const auto& entry) { return entry.second.over(); });
+  while (!past_.empty() && past_.front().until <= now) past_.pop_front();
+}
+
+namespace {
+
+std::vector<bcube::ServerId> ascending(std::set<bcube::ServerId> servers, bcube::ServerId own) {
+  servers.erase(own);
+  return {servers.begin(), servers.end()};
+}
+
+}  // namespace
+
+std::vector<bcube::ServerId> JobNode::greeted() const {
+  std::set<bcube::ServerId> servers;
+  for (const auto& [attempt, agent] : agents_) {
+    servers.insert(agent.servers().begin(), agent.servers().end());
+  }
+  return ascending(std::move(servers), server_);
+}
+
+std::vector<bcube::ServerId> JobNode::watched() const {
+  std::set<bcube::ServerId> servers;
+  for (const auto& [attempt, agent] : agents_) {
+    const bool is_set_up =
+        agent.phase() >= JobAgent::Phase::preparing && agent.phase() <= JobAgent::Phase::aborting;
+    if (is_set_up) servers.insert(agent.servers().begin(), agent.servers().end());
+  }
+  return ascending(std::move(servers), server_);
 }
 
 void JobNode::on_time(Instant now, JobActions& out) {

@@ -6,6 +6,9 @@
 //     this one, is dropped;
 //   - a newer incarnation of a server means that all its former agents and leaders are gone.
 //
+// An agent has one job. It is remembered for a while which agents a job that has ended here had: a
+// Join of one of them that comes late begins no other job.
+//
 // Messages to the own server are delivered within the same call and never come out. After each call
 // `out` holds what is to be done, in order.
 //
@@ -14,10 +17,12 @@
 #define GRADCUBE_CONTROL_JOBS_JOB_NODE_H_
 
 #include <cstdint>
+#include <deque>
 #include <map>
 #include <optional>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_agent.h"
@@ -32,11 +37,12 @@ class JobNode {
   JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
           const JobTiming& timing, std::uint32_t id_seed);
 
-  // A trainer of this server joins: the attempt that names its agent from now on, or why not.
+  // A trainer of this server joins: the attempt that names its agent from now on, or why not. It
+  // may take the name of a trainer that has gone, whose job may still be ending.
   std::variant<Attempt, Refusal> join(const JoinRequest& request, TransportFacts transport,
                                       Instant now, JobActions& out);
   void on_message(const JobMessage& message, Instant now, JobActions& out);
-  // Of an attempt that is over: nothing happens.
+  // Of an attempt that is over: nothing happens, but an inquiry is answered.
   void on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out);
   // Of anything that tells a server's incarnation: greetings, messages.
   void on_heard(bcube::ServerId server, Incarnation incarnation, Instant now, JobActions& out);
@@ -45,6 +51,10 @@ class JobNode {
   void on_time(Instant now, JobActions& out);
   std::optional<Instant> deadline() const;
 
+  // Whom to greet: all other servers of this server's jobs. Ascending.
+  std::vector<bcube::ServerId> greeted() const;
+  // Whose silence matters: of those, the ones whose jobs have been set up. Ascending.
+  std::vector<bcube::ServerId> watched() const;
   // No state of any job is left.
   bool idle() const { return agents_.empty() && leaders_.empty(); }
   // Null if it is over.
@@ -59,6 +69,8 @@ class JobNode {
   JobLeader* leader_for(const JobMessage& message);
   void server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
   void settle(Instant now, JobActions& out);
+  void forget_what_is_over(Instant now);
+  bool answer_late_join(const JobMessage& message, JobActions& out) const;
   void unknown(const JobMessage& message, JobActions& out) const;
 
   bcube::ServerId server_;
@@ -68,6 +80,12 @@ class JobNode {
   std::map<bcube::ServerId, Incarnation> incarnations_;  // the greatest heard of
   std::map<Attempt, JobAgent> agents_;
   std::map<JobId, JobLeader> leaders_;
+  struct Past {
+    JobEnd agent;
+    std::string why;
+    Instant until;
+  };
+  std::deque<Past> past_;  // by time
   Attempt last_attempt_ = 0;
   JobId next_id_;
 };

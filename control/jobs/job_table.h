@@ -31,43 +31,19 @@
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_options.h"
+#include "control/jobs/join_request.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::control {
 
-using protocol::JobId;
-
-inline constexpr unsigned kMaxJobs = 64;
-
-// The process of a session's trainer, as the kernel reports it (SO_PEERCRED).
-struct TrainerInfo {
-  std::int32_t pid = 0;
-  std::uint32_t uid = 0;
-
-  bool operator==(const TrainerInfo&) const = default;
-};
-
 enum class JobState { gathering, running, aborted };
 std::string_view state_name(JobState state);
-
-// What a trainer asks for.
-struct JoinRequest {
-  std::string name;
-  bcube::ServerId server = 0;
-  TrainerInfo trainer;
-  JobOptions options;
-  std::optional<std::uint32_t> rank;
-};
 
 struct JobPlace {
   JobId job = protocol::kNoJob;
   std::uint32_t rank = 0;
   std::uint32_t size = 0;  // trainers in the complete job
   std::uint16_t epoch = 0;
-};
-
-struct Refusal {
-  std::string message;
 };
 
 struct Departed {

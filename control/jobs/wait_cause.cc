@@ -1,12 +1,14 @@
 #include "control/jobs/wait_cause.h"
 
-#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <optional>
+
+#include "control/jobs/collective_text.h"
 
 namespace gradcube::control {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;
 // A handful of resends, or one for ten segments that arrive, says nothing about a link.
 constexpr std::uint64_t kFewResends = 8;
 
@@ -14,43 +16,75 @@ bool loses(const PeerFacts& peer) {
   return peer.resent > kFewResends && peer.resent * 10 > peer.acknowledged;
 }
 
-}  // namespace
+std::uint64_t of_lane(const LaneNumbers& numbers, unsigned lane) {
+  return lane < numbers.size() ? numbers[lane] : 0;
+}
 
-std::string explain_wait(const std::vector<PeerFacts>& peers, std::uint64_t collective,
-                         Instant silent, const bcube::AddressSpace& space) {
+// The daemon that has said nothing for longest, or one that has not answered.
+std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Instant silent,
+                                       const bcube::AddressSpace& space) {
   const PeerFacts* mute = nullptr;
-  const PeerFacts* lossy = nullptr;
-  std::string trainers;
-  std::size_t idle = 0;
+  const PeerFacts* unanswered = nullptr;
   for (const PeerFacts& peer : peers) {
     if (peer.since_heard >= silent) {
       if (mute == nullptr || peer.since_heard > mute->since_heard) mute = &peer;
-    } else if (loses(peer)) {
-      if (lossy == nullptr || peer.resent > lossy->resent) lossy = &peer;
-    } else if (peer.submitted < collective) {
-      if (idle < kMostNamed) {
-        trainers += fmt::format("{}{}", idle == 0 ? "" : ", ", space.text(peer.server));
-      }
-      ++idle;
+    } else if (!peer.standing.answered && unanswered == nullptr) {
+      unanswered = &peer;
     }
   }
   if (mute != nullptr) {
     const auto heard = std::chrono::duration_cast<std::chrono::milliseconds>(mute->since_heard);
     return fmt::format("nothing is heard of the daemon on server {} for {} ms",
-                       space.text(mute->server), heard.count());
+                       space.text(mute->standing.server), heard.count());
   }
-  if (lossy != nullptr) {
-    return fmt::format(
-        "the link to server {} loses segments: {} resent, {} acknowledged since the wait began",
-        space.text(lossy->server), lossy->resent, lossy->acknowledged);
+  if (unanswered != nullptr) {
+    return fmt::format("the daemon on server {} has not answered in time",
+                       space.text(unanswered->standing.server));
   }
-  if (idle > 0) {
-    if (idle > kMostNamed) trainers += fmt::format(" and {} more", idle - kMostNamed);
-    return fmt::format("the trainer{} on server{} {} {} not called collective {} yet",
-                       idle == 1 ? "" : "s", idle == 1 ? "" : "s", trainers,
-                       idle == 1 ? "has" : "have", collective);
+  return std::nullopt;
+}
+
+std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
+                                      const bcube::AddressSpace& space) {
+  const PeerFacts* lossy = nullptr;
+  for (const PeerFacts& peer : peers) {
+    if (loses(peer) && (lossy == nullptr || peer.resent > lossy->resent)) lossy = &peer;
   }
-  return fmt::format("all trainers have called collective {}; it is under way", collective);
+  if (lossy == nullptr) return std::nullopt;
+  return fmt::format(
+      "the link to server {} loses segments: {} resent, {} acknowledged since the wait began",
+      space.text(lossy->standing.server), lossy->resent, lossy->acknowledged);
+}
+
+}  // namespace
+
+std::string explain_wait(const std::string& job, std::size_t lanes,
+                         const std::vector<PeerFacts>& peers, CollectiveName collective,
+                         Instant silent, const bcube::AddressSpace& space) {
+  const std::string name = collective_text(job, lanes, collective);
+  if (const auto mute = mute_daemon(peers, silent, space); mute.has_value()) {
+    return fmt::format("{} waits: {}", name, *mute);
+  }
+  std::vector<std::string> late;
+  std::vector<std::string> at_work;
+  for (const PeerFacts& peer : peers) {
+    const std::string server = space.text(peer.standing.server);
+    if (of_lane(peer.standing.published, collective.lane) < collective.number) {
+      late.push_back(fmt::format("{} (pid {})", server, peer.standing.pid));
+    } else if (of_lane(peer.standing.completed, collective.lane) < collective.number) {
+      at_work.push_back(server);
+    }
+  }
+  if (!late.empty()) {
+    return fmt::format("{} waits for trainers that have not submitted it: {}", name,
+                       fmt::join(late, ", "));
+  }
+  if (const auto lossy = lossy_link(peers, space); lossy.has_value() && !at_work.empty()) {
+    return fmt::format("{} waits: {}", name, *lossy);
+  }
+  if (at_work.empty()) return name + " has just ended";
+  return fmt::format("all {} trainers have submitted {}; it is under way at {}", peers.size(), name,
+                     fmt::join(at_work, " "));
 }
 
 }  // namespace gradcube::control

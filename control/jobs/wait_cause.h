@@ -1,9 +1,10 @@
 // Why a collective is not done, as far as one server can tell: plain data in, a sentence out. Tells
-// three causes apart: a trainer that has not called, a daemon that is silent, and a link that loses
-// what is sent.
+// causes apart: a daemon that is silent, a trainer that has not submitted it, a link that loses
+// what is sent, and none of them.
 #ifndef GRADCUBE_CONTROL_JOBS_WAIT_CAUSE_H_
 #define GRADCUBE_CONTROL_JOBS_WAIT_CAUSE_H_
 
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -13,19 +14,20 @@
 
 namespace gradcube::control {
 
-// What is known of another member while this server waits for a collective.
+// What a server knows of a member of the job while it waits for a collective. Of itself: the
+// standing, and zeros.
 struct PeerFacts {
-  bcube::ServerId server = 0;
+  MemberStanding standing;
   Instant since_heard{};           // since anything came from it
   std::uint64_t resent = 0;        // segments to it, since the wait began
   std::uint64_t acknowledged = 0;  // segments to it, since the wait began
-  std::uint64_t submitted = 0;     // the newest collective of the lane that its trainer is known to
-                                   // have submitted
 };
 
-// `silent`: as long as a healthy daemon never says nothing. Most severe cause first: silent
-// daemons, then lossy links, then trainers.
-std::string explain_wait(const std::vector<PeerFacts>& peers, std::uint64_t collective,
+// `peers`: all members of the job, by server; `lanes`: how many the job has. `silent`: as long as a
+// healthy daemon never says nothing. The first cause of these that applies: a daemon that is silent
+// or has not answered, trainers that have not submitted the collective, a link that loses.
+std::string explain_wait(const std::string& job, std::size_t lanes,
+                         const std::vector<PeerFacts>& peers, CollectiveName collective,
                          Instant silent, const bcube::AddressSpace& space);
 
 }  // namespace gradcube::control

@@ -15,6 +15,7 @@
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_table.h"
+#include "control/jobs/join_request.h"
 #include "dataplane/engine/engine.h"
 #include "dataplane/engine/session.h"
 
@@ -74,11 +75,7 @@ class WaitTimes {
   std::map<std::uint32_t, Wait> waits_;  // by job
 };
 
-// A collective of a job, by its lane and its number there.
-struct CollectiveName {
-  unsigned lane = 0;
-  std::uint64_t number = 0;
-};
+using control::CollectiveName;
 
 // Why a collective of a job is not done: who has not joined, who has not submitted it, or that all
 // have. missing: JobTable::missing().

@@ -1,0 +1,49 @@
+// What a trainer asks for when it joins a job, and the words that all job control shares.
+#ifndef GRADCUBE_CONTROL_JOBS_JOIN_REQUEST_H_
+#define GRADCUBE_CONTROL_JOBS_JOIN_REQUEST_H_
+
+#include <cstdint>
+#include <optional>
+#include <string>
+
+#include "bcube_forwarding/address.h"
+#include "control/jobs/job_options.h"
+#include "protocol/job_id.h"
+
+namespace gradcube::control {
+
+using protocol::JobId;
+
+inline constexpr unsigned kMaxJobs = 64;
+
+// The process of a session's trainer, as the kernel reports it (SO_PEERCRED).
+struct TrainerInfo {
+  std::int32_t pid = 0;
+  std::uint32_t uid = 0;
+
+  bool operator==(const TrainerInfo&) const = default;
+};
+
+struct JoinRequest {
+  std::string name;
+  bcube::ServerId server = 0;
+  TrainerInfo trainer;
+  JobOptions options;
+  std::optional<std::uint32_t> rank;
+};
+
+struct Refusal {
+  std::string message;
+};
+
+// A collective of a job, by its lane and its number there: from 1.
+struct CollectiveName {
+  unsigned lane = 0;
+  std::uint64_t number = 0;
+
+  bool operator==(const CollectiveName&) const = default;
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_JOIN_REQUEST_H_
