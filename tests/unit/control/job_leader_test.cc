@@ -132,12 +132,12 @@ TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
   run();
   EXPECT_TRUE(hear(1, Disagree{1, {0, 4, 3, "x"}}).empty()) << "another epoch";
   EXPECT_EQ(asked<Freeze>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
-  hear(0, Frozen{0, {6, 9}, {3, 8}, {}});
-  hear(1, Frozen{0, {5, 8}, {2, 8}, {}});
-  EXPECT_TRUE(asked<Reset>(hear(2, Frozen{0, {4, 8}, {3, 8}, {}})).empty());
+  hear(0, Frozen{0, {6, 9}, {3, 8}, {}, {}});
+  hear(1, Frozen{0, {5, 8}, {2, 8}, {}, {}});
+  EXPECT_TRUE(asked<Reset>(hear(2, Frozen{0, {4, 8}, {3, 8}, {}, {}})).empty());
   EXPECT_EQ(asked<Freeze>(wait(timing_.repeat)), Servers{1});
-  EXPECT_TRUE(asked<Reset>(hear(1, Frozen{1, {5, 8}, {3, 8}, {}})).empty()) << "another epoch";
-  const JobActions out = hear(1, Frozen{0, {5, 8}, {3, 8}, {}});
+  EXPECT_TRUE(asked<Reset>(hear(1, Frozen{1, {5, 8}, {3, 8}, {}, {}})).empty()) << "another epoch";
+  const JobActions out = hear(1, Frozen{0, {5, 8}, {3, 8}, {}, {}});
   EXPECT_EQ(asked<Reset>(out), (Servers{0, 1, 2}));
   const Reset reset = first<Reset>(out);
   EXPECT_EQ(reset.epoch, 1u);
@@ -150,27 +150,27 @@ TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile)
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
   const std::vector<Disagreement> earlier{{0, 2, 3, "y"}, {1, 1, 3, "z"}};
-  hear(0, Frozen{0, {6, 9}, {1, 0}, earlier});
-  hear(1, Frozen{0, {6, 9}, {1, 0}, {}});
-  const JobActions out = hear(2, Frozen{0, {6, 9}, {1, 0}, {}});
+  hear(0, Frozen{0, {6, 9}, {1, 0}, earlier, {}});
+  hear(1, Frozen{0, {6, 9}, {1, 0}, {}, {}});
+  const JobActions out = hear(2, Frozen{0, {6, 9}, {1, 0}, {}, {}});
   EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{1, 0}));
 }
 
 TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {3, 0}, {3, 0}, {}});
-  hear(0, Frozen{0, {3, 0}, {2, 0}, {}});
-  hear(1, Frozen{0, {3, 0}, {3, 0}, {}});
-  EXPECT_EQ(asked<Reset>(hear(2, Frozen{0, {3, 0}, {3, 0}, {}})).size(), 3u);
+  hear(0, Frozen{0, {3, 0}, {3, 0}, {}, {}});
+  hear(0, Frozen{0, {3, 0}, {2, 0}, {}, {}});
+  hear(1, Frozen{0, {3, 0}, {3, 0}, {}, {}});
+  EXPECT_EQ(asked<Reset>(hear(2, Frozen{0, {3, 0}, {3, 0}, {}, {}})).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {3, 0}, {3, 0}, {}});
-  hear(1, Frozen{0, {3, 0}, {2, 0}, {}});
-  hear(2, Frozen{0, {3, 0}, {3, 0}, {}});
+  hear(0, Frozen{0, {3, 0}, {3, 0}, {}, {}});
+  hear(1, Frozen{0, {3, 0}, {2, 0}, {}, {}});
+  hear(2, Frozen{0, {3, 0}, {3, 0}, {}, {}});
   EXPECT_EQ(first<Abort>(wait(timing_.run_on)).why,
             "server [1] does not complete collective 3 of lane 0 of job \"mnist\", which all "
             "trainers have submitted");
@@ -179,9 +179,9 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
 TEST_F(JobLeaderTest, EndsAJobWhoseOutcomeCannotBeTheSameEverywhere) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {5, 0}, {5, 0}, {}});
-  hear(1, Frozen{0, {5, 0}, {3, 0}, {}});
-  EXPECT_EQ(first<Abort>(hear(2, Frozen{0, {4, 0}, {3, 0}, {}})).why,
+  hear(0, Frozen{0, {5, 0}, {5, 0}, {}, {}});
+  hear(1, Frozen{0, {5, 0}, {3, 0}, {}, {}});
+  EXPECT_EQ(first<Abort>(hear(2, Frozen{0, {4, 0}, {3, 0}, {}, {}})).why,
             "server [0] completed collective 5 of lane 0 of job \"mnist\" before all trainers "
             "agreed on it");
 }
@@ -190,10 +190,10 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
   run();
   hear(1, Leave{"the trainer left"});
   EXPECT_EQ(leader_.phase(), Phase::stopping);
-  hear(0, Frozen{0, {5, 0}, {3, 0}, {}});
-  hear(1, Frozen{0, {4, 0}, {4, 0}, {}});
-  hear(2, Frozen{0, {5, 0}, {4, 0}, {}});
-  const Abort end = first<Abort>(hear(0, Frozen{0, {5, 0}, {4, 0}, {}}));
+  hear(0, Frozen{0, {5, 0}, {3, 0}, {}, {}});
+  hear(1, Frozen{0, {4, 0}, {4, 0}, {}, {}});
+  hear(2, Frozen{0, {5, 0}, {4, 0}, {}, {}});
+  const Abort end = first<Abort>(hear(0, Frozen{0, {5, 0}, {4, 0}, {}, {}}));
   EXPECT_EQ(end.why, "the trainer left");
   EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
 }

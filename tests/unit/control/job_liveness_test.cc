@@ -44,25 +44,56 @@ TEST(Liveness, KeepsTheTimeOfAServerThatIsWatchedTwiceAndForgetsOne) {
 
 const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
 
-TEST(WaitCause, TellsASilentDaemonFromALossyLinkFromAnIdleTrainer) {
-  const auto explain = [](const std::vector<PeerFacts>& peers) {
-    return explain_wait(peers, 7, milliseconds(500), kSpace);
-  };
-  const PeerFacts idle{0, milliseconds(10), 0, 100, 6};
-  const PeerFacts lossy{1, milliseconds(10), 50, 100, 7};
-  const PeerFacts silent{2, milliseconds(900), 50, 0, 6};
-  EXPECT_EQ(explain({idle}), "the trainer on server [0] has not called collective 7 yet");
-  EXPECT_EQ(explain({idle, lossy}),
-            "the link to server [1] loses segments: 50 resent, 100 acknowledged since the wait "
-            "began");
-  EXPECT_EQ(explain({idle, lossy, silent}),
-            "nothing is heard of the daemon on server [2] for 900 ms");
-  EXPECT_EQ(explain({}), "all trainers have called collective 7; it is under way");
+// Of a trainer on a server that is heard, with this many submitted and completed.
+PeerFacts peer(ServerId server, std::uint64_t published, std::uint64_t completed) {
+  const MemberStanding standing{
+      server, 70 + static_cast<std::int32_t>(server), true, {published}, {completed}};
+  return {standing, milliseconds(10), 0, 100};
+}
+
+std::string explain(const std::vector<PeerFacts>& peers, std::size_t lanes = 1) {
+  return explain_wait("mnist", lanes, peers, {0, 7}, milliseconds(500), kSpace);
+}
+
+TEST(WaitCause, NamesTheTrainersThatHaveNotSubmittedIt) {
+  EXPECT_EQ(explain({peer(0, 6, 6), peer(1, 7, 6), peer(2, 5, 5)}),
+            "collective 7 of job \"mnist\" waits for trainers that have not submitted it: [0] (pid "
+            "70), [2] (pid 72)");
+}
+
+TEST(WaitCause, TellsWhereItIsUnderWayOrThatItHasEnded) {
+  EXPECT_EQ(explain({peer(0, 7, 7), peer(1, 7, 6), peer(2, 8, 6)}, 2),
+            "all 3 trainers have submitted collective 7 of lane 0 of job \"mnist\"; it is under "
+            "way at [1] [2]");
+  EXPECT_EQ(explain({peer(0, 7, 7), peer(1, 9, 8)}),
+            "collective 7 of job \"mnist\" has just ended");
+}
+
+TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenALink) {
+  PeerFacts lossy = peer(1, 7, 6);
+  lossy.resent = 50;
+  EXPECT_EQ(explain({peer(0, 7, 6), lossy}),
+            "collective 7 of job \"mnist\" waits: the link to server [1] loses segments: 50 resent, "
+            "100 acknowledged since the wait began");
+  EXPECT_NE(explain({peer(0, 6, 6), lossy}).find("have not submitted it: [0]"), std::string::npos);
+  PeerFacts silent = peer(2, 6, 6);
+  silent.since_heard = milliseconds(1200);
+  EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
+            "collective 7 of job \"mnist\" waits: nothing is heard of the daemon on server [2] for "
+            "1200 ms");
+  silent.since_heard = milliseconds(10);
+  silent.standing.answered = false;
+  EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
+            "collective 7 of job \"mnist\" waits: the daemon on server [2] has not answered in "
+            "time");
 }
 
 TEST(WaitCause, TakesAFewResendsForNoLoss) {
-  EXPECT_EQ(explain_wait({{1, milliseconds(1), 3, 5, 7}}, 7, milliseconds(500), kSpace),
-            "all trainers have called collective 7; it is under way");
+  PeerFacts one = peer(0, 7, 6);
+  one.resent = 3;
+  one.acknowledged = 5;
+  EXPECT_EQ(explain({one}),
+            "all 1 trainers have submitted collective 7 of job \"mnist\"; it is under way at [0]");
 }
 
 }  // namespace

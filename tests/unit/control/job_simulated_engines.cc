@@ -12,8 +12,6 @@ namespace {
 using bcube::ServerId;
 using std::chrono::milliseconds;
 
-constexpr int kMismatch = 3;
-
 }  // namespace
 
 void JobSimulation::perform(ServerId server, JobActions actions) {
@@ -22,7 +20,7 @@ void JobSimulation::perform(ServerId server, JobActions actions) {
       const JobMessage sent = *message;
       send(server, sent.to.server, [this, sent](Node& there) {
         JobActions out;
-        there.liveness.on_heard(sent.from.server, now_);
+        there.greetings->on_sign_of_life(sent.from.server, now_);
         there.control->on_message(sent, now_, out);
         perform(sent.to.server, std::move(out));
       });
@@ -50,9 +48,15 @@ void JobSimulation::notify(Node& node, const ToTrainer& told) {
     trainer.outcomes.resize(job_options_.lanes.size());
   }
   Trainer& trainer = node.trainers[told.attempt];
-  if (const auto* joined = std::get_if<notice::Joined>(&told.notice)) trainer.job = joined->job;
+  if (const auto* joined = std::get_if<notice::Joined>(&told.notice)) {
+    if (trainer.job != protocol::kNoJob) complain("a trainer is told twice that it has joined");
+    trainer.job = joined->job;
+  }
+  if (const auto* report = std::get_if<notice::Report>(&told.notice)) take_report(trainer, *report);
   if (std::holds_alternative<notice::Refused>(told.notice)) trainer.ended = true;
-  if (const auto* failed = std::get_if<notice::Failed>(&told.notice)) trainer.cut = failed->cut;
+  if (const auto* failed = std::get_if<notice::Failed>(&told.notice)) {
+    read_failure(trainer, failed->cut);
+  }
   if (const auto* ended = std::get_if<notice::Ended>(&told.notice)) {
     trainer.ended = true;
     trainer.common = ended->common;
@@ -60,6 +64,42 @@ void JobSimulation::notify(Node& node, const ToTrainer& told) {
     if (trainer.job != protocol::kNoJob && !ended->common.has_value()) ++common_unknown_;
     end_outcomes(trainer);
   }
+}
+
+void JobSimulation::take_report(Trainer& trainer, const notice::Report& report) {
+  ++reports_;
+  if (report.inquiry != trainer.inquiry) return;
+  if (!trainer.inquiring_since.has_value()) complain("an inquiry is answered twice");
+  trainer.inquiring_since.reset();
+  if (report.missing.empty() && report.members.size() != space_.servers()) {
+    complain("a report does not name all members");
+  }
+  for (const MemberStanding& member : report.members) {
+    const std::size_t lanes = job_options_.lanes.size();
+    if (member.published.size() != lanes || member.completed.size() != lanes) {
+      complain("a report does not name all lanes");
+    }
+    if (!options_.message_faults && !options_.node_faults && !member.answered) {
+      complain(fmt::format("a report misses the answer of server {}", member.server));
+    }
+  }
+}
+
+// All read the same. A disagreement names both kinds: the collective was met on two servers.
+void JobSimulation::read_failure(Trainer& trainer, const JobCut& cut) {
+  trainer.cut = cut;
+  const auto [known, fresh] = texts_.try_emplace({trainer.job, cut.failed}, cut.text);
+  if (!fresh && known->second != cut.text) complain("trainers read different texts");
+  const bool tells = cut.text.find("submitted kind 1") != std::string::npos &&
+                     cut.text.find("submitted kind 2") != std::string::npos;
+  if (cut.code == kMismatch && !tells) complain("who disagrees is not told: " + cut.text);
+}
+
+std::string JobSimulation::asked(const Trainer& trainer, const command::Hold& hold) const {
+  if (!hold.asked.has_value()) return "";
+  const auto& submitted = trainer.submitted[hold.asked->lane];
+  if (submitted.size() < hold.asked->number) return "nothing yet";
+  return fmt::format("kind {}", submitted[hold.asked->number - 1]);
 }
 
 void JobSimulation::end_outcomes(Trainer& trainer) const {
@@ -83,7 +123,11 @@ void JobSimulation::order(ServerId server, const ToEngines& order) {
     engine.state = State::halted;
   }
   const auto found = node.engines.find(order.attempt);
-  if (found == node.engines.end()) return;
+  if (found == node.engines.end()) {
+    if (!std::holds_alternative<command::Count>(order.command)) return;
+    at(now_, [this, server, order] { event(server, order.attempt, event::Counted{}); });
+    return;
+  }
   Instant& busy = found->second.busy_until;
   busy = std::max(busy, now_) + milliseconds(any(8));
   at(busy, [this, server, order, incarnation = node.incarnation] {
@@ -104,9 +148,12 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     event(server, order.attempt, event::EnginesArmed{});
   } else if (std::holds_alternative<command::Start>(order.command)) {
     engine.state = State::sending;
-  } else if (std::holds_alternative<command::Hold>(order.command)) {
+  } else if (const auto* hold = std::get_if<command::Hold>(&order.command)) {
     engine.state = State::holding;
-    event(server, order.attempt, event::EnginesHeld{engine.published, engine.completed});
+    const std::string text = asked(node.trainers[order.attempt], *hold);
+    event(server, order.attempt, event::EnginesHeld{engine.published, engine.completed, text});
+  } else if (std::holds_alternative<command::Count>(order.command)) {
+    event(server, order.attempt, event::Counted{engine.published, engine.completed});
   } else if (std::holds_alternative<command::Halt>(order.command)) {
     engine.state = State::halted;
     const LaneNumbers none(engine.job.options.lanes.size(), 0);
@@ -138,7 +185,7 @@ void JobSimulation::take(Node& node, Attempt attempt, Engine& engine) {
   for (std::size_t lane = 0; lane < engine.published.size(); ++lane) {
     auto& outcomes = trainer.outcomes[lane];
     for (std::size_t c = 0; c < outcomes.size() && c < engine.failed[lane]; ++c) {
-      if (outcomes[c] == kOpen) outcomes[c] = kMismatch;
+      if (outcomes[c] == kOpen) outcomes[c] = trainer.cut->code;
     }
     engine.published[lane] =
         std::max<std::uint64_t>(engine.published[lane], trainer.submitted[lane].size());
@@ -164,7 +211,7 @@ void JobSimulation::contribute(ServerId server, Engine& engine) {
   for (const JobMember& member : engine.job.members) {
     if (member.server == server) continue;
     send(server, member.server, [this, server, member, mine](Node& there) {
-      there.liveness.on_heard(server, now_);
+      there.greetings->on_sign_of_life(server, now_);
       receive(there, member.server, server, mine);
     });
   }
@@ -208,9 +255,18 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
         differs = differs || theirs->second != own->second;
       }
       if (differs && engine.reported.insert({lane, c}).second) {
-        odd.push_back({lane, c, kMismatch, "the trainers disagree"});
+        odd.push_back({lane, c, kMismatch, fmt::format("server {}", server),
+                       Disagreement::Cause::signatures});
       }
       if (differs || same < engine.job.members.size() || c != engine.completed[lane] + 1) continue;
+      const auto overflow = overflows_.find({lane, c});
+      if (overflow != overflows_.end() && overflow->second == server) {
+        if (engine.reported.insert({lane, c}).second) {
+          odd.push_back(
+              {lane, c, kOverflow, "an average overflowed", Disagreement::Cause::overflow});
+        }
+        break;
+      }
       engine.completed[lane] = c;
       node.trainers[attempt].outcomes[lane][c - 1] = kDone;
       grown = true;
@@ -218,7 +274,7 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
   }
   const bool holds = engine.state == State::holding;
   const Epoch epoch = engine.epoch;
-  const event::EnginesHeld counts{engine.published, engine.completed};
+  const event::EnginesHeld counts{engine.published, engine.completed, ""};
   for (const Disagreement& what : odd) event(server, attempt, event::Disagreed{epoch, what});
   if (grown && holds) event(server, attempt, counts);
 }

@@ -1,4 +1,4 @@
-// The script, the network and the judgement of a simulated cluster.
+// The script and the network of a simulated cluster.
 #include "tests/unit/control/job_simulation.h"
 
 #include <algorithm>
@@ -12,6 +12,10 @@ using std::chrono::milliseconds;
 
 constexpr Instant kTick = milliseconds(20);
 constexpr Instant kLongest = std::chrono::seconds(60);
+// So many in the time of silence that chance alone makes no server silent.
+constexpr GreetingTiming kGreetings{milliseconds(40), milliseconds(600)};
+// An inquiry's time, the next tick, and what the engines are busy with.
+constexpr Instant kReportTime = milliseconds(400);
 
 }  // namespace
 
@@ -22,6 +26,7 @@ JobSimulation::JobSimulation(std::uint64_t seed, SimulationOptions options)
       collectives_(3 + any(12)) {
   timing_.phase = milliseconds(1000);
   timing_.run_on = milliseconds(2000);
+  timing_.run_on_after_death = milliseconds(800);
   timing_.decide = milliseconds(1000);
   timing_.linger = milliseconds(1000);
   for (unsigned lane = 0; lane <= any(3); ++lane) job_options_.lanes.push_back({"bml", 0});
@@ -39,6 +44,7 @@ JobSimulation::JobSimulation(std::uint64_t seed, SimulationOptions options)
   }
   plan_faults();
   if (options_.node_faults) plan_node_faults();
+  if (options_.rejoins) plan_rejoins();
 }
 
 bool JobSimulation::chance(double probability) {
@@ -50,21 +56,41 @@ unsigned JobSimulation::any(unsigned below) { return static_cast<unsigned>(rando
 void JobSimulation::plan_faults() {
   for (unsigned i = options_.disagreements ? any(4) : 0; i > 0; --i) {
     const unsigned lane = any(static_cast<unsigned>(job_options_.lanes.size()));
-    odd_[{lane, 1 + any(collectives_)}] = any(space_.servers());
+    auto& kind = chance(0.3) ? overflows_ : odd_;
+    kind[{lane, 1 + any(collectives_)}] = any(space_.servers());
   }
   for (unsigned i = options_.trainer_faults ? 1 + any(2) : 0; i > 0; --i) {
     const ServerId server = any(space_.servers());
     const unsigned how = any(3);
     at(milliseconds(any(1200)), [this, server, how] {
-      Node& node = nodes_[server];
-      if (node.control == nullptr || node.trainers.empty()) return;
-      auto& [attempt, trainer] = *node.trainers.rbegin();
-      if (!trainer.alive || trainer.ended) return;
-      trainer.alive = false;
-      const std::string who = fmt::format("the trainer on server {} ", server);
-      if (how == 2) event(server, attempt, event::TrainerAborted{who + "aborted"});
-      if (how != 2) event(server, attempt, event::TrainerLeft{who + (how == 0 ? "left" : "died")});
+      leave(server, how);
       if (chance(0.3)) at(now_ + milliseconds(any(500)), [this, server] { join(server); });
+    });
+  }
+}
+
+// 0: in good order, 1: by death, 2: with an abort.
+void JobSimulation::leave(ServerId server, unsigned how) {
+  Node& node = nodes_[server];
+  if (node.control == nullptr || node.trainers.empty()) return;
+  auto& [attempt, trainer] = *node.trainers.rbegin();
+  if (!trainer.alive || trainer.ended || trainer.leaves) return;
+  trainer.alive = false;
+  const std::string who = fmt::format("the trainer on server {} ", server);
+  if (how == 0) event(server, attempt, event::TrainerLeft{who + "left", false});
+  if (how == 1) event(server, attempt, event::TrainerLeft{who + "died", true});
+  if (how == 2) event(server, attempt, event::TrainerAborted{who + "aborted"});
+}
+
+// When all have joined. Each joins again at once, while the old job may still run on.
+void JobSimulation::plan_rejoins() {
+  const Instant begin = milliseconds(800 + any(1000));
+  for (ServerId server = 0; server < space_.servers(); ++server) {
+    const unsigned how = any(3);
+    const Instant pause = milliseconds(chance(0.5) ? 0 : any(50));
+    at(begin + milliseconds(any(100)), [this, server, how, pause] {
+      leave(server, how);
+      at(now_ + pause, [this, server] { join(server); });
     });
   }
 }
@@ -76,7 +102,7 @@ void JobSimulation::plan_node_faults() {
     const Instant begin = milliseconds(any(1500));
     const Instant end = begin + milliseconds(10 + any(2500));
     last_fault_ = std::max(last_fault_, end);
-    switch (any(5)) {
+    switch (any(7)) {
       case 0:
         at(begin, [this, server] { kill(server); });
         break;
@@ -88,12 +114,13 @@ void JobSimulation::plan_node_faults() {
         });
         break;
       case 2:
-        at(begin, [this, server] { nodes_[server].stopped = true; });
-        at(end, [this, server] {
-          nodes_[server].stopped = false;
-          for (const auto& run : std::exchange(nodes_[server].missed, {})) run();
-        });
+        stop_for_a_while(server, begin, end);
         break;
+      case 3: {
+        const std::uint64_t side = 1 + any((1U << space_.servers()) - 2);
+        at(begin, [this, side, both_ways = chance(0.5)] { break_links(side, both_ways); });
+        break;
+      }
       default:
         const bool both_ways = any(2) == 0;
         at(begin, [this, server, other, both_ways] {
@@ -105,16 +132,40 @@ void JobSimulation::plan_node_faults() {
   }
 }
 
+void JobSimulation::stop_for_a_while(ServerId server, Instant begin, Instant end) {
+  stopped_.insert(server);
+  at(begin, [this, server] { nodes_[server].stopped = true; });
+  at(end, [this, server] {
+    Node& node = nodes_[server];
+    node.stopped = false;
+    for (auto& [attempt, trainer] : node.trainers) {
+      if (trainer.inquiring_since.has_value()) trainer.inquiring_since = now_;
+    }
+    for (const auto& run : std::exchange(node.missed, {})) run();
+  });
+}
+
+// From one side to the other, for good. `side`: a bit per server.
+void JobSimulation::break_links(std::uint64_t side, bool both_ways) {
+  const auto is_in = [&](ServerId server) { return ((side >> server) & 1) != 0; };
+  for (ServerId from = 0; from < space_.servers(); ++from) {
+    for (ServerId to = 0; to < space_.servers(); ++to) {
+      const bool breaks = (is_in(from) && !is_in(to)) || (both_ways && is_in(to) && !is_in(from));
+      if (!breaks) continue;
+      broken_.push_back(
+          {from, to, {{from, nodes_[from].incarnation}, {to, nodes_[to].incarnation}}});
+    }
+  }
+}
+
 void JobSimulation::boot(ServerId server) {
   Node& node = nodes_[server];
   if (node.control != nullptr) return;
   ++node.incarnation;
   const auto seed = static_cast<std::uint32_t>(server * 1000 + node.incarnation * 77);
   node.control = std::make_unique<JobNode>(server, node.incarnation, space_, timing_, seed);
-  node.liveness = Liveness(milliseconds(600));
-  for (ServerId other = 0; other < space_.servers(); ++other) {
-    if (other != server) node.liveness.watch(other, now_);
-  }
+  node.greetings = std::make_unique<Greetings>(server, node.incarnation, kGreetings);
+  node.silent.clear();
   at(now_ + milliseconds(any(20)), [this, server] { tick(server); });
 }
 
@@ -161,10 +212,52 @@ void JobSimulation::live(Node& node, Attempt attempt, Trainer& trainer) {
   }
   if (!all && now_ < trainer.give_up) return;
   trainer.leaves = true;
-  event(server, attempt, event::TrainerLeft{fmt::format("the trainer on server {} left", server)});
+  event(server, attempt,
+        event::TrainerLeft{fmt::format("the trainer on server {} left", server), false});
 }
 
-// What a daemon does from time to time. It greets so often that chance alone makes none silent.
+void JobSimulation::inquire(ServerId server, Attempt attempt, Trainer& trainer) {
+  if (trainer.inquiring_since.has_value() && now_ > *trainer.inquiring_since + kReportTime) {
+    complain(fmt::format("an inquiry of server {} is not answered", server));
+    trainer.inquiring_since.reset();
+  }
+  if (!trainer.alive || trainer.leaves || !chance(0.02)) return;
+  if (!trainer.inquiring_since.has_value()) trainer.inquiring_since = now_;
+  const unsigned lane = any(static_cast<unsigned>(job_options_.lanes.size()));
+  event(server, attempt, event::Asked{++trainer.inquiry, {lane, 1 + any(collectives_)}});
+}
+
+// All greet and watch all.
+void JobSimulation::greet(ServerId server) {
+  Node& node = nodes_[server];
+  Greetings::Servers others;
+  for (ServerId other = 0; other < space_.servers(); ++other) {
+    if (other != server) others.push_back(other);
+  }
+  node.greetings->set_peers(others, others, now_);
+  std::vector<NodeMessage> messages;
+  Greetings::Servers silent;
+  if (node.greetings->deadline().value_or(kLongest) <= now_) {
+    node.greetings->on_time(now_, messages, silent);
+  }
+  for (const NodeMessage& message : messages) {
+    send(server, message.to, [this, message](Node& there) {
+      JobActions out;
+      const Greeting& greeting = std::get<Greeting>(message.body);
+      there.greetings->on_greeting(message.from, greeting, now_);
+      there.control->on_heard(message.from, greeting.incarnation, now_, out);
+      perform(message.to, std::move(out));
+    });
+  }
+  JobActions out;
+  for (const ServerId other : silent) {
+    node.silent.insert(other);
+    node.control->on_server_silent(other, now_, out);
+  }
+  perform(server, std::move(out));
+}
+
+// What a daemon does from time to time.
 void JobSimulation::tick(ServerId server) {
   Node& node = nodes_[server];
   const Incarnation incarnation = node.incarnation;
@@ -172,25 +265,17 @@ void JobSimulation::tick(ServerId server) {
   at(now_ + kTick, [this, server, incarnation] {
     on_node(server, incarnation, [this, server](Node&) { tick(server); });
   });
-  for (auto& [attempt, trainer] : node.trainers) live(node, attempt, trainer);
+  for (auto& [attempt, trainer] : node.trainers) {
+    live(node, attempt, trainer);
+    inquire(server, attempt, trainer);
+  }
   for (auto& [attempt, engine] : node.engines) {
     take(node, attempt, engine);
     contribute(server, engine);
     advance(node, server, attempt, engine);
   }
-  for (ServerId other = 0; other < space_.servers(); ++other) {
-    if (other == server || !chance(0.7)) continue;
-    send(server, other, [this, server, incarnation, other](Node& there) {
-      JobActions out;
-      there.liveness.on_heard(server, now_);
-      there.control->on_heard(server, incarnation, now_, out);
-      perform(other, std::move(out));
-    });
-  }
+  greet(server);
   JobActions out;
-  for (const ServerId silent : node.liveness.take_silent(now_)) {
-    node.control->on_server_silent(silent, now_, out);
-  }
   if (node.control->deadline().value_or(kLongest) <= now_) node.control->on_time(now_, out);
   perform(server, std::move(out));
 }
@@ -211,7 +296,10 @@ void JobSimulation::on_node(ServerId server, Incarnation incarnation,
 }
 
 bool JobSimulation::crosses(ServerId from, ServerId to) {
-  return !cut_.contains({from, to}) && !chance(loss_);
+  const bool broken = std::any_of(broken_.begin(), broken_.end(), [&](const Broken& link) {
+    return link.from == from && link.to == to;
+  });
+  return !broken && !cut_.contains({from, to}) && !chance(loss_);
 }
 
 Instant JobSimulation::delay() {
@@ -246,69 +334,6 @@ std::vector<std::string> JobSimulation::run() {
   }
   judge();
   return complaints_;
-}
-
-void JobSimulation::complain(const std::string& what) {
-  if (complaints_.size() < 5) {
-    complaints_.push_back(
-        fmt::format("at {} ms: {}", std::chrono::duration_cast<milliseconds>(now_).count(), what));
-  }
-}
-
-void JobSimulation::judge() {
-  std::map<JobId, std::vector<std::pair<ServerId, const Trainer*>>> by_job;
-  for (ServerId server = 0; server < space_.servers(); ++server) {
-    const Node& node = nodes_[server];
-    if (node.control == nullptr) continue;
-    if (!node.control->idle() || !node.engines.empty()) {
-      complain(fmt::format("server {} keeps state: {} agents, {} leaders, {} engines", server,
-                           node.control->agents().size(), node.control->leaders().size(),
-                           node.engines.size()));
-    }
-    for (const auto& [attempt, trainer] : node.trainers) {
-      if (trainer.job != protocol::kNoJob) by_job[trainer.job].push_back({server, &trainer});
-      if (!trainer.alive || trainer.leaves || trainer.ended) continue;
-      complain(fmt::format("the trainer {} of server {} waits for ever", attempt, server));
-    }
-  }
-  for (const auto& [job, trainers] : by_job) judge_job(trainers);
-}
-
-void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Trainer*>>& trainers) {
-  const bool calm = !options_.trainer_faults && !options_.node_faults;
-  for (const auto& [server, one] : trainers) {
-    if (calm &&
-        one->common.value_or(LaneNumbers{}) !=
-            LaneNumbers(job_options_.lanes.size(), collectives_) &&
-        !one->leaves) {
-      complain(fmt::format("a calm job did not end all collectives on server {}", server));
-    }
-    for (const auto& [other_server, other] : trainers) {
-      const bool trusted = !one->gone.contains(other_server) && !other->gone.contains(server);
-      const bool both = one->common.has_value() && other->common.has_value();
-      if (both && trusted && *one->common != *other->common) {
-        complain(fmt::format("servers {} and {} learn different numbers", server, other_server));
-      }
-      for (std::size_t lane = 0; lane < one->outcomes.size(); ++lane) {
-        const auto& a = one->outcomes[lane];
-        const auto& b = other->outcomes[lane];
-        for (std::size_t i = 0; i < std::min(a.size(), b.size()); ++i) {
-          const bool known = one->alive && other->alive && a[i] > kOpen && b[i] > kOpen;
-          if (known && a[i] != b[i]) {
-            complain(fmt::format("collective {} of lane {} is {} on server {} and {} on server {}",
-                                 i + 1, lane, a[i], server, b[i], other_server));
-          }
-          const bool shared = trusted && both && i < (*one->common)[lane];
-          if (shared && one->alive && other->alive && !(a[i] > kOpen && b[i] > kOpen)) {
-            complain(
-                fmt::format("collective {} of lane {} is said to have ended on servers {} and "
-                            "{}, and has not",
-                            i + 1, lane, server, other_server));
-          }
-        }
-      }
-    }
-  }
 }
 
 }  // namespace gradcube::control

@@ -10,6 +10,11 @@
 //   2. No engine meets a frame of an epoch that it does not take yet.
 //   3. Every trainer that lives has left, or has an outcome for all that it submitted.
 //   4. In the end no node keeps an agent, a leader or an engine.
+//   5. Where an average overflows, and only there, servers that do not need the element may have
+//      the result that others have not. All read the same text, that says who submitted what.
+//   6. Every inquiry of a trainer is answered in time.
+//   7. Trainers that all leave and join again at once get a new job that does their work.
+//   8. Two servers between which a link has broken for good, one way or both, both find it out.
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 
@@ -24,8 +29,8 @@
 #include <utility>
 #include <vector>
 
+#include "control/jobs/greetings.h"
 #include "control/jobs/job_node.h"
-#include "control/jobs/liveness.h"
 
 namespace gradcube::control {
 
@@ -34,6 +39,7 @@ struct SimulationOptions {
   bool disagreements = true;
   bool trainer_faults = false;  // leaves in the middle, deaths, aborts
   bool node_faults = false;     // kills, restarts, stops, partitions
+  bool rejoins = false;         // all trainers leave in the middle and join again
 };
 
 class JobSimulation {
@@ -47,11 +53,14 @@ class JobSimulation {
   unsigned ends() const { return ends_; }
   Instant duration() const { return now_; }
   unsigned common_unknown() const { return common_unknown_; }
+  unsigned reports() const { return reports_; }
 
  private:
   using Lanes = std::vector<std::vector<int>>;  // by lane: what each collective is, or its outcome
   static constexpr int kOpen = 0;
   static constexpr int kDone = 1;
+  static constexpr int kMismatch = 3;
+  static constexpr int kOverflow = 4;
   static constexpr int kPeer = -1;
 
   // A trainer with its session. Collectives count from 1: [c - 1].
@@ -66,6 +75,8 @@ class JobSimulation {
     std::optional<JobCut> cut;  // the last one: its collectives fail, submitted or not
     std::optional<LaneNumbers> common;
     std::set<bcube::ServerId> gone;
+    std::uint64_t inquiry = 0;               // the newest
+    std::optional<Instant> inquiring_since;  // while it is not answered
   };
   enum class State { armed, sending, holding, halted };
   struct Engine {
@@ -82,7 +93,8 @@ class JobSimulation {
     std::unique_ptr<JobNode> control;  // null: dead
     Incarnation incarnation = 0;
     bool stopped = false;
-    Liveness liveness{std::chrono::milliseconds(600)};
+    std::unique_ptr<Greetings> greetings;
+    std::set<bcube::ServerId> silent;  // as this daemon has found out
     std::map<Attempt, Engine> engines;
     std::map<Attempt, Trainer> trainers;
     std::vector<std::function<void()>> missed;  // while it was stopped
@@ -95,6 +107,11 @@ class JobSimulation {
       return std::pair(at, order) > std::pair(other.at, other.order);
     }
   };
+  // A link that has broken for good.
+  struct Broken {
+    bcube::ServerId from, to;
+    std::map<bcube::ServerId, Incarnation> incarnations;  // of both, then
+  };
   struct Contribution {
     Epoch epoch;
     JobId job;
@@ -104,10 +121,16 @@ class JobSimulation {
   // Script (job_simulation.cc)
   void plan_faults();
   void plan_node_faults();
+  void plan_rejoins();
+  void leave(bcube::ServerId server, unsigned how);
+  void stop_for_a_while(bcube::ServerId server, Instant begin, Instant end);
+  void break_links(std::uint64_t side, bool both_ways);
   void boot(bcube::ServerId server);
   void kill(bcube::ServerId server);
   void join(bcube::ServerId server);
   void live(Node& node, Attempt attempt, Trainer& trainer);
+  void inquire(bcube::ServerId server, Attempt attempt, Trainer& trainer);
+  void greet(bcube::ServerId server);
   void tick(bcube::ServerId server);
 
   // Network
@@ -122,6 +145,9 @@ class JobSimulation {
   // Engines (job_simulated_engines.cc)
   void perform(bcube::ServerId server, JobActions actions);
   void notify(Node& node, const ToTrainer& told);
+  void take_report(Trainer& trainer, const notice::Report& report);
+  void read_failure(Trainer& trainer, const JobCut& cut);
+  std::string asked(const Trainer& trainer, const command::Hold& hold) const;
   void order(bcube::ServerId server, const ToEngines& order);
   void carry_out(Node& node, bcube::ServerId server, const ToEngines& order);
   void take(Node& node, Attempt attempt, Engine& engine);
@@ -135,6 +161,11 @@ class JobSimulation {
   void end_outcomes(Trainer& trainer) const;
   bool quiet() const;
   void judge();
+  void judge_broken_links();
+  void judge_rejoin(bcube::ServerId server);
+  void judge_pair(std::pair<bcube::ServerId, const Trainer*> one,
+                  std::pair<bcube::ServerId, const Trainer*> other);
+  bool may_differ(std::size_t lane, std::uint64_t collective) const;
   void judge_job(const std::vector<std::pair<bcube::ServerId, const Trainer*>>& trainers);
   void complain(const std::string& what);
 
@@ -146,8 +177,12 @@ class JobSimulation {
   unsigned collectives_;
   double loss_ = 0;
   double doubled_ = 0;
-  std::set<std::pair<bcube::ServerId, bcube::ServerId>> cut_;               // from, to
-  std::map<std::pair<std::uint32_t, std::uint64_t>, bcube::ServerId> odd_;  // who disagrees
+  std::set<std::pair<bcube::ServerId, bcube::ServerId>> cut_;                     // from, to
+  std::map<std::pair<std::uint32_t, std::uint64_t>, bcube::ServerId> odd_;        // who disagrees
+  std::map<std::pair<std::uint32_t, std::uint64_t>, bcube::ServerId> overflows_;  // who meets it
+  std::vector<Broken> broken_;
+  std::set<bcube::ServerId> stopped_;                           // once
+  std::map<std::pair<JobId, LaneNumbers>, std::string> texts_;  // of failures, by the cut's end
   std::vector<Node> nodes_;
   std::priority_queue<Due> due_;
   std::uint64_t order_ = 0;
@@ -157,6 +192,7 @@ class JobSimulation {
   unsigned resets_ = 0;
   unsigned ends_ = 0;
   unsigned common_unknown_ = 0;
+  unsigned reports_ = 0;
 };
 
 }  // namespace gradcube::control

@@ -1,0 +1,127 @@
+// What is judged in every run of a simulated cluster.
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "tests/unit/control/job_simulation.h"
+
+namespace gradcube::control {
+
+using bcube::ServerId;
+using std::chrono::milliseconds;
+
+void JobSimulation::complain(const std::string& what) {
+  if (complaints_.size() < 5) {
+    complaints_.push_back(
+        fmt::format("at {} ms: {}", std::chrono::duration_cast<milliseconds>(now_).count(), what));
+  }
+}
+
+void JobSimulation::judge() {
+  std::map<JobId, std::vector<std::pair<ServerId, const Trainer*>>> by_job;
+  for (ServerId server = 0; server < space_.servers(); ++server) {
+    const Node& node = nodes_[server];
+    if (node.control == nullptr) continue;
+    if (!node.control->idle() || !node.engines.empty()) {
+      complain(fmt::format("server {} keeps state: {} agents, {} leaders, {} engines", server,
+                           node.control->agents().size(), node.control->leaders().size(),
+                           node.engines.size()));
+    }
+    for (const auto& [attempt, trainer] : node.trainers) {
+      if (trainer.job != protocol::kNoJob) by_job[trainer.job].push_back({server, &trainer});
+      if (!trainer.alive || trainer.leaves || trainer.ended) continue;
+      complain(fmt::format("the trainer {} of server {} waits for ever", attempt, server));
+    }
+    if (options_.rejoins) judge_rejoin(server);
+  }
+  for (const auto& [job, trainers] : by_job) judge_job(trainers);
+  judge_broken_links();
+}
+
+// The trainer that joined last has done all its work.
+void JobSimulation::judge_rejoin(ServerId server) {
+  const auto& trainers = nodes_[server].trainers;
+  if (trainers.size() < 2) {
+    complain(fmt::format("no trainer of server {} has joined again", server));
+    return;
+  }
+  const Trainer& trainer = trainers.rbegin()->second;
+  for (const auto& outcomes : trainer.outcomes) {
+    const bool all =
+        outcomes.size() == collectives_ &&
+        std::all_of(outcomes.begin(), outcomes.end(), [](int outcome) { return outcome > kOpen; });
+    if (all) continue;
+    complain(
+        fmt::format("the trainer that joined again on server {} has not done its work", server));
+    return;
+  }
+}
+
+// A daemon that was restarted or stood still meanwhile may have been found silent at any time.
+void JobSimulation::judge_broken_links() {
+  for (const Broken& link : broken_) {
+    const bool undisturbed =
+        std::all_of(link.incarnations.begin(), link.incarnations.end(), [&](const auto& end) {
+          const Node& node = nodes_[end.first];
+          return node.control != nullptr && node.incarnation == end.second &&
+                 !stopped_.contains(end.first);
+        });
+    if (!undisturbed) continue;
+    if (!nodes_[link.to].silent.contains(link.from)) {
+      complain(fmt::format("server {} takes server {}, which it does not hear, for alive", link.to,
+                           link.from));
+    }
+    if (!nodes_[link.from].silent.contains(link.to)) {
+      complain(fmt::format("server {} takes server {}, which does not hear it, for alive",
+                           link.from, link.to));
+    }
+  }
+}
+
+void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Trainer*>>& trainers) {
+  const bool calm = !options_.trainer_faults && !options_.node_faults && !options_.rejoins;
+  const LaneNumbers all(job_options_.lanes.size(), collectives_);
+  for (const auto& one : trainers) {
+    if (calm && one.second->common.value_or(LaneNumbers{}) != all && !one.second->leaves) {
+      complain(fmt::format("a calm job did not end all collectives on server {}", one.first));
+    }
+    for (const auto& other : trainers) judge_pair(one, other);
+  }
+}
+
+void JobSimulation::judge_pair(std::pair<ServerId, const Trainer*> one,
+                               std::pair<ServerId, const Trainer*> other) {
+  const auto& [server, a] = one;
+  const auto& [other_server, b] = other;
+  const bool trusted = !a->gone.contains(other_server) && !b->gone.contains(server);
+  const bool both = a->common.has_value() && b->common.has_value();
+  if (both && trusted && *a->common != *b->common) {
+    complain(fmt::format("servers {} and {} learn different numbers", server, other_server));
+  }
+  if (!a->alive || !b->alive) return;
+  for (std::size_t lane = 0; lane < a->outcomes.size(); ++lane) {
+    const auto& here = a->outcomes[lane];
+    const auto& there = b->outcomes[lane];
+    for (std::size_t i = 0; i < std::min(here.size(), there.size()); ++i) {
+      const bool known = here[i] > kOpen && there[i] > kOpen;
+      if (known && here[i] != there[i] && !may_differ(lane, i + 1)) {
+        complain(fmt::format("collective {} of lane {} is {} on server {} and {} on server {}",
+                             i + 1, lane, here[i], server, there[i], other_server));
+      }
+      if (trusted && both && i < (*a->common)[lane] && !known) {
+        complain(
+            fmt::format("collective {} of lane {} is said to have ended on servers {} and "
+                        "{}, and has not",
+                        i + 1, lane, server, other_server));
+      }
+    }
+  }
+}
+
+// From the overflow to the end of what its reset fails.
+bool JobSimulation::may_differ(std::size_t lane, std::uint64_t collective) const {
+  return std::any_of(overflows_.begin(), overflows_.end(), [&](const auto& overflow) {
+    return overflow.first.first == lane && overflow.first.second <= collective;
+  });
+}
+
+}  // namespace gradcube::control
