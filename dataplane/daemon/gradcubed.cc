@@ -161,8 +161,8 @@ int main(int argc, char** argv) {
   auto* which = app.add_option_group("servers", "which servers this process runs");
   which->add_flag("--all", all, "every server of an embedded cluster");
   which->add_option("--server", server,
-                    "one server, by its address (\"2,1\"). Its ports lead to emulated switches of "
-                    "its own: it reaches no other process, so only jobs of this server alone run");
+                    "one server, by its address (\"2,1\"). Its ports lead to emulated switches "
+                    "that no other process is connected to, so its trainers wait for the others");
   which->require_option(1);
   app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
   app.add_option("--settings", settings,

@@ -88,6 +88,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   Resident* resident = find(trainer.attempt);
   if (resident == nullptr || resident->gone) return;
   resident->gone = true;
+  somebody_left_ = true;
   const Member& member = *resident->member;
   const std::string how = departure == Departure::orderly ? "left"
                           : departure == Departure::death ? "died"
@@ -196,7 +197,7 @@ std::optional<control::Instant> Node::deadline() const {
 }
 
 bool Node::work(control::Instant now) {
-  if (actions_.empty()) return false;
+  if (actions_.empty() && !std::exchange(somebody_left_, false)) return false;
   while (!actions_.empty()) {
     for (const control::JobAction& action : std::exchange(actions_, {})) carry_out(action, now);
   }

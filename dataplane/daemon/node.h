@@ -158,6 +158,7 @@ class Node {
   control::Greetings greetings_;
   control::JobActions actions_;  // to be carried out
   std::map<Attempt, Resident> residents_;
+  bool somebody_left_ = false;  // and may be forgotten
   std::map<bcube::ServerId, std::uint64_t> heard_;  // frames received from neighbours by then
 };
 

@@ -203,22 +203,19 @@ TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
   Trainers trainers;
   dataplane::TrainerRequest request{"", 1};
   request.heap_bytes = 4096;
-  request.options.members = {0};
-  for (unsigned job = 0; job + 1 < control::kMaxJobs; ++job) {
-    request.job = "job-" + std::to_string(job);
-    trainers.push_back(cluster_.join(0, request));
-  }
-  request.job = "of two";
   request.options.members = {0, 1};
-  trainers.push_back(cluster_.join(0, request));
-  const auto second = cluster_.join(1, request);
+  for (unsigned job = 0; job < control::kMaxJobs; ++job) {
+    request.job = "job-" + std::to_string(job);
+    for (const bcube::ServerId server : {0U, 1U}) trainers.push_back(cluster_.join(server, request));
+  }
   request.job = "another";
-  request.options.members = {0};
+  request.options.members = {0, 2};
   EXPECT_THROW(cluster_.join(0, request), JoinRefused);
   for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
     EXPECT_EQ(at.engine->jobs().size(), control::kMaxJobs);
   }
-  cluster_.leave(*second, Departure::death);
+  const SimulatedTrainer& remains = *trainers[14];
+  cluster_.leave(*trainers[15], Departure::death);
   cluster_.run_for(kSecond);
   ASSERT_EQ(cluster_.jobs().back().state, dataplane::JobState::aborted);
   for (const dataplane::EngineAt& at : cluster_.cluster().engines(0)) {
@@ -226,10 +223,11 @@ TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
   }
   // The remaining trainer of the aborted job keeps its session, and hears of the failure.
   const auto another = cluster_.join(0, request);
-  trainers.back()->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
-                          aggregation::Operation::sum);
+  trainers[14]->submit(shared::kHeapOffset, 1, aggregation::DataType::float32,
+                       aggregation::Operation::sum);
   cluster_.run_for(kMillisecond);
-  EXPECT_EQ(codes(*trainers.back()), std::vector<std::int32_t>{GRADCUBE_EPEER});
+  EXPECT_EQ(codes(*trainers[14]), std::vector<std::int32_t>{GRADCUBE_EPEER})
+      << last_message(remains);
   for (const auto& trainer : trainers) cluster_.leave(*trainer, Departure::orderly);
   cluster_.leave(*another, Departure::orderly);
   EXPECT_TRUE(cluster_.jobs().empty());

@@ -55,6 +55,7 @@ class Run {
       jobs_.push_back(running(job, scenario_.simulation.cluster.topology));
     }
     join();
+    if (!outcome_.complaints.empty()) return std::move(outcome_);
     const bool ended = cluster_.run_until([this] { return step(); }, scenario_.limit);
     if (!ended) complain_of_the_unfinished();
     check_results();
@@ -101,6 +102,15 @@ class Run {
         }
       }
     }
+    // What goes wrong goes wrong later: a trainer that comes after that begins a job of its own.
+    const bool all = cluster_.run_until(
+        [this] {
+          return std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
+            return worker.trainer->admitted();
+          });
+        },
+        scenario_.limit);
+    if (!all) outcome_.complaints.push_back("a trainer was not admitted");
   }
 
   std::int64_t pause() {
@@ -116,14 +126,6 @@ class Run {
     bool all_done = true;
     for (Worker& worker : workers_) {
       if (worker.gone || stands_still(worker)) continue;
-      if (worker.trainer->refusal().has_value()) {
-        give_up(worker);
-        continue;
-      }
-      if (!worker.trainer->admitted()) {
-        all_done = false;
-        continue;
-      }
       for (const shared::Completion& completion : worker.trainer->take_completions()) {
         end(worker, completion);
       }
@@ -139,14 +141,6 @@ class Run {
     return still_.has_value() && worker.trainer->server() == *still_;
   }
 
-  // The job has ended before this trainer was admitted.
-  void give_up(Worker& worker) {
-    if (!befalls_a_node(scenario_.misfortune) && scenario_.misfortune != Misfortune::death &&
-        scenario_.misfortune != Misfortune::orderly_leave) {
-      complain_of(worker, 0, "was refused: " + *worker.trainer->refusal());
-    }
-    worker.gone = true;
-  }
 
   void end(Worker& worker, const shared::Completion& completion) {
     const std::size_t index = completion.request - 1;

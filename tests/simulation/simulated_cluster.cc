@@ -1,6 +1,7 @@
 #include "tests/simulation/simulated_cluster.h"
 
 #include <algorithm>
+#include <array>
 #include <fmt/format.h>
 #include <numeric>
 #include <rte_mempool.h>
@@ -96,6 +97,26 @@ std::string SimulatedCluster::explain(const SimulatedTrainer& trainer,
 void SimulatedCluster::kill(bcube::ServerId server) {
   std::erase_if(joining_, [&](const auto& entry) { return entry.first.server == server; });
   nodes().remove(server);
+  dead_.insert(server);
+}
+
+void SimulatedCluster::start_anew(bcube::ServerId server) {
+  dead_.erase(server);
+  cluster_->start_node(server, ++incarnation_);
+}
+
+// What comes to the ports of a dead server is lost.
+void SimulatedCluster::drain_dead_ports() {
+  std::array<rte_mbuf*, 32> packets{};
+  for (const bcube::ServerId server : dead_) {
+    for (dataplane::Port* port : cluster_->fabric().ports(server)) {
+      for (std::uint16_t queue = 0; queue < port->queues(); ++queue) {
+        while (const auto count = port->receive(queue, packets.data(), packets.size())) {
+          rte_pktmbuf_free_bulk(packets.data(), count);
+        }
+      }
+    }
+  }
 }
 
 void SimulatedCluster::cut_off(bcube::ServerId server, bool both_ways) {
@@ -126,6 +147,7 @@ void SimulatedCluster::mend() {
 
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
+  drain_dead_ports();
   const bool acted = control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   const std::int64_t soon = clock_.now() + kIteration;

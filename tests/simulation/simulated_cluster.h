@@ -19,6 +19,7 @@
 #include <cstdint>
 #include <map>
 #include <memory>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -85,7 +86,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
 
   // Its trainers are gone with it: nobody tells them anything any more.
   void kill(bcube::ServerId server);
-  void start_anew(bcube::ServerId server) { cluster_->start_node(server, ++incarnation_); }
+  void start_anew(bcube::ServerId server);
   void stop(bcube::ServerId server) { nodes().stop(server); }
   void go_on(bcube::ServerId server) { nodes().go_on(server); }
   // Nothing that the server sends arrives; both ways: nor does anything that is sent to it.
@@ -133,6 +134,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
+  void drain_dead_ports();
   std::int64_t next_event();
   // Whether the nodes had something to do.
   bool control();
@@ -150,6 +152,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
+  std::set<bcube::ServerId> dead_;
   std::int64_t look_at_ = dataplane::kNever;
   std::int64_t next_look_ = 0;  // of the nodes
   // What the links of servers that are cut off were like before.
