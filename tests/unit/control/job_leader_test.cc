@@ -224,6 +224,7 @@ TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
   JobNode node(0, 10, kSpace, {}, 1);
   JobActions out;
   const auto joined = node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  out.clear();
   node.on_message({{1, 11, 5}, {0, 9, std::get<Attempt>(joined)}, 3, "mnist", Abort{}}, {}, out);
   EXPECT_TRUE(out.empty());
   EXPECT_EQ(node.agents().size(), 1u);

@@ -217,12 +217,13 @@ void JobSimulation::live(Node& node, Attempt attempt, Trainer& trainer) {
 }
 
 void JobSimulation::inquire(ServerId server, Attempt attempt, Trainer& trainer) {
+  if (!trainer.alive || trainer.leaves) trainer.inquiring_since.reset();
   if (trainer.inquiring_since.has_value() && now_ > *trainer.inquiring_since + kReportTime) {
     complain(fmt::format("an inquiry of server {} is not answered", server));
     trainer.inquiring_since.reset();
   }
   if (!trainer.alive || trainer.leaves || !chance(0.02)) return;
-  if (!trainer.inquiring_since.has_value()) trainer.inquiring_since = now_;
+  trainer.inquiring_since = now_;
   const unsigned lane = any(static_cast<unsigned>(job_options_.lanes.size()));
   event(server, attempt, event::Asked{++trainer.inquiry, {lane, 1 + any(collectives_)}});
 }

@@ -72,7 +72,8 @@ class JobSimulation {
     Lanes submitted;  // what it has asked for
     Lanes outcomes;
     Instant give_up{};
-    std::optional<JobCut> cut;  // the last one: its collectives fail, submitted or not
+    bool was_set_up = false;
+    std::vector<JobCut> cuts;  // of all resets: their collectives fail, submitted or not
     std::optional<LaneNumbers> common;
     std::set<bcube::ServerId> gone;
     std::uint64_t inquiry = 0;               // the newest
@@ -159,6 +160,7 @@ class JobSimulation {
 
   // Judgement
   void end_outcomes(Trainer& trainer) const;
+  static int code_of(const Trainer& trainer, std::size_t lane, std::uint64_t index);
   bool quiet() const;
   void judge();
   void judge_broken_links();

@@ -37,7 +37,7 @@ void JobSimulation::judge() {
   judge_broken_links();
 }
 
-// The trainer that joined last has done all its work.
+// The trainer that joined last has done all its work: what it has not submitted has failed by then.
 void JobSimulation::judge_rejoin(ServerId server) {
   const auto& trainers = nodes_[server].trainers;
   if (trainers.size() < 2) {
@@ -45,15 +45,13 @@ void JobSimulation::judge_rejoin(ServerId server) {
     return;
   }
   const Trainer& trainer = trainers.rbegin()->second;
+  const LaneNumbers all(job_options_.lanes.size(), collectives_);
+  bool done = trainer.leaves || trainer.common == all;
   for (const auto& outcomes : trainer.outcomes) {
-    const bool all =
-        outcomes.size() == collectives_ &&
-        std::all_of(outcomes.begin(), outcomes.end(), [](int outcome) { return outcome > kOpen; });
-    if (all) continue;
-    complain(
-        fmt::format("the trainer that joined again on server {} has not done its work", server));
-    return;
+    done = done && std::all_of(outcomes.begin(), outcomes.end(),
+                               [](int outcome) { return outcome > kOpen; });
   }
+  if (!done) complain(fmt::format("server {}'s new trainer has not done its work", server));
 }
 
 // A daemon that was restarted or stood still meanwhile may have been found silent at any time.
