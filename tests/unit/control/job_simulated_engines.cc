@@ -69,7 +69,8 @@ void JobSimulation::notify(Node& node, const ToTrainer& told) {
 void JobSimulation::take_report(Trainer& trainer, const notice::Report& report) {
   ++reports_;
   if (report.inquiry != trainer.inquiry) return;
-  if (!trainer.inquiring_since.has_value()) complain("an inquiry is answered twice");
+  const bool waits = trainer.inquiring_since.has_value() || !trainer.alive || trainer.leaves;
+  if (!waits) complain("an inquiry is answered twice");
   trainer.inquiring_since.reset();
   if (report.missing.empty() && report.members.size() != space_.servers()) {
     complain("a report does not name all members");

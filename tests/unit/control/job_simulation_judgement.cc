@@ -90,7 +90,11 @@ void JobSimulation::judge_pair(std::pair<ServerId, const Trainer*> one,
                                std::pair<ServerId, const Trainer*> other) {
   const auto& [server, a] = one;
   const auto& [other_server, b] = other;
-  const bool trusted = !a->gone.contains(other_server) && !b->gone.contains(server);
+  const bool parted = std::any_of(broken_.begin(), broken_.end(), [&](const Broken& link) {
+    return (link.from == server && link.to == other_server) ||
+           (link.to == server && link.from == other_server);
+  });
+  const bool trusted = !parted && !a->gone.contains(other_server) && !b->gone.contains(server);
   const bool both = a->common.has_value() && b->common.has_value();
   if (both && trusted && *a->common != *b->common) {
     complain(fmt::format("servers {} and {} learn different numbers", server, other_server));
