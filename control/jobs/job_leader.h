@@ -15,7 +15,8 @@
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //
-// A Leave goes from stopping to ending. What comes in any other phase is left to its sender's
+// A Leave goes from stopping to ending; but if an overflow turns up meanwhile, as a trainer may
+// leave with its own result, the others hear of that first, and the Leave comes again. What comes in any other phase is left to its sender's
 // repetition. A trainer that joins anew, while the agent of its predecessor is still a member, ends
 // nothing: it hears that the old job is ending, until it has.
 //
@@ -106,6 +107,7 @@ class JobLeader {
             Instant now, JobActions& out);
   bool all_frozen() const;
   LaneNumbers agreed(bool before_overflows) const;
+  std::optional<Disagreement> first_overflow() const;
   std::string disagreement() const;
   void advance_stop(Instant now, JobActions& out);
   void reset(const LaneNumbers& done, Instant now, JobActions& out);

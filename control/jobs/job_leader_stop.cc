@@ -95,12 +95,25 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
     all = all && done;
   }
   if (!all) return;
+  if (const auto overflow = first_overflow(); departure_.has_value() && overflow.has_value()) {
+    first_ = overflow;
+    departure_.reset();
+  }
   if (departure_.has_value()) {
     common_ = goal;
     end(departure_->how, {}, now, out);
   } else {
     reset(goal, now, out);
   }
+}
+
+std::optional<Disagreement> JobLeader::first_overflow() const {
+  for (const Member& member : members_) {
+    for (const Disagreement& what : member.frozen->disagreements) {
+      if (what.cause == Disagreement::Cause::overflow) return what;
+    }
+  }
+  return std::nullopt;
 }
 
 // The whole sentence about the first disagreement of this stop.

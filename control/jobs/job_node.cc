@@ -80,6 +80,12 @@ std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, Transpo
 void JobNode::on_message(const JobMessage& message, Instant now, JobActions& out) {
   if (message.to.server != server_) return;
   on_heard(message.from.server, message.from.incarnation, now, out);
+  if (const auto* prepare = std::get_if<Prepare>(&message.body); prepare != nullptr) {
+    // Otherwise the first word of a member that was restarted before it joined would end this job.
+    for (const JobMember& member : prepare->job.members) {
+      on_heard(member.server, member.incarnation, now, out);
+    }
+  }
   dispatch(message, now, out);
   settle(now, out);
 }

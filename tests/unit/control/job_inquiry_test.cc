@@ -1,1 +1,175 @@
+#include <gtest/gtest.h>
 
+#include "control/jobs/inquiry.h"
+#include "control/jobs/job_agent.h"
+
+namespace gradcube::control {
+namespace {
+
+using std::chrono::milliseconds;
+
+const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
+constexpr JobEnd kSelf{1, 10, 4};
+constexpr JobEnd kLeader{0, 20, 0};
+constexpr JobEnd kZero{0, 20, 9};
+constexpr JobEnd kTwo{2, 30, 6};
+constexpr JobId kJob = 77;
+constexpr CollectiveName kThird{0, 3};
+
+class JobInquiryTest : public testing::Test {
+ protected:
+  JobInquiryTest()
+      : agent_(kSelf, {"mnist", 1, {71, 7}, {{{"bml", 0}}, 1, {0, 1, 2}}, std::nullopt},
+               {1500, 64, false}, kSpace, timing_, Instant{}) {}
+
+  JobActions hear(JobBody body, JobEnd from) {
+    JobActions out;
+    agent_.on_message({from, kSelf, kJob, "mnist", std::move(body)}, now_, out);
+    return out;
+  }
+  JobActions happen(JobEvent event) {
+    JobActions out;
+    agent_.on_event(event, now_, out);
+    return out;
+  }
+  JobActions wait(Instant time) {
+    JobActions out;
+    now_ += time;
+    agent_.on_time(now_, out);
+    return out;
+  }
+  void run() {
+    JobDescriptor job;
+    job.id = kJob;
+    job.name = "mnist";
+    job.options.lanes = {{"bml", 0}};
+    job.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
+    hear(Prepare{job}, kLeader);
+    happen(event::EnginesArmed{});
+    hear(Start{0}, kLeader);
+  }
+
+  JobTiming timing_;
+  Instant now_{};
+  JobAgent agent_;
+};
+
+std::optional<notice::Report> report(const JobActions& actions) {
+  for (const JobAction& action : actions) {
+    const auto* told = std::get_if<ToTrainer>(&action);
+    if (told == nullptr) continue;
+    if (const auto* found = std::get_if<notice::Report>(&told->notice)) return *found;
+  }
+  return std::nullopt;
+}
+
+template <typename Body>
+std::vector<JobMessage> sent(const JobActions& actions) {
+  std::vector<JobMessage> messages;
+  for (const JobAction& action : actions) {
+    const auto* message = std::get_if<JobMessage>(&action);
+    if (message != nullptr && std::holds_alternative<Body>(message->body)) {
+      messages.push_back(*message);
+    }
+  }
+  return messages;
+}
+
+unsigned counts_ordered(const JobActions& actions) {
+  unsigned orders = 0;
+  for (const JobAction& action : actions) {
+    const auto* order = std::get_if<ToEngines>(&action);
+    if (order != nullptr && std::holds_alternative<command::Count>(order->command)) ++orders;
+  }
+  return orders;
+}
+
+TEST_F(JobInquiryTest, ReportsWhenAllHaveAnswered) {
+  run();
+  const JobActions out = happen(event::Asked{1, kThird});
+  EXPECT_EQ(sent<Ask>(out).size(), 2u);
+  EXPECT_EQ(counts_ordered(out), 1u);
+  EXPECT_FALSE(report(happen(event::Counted{{3}, {2}})));
+  EXPECT_FALSE(report(hear(Counts{1, 70, {2}, {2}}, kZero)));
+  EXPECT_FALSE(report(hear(Counts{9, 72, {9}, {9}}, kTwo))) << "of another inquiry";
+  const auto told = report(hear(Counts{1, 72, {3}, {}}, kTwo));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->collective, kThird);
+  EXPECT_TRUE(told->missing.empty());
+  ASSERT_EQ(told->members.size(), 3u);
+  EXPECT_EQ(told->members[0].published, LaneNumbers{2});
+  EXPECT_EQ(told->members[1].pid, 71);
+  EXPECT_EQ(told->members[1].published, LaneNumbers{3});
+  EXPECT_EQ(told->members[2].completed, LaneNumbers{0}) << "one number per lane in any case";
+}
+
+TEST_F(JobInquiryTest, AsksAgainAndReportsWhatIsKnownAtTheDeadline) {
+  run();
+  happen(event::Asked{1, kThird});
+  happen(event::Counted{{3}, {2}});
+  hear(Counts{1, 70, {2}, {2}}, kZero);
+  EXPECT_EQ(agent_.deadline(), timing_.repeat);
+  const auto again = sent<Ask>(wait(timing_.repeat));
+  ASSERT_EQ(again.size(), 1u);
+  EXPECT_EQ(again[0].to, kTwo);
+  const auto told = report(wait(timing_.answer - timing_.repeat));
+  ASSERT_TRUE(told);
+  EXPECT_TRUE(told->members[0].answered);
+  EXPECT_FALSE(told->members[2].answered);
+  EXPECT_FALSE(report(wait(timing_.answer))) << "once";
+}
+
+TEST_F(JobInquiryTest, AnswersOnlyTheNewest) {
+  run();
+  happen(event::Asked{1, kThird});
+  happen(event::Asked{2, kThird});
+  happen(event::Counted{{3}, {2}});
+  hear(Counts{1, 70, {2}, {2}}, kZero);
+  hear(Counts{1, 72, {2}, {2}}, kTwo);
+  hear(Counts{2, 70, {2}, {2}}, kZero);
+  const auto told = report(hear(Counts{2, 72, {2}, {2}}, kTwo));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->inquiry, 2u);
+}
+
+TEST_F(JobInquiryTest, TellsOthersHowFarItsTrainerIs) {
+  run();
+  EXPECT_EQ(counts_ordered(hear(Ask{5}, kZero)), 1u);
+  EXPECT_EQ(counts_ordered(hear(Ask{8}, kTwo)), 0u) << "it is counting already";
+  const auto answers = sent<Counts>(happen(event::Counted{{4}, {3}}));
+  ASSERT_EQ(answers.size(), 2u);
+  EXPECT_EQ(answers[1].to, kTwo);
+  const auto& counts = std::get<Counts>(answers[1].body);
+  EXPECT_EQ(counts.inquiry, 8u);
+  EXPECT_EQ(counts.pid, 71);
+  EXPECT_EQ(counts.published, LaneNumbers{4});
+}
+
+TEST_F(JobInquiryTest, AsksTheLeaderWhoIsMissingWhileTheJobGathers) {
+  hear(Pending{"x"}, kLeader);
+  EXPECT_EQ(sent<Join>(happen(event::Asked{1, kThird})).size(), 1u);
+  const auto told = report(hear(Pending{"server [2]"}, kLeader));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->missing, "server [2]");
+  EXPECT_TRUE(told->members.empty());
+}
+
+TEST_F(JobInquiryTest, NamesALeaderThatHasNotAnsweredByTheDeadline) {
+  happen(event::Asked{1, kThird});
+  const auto told = report(wait(timing_.answer));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->missing, "the daemon on server [0] has not answered yet");
+}
+
+TEST_F(JobInquiryTest, SaysThatTheJobIsEnding) {
+  run();
+  happen(event::Asked{1, kThird});
+  const auto told = report(hear(Abort{"it broke", {}, {}, {}, false}, kTwo));
+  ASSERT_TRUE(told);
+  EXPECT_EQ(told->missing, "job \"mnist\" is ending: it broke");
+  EXPECT_EQ(report(happen(event::Asked{2, kThird}))->missing, told->missing);
+  EXPECT_EQ(sent<Abort>(hear(Ask{5}, kTwo)).size(), 1u) << "the other may not know yet";
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -198,6 +198,93 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
   EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
 }
 
+TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
+  run();
+  const JobActions freeze = hear(1, Disagree{0, {1, 4, 3, "server [1], thread 0, step 1"}});
+  EXPECT_EQ(first<Freeze>(freeze).asked, (CollectiveName{1, 4}));
+  hear(0, Frozen{0, {0, 4}, {0, 3}, {}, "barrier"});
+  hear(1, Frozen{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
+  hear(2, Frozen{0, {0, 3}, {0, 2}, {}, "nothing yet"});
+  const JobActions out = hear(2, Frozen{0, {0, 3}, {0, 3}, {}, {}});
+  EXPECT_EQ(first<Reset>(out).cut.text,
+            "collective 4 of lane 1 of job \"mnist\": the trainers disagree on kind, count, type, "
+            "operation or root: [1] submitted all_reduce of 9 float32 sum; [0] submitted barrier; "
+            "[2] submitted nothing yet (met at server [1], thread 0, step 1); all trainers must "
+            "submit the same collectives in the same order");
+}
+
+constexpr auto kOverflow = Disagreement::Cause::overflow;
+
+TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
+  run();
+  const JobActions freeze = hear(1, Disagree{0, {0, 4, 5, "it overflowed", kOverflow}});
+  EXPECT_FALSE(first<Freeze>(freeze).asked);
+  hear(0, Frozen{0, {5, 0}, {5, 0}, {}, {}});
+  hear(1, Frozen{0, {5, 0}, {3, 0}, {}, {}});
+  const JobActions out = hear(2, Frozen{0, {5, 0}, {4, 0}, {}, {}});
+  EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{3, 0}));
+  EXPECT_EQ(first<Reset>(out).cut.failed, (LaneNumbers{5, 0}));
+  EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
+}
+
+TEST_F(JobLeaderTest, EndsAJobThatWentPastADisagreementAfterAnOverflow) {
+  run();
+  hear(1, Disagree{0, {0, 2, 5, "it overflowed", kOverflow}});
+  hear(0, Frozen{0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}});
+  hear(1, Frozen{0, {5, 0}, {1, 0}, {}, {}});
+  EXPECT_EQ(asked<Abort>(hear(2, Frozen{0, {5, 0}, {1, 0}, {}, {}})).size(), 3u);
+}
+
+TEST_F(JobLeaderTest, TellsAnOverflowBeforeTheLeavingOfATrainerThatHadItsResult) {
+  run();
+  hear(1, Leave{"the trainer left"});
+  hear(0, Frozen{0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}});
+  hear(1, Frozen{0, {4, 0}, {4, 0}, {}, {}});
+  const JobActions out = hear(2, Frozen{0, {4, 0}, {3, 0}, {}, {}});
+  EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
+}
+
+TEST_F(JobLeaderTest, WaitsLessAfterADeathThanAfterALeave) {
+  run();
+  hear(1, Leave{"it died", true});
+  EXPECT_TRUE(asked<Abort>(wait(timing_.run_on_after_death - milliseconds(1))).empty());
+  EXPECT_EQ(first<Abort>(wait(milliseconds(1))).why, "it died");
+}
+
+TEST_F(JobLeaderTest, ShortensTheWaitWhenAnotherTrainerDies) {
+  run();
+  hear(1, Leave{"it left"});
+  wait(timing_.run_on_after_death);
+  hear(2, Leave{"it died", true});
+  EXPECT_EQ(first<Abort>(wait(timing_.run_on_after_death)).why, "it left");
+}
+
+TEST_F(JobLeaderTest, LetsATrainerThatJoinsAnewWaitForTheEndOfTheOldJob) {
+  run();
+  const JobEnd anew{1, 11, 6};
+  const JobActions out = hear(anew, join_of());
+  ASSERT_EQ(asked<Pending>(out), Servers{1});
+  EXPECT_EQ(std::get<JobMessage>(out[0]).job, protocol::kNoJob) << "it is no member";
+  EXPECT_EQ(first<Pending>(out).missing,
+            "the old job \"mnist\" is ending: its trainer on server [1] has gone");
+  EXPECT_EQ(leader_.phase(), Phase::running);
+  hear(1, Leave{"the trainer left"});
+  Join other = join_of();
+  other.options.weight = 2;
+  EXPECT_EQ(first<Pending>(hear(JobEnd{2, 12, 6}, other)).missing,
+            "the old job \"mnist\" is ending: its trainer on server [2] has gone");
+}
+
+TEST_F(JobLeaderTest, LeavesOutATrainerOfWhichNothingIsHeardWhileItGathers) {
+  hear(1, join_of());
+  wait(timing_.phase);
+  hear(2, join_of());
+  wait(timing_.phase + milliseconds(1));
+  EXPECT_EQ(leader_.missing(), "2 of 3 trainers have not joined job \"mnist\": servers [0], [1]");
+  wait(timing_.phase);
+  EXPECT_TRUE(leader_.over());
+}
+
 TEST_F(JobLeaderTest, IsOverWhenAllHaveHeardOfTheEnd) {
   run();
   JobActions out;
@@ -224,6 +311,7 @@ TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
   JobNode node(0, 10, kSpace, {}, 1);
   JobActions out;
   const auto joined = node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  out.clear();
   node.on_message({{1, 11, 5}, {0, 9, std::get<Attempt>(joined)}, 3, "mnist", Abort{}}, {}, out);
   EXPECT_TRUE(out.empty());
   EXPECT_EQ(node.agents().size(), 1u);
@@ -251,6 +339,84 @@ TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
   out.clear();
   node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Unknown{}}, {}, out);
   EXPECT_TRUE(out.empty());
+}
+
+TEST(JobNode, RefusesMoreJobsThanItHolds) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto join = [&](unsigned number) {
+    const std::string name = "job" + std::to_string(number);
+    return node.join({name, 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  };
+  for (unsigned i = 0; i < kMaxJobs; ++i) ASSERT_TRUE(std::holds_alternative<Attempt>(join(i)));
+  const auto refused = join(kMaxJobs);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(refused));
+  EXPECT_EQ(std::get<Refusal>(refused).message,
+            "job \"job64\" cannot start: server [0] already has 64 jobs, which is the most it "
+            "holds");
+}
+
+TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  const JoinRequest request{"mnist", 1, {1, 1}, options_of(), std::nullopt};
+  const auto old = node.join(request, {}, {}, out);
+  node.on_event(std::get<Attempt>(old), event::TrainerLeft{"left", false}, {}, out);
+  EXPECT_TRUE(std::holds_alternative<Attempt>(node.join(request, {}, {}, out)));
+  EXPECT_TRUE(std::holds_alternative<Refusal>(node.join(request, {}, {}, out)));
+}
+
+TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const JobMessage join{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
+  node.on_message(join, {}, out);
+  ASSERT_EQ(node.leaders().size(), 1u);
+  const JobId id = node.leaders().begin()->first;
+  node.on_message({{1, 11, 5}, {0, 10, 0}, id, "mnist", Leave{"it left"}}, {}, out);
+  node.on_message({{1, 11, 5}, {0, 10, 0}, id, "mnist", Abort{}}, {}, out);
+  ASSERT_TRUE(node.idle());
+  out.clear();
+  node.on_message(join, {}, out);
+  EXPECT_TRUE(node.idle());
+  EXPECT_EQ(first<Abort>(out).why, "it left");
+}
+
+TEST(JobNode, KeepsAJobWhoseMemberWasRestartedBeforeItJoined) {
+  JobNode node(2, 12, kSpace, {}, 1);
+  JobActions out;
+  const auto joined = node.join({"mnist", 2, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  const auto attempt = std::get<Attempt>(joined);
+  node.on_heard(1, 11, {}, out);
+  JobDescriptor job;
+  job.id = 3;
+  job.name = "mnist";
+  job.options = options_of();
+  job.members = {{0, 0, 10, 1}, {1, 1, 13, 1}, {2, 2, 12, attempt}};
+  node.on_message({{0, 10, 0}, {2, 12, attempt}, 3, "mnist", Prepare{job}}, {}, out);
+  EXPECT_EQ(node.watched(), (Servers{0, 1}));
+  node.on_heard(1, 13, {}, out);
+  EXPECT_FALSE(node.agent(attempt)->is_ending());
+}
+
+TEST(JobNode, GreetsTheServersOfItsJobsAndWatchesThemOnceTheyAreSetUp) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  EXPECT_TRUE(node.greeted().empty());
+  ASSERT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+  EXPECT_EQ(node.greeted(), (Servers{0, 2}));
+  EXPECT_TRUE(node.watched().empty());
+}
+
+TEST(JobNode, AnswersAnInquiryAboutAJobThatHasEnded) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_event(99, event::Asked{7, {0, 2}}, {}, out);
+  ASSERT_EQ(out.size(), 1u);
+  const auto& report = std::get<notice::Report>(std::get<ToTrainer>(out[0]).notice);
+  EXPECT_EQ(report.inquiry, 7u);
+  EXPECT_EQ(report.missing, "the job has ended");
 }
 
 TEST(JobNode, RefusesASecondTrainerOfTheSameJobAndBadRequests) {

@@ -72,9 +72,10 @@ TEST(WaitCause, TellsWhereItIsUnderWayOrThatItHasEnded) {
 TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenALink) {
   PeerFacts lossy = peer(1, 7, 6);
   lossy.resent = 50;
-  EXPECT_EQ(explain({peer(0, 7, 6), lossy}),
-            "collective 7 of job \"mnist\" waits: the link to server [1] loses segments: 50 resent, "
-            "100 acknowledged since the wait began");
+  EXPECT_EQ(
+      explain({peer(0, 7, 6), lossy}),
+      "collective 7 of job \"mnist\" waits: the link to server [1] loses segments: 50 resent, "
+      "100 acknowledged since the wait began");
   EXPECT_NE(explain({peer(0, 6, 6), lossy}).find("have not submitted it: [0]"), std::string::npos);
   PeerFacts silent = peer(2, 6, 6);
   silent.since_heard = milliseconds(1200);

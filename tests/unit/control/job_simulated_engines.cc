@@ -61,7 +61,7 @@ void JobSimulation::notify(Node& node, const ToTrainer& told) {
     trainer.ended = true;
     trainer.common = ended->common;
     ++ends_;
-    if (trainer.job != protocol::kNoJob && !ended->common.has_value()) ++common_unknown_;
+    if (trainer.was_set_up && !ended->common.has_value()) ++common_unknown_;
     end_outcomes(trainer);
   }
 }
@@ -69,7 +69,8 @@ void JobSimulation::notify(Node& node, const ToTrainer& told) {
 void JobSimulation::take_report(Trainer& trainer, const notice::Report& report) {
   ++reports_;
   if (report.inquiry != trainer.inquiry) return;
-  if (!trainer.inquiring_since.has_value()) complain("an inquiry is answered twice");
+  const bool waits = trainer.inquiring_since.has_value() || !trainer.alive || trainer.leaves;
+  if (!waits) complain("an inquiry is answered twice");
   trainer.inquiring_since.reset();
   if (report.missing.empty() && report.members.size() != space_.servers()) {
     complain("a report does not name all members");
@@ -87,7 +88,7 @@ void JobSimulation::take_report(Trainer& trainer, const notice::Report& report) 
 
 // All read the same. A disagreement names both kinds: the collective was met on two servers.
 void JobSimulation::read_failure(Trainer& trainer, const JobCut& cut) {
-  trainer.cut = cut;
+  trainer.cuts.push_back(cut);
   const auto [known, fresh] = texts_.try_emplace({trainer.job, cut.failed}, cut.text);
   if (!fresh && known->second != cut.text) complain("trainers read different texts");
   const bool tells = cut.text.find("submitted kind 1") != std::string::npos &&
@@ -102,13 +103,20 @@ std::string JobSimulation::asked(const Trainer& trainer, const command::Hold& ho
   return fmt::format("kind {}", submitted[hold.asked->number - 1]);
 }
 
+// Why a collective has failed: the first reset that reached it, or the end of the job.
+int JobSimulation::code_of(const Trainer& trainer, std::size_t lane, std::uint64_t index) {
+  for (const JobCut& cut : trainer.cuts) {
+    if (index < cut.failed[lane]) return cut.code;
+  }
+  return kPeer;
+}
+
 void JobSimulation::end_outcomes(Trainer& trainer) const {
   for (std::size_t lane = 0; lane < trainer.outcomes.size(); ++lane) {
     auto& outcomes = trainer.outcomes[lane];
     for (std::size_t c = 0; c < outcomes.size(); ++c) {
       if (outcomes[c] != kOpen) continue;
-      outcomes[c] =
-          trainer.cut.has_value() && c < trainer.cut->failed[lane] ? trainer.cut->code : kPeer;
+      outcomes[c] = code_of(trainer, lane, c);
     }
   }
 }
@@ -142,6 +150,7 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
   Engine& engine = found->second;
   if (const auto* prepare = std::get_if<command::Prepare>(&order.command)) {
     const LaneNumbers none(prepare->job.options.lanes.size(), 0);
+    node.trainers[order.attempt].was_set_up = true;
     engine.published = engine.completed = engine.failed = none;
     engine.epoch = prepare->job.epoch;
     engine.state = State::armed;
@@ -185,7 +194,7 @@ void JobSimulation::take(Node& node, Attempt attempt, Engine& engine) {
   for (std::size_t lane = 0; lane < engine.published.size(); ++lane) {
     auto& outcomes = trainer.outcomes[lane];
     for (std::size_t c = 0; c < outcomes.size() && c < engine.failed[lane]; ++c) {
-      if (outcomes[c] == kOpen) outcomes[c] = trainer.cut->code;
+      if (outcomes[c] == kOpen) outcomes[c] = code_of(trainer, lane, c);
     }
     engine.published[lane] =
         std::max<std::uint64_t>(engine.published[lane], trainer.submitted[lane].size());

@@ -82,12 +82,21 @@ void JobSimulation::leave(ServerId server, unsigned how) {
   if (how == 2) event(server, attempt, event::TrainerAborted{who + "aborted"});
 }
 
-// When all have joined. Each joins again at once, while the old job may still run on.
+// When all have joined. Each joins again at once, while the old job may still run on. Some daemons
+// are restarted, but not the leader's: that would end the new job too.
 void JobSimulation::plan_rejoins() {
   const Instant begin = milliseconds(800 + any(1000));
   for (ServerId server = 0; server < space_.servers(); ++server) {
     const unsigned how = any(3);
     const Instant pause = milliseconds(chance(0.5) ? 0 : any(50));
+    if (server > 0 && chance(0.3)) {
+      at(begin, [this, server] { kill(server); });
+      at(begin + pause, [this, server] {
+        boot(server);
+        join(server);
+      });
+      continue;
+    }
     at(begin + milliseconds(any(100)), [this, server, how, pause] {
       leave(server, how);
       at(now_ + pause, [this, server] { join(server); });
@@ -217,12 +226,13 @@ void JobSimulation::live(Node& node, Attempt attempt, Trainer& trainer) {
 }
 
 void JobSimulation::inquire(ServerId server, Attempt attempt, Trainer& trainer) {
+  if (!trainer.alive || trainer.leaves) trainer.inquiring_since.reset();
   if (trainer.inquiring_since.has_value() && now_ > *trainer.inquiring_since + kReportTime) {
     complain(fmt::format("an inquiry of server {} is not answered", server));
     trainer.inquiring_since.reset();
   }
   if (!trainer.alive || trainer.leaves || !chance(0.02)) return;
-  if (!trainer.inquiring_since.has_value()) trainer.inquiring_since = now_;
+  trainer.inquiring_since = now_;
   const unsigned lane = any(static_cast<unsigned>(job_options_.lanes.size()));
   event(server, attempt, event::Asked{++trainer.inquiry, {lane, 1 + any(collectives_)}});
 }

@@ -5,8 +5,8 @@
 // What must hold, and is judged in every run:
 //
 //   1. No collective completes on one trainer and fails on another with the job going on. When a
-//      job ends, survivors that count each other learn the same numbers, and what is up to them
-//      has ended alike. In a calm run (no trainer or daemon fails) every collective ends.
+//      job ends, survivors that count each other and can talk learn the same numbers, and what is
+//      up to them has ended alike. In a calm run (no trainer or daemon fails) every collective ends.
 //   2. No engine meets a frame of an epoch that it does not take yet.
 //   3. Every trainer that lives has left, or has an outcome for all that it submitted.
 //   4. In the end no node keeps an agent, a leader or an engine.
@@ -72,7 +72,8 @@ class JobSimulation {
     Lanes submitted;  // what it has asked for
     Lanes outcomes;
     Instant give_up{};
-    std::optional<JobCut> cut;  // the last one: its collectives fail, submitted or not
+    bool was_set_up = false;
+    std::vector<JobCut> cuts;  // of all resets: their collectives fail, submitted or not
     std::optional<LaneNumbers> common;
     std::set<bcube::ServerId> gone;
     std::uint64_t inquiry = 0;               // the newest
@@ -159,6 +160,7 @@ class JobSimulation {
 
   // Judgement
   void end_outcomes(Trainer& trainer) const;
+  static int code_of(const Trainer& trainer, std::size_t lane, std::uint64_t index);
   bool quiet() const;
   void judge();
   void judge_broken_links();

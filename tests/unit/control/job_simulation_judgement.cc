@@ -37,23 +37,21 @@ void JobSimulation::judge() {
   judge_broken_links();
 }
 
-// The trainer that joined last has done all its work.
+// The trainer that joined last has done all its work: what it has not submitted has failed by then.
 void JobSimulation::judge_rejoin(ServerId server) {
   const auto& trainers = nodes_[server].trainers;
-  if (trainers.size() < 2) {
+  if (trainers.empty() || (trainers.size() < 2 && nodes_[server].incarnation == 1)) {
     complain(fmt::format("no trainer of server {} has joined again", server));
     return;
   }
   const Trainer& trainer = trainers.rbegin()->second;
+  const LaneNumbers all(job_options_.lanes.size(), collectives_);
+  bool done = trainer.leaves || trainer.common == all;
   for (const auto& outcomes : trainer.outcomes) {
-    const bool all =
-        outcomes.size() == collectives_ &&
-        std::all_of(outcomes.begin(), outcomes.end(), [](int outcome) { return outcome > kOpen; });
-    if (all) continue;
-    complain(
-        fmt::format("the trainer that joined again on server {} has not done its work", server));
-    return;
+    done = done && std::all_of(outcomes.begin(), outcomes.end(),
+                               [](int outcome) { return outcome > kOpen; });
   }
+  if (!done) complain(fmt::format("server {}'s new trainer has not done its work", server));
 }
 
 // A daemon that was restarted or stood still meanwhile may have been found silent at any time.
@@ -92,7 +90,11 @@ void JobSimulation::judge_pair(std::pair<ServerId, const Trainer*> one,
                                std::pair<ServerId, const Trainer*> other) {
   const auto& [server, a] = one;
   const auto& [other_server, b] = other;
-  const bool trusted = !a->gone.contains(other_server) && !b->gone.contains(server);
+  const bool parted = std::any_of(broken_.begin(), broken_.end(), [&](const Broken& link) {
+    return (link.from == server && link.to == other_server) ||
+           (link.to == server && link.from == other_server);
+  });
+  const bool trusted = !parted && !a->gone.contains(other_server) && !b->gone.contains(server);
   const bool both = a->common.has_value() && b->common.has_value();
   if (both && trusted && *a->common != *b->common) {
     complain(fmt::format("servers {} and {} learn different numbers", server, other_server));
