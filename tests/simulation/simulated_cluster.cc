@@ -119,6 +119,10 @@ std::int64_t SimulatedCluster::next_event() {
 bool SimulatedCluster::control() {
   const std::vector<dataplane::EngineEvent> events = events_.take();
   for (const dataplane::EngineEvent& event : events) {
+    if (handler_) {
+      handler_(event);
+      continue;
+    }
     drains_until_ = std::min(drains_until_, clock_.now() + kDrain);
     coordinator_->handle(event);
   }

@@ -15,9 +15,11 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <functional>
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/settings/cluster_settings.h"
@@ -70,6 +72,11 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
   const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.member()]; }
 
+  // Gets the engines' events instead of the coordinator, from now on.
+  void set_event_handler(std::function<void(const dataplane::EngineEvent&)> handler) {
+    handler_ = std::move(handler);
+  }
+
   // What the coordinator wrote into the daemon's log.
   const std::vector<std::string>& log() const { return log_; }
 
@@ -121,6 +128,7 @@ class SimulatedCluster final : private dataplane::MemberChannel {
   std::unique_ptr<dataplane::JobCoordinator> coordinator_;
   std::map<dataplane::MemberId, std::vector<Told>> told_;
   std::vector<std::string> log_;
+  std::function<void(const dataplane::EngineEvent&)> handler_;
   dataplane::SeededRandom random_;
   std::vector<std::int64_t> stalled_until_;  // by poller
   std::vector<std::size_t> order_;
