@@ -79,8 +79,8 @@ class TimerWheel {
   }
 
   // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits the
-  // slots up to that time, and every slot of a wheel without a deadline in its present rotation: for
-  // an engine that is about to sleep, and for a virtual clock that jumps.
+  // slots up to that time, and every slot of a wheel without a deadline in the present rotation:
+  // for an engine that is about to sleep, and for a virtual clock that jumps.
   Nanoseconds next_expiry() const;
 
  private:

@@ -1,6 +1,7 @@
 // Jobs from the first trainer to the last: joining, disagreeing, leaving, dying, misbehaving.
 
 #include <algorithm>
+#include <array>
 
 #include "tests/simulation/work.h"
 
@@ -115,6 +116,41 @@ TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedW
   }
   allreduce(cluster_, trainers, collective_);
   leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, LetEveryTrainerCompleteWhatWasAgreedBeforeADisagreement) {
+  for (const char* loss : {"0", "0.05"}) {
+    SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}, {"loss", loss}}));
+    dataplane::TrainerRequest request{"job", 1};
+    request.heap_bytes = 1 << 20;
+    request.options.lanes.resize(2);
+    Trainers trainers;
+    for (const bcube::ServerId server : {0U, 1U, 2U, 3U}) {
+      trainers.push_back(cluster.join(server, request));
+    }
+    // Three in each lane; they disagree on the second one of lane 0.
+    for (const auto& trainer : trainers) {
+      for (unsigned i = 0; i < 6; ++i) {
+        Collective one;
+        one.offset += i * 65'536;
+        one.lane = i % 2;
+        one.count = i == 2 && trainer->rank() == 3 ? 4'000 : 12'000;
+        fill_and_submit(*trainer, one);
+      }
+    }
+    EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+    for (const auto& trainer : trainers) {
+      std::array<std::int32_t, 7> code{};
+      for (const auto& completion : trainer->take_completions()) {
+        code[completion.request] = completion.code;
+      }
+      EXPECT_EQ(code, (std::array<std::int32_t, 7>{0, 0, 0, GRADCUBE_EMISMATCH, 0,
+                                                   GRADCUBE_EMISMATCH, 0}))
+          << "at server " << trainer->rank() << ", loss " << loss;
+    }
+    allreduce(cluster, trainers, collective_);
+    leave_all(cluster, trainers);
+  }
 }
 
 TEST_F(Jobs, FailWhatIsInFlightWhenATrainerDiesAndEverythingAfter) {

@@ -129,6 +129,15 @@ TEST(TimerWheel, NextExpiryIsTheFirstMomentAtWhichSomethingFires) {
   EXPECT_EQ(fired(wheel, at), std::vector<TimerEntry*>{&near});
 }
 
+TEST(TimerWheel, NextExpiryIsNotThatOfALaterRotation) {
+  TimerWheel wheel(0, kWidth, 4);
+  TimerEntry later, soon;
+  wheel.schedule(later, 5 * kWidth);  // in a slot before that of the other
+  EXPECT_EQ(wheel.next_expiry(), 6 * kWidth);
+  wheel.schedule(soon, 3 * kWidth);
+  EXPECT_EQ(wheel.next_expiry(), 4 * kWidth);
+}
+
 TEST(TimerWheel, RefusesSettingsThatMakeNoSense) {
   EXPECT_THROW(TimerWheel(0, 0), std::invalid_argument);
   EXPECT_THROW(TimerWheel(0, kWidth, 0), std::invalid_argument);

@@ -26,12 +26,32 @@ TEST(Engine, RefusesAJobWhosePacketsOnTheirWayCouldNotBeCounted) {
   TestSession session(1, 1 << 16, 2, 256);
   const aggregation::Kernels& kernels = aggregation::select_kernels(0);
   EXPECT_NO_THROW(engine.prepare(1, *session, bml_lanes("star:256"), 1, kernels));
+  EXPECT_NO_THROW(engine.check(bml_lanes("star:256"), 1 << 16));
+  EXPECT_THROW(engine.check(bml_lanes("star:256", 2), 1 << 16), control::SetupError);
   try {
     engine.prepare(1, *session, bml_lanes("star:256", 2), 1, kernels);
     FAIL() << "it was accepted";
   } catch (const control::SetupError& error) {
     EXPECT_THAT(error.what(), testing::HasSubstr("fewer lanes"));
     EXPECT_THAT(error.what(), testing::HasSubstr("130560 packets"));
+  }
+}
+
+TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
+  PacketPool packets = make_pool("numbered", 63);
+  FakePort port;
+  Events events;
+  EngineSettings settings;
+  settings.threads = {0};
+  settings.segment_bytes = 64;
+  const bcube::AddressSpace space = control::parse_topology("star:2", "test").space();
+  const Engine engine(settings, space, {&port}, packets, events);
+  EXPECT_NO_THROW(engine.check(bml_lanes("star:2"), std::uint64_t{1} << 36));
+  try {
+    engine.check(bml_lanes("star:2"), std::uint64_t{1} << 48);
+    FAIL() << "it was accepted";
+  } catch (const control::SetupError& error) {
+    EXPECT_THAT(error.what(), testing::HasSubstr("smaller heap"));
   }
 }
 

@@ -103,6 +103,15 @@ TEST_F(ExecutorOverflow, IsToldWithItsCollectiveStepAndElementsAndLeavesTheSegme
   EXPECT_FALSE(executor_.finish_completed(0));
 }
 
+TEST_F(ExecutorOverflow, IsToldOfTheFirstCollectiveThatHasOne) {
+  submit(kMost);
+  submit(kMost);
+  contribute(1);
+  EXPECT_EQ(executor_.overflow()->collective, 2u);
+  contribute(0);
+  EXPECT_EQ(executor_.overflow()->collective, 1u);
+}
+
 // Its sum has wrapped by then: added to the contribution again it would fit.
 TEST_F(ExecutorOverflow, IsNotReducedAgainWhenTheTrainerSubmitsMore) {
   submit(kMost);

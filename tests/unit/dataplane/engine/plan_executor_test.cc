@@ -214,6 +214,77 @@ TEST(PlanExecutor, PassesNothingOnAfterADisagreement) {
   EXPECT_FALSE(server->finish_completed(0));
 }
 
+TEST(PlanExecutor, FreesAResultThatCameEarlyAndDoesNotFit) {
+  Executor server("star:3", 0);
+  Flow& flow = server.flow(Stage::broadcast, 0, 1);
+  Contribution early = server.from_neighbour(7.0F);
+  ++early.signature.count;
+  server.contribute(flow, 0, early);
+  std::uint64_t sequence = 0;
+  ASSERT_EQ(flow.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+  server.submit(1.0F);
+  EXPECT_EQ(server->consumed(flow), 1u) << "the neighbour may send one more";
+  EXPECT_EQ(packets_in_use(server.packets()), 0u) << "which takes its place";
+}
+
+TEST(PlanExecutor, GoesOnWithWhatLiesBeforeADisagreement) {
+  Executor server("star:2", 0);
+  server.submit(1.0F);
+  server.submit(1.0F);
+  Flow& contributions = server.flow(Stage::aggregation, 0, 1);
+  Flow& results = server.flow(Stage::broadcast, 0, 1);
+  Contribution other = server.from_neighbour(2.0F);
+  ++other.signature.count;
+  server.contribute(contributions, 1, other);
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->collective, 2u);
+
+  EXPECT_EQ(server->next_segment(contributions)->collective, 1u);
+  contributions.send.record_send(0);
+  EXPECT_FALSE(server->next_is_ready(contributions)) << "this is of the second one";
+  Contribution first = server.from_neighbour(2.0F);
+  first.signature.collective = 1;
+  server.contribute(contributions, 0, first);
+  EXPECT_EQ(server.unit(0), 3.0F);
+  EXPECT_EQ(server->next_segment(results)->collective, 1u);
+  results.send.record_send(0);
+  std::uint64_t sequence = 0;
+  for (Flow* flow : {&contributions, &results}) {
+    ASSERT_EQ(flow->receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
+    flow->send.on_acknowledgement(1, 0, 16, 0, 0);
+  }
+  EXPECT_TRUE(server->finish_completed(0));
+  EXPECT_EQ(server.session()->finished_by_all(0), 1u);
+}
+
+TEST(PlanExecutor, NamesTheFirstCollectiveOfTwoDisagreements) {
+  Executor server("star:2", 0);
+  for (unsigned i = 0; i < 3; ++i) server.submit(1.0F);
+  Flow& flow = server.flow(Stage::aggregation, 0, 1);
+  const auto named_after = [&](unsigned number) {
+    Contribution other = server.from_neighbour(2.0F);
+    other.signature.collective = number;
+    ++other.signature.count;
+    server.contribute(flow, number - 1, other);
+    return server->disagreement()->collective;
+  };
+  EXPECT_EQ(named_after(2), 2u);
+  EXPECT_EQ(named_after(3), 2u);
+  EXPECT_EQ(named_after(1), 1u);
+}
+
+TEST(PlanExecutor, BlamesTheEarlierCollectiveThatANeighbourIsStillIn) {
+  Executor server("star:2", 0);
+  server.submit(1.0F, control::CollectiveKind::all_gather);
+  server.submit(1.0F);
+  // Here no contribution belongs to the first one: this is the place of the second one's.
+  Contribution theirs = server.from_neighbour(2.0F);
+  theirs.signature.collective = 1;
+  server.contribute(server.flow(Stage::aggregation, 0, 1), 0, theirs);
+  ASSERT_TRUE(server->disagreement().has_value());
+  EXPECT_EQ(server->disagreement()->collective, 1u);
+}
+
 TEST(PlanExecutor, TellsOfAStreamThatItsOwnKindOfCollectiveHasNot) {
   Executor server("star:2", 0);
   server.submit(1.0F, control::CollectiveKind::all_gather);

@@ -88,6 +88,38 @@ TEST_F(PollerByHand, AttendedTimeStandsStillInAStall) {
   EXPECT_EQ(poller.stalls(), 1u);
 }
 
+TEST_F(PollerByHand, PollsNoMoreWhatWasRemoved) {
+  Poller poller(clock_, control::Idle::adaptive);
+  poller.add(clocked_, Poller::TimeBase::clock);
+  poller.add(attended_, Poller::TimeBase::attended);
+  poller.iterate();
+  poller.remove(clocked_);
+  poller.iterate();
+  poller.remove(attended_);
+  poller.remove(attended_);
+  poller.iterate();
+  EXPECT_EQ(clocked_.times.size(), 1u);
+  EXPECT_EQ(attended_.times.size(), 2u);
+}
+
+TEST_F(PollerByHand, TellsTheEarliestEventInTheClocksTime) {
+  Poller poller(clock_, control::Idle::adaptive);
+  EXPECT_EQ(poller.next_event(), kNever);
+  poller.add(clocked_, Poller::TimeBase::clock);
+  poller.add(attended_, Poller::TimeBase::attended);
+  EXPECT_EQ(poller.next_event(), kNever);
+  clocked_.next = 9 * kMillisecond;
+  attended_.next = 8 * kMillisecond;
+  EXPECT_EQ(poller.next_event(), 8 * kMillisecond);
+  poller.iterate();
+  clock_.time += 3 * kMillisecond;
+  poller.iterate();
+  // Attended time is two milliseconds behind.
+  EXPECT_EQ(poller.next_event(), 9 * kMillisecond);
+  clocked_.next = kNever;
+  EXPECT_EQ(poller.next_event(), 10 * kMillisecond);
+}
+
 TEST_F(PollerByHand, RunsACallAtOnceWhenNobodyIsInRun) {
   Poller poller(clock_, control::Idle::adaptive);
   bool called = false;
