@@ -461,7 +461,10 @@ class Run {
           return ended == trainers.size();
         },
         60'000'000'000);
-    if (!done) outcome_.complaints.push_back("no collective ends after all this");
+    if (!done) {
+      outcome_.complaints.push_back("no collective ends after all this: " +
+                                    cluster_.explain(*trainers.front(), {0, 1}));
+    }
     const Expected expected = expected_result(cluster_.plan(), {}, collective, 0);
     for (const auto& trainer : trainers) {
       if (done && wrong_elements(*trainer, collective, expected) != 0) {
