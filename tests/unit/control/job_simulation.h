@@ -157,6 +157,7 @@ class JobSimulation {
   void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
   void event(bcube::ServerId server, Attempt attempt, JobEvent event);
   void note_gone(Node& node);
+  static void note_given_up(Node& node, const JobMessage& message);
 
   // Judgement
   void end_outcomes(Trainer& trainer) const;
