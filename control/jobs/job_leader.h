@@ -16,9 +16,11 @@
 //   ending      all are told; then the leader is over
 //
 // A Leave goes from stopping to ending; but if an overflow turns up meanwhile, as a trainer may
-// leave with its own result, the others hear of that first, and the Leave comes again. What comes in any other phase is left to its sender's
-// repetition. A trainer that joins anew, while the agent of its predecessor is still a member, ends
-// nothing: it hears that the old job is ending, until it has.
+// leave with its own result, the others hear of that first, and the Leave comes again. What comes
+// in any other phase is left to its sender's repetition.
+//
+// A trainer that joins anew, while the agent of its predecessor is still a member, ends nothing: it
+// hears that the old job is ending, until it has.
 //
 // A collective completes on a server only after all have submitted the same as it. If a count says
 // otherwise, the job ends: its outcome could not be the same everywhere. An overflow is different:

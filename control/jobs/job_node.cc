@@ -120,16 +120,16 @@ void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) 
 }
 
 void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out) {
+  const auto* join = std::get_if<Join>(&message.body);
+  if (join != nullptr && answer_late_join(message, out)) return;
   if (JobLeader* known = leader_for(message); known != nullptr) {
     known->on_message(message, now, out);
     return;
   }
-  const auto* join = std::get_if<Join>(&message.body);
   if (join == nullptr) {
     unknown(message, out);
     return;
   }
-  if (answer_late_join(message, out)) return;
   const auto& members = join->options.members;
   if (members.empty() || members.front() != server_) return;
   do {

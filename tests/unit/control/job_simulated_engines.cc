@@ -18,8 +18,15 @@ void JobSimulation::perform(ServerId server, JobActions actions) {
   for (JobAction& action : actions) {
     if (auto* message = std::get_if<JobMessage>(&action)) {
       const JobMessage sent = *message;
+      const auto* abort = std::get_if<Abort>(&sent.body);
+      if (abort != nullptr && sent.from.attempt != 0) {
+        // The agent may have given others up and be over since.
+        nodes_[server].trainers[sent.from.attempt].gone.insert(abort->gone.begin(),
+                                                               abort->gone.end());
+      }
       send(server, sent.to.server, [this, sent](Node& there) {
         JobActions out;
+        note_given_up(there, sent);
         there.greetings->on_sign_of_life(sent.from.server, now_);
         there.control->on_message(sent, now_, out);
         perform(sent.to.server, std::move(out));
@@ -35,8 +42,20 @@ void JobSimulation::perform(ServerId server, JobActions actions) {
 
 void JobSimulation::note_gone(Node& node) {
   for (const auto& [attempt, agent] : node.control->agents()) {
-    if (agent.is_ending()) node.trainers[attempt].gone = agent.exchange().gone();
+    const auto& gone = agent.exchange().gone();
+    if (agent.is_ending()) node.trainers[attempt].gone.insert(gone.begin(), gone.end());
   }
+}
+
+// An agent that learns that it was given up may be over at once.
+void JobSimulation::note_given_up(Node& node, const JobMessage& message) {
+  const auto* abort = std::get_if<Abort>(&message.body);
+  const auto trainer = node.trainers.find(message.to.attempt);
+  if (abort == nullptr || trainer == node.trainers.end()) return;
+  const auto& gone = abort->gone;
+  if (message.from.attempt == 0 || message.to.incarnation != node.incarnation) return;
+  if (std::find(gone.begin(), gone.end(), message.to.server) == gone.end()) return;
+  trainer->second.gone.insert(message.from.server);
 }
 
 void JobSimulation::notify(Node& node, const ToTrainer& told) {

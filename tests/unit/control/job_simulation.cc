@@ -262,6 +262,9 @@ void JobSimulation::greet(ServerId server) {
   JobActions out;
   for (const ServerId other : silent) {
     node.silent.insert(other);
+    for (const auto& [attempt, agent] : node.control->agents()) {
+      node.trainers[attempt].gone.insert(other);
+    }
     node.control->on_server_silent(other, now_, out);
   }
   perform(server, std::move(out));

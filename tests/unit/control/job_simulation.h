@@ -6,7 +6,8 @@
 //
 //   1. No collective completes on one trainer and fails on another with the job going on. When a
 //      job ends, survivors that count each other and can talk learn the same numbers, and what is
-//      up to them has ended alike. In a calm run (no trainer or daemon fails) every collective ends.
+//      up to them has ended alike. In a calm run (no trainer or daemon fails) every collective
+//      ends.
 //   2. No engine meets a frame of an epoch that it does not take yet.
 //   3. Every trainer that lives has left, or has an outcome for all that it submitted.
 //   4. In the end no node keeps an agent, a leader or an engine.
@@ -157,6 +158,7 @@ class JobSimulation {
   void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
   void event(bcube::ServerId server, Attempt attempt, JobEvent event);
   void note_gone(Node& node);
+  static void note_given_up(Node& node, const JobMessage& message);
 
   // Judgement
   void end_outcomes(Trainer& trainer) const;

@@ -1,0 +1,177 @@
+#include "control/jobs/job_node.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+namespace gradcube::control {
+namespace {
+
+using bcube::ServerId;
+using Servers = std::vector<ServerId>;
+
+const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
+
+JobOptions options_of(std::vector<ServerId> members = {0, 1, 2}) {
+  return {{{"bml", 0}, {"bml", 1}}, 1, std::move(members)};
+}
+
+Join join_of() { return {{7, 7}, options_of(), std::nullopt, {1500, 64, false}}; }
+
+template <typename Body>
+std::vector<Body> sent(const JobActions& actions) {
+  std::vector<Body> bodies;
+  for (const JobAction& action : actions) {
+    const auto* message = std::get_if<JobMessage>(&action);
+    if (message == nullptr) continue;
+    if (const auto* body = std::get_if<Body>(&message->body)) bodies.push_back(*body);
+  }
+  return bodies;
+}
+
+TEST(JobNode, IgnoresWhatAnOlderDaemonOfAServerSent) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_heard(1, 12, Instant{}, out);
+  const JobMessage old{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
+  node.on_message(old, Instant{}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_TRUE(node.idle());
+}
+
+TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto joined = node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  out.clear();
+  node.on_message({{1, 11, 5}, {0, 9, std::get<Attempt>(joined)}, 3, "mnist", Abort{}}, {}, out);
+  EXPECT_TRUE(out.empty());
+  EXPECT_EQ(node.agents().size(), 1u);
+}
+
+TEST(JobNode, EndsTheJobsOfADaemonThatWasRestarted) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  ASSERT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+  node.on_heard(0, 5, Instant{}, out);
+  EXPECT_FALSE(node.idle());
+  node.on_heard(0, 6, Instant{}, out);
+  EXPECT_TRUE(node.idle()) << "the leader has gone with the old daemon";
+}
+
+TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_message({{1, 11, 5}, {0, 10, 99}, 3, "mnist", Pending{}}, {}, out);
+  EXPECT_EQ(sent<Unknown>(out).size(), 1u);
+  out.clear();
+  node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Started{}}, {}, out);
+  EXPECT_EQ(sent<Unknown>(out).size(), 1u);
+  out.clear();
+  node.on_message({{1, 11, 5}, {0, 10, 0}, 3, "mnist", Unknown{}}, {}, out);
+  EXPECT_TRUE(out.empty());
+}
+
+TEST(JobNode, RefusesMoreJobsThanItHolds) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto join = [&](unsigned number) {
+    const std::string name = "job" + std::to_string(number);
+    return node.join({name, 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  };
+  for (unsigned i = 0; i < kMaxJobs; ++i) ASSERT_TRUE(std::holds_alternative<Attempt>(join(i)));
+  const auto refused = join(kMaxJobs);
+  ASSERT_TRUE(std::holds_alternative<Refusal>(refused));
+  EXPECT_EQ(std::get<Refusal>(refused).message,
+            "job \"job64\" cannot start: server [0] already has 64 jobs, which is the most it "
+            "holds");
+}
+
+TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  const JoinRequest request{"mnist", 1, {1, 1}, options_of(), std::nullopt};
+  const auto old = node.join(request, {}, {}, out);
+  node.on_event(std::get<Attempt>(old), event::TrainerLeft{"left", false}, {}, out);
+  EXPECT_TRUE(std::holds_alternative<Attempt>(node.join(request, {}, {}, out)));
+  EXPECT_TRUE(std::holds_alternative<Refusal>(node.join(request, {}, {}, out)));
+}
+
+TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
+  JobNode node(0, 10, kSpace, {}, 1);
+  JobActions out;
+  const JobMessage join{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
+  node.on_message(join, {}, out);
+  ASSERT_EQ(node.leaders().size(), 1u);
+  const JobId id = node.leaders().begin()->first;
+  node.on_message({{1, 11, 5}, {0, 10, 0}, id, "mnist", Leave{"it left"}}, {}, out);
+  node.on_message({{1, 11, 5}, {0, 10, 0}, id, "mnist", Abort{}}, {}, out);
+  ASSERT_TRUE(node.idle());
+  out.clear();
+  node.on_message(join, {}, out);
+  EXPECT_TRUE(node.idle());
+  node.on_message({{2, 12, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()}, {}, out);
+  ASSERT_EQ(node.leaders().size(), 1u);
+  out.clear();
+  node.on_message(join, {}, out);
+  EXPECT_EQ(node.leaders().begin()->second.agents().size(), 1u) << "nor does it join a new one";
+  ASSERT_EQ(sent<Abort>(out).size(), 1u);
+  EXPECT_EQ(sent<Abort>(out)[0].why, "it left");
+}
+
+TEST(JobNode, KeepsAJobWhoseMemberWasRestartedBeforeItJoined) {
+  JobNode node(2, 12, kSpace, {}, 1);
+  JobActions out;
+  const auto joined = node.join({"mnist", 2, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
+  const auto attempt = std::get<Attempt>(joined);
+  node.on_heard(1, 11, {}, out);
+  JobDescriptor job;
+  job.id = 3;
+  job.name = "mnist";
+  job.options = options_of();
+  job.members = {{0, 0, 10, 1}, {1, 1, 13, 1}, {2, 2, 12, attempt}};
+  node.on_message({{0, 10, 0}, {2, 12, attempt}, 3, "mnist", Prepare{job}}, {}, out);
+  EXPECT_EQ(node.watched(), (Servers{0, 1}));
+  node.on_heard(1, 13, {}, out);
+  EXPECT_FALSE(node.agent(attempt)->is_ending());
+}
+
+TEST(JobNode, GreetsTheServersOfItsJobsAndWatchesThemOnceTheyAreSetUp) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  EXPECT_TRUE(node.greeted().empty());
+  ASSERT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+  EXPECT_EQ(node.greeted(), (Servers{0, 2}));
+  EXPECT_TRUE(node.watched().empty());
+}
+
+TEST(JobNode, AnswersAnInquiryAboutAJobThatHasEnded) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  node.on_event(99, event::Asked{7, {0, 2}}, {}, out);
+  ASSERT_EQ(out.size(), 1u);
+  const auto& report = std::get<notice::Report>(std::get<ToTrainer>(out[0]).notice);
+  EXPECT_EQ(report.inquiry, 7u);
+  EXPECT_EQ(report.missing, "the job has ended");
+}
+
+TEST(JobNode, RefusesASecondTrainerOfTheSameJobAndBadRequests) {
+  JobNode node(1, 10, kSpace, {}, 1);
+  JobActions out;
+  const auto refused = [&](const JoinRequest& request) {
+    return std::holds_alternative<Refusal>(node.join(request, {}, {}, out));
+  };
+  const JoinRequest good{"mnist", 1, {1, 1}, options_of(), std::nullopt};
+  EXPECT_FALSE(refused(good));
+  EXPECT_TRUE(refused(good));
+  EXPECT_TRUE(refused({"a b", 1, {1, 1}, options_of(), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({0, 2}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({1, 0}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of({1, 3}), std::nullopt}));
+  EXPECT_TRUE(refused({"x", 1, {1, 1}, options_of(), 3}));
+}
+
+}  // namespace
+}  // namespace gradcube::control
