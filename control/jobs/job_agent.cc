@@ -218,6 +218,15 @@ void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions&
   }
 }
 
+bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
+  if (phase_ != Phase::joining) {
+    const JobMember* known = member(server);
+    return known != nullptr && known->incarnation < incarnation;
+  }
+  return server == leader_server() && leader_.incarnation != 0 &&
+         leader_.incarnation < incarnation;
+}
+
 void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,
                               JobActions& out) {
   const auto& members = request_.options.members;

@@ -73,6 +73,8 @@ class JobAgent {
   JobId job() const { return job_; }
   const std::string& name() const { return request_.name; }
   std::int32_t pid() const { return request_.trainer.pid; }
+  // Whether the agent has dealt with an older incarnation of the server than this.
+  bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
   const std::string& missing() const { return missing_; }
   const AbortExchange& exchange() const { return exchange_; }
   const std::vector<bcube::ServerId>& servers() const { return request_.options.members; }

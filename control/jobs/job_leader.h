@@ -59,6 +59,8 @@ class JobLeader {
   Epoch epoch() const { return epoch_; }
   JobId id() const { return id_; }
   const std::string& name() const { return name_; }
+  // Whether a trainer of an older incarnation of the server than this is a member.
+  bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
   // Whether this very trainer is one of the members.
   bool has(const JobEnd& agent) const;
   // Those that have joined.

@@ -80,12 +80,6 @@ std::variant<Attempt, Refusal> JobNode::join(const JoinRequest& request, Transpo
 void JobNode::on_message(const JobMessage& message, Instant now, JobActions& out) {
   if (message.to.server != server_) return;
   on_heard(message.from.server, message.from.incarnation, now, out);
-  if (const auto* prepare = std::get_if<Prepare>(&message.body); prepare != nullptr) {
-    // Otherwise the first word of a member that was restarted before it joined would end this job.
-    for (const JobMember& member : prepare->job.members) {
-      on_heard(member.server, member.incarnation, now, out);
-    }
-  }
   dispatch(message, now, out);
   settle(now, out);
 }
@@ -98,8 +92,15 @@ void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant 
   const bool restarted = newest != 0;
   newest = incarnation;
   if (!restarted) return;
-  server_gone(server, fmt::format("the daemon on server {} was restarted", space_.text(server)),
-              now, out);
+  // What has begun since concerns the new incarnation alone.
+  const std::string why =
+      fmt::format("the daemon on server {} was restarted", space_.text(server));
+  for (auto& [id, leader] : leaders_) {
+    if (leader.counts_on_older(server, incarnation)) leader.on_server_gone(server, why, now, out);
+  }
+  for (auto& [attempt, agent] : agents_) {
+    if (agent.counts_on_older(server, incarnation)) agent.on_server_gone(server, why, now, out);
+  }
   settle(now, out);
 }
 

@@ -97,10 +97,14 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
       fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", member.request().name,
                   space().text(server_), member.request().trainer.pid, how);
   if (departure != Departure::orderly) record(text);
+  const control::JobAgent* agent = jobs_.agent(trainer.attempt);
+  const bool ends_the_job = agent != nullptr && !agent->is_ending();
+  const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
   // A trainer that gives up waiting is not the cause of what follows.
   if (departure == Departure::orderly && !resident->last_report.empty()) {
     text += "; " + resident->last_report;
   }
+  if (ends_the_job && !orderly) record_abort(*resident, text);
   if (departure == Departure::violation) {
     happened(trainer.attempt, control::event::TrainerAborted{text}, now);
   } else {
@@ -298,6 +302,10 @@ void Node::notify(Attempt attempt, const shared::Notice& notice) {
   const Resident* resident = find(attempt);
   if (around_.channel == nullptr || resident == nullptr || resident->gone) return;
   around_.channel->notify({server_, attempt}, notice);
+}
+
+void Node::record_abort(const Resident& resident, const std::string& why) {
+  record(fmt::format("job \"{}\" is aborted: {}", resident.member->request().name, why));
 }
 
 // All nodes of a process learn of the same failure: their log has it once.

@@ -148,6 +148,7 @@ class Node {
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   void forget_the_gone();
   void notify(Attempt attempt, const shared::Notice& notice);
+  void record_abort(const Resident& resident, const std::string& why);
   void record(const std::string& line);
   const bcube::AddressSpace& space() const { return around_.topology.space(); }
 

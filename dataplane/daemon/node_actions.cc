@@ -116,8 +116,12 @@ void Node::tell(Attempt attempt, const notice::Joined& joined, control::Instant)
   around_.channel->admit({server_, attempt}, resident.member->admit(joined.rank, joined.size));
 }
 
-void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant) {
+void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant now) {
   Resident& resident = residents_.at(attempt);
+  if (resident.member->admitted()) {
+    // The job that took it has gone; the one of the same name that there is now does not.
+    return tell(attempt, notice::Ended{refused.text, std::nullopt}, now);
+  }
   if (!resident.gone && around_.channel != nullptr) {
     around_.channel->refuse({server_, attempt}, GRADCUBE_EJOB, refused.text);
   }
@@ -139,6 +143,7 @@ void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
     resident.gone = true;
     return;
   }
+  if (member.anything_outstanding()) record_abort(resident, ended.why);
   const std::uint32_t number = ++resident.notices;
   member.end(number);
   notify(attempt, make_failure(number, GRADCUBE_EPEER, ended.why + describe_common(ended.common)));

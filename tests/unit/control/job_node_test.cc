@@ -55,8 +55,10 @@ TEST(JobNode, EndsTheJobsOfADaemonThatWasRestarted) {
   ASSERT_TRUE(std::holds_alternative<Attempt>(
       node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
   node.on_heard(0, 5, Instant{}, out);
-  EXPECT_FALSE(node.idle());
   node.on_heard(0, 6, Instant{}, out);
+  EXPECT_FALSE(node.idle()) << "no leader has answered before the restart";
+  node.on_message({{0, 6, 0}, {1, 10, 1}, 3, "mnist", Pending{"somebody"}}, {}, out);
+  node.on_heard(0, 7, Instant{}, out);
   EXPECT_TRUE(node.idle()) << "the leader has gone with the old daemon";
 }
 
