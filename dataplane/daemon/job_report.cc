@@ -81,8 +81,9 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
                                 const std::vector<bcube::ServerId>& servers) {
   std::vector<JobFacts> jobs;
   for (const MemberFacts& trainer : trainers) {
+    // Before its leader has answered, two trainers may ask for the same name and other lanes.
     const auto known = std::find_if(jobs.begin(), jobs.end(), [&](const JobFacts& job) {
-      return job.name == trainer.job && job.id == trainer.id;
+      return job.name == trainer.job && job.id == trainer.id && job.options == trainer.options;
     });
     JobFacts& job = known == jobs.end() ? jobs.emplace_back() : *known;
     job.name = trainer.job;
@@ -103,13 +104,13 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
 }
 
 void WaitTimes::note(const std::vector<JobFacts>& jobs, control::Instant now) {
-  std::map<protocol::JobId, Wait> waits;
+  std::map<Key, Wait> waits;
   for (const JobFacts& job : jobs) {
     if (job.waiting_for.empty()) continue;
-    const auto before = waits_.find(job.id);
-    waits[job.id] = before != waits_.end() && before->second.is_of(job)
-                        ? before->second
-                        : Wait{job.collectives, job.state == JobState::gathering, now};
+    const auto before = waits_.find({job.name, job.id});
+    waits[{job.name, job.id}] = before != waits_.end() && before->second.is_of(job)
+                                    ? before->second
+                                    : Wait{job.collectives, job.state == JobState::gathering, now};
   }
   waits_ = std::move(waits);
 }
@@ -119,7 +120,7 @@ bool WaitTimes::Wait::is_of(const JobFacts& job) const {
 }
 
 std::int64_t WaitTimes::milliseconds(const JobFacts& job, control::Instant now) const {
-  const auto wait = waits_.find(job.id);
+  const auto wait = waits_.find({job.name, job.id});
   if (job.waiting_for.empty() || wait == waits_.end() || !wait->second.is_of(job)) return 0;
   return std::chrono::duration_cast<std::chrono::milliseconds>(now - wait->second.since).count();
 }
@@ -151,8 +152,9 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
   return fmt::format(
       "{}: the {} average overflowed in elements {} to {}: a partial sum does not fit in {} (at "
       "server {}, thread {}, step {}); average as {}float64, or average smaller values",
-      control::collective_text(job.name, job.options.lanes.size(), {overflow.lane, overflow.collective}), type,
-      overflow.first_element, overflow.first_element + overflow.elements - 1, type,
+      control::collective_text(job.name, job.options.lanes.size(),
+                               {overflow.lane, overflow.collective}),
+      type, overflow.first_element, overflow.first_element + overflow.elements - 1, type,
       space.text(event.server), overflow.thread, overflow.step, wider_integers ? "int64 or " : "");
 }
 

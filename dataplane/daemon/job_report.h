@@ -10,6 +10,7 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
@@ -86,10 +87,12 @@ class WaitTimes {
     control::Instant since{};
     bool is_of(const JobFacts& job) const;
   };
-  std::map<protocol::JobId, Wait> waits_;
+  // Jobs have no id before their leaders have answered.
+  using Key = std::pair<std::string, protocol::JobId>;
+  std::map<Key, Wait> waits_;
 };
 
-// What a trainer has submitted: "all_reduce of 5003 float32 sum", or "nothing yet".
+// What a trainer has submitted: "all-reduce of 5003 float32 sum", or "nothing yet".
 std::string describe(const std::optional<CollectiveRequest>& request);
 
 // Where an engine met a contribution that does not fit: "server [1,0], thread 0, step 1".
