@@ -88,7 +88,7 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   Resident* resident = find(trainer.attempt);
   if (resident == nullptr || resident->gone) return;
   resident->gone = true;
-  somebody_left_ = true;
+  stirred_ = true;
   const Member& member = *resident->member;
   const std::string how = departure == Departure::orderly ? "left"
                           : departure == Departure::death ? "died"
@@ -167,12 +167,14 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
   }
   greetings_.on_sign_of_life(message.from, now);
   jobs_.on_message(std::get<control::JobMessage>(message.body), now, actions_);
+  stirred_ = true;
 }
 
 void Node::on_time(control::Instant now) {
   if (const auto due = greetings_.deadline(); due.has_value() && *due <= now) greet(now);
   if (const auto due = jobs_.deadline(); due.has_value() && *due <= now) {
     jobs_.on_time(now, actions_);
+    stirred_ = true;
   }
 }
 
@@ -201,7 +203,7 @@ std::optional<control::Instant> Node::deadline() const {
 }
 
 bool Node::work(control::Instant now) {
-  if (actions_.empty() && !std::exchange(somebody_left_, false)) return false;
+  if (!std::exchange(stirred_, false) && actions_.empty()) return false;
   while (!actions_.empty()) {
     for (const control::JobAction& action : std::exchange(actions_, {})) carry_out(action, now);
   }

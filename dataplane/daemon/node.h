@@ -159,7 +159,8 @@ class Node {
   control::Greetings greetings_;
   control::JobActions actions_;  // to be carried out
   std::map<Attempt, Resident> residents_;
-  bool somebody_left_ = false;  // and may be forgotten
+  // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
+  bool stirred_ = false;
   std::map<bcube::ServerId, std::uint64_t> heard_;  // frames received from neighbours by then
 };
 

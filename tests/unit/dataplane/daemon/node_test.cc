@@ -80,6 +80,12 @@ class Nodes : public testing::Test {
                std::make_unique<NodeEngines>(topology_.space(), std::vector<Port*>(),
                                              std::vector<EnginePlace>(), events_));
   }
+  // Its daemon is killed and started anew. A new daemon counts its trainers from 1 again.
+  void restart(bcube::ServerId server, control::Incarnation incarnation) {
+    nodes_.remove(server);
+    std::erase_if(recorder_.told, [&](const auto& each) { return each.first.server == server; });
+    start(server, incarnation);
+  }
 
   static TrainerRequest request(bcube::ServerId server) {
     TrainerRequest request;
@@ -452,8 +458,7 @@ TEST_F(Nodes, EndTheJobsOfAServerOfWhichNothingIsHeard) {
 
 TEST_F(Nodes, EndTheJobsThatARestartedServerHad) {
   const auto trainers = join_all();
-  nodes_.remove(2);
-  start(2, 2);
+  restart(2, 2);
   const TrainerId again = join(2);
   run_for(seconds(3));
   for (const TrainerId survivor : {trainers[0], trainers[1]}) {
@@ -472,8 +477,7 @@ TEST_F(Nodes, EndTheJobsThatARestartedServerHad) {
 
 TEST_F(Nodes, EndTheJobsOfARestartedServerThatNobodyJoinsAgain) {
   const auto trainers = join_all();
-  nodes_.remove(1);
-  start(1, 2);
+  restart(1, 2);
   run_for(seconds(4));
   for (const TrainerId survivor : {trainers[0], trainers[2]}) {
     expect_words(told(survivor).failure(), {"the daemon on server [1]"});
