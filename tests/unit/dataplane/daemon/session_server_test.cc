@@ -7,7 +7,9 @@
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
+#include <functional>
 #include <gtest/gtest.h>
+#include <iterator>
 #include <linux/sockios.h>
 #include <map>
 #include <memory>
@@ -86,6 +88,18 @@ class Trainer {
     return send_all(inquiry);
   }
   void say_goodbye() const { EXPECT_TRUE(send_all(shared::MessageType::goodbye)); }
+  void abort() const { EXPECT_TRUE(send_all(shared::MessageType::abort)); }
+  // Whether a welcome is the next message that has come.
+  bool is_welcomed() const {
+    shared::Welcome welcome{};
+    return recv(socket_, &welcome, sizeof welcome, MSG_PEEK) == sizeof welcome &&
+           welcome.type == shared::MessageType::welcome;
+  }
+  // Whether the daemon has closed the session, and said nothing since.
+  bool is_closed() const {
+    char byte = 0;
+    return recv(socket_, &byte, sizeof byte, MSG_PEEK) == 0;
+  }
   // Whether something that was sent has not been read yet.
   bool has_unread() const {
     int bytes = 0;
@@ -114,6 +128,10 @@ class Trainer {
   int socket_;
 };
 
+std::ptrdiff_t open_descriptors() {
+  return std::distance(std::filesystem::directory_iterator("/proc/self/fd"), {});
+}
+
 std::filesystem::path make_directory() {
   std::string name = std::filesystem::temp_directory_path() / "gradcube-test-XXXXXX";
   if (mkdtemp(name.data()) == nullptr) throw std::runtime_error("cannot make a directory");
@@ -124,8 +142,9 @@ class Sessions : public testing::Test {
  protected:
   Sessions() {
     for (const bcube::ServerId server : {0U, 1U}) {
-      nodes_.add(server, 1, std::make_unique<NodeEngines>(topology_.space(), std::vector<Port*>(),
-                                                          std::vector<EnginePlace>(), events_));
+      nodes_.add(server, 1,
+                 std::make_unique<NodeEngines>(topology_.space(), std::vector<Port*>(),
+                                               std::vector<EnginePlace>(), events_));
     }
     looks_on_tick();
   }
@@ -278,6 +297,90 @@ TEST_F(Sessions, AreLoggedWhenTheyAreRefusedOrEndBadly) {
   ASSERT_EQ(logged_.size(), 3u);
   EXPECT_EQ(logged_[1], "the trainer of job \"job\" on server [0] " + pid + " died");
   EXPECT_NE(logged_[2].find("job \"job\" is aborted"), std::string::npos) << logged_[2];
+}
+
+// Trainers whose job's leader, on server 0, cannot answer.
+class WaitingSessions : public Sessions {
+ protected:
+  WaitingSessions() { nodes_.messages().cut(0, 1); }
+
+  std::unique_ptr<Trainer> join() {
+    auto trainer = std::make_unique<Trainer>(paths_[1]);
+    trainer->hello("job");
+    run(100, [this] { return trainers() == 1; });
+    EXPECT_EQ(trainers(), 1u);
+    EXPECT_FALSE(trainer->is_welcomed());
+    return trainer;
+  }
+  void expect_nothing_left() {
+    EXPECT_EQ(trainers(), 0u);
+    nodes_.messages().mend();
+    run(500, [this] { return nodes_.idle(); });
+    run(2);
+    EXPECT_TRUE(nodes_.idle());
+    EXPECT_EQ(nodes_.trainer_bytes(), 0u);
+  }
+};
+
+TEST_F(WaitingSessions, AreNotDisconnectedAsClientsThatSayNoHello) {
+  const auto waits = join();
+  const Trainer silent(paths_[1]);
+  run(10);
+  server_.tick(SessionServer::SteadyClock::now() + SessionServer::kHelloWithin +
+               std::chrono::seconds(1));
+  EXPECT_TRUE(silent.is_closed());
+  EXPECT_FALSE(waits->is_closed());
+  EXPECT_EQ(trainers(), 1u);
+  nodes_.messages().mend();
+  run(100, [&] { return waits->is_welcomed(); });
+  EXPECT_TRUE(waits->is_welcomed());
+}
+
+TEST_F(WaitingSessions, LeaveNothingBehindWhenTheirSocketCloses) {
+  const std::ptrdiff_t before = open_descriptors();
+  auto trainer = join();
+  EXPECT_GT(open_descriptors(), before + 1);
+  trainer.reset();
+  run(100, [this] { return trainers() == 0; });
+  expect_nothing_left();
+  EXPECT_EQ(open_descriptors(), before);
+  ASSERT_FALSE(logged_.empty());
+  EXPECT_NE(logged_[0].find("died"), std::string::npos) << logged_[0];
+}
+
+TEST_F(WaitingSessions, MayBeClosedByAGoodbye) {
+  const auto trainer = join();
+  trainer->say_goodbye();
+  run(100, [this] { return trainers() == 0; });
+  EXPECT_TRUE(trainer->is_closed());
+  expect_nothing_left();
+  EXPECT_TRUE(logged_.empty()) << logged_[0];
+}
+
+TEST_F(WaitingSessions, AreClosedByAnyOtherMessageBeforeTheWelcome) {
+  const std::vector<std::function<void(const Trainer&)>> messages{
+      [](const Trainer& trainer) { trainer.ask(1); },
+      [](const Trainer& trainer) { trainer.abort(); },
+      [](const Trainer& trainer) { trainer.hello("job"); }};
+  for (const auto& message : messages) {
+    const auto trainer = join();
+    message(*trainer);
+    run(100, [this] { return trainers() == 0; });
+    EXPECT_EQ(trainers(), 0u);
+    const std::string text = trainer->told();
+    EXPECT_NE(text.find("does not understand"), std::string::npos) << text;
+    EXPECT_TRUE(trainer->is_closed());
+  }
+  expect_nothing_left();
+}
+
+TEST_F(WaitingSessions, AreToldWhyTheyAreRefused) {
+  const auto trainer = join();
+  run(500, [this] { return trainers() == 0; });
+  const std::string text = trainer->told();
+  EXPECT_NE(text.find("the daemon on server [0] does not answer"), std::string::npos) << text;
+  EXPECT_TRUE(trainer->is_closed());
+  expect_nothing_left();
 }
 
 }  // namespace

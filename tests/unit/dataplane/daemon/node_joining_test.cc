@@ -1,0 +1,203 @@
+// Who is admitted to a job, who is refused with which sentence, and what a trainer that asks hears.
+
+#include "tests/unit/dataplane/daemon/nodes_fixture.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+// Joining ------------------------------------------------------------------
+
+TEST_F(Nodes, HaveNothingToDoWithoutTrainers) {
+  EXPECT_FALSE(nodes_.deadline().has_value());
+  EXPECT_FALSE(nodes_.run(now_));
+  EXPECT_FALSE(nodes_.messages().next().has_value()) << "an idle node greets nobody";
+  run_for(seconds(5));
+  EXPECT_FALSE(nodes_.run(now_));
+  EXPECT_TRUE(nodes_.idle());
+}
+
+TEST_F(Nodes, AdmitATrainerWhenItsLeaderHasAnsweredAndNotBefore) {
+  nodes_.messages().cut(0, 2);
+  const TrainerId trainer = join(2);
+  EXPECT_FALSE(told(trainer).admitted.has_value()) << "nothing happens within the call";
+  run_for(seconds(1));
+  EXPECT_FALSE(told(trainer).admitted.has_value());
+  nodes_.messages().mend();
+  run_for(seconds(1));
+  ASSERT_TRUE(told(trainer).admitted.has_value());
+  EXPECT_EQ(told(trainer).admitted->rank, 2u);
+  EXPECT_EQ(told(trainer).admitted->size, 3u);
+  EXPECT_GE(told(trainer).admitted->region_descriptor, 0);
+}
+
+TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
+  std::vector<TrainerId> trainers;
+  for (const bcube::ServerId server : nodes_.servers()) {
+    TrainerRequest asks = request(server);
+    asks.rank = (server + 1) % 3;
+    trainers.push_back(join(server, asks));
+  }
+  run_for(milliseconds(100));
+  for (const TrainerId trainer : trainers) {
+    ASSERT_TRUE(told(trainer).admitted.has_value());
+    EXPECT_EQ(told(trainer).admitted->rank, (trainer.server + 1) % 3);
+  }
+  ASSERT_EQ(nodes_.jobs(now_).size(), 1u);
+  EXPECT_EQ(nodes_.jobs(now_)[0].state, JobState::running);
+}
+
+TEST_F(Nodes, RefuseATrainerThatAsksForOtherOptionsWithTheLeadersSentence) {
+  join(0);
+  TrainerRequest asks = request(1);
+  asks.options.weight = 2;
+  const TrainerId trainer = join(1, asks);
+  run_for(milliseconds(100));
+  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EJOB);
+  expect_words(told(trainer).why_refused, {"job \"mnist\"", "weight 1", "weight 2", "expected"});
+  EXPECT_EQ(nodes_.at(1).trainers(), 0u);
+  EXPECT_TRUE(nodes_.at(1).idle());
+}
+
+TEST_F(Nodes, RefuseATrainerWhoseRankIsTaken) {
+  TrainerRequest asks = request(0);
+  asks.rank = 1;
+  join(0, asks);
+  asks.pid = 102;
+  const TrainerId trainer = join(2, asks);
+  run_for(milliseconds(100));
+  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EJOB);
+  expect_words(told(trainer).why_refused, {"rank 1", "[0]", "pid 100"});
+}
+
+TEST_F(Nodes, RefuseASecondTrainerOfAJobOnAServerAtOnce) {
+  const TrainerId first = join(1);
+  try {
+    join(1);
+    ADD_FAILURE() << "joined";
+  } catch (const JoinRefused& refused) {
+    EXPECT_EQ(refused.code(), GRADCUBE_EJOB);
+    expect_words(refused.what(), {"already has a trainer", "[1]", "pid 101"});
+  }
+  run_for(milliseconds(100));
+  EXPECT_TRUE(told(first).admitted.has_value());
+  EXPECT_EQ(nodes_.at(1).trainers(), 1u);
+}
+
+TEST_F(Nodes, RefuseAHeapThatCannotBe) {
+  for (const std::uint64_t bytes : {std::uint64_t{0}, std::uint64_t{1} << 50, UINT64_MAX}) {
+    TrainerRequest asks = request(1);
+    asks.heap_bytes = bytes;
+    try {
+      join(1, asks);
+      ADD_FAILURE() << "joined with " << bytes;
+    } catch (const JoinRefused& refused) {
+      EXPECT_EQ(refused.code(), GRADCUBE_EINVAL);
+      expect_words(refused.what(), {std::to_string(bytes), "GRADCUBE_HEAP"});
+    }
+  }
+  EXPECT_TRUE(nodes_.at(1).idle());
+}
+
+TEST_F(NodesWithoutTheLowest, RefuseATrainerWhoseLeaderDoesNotAnswerAndNameItsServer) {
+  const TrainerId trainer = join(1);
+  run_for(control::JobTiming{}.phase - milliseconds(50));
+  EXPECT_EQ(told(trainer).refusal, 0);
+  run_for(milliseconds(100));
+  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EPEER);
+  expect_words(told(trainer).why_refused, {"daemon on server [0]", "does not answer"});
+  EXPECT_EQ(nodes_.at(1).trainers(), 0u);
+  expect_nothing_left();
+}
+
+TEST_F(NodesWithoutTheLowest, RunAJobAmongTheMembersThatTheyHave) {
+  for (const bcube::ServerId server : {1U, 2U}) {
+    TrainerRequest asks = request(server);
+    asks.options.members = {1, 2};
+    join(server, asks);
+  }
+  run_for(milliseconds(100));
+  const auto jobs = nodes_.jobs(now_);
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0].state, JobState::running);
+  EXPECT_EQ(jobs[0].trainers.size(), 2u);
+}
+
+TEST_F(NodesWithoutTheLowest, KeepNothingOfATrainerThatGoesWhileItWaitsForItsLeader) {
+  for (const Departure departure : {Departure::orderly, Departure::death, Departure::violation}) {
+    const TrainerId trainer = join(2);
+    run_for(milliseconds(300));
+    leave(trainer, departure);
+    EXPECT_EQ(nodes_.at(2).trainers(), 0u);
+    join(2);  // the name is free at once
+    leave({2, trainer.attempt + 1});
+    expect_nothing_left();
+    EXPECT_EQ(told(trainer).refusal, 0) << "nobody is there to be told";
+  }
+}
+
+TEST_F(Nodes, KeepNothingOfAJobWhoseTrainersGoBeforeItIsComplete) {
+  const TrainerId first = join(0);
+  const TrainerId second = join(2);
+  run_for(milliseconds(100));
+  leave(first);
+  run_for(milliseconds(100));
+  expect_words(told(second).failure(), {"server [0] (pid 100) left"});
+  leave(second);
+  expect_nothing_left();
+}
+
+// Questions ----------------------------------------------------------------
+
+TEST_F(Nodes, AnswerWhoHasNotJoined) {
+  const TrainerId first = join(0);
+  const TrainerId second = join(1);
+  run_for(milliseconds(100));
+  expect_words(ask(first), {"1 of 3 trainers has not joined job \"mnist\"", "server [2]"});
+  run_for(seconds(1));  // its leader is on another server
+  nodes_.at(1).inquire(second, ++asked_, {0, 1}, now_);
+  run_for(seconds(1));
+  expect_words(told(second).report(), {"1 of 3 trainers has not joined", "server [2]"});
+}
+
+TEST_F(Nodes, AnswerWhoHasNotSubmitted) {
+  const auto trainers = join_all();
+  const std::string answer = ask(trainers[1]);
+  expect_words(answer, {"collective 1 of job \"mnist\"", "have not submitted", "[0] (pid 100)",
+                        "[1] (pid 101)", "[2] (pid 102)"});
+  EXPECT_EQ(told(trainers[1]).notices.back().request, asked_);
+}
+
+TEST_F(Nodes, AnswerWhoseDaemonIsSilent) {
+  const auto trainers = join_all();
+  nodes_.remove(2);
+  const std::string answer = ask(trainers[0]);
+  expect_words(answer, {"collective 1 of job \"mnist\"", "daemon on server [2]"});
+  EXPECT_EQ(answer.find("[1]"), std::string::npos) << answer;
+}
+
+TEST_F(Nodes, AnswerThatTheJobHasEndedOrHasNoSuchLane) {
+  const auto trainers = join_all();
+  nodes_.at(0).inquire(trainers[0], 8, {5, 1}, now_);
+  EXPECT_EQ(told(trainers[0]).report(), "the job has no such lane");
+  leave(trainers[1]);
+  run_for(seconds(1));
+  EXPECT_EQ(ask(trainers[0]), "the job has ended");
+  const std::size_t before = told(trainers[0]).notices.size();
+  nodes_.at(0).inquire({0, 99}, 9, {0, 1}, now_);
+  nodes_.at(1).inquire(trainers[1], 9, {0, 1}, now_);
+  run_for(seconds(1));
+  EXPECT_EQ(told(trainers[0]).notices.size(), before);
+  EXPECT_TRUE(told(trainers[1]).notices.empty());
+}
+
+TEST_F(Nodes, PassOnWhyATrainerGaveUpWaiting) {
+  const auto trainers = join_all();
+  ask(trainers[1]);
+  leave(trainers[1]);
+  run_for(seconds(1));
+  expect_words(told(trainers[0]).failure(),
+               {"server [1] (pid 101) left; collective 1 of job \"mnist\"", "not submitted"});
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
