@@ -10,12 +10,13 @@
 #include <fcntl.h>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <poll.h>
 #include <signal.h>
 #include <spdlog/sinks/stdout_sinks.h>
 #include <spdlog/spdlog.h>
-#include <string>
 #include <stdexcept>
+#include <string>
 #include <string_view>
 #include <sys/eventfd.h>
 #include <sys/resource.h>
@@ -107,19 +108,19 @@ void raise_descriptor_limit() {
   }
 }
 
-std::vector<gradcube::bcube::ServerId> servers_of(const std::string& server,
+std::vector<gradcube::bcube::ServerId> servers_of(const std::optional<std::string>& server,
                                                   const ClusterSettings& settings) {
-  if (server.empty()) return {};
+  if (!server.has_value()) return {};
   try {
-    return {settings.topology.space().parse(server)};
+    return {settings.topology.space().parse(*server)};
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--server: {}", error.what()));
   }
 }
 
-// server: whose node to run; empty: all servers'.
-int serve(const std::string& run_dir, const std::string& settings_text, const std::string& server,
-          Starter& starter) {
+// server: whose node to run; nothing: all servers'.
+int serve(const std::string& run_dir, const std::string& settings_text,
+          const std::optional<std::string>& server, Starter& starter) {
   const RunDirectory directory =
       run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
   directory.create();
@@ -137,7 +138,7 @@ int serve(const std::string& run_dir, const std::string& settings_text, const st
           : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
   {
     gradcube::dataplane::Daemon daemon(settings, servers_of(server, settings), directory, *lock);
-    spdlog::info("ready: {}{}", server.empty() ? "" : "server " + server + " of ",
+    spdlog::info("ready: {}{}", server.has_value() ? "server " + *server + " of " : "",
                  settings.topology.spec());
     if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
       throw SetupError("the process that started this daemon ended before it was ready");
@@ -194,7 +195,7 @@ int main(int argc, char** argv) {
   Starter starter(ready_descriptor);
   try {
     raise_descriptor_limit();
-    return serve(run_dir, settings, server, starter);
+    return serve(run_dir, settings, all ? std::nullopt : std::optional(server), starter);
   } catch (const nlohmann::json::exception& error) {
     spdlog::error("--settings: {}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});

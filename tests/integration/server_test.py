@@ -1,0 +1,142 @@
+"""gradcubed --server: a process that runs one server of a cluster, whose other servers are not there."""
+
+import contextlib
+import os
+import subprocess
+import time
+
+import gradcube
+
+from harness import Cluster, TestCase, main, wait_until
+from raw_session import connect, hello, read_notice
+
+DAEMON = os.environ["GRADCUBE_DAEMON"]
+
+
+def run_daemon(*arguments, cluster):
+    """Runs gradcubed to its end, which it must come to by itself."""
+    return subprocess.run(
+        [DAEMON, *arguments, "--run-dir", str(cluster.directory)],
+        stdin=subprocess.DEVNULL,
+        capture_output=True,
+        text=True,
+        timeout=20,
+    )
+
+
+@contextlib.contextmanager
+def one_server(address):
+    """A Cluster of the one server, once it is ready, and its process."""
+    with Cluster(up=False) as cluster, open(cluster.directory / "gradcubed.log", "w") as log:
+        ready, tells = os.pipe()
+        process = subprocess.Popen(
+            [DAEMON, "--server", address, "--run-dir", str(cluster.directory), "--ready-fd", str(tells)],
+            stdin=subprocess.DEVNULL,
+            stdout=log,
+            stderr=log,
+            pass_fds=[tells],
+        )
+        os.close(tells)
+        try:
+            with open(ready) as line:
+                said = line.readline()
+            if '"ok":true' not in said:
+                raise AssertionError(f"gradcubed did not start: {said}{cluster.log()}")
+            yield cluster, process
+        finally:
+            if process.poll() is None:
+                process.terminate()
+                try:
+                    process.wait(20)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait()
+
+
+class Refused(TestCase):
+    """Exit code 2, a sentence, and nothing started."""
+
+    def check(self, *words, flags):
+        with Cluster(up=False) as cluster:
+            done = run_daemon(*flags, cluster=cluster)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            for word in words:
+                self.assertIn(word, done.stderr + done.stdout)
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+
+    def test_an_address_that_there_is_not(self):
+        self.check("--server", '"3,1"', "0..2", "2,2", flags=["--server", "3,1"])
+
+    def test_an_address_of_too_few_digits(self):
+        self.check("--server", '"2"', "2 digits", flags=["--server", "2"])
+
+    def test_an_address_that_is_none(self):
+        self.check("--server", '"here"', "2 digits", flags=["--server", "here"])
+
+    def test_an_empty_address(self):
+        """As of a shell variable that is not set: it must not start all servers."""
+        self.check("--server", '""', "2 digits", flags=["--server", ""])
+
+    def test_all_servers_and_one(self):
+        self.check("--all", "--server", flags=["--all", "--server", "2,1"])
+
+    def test_no_servers(self):
+        self.check("--all", "--server", flags=[])
+
+
+class OneServer(TestCase):
+    def test_is_all_that_status_shows(self):
+        with one_server("2,1") as (cluster, process):
+            status = cluster.status()
+            self.assertEqual(status["pid"], process.pid)
+            self.assertEqual([server["address"] for server in status["servers"]], [[2, 1]])
+            self.assertEqual(status["jobs"], [])
+            self.assertEqual([name for name in cluster.files() if name.startswith("server-")], ["server-2-1.sock"])
+
+    def test_ends_with_down(self):
+        with one_server("2,1") as (cluster, process):
+            done = cluster.tool("down")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(process.wait(20), 0)
+            self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
+            self.assert_one_message(cluster.tool("status"), 1, "gradcube up")
+
+    def test_refuses_a_trainer_whose_jobs_leader_is_on_another_server(self):
+        with one_server("2,1") as (cluster, _):
+            with connect(cluster.sockets()[0], timeout=20) as connection:
+                connection.send(hello("lonely"))
+                waiting = lambda: cluster.job("lonely")
+                wait_until(waiting, "the trainer to wait", 5)
+                self.assertEqual(waiting()["state"], "gathering")
+                refusal = read_notice(connection.recv(4096))
+                self.assertIn("the daemon on server [0,0] does not answer", refusal.text)
+                self.assertEqual(connection.recv(4096), b"", "the session is closed")
+            wait_until(lambda: cluster.job("lonely") is None, "the job to be forgotten", 20)
+
+    def test_lets_a_trainer_wait_and_names_what_it_waits_for(self):
+        with one_server("2,1") as (cluster, _):
+            socket = cluster.sockets()[0]
+            with gradcube.Session(socket, "pair", members=[7, 8]) as session:
+                self.assertEqual((session.rank, session.size), (0, 2))
+                job = cluster.job("pair")
+                self.assertEqual(job["state"], "gathering")
+                self.assertEqual(len(job["trainers"]), 1)
+                values = session.alloc(5, "float32")
+                values[:] = 1
+                begin = time.monotonic()
+                with self.assertRaises(gradcube.TimeoutError) as late:
+                    session.allreduce(values, op="sum", timeout=3)
+                self.assertGreater(time.monotonic() - begin, 2.5)
+                self.assert_fails(gradcube.TimeoutError, late.exception, "1 of 2 trainers has not joined", "[2,2]")
+            wait_until(lambda: cluster.job("pair") is None, "the job to be forgotten", 20)
+
+    def test_keeps_a_second_daemon_out_of_its_run_directory(self):
+        with one_server("2,1") as (cluster, process):
+            done = run_daemon("--server", "2,2", cluster=cluster)
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("a cluster runs already", done.stderr)
+            self.assertEqual(cluster.pid(), process.pid)
+
+
+if __name__ == "__main__":
+    main()
