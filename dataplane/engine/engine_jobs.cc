@@ -114,6 +114,8 @@ void Engine::start(protocol::JobId id) {
   EngineJob* job = find_job(id);
   if (job == nullptr || job->state != EngineJob::State::armed) return;
   job->state = EngineJob::State::running;
+  // What was taken before the engines knew the session.
+  if (job->is_leader() && job->session().anything_in_flight()) await_completions(*job);
 }
 
 void Engine::hold(protocol::JobId id) {
