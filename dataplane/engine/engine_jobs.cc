@@ -151,9 +151,12 @@ void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch
   add_flows(*job);
   arm(*job, epoch);
   // What fails has to be completed, whether or not more comes.
-  if (job->is_leader() &&
-      std::find(completing_.begin(), completing_.end(), job) == completing_.end()) {
-    completing_.push_back(job);
+  if (job->is_leader()) await_completions(*job);
+}
+
+void Engine::await_completions(EngineJob& job) {
+  if (std::find(completing_.begin(), completing_.end(), &job) == completing_.end()) {
+    completing_.push_back(&job);
   }
 }
 
