@@ -159,9 +159,14 @@ std::optional<CollectiveRequest> Member::asked(control::CollectiveName collectiv
   return request;
 }
 
-const char* Member::fail_submissions() {
+const char* Member::take_submissions() {
   while (session_->take() == Session::Take::taken) {
   }
+  return session_->violation();
+}
+
+const char* Member::fail_submissions() {
+  take_submissions();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
     const std::uint64_t published = session_->published(lane);
     // A collective that a reset has failed keeps its reason.

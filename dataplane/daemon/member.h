@@ -67,7 +67,11 @@ class Member {
   // been used again.
   std::optional<CollectiveRequest> asked(control::CollectiveName collective) const;
 
-  // Ended jobs --------------------------------------------------------------
+  // Without engines ---------------------------------------------------------
+
+  // Takes what the trainer has submitted, before its job is complete. Its violation, if it has made
+  // one.
+  const char* take_submissions();
 
   // From now on all that has not ended, and all that comes, fails; the notice of this number says
   // why. The engines have let go.

@@ -248,10 +248,10 @@ void Node::look(control::Instant now) {
   for (auto& [attempt, resident] : residents_) {
     if (resident.gone) continue;
     note_progress(resident);
-    if (!resident.member->ended() || resident.member->attached()) continue;
-    if (const char* violation = resident.member->fail_submissions(); violation != nullptr) {
-      violators.emplace_back(attempt, violation);
-    }
+    Member& member = *resident.member;
+    if (member.attached() || !member.admitted()) continue;
+    const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
+    if (violation != nullptr) violators.emplace_back(attempt, violation);
   }
   for (const auto& [attempt, violation] : violators) evict(attempt, violation, now);
   forget_the_gone();

@@ -122,9 +122,7 @@ unsigned Engine::take_submissions(EngineJob& job) {
   }
   if (taken == 0) return 0;
   job.session().announce_published();
-  if (std::find(completing_.begin(), completing_.end(), &job) == completing_.end()) {
-    completing_.push_back(&job);
-  }
+  await_completions(job);
   return taken;
 }
 

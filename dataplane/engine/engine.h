@@ -179,6 +179,7 @@ class Engine final : public Pollable {
   // engine.cc
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);
+  void await_completions(EngineJob& job);
   unsigned begin_published(EngineJob& job);
   unsigned finish_collectives();
   unsigned complete(EngineJob& job);

@@ -114,6 +114,8 @@ void Engine::start(protocol::JobId id) {
   EngineJob* job = find_job(id);
   if (job == nullptr || job->state != EngineJob::State::armed) return;
   job->state = EngineJob::State::running;
+  // What was taken before the engines knew the session.
+  if (job->is_leader() && job->session().anything_in_flight()) await_completions(*job);
 }
 
 void Engine::hold(protocol::JobId id) {
@@ -149,9 +151,12 @@ void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch
   add_flows(*job);
   arm(*job, epoch);
   // What fails has to be completed, whether or not more comes.
-  if (job->is_leader() &&
-      std::find(completing_.begin(), completing_.end(), job) == completing_.end()) {
-    completing_.push_back(job);
+  if (job->is_leader()) await_completions(*job);
+}
+
+void Engine::await_completions(EngineJob& job) {
+  if (std::find(completing_.begin(), completing_.end(), &job) == completing_.end()) {
+    completing_.push_back(&job);
   }
 }
 

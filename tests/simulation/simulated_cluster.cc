@@ -191,9 +191,7 @@ std::int64_t SimulatedCluster::next_event() {
 bool SimulatedCluster::control() {
   for (const dataplane::EngineEvent& event : events_.take()) nodes().handle(event, instant());
   const bool worked = nodes().run(instant());
-  if (clock_.now() < next_look_) return worked;
   nodes().look(instant());
-  next_look_ = clock_.now() + kLook;
   return nodes().run(instant()) || worked;
 }
 

@@ -53,8 +53,6 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   static constexpr std::int64_t kIteration = 1'000;
   static constexpr std::int64_t kLongestJump = 10'000'000;
   static constexpr std::int64_t kLongestStall = 5'000'000;
-  // Between two looks of the nodes at the trainers of ended jobs.
-  static constexpr std::int64_t kLook = 500'000;
 
   explicit SimulatedCluster(const SimulationSettings& settings);
   ~SimulatedCluster() override;
@@ -154,7 +152,6 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   std::vector<std::size_t> order_;
   std::set<bcube::ServerId> dead_;
   std::int64_t look_at_ = dataplane::kNever;
-  std::int64_t next_look_ = 0;  // of the nodes
   // What the links of servers that are cut off were like before.
   std::vector<std::pair<dataplane::EmbeddedFabric::LinkAt, dataplane::Impairments>> cut_links_;
   std::uint64_t trace_ = 0xcbf29ce484222325;

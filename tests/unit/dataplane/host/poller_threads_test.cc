@@ -275,8 +275,8 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
       std::atomic<unsigned> wrong{0};
       std::atomic<unsigned> done{0};
       for (unsigned rank = 0; rank < kServers; ++rank) {
-        trainers.emplace_back([&, rank] {
-          Trainer trainer(nodes.at(rank).region_base(ids[rank]), admitted.doorbells[ids[rank]]);
+        Trainer trainer(admissions.memory(ids[rank]), admissions.session(ids[rank]));
+        trainers.emplace_back([&, rank, trainer]() mutable {
           wrong += trainer.work(kRounds, kCount, static_cast<float>(rank), 0 + 1 + 2 + 3);
           ++done;
         });
