@@ -130,6 +130,8 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
     return;
   }
   const bool heeded = !exchange_.gone().contains(message.from.server);
+  // The leader tells its decision to all: the members need not tell each other.
+  leader_tells_ = leader_tells_ || (from_leader && heeded && abort.common.has_value());
   if (!is_ending()) begin_abort(abort.why, now, out);
   if (from_leader) {
     if (heeded) {

@@ -144,6 +144,7 @@ class JobAgent {
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;
+  bool leader_tells_ = false;  // its decision to all members
   std::string why_;
   std::optional<Inquiry> inquiry_;
   Instant next_inquiry_{};

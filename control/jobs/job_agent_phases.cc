@@ -68,6 +68,7 @@ void JobAgent::repeat(JobActions& out) const {
 void JobAgent::tell_abort(JobActions& out) const {
   const Abort abort = exchange_.message(why_);
   if (phase_ == Phase::aborting) answer(abort, out);
+  if (leader_tells_) return;
   for (const bcube::ServerId server : exchange_.undecided()) {
     const JobMember* to = member(server);
     if (to != nullptr) send({server, to->incarnation, to->attempt}, abort, out);
@@ -91,7 +92,10 @@ void JobAgent::end_if_decided(Instant now, JobActions& out) {
     tell_abort(out);
     end(exchange_.common(), now, out);
   }
-  if (phase_ == Phase::ended && exchange_.undecided().empty()) enter(Phase::over, now);
+  // Who was told by the leader stays a while, to answer members that the leader does not reach.
+  if (phase_ == Phase::ended && !leader_tells_ && exchange_.undecided().empty()) {
+    enter(Phase::over, now);
+  }
 }
 
 void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& out) {

@@ -15,7 +15,6 @@
 #include "control/base/errors.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/status.h"
-#include "dataplane/daemon/steady_now.h"
 
 namespace gradcube::dataplane {
 
@@ -104,13 +103,13 @@ Daemon::Daemon(control::ClusterSettings settings, const std::vector<bcube::Serve
       eal_(eal_options(settings_)),
       cluster_(cluster_options(settings_, servers, eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
-      sessions_(loop_, cluster_.nodes(), cluster_.topology().space(),
+      sessions_(loop_, cluster_.nodes(), nodes_clock_, cluster_.topology().space(),
                 server_sockets(directory_, cluster_)),
       control_(loop_, directory_.control_socket()) {
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
-    for (const EngineEvent& event : events_.take()) cluster_.nodes().handle(event, steady_now());
+    for (const EngineEvent& event : events_.take()) cluster_.nodes().handle(event, nodes_clock_.now());
   });
   loop_.on_tick([this] { tick(); });
   launch_pollers();
@@ -164,7 +163,7 @@ void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
     return {
-        {"status", status_json({settings_, directory_, eal_, cluster_, uptime.count()})}};
+        {"status", status_json({settings_, directory_, eal_, cluster_, nodes_clock_.now(), uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);
@@ -180,13 +179,13 @@ void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_.nodes();
   sessions_.tick(now);
-  nodes.run(steady_now());
+  nodes.run(nodes_clock_.now());
   if (now >= next_look_) {
-    nodes.look(steady_now());
+    nodes.look(nodes_clock_.now());
     next_look_ = now + kLookEvery;
   }
   if (now >= next_look_at_waits_) {
-    nodes.note_waits(steady_now());
+    nodes.note_waits(nodes_clock_.now());
     next_look_at_waits_ = now + kLookAtWaitsEvery;
   }
   control_.tick(now);

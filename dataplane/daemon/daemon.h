@@ -16,6 +16,7 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/control_server.h"
 #include "dataplane/daemon/embedded_cluster.h"
@@ -57,6 +58,7 @@ class Daemon {
   EmbeddedCluster cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;
+  AttendedClock nodes_clock_;
   SessionServer sessions_;
   ControlServer control_;
   int signals_ = -1;

@@ -15,7 +15,6 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/session_messages.h"
-#include "dataplane/daemon/steady_now.h"
 
 #include "gradcube/gradcube.h"
 
@@ -52,11 +51,13 @@ bool has_ended(int pidfd) {
 
 }  // namespace
 
-SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const bcube::AddressSpace& space,
+SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, AttendedClock& clock,
+                             const bcube::AddressSpace& space,
                              const std::map<bcube::ServerId, std::filesystem::path>& sockets,
                              ClientLog log)
     : loop_(loop),
       nodes_(nodes),
+      clock_(clock),
       space_(space),
       most_connections_(most_connections(sockets.size())),
       log_(std::move(log)),
@@ -275,7 +276,7 @@ void SessionServer::turn_away(int socket, std::int32_t code, const std::string& 
 
 void SessionServer::join(int socket, Connection& connection, const TrainerRequest& request) {
   try {
-    connection.trainer = nodes_.at(connection.server).join(request, steady_now());
+    connection.trainer = nodes_.at(connection.server).join(request, clock_.now());
     sockets_[*connection.trainer] = socket;
     have_no_job_.erase(socket);
   } catch (const JoinRefused& refused) {
@@ -320,7 +321,7 @@ void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::tim
   }
   const shared::Inquiry& asked = *connection.inquiry;
   nodes_.at(connection.server)
-      .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, steady_now());
+      .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, clock_.now());
   connection.inquiry.reset();
   connection.passed_on = now;
 }
@@ -329,7 +330,7 @@ void SessionServer::end(int socket, Departure departure, const std::string& reas
   const std::optional<TrainerId> trainer = connections_.at(socket).trainer;
   close_connection(socket);
   if (!trainer.has_value()) return;
-  nodes_.at(trainer->server).leave(*trainer, departure, reason, steady_now());
+  nodes_.at(trainer->server).leave(*trainer, departure, reason, clock_.now());
 }
 
 void SessionServer::close_connection(int socket) {

@@ -31,6 +31,7 @@
 #include <string_view>
 #include <vector>
 
+#include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/client_log.h"
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/node_group.h"
@@ -48,9 +49,10 @@ class SessionServer final : public TrainerChannel {
   // Its socket, its process, its memory and its doorbell.
   static constexpr std::size_t kDescriptorsPerTrainer = 4;
 
-  // sockets: the path to listen on, by server; each has a node. Becomes the nodes' channel for as
+  // clock: the nodes'. sockets: the path to listen on, by server; each has a node. Becomes the nodes' channel for as
   // long as it lives. Throws control::SetupError.
-  SessionServer(ControlLoop& loop, NodeGroup& nodes, const bcube::AddressSpace& space,
+  SessionServer(ControlLoop& loop, NodeGroup& nodes, AttendedClock& clock,
+                const bcube::AddressSpace& space,
                 const std::map<bcube::ServerId, std::filesystem::path>& sockets,
                 ClientLog log = ClientLog());
   ~SessionServer() override;
@@ -101,6 +103,7 @@ class SessionServer final : public TrainerChannel {
 
   ControlLoop& loop_;
   NodeGroup& nodes_;
+  AttendedClock& clock_;
   bcube::AddressSpace space_;
   std::size_t most_connections_;
   ClientLog log_;

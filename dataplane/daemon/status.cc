@@ -9,7 +9,6 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/impair_request.h"
-#include "dataplane/daemon/steady_now.h"
 
 namespace gradcube::dataplane {
 
@@ -161,7 +160,7 @@ Json switches_json(const EmbeddedFabric& fabric) {
 Json jobs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
-  for (const JobFacts& job : sources.cluster.nodes().jobs(steady_now())) {
+  for (const JobFacts& job : sources.cluster.nodes().jobs(sources.now)) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},

@@ -21,6 +21,7 @@ struct StatusSources {
   const control::RunDirectory& directory;
   const Eal& eal;
   EmbeddedCluster& cluster;
+  control::Instant now;  // of the nodes
   double uptime_seconds;
 };
 

@@ -10,8 +10,8 @@
 #include <unistd.h>
 #include <vector>
 
+#include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/node_group.h"
-#include "dataplane/daemon/steady_now.h"
 
 namespace gradcube::dataplane {
 
@@ -30,14 +30,15 @@ class Admissions final : private TrainerChannel {
   std::vector<TrainerId> join_all(const TrainerRequest& request) {
     std::vector<TrainerId> trainers;
     for (const bcube::ServerId server : nodes_.servers()) {
-      trainers.push_back(nodes_.at(server).join(request, steady_now()));
+      trainers.push_back(nodes_.at(server).join(request, now()));
     }
-    nodes_.run(steady_now());
+    nodes_.run(now());
     for (const TrainerId trainer : trainers) {
       if (!sessions_.contains(trainer)) throw std::runtime_error("a trainer was not admitted");
     }
     return trainers;
   }
+  control::Instant now() { return clock_.now(); }
   const JoinedSession& session(TrainerId trainer) const { return sessions_.at(trainer); }
   // The daemon's own mapping serves as the trainer's: both are this process.
   std::uint8_t* memory(TrainerId trainer) { return nodes_.at(trainer.server).region_base(trainer); }
@@ -52,6 +53,7 @@ class Admissions final : private TrainerChannel {
   void record(const std::string&) override {}
 
   NodeGroup& nodes_;
+  AttendedClock clock_;
   std::map<TrainerId, JoinedSession> sessions_;
 };
 

@@ -20,7 +20,6 @@
 #include <unistd.h>
 
 #include "control/plan/topology.h"
-#include "dataplane/daemon/steady_now.h"
 #include "dataplane/engine/event_queue.h"
 
 #include "gradcube/gradcube.h"
@@ -154,8 +153,8 @@ class Sessions : public testing::Test {
     loop_.on_tick([this] {
       if (each_round) each_round();
       server_.tick(SessionServer::SteadyClock::now());
-      nodes_.run(steady_now());
-      nodes_.look(steady_now());
+      nodes_.run(clock_.now());
+      nodes_.look(clock_.now());
       ++rounds_;
       if (done_ && done_()) loop_.stop();
       if (rounds_ >= last_round_) loop_.stop();
@@ -179,9 +178,10 @@ class Sessions : public testing::Test {
   control::Topology topology_ = control::parse_topology("star:2", "here");
   EventQueue events_;
   ControlLoop loop_;
+  AttendedClock clock_;
   NodeGroup nodes_{topology_, aggregation::select_kernels(0), {}, 1};
   std::vector<std::string> logged_;
-  SessionServer server_{loop_, nodes_, topology_.space(), paths_,
+  SessionServer server_{loop_, nodes_, clock_, topology_.space(), paths_,
                         ClientLog([this](const std::string& line) { logged_.push_back(line); })};
   unsigned rounds_ = 0;
   unsigned last_round_ = 0;

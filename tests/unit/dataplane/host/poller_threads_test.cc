@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "dataplane/daemon/embedded_cluster.h"
-#include "dataplane/daemon/steady_now.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/host/poller.h"
 #include "tests/support/admissions.h"
@@ -282,29 +281,29 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
         });
       }
       while (done.load() < kServers) {
-        nodes.jobs(steady_now());
-        for (const EngineEvent& event : events.take()) nodes.handle(event, steady_now());
+        nodes.jobs(admissions.now());
+        for (const EngineEvent& event : events.take()) nodes.handle(event, admissions.now());
         for (const auto& poller : cluster.pollers()) poller->call([] {});
-        nodes.run(steady_now());
-        nodes.look(steady_now());
+        nodes.run(admissions.now());
+        nodes.look(admissions.now());
         std::this_thread::sleep_for(milliseconds(1));
       }
       for (std::thread& trainer : trainers) trainer.join();
       EXPECT_EQ(wrong.load(), 0u);
-      EXPECT_EQ(nodes.jobs(steady_now()).at(0).collectives, kRounds);
+      EXPECT_EQ(nodes.jobs(admissions.now()).at(0).collectives, kRounds);
       // The last generation stays: the cluster's end takes it down.
       if (generation == 2) continue;
       for (const TrainerId id : ids) {
         nodes.at(id.server).leave(
-            id, generation == 0 ? Departure::orderly : Departure::death, "died", steady_now());
+            id, generation == 0 ? Departure::orderly : Departure::death, "died", admissions.now());
       }
       const auto deadline = std::chrono::steady_clock::now() + kPatience;
       while (!nodes.idle() && std::chrono::steady_clock::now() < deadline) {
-        for (const EngineEvent& event : events.take()) nodes.handle(event, steady_now());
-        nodes.run(steady_now());
-        nodes.look(steady_now());
+        for (const EngineEvent& event : events.take()) nodes.handle(event, admissions.now());
+        nodes.run(admissions.now());
+        nodes.look(admissions.now());
       }
-      EXPECT_TRUE(nodes.jobs(steady_now()).empty());
+      EXPECT_TRUE(nodes.jobs(admissions.now()).empty());
       EXPECT_TRUE(nodes.idle());
     }
   }
