@@ -129,7 +129,7 @@ struct Joined {
 struct Refused {
   std::string text;
 };
-// Collectives failed; the job goes on.
+// Collectives failed; the job goes on. Comes with command::Reset, behind it.
 struct Failed {
   JobCut cut;
 };

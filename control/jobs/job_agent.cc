@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <set>
 #include <utility>
 
 namespace gradcube::control {
@@ -71,6 +72,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
     if (phase_ != Phase::preparing && !is_ending()) answer(Armed{prepare.job.epoch}, out);
     return;
   }
+  if (!is_what_was_asked_for(prepare.job)) return;
   leader_ = message.from;
   descriptor_ = prepare.job;
   epoch_ = prepare.job.epoch;
@@ -82,6 +84,24 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   if (!inquiry_.has_value()) return;
   next_inquiry_ = now + timing_.repeat;
   ask_members(out);
+}
+
+// A leader is not trusted more than any other sender.
+bool JobAgent::is_what_was_asked_for(const JobDescriptor& job) const {
+  if (job.name != request_.name || job.options != request_.options ||
+      job.members.size() != request_.options.members.size()) {
+    return false;
+  }
+  std::set<std::uint32_t> ranks;
+  for (std::size_t i = 0; i < job.members.size(); ++i) {
+    const JobMember& member = job.members[i];
+    if (member.server != request_.options.members[i] || member.rank >= job.members.size()) {
+      return false;
+    }
+    if (member.server == self_.server && member.attempt != self_.attempt) return false;
+    ranks.insert(member.rank);
+  }
+  return ranks.size() == job.members.size();
 }
 
 void JobAgent::handle(const JobMessage&, const control::Start& start, Instant now,
@@ -108,7 +128,9 @@ void JobAgent::handle(const JobMessage&, const Freeze& freeze, Instant now, JobA
 
 void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,
                       JobActions& out) {
-  if (phase_ == Phase::held && reset.epoch == epoch_ + 1) {
+  const std::size_t lanes = descriptor_.options.lanes.size();
+  const bool fits = reset.cut.done.size() == lanes && reset.cut.failed.size() == lanes;
+  if (phase_ == Phase::held && reset.epoch == epoch_ + 1 && fits) {
     epoch_ = reset.epoch;
     disagreements_.clear();
     counts_.asked.clear();
@@ -225,8 +247,7 @@ bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) 
     const JobMember* known = member(server);
     return known != nullptr && known->incarnation < incarnation;
   }
-  return server == leader_server() && leader_.incarnation != 0 &&
-         leader_.incarnation < incarnation;
+  return server == leader_server() && leader_.incarnation != 0 && leader_.incarnation < incarnation;
 }
 
 void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, Instant now,

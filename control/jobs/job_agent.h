@@ -111,6 +111,7 @@ class JobAgent {
   void count(JobActions& out);
   void report(const std::string& missing, JobActions& out);
   void pursue_inquiry(Instant now, JobActions& out);
+  bool is_what_was_asked_for(const JobDescriptor& job) const;
   void enter(Phase phase, Instant now);
   void begin_abort(const std::string& why, Instant now, JobActions& out);
   void end_if_decided(Instant now, JobActions& out);

@@ -86,6 +86,10 @@ std::optional<std::string> JobLeader::objection(const Member* member, const JobM
         "job \"{}\" has {}; this trainer asks for {}: expected the same of all its trainers", name_,
         describe(options_, space_), describe(join.options, space_));
   }
+  if (join.rank.has_value() && *join.rank >= members_.size()) {
+    return fmt::format("job \"{}\": rank {}: expected 0 to {}", name_, *join.rank,
+                       members_.size() - 1);
+  }
   for (const Member& other : members_) {
     if (other.server == message.from.server || !other.join.has_value()) continue;
     if (ranks_are_wished_ != join.rank.has_value()) {

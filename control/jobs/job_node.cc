@@ -93,8 +93,7 @@ void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant 
   newest = incarnation;
   if (!restarted) return;
   // What has begun since concerns the new incarnation alone.
-  const std::string why =
-      fmt::format("the daemon on server {} was restarted", space_.text(server));
+  const std::string why = fmt::format("the daemon on server {} was restarted", space_.text(server));
   for (auto& [id, leader] : leaders_) {
     if (leader.counts_on_older(server, incarnation)) leader.on_server_gone(server, why, now, out);
   }
@@ -104,9 +103,13 @@ void JobNode::on_heard(bcube::ServerId server, Incarnation incarnation, Instant 
   settle(now, out);
 }
 
+bool JobNode::is_stale(bcube::ServerId server, Incarnation incarnation) const {
+  const auto newest = incarnations_.find(server);
+  return newest != incarnations_.end() && incarnation < newest->second;
+}
+
 void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) {
-  const auto newest = incarnations_.find(message.from.server);
-  if (newest != incarnations_.end() && message.from.incarnation < newest->second) return;
+  if (is_stale(message.from.server, message.from.incarnation)) return;
   if (message.to.incarnation != 0 && message.to.incarnation != incarnation_) return;
   if (message.to.attempt == 0) {
     dispatch_to_leader(message, now, out);

@@ -47,6 +47,8 @@ class JobNode {
   void on_event(Attempt attempt, const JobEvent& event, Instant now, JobActions& out);
   // Of anything that tells a server's incarnation: greetings, messages.
   void on_heard(bcube::ServerId server, Incarnation incarnation, Instant now, JobActions& out);
+  // Whether a newer incarnation of the server was heard of.
+  bool is_stale(bcube::ServerId server, Incarnation incarnation) const;
   // Nothing was heard of it for the liveness time.
   void on_server_silent(bcube::ServerId server, Instant now, JobActions& out);
   void on_time(Instant now, JobActions& out);

@@ -109,7 +109,8 @@ Daemon::Daemon(control::ClusterSettings settings, const std::vector<bcube::Serve
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
-    for (const EngineEvent& event : events_.take()) cluster_.nodes().handle(event, nodes_clock_.now());
+    for (const EngineEvent& event : events_.take())
+      cluster_.nodes().handle(event, nodes_clock_.now());
   });
   loop_.on_tick([this] { tick(); });
   launch_pollers();
@@ -162,8 +163,8 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-    return {
-        {"status", status_json({settings_, directory_, eal_, cluster_, nodes_clock_.now(), uptime.count()})}};
+    return {{"status", status_json({settings_, directory_, eal_, cluster_, nodes_clock_.now(),
+                                    uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);

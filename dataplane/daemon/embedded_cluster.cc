@@ -31,12 +31,12 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
       assignment_(control::Assignment::all_servers(
           control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
           options.lcores)),
-      parameters_(fabric_parameters(settings_,
-                                    static_cast<unsigned>(assignment_.engines(0).size()))) {
+      parameters_(
+          fabric_parameters(settings_, static_cast<unsigned>(assignment_.engines(0).size()))) {
   make_pollers(options.lcores, clock);
   make_fabric();
-  nodes_ = std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing,
-                                       settings_.seed);
+  nodes_ =
+      std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
   for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
   fabric_->set_impairments(
       {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});
@@ -72,9 +72,8 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
 }
 
 void EmbeddedCluster::make_fabric() {
-  fabric_ = std::make_unique<EmbeddedFabric>(
-      embedded_fabric_options(settings_, parameters_,
-                              static_cast<unsigned>(assignment_.engines(0).size()), servers_));
+  fabric_ = std::make_unique<EmbeddedFabric>(embedded_fabric_options(
+      settings_, parameters_, static_cast<unsigned>(assignment_.engines(0).size()), servers_));
   fabric_->on_corruption([this] { demand_checksums(); });
   std::vector<Poller*> pollers;
   for (const auto& poller : pollers_) pollers.push_back(poller.get());
@@ -86,8 +85,8 @@ void EmbeddedCluster::make_fabric() {
 }
 
 std::size_t EmbeddedCluster::poller_on(unsigned lcore) const {
-  return static_cast<std::size_t>(
-      std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) - poller_lcores_.begin());
+  return static_cast<std::size_t>(std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) -
+                                  poller_lcores_.begin());
 }
 
 std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
@@ -110,8 +109,8 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
 }
 
 void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), fabric_->ports(server), places(server),
-                                               events_);
+  auto engines =
+      std::make_unique<NodeEngines>(space(), fabric_->ports(server), places(server), events_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

@@ -1,6 +1,6 @@
 // The nodes of an embedded BCube in one process: all of them, or some; the emulated fabric between
-// them; and the pollers that run both. `gradcubed --all` runs it on lcores; the simulation tests
-// poll it under a virtual clock.
+// them; and the pollers that run both. gradcubed runs it on lcores; the simulation tests poll it
+// under a virtual clock.
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
 // lcores as threads, thread t of every server runs on lcore t mod L. As long as links are

@@ -163,7 +163,7 @@ int main(int argc, char** argv) {
   which->add_flag("--all", all, "every server of an embedded cluster");
   which->add_option("--server", server,
                     "one server, by its address (\"2,1\"). Its ports lead to emulated switches "
-                    "that no other process is connected to, so its trainers wait for the others");
+                    "that no other process is connected to, so no job can begin on it");
   which->require_option(1);
   app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
   app.add_option("--settings", settings,

@@ -103,7 +103,7 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
                               const bcube::AddressSpace& space);
 
 // How a job's end divides its collectives, for the trainers that remain: "; collective 7 was the
-// last that ended on all of them".
+// last that ended on all of the others".
 std::string describe_common(const std::optional<control::LaneNumbers>& common);
 
 }  // namespace gradcube::dataplane

@@ -115,9 +115,7 @@ void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32
     // What an earlier reset has failed keeps its reason.
     if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
   }
-  on_engines([&](Engine& engine) {
-    engine.reset(job_, cuts_, static_cast<std::uint16_t>(epoch));
-  });
+  on_engines([&](Engine& engine) { engine.reset(job_, cuts_, static_cast<std::uint16_t>(epoch)); });
 }
 
 void Member::detach() {

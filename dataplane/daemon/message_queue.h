@@ -41,6 +41,7 @@ class MessageQueue {
   void send(const control::NodeMessage& message, control::Instant now);
   // The next one that is due, if there is one.
   std::optional<control::NodeMessage> take(control::Instant now);
+  bool empty() const { return due_.empty(); }
   // When the next one is due.
   std::optional<control::Instant> next() const;
 

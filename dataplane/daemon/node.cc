@@ -4,8 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
-#include "control/base/errors.h"
 #include "bcube_forwarding/neighbours.h"
+#include "control/base/errors.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/session_messages.h"
 
@@ -37,8 +37,8 @@ JobState state_of(const control::JobAgent* agent, const Member& member) {
 
 }  // namespace
 
-Node::Node(bcube::ServerId server, control::Incarnation incarnation,
-           const NodeSurroundings& around, std::unique_ptr<NodeEngines> engines)
+Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeSurroundings& around,
+           std::unique_ptr<NodeEngines> engines)
     : server_(server),
       around_(around),
       engines_(std::move(engines)),
@@ -104,12 +104,12 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   if (departure == Departure::orderly && !resident->last_report.empty()) {
     text += "; " + resident->last_report;
   }
-  if (ends_the_job && !orderly) record_abort(*resident, text);
+  if (ends_the_job && member.admitted() && !orderly) record_abort(*resident, text);
   if (departure == Departure::violation) {
     happened(trainer.attempt, control::event::TrainerAborted{text}, now);
   } else {
-    happened(trainer.attempt,
-             control::event::TrainerLeft{text, departure == Departure::death}, now);
+    happened(trainer.attempt, control::event::TrainerLeft{text, departure == Departure::death},
+             now);
   }
 }
 
@@ -129,9 +129,10 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 void Node::on_event(const EngineEvent& event, control::Instant now) {
   Resident* resident = resident_of(event.job);
   if (resident == nullptr || !resident->descriptor.has_value()) return;
-  const Attempt attempt = std::find_if(residents_.begin(), residents_.end(),
-                                       [&](const auto& entry) { return &entry.second == resident; })
-                              ->first;
+  const Attempt attempt =
+      std::find_if(residents_.begin(), residents_.end(), [&](const auto& entry) {
+        return &entry.second == resident;
+      })->first;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
     if (!resident->gone) evict(attempt, resident->member->violation(), now);
@@ -165,8 +166,11 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     jobs_.on_heard(message.from, greeting->incarnation, now, actions_);
     return;
   }
-  greetings_.on_sign_of_life(message.from, now);
-  jobs_.on_message(std::get<control::JobMessage>(message.body), now, actions_);
+  const auto& job_message = std::get<control::JobMessage>(message.body);
+  if (!jobs_.is_stale(message.from, job_message.from.incarnation)) {
+    greetings_.on_sign_of_life(message.from, now);
+  }
+  jobs_.on_message(job_message, now, actions_);
   stirred_ = true;
 }
 
@@ -324,8 +328,7 @@ std::vector<MemberFacts> Node::facts() const {
     const Member& member = *resident.member;
     facts.push_back({member.request().name, resident.job, resident.epoch,
                      state_of(jobs_.agent(attempt), member), member.request().options, server_,
-                     static_cast<std::uint32_t>(member.request().trainer.pid),
-                     member.submitted()});
+                     static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted()});
   }
   return facts;
 }

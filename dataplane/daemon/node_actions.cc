@@ -88,8 +88,7 @@ void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Inst
   resident.stopped_by.reset();
   // The trainer is told before its completions name the notice.
   const std::uint32_t number = ++resident.notices;
-  const LaneCounts counts = resident.member->counts();
-  if (counts.completed < reset.cut.failed || counts.completed != reset.cut.failed) {
+  if (resident.member->counts().completed != reset.cut.failed) {
     notify(attempt, make_failure(number, reset.cut.code, reset.cut.text));
   }
   resident.member->reset(reset.epoch, reset.cut, number);
@@ -157,7 +156,7 @@ void Node::tell(Attempt attempt, const notice::Report& report, control::Instant 
   if (text.empty()) {
     text = control::explain_wait(request.name, request.options.lanes.size(),
                                  peer_facts(resident, report, now), report.collective,
-                                 around_.timing.greetings.silent_after, space());
+                                 around_.timing.greetings.silent_after / 2, space());
     // It is the reason for leaving if the trainer gives up waiting now.
     resident.last_report = text;
   }

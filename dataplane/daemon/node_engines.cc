@@ -27,8 +27,7 @@ void NodeEngines::stop() {
 void NodeEngines::go_on() {
   if (running_) return;
   running_ = true;
-  on_each(all_,
-          [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
+  on_each(all_, [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
 }
 
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {

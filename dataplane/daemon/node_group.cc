@@ -11,8 +11,8 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{topology_, kernels_, messages_, departed_, channel_, last_line_,
-                                timing_};
+  const NodeSurroundings around{topology_, kernels_,   messages_, departed_,
+                                channel_,  last_line_, timing_};
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
 }
@@ -51,9 +51,15 @@ void NodeGroup::handle(const EngineEvent& event, control::Instant now) {
 }
 
 bool NodeGroup::run(control::Instant now) {
+  // What has come is heard before anyone is taken for silent.
+  bool any = deliver(now);
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->on_time(now);
   }
+  return deliver(now) || any;
+}
+
+bool NodeGroup::deliver(control::Instant now) {
   bool any = false;
   for (bool worked = true; worked;) {
     worked = false;
@@ -84,12 +90,12 @@ void NodeGroup::look(control::Instant now) {
     if (!stopped_.contains(server)) node->look(now);
   }
   departed_.reap();
+  last_line_.clear();
 }
 
 bool NodeGroup::idle() const {
-  return !messages_.next().has_value() &&
-         std::all_of(nodes_.begin(), nodes_.end(),
-                     [](const auto& entry) { return entry.second->idle(); });
+  return messages_.empty() && std::all_of(nodes_.begin(), nodes_.end(),
+                                          [](const auto& entry) { return entry.second->idle(); });
 }
 
 std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {

@@ -70,11 +70,13 @@ class NodeGroup {
   std::string job_name(protocol::JobId job) const;
 
  private:
+  bool deliver(control::Instant now);
+
   const control::Topology& topology_;
   const aggregation::Kernels& kernels_;
   NodeTiming timing_;
   TrainerChannel* channel_ = nullptr;
-  std::string last_line_;
+  std::string last_line_;  // of the log, since the last look()
   DepartedSessions departed_;
   MessageQueue messages_;
   std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;

@@ -298,8 +298,8 @@ void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
     welcome.size = session.size;
     welcome.region_bytes = session.region_bytes;
     space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
-    sent = send_welcome(found->second, welcome, session.region_descriptor,
-                        session.trainer_doorbell);
+    sent =
+        send_welcome(found->second, welcome, session.region_descriptor, session.trainer_doorbell);
     connections_.at(found->second).welcomed = true;
   }
   close(session.trainer_doorbell);

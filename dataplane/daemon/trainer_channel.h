@@ -17,7 +17,7 @@
 
 namespace gradcube::dataplane {
 
-// A trainer of a node: which join of its server it was.
+// A trainer of a node: which join of its server it was, since the node began.
 struct TrainerId {
   bcube::ServerId server = 0;
   control::Attempt attempt = 0;

@@ -242,7 +242,8 @@ TEST_F(Jobs, GiveTheirPlaceAndTheirEnginesBackWhenTheyAreAborted) {
   request.options.members = {0, 1};
   for (unsigned job = 0; job < control::kMaxJobs; ++job) {
     request.job = "job-" + std::to_string(job);
-    for (const bcube::ServerId server : {0U, 1U}) trainers.push_back(cluster_.join(server, request));
+    for (const bcube::ServerId server : {0U, 1U})
+      trainers.push_back(cluster_.join(server, request));
   }
   request.job = "another";
   request.options.members = {0, 2};

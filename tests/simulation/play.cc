@@ -105,9 +105,8 @@ class Run {
     // What goes wrong goes wrong later: a trainer that comes after that begins a job of its own.
     const bool all = cluster_.run_until(
         [this] {
-          return std::all_of(workers_.begin(), workers_.end(), [](const Worker& worker) {
-            return worker.trainer->admitted();
-          });
+          return std::all_of(workers_.begin(), workers_.end(),
+                             [](const Worker& worker) { return worker.trainer->admitted(); });
         },
         scenario_.limit);
     if (!all) outcome_.complaints.push_back("a trainer was not admitted");
@@ -140,7 +139,6 @@ class Run {
   bool stands_still(const Worker& worker) const {
     return still_.has_value() && worker.trainer->server() == *still_;
   }
-
 
   void end(Worker& worker, const shared::Completion& completion) {
     const std::size_t index = completion.request - 1;
@@ -237,8 +235,8 @@ class Run {
   // True if the node is gone, and its trainers with it.
   bool strike_node(bcube::ServerId server) {
     struck_ = server;
-    over_at_ = scenario_.lasts == dataplane::kNever ? dataplane::kNever
-                                                    : cluster_.now() + scenario_.lasts;
+    over_at_ =
+        scenario_.lasts == dataplane::kNever ? dataplane::kNever : cluster_.now() + scenario_.lasts;
     switch (scenario_.misfortune) {
       case Misfortune::node_pause:
         still_ = server;
@@ -323,8 +321,8 @@ class Run {
 
   void complain_of(const Worker& worker, std::size_t index, const std::string& what) {
     if (outcome_.complaints.size() > 10) return;
-    outcome_.complaints.push_back(fmt::format("job {} rank {} collective {}: {}", worker.job,
-                                              worker.rank, index + 1, what));
+    outcome_.complaints.push_back(
+        fmt::format("job {} rank {} collective {}: {}", worker.job, worker.rank, index + 1, what));
   }
 
   void complain_of_the_unfinished() {
@@ -356,9 +354,9 @@ class Run {
       check_code(worker, index);
     }
     if (right != 0 && failed != 0 && must_end_alike(job, index)) {
-      outcome_.complaints.push_back(fmt::format(
-          "job {} collective {} succeeded at {} servers and failed at {}", job, index + 1, right,
-          failed));
+      outcome_.complaints.push_back(
+          fmt::format("job {} collective {} succeeded at {} servers and failed at {}", job,
+                      index + 1, right, failed));
     }
     outcome_.succeeded += right;
     outcome_.failed += failed;
@@ -371,8 +369,7 @@ class Run {
     if (scenario_.misfortune == Misfortune::overflow) {
       const Collective& first = collective(0, scenario_.when);
       const bool everyone_needs_it = first.kind == control::CollectiveKind::all_reduce;
-      return everyone_needs_it || index < scenario_.when ||
-             collective(0, index).lane != first.lane;
+      return everyone_needs_it || index < scenario_.when || collective(0, index).lane != first.lane;
     }
     return scenario_.misfortune == Misfortune::disagreement || shared_work_can_be_done();
   }
@@ -428,8 +425,8 @@ class Run {
     const bool drained = cluster_.run_until(
         [this] { return cluster_.packets_in_use() == 0 && cluster_.idle(); }, 30'000'000'000);
     if (!drained) {
-      outcome_.complaints.push_back(fmt::format("{} packets have leaked, or a node keeps a job",
-                                                cluster_.packets_in_use()));
+      outcome_.complaints.push_back(
+          fmt::format("{} packets have leaked, or a node keeps a job", cluster_.packets_in_use()));
     }
     if (!cluster_.jobs().empty()) {
       outcome_.complaints.push_back("jobs remain after all have left");

@@ -222,7 +222,7 @@ Scenario draw_scenario(std::uint64_t seed) {
 
 std::string describe(const Scenario& scenario) {
   constexpr std::array<const char*, kMisfortunes> kNames = {
-      "nothing",          "a disagreement", "a leave",       "a death",
+      "nothing",          "a disagreement", "a leave",        "a death",
       "a scribbled ring", "an overflow",    "a node's death", "a node's restart",
       "a node's pause",   "a mute node",    "a node cut off"};
   const control::ClusterSettings& cluster = scenario.simulation.cluster;
@@ -236,8 +236,8 @@ std::string describe(const Scenario& scenario) {
       scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
       scenario.most_in_flight, scenario.pause,
       scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
-      scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)],
-      scenario.victim, scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
+      scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
+      scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
       messages.longest_delay.count());
   for (const ScenarioJob& job : scenario.jobs) {
     text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),

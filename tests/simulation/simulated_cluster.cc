@@ -55,8 +55,8 @@ std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(const std::string& job,
   return join(server, {job, 1000 + server, 1000, heap_bytes});
 }
 
-std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(
-    bcube::ServerId server, const dataplane::TrainerRequest& request) {
+std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(bcube::ServerId server,
+                                                         const dataplane::TrainerRequest& request) {
   auto trainer = std::make_unique<SimulatedTrainer>(nodes().at(server).join(request, instant()));
   joining_[trainer->id()] = trainer.get();
   nodes().run(instant());

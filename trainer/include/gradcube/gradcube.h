@@ -38,11 +38,12 @@
  *
  * Order. All trainers of a job submit the same collectives in the same order within each lane, each
  * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
- * gets GRADCUBE_EMISMATCH; none waits for ever. In every lane, all collectives fail that any
- * trainer has submitted by then, also on trainers that submit theirs later; the collectives after
- * them start clean. Of those that were submitted before the one they disagree on and were still in
- * flight, some may have succeeded on some trainers and failed on others: after GRADCUBE_EMISMATCH
- * and GRADCUBE_EOVERFLOW do not assume that all trainers hold the same results of those.
+ * gets GRADCUBE_EMISMATCH; none waits for ever. Each collective ends alike on all trainers: what
+ * all had submitted before the one they disagree on, and in other lanes, succeeds; in every lane,
+ * all that any trainer has submitted beyond that fails, also on trainers that submit theirs later;
+ * the collectives after them start clean. The same holds after GRADCUBE_EOVERFLOW, but for one
+ * exception: a reduce_scatter or reduce whose average overflows, and collectives behind it in its
+ * lane, may have succeeded on trainers that need nothing of what overflowed.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
@@ -144,7 +145,10 @@ enum {
    * user. */
   GRADCUBE_EJOB = -4,
   GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
-  GRADCUBE_EPEER = -6,     /* another trainer of the job died, left or aborted the job */
+  /* Another trainer of the job died, left or aborted the job, or the daemon of its server is silent
+   * or was restarted. The message says who, and which collective was the last that ended on all of
+   * the others. */
+  GRADCUBE_EPEER = -6,
   GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */

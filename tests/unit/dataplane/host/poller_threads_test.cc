@@ -294,8 +294,8 @@ TEST(PollerThreads, TrainersReduceOverEnginesOnTwoThreadsWhileTheControlThreadLo
       // The last generation stays: the cluster's end takes it down.
       if (generation == 2) continue;
       for (const TrainerId id : ids) {
-        nodes.at(id.server).leave(
-            id, generation == 0 ? Departure::orderly : Departure::death, "died", admissions.now());
+        nodes.at(id.server).leave(id, generation == 0 ? Departure::orderly : Departure::death,
+                                  "died", admissions.now());
       }
       const auto deadline = std::chrono::steady_clock::now() + kPatience;
       while (!nodes.idle() && std::chrono::steady_clock::now() < deadline) {
