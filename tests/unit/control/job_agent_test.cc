@@ -79,7 +79,7 @@ class JobAgentTest : public testing::Test {
     JobDescriptor job;
     job.id = kJob;
     job.name = "mnist";
-    job.options.lanes = {{"bml", 0}};
+    job.options = {{{"bml", 0}}, 1, {0, 1, 2}};
     job.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
     return hear(Prepare{job});
   }
@@ -98,6 +98,33 @@ class JobAgentTest : public testing::Test {
   Instant now_{};
   JobAgent agent_;
 };
+
+TEST_F(JobAgentTest, IgnoresAJobThatIsNotWhatItsTrainerAskedFor) {
+  JobDescriptor right;
+  right.id = kJob;
+  right.name = "mnist";
+  right.options = {{{"bml", 0}}, 1, {0, 1, 2}};
+  right.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
+  const auto expect_ignored = [&](auto&& change) {
+    JobDescriptor wrong = right;
+    change(wrong);
+    EXPECT_FALSE(ordered<command::Prepare>(hear(Prepare{wrong})));
+  };
+  expect_ignored([](JobDescriptor& job) { job.options.lanes.push_back({"bml", 0}); });
+  expect_ignored([](JobDescriptor& job) { job.members.pop_back(); });
+  expect_ignored([](JobDescriptor& job) { job.members[2].server = 3; });
+  expect_ignored([](JobDescriptor& job) { job.members[2].rank = 1; });
+  expect_ignored([](JobDescriptor& job) { job.members[2].rank = 3; });
+  expect_ignored([](JobDescriptor& job) { job.members[1].attempt = 5; });
+  EXPECT_TRUE(ordered<command::Prepare>(hear(Prepare{right})));
+}
+
+TEST_F(JobAgentTest, IgnoresACutThatHasNotItsLanes) {
+  hold();
+  EXPECT_FALSE(ordered<command::Reset>(hear(Reset{1, {{4, 4}, {5, 5}, 3, "x"}})));
+  EXPECT_FALSE(ordered<command::Reset>(hear(Reset{1, {{}, {}, 3, "x"}})));
+  EXPECT_TRUE(ordered<command::Reset>(hear(Reset{1, {{4}, {5}, 3, "x"}})));
+}
 
 TEST_F(JobAgentTest, RepeatsItsJoinUntilTheLeaderAnswers) {
   EXPECT_EQ(sent<Join>(wait(milliseconds(0)), 0).size(), 1u);
