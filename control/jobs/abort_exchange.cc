@@ -5,6 +5,12 @@
 
 namespace gradcube::control {
 
+AbortExchange::AbortExchange(bcube::ServerId own, Servers members)
+    : own_(own), members_(std::move(members)), lacking_(members_) {
+  lacking_.erase(own_);
+  undecided_ = lacking_;
+}
+
 void AbortExchange::set_completed(LaneNumbers completed) {
   completed_ = std::move(completed);
   decide_if_agreed();
@@ -12,8 +18,15 @@ void AbortExchange::set_completed(LaneNumbers completed) {
 
 void AbortExchange::give_up(bcube::ServerId server) {
   if (server == own_ || !members_.contains(server)) return;
-  gone_.insert(server);
+  count_out(server);
   decide_if_agreed();
+}
+
+// The set of those that are not counted has changed with it.
+void AbortExchange::count_out(bcube::ServerId server) {
+  if (!gone_.insert(server).second) return;
+  undecided_.erase(server);
+  recount();
 }
 
 void AbortExchange::decide(LaneNumbers common) {
@@ -28,25 +41,42 @@ void AbortExchange::on_abort(bcube::ServerId from, const Abort& abort) {
     return;
   }
   for (const bcube::ServerId server : told) {
-    if (members_.contains(server)) gone_.insert(server);
+    if (members_.contains(server)) count_out(server);
   }
   Heard& heard = heard_[from];
   if (told.size() >= heard.gone.size()) heard.gone = told;
   if (abort.completed.has_value()) heard.completed = abort.completed;
   heard.decided = heard.decided || abort.common.has_value();
+  if (heard.decided) undecided_.erase(from);
+  if (agrees(from)) {
+    lacking_.erase(from);
+  } else if (!gone_.contains(from)) {
+    lacking_.insert(from);
+  }
   if (abort.common.has_value()) decide(*abort.common);
   decide_if_agreed();
 }
 
-void AbortExchange::decide_if_agreed() {
-  if (over() || !completed_.has_value()) return;
-  LaneNumbers least = *completed_;
+// Whether it has told the very same set as this one, with a count.
+bool AbortExchange::agrees(bcube::ServerId server) const {
+  const auto heard = heard_.find(server);
+  return heard != heard_.end() && heard->second.gone == gone_ &&
+         heard->second.completed.has_value();
+}
+
+void AbortExchange::recount() {
+  lacking_.clear();
   for (const bcube::ServerId server : members_) {
-    if (server == own_ || gone_.contains(server)) continue;
-    const auto heard = heard_.find(server);
-    if (heard == heard_.end() || heard->second.gone != gone_) return;
-    if (!heard->second.completed.has_value()) return;
-    const LaneNumbers& other = *heard->second.completed;
+    if (server != own_ && !gone_.contains(server) && !agrees(server)) lacking_.insert(server);
+  }
+}
+
+void AbortExchange::decide_if_agreed() {
+  if (over() || !completed_.has_value() || !lacking_.empty()) return;
+  LaneNumbers least = *completed_;
+  for (const auto& [server, heard] : heard_) {
+    if (gone_.contains(server)) continue;
+    const LaneNumbers& other = *heard.completed;
     for (std::size_t lane = 0; lane < least.size(); ++lane) {
       least[lane] = std::min(least[lane], lane < other.size() ? other[lane] : 0);
     }
@@ -62,16 +92,6 @@ AbortExchange::Servers AbortExchange::silent() const {
     if (heard == heard_.end() || !heard->second.completed.has_value()) silent.insert(server);
   }
   return silent;
-}
-
-AbortExchange::Servers AbortExchange::undecided() const {
-  Servers undecided;
-  for (const bcube::ServerId server : members_) {
-    if (server == own_ || gone_.contains(server)) continue;
-    const auto heard = heard_.find(server);
-    if (heard == heard_.end() || !heard->second.decided) undecided.insert(server);
-  }
-  return undecided;
 }
 
 Abort AbortExchange::message(const std::string& why) const {

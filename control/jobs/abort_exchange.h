@@ -30,7 +30,7 @@ class AbortExchange {
  public:
   using Servers = std::set<bcube::ServerId>;
 
-  AbortExchange(bcube::ServerId own, Servers members) : own_(own), members_(std::move(members)) {}
+  AbortExchange(bcube::ServerId own, Servers members);
 
   // The engines stand still.
   void set_completed(LaneNumbers completed);
@@ -48,7 +48,7 @@ class AbortExchange {
   // Who has told no count.
   Servers silent() const;
   // Who is not known to have decided.
-  Servers undecided() const;
+  const Servers& undecided() const { return undecided_; }
   Abort message(const std::string& why) const;
 
  private:
@@ -57,12 +57,19 @@ class AbortExchange {
     std::optional<LaneNumbers> completed;
     bool decided = false;
   };
+  void count_out(bcube::ServerId server);
+  bool agrees(bcube::ServerId server) const;
+  void recount();
   void decide_if_agreed();
 
   bcube::ServerId own_;
   Servers members_;
   Servers gone_;
   std::map<bcube::ServerId, Heard> heard_;
+  // Of the members that are counted, without this one: who has not told the very same set with a
+  // count, and who is not known to have decided. Kept up, because each of N members hears N times.
+  Servers lacking_;
+  Servers undecided_;
   std::optional<LaneNumbers> completed_;
   std::optional<LaneNumbers> common_;
   bool withdrawn_ = false;

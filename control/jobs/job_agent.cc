@@ -81,6 +81,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   enter(Phase::preparing, now);
   admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
+  if (aborted_) return begin_abort(leaving_->how, now, out);
   if (!inquiry_.has_value()) return;
   next_inquiry_ = now + timing_.repeat;
   ask_members(out);
@@ -153,12 +154,14 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
   }
   const bool heeded = !exchange_.gone().contains(message.from.server);
   // The leader tells its decision to all: the members need not tell each other.
-  leader_tells_ = leader_tells_ || (from_leader && heeded && abort.common.has_value());
+  const bool decides = from_leader && heeded && abort.common.has_value() &&
+                       abort.common->size() == descriptor_.options.lanes.size();
+  leader_tells_ = leader_tells_ || decides;
   if (!is_ending()) begin_abort(abort.why, now, out);
   if (from_leader) {
     if (heeded) {
       for (const bcube::ServerId server : abort.gone) exchange_.give_up(server);
-      if (abort.common.has_value()) exchange_.decide(*abort.common);
+      if (decides) exchange_.decide(*abort.common);
     }
     if (phase_ >= Phase::aborting) answer(exchange_.message(why_), out);
   } else {
@@ -236,6 +239,7 @@ void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions&
   trainer_gone_ = true;
   if (is_ending()) return;
   if (phase_ == Phase::joining) {
+    aborted_ = true;
     on(event::TrainerLeft{aborted.how, false}, now, out);
   } else {
     begin_abort(aborted.how, now, out);

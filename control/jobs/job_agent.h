@@ -62,6 +62,8 @@ class JobAgent {
   std::optional<Instant> deadline() const;
 
   bool over() const { return phase_ == Phase::over; }
+  // The job ends in good order: its leader has let all complete what they share.
+  bool ends_in_order() const { return leader_tells_; }
   bool is_ending() const { return phase_ >= Phase::aborting; }
   Phase phase() const { return phase_; }
   // It left, died, aborted or was evicted: another may join the same job name on this server.
@@ -142,6 +144,7 @@ class JobAgent {
   std::string missing_;           // as the leader last said
   std::optional<Leave> leaving_;  // how the trainer has gone
   bool trainer_gone_ = false;
+  bool aborted_ = false;  // while it joined: nothing of it may be used if its job begins
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;

@@ -4,6 +4,8 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "control/jobs/collective_text.h"
+
 namespace gradcube::control {
 
 JobLeader::JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
@@ -192,9 +194,8 @@ std::string JobLeader::overdue() const {
       const std::uint64_t completed = member.frozen->completed[lane];
       if (completed >= goal[lane]) continue;
       return fmt::format(
-          "server {} does not complete collective {} of lane {} of job \"{}\", which all trainers "
-          "have submitted",
-          server, completed + 1, lane, name_);
+          "server {} does not complete {}, which all trainers have submitted", server,
+          collective_text(name_, goal.size(), {static_cast<unsigned>(lane), completed + 1}));
     }
   }
   return fmt::format("job \"{}\" could not be stopped in time", name_);

@@ -103,6 +103,7 @@ class JobLeader {
                                        const Join& join) const;
   Member* find(bcube::ServerId server);
   void leave_out(Member& member);
+  void end_if_deserted();
   void leave_out_silent(Instant now);
   bool all_answered() const;
   void answered(Member& member, Instant now, JobActions& out);

@@ -32,6 +32,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
   if (const auto reason = objection(member, message, join); reason.has_value()) {
     send(message.from, Refused{*reason}, out);
+    end_if_deserted();
     return;
   }
   if (phase_ != Phase::gathering) return;
@@ -50,6 +51,11 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
 void JobLeader::leave_out(Member& member) {
   member.agent.reset();
   member.join.reset();
+  end_if_deserted();
+}
+
+// Nobody has joined, or all have gone again.
+void JobLeader::end_if_deserted() {
   const bool deserted = std::none_of(members_.begin(), members_.end(),
                                      [](const Member& each) { return each.agent.has_value(); });
   if (deserted) phase_ = Phase::over;

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 #include <utility>
 
+#include "control/jobs/collective_text.h"
 #include "control/jobs/disagreement_text.h"
 #include "control/jobs/job_leader.h"
 
@@ -85,9 +86,9 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
       const std::uint64_t completed = member.frozen->completed[lane];
       done = done && completed >= goal[lane];
       if (completed <= possible[lane]) continue;
-      end(fmt::format("server {} completed collective {} of lane {} of job \"{}\" before all "
-                      "trainers agreed on it",
-                      space_.text(member.server), completed, lane, name_),
+      end(fmt::format(
+              "server {} completed {} before all trainers agreed on it", space_.text(member.server),
+              collective_text(name_, goal.size(), {static_cast<unsigned>(lane), completed})),
           {}, now, out);
       return;
     }

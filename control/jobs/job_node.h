@@ -37,6 +37,8 @@ class JobNode {
   JobNode(bcube::ServerId server, Incarnation incarnation, const bcube::AddressSpace& space,
           const JobTiming& timing, std::uint32_t id_seed);
 
+  // Why a trainer of this server may not join; nothing if join() would take it.
+  std::optional<std::string> objection(const JoinRequest& request) const;
   // A trainer of this server joins: the attempt that names its agent from now on, or why not. It
   // may take the name of a trainer that has gone, whose job may still be ending. If the leader is
   // on this server, notices for the new attempt may come out of this very call.
@@ -66,7 +68,6 @@ class JobNode {
   const std::map<JobId, JobLeader>& leaders() const { return leaders_; }
 
  private:
-  std::optional<std::string> objection(const JoinRequest& request) const;
   void dispatch(const JobMessage& message, Instant now, JobActions& out);
   void dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out);
   JobLeader* leader_for(const JobMessage& message);

@@ -37,6 +37,7 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
   make_fabric();
   nodes_ =
       std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
+  nodes_->set_greet_each_other(options.nodes_greet_each_other);
   for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
   fabric_->set_impairments(
       {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});

@@ -32,6 +32,7 @@ struct EmbeddedClusterOptions {
   std::vector<control::Lcore> lcores;  // one poller each, as far as the assignment uses them
   control::Incarnation incarnation = 1;
   NodeTiming timing{};
+  bool nodes_greet_each_other = false;  // as in different processes: for simulations
 };
 
 class EmbeddedCluster {

@@ -147,7 +147,9 @@ LaneCounts Member::counts() const {
 }
 
 bool Member::anything_outstanding() const {
-  return session_->anything_in_flight() || session_->has_submission();
+  if (session_->anything_in_flight()) return true;
+  // What is not taken yet can be seen only where no engine takes.
+  return !attached() && session_->has_submission();
 }
 
 std::optional<CollectiveRequest> Member::asked(control::CollectiveName collective) const {

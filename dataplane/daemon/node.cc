@@ -64,6 +64,9 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
                                    {static_cast<std::int32_t>(request.pid), request.uid},
                                    completed(request.options, space()),
                                    request.rank};
+  if (const auto reason = jobs_.objection(asked); reason.has_value()) {
+    throw JoinRefused(GRADCUBE_EJOB, *reason);
+  }
   LanePlans plans;
   try {
     plans = make_plans(asked.options, around_.topology);
@@ -209,14 +212,29 @@ std::optional<control::Instant> Node::deadline() const {
 bool Node::work(control::Instant now) {
   if (!std::exchange(stirred_, false) && actions_.empty()) return false;
   while (!actions_.empty()) {
-    for (const control::JobAction& action : std::exchange(actions_, {})) carry_out(action, now);
+    for (const control::JobAction& action : std::exchange(actions_, {}))
+      try_to_carry_out(action, now);
   }
   forget_the_gone();
   set_peers(now);
   return true;
 }
 
+// What cannot be carried out costs its job, by the deadlines of the other members, and nothing
+// else.
+void Node::try_to_carry_out(const control::JobAction& action, control::Instant now) {
+  try {
+    carry_out(action, now);
+  } catch (const std::exception& error) {
+    record(fmt::format("server {}: {}", space().text(server_), error.what()));
+  }
+}
+
 void Node::set_peers(control::Instant now) {
+  Phases phases;
+  for (const auto& [attempt, agent] : jobs_.agents()) phases.emplace_back(attempt, agent.phase());
+  if (phases == phases_) return;
+  phases_ = std::move(phases);
   const auto greeted = neighbours_among(jobs_.greeted());
   greetings_.set_peers(greeted, neighbours_among(jobs_.watched()), now);
   std::erase_if(heard_, [&](const auto& entry) {
@@ -231,6 +249,7 @@ std::vector<bcube::ServerId> Node::neighbours_among(
     const std::vector<bcube::ServerId>& servers) const {
   std::vector<bcube::ServerId> neighbours;
   for (const bcube::ServerId other : servers) {
+    if (!around_.greet_each_other && around_.here.contains(other)) continue;
     if (bcube::are_neighbours(space(), server_, other)) neighbours.push_back(other);
   }
   return neighbours;
@@ -263,11 +282,19 @@ void Node::look(control::Instant now) {
 
 // When a collective has ended, what links lost before that explains nothing any more.
 void Node::note_progress(Resident& resident) {
-  control::LaneNumbers completed = resident.member->submitted().completed;
-  if (completed == resident.progress && !resident.since.empty()) return;
-  resident.progress = std::move(completed);
-  resident.last_report.clear();
-  for (const auto& [server, heard] : heard_) resident.since[server] = neighbour(server);
+  const Member& member = *resident.member;
+  control::LaneNumbers completed = member.submitted().completed;
+  if (completed != resident.progress) {
+    resident.progress = std::move(completed);
+    resident.last_report.clear();
+    resident.since.clear();
+  } else if (resident.since.empty() && member.session().anything_in_flight()) {
+    for (const bcube::ServerId server : member.request().options.members) {
+      if (bcube::are_neighbours(space(), server_, server)) {
+        resident.since[server] = neighbour(server);
+      }
+    }
+  }
 }
 
 void Node::evict(Attempt attempt, const std::string& violation, control::Instant now) {
@@ -311,14 +338,17 @@ void Node::notify(Attempt attempt, const shared::Notice& notice) {
 }
 
 void Node::record_abort(const Resident& resident, const std::string& why) {
+  if (!around_.logged.insert(resident.job).second) return;
   record(fmt::format("job \"{}\" is aborted: {}", resident.member->request().name, why));
 }
 
-// All nodes of a process learn of the same failure: their log has it once.
 void Node::record(const std::string& line) {
-  if (around_.channel == nullptr || line == around_.last_line) return;
-  around_.last_line = line;
-  around_.channel->record(line);
+  if (around_.channel != nullptr) around_.channel->record(line);
+}
+
+bool Node::knows(protocol::JobId job) const {
+  return std::any_of(residents_.begin(), residents_.end(),
+                     [job](const auto& entry) { return entry.second.job == job; });
 }
 
 std::vector<MemberFacts> Node::facts() const {

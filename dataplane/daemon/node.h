@@ -23,7 +23,9 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/jobs/greetings.h"
@@ -50,7 +52,12 @@ struct NodeSurroundings {
   MessageQueue& messages;
   DepartedSessions& departed;
   TrainerChannel*& channel;  // null: nobody is told anything
-  std::string& last_line;    // of the log
+  // The servers whose nodes live in this process. They fall silent only together, so they need not
+  // greet each other.
+  const std::set<bcube::ServerId>& here;
+  const bool& greet_each_other;
+  // Jobs whose abort is in the log: all nodes of a process learn of it.
+  std::set<protocol::JobId>& logged;
   NodeTiming timing;
 };
 
@@ -96,6 +103,8 @@ class Node {
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   unsigned trainers() const;
+  // Whether it still has a trainer of this job, or what one has left behind.
+  bool knows(protocol::JobId job) const;
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   // The daemon's mapping of a trainer's region: for a trainer that lives in this process, in
   // simulations and benches.
@@ -117,8 +126,10 @@ class Node {
     std::map<bcube::ServerId, NeighbourNumbers> since;
   };
   using Attempt = control::Attempt;
+  using Phases = std::vector<std::pair<Attempt, control::JobAgent::Phase>>;
 
   // node_actions.cc
+  void try_to_carry_out(const control::JobAction& action, control::Instant now);
   void carry_out(const control::JobAction& action, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Prepare& prepare, control::Instant now);
   void carry_out(Attempt attempt, const control::command::Start& start, control::Instant now);
@@ -136,6 +147,7 @@ class Node {
   void tell_counts(Attempt attempt, control::Instant now);
   void evict(Attempt attempt, const std::string& violation, control::Instant now);
 
+  static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
   std::vector<control::PeerFacts> peer_facts(const Resident& resident,
                                              const control::notice::Report& report,
                                              control::Instant now) const;
@@ -162,7 +174,8 @@ class Node {
   std::map<Attempt, Resident> residents_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.
   bool stirred_ = false;
-  std::map<bcube::ServerId, std::uint64_t> heard_;  // frames received from neighbours by then
+  Phases phases_;                                   // of the agents, when the peers were last set
+  std::map<bcube::ServerId, std::uint64_t> heard_;  // by greeted neighbour: frames received by then
 };
 
 }  // namespace gradcube::dataplane

@@ -128,8 +128,10 @@ void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instan
 }
 
 // The trainer was told when its engines were reset.
-void Node::tell(Attempt, const notice::Failed& failed, control::Instant) {
-  record(failed.cut.text);
+void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant) {
+  const auto& members = residents_.at(attempt).member->request().options.members;
+  // The log of the leader's daemon has it.
+  if (members.front() == server_) record(failed.cut.text);
 }
 
 void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
@@ -137,16 +139,28 @@ void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
   Member& member = *resident.member;
   if (!member.admitted()) {
     if (!resident.gone && around_.channel != nullptr) {
-      around_.channel->refuse({server_, attempt}, GRADCUBE_EPEER, ended.why);
+      around_.channel->refuse({server_, attempt}, GRADCUBE_EJOB, end_text(resident, ended));
     }
     resident.gone = true;
     return;
   }
-  if (member.anything_outstanding()) record_abort(resident, ended.why);
+  const control::JobAgent* agent = jobs_.agent(attempt);
+  const bool in_order = agent != nullptr && agent->ends_in_order();
+  if (!in_order || member.anything_outstanding()) record_abort(resident, ended.why);
   const std::uint32_t number = ++resident.notices;
   member.end(number);
-  notify(attempt, make_failure(number, GRADCUBE_EPEER, ended.why + describe_common(ended.common)));
+  notify(attempt, make_failure(number, GRADCUBE_EPEER, end_text(resident, ended)));
   if (!member.attached()) member.fail_submissions();
+}
+
+// Every reason names the job; what has begun has a last collective.
+std::string Node::end_text(const Resident& resident, const notice::Ended& ended) {
+  const std::string& name = resident.member->request().name;
+  std::string text = ended.why;
+  if (text.find(name) == std::string::npos)
+    text = fmt::format("job \"{}\" has ended: {}", name, text);
+  if (resident.descriptor.has_value()) text += describe_common(ended.common);
+  return text;
 }
 
 void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
@@ -170,9 +184,9 @@ std::vector<control::PeerFacts> Node::peer_facts(const Resident& resident,
   for (const control::MemberStanding& standing : report.members) {
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;
-    if (const auto heard = greetings_.last_heard(standing.server); heard.has_value()) {
-      peer.since_heard = now - *heard;
-    }
+    // Only those that are greeted would have been heard.
+    const auto heard = greetings_.last_heard(standing.server);
+    if (heard.has_value() && heard_.contains(standing.server)) peer.since_heard = now - *heard;
     const auto before = resident.since.find(standing.server);
     if (before == resident.since.end()) continue;
     const NeighbourNumbers numbers = neighbour(standing.server);

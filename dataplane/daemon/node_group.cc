@@ -11,14 +11,16 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{topology_, kernels_,   messages_, departed_,
-                                channel_,  last_line_, timing_};
+  const NodeSurroundings around{topology_, kernels_,          messages_, departed_, channel_,
+                                here_,     greet_each_other_, logged_,   timing_};
+  here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
 }
 
 void NodeGroup::remove(bcube::ServerId server) {
   nodes_.erase(server);
+  here_.erase(server);
   stopped_.erase(server);
   messages_.go_on(server);
 }
@@ -90,7 +92,10 @@ void NodeGroup::look(control::Instant now) {
     if (!stopped_.contains(server)) node->look(now);
   }
   departed_.reap();
-  last_line_.clear();
+  std::erase_if(logged_, [this](protocol::JobId job) {
+    return std::none_of(nodes_.begin(), nodes_.end(),
+                        [job](const auto& entry) { return entry.second->knows(job); });
+  });
 }
 
 bool NodeGroup::idle() const {
@@ -115,13 +120,12 @@ std::uint64_t NodeGroup::trainer_bytes() const {
   return bytes;
 }
 
-std::string NodeGroup::job_name(protocol::JobId job) const {
+std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
+  std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
-    for (const MemberFacts& trainer : node->facts()) {
-      if (trainer.id == job) return trainer.job;
-    }
+    for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.job;
   }
-  return "";
+  return names;
 }
 
 }  // namespace gradcube::dataplane

@@ -35,6 +35,10 @@ class NodeGroup {
   // Not owned. Without one (null) nobody is told anything.
   void set_channel(TrainerChannel* channel) { channel_ = channel; }
 
+  // Whether the nodes greet each other as those of different processes do: for simulations. Before
+  // the first add(); by default they do.
+  void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
+
   // There is no node of this server yet.
   Node& add(bcube::ServerId server, control::Incarnation incarnation,
             std::unique_ptr<NodeEngines> engines);
@@ -67,7 +71,7 @@ class NodeGroup {
   // can say since when.
   void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
-  std::string job_name(protocol::JobId job) const;
+  std::map<protocol::JobId, std::string> job_names() const;
 
  private:
   bool deliver(control::Instant now);
@@ -76,11 +80,13 @@ class NodeGroup {
   const aggregation::Kernels& kernels_;
   NodeTiming timing_;
   TrainerChannel* channel_ = nullptr;
-  std::string last_line_;  // of the log, since the last look()
+  std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
   DepartedSessions departed_;
   MessageQueue messages_;
   std::map<bcube::ServerId, std::unique_ptr<Node>> nodes_;
+  std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
+  bool greet_each_other_ = true;
   WaitTimes waits_;
 };
 

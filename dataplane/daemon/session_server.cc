@@ -315,7 +315,7 @@ void SessionServer::refuse(TrainerId trainer, std::int32_t code, const std::stri
 // The newest inquiry, if there is one and the last was not passed on just now.
 void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::time_point now) {
   if (!connection.inquiry.has_value()) return;
-  if (now - connection.passed_on < kPause) {
+  if (now - connection.passed_on < kInquiryPause) {
     put_off_.insert(socket);
     return;
   }
@@ -367,7 +367,7 @@ void SessionServer::tick(SteadyClock::time_point now) {
       connection.paused_until.reset();
       loop_.resume(socket);
     }
-    if (connection.inquiry.has_value() && now - connection.passed_on >= kPause) {
+    if (connection.inquiry.has_value() && now - connection.passed_on >= kInquiryPause) {
       pass_on(socket, connection, now);
     }
     return !connection.inquiry.has_value() && !connection.paused_until.has_value();

@@ -7,7 +7,7 @@
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only
-// the newest of a trainer's inquiries, at most one per kPause.
+// the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members.
 //
 // A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
 // answered. Until then it waits, without a limit of time here: its node has one.
@@ -44,6 +44,7 @@ class SessionServer final : public TrainerChannel {
   using SteadyClock = std::chrono::steady_clock;
   static constexpr unsigned kMostMessages = 16;
   static constexpr auto kPause = std::chrono::milliseconds(20);
+  static constexpr auto kInquiryPause = std::chrono::milliseconds(200);
   static constexpr auto kHelloWithin = std::chrono::seconds(5);
   static constexpr std::size_t kSpareConnections = 256;
   // Its socket, its process, its memory and its doorbell.

@@ -104,11 +104,12 @@ Json engine_counters_json(const std::vector<EngineFacts>& engines) {
 
 Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& engines) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
+  const std::map<protocol::JobId, std::string> names = sources.cluster.nodes().job_names();
   Json flows = Json::array();
   for (const EngineFacts& facts : engines) {
     for (const FlowFacts& flow : facts.flows) {
       Json one = {
-          {"job", sources.cluster.nodes().job_name(flow.job)},
+          {"job", names.contains(flow.job) ? names.at(flow.job) : ""},
           {"server", control::address_json(space, flow.server)},
           {"lane", flow.lane},
           {"thread", flow.thread},

@@ -193,7 +193,6 @@ class Engine final : public Pollable {
   bool runs(unsigned thread) const;
   void arm(EngineJob& job, std::uint16_t epoch);
   void add_flows(EngineJob& job);
-  void remove_flows(EngineJob& job);
   void clear(EngineJob& job, const LaneCuts& cuts);
   protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
   EngineJob* find_job(protocol::JobId id) const;

@@ -39,6 +39,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   for (unsigned i = 0; i < settings.lcores; ++i) options.lcores.push_back({kFirstLcore + i, -1});
   options.incarnation = incarnation_;
   options.timing = settings.timing;
+  options.nodes_greet_each_other = true;
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       options, clock_, aggregation::select_kernels(512), events_);
   nodes().set_channel(this);

@@ -42,7 +42,7 @@ class JobInquiryTest : public testing::Test {
     JobDescriptor job;
     job.id = kJob;
     job.name = "mnist";
-    job.options.lanes = {{"bml", 0}};
+    job.options = {{{"bml", 0}}, 1, {0, 1, 2}};
     job.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
     hear(Prepare{job}, kLeader);
     happen(event::EnginesArmed{});

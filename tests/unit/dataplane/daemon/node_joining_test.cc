@@ -103,7 +103,7 @@ TEST_F(NodesWithoutTheLowest, RefuseATrainerWhoseLeaderDoesNotAnswerAndNameItsSe
   run_for(control::JobTiming{}.phase - milliseconds(50));
   EXPECT_EQ(told(trainer).refusal, 0);
   run_for(milliseconds(100));
-  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EPEER);
+  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EJOB);
   expect_words(told(trainer).why_refused, {"daemon on server [0]", "does not answer"});
   EXPECT_EQ(nodes_.at(1).trainers(), 0u);
   expect_nothing_left();

@@ -153,6 +153,7 @@ class Sessions : public testing::Test {
     loop_.on_tick([this] {
       if (each_round) each_round();
       server_.tick(SessionServer::SteadyClock::now());
+      clock_.advance();
       nodes_.run(clock_.now());
       nodes_.look(clock_.now());
       ++rounds_;
