@@ -2,9 +2,9 @@
 //
 // Nodes measure with it how long others are silent. When the whole process stood still (it was
 // stopped, the machine slept, other programs had its cores), the others may have spoken all the
-// time, and in an embedded cluster they stood still too. So between two readings this clock
-// advances by kMost at the longest. The control thread reads it in every round of its loop, which
-// takes 20 ms when nothing happens.
+// time, and in an embedded cluster they stood still too. So this clock advances by kMost at a time
+// at the longest. The control thread lets it advance once in every round of its loop, which takes
+// 20 ms when nothing happens. In between it stands still: all of a round happens at one instant.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_ATTENDED_CLOCK_H_
@@ -27,11 +27,13 @@ class AttendedClock {
   explicit AttendedClock(std::function<SteadyClock::time_point()> system = SteadyClock::now)
       : system_(std::move(system)), last_(system_()) {}
 
-  control::Instant now() {
+  // As of the last advance().
+  control::Instant now() const { return std::chrono::duration_cast<control::Instant>(attended_); }
+  // By the system's time since the last advance(), at most kMost.
+  void advance() {
     const SteadyClock::time_point read = system_();
     attended_ += std::min<SteadyClock::duration>(read - last_, kMost);
     last_ = read;
-    return std::chrono::duration_cast<control::Instant>(attended_);
   }
 
  private:

@@ -179,6 +179,7 @@ void Daemon::add_commands() {
 void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_.nodes();
+  nodes_clock_.advance();
   sessions_.tick(now);
   nodes.run(nodes_clock_.now());
   if (now >= next_look_) {

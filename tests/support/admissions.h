@@ -38,7 +38,10 @@ class Admissions final : private TrainerChannel {
     }
     return trainers;
   }
-  control::Instant now() { return clock_.now(); }
+  control::Instant now() {
+    clock_.advance();
+    return clock_.now();
+  }
   const JoinedSession& session(TrainerId trainer) const { return sessions_.at(trainer); }
   // The daemon's own mapping serves as the trainer's: both are this process.
   std::uint8_t* memory(TrainerId trainer) { return nodes_.at(trainer.server).region_base(trainer); }
