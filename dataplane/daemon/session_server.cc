@@ -51,7 +51,7 @@ bool has_ended(int pidfd) {
 
 }  // namespace
 
-SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, AttendedClock& clock,
+SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                              const bcube::AddressSpace& space,
                              const std::map<bcube::ServerId, std::filesystem::path>& sockets,
                              ClientLog log)

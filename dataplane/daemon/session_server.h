@@ -50,9 +50,9 @@ class SessionServer final : public TrainerChannel {
   // Its socket, its process, its memory and its doorbell.
   static constexpr std::size_t kDescriptorsPerTrainer = 4;
 
-  // clock: the nodes'. sockets: the path to listen on, by server; each has a node. Becomes the nodes' channel for as
-  // long as it lives. Throws control::SetupError.
-  SessionServer(ControlLoop& loop, NodeGroup& nodes, AttendedClock& clock,
+  // clock: the nodes'. sockets: the path to listen on, by server; each has a node. Becomes the
+  // nodes' channel for as long as it lives. Throws control::SetupError.
+  SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                 const bcube::AddressSpace& space,
                 const std::map<bcube::ServerId, std::filesystem::path>& sockets,
                 ClientLog log = ClientLog());
@@ -104,7 +104,7 @@ class SessionServer final : public TrainerChannel {
 
   ControlLoop& loop_;
   NodeGroup& nodes_;
-  AttendedClock& clock_;
+  const AttendedClock& clock_;
   bcube::AddressSpace space_;
   std::size_t most_connections_;
   ClientLog log_;

@@ -4,11 +4,11 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
 #define GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
 
-#include <compare>
 #include <cstdint>
 #include <optional>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_messages.h"
@@ -22,7 +22,10 @@ struct TrainerId {
   bcube::ServerId server = 0;
   control::Attempt attempt = 0;
 
-  auto operator<=>(const TrainerId&) const = default;
+  bool operator==(const TrainerId&) const = default;
+  bool operator<(const TrainerId& other) const {
+    return std::pair(server, attempt) < std::pair(other.server, other.attempt);
+  }
 };
 
 // What a trainer asks for. Without lanes: one, with the default algorithm. Without members: every

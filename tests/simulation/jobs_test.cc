@@ -96,6 +96,25 @@ TEST_F(Jobs, RefuseATrainerThatAsksForOtherLanesWeightOrMembers) {
   EXPECT_TRUE(cluster_.join(1, request)->admitted());
 }
 
+TEST_F(Jobs, RefuseATrainerWhoseOwnServerIsNotAmongTheMembersThatItAsksFor) {
+  dataplane::TrainerRequest request{"job", 1};
+  request.heap_bytes = 4096;
+  request.options.members = {0, 1};
+  try {
+    cluster_.join(3, request);
+    ADD_FAILURE() << "joined";
+  } catch (const JoinRefused& refused) {
+    const std::string text = refused.what();
+    EXPECT_EQ(refused.code(), GRADCUBE_EJOB) << text;
+    EXPECT_NE(text.find("server [1,1] is not among the members"), std::string::npos) << text;
+  }
+  EXPECT_TRUE(cluster_.idle());
+  const auto first = cluster_.join(0, request);
+  const auto second = cluster_.join(1, request);
+  EXPECT_TRUE(first->admitted());
+  EXPECT_TRUE(second->admitted());
+}
+
 TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedWhat) {
   const Trainers trainers = join();
   Collective other = collective_;

@@ -1,44 +1,16 @@
+// The run itself: trainers join and submit, the misfortune strikes, and all leave again.
+
 #include <algorithm>
-#include <array>
 #include <fmt/format.h>
-#include <map>
 #include <optional>
 #include <set>
-#include <tuple>
 
-#include "control/plan/algorithms.h"
+#include "tests/simulation/judgement.h"
 #include "tests/simulation/scenario.h"
-
-#include "gradcube/gradcube.h"
 
 namespace gradcube::simulation {
 
 namespace {
-
-// One trainer as it goes through its list of collectives.
-struct Worker {
-  unsigned job = 0;
-  unsigned rank = 0;
-  std::unique_ptr<SimulatedTrainer> trainer;
-  std::size_t next = 0;  // the collective to submit next
-  std::int64_t submits_at = 0;
-  std::vector<std::optional<std::int32_t>> codes;  // by collective: of those that have ended
-  std::size_t ended = 0;
-  std::array<std::size_t, shared::kMaxLanes> through{};  // by lane: behind the last that has ended
-  bool gone = false;
-};
-
-// A job's plan, and the ranks that its trainers see.
-struct RunningJob {
-  control::Plan plan;
-  dataplane::RankOrder order;
-};
-
-RunningJob running(const ScenarioJob& job, const control::Topology& topology) {
-  const auto placement = control::Placement::grid(topology, job.options.members, "members");
-  return {control::make_plan(control::kDefaultAlgorithm, topology, placement, "algorithm"),
-          job.ranks.empty() ? dataplane::RankOrder() : dataplane::RankOrder(job.ranks)};
-}
 
 bool has_same_signature(const Collective& one, const Collective& other) {
   return one.kind == other.kind && one.root == other.root && one.count == other.count &&
@@ -51,14 +23,11 @@ class Run {
       : scenario_(scenario), cluster_(scenario.simulation), random_(scenario.simulation.seed ^ 1) {}
 
   Outcome play() {
-    for (const ScenarioJob& job : scenario_.jobs) {
-      jobs_.push_back(running(job, scenario_.simulation.cluster.topology));
-    }
     join();
     if (!outcome_.complaints.empty()) return std::move(outcome_);
     const bool ended = cluster_.run_until([this] { return step(); }, scenario_.limit);
     if (!ended) complain_of_the_unfinished();
-    check_results();
+    judgement_.judge(workers_, damage_);
     outcome_.virtual_time = cluster_.now();
     outcome_.trace = cluster_.trace();
     leave_all();
@@ -70,14 +39,6 @@ class Run {
  private:
   bool unlucky(const Worker& worker) const {
     return worker.job == 0 && worker.rank == scenario_.victim;
-  }
-  // The collectives in flight fail, and the job goes on.
-  bool job_survives() const {
-    return scenario_.misfortune == Misfortune::disagreement ||
-           scenario_.misfortune == Misfortune::overflow;
-  }
-  Collective collective(unsigned job, std::size_t index) const {
-    return adapted(scenario_.collectives[index], scenario_, job);
   }
 
   void join() {
@@ -109,7 +70,7 @@ class Run {
                              [](const Worker& worker) { return worker.trainer->admitted(); });
         },
         scenario_.limit);
-    if (!all) outcome_.complaints.push_back("a trainer was not admitted");
+    if (!all) judgement_.complain("a trainer was not admitted");
   }
 
   std::int64_t pause() {
@@ -141,35 +102,9 @@ class Run {
   }
 
   void end(Worker& worker, const shared::Completion& completion) {
-    const std::size_t index = completion.request - 1;
-    if (index >= worker.next || worker.codes[index].has_value()) {
-      return complain_of(worker, index, "ended twice or before it was submitted");
-    }
-    const Collective order = collective(worker.job, index);
-    if (index < worker.through[order.lane]) {
-      complain_of(worker, index, "ended behind a later one of its lane");
-    }
-    worker.through[order.lane] = index + 1;
-    worker.codes[index] = completion.code;
-    ++worker.ended;
-    if (completion.code == 0) check_bits(worker, index, order);
+    const std::optional<Collective> ended = judgement_.take(worker, completion);
     // The buffer is the trainer's again, whatever the neighbours are doing.
-    scribble(*worker.trainer, order);
-  }
-
-  void check_bits(Worker& worker, std::size_t index, const Collective& order) {
-    const unsigned rank = worker.rank;
-    const unsigned of = differs_by_rank(order.kind) ? rank : 0;
-    // The element that overflows is the last one.
-    const bool has_result =
-        !order.overflows || (order.kind == control::CollectiveKind::reduce_scatter &&
-                             rank + 1 < jobs_[worker.job].plan.servers());
-    if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
-    const RunningJob& job = jobs_[worker.job];
-    auto [known, fresh] = expected_.try_emplace({worker.job, index, of});
-    if (fresh) known->second = expected_result(job.plan, job.order, order, of);
-    const std::size_t wrong = wrong_elements(*worker.trainer, order, known->second);
-    if (wrong != 0) complain_of(worker, index, fmt::format("{} elements are wrong", wrong));
+    if (ended.has_value()) scribble(*worker.trainer, *ended);
   }
 
   void let_guests_come_or_go() {
@@ -190,7 +125,7 @@ class Run {
     while (!worker.gone && !stands_still(worker) && worker.next < scenario_.collectives.size() &&
            worker.trainer->in_flight() < scenario_.most_in_flight) {
       if (cluster_.now() < worker.submits_at) return cluster_.look_at(worker.submits_at);
-      Collective order = collective(worker.job, worker.next);
+      Collective order = scenario_.collective(worker.job, worker.next);
       if (unlucky(worker) && worker.next == scenario_.when && strike(worker, order)) return;
       fill_and_submit(*worker.trainer, order);
       ++worker.next;
@@ -223,7 +158,7 @@ class Run {
           fill_and_submit(*worker.trainer, order);
         }
         worker.gone = true;
-        all_ended_before_leaving_ = worker.trainer->in_flight() == 0;
+        damage_.all_ended_before_leaving = worker.trainer->in_flight() == 0;
         cluster_.leave(*worker.trainer, scenario_.misfortune == Misfortune::death
                                             ? dataplane::Departure::death
                                             : dataplane::Departure::orderly);
@@ -234,7 +169,7 @@ class Run {
 
   // True if the node is gone, and its trainers with it.
   bool strike_node(bcube::ServerId server) {
-    struck_ = server;
+    damage_.struck = server;
     over_at_ =
         scenario_.lasts == dataplane::kNever ? dataplane::kNever : cluster_.now() + scenario_.lasts;
     switch (scenario_.misfortune) {
@@ -261,10 +196,10 @@ class Run {
   void end_misfortune() {
     over_at_ = dataplane::kNever;
     if (scenario_.misfortune == Misfortune::node_restart) {
-      cluster_.start_anew(*struck_);
+      cluster_.start_anew(*damage_.struck);
     } else if (scenario_.misfortune == Misfortune::node_pause) {
       still_.reset();
-      cluster_.go_on(*struck_);
+      cluster_.go_on(*damage_.struck);
     } else {
       cluster_.mend();
     }
@@ -319,100 +254,18 @@ class Run {
     }
   }
 
-  void complain_of(const Worker& worker, std::size_t index, const std::string& what) {
-    if (outcome_.complaints.size() > 10) return;
-    outcome_.complaints.push_back(
-        fmt::format("job {} rank {} collective {}: {}", worker.job, worker.rank, index + 1, what));
-  }
-
   void complain_of_the_unfinished() {
     for (const Worker& worker : workers_) {
       if (worker.gone || worker.ended == scenario_.collectives.size()) continue;
       const auto first = std::find(worker.codes.begin(), worker.codes.end(), std::nullopt);
       const auto index = static_cast<std::size_t>(first - worker.codes.begin());
-      const unsigned lane = collective(worker.job, index).lane;
+      const unsigned lane = scenario_.collective(worker.job, index).lane;
       std::uint64_t number = 1;
       for (std::size_t i = 0; i < index; ++i) {
-        if (collective(worker.job, i).lane == lane) ++number;
+        if (scenario_.collective(worker.job, i).lane == lane) ++number;
       }
-      complain_of(worker, index, cluster_.explain(*worker.trainer, {lane, number}));
+      judgement_.complain_of(worker, index, cluster_.explain(*worker.trainer, {lane, number}));
     }
-  }
-
-  void check_results() {
-    for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
-      for (std::size_t i = 0; i < scenario_.collectives.size(); ++i) check_collective(job, i);
-    }
-  }
-
-  void check_collective(unsigned job, std::size_t index) {
-    unsigned right = 0;
-    unsigned failed = 0;
-    for (const Worker& worker : workers_) {
-      if (worker.job != job || !worker.codes[index].has_value()) continue;
-      ++(worker.codes[index] == 0 ? right : failed);
-      check_code(worker, index);
-    }
-    if (right != 0 && failed != 0 && must_end_alike(job, index)) {
-      outcome_.complaints.push_back(
-          fmt::format("job {} collective {} succeeded at {} servers and failed at {}", job,
-                      index + 1, right, failed));
-    }
-    outcome_.succeeded += right;
-    outcome_.failed += failed;
-  }
-
-  bool must_end_alike(unsigned job, std::size_t index) const {
-    if (job != 0 || befalls_a_node(scenario_.misfortune)) return false;
-    if (scenario_.misfortune == Misfortune::scribbled_ring) return false;
-    // Chunks can be right where another one overflows, and small collectives behind it too.
-    if (scenario_.misfortune == Misfortune::overflow) {
-      const Collective& first = collective(0, scenario_.when);
-      const bool everyone_needs_it = first.kind == control::CollectiveKind::all_reduce;
-      return everyone_needs_it || index < scenario_.when || collective(0, index).lane != first.lane;
-    }
-    return scenario_.misfortune == Misfortune::disagreement || shared_work_can_be_done();
-  }
-  // In the time that the others have after a trainer has gone.
-  bool shared_work_can_be_done() const { return scenario_.simulation.cluster.loss <= 0.02; }
-
-  // Whether a collective may, or must, have ended in this way.
-  void check_code(const Worker& worker, std::size_t index) {
-    const std::int32_t code = *worker.codes[index];
-    const bool struck = is_concerned(worker.job);
-    const auto refuse = [&] {
-      complain_of(worker, index, fmt::format("ended with code {}", code));
-    };
-    if (!struck) {
-      if (code != 0) refuse();
-      return;
-    }
-    if (job_survives()) {
-      const bool overflow = scenario_.misfortune == Misfortune::overflow;
-      if (code != 0 && code != (overflow ? GRADCUBE_EOVERFLOW : GRADCUBE_EMISMATCH)) refuse();
-      // A chunk can be right where another one overflows: see check_bits().
-      if (index == scenario_.when && code == 0 && !overflow) refuse();
-      return;
-    }
-    if (code != 0 && code != GRADCUBE_EPEER) refuse();
-    if (befalls_a_node(scenario_.misfortune)) return;
-    const bool submitted_by_all = index < scenario_.when;
-    if (!submitted_by_all && code == 0 && scenario_.misfortune != Misfortune::death) refuse();
-    if (submitted_by_all && code != 0 && all_ended_before_leaving_ && shared_work_can_be_done()) {
-      refuse();
-    }
-  }
-
-  // Whether collectives of the job may fail at all.
-  bool is_concerned(unsigned job) const {
-    if (scenario_.misfortune == Misfortune::none) return false;
-    if (!befalls_a_node(scenario_.misfortune)) return job == 0;
-    const bool dies = scenario_.misfortune == Misfortune::node_death ||
-                      scenario_.misfortune == Misfortune::node_restart;
-    // Shorter than the others are patient.
-    if (!dies && scenario_.lasts < 700'000'000) return false;
-    const auto& members = scenario_.jobs[job].options.members;
-    return struck_.has_value() && std::binary_search(members.begin(), members.end(), *struck_);
   }
 
   void leave_all() {
@@ -425,11 +278,11 @@ class Run {
     const bool drained = cluster_.run_until(
         [this] { return cluster_.packets_in_use() == 0 && cluster_.idle(); }, 30'000'000'000);
     if (!drained) {
-      outcome_.complaints.push_back(
+      judgement_.complain(
           fmt::format("{} packets have leaked, or a node keeps a job", cluster_.packets_in_use()));
     }
     if (!cluster_.jobs().empty()) {
-      outcome_.complaints.push_back("jobs remain after all have left");
+      judgement_.complain("jobs remain after all have left");
     }
   }
 
@@ -459,13 +312,13 @@ class Run {
         },
         60'000'000'000);
     if (!done) {
-      outcome_.complaints.push_back("no collective ends after all this: " +
-                                    cluster_.explain(*trainers.front(), {0, 1}));
+      judgement_.complain("no collective ends after all this: " +
+                          cluster_.explain(*trainers.front(), {0, 1}));
     }
     const Expected expected = expected_result(cluster_.plan(), {}, collective, 0);
     for (const auto& trainer : trainers) {
       if (done && wrong_elements(*trainer, collective, expected) != 0) {
-        outcome_.complaints.push_back("a sum is wrong after all this");
+        judgement_.complain("a sum is wrong after all this");
       }
       cluster_.leave(*trainer, dataplane::Departure::orderly);
     }
@@ -475,16 +328,13 @@ class Run {
   const Scenario& scenario_;
   SimulatedCluster cluster_;
   dataplane::SeededRandom random_;
-  std::vector<RunningJob> jobs_;
   std::vector<Worker> workers_;
-  // By job, collective and rank; for all ranks under rank 0 where it is the same for all.
-  std::map<std::tuple<unsigned, std::size_t, unsigned>, Expected> expected_;
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
-  bool all_ended_before_leaving_ = false;
-  std::optional<bcube::ServerId> struck_;
+  Damage damage_;
   std::optional<bcube::ServerId> still_;
   std::int64_t over_at_ = dataplane::kNever;
   Outcome outcome_;
+  Judgement judgement_{scenario_, outcome_};
 };
 
 }  // namespace

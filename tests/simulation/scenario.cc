@@ -187,10 +187,10 @@ void draw_nodes(SeededRandom& random, Scenario& scenario) {
 
 }  // namespace
 
-Collective adapted(const Collective& collective, const Scenario& scenario, unsigned job) {
-  const control::JobOptions& options = scenario.jobs[job].options;
+Collective Scenario::collective(unsigned job, std::size_t index) const {
+  const control::JobOptions& options = jobs[job].options;
   const auto ranks = static_cast<std::uint32_t>(options.members.size());
-  Collective own = collective;
+  Collective own = collectives[index];
   own.salt += job * 1000;
   own.root = control::has_root(own.kind) ? own.root % ranks : 0;
   own.lane %= static_cast<unsigned>(options.lanes.size());
@@ -244,7 +244,7 @@ std::string describe(const Scenario& scenario) {
                         fmt::join(job.ranks, " "));
   }
   for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
-    const Collective collective = adapted(scenario.collectives[i], scenario, 0);
+    const Collective collective = scenario.collective(0, i);
     text += fmt::format(" {}:{}x{}/{}/{}", collective.lane,
                         control::collective_kind_name(collective.kind), collective.count,
                         aggregation::data_type_name(collective.dtype),

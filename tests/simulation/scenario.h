@@ -48,7 +48,7 @@ struct ScenarioJob {
 struct Scenario {
   SimulationSettings simulation;
   std::vector<ScenarioJob> jobs;
-  std::vector<Collective> collectives;       // of every job: see adapted()
+  std::vector<Collective> collectives;       // of every job: see collective()
   unsigned most_in_flight = 1;               // per trainer
   std::int64_t pause = 0;                    // the longest between two submissions of a trainer
   Misfortune misfortune = Misfortune::none;  // of job 0
@@ -59,11 +59,11 @@ struct Scenario {
   std::int64_t lasts = 0;  // of what befalls a node: until it is over; dataplane::kNever: for ever
   bool guests = false;     // another job comes and goes during the whole run
   std::int64_t limit = 0;  // virtual time within which everything must have ended
-};
 
-// The collective as this job submits it: with a root and a lane that the job has, and a count that
-// its ranks can share. It takes no more room than scenario.cc has left for it.
-Collective adapted(const Collective& collective, const Scenario& scenario, unsigned job);
+  // A collective as this job submits it: with a root and a lane that the job has, and a count that
+  // its ranks can share. It takes no more room than scenario.cc has left for it.
+  Collective collective(unsigned job, std::size_t index) const;
+};
 
 Scenario draw_scenario(std::uint64_t seed);
 std::string describe(const Scenario& scenario);

@@ -151,6 +151,7 @@ class Sessions : public testing::Test {
 
   void looks_on_tick() {
     loop_.on_tick([this] {
+      clock_.advance();
       if (each_round) each_round();
       server_.tick(SessionServer::SteadyClock::now());
       clock_.advance();
