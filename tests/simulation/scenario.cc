@@ -165,8 +165,8 @@ void make_overflow(Collective& collective) {
   collective.overflows = true;
 }
 
-// What the nodes tell each other may go astray, and what befalls a node. Signs of life come so often
-// that chance alone makes no server silent.
+// What the nodes tell each other may go astray, and what befalls a node. Signs of life come so
+// often that chance alone makes no server silent.
 void draw_nodes(SeededRandom& random, Scenario& scenario) {
   scenario.simulation.timing.greetings.interval = std::chrono::milliseconds(50);
   dataplane::MessageFaults& messages = scenario.simulation.messages;

@@ -66,7 +66,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   unsigned servers() const { return plan().servers(); }
 
   // The trainer wants to join; the nodes have worked on it as far as they can at this moment, which
-  // is to the end unless messages take time. Throws dataplane::JoinRefused if it is refused at once.
+  // is to the end unless messages take time. Throws dataplane::JoinRefused if it is refused at
+  // once.
   std::unique_ptr<SimulatedTrainer> join(bcube::ServerId server,
                                          const dataplane::TrainerRequest& request);
   std::unique_ptr<SimulatedTrainer> join(const std::string& job, bcube::ServerId server,
