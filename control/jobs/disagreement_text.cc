@@ -25,4 +25,18 @@ std::string disagreement_text(const std::string& job, std::size_t lanes, Collect
       collective_text(job, lanes, collective), fmt::join(parts, "; "), met);
 }
 
+std::string failed_text(const JobCut& cut) {
+  std::vector<std::string> lanes;
+  for (std::size_t lane = 0; lane < cut.failed.size(); ++lane) {
+    const std::uint64_t first = cut.done[lane] + 1;
+    const std::uint64_t last = cut.failed[lane];
+    if (last < first) continue;
+    std::string text = first == last ? fmt::format("collective {}", first)
+                                     : fmt::format("collectives {} to {}", first, last);
+    if (cut.failed.size() > 1) text += fmt::format(" of lane {}", lane);
+    lanes.push_back(std::move(text));
+  }
+  return lanes.empty() ? "" : fmt::format("; failed: {}", fmt::join(lanes, ", "));
+}
+
 }  // namespace gradcube::control

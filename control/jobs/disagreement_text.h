@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/job_messages.h"
 #include "control/jobs/join_request.h"
 
 namespace gradcube::control {
@@ -21,6 +22,10 @@ struct Submitted {
 std::string disagreement_text(const std::string& job, std::size_t lanes, CollectiveName collective,
                               const std::vector<Submitted>& submitted, const std::string& met,
                               const bcube::AddressSpace& space);
+
+// Which collectives a reset fails: "; failed: collectives 2 to 6", with the lane where the job has
+// several. The trainers' next collectives are those behind them.
+std::string failed_text(const JobCut& cut);
 
 }  // namespace gradcube::control
 

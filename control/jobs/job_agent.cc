@@ -272,9 +272,7 @@ void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, In
 // The members of one side of a partition, and no others, can agree: whoever tells nothing by the
 // deadline is given up. If that does not help either, the decision stays unknown.
 void JobAgent::miss_deadline(Instant now, JobActions& out) {
-  if (phase_ == Phase::ended) {
-    enter(Phase::over, now);
-  } else if (phase_ == Phase::joining && leaving_.has_value()) {
+  if (phase_ == Phase::ended || (phase_ == Phase::joining && leaving_.has_value())) {
     enter(Phase::over, now);
   } else if (phase_ == Phase::joining) {
     why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));

@@ -208,7 +208,8 @@ void JobLeader::on_time(Instant now, JobActions& out) {
       enter(Phase::over, now, out);
     } else {
       // A departure stays the reason: the others only wait for the end of what was in flight.
-      end(departure_.has_value() ? departure_->how : overdue(), {}, now, out);
+      // So does a disagreement: but for it nobody would have stopped.
+      end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
     }
   } else if (now >= next_ask_) {
     // While it gathers: whether those that have joined are still there.

@@ -118,6 +118,7 @@ class JobLeader {
   void reset(const LaneNumbers& done, Instant now, JobActions& out);
   void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
   std::string overdue() const;
+  std::string reason_of_stop() const;
   JobBody request() const;
   JobDescriptor descriptor() const;
   void ask(JobActions& out) const;

@@ -129,9 +129,17 @@ std::string JobLeader::disagreement() const {
                            submitted, first_->text, space_);
 }
 
+// For a sentence about what came of the stop; nothing if no disagreement has caused it.
+std::string JobLeader::reason_of_stop() const {
+  if (phase_ != Phase::stopping || !first_.has_value() || !all_frozen()) return "";
+  return disagreement() + "; what all had submitted did not end in time: ";
+}
+
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
   cut_ = {done, done, first_->code, disagreement()};
   for (const Member& member : members_) take_greater(cut_.failed, member.frozen->published);
+  // What an overflow has failed on one member may have ended well on another.
+  if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;
   enter(Phase::resetting, now, out);
 }

@@ -1,6 +1,8 @@
 """Trainers that disagree on a collective, or do not come to it: told, by name, and the job goes on."""
 
+import gc
 import time
+import weakref
 
 import gradcube
 import numpy
@@ -41,6 +43,18 @@ class Disagreement(TestCase):
                 results = all_of(lambda session: self.reduce(session, **order(session)), sessions)
                 self.assert_all_told(results, "quarrel", *words)
                 self.assert_next_is_right(sessions)
+
+    def test_that_is_caught_keeps_no_session(self):
+        gc.disable()
+        self.addCleanup(gc.enable)
+
+        def catch(socket):
+            session = gradcube.Session(socket, job="caught")
+            self.assert_all_told([self.reduce(session, 999 if session.rank == 4 else 1000)], "caught")
+            return weakref.ref(session)
+
+        references = all_of(catch, self.cluster.sockets())
+        self.assertEqual([reference() for reference in references], [None] * 9)
 
     def test_in_count(self):
         self.check_odd_one_out({"count": 1000}, {"count": 999}, "1000 float32 sum", "999 float32 sum")

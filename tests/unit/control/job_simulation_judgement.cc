@@ -88,8 +88,10 @@ void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Traine
 
 void JobSimulation::judge_pair(std::pair<ServerId, const Trainer*> one,
                                std::pair<ServerId, const Trainer*> other) {
-  const auto& [server, a] = one;
-  const auto& [other_server, b] = other;
+  const ServerId server = one.first;
+  const ServerId other_server = other.first;
+  const Trainer* a = one.second;
+  const Trainer* b = other.second;
   const bool parted = std::any_of(broken_.begin(), broken_.end(), [&](const Broken& link) {
     return (link.from == server && link.to == other_server) ||
            (link.to == server && link.from == other_server);

@@ -1,5 +1,6 @@
 """A collective in flight, and the time that a trainer waits for it."""
 
+import copy
 import threading
 import time
 
@@ -70,14 +71,15 @@ class Request:
             ended = call(self._number, *arguments)
         except Exception as failure:
             self._ended = self._number not in self._session._unreported
-            self._failure = failure if self._ended else None
+            # A copy has no traceback, whose frames would keep the session and its arrays alive.
+            self._failure = copy.copy(failure) if self._ended else None
             raise
         self._ended = ended is not False
         return self._ended
 
     def _repeat(self):
         if self._failure is not None:
-            raise self._failure
+            raise copy.copy(self._failure)
 
     def __del__(self):
         if not self._ended:
