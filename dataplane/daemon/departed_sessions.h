@@ -8,6 +8,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <list>
 #include <memory>
 #include <utility>
 #include <vector>
@@ -25,7 +26,7 @@ class DepartedSessions {
 
   // Frees those that no packet points into any more.
   void reap() {
-    std::erase_if(departed_, [](const Departed& each) {
+    departed_.remove_if([](const Departed& each) {
       return std::all_of(each.jobs.begin(), each.jobs.end(),
                          [](const auto& job) { return job->references() == 0; });
     });
@@ -39,13 +40,13 @@ class DepartedSessions {
   }
 
  private:
-  // The jobs refer to the session, so they go first.
+  // The jobs refer to the session, so they go first: in a list, which destroys and never moves.
   struct Departed {
     std::unique_ptr<Session> session;
     std::vector<std::unique_ptr<EngineJob>> jobs;
   };
 
-  std::vector<Departed> departed_;
+  std::list<Departed> departed_;
 };
 
 }  // namespace gradcube::dataplane

@@ -5,7 +5,6 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_ENGINE_AT_H_
 #define GRADCUBE_DATAPLANE_DAEMON_ENGINE_AT_H_
 
-#include <functional>
 #include <map>
 #include <vector>
 
@@ -20,15 +19,17 @@ struct EngineAt {
   bool leader = false;  // takes the server's submissions
 };
 
-// Runs `function` on each of the engines, on its poller's thread; one call per poller. Returns when
-// all are done.
-inline void on_each(const std::vector<EngineAt>& engines,
-                    const std::function<void(const EngineAt&)>& function) {
-  std::map<Poller*, std::vector<const EngineAt*>> by_poller;
-  for (const EngineAt& at : engines) by_poller[at.poller].push_back(&at);
+inline Poller& poller_of(const EngineAt& at) { return *at.poller; }
+
+// Runs `function` on each of the things that belong to a poller (poller_of()), on its thread; one
+// call per poller. Returns when all are done.
+template <typename Thing, typename Function>
+void on_each(const std::vector<Thing>& things, const Function& function) {
+  std::map<Poller*, std::vector<const Thing*>> by_poller;
+  for (const Thing& thing : things) by_poller[&poller_of(thing)].push_back(&thing);
   for (const auto& [poller, group] : by_poller) {
     poller->call([&function, &group = group] {
-      for (const EngineAt* at : group) function(*at);
+      for (const Thing* thing : group) function(*thing);
     });
   }
 }

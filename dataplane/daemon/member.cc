@@ -5,7 +5,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fmt/format.h>
-#include <map>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -69,20 +68,6 @@ JoinedSession Member::admit(unsigned rank, unsigned size) {
   return {rank, size, region.descriptor(), region.bytes(), std::exchange(trainer_doorbell_, -1)};
 }
 
-void Member::on_parts(const std::function<void(const Part&)>& function) const {
-  std::map<Poller*, std::vector<const Part*>> by_poller;
-  for (const Part& part : parts_) by_poller[part.at.poller].push_back(&part);
-  for (const auto& [poller, parts] : by_poller) {
-    poller->call([&function, &parts = parts] {
-      for (const Part* part : parts) function(*part);
-    });
-  }
-}
-
-void Member::on_engines(const std::function<void(Engine&)>& function) const {
-  on_parts([&function](const Part& part) { function(*part.at.engine); });
-}
-
 void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
   std::vector<Part> parts;
   for (const EngineAt& at : engines_.all()) {
@@ -92,7 +77,7 @@ void Member::attach(const control::JobDescriptor& job, const aggregation::Kernel
   parts_ = std::move(parts);
   job_ = job.id;
   const RankOrder ranks = rank_order(job);
-  on_parts([&](const Part& part) {
+  on_each(parts_, [&](const Part& part) {
     part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
     if (part.job->is_leader()) part.at.poller->watch(session_->doorbell());
   });
@@ -119,7 +104,7 @@ void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32
 }
 
 void Member::detach() {
-  on_parts([this](const Part& part) {
+  on_each(parts_, [this](const Part& part) {
     if (part.job->is_leader()) part.at.poller->unwatch(session_->doorbell());
     part.at.engine->detach(job_);
   });

@@ -9,7 +9,6 @@
 #define GRADCUBE_DATAPLANE_DAEMON_MEMBER_H_
 
 #include <cstdint>
-#include <functional>
 #include <memory>
 #include <optional>
 #include <string>
@@ -47,7 +46,8 @@ class Member {
   // Engines -----------------------------------------------------------------
   // The commands of control/jobs/job_actions.h.
 
-  // Throws what Engine::prepare() throws; then nothing is attached.
+  // Throws what Engine::prepare() throws; then nothing is attached. Where a doorbell cannot be
+  // watched it throws too, and detach() is due.
   void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels);
   void start();
   void hold();
@@ -89,8 +89,11 @@ class Member {
     EngineAt at;
     std::unique_ptr<EngineJob> job;
   };
-  void on_parts(const std::function<void(const Part&)>& function) const;
-  void on_engines(const std::function<void(Engine&)>& function) const;
+  friend Poller& poller_of(const Part& part) { return *part.at.poller; }
+  template <typename Function>
+  void on_engines(const Function& function) const {
+    on_each(parts_, [&function](const Part& part) { function(*part.at.engine); });
+  }
 
   control::JoinRequest request_;
   LanePlans plans_;
