@@ -117,13 +117,13 @@ void JobAgent::handle(const JobMessage&, const control::Start& start, Instant no
   if (has_started && start.epoch <= epoch_) answer(Started{start.epoch}, out);
 }
 
-void JobAgent::handle(const JobMessage&, const Freeze& freeze, Instant now, JobActions& out) {
-  if (freeze.epoch != epoch_) return;
+void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
+  if (hold.epoch != epoch_) return;
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
-    order(command::Hold{freeze.asked}, out);
+    order(command::Hold{hold.asked}, out);
   } else if (phase_ == Phase::held) {
-    answer(frozen(), out);
+    answer(held(), out);
   }
 }
 
@@ -199,12 +199,12 @@ void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
   answer(Armed{epoch_}, out);
 }
 
-void JobAgent::on(const event::EnginesHeld& held, Instant now, JobActions& out) {
+void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out) {
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   if (phase_ == Phase::holding) enter(Phase::held, now);
-  const std::string asked = held.asked.empty() ? counts_.asked : held.asked;
-  counts_ = {held.published, held.completed, asked};
-  answer(frozen(), out);
+  const std::string asked = counts.asked.empty() ? counts_.asked : counts.asked;
+  counts_ = {counts.published, counts.completed, asked};
+  answer(held(), out);
 }
 
 void JobAgent::on(const event::EnginesHalted& halted, Instant now, JobActions& out) {
@@ -224,7 +224,7 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
     return;
   }
   if (phase_ == Phase::running) answer(Disagree{epoch_, disagreed.what}, out);
-  if (phase_ == Phase::held) answer(frozen(), out);
+  if (phase_ == Phase::held) answer(held(), out);
 }
 
 void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {

@@ -5,7 +5,7 @@
 //   joining     Prepare
 //   preparing   (engines attached)       of epoch 0
 //   armed       Start                    frames of the epoch are taken, none sent
-//   running     Freeze
+//   running     Hold
 //   holding     (engines hold)           no more is taken from the trainer
 //   held        Reset -> resetting -> armed in the next epoch
 //   aborting    the survivors agree (abort_exchange.h); from any phase after joining
@@ -89,7 +89,7 @@ class JobAgent {
   void handle(const JobMessage& message, const Refused& refused, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Prepare& prepare, Instant now, JobActions& out);
   void handle(const JobMessage& message, const control::Start& start, Instant now, JobActions& out);
-  void handle(const JobMessage& message, const Freeze& freeze, Instant now, JobActions& out);
+  void handle(const JobMessage& message, const Hold& hold, Instant now, JobActions& out);
   void handle(const JobMessage& message, const control::Reset& reset, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Abort& abort, Instant now, JobActions& out);
   void handle(const JobMessage& message, const Unknown& unknown, Instant now, JobActions& out);
@@ -99,7 +99,7 @@ class JobAgent {
   void handle(const JobMessage&, const NotForAgents&, Instant, JobActions&) {}
 
   void on(const event::EnginesArmed& armed, Instant now, JobActions& out);
-  void on(const event::EnginesHeld& held, Instant now, JobActions& out);
+  void on(const event::EnginesHeld& counts, Instant now, JobActions& out);
   void on(const event::EnginesHalted& halted, Instant now, JobActions& out);
   void on(const event::Disagreed& disagreed, Instant now, JobActions& out);
   void on(const event::TrainerLeft& left, Instant now, JobActions& out);
@@ -122,7 +122,7 @@ class JobAgent {
   void repeat(JobActions& out) const;
   void tell_abort(JobActions& out) const;
   Instant interval() const;
-  Frozen frozen() const;
+  Held held() const;
   void send(JobEnd to, JobBody body, JobActions& out) const;
   void answer(JobBody body, JobActions& out) const { send(leader_, std::move(body), out); }
   void order(JobCommand command, JobActions& out) const;

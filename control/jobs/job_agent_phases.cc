@@ -112,10 +112,10 @@ void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& o
   }
 }
 
-Frozen JobAgent::frozen() const {
-  Frozen frozen{epoch_, counts_.published, counts_.completed, {}, counts_.asked};
-  for (const auto& [lane, what] : disagreements_) frozen.disagreements.push_back(what);
-  return frozen;
+Held JobAgent::held() const {
+  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked};
+  for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
+  return held;
 }
 
 void JobAgent::send(JobEnd to, JobBody body, JobActions& out) const {

@@ -158,9 +158,9 @@ JobBody JobLeader::request() const {
       return Start{epoch_};
     case Phase::stopping:
       if (first_.has_value() && first_->cause == Disagreement::Cause::signatures) {
-        return Freeze{epoch_, CollectiveName{first_->lane, first_->collective}};
+        return Hold{epoch_, CollectiveName{first_->lane, first_->collective}};
       }
-      return Freeze{epoch_, std::nullopt};
+      return Hold{epoch_, std::nullopt};
     case Phase::resetting:
       return Reset{epoch_, cut_};
     case Phase::ending:
@@ -185,13 +185,13 @@ std::string JobLeader::overdue() const {
   for (const Member& member : members_) {
     if (member.answered || !member.agent.has_value()) continue;
     const std::string server = space_.text(member.server);
-    if (phase_ != Phase::stopping || !member.frozen.has_value()) {
+    if (phase_ != Phase::stopping || !member.held.has_value()) {
       return fmt::format("the daemon on server {} does not answer for job \"{}\"", server, name_);
     }
-    if (!all_frozen()) continue;
+    if (!all_held()) continue;
     const LaneNumbers goal = agreed(true);
     for (std::size_t lane = 0; lane < goal.size(); ++lane) {
-      const std::uint64_t completed = member.frozen->completed[lane];
+      const std::uint64_t completed = member.held->completed[lane];
       if (completed >= goal[lane]) continue;
       return fmt::format(
           "server {} does not complete {}, which all trainers have submitted", server,

@@ -76,9 +76,9 @@ class JobLeader {
     std::uint32_t rank = 0;
     std::optional<JobEnd> agent;  // once its trainer has joined
     std::optional<Join> join;
-    Instant heard{};               // of its agent
-    bool answered = false;         // the request of this phase
-    std::optional<Frozen> frozen;  // of this stop, the newest counts
+    Instant heard{};           // of its agent
+    bool answered = false;     // the request of this phase
+    std::optional<Held> held;  // of this stop, the newest counts
   };
 
   void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
@@ -88,8 +88,7 @@ class JobLeader {
               JobActions& out);
   void handle(Member* member, const JobMessage&, const Disagree& disagree, Instant now,
               JobActions& out);
-  void handle(Member* member, const JobMessage&, const Frozen& frozen, Instant now,
-              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Held& held, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
               JobActions& out);
   void handle(Member* member, const JobMessage&, const Abort& abort, Instant now, JobActions& out);
@@ -110,7 +109,7 @@ class JobLeader {
   void enter(Phase phase, Instant now, JobActions& out);
   void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
             Instant now, JobActions& out);
-  bool all_frozen() const;
+  bool all_held() const;
   LaneNumbers agreed(bool before_overflows) const;
   std::optional<Disagreement> first_overflow() const;
   std::string disagreement() const;

@@ -24,23 +24,23 @@ void JobLeader::stop(const std::optional<Disagreement>& first,
                      const std::optional<Leave>& departure, Instant now, JobActions& out) {
   first_ = first;
   departure_ = departure;
-  for (Member& member : members_) member.frozen.reset();
+  for (Member& member : members_) member.held.reset();
   enter(Phase::stopping, now, out);
 }
 
-void JobLeader::handle(Member* member, const JobMessage&, const Frozen& frozen, Instant now,
+void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Instant now,
                        JobActions& out) {
   const std::size_t lanes = options_.lanes.size();
-  const bool fits = frozen.published.size() == lanes && frozen.completed.size() == lanes;
-  if (phase_ != Phase::stopping || frozen.epoch != epoch_ || !fits) return;
-  if (!member->frozen.has_value()) {
-    member->frozen = frozen;
+  const bool fits = held.published.size() == lanes && held.completed.size() == lanes;
+  if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
+  if (!member->held.has_value()) {
+    member->held = held;
   } else {
-    take_greater(member->frozen->published, frozen.published);
-    take_greater(member->frozen->completed, frozen.completed);
-    if (!frozen.asked.empty()) member->frozen->asked = frozen.asked;
-    auto& known = member->frozen->disagreements;
-    known.insert(known.end(), frozen.disagreements.begin(), frozen.disagreements.end());
+    take_greater(member->held->published, held.published);
+    take_greater(member->held->completed, held.completed);
+    if (!held.asked.empty()) member->held->asked = held.asked;
+    auto& known = member->held->disagreements;
+    known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
     std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
       return std::pair(a.lane, a.collective) < std::pair(b.lane, b.collective);
     });
@@ -49,14 +49,14 @@ void JobLeader::handle(Member* member, const JobMessage&, const Frozen& frozen, 
   advance_stop(now, out);
 }
 
-bool JobLeader::all_frozen() const {
+bool JobLeader::all_held() const {
   return std::all_of(members_.begin(), members_.end(),
-                     [](const Member& member) { return member.frozen.has_value(); });
+                     [](const Member& member) { return member.held.has_value(); });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
 LaneNumbers JobLeader::agreed(bool before_overflows) const {
-  LaneNumbers agreed = members_.front().frozen->published;
+  LaneNumbers agreed = members_.front().held->published;
   const auto limit = [&](const Disagreement& what) {
     if (what.cause == Disagreement::Cause::overflow && !before_overflows) return;
     if (what.lane < agreed.size() && what.collective > 0) {
@@ -65,25 +65,25 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
   };
   for (const Member& member : members_) {
     for (std::size_t lane = 0; lane < agreed.size(); ++lane) {
-      agreed[lane] = std::min(agreed[lane], member.frozen->published[lane]);
+      agreed[lane] = std::min(agreed[lane], member.held->published[lane]);
     }
   }
   if (first_.has_value()) limit(*first_);
   for (const Member& member : members_) {
-    for (const Disagreement& what : member.frozen->disagreements) limit(what);
+    for (const Disagreement& what : member.held->disagreements) limit(what);
   }
   return agreed;
 }
 
 void JobLeader::advance_stop(Instant now, JobActions& out) {
-  if (!all_frozen()) return;
+  if (!all_held()) return;
   const LaneNumbers goal = agreed(true);
   const LaneNumbers possible = agreed(false);
   bool all = true;
   for (Member& member : members_) {
     bool done = true;
     for (std::size_t lane = 0; lane < goal.size(); ++lane) {
-      const std::uint64_t completed = member.frozen->completed[lane];
+      const std::uint64_t completed = member.held->completed[lane];
       done = done && completed >= goal[lane];
       if (completed <= possible[lane]) continue;
       end(fmt::format(
@@ -110,7 +110,7 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
 
 std::optional<Disagreement> JobLeader::first_overflow() const {
   for (const Member& member : members_) {
-    for (const Disagreement& what : member.frozen->disagreements) {
+    for (const Disagreement& what : member.held->disagreements) {
       if (what.cause == Disagreement::Cause::overflow) return what;
     }
   }
@@ -122,7 +122,7 @@ std::string JobLeader::disagreement() const {
   if (first_->cause == Disagreement::Cause::overflow) return first_->text;
   std::vector<Submitted> submitted;
   for (const Member& member : members_) {
-    const std::string& asked = member.frozen->asked;
+    const std::string& asked = member.held->asked;
     submitted.push_back({member.server, asked.empty() ? "nothing yet" : asked});
   }
   return disagreement_text(name_, options_.lanes.size(), {first_->lane, first_->collective},
@@ -131,13 +131,13 @@ std::string JobLeader::disagreement() const {
 
 // For a sentence about what came of the stop; nothing if no disagreement has caused it.
 std::string JobLeader::reason_of_stop() const {
-  if (phase_ != Phase::stopping || !first_.has_value() || !all_frozen()) return "";
+  if (phase_ != Phase::stopping || !first_.has_value() || !all_held()) return "";
   return disagreement() + "; what all had submitted did not end in time: ";
 }
 
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
   cut_ = {done, done, first_->code, disagreement()};
-  for (const Member& member : members_) take_greater(cut_.failed, member.frozen->published);
+  for (const Member& member : members_) take_greater(cut_.failed, member.held->published);
   // What an overflow has failed on one member may have ended well on another.
   if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;

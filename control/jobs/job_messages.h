@@ -7,7 +7,7 @@
 //
 //   gathering   Join -> Pending | Refused
 //   set-up      Prepare -> Armed(0), then Start(0) -> Started(0)
-//   stop        Disagree or Leave -> Freeze(e) -> Frozen(e), again whenever its counts grow
+//   stop        Disagree or Leave -> Hold(e) -> Held(e), again whenever its counts grow
 //   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
 //   end         Abort among all
 //   inquiry     Ask -> Counts, among agents, at any time
@@ -135,12 +135,12 @@ struct Disagree {
   Disagreement what;
 };
 // Take no more submissions; go on sending and receiving.
-struct Freeze {
+struct Hold {
   Epoch epoch = 0;
   // What the trainers disagree on, if that is the cause: each says what it has submitted as it.
   std::optional<CollectiveName> asked;
 };
-struct Frozen {
+struct Held {
   Epoch epoch = 0;
   LaneNumbers published;                    // taken from the trainer; fixed from now on
   LaneNumbers completed;                    // ended, in order; grows
@@ -176,8 +176,8 @@ struct Counts {
   LaneNumbers completed;
 };
 
-using JobBody = std::variant<Join, Pending, Refused, Prepare, Armed, Start, Started, Disagree,
-                             Freeze, Frozen, Reset, Leave, Abort, Unknown, Ask, Counts>;
+using JobBody = std::variant<Join, Pending, Refused, Prepare, Armed, Start, Started, Disagree, Hold,
+                             Held, Reset, Leave, Abort, Unknown, Ask, Counts>;
 
 // One end of a message: the agent of this attempt, or with attempt 0 the job's leader.
 struct JobEnd {

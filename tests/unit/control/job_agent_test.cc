@@ -90,7 +90,7 @@ class JobAgentTest : public testing::Test {
   }
   void hold() {
     run();
-    hear(Freeze{0, {}});
+    hear(Hold{0, {}});
     happen(event::EnginesHeld{{5}, {4}, {}});
   }
 
@@ -170,28 +170,28 @@ TEST_F(JobAgentTest, StartsOnceAndAnswersEachTime) {
   EXPECT_TRUE(hear(Start{1}).empty()) << "an epoch to come";
 }
 
-TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsFrozen) {
+TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsHeld) {
   run();
   EXPECT_EQ(sent<Disagree>(happen(event::Disagreed{0, {0, 9, 3, "x"}}), 0).size(), 1u);
   EXPECT_TRUE(happen(event::Disagreed{0, {0, 10, 3, "x"}}).empty());
   EXPECT_EQ(sent<Disagree>(happen(event::Disagreed{0, {0, 8, 3, "x"}}), 0).size(), 1u);
   EXPECT_TRUE(happen(event::Disagreed{1, {0, 1, 3, "x"}}).empty()) << "of another epoch";
   EXPECT_EQ(first<Disagree>(wait(timing_.ping), 0).what.collective, 8u);
-  hear(Freeze{0, {}});
-  const auto frozen = sent<Frozen>(happen(event::EnginesHeld{{9}, {7}, {}}), 0);
-  ASSERT_EQ(frozen.size(), 1u);
-  ASSERT_EQ(frozen[0].disagreements.size(), 1u);
-  EXPECT_EQ(frozen[0].disagreements[0].collective, 8u);
+  hear(Hold{0, {}});
+  const auto held = sent<Held>(happen(event::EnginesHeld{{9}, {7}, {}}), 0);
+  ASSERT_EQ(held.size(), 1u);
+  ASSERT_EQ(held[0].disagreements.size(), 1u);
+  EXPECT_EQ(held[0].disagreements[0].collective, 8u);
 }
 
 TEST_F(JobAgentTest, ReportsItsCountsEachTimeItIsAskedAndEachTimeTheyGrow) {
   run();
-  EXPECT_TRUE(hear(Freeze{1, {}}).empty());
-  EXPECT_TRUE(ordered<command::Hold>(hear(Freeze{0, {}})));
-  EXPECT_TRUE(hear(Freeze{0, {}}).empty()) << "the engines do not hold yet";
-  EXPECT_EQ(first<Frozen>(happen(event::EnginesHeld{{5}, {3}, {}}), 0).completed, LaneNumbers{3});
-  EXPECT_EQ(first<Frozen>(happen(event::EnginesHeld{{5}, {4}, {}}), 0).completed, LaneNumbers{4});
-  EXPECT_EQ(first<Frozen>(hear(Freeze{0, {}}), 0).completed, LaneNumbers{4});
+  EXPECT_TRUE(hear(Hold{1, {}}).empty());
+  EXPECT_TRUE(ordered<command::Hold>(hear(Hold{0, {}})));
+  EXPECT_TRUE(hear(Hold{0, {}}).empty()) << "the engines do not hold yet";
+  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {3}, {}}), 0).completed, LaneNumbers{3});
+  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {4}, {}}), 0).completed, LaneNumbers{4});
+  EXPECT_EQ(first<Held>(hear(Hold{0, {}}), 0).completed, LaneNumbers{4});
 }
 
 TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
@@ -203,7 +203,7 @@ TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
   EXPECT_TRUE(hear(Reset{1, {{4}, {5}, 3, "x"}}).empty()) << "the engines are not armed yet";
   EXPECT_EQ(first<Armed>(happen(event::EnginesArmed{}), 0).epoch, 1u);
   EXPECT_EQ(sent<Armed>(hear(Reset{1, {{4}, {5}, 3, "x"}}), 0).size(), 1u);
-  EXPECT_TRUE(hear(Freeze{0, {}}).empty()) << "of the old epoch";
+  EXPECT_TRUE(hear(Hold{0, {}}).empty()) << "of the old epoch";
   EXPECT_FALSE(ordered<command::Start>(hear(Start{0})));
   EXPECT_TRUE(ordered<command::Start>(hear(Start{1})));
 }
@@ -244,7 +244,7 @@ TEST_F(JobAgentTest, RepeatsALeaveUntilTheLeaderActs) {
   EXPECT_EQ(sent<Leave>(happen(event::TrainerLeft{"left"}), 0).size(), 1u);
   EXPECT_EQ(sent<Leave>(wait(timing_.ping), 0).size(), 1u);
   EXPECT_EQ(sent<Leave>(wait(timing_.repeat), 0).size(), 1u);
-  hear(Freeze{0, {}});
+  hear(Hold{0, {}});
   EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty());
 }
 

@@ -129,13 +129,13 @@ TEST_F(JobLeaderTest, NamesTheServerThatIsSilent) {
 TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
   run();
   EXPECT_TRUE(hear(1, Disagree{1, {0, 4, 3, "x"}}).empty()) << "another epoch";
-  EXPECT_EQ(asked<Freeze>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
-  hear(0, Frozen{0, {6, 9}, {3, 8}, {}, {}});
-  hear(1, Frozen{0, {5, 8}, {2, 8}, {}, {}});
-  EXPECT_TRUE(asked<Reset>(hear(2, Frozen{0, {4, 8}, {3, 8}, {}, {}})).empty());
-  EXPECT_EQ(asked<Freeze>(wait(timing_.repeat)), Servers{1});
-  EXPECT_TRUE(asked<Reset>(hear(1, Frozen{1, {5, 8}, {3, 8}, {}, {}})).empty()) << "another epoch";
-  const JobActions out = hear(1, Frozen{0, {5, 8}, {3, 8}, {}, {}});
+  EXPECT_EQ(asked<Hold>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
+  hear(0, Held{0, {6, 9}, {3, 8}, {}, {}});
+  hear(1, Held{0, {5, 8}, {2, 8}, {}, {}});
+  EXPECT_TRUE(asked<Reset>(hear(2, Held{0, {4, 8}, {3, 8}, {}, {}})).empty());
+  EXPECT_EQ(asked<Hold>(wait(timing_.repeat)), Servers{1});
+  EXPECT_TRUE(asked<Reset>(hear(1, Held{1, {5, 8}, {3, 8}, {}, {}})).empty()) << "another epoch";
+  const JobActions out = hear(1, Held{0, {5, 8}, {3, 8}, {}, {}});
   EXPECT_EQ(asked<Reset>(out), (Servers{0, 1, 2}));
   const Reset reset = first<Reset>(out);
   EXPECT_EQ(reset.epoch, 1u);
@@ -148,27 +148,27 @@ TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile)
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
   const std::vector<Disagreement> earlier{{0, 2, 3, "y"}, {1, 1, 3, "z"}};
-  hear(0, Frozen{0, {6, 9}, {1, 0}, earlier, {}});
-  hear(1, Frozen{0, {6, 9}, {1, 0}, {}, {}});
-  const JobActions out = hear(2, Frozen{0, {6, 9}, {1, 0}, {}, {}});
+  hear(0, Held{0, {6, 9}, {1, 0}, earlier, {}});
+  hear(1, Held{0, {6, 9}, {1, 0}, {}, {}});
+  const JobActions out = hear(2, Held{0, {6, 9}, {1, 0}, {}, {}});
   EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{1, 0}));
 }
 
 TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {3, 0}, {3, 0}, {}, {}});
-  hear(0, Frozen{0, {3, 0}, {2, 0}, {}, {}});
-  hear(1, Frozen{0, {3, 0}, {3, 0}, {}, {}});
-  EXPECT_EQ(asked<Reset>(hear(2, Frozen{0, {3, 0}, {3, 0}, {}, {}})).size(), 3u);
+  hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
+  hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
+  hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
+  EXPECT_EQ(asked<Reset>(hear(2, Held{0, {3, 0}, {3, 0}, {}, {}})).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {3, 0}, {3, 0}, {}, {}});
-  hear(1, Frozen{0, {3, 0}, {2, 0}, {}, {}});
-  hear(2, Frozen{0, {3, 0}, {3, 0}, {}, {}});
+  hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
+  hear(1, Held{0, {3, 0}, {2, 0}, {}, {}});
+  hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
   const std::string why = first<Abort>(wait(timing_.run_on)).why;
   EXPECT_NE(why.find("collective 4 of lane 0 of job \"mnist\": the trainers disagree"),
             std::string::npos)
@@ -182,9 +182,9 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
 TEST_F(JobLeaderTest, EndsAJobWhoseOutcomeCannotBeTheSameEverywhere) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Frozen{0, {5, 0}, {5, 0}, {}, {}});
-  hear(1, Frozen{0, {5, 0}, {3, 0}, {}, {}});
-  EXPECT_EQ(first<Abort>(hear(2, Frozen{0, {4, 0}, {3, 0}, {}, {}})).why,
+  hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
+  hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
+  EXPECT_EQ(first<Abort>(hear(2, Held{0, {4, 0}, {3, 0}, {}, {}})).why,
             "server [0] completed collective 5 of lane 0 of job \"mnist\" before all trainers "
             "agreed on it");
 }
@@ -193,22 +193,22 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
   run();
   hear(1, Leave{"the trainer left"});
   EXPECT_EQ(leader_.phase(), Phase::stopping);
-  hear(0, Frozen{0, {5, 0}, {3, 0}, {}, {}});
-  hear(1, Frozen{0, {4, 0}, {4, 0}, {}, {}});
-  hear(2, Frozen{0, {5, 0}, {4, 0}, {}, {}});
-  const Abort end = first<Abort>(hear(0, Frozen{0, {5, 0}, {4, 0}, {}, {}}));
+  hear(0, Held{0, {5, 0}, {3, 0}, {}, {}});
+  hear(1, Held{0, {4, 0}, {4, 0}, {}, {}});
+  hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
+  const Abort end = first<Abort>(hear(0, Held{0, {5, 0}, {4, 0}, {}, {}}));
   EXPECT_EQ(end.why, "the trainer left");
   EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
 }
 
 TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
   run();
-  const JobActions freeze = hear(1, Disagree{0, {1, 4, 3, "server [1], thread 0, step 1"}});
-  EXPECT_EQ(first<Freeze>(freeze).asked, (CollectiveName{1, 4}));
-  hear(0, Frozen{0, {0, 4}, {0, 3}, {}, "barrier"});
-  hear(1, Frozen{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
-  hear(2, Frozen{0, {0, 3}, {0, 2}, {}, "nothing yet"});
-  const JobActions out = hear(2, Frozen{0, {0, 3}, {0, 3}, {}, {}});
+  const JobActions hold = hear(1, Disagree{0, {1, 4, 3, "server [1], thread 0, step 1"}});
+  EXPECT_EQ(first<Hold>(hold).asked, (CollectiveName{1, 4}));
+  hear(0, Held{0, {0, 4}, {0, 3}, {}, "barrier"});
+  hear(1, Held{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
+  hear(2, Held{0, {0, 3}, {0, 2}, {}, "nothing yet"});
+  const JobActions out = hear(2, Held{0, {0, 3}, {0, 3}, {}, {}});
   EXPECT_EQ(first<Reset>(out).cut.text,
             "collective 4 of lane 1 of job \"mnist\": the trainers disagree on kind, count, type, "
             "operation or root: [1] submitted all_reduce of 9 float32 sum; [0] submitted barrier; "
@@ -220,11 +220,11 @@ constexpr auto kOverflow = Disagreement::Cause::overflow;
 
 TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
   run();
-  const JobActions freeze = hear(1, Disagree{0, {0, 4, 5, "it overflowed", kOverflow}});
-  EXPECT_FALSE(first<Freeze>(freeze).asked);
-  hear(0, Frozen{0, {5, 0}, {5, 0}, {}, {}});
-  hear(1, Frozen{0, {5, 0}, {3, 0}, {}, {}});
-  const JobActions out = hear(2, Frozen{0, {5, 0}, {4, 0}, {}, {}});
+  const JobActions hold = hear(1, Disagree{0, {0, 4, 5, "it overflowed", kOverflow}});
+  EXPECT_FALSE(first<Hold>(hold).asked);
+  hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
+  hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
+  const JobActions out = hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
   EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{3, 0}));
   EXPECT_EQ(first<Reset>(out).cut.failed, (LaneNumbers{5, 0}));
   EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
@@ -233,17 +233,17 @@ TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
 TEST_F(JobLeaderTest, EndsAJobThatWentPastADisagreementAfterAnOverflow) {
   run();
   hear(1, Disagree{0, {0, 2, 5, "it overflowed", kOverflow}});
-  hear(0, Frozen{0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}});
-  hear(1, Frozen{0, {5, 0}, {1, 0}, {}, {}});
-  EXPECT_EQ(asked<Abort>(hear(2, Frozen{0, {5, 0}, {1, 0}, {}, {}})).size(), 3u);
+  hear(0, Held{0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}});
+  hear(1, Held{0, {5, 0}, {1, 0}, {}, {}});
+  EXPECT_EQ(asked<Abort>(hear(2, Held{0, {5, 0}, {1, 0}, {}, {}})).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, TellsAnOverflowBeforeTheLeavingOfATrainerThatHadItsResult) {
   run();
   hear(1, Leave{"the trainer left"});
-  hear(0, Frozen{0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}});
-  hear(1, Frozen{0, {4, 0}, {4, 0}, {}, {}});
-  const JobActions out = hear(2, Frozen{0, {4, 0}, {3, 0}, {}, {}});
+  hear(0, Held{0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}});
+  hear(1, Held{0, {4, 0}, {4, 0}, {}, {}});
+  const JobActions out = hear(2, Held{0, {4, 0}, {3, 0}, {}, {}});
   EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
 }
 
