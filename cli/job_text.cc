@@ -80,6 +80,23 @@ void add_lanes(const json& job, TextTable& table) {
   }
 }
 
+// "2 of 3", or "2" where a daemon does not tell the members.
+std::string joined_text(const json& job) {
+  const std::string joined = grouped(items(job, "trainers").size());
+  const json& members = items(job, "members");
+  return members.empty() ? joined : fmt::format("{} of {}", joined, grouped(members.size()));
+}
+
+// Of a job on some of the servers.
+void add_members(const json& status, const json& job, TextTable& table) {
+  const json& members = items(job, "members");
+  const auto servers = count_field(status, "topology.servers");
+  if (members.empty() || members.size() == servers.value_or(members.size())) return;
+  std::vector<std::string> names;
+  for (const json& address : members) names.push_back(address_text(address));
+  table.add_row({cell_text(job, "name"), fmt::format("{}", fmt::join(names, " "))});
+}
+
 void add_trainers(const json& job, TextTable& table) {
   const std::uint64_t most = most_submitted(job);
   std::string name = cell_text(job, "name");
@@ -125,18 +142,21 @@ std::string jobs_text(const json& status) {
                   {"", Align::left}});
   TextTable lanes(
       {{"job", Align::left}, {"weight"}, {"lane"}, {"algorithm", Align::left}, {"priority"}});
+  TextTable members({{"job", Align::left}, {"servers", Align::left}});
   TextTable trainers(
       {{"job", Align::left}, {"server"}, {"pid"}, {"submitted"}, {"completed"}, {"", Align::left}});
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
-                  cell_text(job, "state"), grouped(items(job, "trainers").size()),
-                  cell_text(job, "collectives"), wait_text(job)});
+                  cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
+                  wait_text(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
+    add_members(status, job, members);
     add_trainers(job, trainers);
   }
   if (jobs.empty()) return "\njobs: none\n";
   std::string text = fmt::format("\njobs\n{}", jobs.text());
   if (!lanes.empty()) text += fmt::format("\nlanes\n{}", lanes.text());
+  if (!members.empty()) text += fmt::format("\njobs on some of the servers\n{}", members.text());
   if (!trainers.empty()) text += fmt::format("\ntrainers\n{}", trainers.text());
   return text;
 }

@@ -77,7 +77,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   descriptor_ = prepare.job;
   epoch_ = prepare.job.epoch;
   const LaneNumbers none(descriptor_.options.lanes.size(), 0);
-  counts_ = {none, none, ""};
+  counts_ = {none, none, "", false};
   enter(Phase::preparing, now);
   admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
@@ -119,9 +119,16 @@ void JobAgent::handle(const JobMessage&, const control::Start& start, Instant no
 
 void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
   if (hold.epoch != epoch_) return;
+  const bool is_held = phase_ == Phase::holding || phase_ == Phase::held;
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
-    order(command::Hold{hold.asked}, out);
+    catches_up_ = hold.catch_up;
+    stopping_text_ = fmt::format("job \"{}\" is stopping: {}", request_.name, hold.why);
+    order(command::Hold{hold.failing, hold.catch_up}, out);
+    if (inquiry_.has_value()) report(stopping_text_, out);
+  } else if (is_held && catches_up_ && !hold.catch_up) {
+    catches_up_ = false;
+    order(command::Hold{hold.failing, false}, out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);
   }
@@ -203,7 +210,7 @@ void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   if (phase_ == Phase::holding) enter(Phase::held, now);
   const std::string asked = counts.asked.empty() ? counts_.asked : counts.asked;
-  counts_ = {counts.published, counts.completed, asked};
+  counts_ = {counts.published, counts.completed, asked, counts.takes_more};
   answer(held(), out);
 }
 

@@ -6,7 +6,7 @@
 //   preparing   (engines attached)       of epoch 0
 //   armed       Start                    frames of the epoch are taken, none sent
 //   running     Hold
-//   holding     (engines hold)           no more is taken from the trainer
+//   holding     (engines hold)           no more is taken from the trainer, or only what catches up
 //   held        Reset -> resetting -> armed in the next epoch
 //   aborting    the survivors agree (abort_exchange.h); from any phase after joining
 //   ended       tells others the decision, then is over
@@ -65,6 +65,10 @@ class JobAgent {
   // The job ends in good order: its leader has let all complete what they share.
   bool ends_in_order() const { return leader_tells_; }
   bool is_ending() const { return phase_ >= Phase::aborting; }
+  // After a failure or a trainer's leaving, until the job goes on or ends.
+  bool stopping() const {
+    return phase_ == Phase::holding || phase_ == Phase::held || phase_ == Phase::resetting;
+  }
   Phase phase() const { return phase_; }
   // It left, died, aborted or was evicted: another may join the same job name on this server.
   bool trainer_gone() const { return trainer_gone_; }
@@ -144,7 +148,9 @@ class JobAgent {
   std::string missing_;           // as the leader last said
   std::optional<Leave> leaving_;  // how the trainer has gone
   bool trainer_gone_ = false;
-  bool aborted_ = false;  // while it joined: nothing of it may be used if its job begins
+  bool aborted_ = false;       // while it joined: nothing of it may be used if its job begins
+  bool catches_up_ = false;    // while it is held, as the leader last asked
+  std::string stopping_text_;  // of the last stop: why its collectives wait
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;

@@ -19,6 +19,8 @@ void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
   } else if (phase_ == Phase::joining) {
     if (!leaving_.has_value()) repeat(out);
     next_inquiry_ = inquiry_->deadline();
+  } else if (stopping()) {
+    report(stopping_text_, out);
   } else {
     ask_members(out);
     next_inquiry_ = now + timing_.repeat;

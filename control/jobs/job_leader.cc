@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "control/jobs/collective_text.h"
@@ -72,13 +73,16 @@ void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Ins
   stop(disagree.what, std::nullopt, now, out);
 }
 
-void JobLeader::handle(Member*, const JobMessage& message, const Leave& leave, Instant now,
+void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
                        JobActions& out) {
   if (phase_ == Phase::gathering) end(leave.how, {}, now, out);
   if (phase_ == Phase::running) stop(std::nullopt, leave, now, out);
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
     phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
   }
+  // It submits nothing more.
+  const bool lacks = !member->held.has_value() || member->held->takes_more;
+  if (catch_up_until_.has_value() && lacks) stop_catching_up(out);
   if (phase_ == Phase::ending) send(message.from, request(), out);
 }
 
@@ -134,6 +138,7 @@ void JobLeader::answered(Member& member, Instant now, JobActions& out) {
 void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
   phase_ = phase;
   phase_deadline_.reset();
+  if (phase != Phase::stopping) catch_up_until_.reset();
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
   const bool after_death = departure_.has_value() && departure_->died;
@@ -157,10 +162,9 @@ JobBody JobLeader::request() const {
     case Phase::starting:
       return Start{epoch_};
     case Phase::stopping:
-      if (first_.has_value() && first_->cause == Disagreement::Cause::signatures) {
-        return Hold{epoch_, CollectiveName{first_->lane, first_->collective}};
-      }
-      return Hold{epoch_, std::nullopt};
+      if (!first_.has_value()) return Hold{epoch_, why_it_stops(), std::nullopt, false};
+      return Hold{epoch_, why_it_stops(), CollectiveName{first_->lane, first_->collective},
+                  catch_up_until_.has_value()};
     case Phase::resetting:
       return Reset{epoch_, cut_};
     case Phase::ending:
@@ -180,25 +184,20 @@ void JobLeader::end(const std::string& why, std::set<bcube::ServerId> gone, Inst
   enter(Phase::ending, now, out);
 }
 
-// Which server has kept this phase from ending.
+// Which servers have kept this phase from ending.
 std::string JobLeader::overdue() const {
+  std::vector<std::string> servers;
   for (const Member& member : members_) {
     if (member.answered || !member.agent.has_value()) continue;
-    const std::string server = space_.text(member.server);
-    if (phase_ != Phase::stopping || !member.held.has_value()) {
-      return fmt::format("the daemon on server {} does not answer for job \"{}\"", server, name_);
-    }
-    if (!all_held()) continue;
-    const LaneNumbers goal = agreed(true);
-    for (std::size_t lane = 0; lane < goal.size(); ++lane) {
-      const std::uint64_t completed = member.held->completed[lane];
-      if (completed >= goal[lane]) continue;
-      return fmt::format(
-          "server {} does not complete {}, which all trainers have submitted", server,
-          collective_text(name_, goal.size(), {static_cast<unsigned>(lane), completed + 1}));
-    }
+    const bool is_held = member.held.has_value() && !member.held->takes_more;
+    if (phase_ == Phase::stopping && is_held) continue;
+    servers.push_back(space_.text(member.server));
   }
-  return fmt::format("job \"{}\" could not be stopped in time", name_);
+  if (servers.empty()) return overdue_collective();
+  const bool one = servers.size() == 1;
+  return fmt::format("the {} {} {} not answer for job \"{}\"",
+                     one ? "daemon on server" : "daemons on servers", fmt::join(servers, ", "),
+                     one ? "does" : "do", name_);
 }
 
 void JobLeader::on_time(Instant now, JobActions& out) {
@@ -211,6 +210,8 @@ void JobLeader::on_time(Instant now, JobActions& out) {
       // So does a disagreement: but for it nobody would have stopped.
       end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
     }
+  } else if (catch_up_until_.has_value() && now >= *catch_up_until_) {
+    stop_catching_up(out);
   } else if (now >= next_ask_) {
     // While it gathers: whether those that have joined are still there.
     if (phase_ == Phase::gathering) leave_out_silent(now);
@@ -222,7 +223,8 @@ void JobLeader::on_time(Instant now, JobActions& out) {
 
 std::optional<Instant> JobLeader::deadline() const {
   if (phase_ == Phase::running || over()) return std::nullopt;
-  return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
+  return std::min(
+      {next_ask_, phase_deadline_.value_or(next_ask_), catch_up_until_.value_or(next_ask_)});
 }
 
 void JobLeader::send(const JobEnd& to, JobBody body, JobActions& out) const {

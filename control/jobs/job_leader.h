@@ -10,8 +10,10 @@
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
 //   running     until a Disagree or a Leave
-//   stopping    all take no more submissions and run on until every member has completed all that
-//               can complete: what all have submitted, before the first disagreement of the lane
+//   stopping    all catch up: they still take what trainers have yet to submit before the collective
+//               that cannot be done. When they have, or when the time for it is over, all take
+//               nothing more, and run on until every member has completed all that can complete:
+//               what all have submitted, before the first disagreement of the lane
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //
@@ -110,6 +112,7 @@ class JobLeader {
   void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
             Instant now, JobActions& out);
   bool all_held() const;
+  void stop_catching_up(JobActions& out);
   LaneNumbers agreed(bool before_overflows) const;
   std::optional<Disagreement> first_overflow() const;
   std::string disagreement() const;
@@ -117,6 +120,8 @@ class JobLeader {
   void reset(const LaneNumbers& done, Instant now, JobActions& out);
   void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
   std::string overdue() const;
+  std::string overdue_collective() const;
+  std::string why_it_stops() const;
   std::string reason_of_stop() const;
   JobBody request() const;
   JobDescriptor descriptor() const;
@@ -135,8 +140,9 @@ class JobLeader {
   std::vector<Member> members_;  // by server
   std::optional<Instant> phase_deadline_;
   Instant next_ask_{};
-  std::optional<Disagreement> first_;  // of this stop
-  std::optional<Leave> departure_;     // of this stop: the job ends with it
+  std::optional<Disagreement> first_;      // of this stop
+  std::optional<Instant> catch_up_until_;  // of this stop, while members may take more
+  std::optional<Leave> departure_;         // of this stop: the job ends with it
   JobCut cut_;
   std::string why_;
   std::set<bcube::ServerId> gone_;

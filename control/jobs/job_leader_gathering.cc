@@ -124,9 +124,14 @@ std::string JobLeader::missing() const {
   }
   if (count == 0) return "";
   if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
-  return fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count,
-                     members_.size(), count == 1 ? "has" : "have", name_, count == 1 ? "" : "s",
-                     names);
+  std::string text =
+      fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count, members_.size(),
+                  count == 1 ? "has" : "have", name_, count == 1 ? "" : "s", names);
+  // A trainer that asks for other members, by the same name, waits in a job of its own.
+  if (members_.size() < space_.servers()) {
+    text += fmt::format("; the job is for {}", members_text(options_.members, space_));
+  }
+  return text;
 }
 
 JobDescriptor JobLeader::descriptor() const {

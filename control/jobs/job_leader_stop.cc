@@ -2,6 +2,7 @@
 // those that fail on all.
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <utility>
 
 #include "control/jobs/collective_text.h"
@@ -25,7 +26,16 @@ void JobLeader::stop(const std::optional<Disagreement>& first,
   first_ = first;
   departure_ = departure;
   for (Member& member : members_) member.held.reset();
+  catch_up_until_.reset();
+  if (first_.has_value()) catch_up_until_ = now + timing_.catch_up;
   enter(Phase::stopping, now, out);
+  if (catch_up_until_.has_value()) *phase_deadline_ += timing_.catch_up;
+}
+
+// What has not been submitted by now fails.
+void JobLeader::stop_catching_up(JobActions& out) {
+  catch_up_until_.reset();
+  if (!all_held()) ask(out);
 }
 
 void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Instant now,
@@ -39,6 +49,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     take_greater(member->held->published, held.published);
     take_greater(member->held->completed, held.completed);
     if (!held.asked.empty()) member->held->asked = held.asked;
+    member->held->takes_more = member->held->takes_more && held.takes_more;
     auto& known = member->held->disagreements;
     known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
     std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
@@ -49,9 +60,11 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   advance_stop(now, out);
 }
 
+// And take nothing more: what is published is final.
 bool JobLeader::all_held() const {
-  return std::all_of(members_.begin(), members_.end(),
-                     [](const Member& member) { return member.held.has_value(); });
+  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
+    return member.held.has_value() && !member.held->takes_more;
+  });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
@@ -77,6 +90,10 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
 
 void JobLeader::advance_stop(Instant now, JobActions& out) {
   if (!all_held()) return;
+  if (catch_up_until_.has_value()) {
+    catch_up_until_.reset();
+    phase_deadline_ = now + timing_.run_on;
+  }
   const LaneNumbers goal = agreed(true);
   const LaneNumbers possible = agreed(false);
   bool all = true;
@@ -127,6 +144,35 @@ std::string JobLeader::disagreement() const {
   }
   return disagreement_text(name_, options_.lanes.size(), {first_->lane, first_->collective},
                            submitted, first_->text, space_);
+}
+
+// For trainers that wait while the job stops.
+std::string JobLeader::why_it_stops() const {
+  if (departure_.has_value()) return departure_->how;
+  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
+  return fmt::format(
+      "the trainers disagree on {}; what comes before it is completed first",
+      collective_text(name_, options_.lanes.size(), {first_->lane, first_->collective}));
+}
+
+// What all trainers have submitted and some servers do not complete: the first of the first lane.
+std::string JobLeader::overdue_collective() const {
+  const LaneNumbers goal = agreed(true);
+  for (std::size_t lane = 0; lane < goal.size(); ++lane) {
+    std::uint64_t least = goal[lane];
+    for (const Member& member : members_) least = std::min(least, member.held->completed[lane]);
+    if (least == goal[lane]) continue;
+    std::vector<std::string> servers;
+    for (const Member& member : members_) {
+      if (member.held->completed[lane] == least) servers.push_back(space_.text(member.server));
+    }
+    const bool one = servers.size() == 1;
+    return fmt::format(
+        "server{} {} {} not complete {}, which all trainers have submitted", one ? "" : "s",
+        fmt::join(servers, ", "), one ? "does" : "do",
+        collective_text(name_, goal.size(), {static_cast<std::uint32_t>(lane), least + 1}));
+  }
+  return fmt::format("job \"{}\" could not be stopped in time", name_);
 }
 
 // For a sentence about what came of the stop; nothing if no disagreement has caused it.

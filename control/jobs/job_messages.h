@@ -7,7 +7,8 @@
 //
 //   gathering   Join -> Pending | Refused
 //   set-up      Prepare -> Armed(0), then Start(0) -> Started(0)
-//   stop        Disagree or Leave -> Hold(e) -> Held(e), again whenever its counts grow
+//   stop        Disagree or Leave -> Hold(e) -> Held(e), again whenever its counts grow; a second
+//               Hold(e) for those that do not catch up in time
 //   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
 //   end         Abort among all
 //   inquiry     Ask -> Counts, among agents, at any time
@@ -137,15 +138,20 @@ struct Disagree {
 // Take no more submissions; go on sending and receiving.
 struct Hold {
   Epoch epoch = 0;
-  // What the trainers disagree on, if that is the cause: each says what it has submitted as it.
-  std::optional<CollectiveName> asked;
+  std::string why;  // a whole sentence, for trainers that wait meanwhile
+  // What cannot be done, if that is the cause: each says what it has submitted as it.
+  std::optional<CollectiveName> failing;
+  // Do take what a trainer has yet to submit before `failing` in its lane, and what it submits in
+  // other lanes before that. A later Hold, without this, ends it.
+  bool catch_up = false;
 };
 struct Held {
   Epoch epoch = 0;
-  LaneNumbers published;                    // taken from the trainer; fixed from now on
+  LaneNumbers published;                    // taken from the trainer
   LaneNumbers completed;                    // ended, in order; grows
   std::vector<Disagreement> disagreements;  // at most one per lane, the first
-  std::string asked;  // what was submitted as it: "all_reduce of 9 float32 sum", "nothing yet"
+  std::string asked;        // what was submitted as `failing`: "all_reduce of 9 float32 sum", ...
+  bool takes_more = false;  // it catches up: `published` grows. Otherwise it is final.
 };
 struct Reset {
   Epoch epoch = 0;  // the new one

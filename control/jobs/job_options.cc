@@ -9,6 +9,8 @@ namespace {
 
 constexpr std::size_t kMostNamed = 8;
 
+}  // namespace
+
 std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space) {
   if (members.size() == space.servers()) return fmt::format("all {} servers", members.size());
@@ -20,8 +22,6 @@ std::string members_text(const std::vector<bcube::ServerId>& members,
   if (members.size() > named) text += fmt::format(" and {} more", members.size() - named);
   return text;
 }
-
-}  // namespace
 
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space) {
   std::vector<std::string> lanes;

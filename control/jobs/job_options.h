@@ -26,7 +26,11 @@ struct JobOptions {
   bool operator==(const JobOptions&) const = default;
 };
 
-// "weight 2, lanes bml, bml (priority 1), 3 members [0,0] [0,1] [0,2]": for a message that sets two
+// "all 9 servers", "2 servers [0,0] [0,1]", "10 servers [0,0] ... and 2 more".
+std::string members_text(const std::vector<bcube::ServerId>& members,
+                         const bcube::AddressSpace& space);
+
+// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]": for a message that sets two
 // of them side by side.
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space);
 

@@ -67,6 +67,8 @@ std::string_view state_name(JobState state) {
       return "gathering";
     case JobState::running:
       return "running";
+    case JobState::stopping:
+      return "stopping";
     case JobState::aborted:
       break;
   }

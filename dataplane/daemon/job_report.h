@@ -21,7 +21,8 @@
 
 namespace gradcube::dataplane {
 
-enum class JobState { gathering, running, aborted };
+// stopping: after a failure or a trainer's leaving, until it goes on or ends.
+enum class JobState { gathering, running, stopping, aborted };
 std::string_view state_name(JobState state);
 
 // Collectives of each lane.

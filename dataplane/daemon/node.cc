@@ -32,6 +32,7 @@ control::TransportFacts transport_of(const NodeEngines& engines) {
 JobState state_of(const control::JobAgent* agent, const Member& member) {
   using Phase = control::JobAgent::Phase;
   if (member.ended() || agent == nullptr || agent->is_ending()) return JobState::aborted;
+  if (agent->stopping()) return JobState::stopping;
   return agent->phase() == Phase::joining ? JobState::gathering : JobState::running;
 }
 

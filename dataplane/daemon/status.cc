@@ -173,6 +173,10 @@ Json jobs_json(const StatusSources& sources) {
     for (const bcube::ServerId server : job.waiting_for) {
       waiting_for.push_back(control::address_json(space, server));
     }
+    Json members = Json::array();
+    for (const bcube::ServerId server : job.options.members) {
+      members.push_back(control::address_json(space, server));
+    }
     Json lanes = Json::array();
     for (const control::LaneOptions& lane : job.options.lanes) {
       lanes.push_back({{"algorithm", lane.algorithm}, {"priority", lane.priority}});
@@ -183,6 +187,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"state", state_name(job.state)},
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
+                    {"members", std::move(members)},
                     {"trainers", std::move(trainers)},
                     {"collectives", job.collectives},
                     {"waiting_for", std::move(waiting_for)},

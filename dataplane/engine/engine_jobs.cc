@@ -118,11 +118,12 @@ void Engine::start(protocol::JobId id) {
   if (job->is_leader() && job->session().anything_in_flight()) await_completions(*job);
 }
 
-void Engine::hold(protocol::JobId id) {
+void Engine::hold(protocol::JobId id, const TakeLimit& limit) {
   EngineJob* job = find_job(id);
-  if (job == nullptr || job->state != EngineJob::State::running) return;
+  if (job == nullptr || !job->moves()) return;
   job->state = EngineJob::State::held;
-  job->progress_told = job->session().completions();
+  job->limit = limit;
+  job->progress_told = job->progress();
 }
 
 protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {

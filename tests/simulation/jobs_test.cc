@@ -137,6 +137,66 @@ TEST_F(Jobs, SurviveADisagreementWithAnErrorForEveryTrainerThatSaysWhoSubmittedW
   leave_all(cluster_, trainers);
 }
 
+TEST_F(Jobs, CompleteWhatComesBeforeADisagreementAlsoWhereItIsSubmittedLater) {
+  const Trainers trainers = cluster_.join_all("job", 1 << 20);
+  const auto order = [](unsigned number, unsigned rank) {
+    Collective one;
+    one.offset += (number - 1) * 65'536;
+    one.count = number == 6 && rank == 1 ? 4'000 : 5'000;
+    return one;
+  };
+  const auto submit = [&](unsigned first, unsigned last, unsigned rank) {
+    for (unsigned i = first; i <= last; ++i) fill_and_submit(*trainers[rank], order(i, rank));
+  };
+  for (const unsigned rank : {0U, 1U, 3U}) submit(1, 10, rank);
+  submit(1, 2, 2);
+  // The disagreement needs no more than two of the four.
+  cluster_.run_for(100 * kMillisecond);
+  EXPECT_EQ(cluster_.jobs().front().state, dataplane::JobState::stopping);
+  EXPECT_TRUE(cluster_.jobs().front().waiting_for.empty());
+  const std::string why = cluster_.explain(*trainers[0], {0, 3});
+  EXPECT_EQ(why,
+            "job \"job\" is stopping: the trainers disagree on collective 6 of job \"job\"; what "
+            "comes before it is completed first");
+  submit(3, 10, 2);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  for (const auto& trainer : trainers) {
+    std::vector<std::int32_t> expected(10, GRADCUBE_EMISMATCH);
+    std::fill_n(expected.begin(), 5, 0);
+    EXPECT_EQ(codes(*trainer), expected) << "at server " << trainer->rank();
+    const Expected sum = expected_result(cluster_.plan(), {}, order(5, 0), trainer->rank());
+    EXPECT_EQ(wrong_elements(*trainer, order(5, 0), sum), 0u);
+  }
+  leave_all(cluster_, trainers);
+}
+
+TEST_F(Jobs, DoNotWaitLongForWhatIsNotSubmittedBeforeADisagreement) {
+  const Trainers trainers = cluster_.join_all("job", 1 << 20);
+  for (const auto& trainer : trainers) {
+    for (unsigned i = 0; i < (trainer->rank() == 2 ? 1 : 3); ++i) {
+      Collective one;
+      one.offset += i * 65'536;
+      one.count = i == 2 && trainer->rank() == 1 ? 4'000 : 5'000;
+      fill_and_submit(*trainer, one);
+    }
+  }
+  const auto all_are_idle = [&] { return all_idle(trainers); };
+  EXPECT_FALSE(cluster_.run_until(all_are_idle, 2 * kSecond));
+  EXPECT_TRUE(cluster_.run_until(all_are_idle, kSecond));
+  for (const auto& trainer : trainers) {
+    const std::vector<std::int32_t> all{0, GRADCUBE_EMISMATCH, GRADCUBE_EMISMATCH};
+    const auto some = std::vector<std::int32_t>(all.begin(), all.begin() + 1);
+    EXPECT_EQ(codes(*trainer), trainer->rank() == 2 ? some : all);
+  }
+  for (unsigned i = 0; i < 2; ++i) fill_and_submit(*trainers[2], collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  EXPECT_EQ(codes(*trainers[2]), std::vector<std::int32_t>(2, GRADCUBE_EMISMATCH));
+  for (const auto& trainer : trainers) fill_and_submit(*trainer, collective_);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
+  expect_right(cluster_, trainers, collective_);
+  leave_all(cluster_, trainers);
+}
+
 TEST(JobsOfTwoLanes, CompleteOnEveryTrainerWhatWasAgreedBeforeADisagreement) {
   for (const char* loss : {"0", "0.05"}) {
     SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}, {"loss", loss}}));

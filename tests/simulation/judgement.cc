@@ -123,6 +123,10 @@ void Judgement::check_code(const Worker& worker, std::size_t index, const Damage
     if (code != 0 && code != (overflow ? GRADCUBE_EOVERFLOW : GRADCUBE_EMISMATCH)) refuse();
     // A chunk can be right where another one overflows: see check_bits().
     if (index == scenario_.when && code == 0 && !overflow) refuse();
+    const bool precedes =
+        index < scenario_.when &&
+        scenario_.collective(0, index).lane == scenario_.collective(0, scenario_.when).lane;
+    if (precedes && code != 0) refuse();
     return;
   }
   if (code != 0 && code != GRADCUBE_EPEER) refuse();

@@ -57,6 +57,19 @@ TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
   EXPECT_THAT(text, ContainsRegex("\\[2,2\\] +99001 +12 +12 +the others have waited 3.2 s for it"));
 }
 
+TEST(StatusText, ShowsWhichServersAJobIsForUnlessItIsAllOfThem) {
+  json status = whole_status();
+  json& job = status["jobs"][0];
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("mnist .* running +2 +12 "));
+  job["members"] = {{2, 1}, {2, 2}, {2, 3}};
+  const std::string text = status_text(status, {});
+  EXPECT_THAT(text, ContainsRegex("mnist .* running +2 of 3 +12 "));
+  EXPECT_THAT(text, HasSubstr("jobs on some of the servers\n"));
+  EXPECT_THAT(text, ContainsRegex("mnist +\\[2,1\\] \\[2,2\\] \\[2,3\\]"));
+  for (unsigned i = 0; i < 6; ++i) job["members"].push_back({0, i});
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("some of the servers")));
+}
+
 TEST(StatusText, HasARowForEveryTrainerHoweverManyThereAre) {
   json status = whole_status();
   json& trainers = status["jobs"][0]["trainers"];

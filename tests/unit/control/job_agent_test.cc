@@ -42,6 +42,17 @@ bool ordered(const JobActions& actions) {
   return false;
 }
 
+template <typename Command>
+Command order(const JobActions& actions) {
+  for (const JobAction& action : actions) {
+    const auto* order = std::get_if<ToEngines>(&action);
+    if (order == nullptr) continue;
+    if (const auto* command = std::get_if<Command>(&order->command)) return *command;
+  }
+  ADD_FAILURE() << "no such command";
+  return {};
+}
+
 template <typename Notice>
 std::optional<Notice> told(const JobActions& actions) {
   for (const JobAction& action : actions) {
@@ -52,6 +63,8 @@ std::optional<Notice> told(const JobActions& actions) {
   }
   return std::nullopt;
 }
+
+Hold hold_in(Epoch epoch) { return {epoch, "a trainer left", std::nullopt, false}; }
 
 class JobAgentTest : public testing::Test {
  protected:
@@ -90,7 +103,7 @@ class JobAgentTest : public testing::Test {
   }
   void hold() {
     run();
-    hear(Hold{0, {}});
+    hear(hold_in(0));
     happen(event::EnginesHeld{{5}, {4}, {}});
   }
 
@@ -177,7 +190,7 @@ TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsHeld) {
   EXPECT_EQ(sent<Disagree>(happen(event::Disagreed{0, {0, 8, 3, "x"}}), 0).size(), 1u);
   EXPECT_TRUE(happen(event::Disagreed{1, {0, 1, 3, "x"}}).empty()) << "of another epoch";
   EXPECT_EQ(first<Disagree>(wait(timing_.ping), 0).what.collective, 8u);
-  hear(Hold{0, {}});
+  hear(hold_in(0));
   const auto held = sent<Held>(happen(event::EnginesHeld{{9}, {7}, {}}), 0);
   ASSERT_EQ(held.size(), 1u);
   ASSERT_EQ(held[0].disagreements.size(), 1u);
@@ -186,12 +199,12 @@ TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsHeld) {
 
 TEST_F(JobAgentTest, ReportsItsCountsEachTimeItIsAskedAndEachTimeTheyGrow) {
   run();
-  EXPECT_TRUE(hear(Hold{1, {}}).empty());
-  EXPECT_TRUE(ordered<command::Hold>(hear(Hold{0, {}})));
-  EXPECT_TRUE(hear(Hold{0, {}}).empty()) << "the engines do not hold yet";
+  EXPECT_TRUE(hear(hold_in(1)).empty());
+  EXPECT_TRUE(ordered<command::Hold>(hear(hold_in(0))));
+  EXPECT_TRUE(hear(hold_in(0)).empty()) << "the engines do not hold yet";
   EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {3}, {}}), 0).completed, LaneNumbers{3});
   EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {4}, {}}), 0).completed, LaneNumbers{4});
-  EXPECT_EQ(first<Held>(hear(Hold{0, {}}), 0).completed, LaneNumbers{4});
+  EXPECT_EQ(first<Held>(hear(hold_in(0)), 0).completed, LaneNumbers{4});
 }
 
 TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
@@ -203,14 +216,39 @@ TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
   EXPECT_TRUE(hear(Reset{1, {{4}, {5}, 3, "x"}}).empty()) << "the engines are not armed yet";
   EXPECT_EQ(first<Armed>(happen(event::EnginesArmed{}), 0).epoch, 1u);
   EXPECT_EQ(sent<Armed>(hear(Reset{1, {{4}, {5}, 3, "x"}}), 0).size(), 1u);
-  EXPECT_TRUE(hear(Hold{0, {}}).empty()) << "of the old epoch";
+  EXPECT_TRUE(hear(hold_in(0)).empty()) << "of the old epoch";
   EXPECT_FALSE(ordered<command::Start>(hear(Start{0})));
   EXPECT_TRUE(ordered<command::Start>(hear(Start{1})));
 }
 
+TEST_F(JobAgentTest, CatchesUpUntilItsLeaderCallsAHaltToIt) {
+  run();
+  const CollectiveName failing{0, 7};
+  const JobActions out = hear(Hold{0, "they disagree", failing, true});
+  EXPECT_TRUE(order<command::Hold>(out).catch_up);
+  EXPECT_EQ(order<command::Hold>(out).failing, failing);
+  EXPECT_TRUE(first<Held>(happen(event::EnginesHeld{{5}, {4}, "nothing yet", true}), 0).takes_more);
+  const JobActions last = hear(Hold{0, "they disagree", failing, false});
+  EXPECT_FALSE(order<command::Hold>(last).catch_up);
+  EXPECT_TRUE(sent<Held>(last, 0).empty()) << "it is not final yet";
+  const JobActions late = hear(Hold{0, "they disagree", failing, true});
+  EXPECT_FALSE(ordered<command::Hold>(late)) << "overtaken by the last";
+  const Held held = first<Held>(happen(event::EnginesHeld{{6}, {4}, "", false}), 0);
+  EXPECT_FALSE(held.takes_more);
+  EXPECT_EQ(held.asked, "nothing yet");
+  EXPECT_FALSE(first<Held>(hear(Hold{0, "they disagree", failing, false}), 0).takes_more);
+}
+
+TEST_F(JobAgentTest, TakesNothingMoreWhereTheLastHoldOvertakesTheFirst) {
+  run();
+  const CollectiveName failing{0, 7};
+  EXPECT_FALSE(order<command::Hold>(hear(Hold{0, "they disagree", failing, false})).catch_up);
+  EXPECT_FALSE(ordered<command::Hold>(hear(Hold{0, "they disagree", failing, true})));
+}
+
 TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {
   hold();
-  const JobActions out = wait(2 * timing_.phase + timing_.run_on);
+  const JobActions out = wait(2 * timing_.phase + timing_.catch_up + timing_.run_on);
   EXPECT_TRUE(ordered<command::Halt>(out));
   EXPECT_EQ(first<Abort>(out, 2).why, "the daemon on server [0] does not go on with the job");
 }
@@ -244,7 +282,7 @@ TEST_F(JobAgentTest, RepeatsALeaveUntilTheLeaderActs) {
   EXPECT_EQ(sent<Leave>(happen(event::TrainerLeft{"left"}), 0).size(), 1u);
   EXPECT_EQ(sent<Leave>(wait(timing_.ping), 0).size(), 1u);
   EXPECT_EQ(sent<Leave>(wait(timing_.repeat), 0).size(), 1u);
-  hear(Hold{0, {}});
+  hear(hold_in(0));
   EXPECT_TRUE(sent<Leave>(wait(timing_.repeat), 0).empty());
 }
 

@@ -145,6 +145,22 @@ TEST_F(JobInquiryTest, TellsOthersHowFarItsTrainerIs) {
   EXPECT_EQ(counts.published, LaneNumbers{4});
 }
 
+TEST_F(JobInquiryTest, SaysThatTheJobIsStoppingWhileItIs) {
+  run();
+  happen(event::Asked{1, kThird});
+  const auto first = report(hear(Hold{0, "a trainer left", std::nullopt, false}, kLeader));
+  ASSERT_TRUE(first) << "what others count from now on says nothing about who waits for whom";
+  EXPECT_EQ(first->missing, "job \"mnist\" is stopping: a trainer left");
+  happen(event::EnginesHeld{{3}, {2}, "", false});
+  const auto second = report(happen(event::Asked{2, kThird}));
+  ASSERT_TRUE(second);
+  EXPECT_EQ(second->missing, first->missing);
+  hear(Reset{1, {{2}, {3}, 3, "x"}}, kLeader);
+  EXPECT_TRUE(report(happen(event::Asked{3, kThird}))) << "not armed again yet";
+  happen(event::EnginesArmed{});
+  EXPECT_FALSE(report(happen(event::Asked{4, kThird})));
+}
+
 TEST_F(JobInquiryTest, AsksTheLeaderWhoIsMissingWhileTheJobGathers) {
   hear(Pending{"x"}, kLeader);
   EXPECT_EQ(sent<Join>(happen(event::Asked{1, kThird})).size(), 1u);

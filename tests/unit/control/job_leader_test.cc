@@ -144,6 +144,58 @@ TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
   EXPECT_EQ(reset.cut.code, 3);
 }
 
+TEST_F(JobLeaderTest, WaitsUntilAllHaveSubmittedWhatPrecedesTheDisagreement) {
+  run();
+  EXPECT_TRUE(first<Hold>(hear(1, Disagree{0, {0, 4, 3, "x"}})).catch_up);
+  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
+  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
+  EXPECT_TRUE(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true}).empty()) << "it submits 2 and 3 yet";
+  EXPECT_TRUE(first<Hold>(wait(timing_.repeat)).catch_up);
+  hear(2, Held{0, {3, 0}, {2, 0}, {}, {}, false});
+  hear(1, Held{0, {4, 0}, {3, 0}, {}, {}});
+  hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
+  const Reset reset = first<Reset>(hear(0, Held{0, {4, 0}, {3, 0}, {}, {}}));
+  EXPECT_EQ(reset.cut.done, (LaneNumbers{3, 0}));
+  EXPECT_EQ(reset.cut.failed, (LaneNumbers{4, 0}));
+}
+
+TEST_F(JobLeaderTest, DoesNotJudgeCountsThatStillGrow) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
+  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
+  EXPECT_TRUE(hear(0, Held{0, {4, 0}, {2, 0}, {}, {}}).empty())
+      << "server 2 has submitted it, and its report is under way";
+}
+
+TEST_F(JobLeaderTest, DoesWithoutWhatIsNotSubmittedInTime) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
+  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
+  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
+  EXPECT_TRUE(asked<Reset>(wait(timing_.catch_up - milliseconds(1))).empty());
+  const JobActions last = wait(milliseconds(1));
+  EXPECT_FALSE(first<Hold>(last).catch_up);
+  EXPECT_EQ(asked<Hold>(last), (Servers{0, 1, 2}));
+  EXPECT_TRUE(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true}).empty()) << "sent before";
+  hear(0, Held{0, {4, 0}, {2, 0}, {}, {}});
+  hear(1, Held{0, {4, 0}, {2, 0}, {}, {}});
+  const Reset reset = first<Reset>(hear(2, Held{0, {2, 0}, {2, 0}, {}, {}, false}));
+  EXPECT_EQ(reset.cut.done, (LaneNumbers{2, 0}));
+  EXPECT_EQ(reset.cut.failed, (LaneNumbers{4, 0}));
+}
+
+TEST_F(JobLeaderTest, WaitsForNothingMoreFromATrainerThatHasLeft) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
+  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
+  EXPECT_TRUE(hear(1, Leave{"the trainer left"}).empty()) << "it has submitted all of it";
+  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
+  EXPECT_FALSE(first<Hold>(hear(2, Leave{"the trainer left"})).catch_up);
+}
+
 TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
@@ -169,12 +221,30 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
   hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
   hear(1, Held{0, {3, 0}, {2, 0}, {}, {}});
   hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
-  const std::string why = first<Abort>(wait(timing_.run_on)).why;
+  wait(timing_.run_on - milliseconds(1));
+  EXPECT_EQ(leader_.phase(), Phase::stopping);
+  const std::string why = first<Abort>(wait(milliseconds(1))).why;
   EXPECT_NE(why.find("collective 4 of lane 0 of job \"mnist\": the trainers disagree"),
             std::string::npos)
       << why;
   EXPECT_NE(why.find("server [1] does not complete collective 3 of lane 0 of job \"mnist\", which "
                      "all trainers have submitted"),
+            std::string::npos)
+      << why;
+}
+
+TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
+  run();
+  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
+  hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
+  JobLeader other = leader_;
+  std::string why = first<Abort>(wait(timing_.catch_up + timing_.run_on)).why;
+  EXPECT_EQ(why, "the daemon on server [2] does not answer for job \"mnist\"");
+  leader_ = other;
+  hear(2, Held{0, {3, 0}, {2, 0}, {}, {}});
+  why = first<Abort>(wait(timing_.run_on)).why;
+  EXPECT_NE(why.find("servers [0], [2] do not complete collective 3 of lane 0 of job"),
             std::string::npos)
       << why;
 }
@@ -204,7 +274,7 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
 TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
   run();
   const JobActions hold = hear(1, Disagree{0, {1, 4, 3, "server [1], thread 0, step 1"}});
-  EXPECT_EQ(first<Hold>(hold).asked, (CollectiveName{1, 4}));
+  EXPECT_EQ(first<Hold>(hold).failing, (CollectiveName{1, 4}));
   hear(0, Held{0, {0, 4}, {0, 3}, {}, "barrier"});
   hear(1, Held{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
   hear(2, Held{0, {0, 3}, {0, 2}, {}, "nothing yet"});
@@ -221,7 +291,7 @@ constexpr auto kOverflow = Disagreement::Cause::overflow;
 TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
   run();
   const JobActions hold = hear(1, Disagree{0, {0, 4, 5, "it overflowed", kOverflow}});
-  EXPECT_FALSE(first<Hold>(hold).asked);
+  EXPECT_EQ(first<Hold>(hold).failing, (CollectiveName{0, 4}));
   hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
   hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
   const JobActions out = hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
@@ -276,6 +346,13 @@ TEST_F(JobLeaderTest, LetsATrainerThatJoinsAnewWaitForTheEndOfTheOldJob) {
   other.options.weight = 2;
   EXPECT_EQ(first<Pending>(hear(JobEnd{2, 12, 6}, other)).missing,
             "the old job \"mnist\" is ending: its trainer on server [2] has gone");
+}
+
+TEST_F(JobLeaderTest, TellsWhichServersAJobOnSomeOfThemIsFor) {
+  JobLeader leader(kSelf, 78, "part", options_of({0, 2}), kSpace, timing_);
+  EXPECT_EQ(leader.missing(),
+            "2 of 2 trainers have not joined job \"part\": servers [0], [2]; the job is for 2 "
+            "servers [0] [2]");
 }
 
 TEST_F(JobLeaderTest, LeavesOutATrainerOfWhichNothingIsHeardWhileItGathers) {

@@ -75,6 +75,15 @@ void JobSimulation::judge_broken_links() {
   }
 }
 
+void JobSimulation::judge_order(const Trainer& trainer) {
+  const auto [lane, failing] = (odd_.empty() ? overflows_ : odd_).begin()->first;
+  for (std::uint64_t c = 1; c < failing; ++c) {
+    if (c <= trainer.outcomes[lane].size() && trainer.outcomes[lane][c - 1] == kDone) continue;
+    complain(fmt::format("collective {} of lane {} has not completed, and {} is the one that fails",
+                         c, lane, failing));
+  }
+}
+
 void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Trainer*>>& trainers) {
   const bool calm = !options_.trainer_faults && !options_.node_faults && !options_.rejoins;
   const LaneNumbers all(job_options_.lanes.size(), collectives_);
@@ -82,6 +91,7 @@ void JobSimulation::judge_job(const std::vector<std::pair<ServerId, const Traine
     if (calm && one.second->common.value_or(LaneNumbers{}) != all && !one.second->leaves) {
       complain(fmt::format("a calm job did not end all collectives on server {}", one.first));
     }
+    if (calm && odd_.size() + overflows_.size() == 1) judge_order(*one.second);
     for (const auto& other : trainers) judge_pair(one, other);
   }
 }

@@ -38,10 +38,11 @@
  *
  * Order. All trainers of a job submit the same collectives in the same order within each lane, each
  * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
- * gets GRADCUBE_EMISMATCH; none waits for ever. Each collective ends alike on all trainers: what
- * all had submitted before the one they disagree on, and in other lanes, succeeds; in every lane,
- * all that any trainer has submitted beyond that fails, also on trainers that submit theirs later;
- * the collectives after them start clean. The same holds after GRADCUBE_EOVERFLOW, but for one
+ * gets GRADCUBE_EMISMATCH; none waits for ever. Each collective ends alike on all trainers: those
+ * before the one they disagree on succeed, if every trainer submits them within 2 s of it; in other
+ * lanes, what all had submitted by then succeeds; in every lane, all that any trainer has submitted
+ * beyond that fails, also on trainers that submit theirs later; the collectives after them start
+ * clean. The same holds after GRADCUBE_EOVERFLOW, but for one
  * exception: a reduce_scatter or reduce whose average overflows, and collectives behind it in its
  * lane, may have succeeded on trainers that need nothing of what overflowed.
  *
