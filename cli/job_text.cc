@@ -90,7 +90,7 @@ std::string joined_text(const json& job) {
 // Of a job on some of the servers.
 void add_members(const json& status, const json& job, TextTable& table) {
   const json& members = items(job, "members");
-  const auto servers = count_field(status, "topology.servers");
+  const auto servers = count_field(status, "topology/servers");
   if (members.empty() || members.size() == servers.value_or(members.size())) return;
   std::vector<std::string> names;
   for (const json& address : members) names.push_back(address_text(address));
