@@ -9,6 +9,7 @@
 
 #include "cli/json_fields.h"
 #include "cli/text_table.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
@@ -16,6 +17,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kNamedTrainers = 4;
+constexpr std::size_t kLongestReason = 500;
 
 // A number that names something: without separators, so that it can be searched for.
 std::string id_text(const json& object, std::string_view path) {
@@ -132,6 +134,16 @@ std::string wait_text(const json& job) {
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 
+namespace {
+
+// Whom the job waits for, or why it stops or was aborted.
+std::string remark_on(const json& job) {
+  const std::string why = text_field(job, "why").value_or("");
+  return why.empty() ? wait_text(job) : control::printable(why, kLongestReason);
+}
+
+}  // namespace
+
 std::string jobs_text(const json& status) {
   TextTable jobs({{"job", Align::left},
                   {"id"},
@@ -148,7 +160,7 @@ std::string jobs_text(const json& status) {
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
                   cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
-                  wait_text(job)});
+                  remark_on(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_members(status, job, members);
     add_trainers(job, trainers);

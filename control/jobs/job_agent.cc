@@ -123,9 +123,9 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
     catches_up_ = hold.catch_up;
-    stopping_text_ = fmt::format("job \"{}\" is stopping: {}", request_.name, hold.why);
+    why_ = hold.why;
     order(command::Hold{hold.failing, hold.catch_up}, out);
-    if (inquiry_.has_value()) report(stopping_text_, out);
+    if (inquiry_.has_value()) report(stopping_text(), out);
   } else if (is_held && catches_up_ && !hold.catch_up) {
     catches_up_ = false;
     order(command::Hold{hold.failing, false}, out);

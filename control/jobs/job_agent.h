@@ -82,6 +82,8 @@ class JobAgent {
   // Whether the agent has dealt with an older incarnation of the server than this.
   bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
   const std::string& missing() const { return missing_; }
+  // Of the end, or of the stop while stopping().
+  const std::string& why() const { return why_; }
   const AbortExchange& exchange() const { return exchange_; }
   const std::vector<bcube::ServerId>& servers() const { return request_.options.members; }
   bcube::ServerId leader_server() const { return request_.options.members.front(); }
@@ -113,6 +115,7 @@ class JobAgent {
 
   void admit(JobId job, JobActions& out);
   std::string ending_text() const;
+  std::string stopping_text() const;
   void ask_members(JobActions& out);
   void count(JobActions& out);
   void report(const std::string& missing, JobActions& out);
@@ -150,7 +153,6 @@ class JobAgent {
   bool trainer_gone_ = false;
   bool aborted_ = false;       // while it joined: nothing of it may be used if its job begins
   bool catches_up_ = false;    // while it is held, as the leader last asked
-  std::string stopping_text_;  // of the last stop: why its collectives wait
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;

@@ -12,6 +12,10 @@ std::string JobAgent::ending_text() const {
   return fmt::format("job \"{}\" is ending: {}", request_.name, why_);
 }
 
+std::string JobAgent::stopping_text() const {
+  return fmt::format("job \"{}\" is stopping: {}", request_.name, why_);
+}
+
 void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
   inquiry_.emplace(asked, now + timing_.answer);
   if (is_ending()) {
@@ -20,7 +24,7 @@ void JobAgent::on(const event::Asked& asked, Instant now, JobActions& out) {
     if (!leaving_.has_value()) repeat(out);
     next_inquiry_ = inquiry_->deadline();
   } else if (stopping()) {
-    report(stopping_text_, out);
+    report(stopping_text(), out);
   } else {
     ask_members(out);
     next_inquiry_ = now + timing_.repeat;

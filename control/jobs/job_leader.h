@@ -10,10 +10,10 @@
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
 //   running     until a Disagree or a Leave
-//   stopping    all catch up: they still take what trainers have yet to submit before the collective
-//               that cannot be done. When they have, or when the time for it is over, all take
-//               nothing more, and run on until every member has completed all that can complete:
-//               what all have submitted, before the first disagreement of the lane
+//   stopping    all catch up: they still take what trainers have yet to submit before the
+//               collective that cannot be done. When they have, or when the time for it is over,
+//               all take nothing more, and run on until every member has completed all that can
+//               complete: what all have submitted, before the first disagreement of the lane
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //

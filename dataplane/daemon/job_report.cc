@@ -92,6 +92,7 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     job.id = trainer.id;
     job.options = trainer.options;
     job.epoch = std::max(job.epoch, trainer.epoch);
+    if (trainer.state >= job.state && !trainer.why.empty()) job.why = trainer.why;
     job.state = std::max(job.state, trainer.state);
     job.trainers.push_back({trainer.server, trainer.pid, trainer.counts});
   }

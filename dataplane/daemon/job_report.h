@@ -37,6 +37,7 @@ struct MemberFacts {
   protocol::JobId id = protocol::kNoJob;  // once it is known
   control::Epoch epoch = 0;
   JobState state{};
+  std::string why;  // it stops, or was aborted
   control::JobOptions options;
   bcube::ServerId server = 0;
   std::uint32_t pid = 0;
@@ -57,6 +58,7 @@ struct JobFacts {
   protocol::JobId id = protocol::kNoJob;
   control::Epoch epoch = 0;
   JobState state{};
+  std::string why;  // it stops, or was aborted
   control::JobOptions options;
   std::vector<Trainer> trainers;  // by server
   std::uint64_t collectives = 0;  // completed by all of its trainers, over all lanes

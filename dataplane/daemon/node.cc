@@ -100,7 +100,9 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   std::string text =
       fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", member.request().name,
                   space().text(server_), member.request().trainer.pid, how);
-  if (departure != Departure::orderly) record(text);
+  // Who goes because its job has ended is no news.
+  const bool is_news = departure == Departure::violation || !member.ended();
+  if (departure != Departure::orderly && is_news) record(text);
   const control::JobAgent* agent = jobs_.agent(trainer.attempt);
   const bool ends_the_job = agent != nullptr && !agent->is_ending();
   const bool orderly = departure == Departure::orderly && !member.anything_outstanding();
@@ -357,8 +359,12 @@ std::vector<MemberFacts> Node::facts() const {
   for (const auto& [attempt, resident] : residents_) {
     if (resident.gone) continue;
     const Member& member = *resident.member;
-    facts.push_back({member.request().name, resident.job, resident.epoch,
-                     state_of(jobs_.agent(attempt), member), member.request().options, server_,
+    const control::JobAgent* agent = jobs_.agent(attempt);
+    const JobState state = state_of(agent, member);
+    std::string why = resident.why_ended;
+    if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
+    facts.push_back({member.request().name, resident.job, resident.epoch, state, std::move(why),
+                     member.request().options, server_,
                      static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted()});
   }
   return facts;

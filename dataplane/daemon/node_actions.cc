@@ -156,6 +156,7 @@ void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
   const bool in_order = agent != nullptr && agent->ends_in_order();
   if (!in_order || member.anything_outstanding()) record_abort(resident, ended.why);
   const std::uint32_t number = ++resident.notices;
+  resident.why_ended = ended.why;
   member.end(number);
   notify(attempt, make_failure(number, GRADCUBE_EPEER, end_text(resident, ended)));
   if (!member.attached()) member.fail_submissions();

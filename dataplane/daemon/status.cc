@@ -185,6 +185,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"id", job.id},
                     {"epoch", job.epoch},
                     {"state", state_name(job.state)},
+                    {"why", job.why},
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
                     {"members", std::move(members)},

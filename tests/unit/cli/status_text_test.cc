@@ -57,6 +57,16 @@ TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
   EXPECT_THAT(text, ContainsRegex("\\[2,2\\] +99001 +12 +12 +the others have waited 3.2 s for it"));
 }
 
+TEST(StatusText, SaysWhyAJobStopsOrWasAborted) {
+  json status = whole_status();
+  json& job = status["jobs"][0];
+  job["state"] = "aborted";
+  job["waiting_for"] = json::array();
+  job["why"] = "the trainer of job \"mnist\" on server [2,2] (pid 99001) died";
+  EXPECT_THAT(status_text(status, {}),
+              ContainsRegex("mnist .* aborted .* the trainer of job .* \\(pid 99001\\) died\n"));
+}
+
 TEST(StatusText, ShowsWhichServersAJobIsForUnlessItIsAllOfThem) {
   json status = whole_status();
   json& job = status["jobs"][0];

@@ -101,12 +101,14 @@ TEST(JobFacts, TakeTheMostAdvancedStateAndEpochOfTheTrainers) {
   };
   EXPECT_EQ(state(JobState::gathering, JobState::gathering), JobState::gathering);
   EXPECT_EQ(state(JobState::running, JobState::gathering), JobState::running);
-  EXPECT_EQ(state(JobState::running, JobState::aborted), JobState::aborted);
+  EXPECT_EQ(state(JobState::running, JobState::stopping), JobState::stopping);
+  EXPECT_EQ(state(JobState::stopping, JobState::aborted), JobState::aborted);
   MemberFacts later = trainer(1, {0}, {0});
   later.epoch = 3;
   EXPECT_EQ(only_job({later, trainer(0, {0}, {0})}).epoch, 3u);
   EXPECT_EQ(state_name(JobState::gathering), "gathering");
   EXPECT_EQ(state_name(JobState::running), "running");
+  EXPECT_EQ(state_name(JobState::stopping), "stopping");
   EXPECT_EQ(state_name(JobState::aborted), "aborted");
 }
 
@@ -139,10 +141,21 @@ TEST(JobFacts, NameTheLateOnesOfAllLanesOnceAndAscending) {
   EXPECT_EQ(job.waiting_for, (Servers{0, 2}));
 }
 
-TEST(JobFacts, SayThatAnAbortedJobWaitsForNobody) {
-  const JobFacts job =
-      only_job({in_state(JobState::aborted, trainer(0, {3}, {2})), trainer(1, {2}, {2})});
-  EXPECT_TRUE(job.waiting_for.empty());
+TEST(JobFacts, SayThatAJobThatStopsOrIsAbortedWaitsForNobody) {
+  for (const JobState state : {JobState::stopping, JobState::aborted}) {
+    const JobFacts job = only_job({in_state(state, trainer(0, {3}, {2})), trainer(1, {2}, {2})});
+    EXPECT_TRUE(job.waiting_for.empty());
+  }
+}
+
+TEST(JobFacts, SayWhyTheJobIsInItsState) {
+  MemberFacts stopping = in_state(JobState::stopping, trainer(0, {3}, {2}));
+  stopping.why = "the trainers disagree";
+  EXPECT_EQ(only_job({stopping, trainer(1, {2}, {2})}).why, "the trainers disagree");
+  MemberFacts aborted = in_state(JobState::aborted, trainer(1, {3}, {2}));
+  aborted.why = "a trainer died";
+  EXPECT_EQ(only_job({stopping, aborted}).why, "a trainer died");
+  EXPECT_EQ(only_job({aborted, stopping}).why, "a trainer died");
 }
 
 TEST(JobFacts, CountOverAllLanes) {

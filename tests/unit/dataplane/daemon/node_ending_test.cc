@@ -25,9 +25,12 @@ TEST_F(Nodes, TellTheOthersWhoDiedAndWhatEndedOnAllOfThem) {
   const auto jobs = nodes_.jobs(now_);
   ASSERT_EQ(jobs.size(), 1u);
   EXPECT_EQ(jobs[0].state, JobState::aborted);
+  EXPECT_EQ(jobs[0].why, "the trainer of job \"mnist\" on server [1] (pid 101) died");
   EXPECT_EQ(jobs[0].trainers.size(), 2u);
-  leave(trainers[0]);
+  const std::size_t logged = recorder_.log.size();
+  leave(trainers[0], Departure::death);
   leave(trainers[2]);
+  EXPECT_EQ(recorder_.log.size(), logged) << "their job had ended";
   expect_nothing_left();
 }
 
