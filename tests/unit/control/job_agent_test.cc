@@ -1,116 +1,9 @@
-#include "control/jobs/job_agent.h"
-
-#include <gtest/gtest.h>
-#include <vector>
+#include "tests/unit/control/job_agent_fixture.h"
 
 namespace gradcube::control {
 namespace {
 
-using std::chrono::milliseconds;
-
-const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
-constexpr JobEnd kSelf{1, 10, 4};
-constexpr JobEnd kLeader{0, 20, 0};
-constexpr JobEnd kOther{2, 30, 6};
-constexpr JobId kJob = 77;
-
-template <typename Body>
-std::vector<Body> sent(const JobActions& actions, bcube::ServerId to) {
-  std::vector<Body> bodies;
-  for (const JobAction& action : actions) {
-    const auto* message = std::get_if<JobMessage>(&action);
-    if (message == nullptr || message->to.server != to) continue;
-    if (const auto* body = std::get_if<Body>(&message->body)) bodies.push_back(*body);
-  }
-  return bodies;
-}
-
-template <typename Body>
-Body first(const JobActions& actions, bcube::ServerId to) {
-  const std::vector<Body> bodies = sent<Body>(actions, to);
-  if (!bodies.empty()) return bodies.front();
-  ADD_FAILURE() << "no such message to server " << to;
-  return {};
-}
-
-template <typename Command>
-bool ordered(const JobActions& actions) {
-  for (const JobAction& action : actions) {
-    const auto* order = std::get_if<ToEngines>(&action);
-    if (order != nullptr && std::holds_alternative<Command>(order->command)) return true;
-  }
-  return false;
-}
-
-template <typename Command>
-Command order(const JobActions& actions) {
-  for (const JobAction& action : actions) {
-    const auto* order = std::get_if<ToEngines>(&action);
-    if (order == nullptr) continue;
-    if (const auto* command = std::get_if<Command>(&order->command)) return *command;
-  }
-  ADD_FAILURE() << "no such command";
-  return {};
-}
-
-template <typename Notice>
-std::optional<Notice> told(const JobActions& actions) {
-  for (const JobAction& action : actions) {
-    const auto* notice = std::get_if<ToTrainer>(&action);
-    if (notice != nullptr && std::holds_alternative<Notice>(notice->notice)) {
-      return std::get<Notice>(notice->notice);
-    }
-  }
-  return std::nullopt;
-}
-
 Hold hold_in(Epoch epoch) { return {epoch, "a trainer left", std::nullopt, false}; }
-
-class JobAgentTest : public testing::Test {
- protected:
-  JobAgentTest()
-      : agent_(kSelf, {"mnist", 1, {7, 7}, {{{"bml", 0}}, 1, {0, 1, 2}}, std::nullopt},
-               {1500, 64, false}, kSpace, timing_, Instant{}) {}
-
-  JobActions hear(JobBody body, JobEnd from = kLeader) {
-    JobActions out;
-    agent_.on_message({from, kSelf, kJob, "mnist", std::move(body)}, now_, out);
-    return out;
-  }
-  JobActions happen(JobEvent event) {
-    JobActions out;
-    agent_.on_event(event, now_, out);
-    return out;
-  }
-  JobActions wait(Instant time) {
-    JobActions out;
-    now_ += time;
-    agent_.on_time(now_, out);
-    return out;
-  }
-  JobActions prepare() {
-    JobDescriptor job;
-    job.id = kJob;
-    job.name = "mnist";
-    job.options = {{{"bml", 0}}, 1, {0, 1, 2}};
-    job.members = {{0, 0, 20, 9}, {1, 1, 10, 4}, {2, 2, 30, 6}};
-    return hear(Prepare{job});
-  }
-  void run() {
-    prepare();
-    happen(event::EnginesArmed{});
-    hear(Start{0});
-  }
-  void hold() {
-    run();
-    hear(hold_in(0));
-    happen(event::EnginesHeld{{5}, {4}, {}});
-  }
-
-  JobTiming timing_;
-  Instant now_{};
-  JobAgent agent_;
-};
 
 TEST_F(JobAgentTest, IgnoresAJobThatIsNotWhatItsTrainerAskedFor) {
   JobDescriptor right;
@@ -259,14 +152,14 @@ TEST_F(JobAgentTest, LearnsWithTheOtherSurvivorHowFarAllCame) {
   agent_.on_server_gone(0, "nothing is heard of server 0", now_, out);
   EXPECT_TRUE(ordered<command::Halt>(out));
   happen(event::EnginesHalted{{7}});
-  EXPECT_FALSE(told<notice::Ended>(hear(Abort{"x", {}, LaneNumbers{6}, {}, false}, kOther)))
+  EXPECT_FALSE(told<notice::Ended>(hear(Abort{"x", {}, LaneNumbers{6}, {}, false}, kTwo)))
       << "the other still counts server 0";
-  const auto ended = told<notice::Ended>(hear(Abort{"x", {0}, LaneNumbers{6}, {}, false}, kOther));
+  const auto ended = told<notice::Ended>(hear(Abort{"x", {0}, LaneNumbers{6}, {}, false}, kTwo));
   ASSERT_TRUE(ended);
   EXPECT_EQ(ended->why, "nothing is heard of server 0");
   EXPECT_EQ(ended->common, LaneNumbers{6});
   EXPECT_FALSE(agent_.over()) << "the other may not know yet";
-  hear(Abort{"x", {0}, LaneNumbers{6}, LaneNumbers{6}, false}, kOther);
+  hear(Abort{"x", {0}, LaneNumbers{6}, LaneNumbers{6}, false}, kTwo);
   EXPECT_TRUE(agent_.over());
 }
 
