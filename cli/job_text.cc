@@ -55,7 +55,10 @@ std::string remark_on(const json& job, const json& trainer, std::uint64_t most) 
   if (waits_for(job, field(trainer, "address"))) {
     return fmt::format("the others have waited {} for it", waited_text(job));
   }
-  if (submitted && *submitted < most) return fmt::format("{} behind", grouped(most - *submitted));
+  // Whoever goes on to submit is ahead of what was taken before the stop.
+  const bool stopping = text_field(job, "state") == "stopping";
+  if (submitted && *submitted < most && !stopping)
+    return fmt::format("{} behind", grouped(most - *submitted));
   return "";
 }
 

@@ -28,8 +28,8 @@ struct JobTiming {
   Instant phase = std::chrono::seconds(2);  // for all members to answer
   // For all trainers to submit what comes before a collective that cannot be done.
   Instant catch_up = std::chrono::seconds(2);
-  // Then for all to complete what all have submitted; also after a trainer's leaving; and after a
-  // trainer's death.
+  // For all to complete what all have submitted, after a disagreement or a trainer's leaving; and
+  // after a trainer's death.
   Instant run_on = std::chrono::seconds(10);
   Instant run_on_after_death = std::chrono::milliseconds(500);
   Instant decide = std::chrono::seconds(2);         // to hear of a survivor; and once more to agree
@@ -40,15 +40,14 @@ struct JobTiming {
 namespace event {
 // The engines are attached and armed (after command::Prepare or Reset).
 struct EnginesArmed {};
-// After command::Hold; and, from then on, whenever the counts have grown. `published` is what the
-// engines have taken, `completed` what has ended, in order. Both only grow, over resets too.
-// `asked`: what this server's trainer has submitted as the collective that command::Hold names;
-// empty if it names none. `takes_more`: `published` may still grow; once it is false, it stays so.
+// The engines take no more submissions (after command::Hold); and, from then on, whenever their
+// counts have grown. `published` is what they have taken, `completed` what has ended, in order.
+// Both only grow, over resets too. `asked`: what this server's trainer had submitted as the
+// collective that command::Hold names, when it was held; empty if it names none.
 struct EnginesHeld {
   LaneNumbers published;
   LaneNumbers completed;
   std::string asked;
-  bool takes_more = false;
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {
@@ -92,11 +91,9 @@ struct Prepare {
 struct Start {
   Epoch epoch = 0;
 };
-// Take no more submissions; go on sending and receiving. May come again, to end catching up.
-// -> EnginesHeld, again and again
+// Take no more submissions; go on sending and receiving. -> EnginesHeld, again and again
 struct Hold {
-  std::optional<CollectiveName> failing;  // say what the trainer has submitted as this one
-  bool catch_up = false;                  // take submissions until its lane has all before it
+  std::optional<CollectiveName> asked;  // say what the trainer has submitted as this one
 };
 // Stop. Nothing may complete after the answer. -> EnginesHalted
 struct Halt {};

@@ -77,7 +77,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   descriptor_ = prepare.job;
   epoch_ = prepare.job.epoch;
   const LaneNumbers none(descriptor_.options.lanes.size(), 0);
-  counts_ = {none, none, "", false};
+  counts_ = {none, none, ""};
   enter(Phase::preparing, now);
   admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
@@ -119,16 +119,11 @@ void JobAgent::handle(const JobMessage&, const control::Start& start, Instant no
 
 void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
   if (hold.epoch != epoch_) return;
-  const bool is_held = phase_ == Phase::holding || phase_ == Phase::held;
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
-    catches_up_ = hold.catch_up;
     why_ = hold.why;
-    order(command::Hold{hold.failing, hold.catch_up}, out);
+    order(command::Hold{hold.asked}, out);
     if (inquiry_.has_value()) report(stopping_text(), out);
-  } else if (is_held && catches_up_ && !hold.catch_up) {
-    catches_up_ = false;
-    order(command::Hold{hold.failing, false}, out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);
   }
@@ -210,7 +205,7 @@ void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   if (phase_ == Phase::holding) enter(Phase::held, now);
   const std::string asked = counts.asked.empty() ? counts_.asked : counts.asked;
-  counts_ = {counts.published, counts.completed, asked, counts.takes_more};
+  counts_ = {counts.published, counts.completed, asked};
   answer(held(), out);
 }
 

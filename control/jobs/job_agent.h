@@ -6,7 +6,7 @@
 //   preparing   (engines attached)       of epoch 0
 //   armed       Start                    frames of the epoch are taken, none sent
 //   running     Hold
-//   holding     (engines hold)           no more is taken from the trainer, or only what catches up
+//   holding     (engines hold)           no more is taken from the trainer
 //   held        Reset -> resetting -> armed in the next epoch
 //   aborting    the survivors agree (abort_exchange.h); from any phase after joining
 //   ended       tells others the decision, then is over
@@ -25,6 +25,7 @@
 #include <map>
 #include <optional>
 #include <string>
+#include <utility>
 
 #include "control/jobs/abort_exchange.h"
 #include "control/jobs/inquiry.h"
@@ -78,7 +79,8 @@ class JobAgent {
   // As the leader named it; kNoJob before.
   JobId job() const { return job_; }
   const std::string& name() const { return request_.name; }
-  std::int32_t pid() const { return request_.trainer.pid; }
+  const TrainerInfo& trainer() const { return request_.trainer; }
+  const JobOptions& options() const { return request_.options; }
   // Whether the agent has dealt with an older incarnation of the server than this.
   bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
   const std::string& missing() const { return missing_; }
@@ -151,8 +153,7 @@ class JobAgent {
   std::string missing_;           // as the leader last said
   std::optional<Leave> leaving_;  // how the trainer has gone
   bool trainer_gone_ = false;
-  bool aborted_ = false;       // while it joined: nothing of it may be used if its job begins
-  bool catches_up_ = false;    // while it is held, as the leader last asked
+  bool aborted_ = false;  // while it joined: nothing of it may be used if its job begins
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;
@@ -160,8 +161,9 @@ class JobAgent {
   std::string why_;
   std::optional<Inquiry> inquiry_;
   Instant next_inquiry_{};
-  bool counting_ = false;                         // command::Count is out
-  std::map<bcube::ServerId, JobMessage> askers_;  // their newest Ask, while it counts
+  bool counting_ = false;  // command::Count is out
+  // Their newest Ask, while it counts.
+  std::map<std::pair<bcube::ServerId, Attempt>, JobMessage> askers_;
 };
 
 }  // namespace gradcube::control

@@ -55,14 +55,14 @@ void JobAgent::handle(const JobMessage& message, const Ask&, Instant, JobActions
     send(message.from, exchange_.message(why_), out);
     return;
   }
-  askers_[message.from.server] = message;
+  askers_[{message.from.server, message.from.attempt}] = message;
   count(out);
 }
 
 void JobAgent::on(const event::Counted& counted, Instant, JobActions& out) {
   if (!std::exchange(counting_, false)) return;
   Counts counts{0, request_.trainer.pid, counted.published, counted.completed};
-  for (const auto& [server, message] : std::exchange(askers_, {})) {
+  for (const auto& [asker, message] : std::exchange(askers_, {})) {
     counts.inquiry = std::get<Ask>(message.body).inquiry;
     if (!is_ending()) send(message.from, counts, out);
   }

@@ -23,7 +23,7 @@ void JobAgent::enter(Phase phase, Instant now) {
       break;
     case Phase::holding:
     case Phase::held:
-      phase_deadline_ = now + 2 * timing_.phase + timing_.catch_up + timing_.run_on;
+      phase_deadline_ = now + 2 * timing_.phase + timing_.run_on;
       break;
     case Phase::aborting:
       phase_deadline_ = now + timing_.decide;
@@ -113,7 +113,7 @@ void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& o
 }
 
 Held JobAgent::held() const {
-  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.takes_more};
+  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked};
   for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
   return held;
 }

@@ -50,8 +50,9 @@ std::vector<JobEnd> JobLeader::agents() const {
 void JobLeader::on_message(const JobMessage& message, Instant now, JobActions& out) {
   if (over()) return;
   Member* member = find(message.from.server);
-  const bool joins = std::holds_alternative<Join>(message.body);
-  if (!joins && (member == nullptr || member->agent != message.from)) return;
+  const bool is_of_anyone =
+      std::holds_alternative<Join>(message.body) || std::holds_alternative<Elsewhere>(message.body);
+  if (!is_of_anyone && (member == nullptr || member->agent != message.from)) return;
   if (member != nullptr && member->agent == message.from) member->heard = now;
   std::visit([&](const auto& body) { handle(member, message, body, now, out); }, message.body);
 }
@@ -69,8 +70,13 @@ void JobLeader::handle(Member* member, const JobMessage&, const Started& started
 
 void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
                        JobActions& out) {
-  if (phase_ != Phase::running || disagree.epoch != epoch_) return;
-  stop(disagree.what, std::nullopt, now, out);
+  if (disagree.epoch != epoch_) return;
+  if (phase_ == Phase::running) {
+    begin_catching_up(disagree.what, now, out);
+  } else if (phase_ == Phase::catching_up) {
+    note_failing(disagree.what);
+    end_catching_up_if_all_have(now, out);
+  }
 }
 
 void JobLeader::handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
@@ -80,9 +86,10 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Leave& l
   if (phase_ == Phase::stopping && departure_.has_value() && leave.died) {
     phase_deadline_ = std::min(*phase_deadline_, now + timing_.run_on_after_death);
   }
-  // It submits nothing more.
-  const bool lacks = !member->held.has_value() || member->held->takes_more;
-  if (catch_up_until_.has_value() && lacks) stop_catching_up(out);
+  if (phase_ == Phase::catching_up) {
+    member->has_left = true;
+    end_catching_up_if_all_have(now, out);
+  }
   if (phase_ == Phase::ending) send(message.from, request(), out);
 }
 
@@ -138,14 +145,18 @@ void JobLeader::answered(Member& member, Instant now, JobActions& out) {
 void JobLeader::enter(Phase phase, Instant now, JobActions& out) {
   phase_ = phase;
   phase_deadline_.reset();
-  if (phase != Phase::stopping) catch_up_until_.reset();
   if (phase == Phase::running || phase == Phase::over) return;
   for (Member& member : members_) member.answered = false;
-  const bool after_death = departure_.has_value() && departure_->died;
-  const Instant run_on = after_death ? timing_.run_on_after_death : timing_.run_on;
-  phase_deadline_ = now + (phase == Phase::stopping ? run_on : timing_.phase);
+  phase_deadline_ = now + longest(phase);
   next_ask_ = now + timing_.repeat;
   ask(out);
+}
+
+Instant JobLeader::longest(Phase phase) const {
+  if (phase == Phase::catching_up) return timing_.catch_up;
+  if (phase != Phase::stopping) return timing_.phase;
+  const bool after_death = departure_.has_value() && departure_->died;
+  return after_death ? timing_.run_on_after_death : timing_.run_on;
 }
 
 void JobLeader::ask(JobActions& out) const {
@@ -161,10 +172,13 @@ JobBody JobLeader::request() const {
       return Prepare{descriptor()};
     case Phase::starting:
       return Start{epoch_};
+    case Phase::catching_up:
+      return Ask{};
     case Phase::stopping:
-      if (!first_.has_value()) return Hold{epoch_, why_it_stops(), std::nullopt, false};
-      return Hold{epoch_, why_it_stops(), CollectiveName{first_->lane, first_->collective},
-                  catch_up_until_.has_value()};
+      if (first_.has_value() && first_->cause == Disagreement::Cause::signatures) {
+        return Hold{epoch_, why_it_stops(), CollectiveName{first_->lane, first_->collective}};
+      }
+      return Hold{epoch_, why_it_stops(), std::nullopt};
     case Phase::resetting:
       return Reset{epoch_, cut_};
     case Phase::ending:
@@ -189,8 +203,7 @@ std::string JobLeader::overdue() const {
   std::vector<std::string> servers;
   for (const Member& member : members_) {
     if (member.answered || !member.agent.has_value()) continue;
-    const bool is_held = member.held.has_value() && !member.held->takes_more;
-    if (phase_ == Phase::stopping && is_held) continue;
+    if (phase_ == Phase::stopping && member.held.has_value()) continue;
     servers.push_back(space_.text(member.server));
   }
   if (servers.empty()) return overdue_collective();
@@ -205,17 +218,18 @@ void JobLeader::on_time(Instant now, JobActions& out) {
   if (phase_deadline_.has_value() && now >= *phase_deadline_) {
     if (phase_ == Phase::ending) {
       enter(Phase::over, now, out);
+    } else if (phase_ == Phase::catching_up) {
+      stop(first_, std::nullopt, now, out);
     } else {
       // A departure stays the reason: the others only wait for the end of what was in flight.
       // So does a disagreement: but for it nobody would have stopped.
       end(departure_.has_value() ? departure_->how : reason_of_stop() + overdue(), {}, now, out);
     }
-  } else if (catch_up_until_.has_value() && now >= *catch_up_until_) {
-    stop_catching_up(out);
   } else if (now >= next_ask_) {
     // While it gathers: whether those that have joined are still there.
     if (phase_ == Phase::gathering) leave_out_silent(now);
     if (over()) return;
+    if (phase_ == Phase::gathering) seek_missing(out);
     ask(out);
     next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
   }
@@ -223,8 +237,7 @@ void JobLeader::on_time(Instant now, JobActions& out) {
 
 std::optional<Instant> JobLeader::deadline() const {
   if (phase_ == Phase::running || over()) return std::nullopt;
-  return std::min(
-      {next_ask_, phase_deadline_.value_or(next_ask_), catch_up_until_.value_or(next_ask_)});
+  return std::min(next_ask_, phase_deadline_.value_or(next_ask_));
 }
 
 void JobLeader::send(const JobEnd& to, JobBody body, JobActions& out) const {

@@ -6,14 +6,15 @@
 // not answered, and has a deadline. Who has not answered by then ends the job and is named.
 //
 //   gathering   until every member server has a trainer; one of which nothing is heard any more is
-//               no member, until it joins again
+//               no member, until it joins again. A server whose trainer stays in another job of
+//               this name, with other members, ends this one
 //   preparing   all attach their engines, armed
 //   starting    all begin to send
 //   running     until a Disagree or a Leave
-//   stopping    all catch up: they still take what trainers have yet to submit before the
-//               collective that cannot be done. When they have, or when the time for it is over,
-//               all take nothing more, and run on until every member has completed all that can
-//               complete: what all have submitted, before the first disagreement of the lane
+//   catching_up after a Disagree: all run on, until every trainer has submitted what comes before
+//               the collective that cannot be done, or has left, or the time for that is over
+//   stopping    all take no more submissions and run on until every member has completed all that
+//               can complete: what all have submitted, before the first disagreement of the lane
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //
@@ -33,6 +34,7 @@
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
 #define GRADCUBE_CONTROL_JOBS_JOB_LEADER_H_
 
+#include <map>
 #include <optional>
 #include <set>
 #include <string>
@@ -45,7 +47,17 @@ namespace gradcube::control {
 
 class JobLeader {
  public:
-  enum class Phase { gathering, preparing, starting, running, stopping, resetting, ending, over };
+  enum class Phase {
+    gathering,
+    preparing,
+    starting,
+    running,
+    catching_up,
+    stopping,
+    resetting,
+    ending,
+    over
+  };
 
   // `self.attempt` is 0. `options` are those of the first trainer.
   JobLeader(JobEnd self, JobId id, const std::string& name, const JobOptions& options,
@@ -78,17 +90,26 @@ class JobLeader {
     std::uint32_t rank = 0;
     std::optional<JobEnd> agent;  // once its trainer has joined
     std::optional<Join> join;
-    Instant heard{};           // of its agent
-    bool answered = false;     // the request of this phase
+    Instant heard{};        // of its agent
+    bool answered = false;  // the request of this phase
+    std::string absence;    // while it has not joined: what is known of a trainer there
+    Instant elsewhere_since{};
+    Instant elsewhere_heard{};
+    LaneNumbers published;     // while all catch up; empty if it has not told
+    bool has_left = false;     // while all catch up: its trainer
     std::optional<Held> held;  // of this stop, the newest counts
   };
 
   void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
               JobActions& out);
+  void handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Instant now,
+              JobActions& out);
   void handle(Member* member, const JobMessage&, const Armed& armed, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage&, const Started& started, Instant now,
               JobActions& out);
   void handle(Member* member, const JobMessage&, const Disagree& disagree, Instant now,
+              JobActions& out);
+  void handle(Member* member, const JobMessage&, const Counts& counts, Instant now,
               JobActions& out);
   void handle(Member* member, const JobMessage&, const Held& held, Instant now, JobActions& out);
   void handle(Member* member, const JobMessage& message, const Leave& leave, Instant now,
@@ -106,16 +127,23 @@ class JobLeader {
   void leave_out(Member& member);
   void end_if_deserted();
   void leave_out_silent(Instant now);
+  void seek_missing(JobActions& out) const;
   bool all_answered() const;
   void answered(Member& member, Instant now, JobActions& out);
   void enter(Phase phase, Instant now, JobActions& out);
+  Instant longest(Phase phase) const;
+  void begin_catching_up(const Disagreement& first, Instant now, JobActions& out);
+  void note_failing(const Disagreement& what);
+  bool has_caught_up(const Member& member) const;
+  void end_catching_up_if_all_have(Instant now, JobActions& out);
   void stop(const std::optional<Disagreement>& first, const std::optional<Leave>& departure,
             Instant now, JobActions& out);
   bool all_held() const;
-  void stop_catching_up(JobActions& out);
   LaneNumbers agreed(bool before_overflows) const;
   std::optional<Disagreement> first_overflow() const;
+  Disagreement cause() const;
   std::string disagreement() const;
+  std::string late_text() const;
   void advance_stop(Instant now, JobActions& out);
   void reset(const LaneNumbers& done, Instant now, JobActions& out);
   void end(const std::string& why, std::set<bcube::ServerId> gone, Instant now, JobActions& out);
@@ -140,9 +168,10 @@ class JobLeader {
   std::vector<Member> members_;  // by server
   std::optional<Instant> phase_deadline_;
   Instant next_ask_{};
-  std::optional<Disagreement> first_;      // of this stop
-  std::optional<Instant> catch_up_until_;  // of this stop, while members may take more
-  std::optional<Leave> departure_;         // of this stop: the job ends with it
+  std::optional<Disagreement> first_;  // of this stop
+  // While all catch up: the first collective of a lane that cannot be done.
+  std::map<std::uint32_t, std::uint64_t> failing_;
+  std::optional<Leave> departure_;  // of this stop: the job ends with it
   JobCut cut_;
   std::string why_;
   std::set<bcube::ServerId> gone_;

@@ -31,12 +31,17 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
     return;
   }
   if (const auto reason = objection(member, message, join); reason.has_value()) {
+    if (member != nullptr) {
+      member->absence = fmt::format("the trainer on server {} (pid {}) was refused: {}",
+                                    space_.text(member->server), join.trainer.pid, *reason);
+    }
     send(message.from, Refused{*reason}, out);
     end_if_deserted();
     return;
   }
   if (phase_ != Phase::gathering) return;
   member->agent = message.from;
+  member->absence.clear();
   member->join = join;
   member->heard = now;
   ranks_are_wished_ = join.rank.has_value();
@@ -46,6 +51,30 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   } else {
     send(message.from, request(), out);
   }
+}
+
+void JobLeader::seek_missing(JobActions& out) const {
+  for (const Member& member : members_) {
+    if (!member.agent.has_value()) send({member.server, 0, 0}, Seek{}, out);
+  }
+}
+
+// It may be about to leave an older job. If it stays, this job cannot begin.
+void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Instant now,
+                       JobActions& out) {
+  if (phase_ != Phase::gathering || member == nullptr || member->agent.has_value()) return;
+  if (member->absence.empty() || now - member->elsewhere_heard > 4 * timing_.ping) {
+    member->elsewhere_since = now;
+  }
+  member->elsewhere_heard = now;
+  member->absence = fmt::format(
+      "the trainer on server {} (pid {}) asks by the same job name for other members: {}",
+      space_.text(member->server), elsewhere.trainer.pid,
+      members_text(elsewhere.options.members, space_));
+  if (now - member->elsewhere_since < timing_.phase) return;
+  end(fmt::format("job \"{}\" is for {}; {}", name_, members_text(options_.members, space_),
+                  member->absence),
+      {}, now, out);
 }
 
 void JobLeader::leave_out(Member& member) {
@@ -131,6 +160,10 @@ std::string JobLeader::missing() const {
   if (members_.size() < space_.servers()) {
     text += fmt::format("; the job is for {}", members_text(options_.members, space_));
   }
+  const auto explained = std::find_if(members_.begin(), members_.end(), [](const Member& member) {
+    return !member.agent.has_value() && !member.absence.empty();
+  });
+  if (explained != members_.end()) text += "; " + explained->absence;
   return text;
 }
 

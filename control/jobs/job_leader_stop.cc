@@ -21,21 +21,54 @@ void take_greater(LaneNumbers& known, const LaneNumbers& told) {
 
 }  // namespace
 
+void JobLeader::begin_catching_up(const Disagreement& first, Instant now, JobActions& out) {
+  first_ = first;
+  failing_.clear();
+  note_failing(first);
+  for (Member& member : members_) {
+    member.published.clear();
+    member.has_left = false;
+  }
+  enter(Phase::catching_up, now, out);
+  end_catching_up_if_all_have(now, out);
+}
+
+// More of them may turn up while all catch up: in another lane, or earlier in the same.
+void JobLeader::note_failing(const Disagreement& what) {
+  if (what.lane == first_->lane && what.collective < first_->collective) first_ = what;
+  const auto [known, fresh] = failing_.try_emplace(what.lane, what.collective);
+  if (!fresh) known->second = std::min(known->second, what.collective);
+}
+
+void JobLeader::handle(Member* member, const JobMessage&, const Counts& counts, Instant now,
+                       JobActions& out) {
+  const std::size_t lanes = options_.lanes.size();
+  if (phase_ != Phase::catching_up || counts.published.size() != lanes) return;
+  member->published.resize(lanes);
+  take_greater(member->published, counts.published);
+  end_catching_up_if_all_have(now, out);
+}
+
+bool JobLeader::has_caught_up(const Member& member) const {
+  const auto has_all_before = [&](const auto& failing) {
+    const auto [lane, collective] = failing;
+    const std::uint64_t published = lane < member.published.size() ? member.published[lane] : 0;
+    return published + 1 >= collective;
+  };
+  return member.has_left || std::all_of(failing_.begin(), failing_.end(), has_all_before);
+}
+
+void JobLeader::end_catching_up_if_all_have(Instant now, JobActions& out) {
+  for (Member& member : members_) member.answered = has_caught_up(member);
+  if (all_answered()) stop(first_, std::nullopt, now, out);
+}
+
 void JobLeader::stop(const std::optional<Disagreement>& first,
                      const std::optional<Leave>& departure, Instant now, JobActions& out) {
   first_ = first;
   departure_ = departure;
   for (Member& member : members_) member.held.reset();
-  catch_up_until_.reset();
-  if (first_.has_value()) catch_up_until_ = now + timing_.catch_up;
   enter(Phase::stopping, now, out);
-  if (catch_up_until_.has_value()) *phase_deadline_ += timing_.catch_up;
-}
-
-// What has not been submitted by now fails.
-void JobLeader::stop_catching_up(JobActions& out) {
-  catch_up_until_.reset();
-  if (!all_held()) ask(out);
 }
 
 void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Instant now,
@@ -49,7 +82,6 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     take_greater(member->held->published, held.published);
     take_greater(member->held->completed, held.completed);
     if (!held.asked.empty()) member->held->asked = held.asked;
-    member->held->takes_more = member->held->takes_more && held.takes_more;
     auto& known = member->held->disagreements;
     known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
     std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
@@ -60,11 +92,9 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   advance_stop(now, out);
 }
 
-// And take nothing more: what is published is final.
 bool JobLeader::all_held() const {
-  return std::all_of(members_.begin(), members_.end(), [](const Member& member) {
-    return member.held.has_value() && !member.held->takes_more;
-  });
+  return std::all_of(members_.begin(), members_.end(),
+                     [](const Member& member) { return member.held.has_value(); });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
@@ -90,10 +120,6 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
 
 void JobLeader::advance_stop(Instant now, JobActions& out) {
   if (!all_held()) return;
-  if (catch_up_until_.has_value()) {
-    catch_up_until_.reset();
-    phase_deadline_ = now + timing_.run_on;
-  }
   const LaneNumbers goal = agreed(true);
   const LaneNumbers possible = agreed(false);
   bool all = true;
@@ -134,16 +160,42 @@ std::optional<Disagreement> JobLeader::first_overflow() const {
   return std::nullopt;
 }
 
-// The whole sentence about the first disagreement of this stop.
+// The least of the lane in which the first was met, as far as it is known by now.
+Disagreement JobLeader::cause() const {
+  Disagreement least = *first_;
+  for (const Member& member : members_) {
+    for (const Disagreement& what : member.held->disagreements) {
+      if (what.lane == least.lane && what.collective < least.collective) least = what;
+    }
+  }
+  return least;
+}
+
+// The whole sentence about the cause of this stop.
 std::string JobLeader::disagreement() const {
-  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
+  const Disagreement what = cause();
+  if (what.cause == Disagreement::Cause::overflow) return what.text;
+  // They were asked about the first alone.
+  const bool was_asked = what.collective == first_->collective;
   std::vector<Submitted> submitted;
   for (const Member& member : members_) {
     const std::string& asked = member.held->asked;
-    submitted.push_back({member.server, asked.empty() ? "nothing yet" : asked});
+    if (was_asked) submitted.push_back({member.server, asked.empty() ? "nothing yet" : asked});
   }
-  return disagreement_text(name_, options_.lanes.size(), {first_->lane, first_->collective},
-                           submitted, first_->text, space_);
+  return disagreement_text(name_, options_.lanes.size(), {what.lane, what.collective}, submitted,
+                           what.text, space_);
+}
+
+// Why collectives before the cause fail too; empty if none does.
+std::string JobLeader::late_text() const {
+  const Disagreement what = cause();
+  std::vector<bcube::ServerId> late;
+  for (const Member& member : members_) {
+    if (member.held->published[what.lane] + 1 < what.collective) late.push_back(member.server);
+  }
+  if (late.empty()) return "";
+  return fmt::format("; what comes before it was not submitted in time on {}",
+                     members_text(late, space_));
 }
 
 // For trainers that wait while the job stops.
@@ -151,7 +203,7 @@ std::string JobLeader::why_it_stops() const {
   if (departure_.has_value()) return departure_->how;
   if (first_->cause == Disagreement::Cause::overflow) return first_->text;
   return fmt::format(
-      "the trainers disagree on {}; what comes before it is completed first",
+      "the trainers disagree on {}",
       collective_text(name_, options_.lanes.size(), {first_->lane, first_->collective}));
 }
 
@@ -177,15 +229,16 @@ std::string JobLeader::overdue_collective() const {
 
 // For a sentence about what came of the stop; nothing if no disagreement has caused it.
 std::string JobLeader::reason_of_stop() const {
-  if (phase_ != Phase::stopping || !first_.has_value() || !all_held()) return "";
-  return disagreement() + "; what all had submitted did not end in time: ";
+  if (phase_ != Phase::stopping || !first_.has_value()) return "";
+  return (all_held() ? disagreement() : why_it_stops()) +
+         "; what all had submitted did not end in time: ";
 }
 
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
-  cut_ = {done, done, first_->code, disagreement()};
+  cut_ = {done, done, cause().code, disagreement() + late_text()};
   for (const Member& member : members_) take_greater(cut_.failed, member.held->published);
   // What an overflow has failed on one member may have ended well on another.
-  if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
+  if (cause().cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;
   enter(Phase::resetting, now, out);
 }

@@ -5,10 +5,10 @@
 // until it is answered, and every receiver can tell by incarnation, attempt, epoch and phase
 // whether a message is stale.
 //
-//   gathering   Join -> Pending | Refused
+//   gathering   Join -> Pending | Refused; Seek -> Elsewhere, if so
 //   set-up      Prepare -> Armed(0), then Start(0) -> Started(0)
-//   stop        Disagree or Leave -> Hold(e) -> Held(e), again whenever its counts grow; a second
-//               Hold(e) for those that do not catch up in time
+//   catch up    Disagree -> Ask -> Counts, from the leader to the agents, again and again
+//   stop        then, or after a Leave: Hold(e) -> Held(e), again whenever its counts grow
 //   reset       Reset(e + 1) -> Armed(e + 1), then Start(e + 1) -> Started(e + 1)
 //   end         Abort among all
 //   inquiry     Ask -> Counts, among agents, at any time
@@ -118,6 +118,14 @@ struct Pending {
 struct Refused {
   std::string text;
 };
+// From a leader to the daemon of a member server whose trainer has not joined, again and again:
+// does a trainer there wait in another job of this name?
+struct Seek {};
+// It does: its members have another leader.
+struct Elsewhere {
+  TrainerInfo trainer;
+  JobOptions options;
+};
 struct Prepare {
   JobDescriptor job;
 };
@@ -139,19 +147,15 @@ struct Disagree {
 struct Hold {
   Epoch epoch = 0;
   std::string why;  // a whole sentence, for trainers that wait meanwhile
-  // What cannot be done, if that is the cause: each says what it has submitted as it.
-  std::optional<CollectiveName> failing;
-  // Do take what a trainer has yet to submit before `failing` in its lane, and what it submits in
-  // other lanes before that. A later Hold, without this, ends it.
-  bool catch_up = false;
+  // What the trainers disagree on, if that is the cause: each says what it has submitted as it.
+  std::optional<CollectiveName> asked;
 };
 struct Held {
   Epoch epoch = 0;
-  LaneNumbers published;                    // taken from the trainer
+  LaneNumbers published;                    // taken from the trainer; fixed from now on
   LaneNumbers completed;                    // ended, in order; grows
   std::vector<Disagreement> disagreements;  // at most one per lane, the first
-  std::string asked;        // what was submitted as `failing`: "all_reduce of 9 float32 sum", ...
-  bool takes_more = false;  // it catches up: `published` grows. Otherwise it is final.
+  std::string asked;  // what was submitted as it: "all_reduce of 9 float32 sum", "nothing yet"
 };
 struct Reset {
   Epoch epoch = 0;  // the new one
@@ -171,9 +175,9 @@ struct Abort {
 };
 // There is no such agent or leader here, and never will be again.
 struct Unknown {};
-// How far the receiver's trainer has come; see inquiry.h.
+// How far the receiver's trainer has come? Of another agent (inquiry.h) or the leader.
 struct Ask {
-  std::uint64_t inquiry = 0;  // as the asking agent numbers them
+  std::uint64_t inquiry = 0;  // as the asking agent numbers them; 0: of the leader
 };
 struct Counts {
   std::uint64_t inquiry = 0;
@@ -182,8 +186,9 @@ struct Counts {
   LaneNumbers completed;
 };
 
-using JobBody = std::variant<Join, Pending, Refused, Prepare, Armed, Start, Started, Disagree, Hold,
-                             Held, Reset, Leave, Abort, Unknown, Ask, Counts>;
+using JobBody =
+    std::variant<Join, Pending, Refused, Seek, Elsewhere, Prepare, Armed, Start, Started, Disagree,
+                 Hold, Held, Reset, Leave, Abort, Unknown, Ask, Counts>;
 
 // One end of a message: the agent of this attempt, or with attempt 0 the job's leader.
 struct JobEnd {

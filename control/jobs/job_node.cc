@@ -57,7 +57,7 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
     if (agent.name() != request.name || agent.trainer_gone()) continue;
     return fmt::format(
         "job \"{}\" already has a trainer on server {}: pid {}; a job has one trainer per server",
-        request.name, space_.text(server_), agent.pid());
+        request.name, space_.text(server_), agent.trainer().pid);
   }
   if (jobs >= kMaxJobs) {
     return fmt::format(
@@ -124,6 +124,7 @@ void JobNode::dispatch(const JobMessage& message, Instant now, JobActions& out) 
 }
 
 void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out) {
+  if (std::holds_alternative<Seek>(message.body)) return answer_seek(message, out);
   const auto* join = std::get_if<Join>(&message.body);
   if (join != nullptr && answer_late_join(message, out)) return;
   if (JobLeader* known = leader_for(message); known != nullptr) {
@@ -142,6 +143,17 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
   JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join->options, space_,
                    timing_);
   leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+}
+
+void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {
+  for (const auto& [attempt, agent] : agents_) {
+    const bool lives = !agent.is_ending() && !agent.trainer_gone();
+    if (agent.name() != message.name || !lives) continue;
+    if (agent.leader_server() == message.from.server) continue;
+    const JobEnd self{server_, incarnation_, 0};
+    out.emplace_back(JobMessage{self, message.from, message.job, message.name,
+                                Elsewhere{agent.trainer(), agent.options()}});
+  }
 }
 
 // Of a trainer whose job has ended: it is told so, if it does not know. Whether it was one.

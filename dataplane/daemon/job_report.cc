@@ -167,14 +167,14 @@ std::string describe_common(const std::optional<control::LaneNumbers>& common) {
   }
   if (sum(*common) == 0) return "; no collective ended on all of the others";
   if (common->size() == 1) {
-    return fmt::format("; collective {} was the last that ended on all of the others",
+    return fmt::format("; collective {} was the last that ended alike on all of the others",
                        common->front());
   }
   std::vector<std::string> lanes;
   for (std::size_t lane = 0; lane < common->size(); ++lane) {
     lanes.push_back(fmt::format("{} of lane {}", (*common)[lane], lane));
   }
-  return fmt::format("; the last collectives that ended on all of the others: {}",
+  return fmt::format("; the last collectives that ended alike on all of the others: {}",
                      fmt::join(lanes, ", "));
 }
 

@@ -106,7 +106,7 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
                               const bcube::AddressSpace& space);
 
 // How a job's end divides its collectives, for the trainers that remain: "; collective 7 was the
-// last that ended on all of the others".
+// last that ended alike on all of the others": well, or failed with a disagreement.
 std::string describe_common(const std::optional<control::LaneNumbers>& common);
 
 }  // namespace gradcube::dataplane

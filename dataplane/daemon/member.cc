@@ -87,13 +87,8 @@ void Member::start() {
   on_engines([this](Engine& engine) { engine.start(job_); });
 }
 
-void Member::hold(const TakeLimit& limit) {
-  on_engines([&](Engine& engine) { engine.hold(job_, limit); });
-}
-
-bool Member::takes_more() const {
-  return std::any_of(parts_.begin(), parts_.end(),
-                     [](const Part& part) { return part.job->is_leader() && part.job->takes(); });
+void Member::hold() {
+  on_engines([this](Engine& engine) { engine.hold(job_); });
 }
 
 void Member::halt() {

@@ -50,10 +50,7 @@ class Member {
   // watched it throws too, and detach() is due.
   void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels);
   void start();
-  // With a limit: submissions are taken until a lane of the session has so many.
-  void hold(const TakeLimit& limit);
-  // Whether submissions are taken. Once a held job takes no more, its published counts stay.
-  bool takes_more() const;
+  void hold();
   void halt();
   // From now on the collectives up to the cut end with its code, for the reason that the notice of
   // this number gives.

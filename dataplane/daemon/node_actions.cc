@@ -34,8 +34,6 @@ void Node::happened(Attempt attempt, const control::JobEvent& event, control::In
 
 void Node::tell_counts(Attempt attempt, control::Instant now) {
   const Resident& resident = residents_.at(attempt);
-  // First: when nothing more is taken, the counts that are read then are final.
-  const bool takes_more = resident.member->takes_more();
   LaneCounts counts = resident.member->counts();
   std::string asked;
   if (resident.stopped_by.has_value()) {
@@ -43,7 +41,7 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
   }
   happened(attempt,
            event::EnginesHeld{std::move(counts.published), std::move(counts.completed),
-                              std::move(asked), takes_more},
+                              std::move(asked)},
            now);
 }
 
@@ -73,14 +71,8 @@ void Node::carry_out(Attempt attempt, const command::Start&, control::Instant) {
 
 void Node::carry_out(Attempt attempt, const command::Hold& hold, control::Instant now) {
   Resident& resident = residents_.at(attempt);
-  resident.stopped_by = hold.failing;
-  TakeLimit limit;
-  const auto& failing = hold.failing;
-  if (hold.catch_up && failing.has_value() && failing->number > 0 &&
-      failing->lane < resident.member->session().lanes()) {
-    limit = {failing->lane, failing->number - 1};
-  }
-  resident.member->hold(limit);
+  resident.stopped_by = hold.asked;
+  resident.member->hold();
   tell_counts(attempt, now);
 }
 

@@ -312,14 +312,20 @@ void SessionServer::refuse(TrainerId trainer, std::int32_t code, const std::stri
   }
 }
 
-// The newest inquiry, if there is one and the last was not passed on just now.
+// The newest inquiry, if there is one. Soon after the last, only what was answered is answered.
 void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::time_point now) {
   if (!connection.inquiry.has_value()) return;
+  const shared::Inquiry& asked = *connection.inquiry;
   if (now - connection.passed_on < kInquiryPause) {
-    put_off_.insert(socket);
+    if (connection.report.has_value() && connection.report->request == asked.request) {
+      send_notice(socket, *connection.report);
+      connection.inquiry.reset();
+    } else {
+      put_off_.insert(socket);
+    }
     return;
   }
-  const shared::Inquiry& asked = *connection.inquiry;
+  connection.report.reset();
   nodes_.at(connection.server)
       .inquire(*connection.trainer, asked.request, {asked.lane, asked.number}, clock_.now());
   connection.inquiry.reset();
@@ -349,7 +355,11 @@ void SessionServer::close_connection(int socket) {
 
 void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {
   const auto found = sockets_.find(trainer);
-  if (found != sockets_.end()) send_notice(found->second, notice);
+  if (found == sockets_.end()) return;
+  if (notice.type == shared::MessageType::report) {
+    connections_.at(found->second).report = notice;
+  }
+  send_notice(found->second, notice);
 }
 
 void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::string& message) {

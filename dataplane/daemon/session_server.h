@@ -7,7 +7,8 @@
 //
 // No client keeps the control thread from the others. It reads at most kMostMessages messages of a
 // connection at a time; a connection that has more is not read for kPause. It passes on only
-// the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members.
+// the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members. The
+// last answer is repeated where the same is asked within the pause.
 //
 // A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
 // answered. Until then it waits, without a limit of time here: its node has one.
@@ -83,6 +84,7 @@ class SessionServer final : public TrainerChannel {
     SteadyClock::time_point since;
     std::optional<shared::Inquiry> inquiry;  // the newest one that was not passed on
     SteadyClock::time_point passed_on;
+    std::optional<shared::Notice> report;  // the answer to the last that was passed on
     std::optional<SteadyClock::time_point> paused_until;
   };
 

@@ -31,7 +31,7 @@ std::vector<unsigned> port_per_level(std::size_t levels) {
 
 bool has_untold_progress(EngineJob* job) {
   return job->state == EngineJob::State::held && job->is_leader() &&
-         job->progress() != job->progress_told;
+         job->session().completions() != job->progress_told;
 }
 
 }  // namespace
@@ -105,7 +105,9 @@ void Engine::finish_wait() {
 unsigned Engine::take_requests() {
   unsigned taken = 0;
   for (EngineJob* job : attached_) {
-    if (job->is_leader() && job->takes()) taken += take_submissions(*job);
+    if (job->is_leader() && job->state == EngineJob::State::running) {
+      taken += take_submissions(*job);
+    }
     if (job->moves() && job->seen != job->session().published()) taken += begin_published(*job);
   }
   return taken;
@@ -114,10 +116,7 @@ unsigned Engine::take_requests() {
 unsigned Engine::take_submissions(EngineJob& job) {
   unsigned taken = 0;
   Session::Take last = job.session().take();
-  while (last == Session::Take::taken) {
-    ++taken;
-    last = job.takes() ? job.session().take() : Session::Take::none;
-  }
+  for (; last == Session::Take::taken; last = job.session().take()) ++taken;
   if (last == Session::Take::violation && !job.violation_told) {
     job.violation_told = report(job, {.kind = EngineEvent::Kind::violation});
   }
@@ -194,7 +193,7 @@ void Engine::report_failures(PlanExecutor& executor) {
 void Engine::report_progress() {
   for (EngineJob* job : attached_) {
     if (has_untold_progress(job) && report(*job, {.kind = EngineEvent::Kind::progress})) {
-      job->progress_told = job->progress();
+      job->progress_told = job->session().completions();
     }
   }
 }

@@ -7,7 +7,7 @@
 //   for each port: grant credit
 //   for each port: fill the transmit burst: owed acknowledgements, resends, segments
 //   for each executor with collectives in flight: finished ones
-//   for each held job: whether more was taken or has completed
+//   for each held job: whether more has completed
 //
 // Which of this is done for a job depends on its state (engine_job.h).
 //
@@ -49,8 +49,7 @@ namespace gradcube::dataplane {
 
 // Something that the control thread has to act on. A disagreement or an overflow is told once of
 // each executor and epoch; again only if it turns out to concern an earlier collective. A violation
-// is told once. Progress: a held job has taken or completed more since hold() or since it was last
-// told.
+// is told once. Progress: more has completed of a held job since hold() or since it was last told.
 struct EngineEvent {
   enum class Kind : std::uint8_t { disagreement, overflow, violation, progress };
   Kind kind{};
@@ -123,9 +122,9 @@ class Engine final : public Pollable {
   // Arms the job in the epoch. The ranks are kept over resets.
   void attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks = {});
   // The following do nothing where the job is not attached. start() does nothing unless it is
-  // armed, and hold() unless it runs or is held; a later limit replaces an earlier one.
+  // armed, and hold() unless it runs.
   void start(protocol::JobId job);
-  void hold(protocol::JobId job, const TakeLimit& limit = {});
+  void hold(protocol::JobId job);
   void halt(protocol::JobId job);
   // Of a held or a halted job: drops what is in flight, fails everything through the cuts (what is
   // published at once, the rest as it is taken), and arms the job in the epoch, in fresh streams.

@@ -8,19 +8,18 @@
 // States. The job's servers change theirs one after the other, as messages reach them: a server may
 // send in an epoch while its neighbour is only armed for it.
 //
-//            frames  sends  submissions    what is published    completes
-//   armed    taken   no     not taken      does not begin       what a cut fails
-//   running  taken   yes    taken          begins               yes
-//   held     taken   yes    to a limit     begins               yes
-//   halted   dropped no     not taken      stands still         nothing
+//            frames  sends  submissions  what is published    completes
+//   armed    taken   no     not taken    does not begin       what a cut fails
+//   running  taken   yes    taken        begins               yes
+//   held     taken   yes    not taken    begins               yes
+//   halted   dropped no     not taken    stands still         nothing
 //
 //   armed    the epoch is known, and neighbours may have started. What they contribute waits for
 //            this server's own submissions.
 //   running  all goes on.
 //   held     what all trainers have submitted runs to its end, so that the job's servers can agree
 //            on where it is cut. Also after a disagreement or an overflow: these stop their own
-//            collective and what lies behind it in its lane, and nothing else. Then a trainer that
-//            is behind may catch up: submissions are taken until the lane has reached the limit.
+//            collective and what lies behind it in its lane, and nothing else.
 //   halted   nothing moves any more: what has completed is final.
 //
 //   attach -> armed -> start -> running -> hold -> held -> reset -> armed (of the next epoch)
@@ -28,7 +27,6 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 
-#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
@@ -42,12 +40,6 @@
 #include "protocol/job_id.h"
 
 namespace gradcube::dataplane {
-
-// What a held job still takes: submissions, until the lane has so many. By default none.
-struct TakeLimit {
-  std::uint32_t lane = 0;
-  std::uint64_t through = 0;
-};
 
 class EngineJob {
  public:
@@ -93,27 +85,17 @@ class EngineJob {
   State state = State::halted;
   // Whether frames are sent and collectives begin and end.
   bool moves() const { return state == State::running || state == State::held; }
-  // Whether the next submission may be taken. Also for the control thread: it alone changes the
-  // state, the cuts and the limit, while the engine's thread stands still.
-  bool takes() const {
-    if (state == State::running) return true;
-    return state == State::held &&
-           std::max(session_.published(limit.lane), cuts[limit.lane].through) < limit.through;
-  }
   std::uint16_t epoch = 0;
   // Collectives up to these cuts fail as they come.
   LaneCuts cuts{};
-  TakeLimit limit;  // while it is held
   RankOrder rank_order;
   // How many of its session's collectives this engine has looked at; fewer than are published while
   // there are some to begin.
   std::uint64_t seen = 0;
   // Whether the control thread has been told that the session violates its protocol.
   bool violation_told = false;
-  // How many collectives were taken and have completed, as the control thread knows: while the job
-  // is held, it is told of more.
+  // The completions that the control thread knows of: while the job is held, it is told of more.
   std::uint64_t progress_told = 0;
-  std::uint64_t progress() const { return session_.published() + session_.completions(); }
 
  private:
   protocol::JobId id_;

@@ -118,12 +118,11 @@ void Engine::start(protocol::JobId id) {
   if (job->is_leader() && job->session().anything_in_flight()) await_completions(*job);
 }
 
-void Engine::hold(protocol::JobId id, const TakeLimit& limit) {
+void Engine::hold(protocol::JobId id) {
   EngineJob* job = find_job(id);
-  if (job == nullptr || !job->moves()) return;
+  if (job == nullptr || job->state != EngineJob::State::running) return;
   job->state = EngineJob::State::held;
-  job->limit = limit;
-  job->progress_told = job->progress();
+  job->progress_told = job->session().completions();
 }
 
 protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {

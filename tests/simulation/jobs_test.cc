@@ -152,12 +152,9 @@ TEST_F(Jobs, CompleteWhatComesBeforeADisagreementAlsoWhereItIsSubmittedLater) {
   submit(1, 2, 2);
   // The disagreement needs no more than two of the four.
   cluster_.run_for(100 * kMillisecond);
-  EXPECT_EQ(cluster_.jobs().front().state, dataplane::JobState::stopping);
-  EXPECT_NE(cluster_.jobs().front().why.find("disagree on collective 6"), std::string::npos);
+  EXPECT_EQ(cluster_.jobs().front().waiting_for, std::vector<bcube::ServerId>{2});
   const std::string why = cluster_.explain(*trainers[0], {0, 3});
-  EXPECT_EQ(why,
-            "job \"job\" is stopping: the trainers disagree on collective 6 of job \"job\"; what "
-            "comes before it is completed first");
+  EXPECT_NE(why.find("not submitted it: [1,0]"), std::string::npos) << why;
   submit(3, 10, 2);
   EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
   for (const auto& trainer : trainers) {
@@ -195,6 +192,46 @@ TEST_F(Jobs, DoNotWaitLongForWhatIsNotSubmittedBeforeADisagreement) {
   EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers); }, kSecond));
   expect_right(cluster_, trainers, collective_);
   leave_all(cluster_, trainers);
+}
+
+TEST(JobsOfTwoLanes, GoOnInOneLaneWhileATrainerIsAwaitedInTheOther) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
+  dataplane::TrainerRequest request{"job", 1};
+  request.heap_bytes = 1 << 20;
+  request.options.lanes.resize(2);
+  Trainers trainers;
+  for (const bcube::ServerId server : {0U, 1U, 2U, 3U}) {
+    trainers.push_back(cluster.join(server, request));
+  }
+  const auto submit = [&](unsigned rank, unsigned place, unsigned lane, std::uint64_t count) {
+    Collective one;
+    one.offset += place * 65'536;
+    one.lane = lane;
+    one.count = count;
+    fill_and_submit(*trainers[rank], one);
+  };
+  // They disagree on the third of lane 0, and server 2 has submitted only the first of it.
+  for (const unsigned rank : {0U, 1U, 3U}) {
+    for (unsigned i = 0; i < 3; ++i) submit(rank, i, 0, i == 2 && rank == 1 ? 4'000 : 5'000);
+  }
+  submit(2, 0, 0, 5'000);
+  cluster.run_for(100 * kMillisecond);
+  for (unsigned rank = 0; rank < 4; ++rank) submit(rank, 3, 1, 5'000);
+  cluster.run_for(100 * kMillisecond);
+  for (const auto& trainer : trainers) {
+    const auto ended = trainer->take_completions();
+    ASSERT_EQ(ended.size(), 2u) << "one of each lane";
+    EXPECT_EQ(ended[1].code, 0);
+  }
+  for (unsigned i = 1; i < 3; ++i) submit(2, i, 0, 5'000);
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+  for (const auto& trainer : trainers) {
+    const auto ended = trainer->take_completions();
+    ASSERT_EQ(ended.size(), 2u);
+    EXPECT_EQ(ended[0].code, 0);
+    EXPECT_EQ(ended[1].code, GRADCUBE_EMISMATCH);
+  }
+  leave_all(cluster, trainers);
 }
 
 TEST(JobsOfTwoLanes, CompleteOnEveryTrainerWhatWasAgreedBeforeADisagreement) {

@@ -52,17 +52,6 @@ bool ordered(const JobActions& actions) {
   return false;
 }
 
-template <typename Command>
-Command order(const JobActions& actions) {
-  for (const JobAction& action : actions) {
-    const auto* order = std::get_if<ToEngines>(&action);
-    if (order == nullptr) continue;
-    if (const auto* command = std::get_if<Command>(&order->command)) return *command;
-  }
-  ADD_FAILURE() << "no such command";
-  return {};
-}
-
 template <typename Notice>
 std::optional<Notice> told(const JobActions& actions) {
   for (const JobAction& action : actions) {
@@ -111,7 +100,7 @@ class JobAgentTest : public testing::Test {
   }
   void hold() {
     run();
-    hear(Hold{0, "a trainer left", std::nullopt, false});
+    hear(Hold{0, "a trainer left", std::nullopt});
     happen(event::EnginesHeld{{5}, {4}, {}});
   }
 

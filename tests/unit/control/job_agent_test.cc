@@ -3,7 +3,7 @@
 namespace gradcube::control {
 namespace {
 
-Hold hold_in(Epoch epoch) { return {epoch, "a trainer left", std::nullopt, false}; }
+Hold hold_in(Epoch epoch) { return {epoch, "a trainer left", std::nullopt}; }
 
 TEST_F(JobAgentTest, IgnoresAJobThatIsNotWhatItsTrainerAskedFor) {
   JobDescriptor right;
@@ -114,34 +114,9 @@ TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
   EXPECT_TRUE(ordered<command::Start>(hear(Start{1})));
 }
 
-TEST_F(JobAgentTest, CatchesUpUntilItsLeaderCallsAHaltToIt) {
-  run();
-  const CollectiveName failing{0, 7};
-  const JobActions out = hear(Hold{0, "they disagree", failing, true});
-  EXPECT_TRUE(order<command::Hold>(out).catch_up);
-  EXPECT_EQ(order<command::Hold>(out).failing, failing);
-  EXPECT_TRUE(first<Held>(happen(event::EnginesHeld{{5}, {4}, "nothing yet", true}), 0).takes_more);
-  const JobActions last = hear(Hold{0, "they disagree", failing, false});
-  EXPECT_FALSE(order<command::Hold>(last).catch_up);
-  EXPECT_TRUE(sent<Held>(last, 0).empty()) << "it is not final yet";
-  const JobActions late = hear(Hold{0, "they disagree", failing, true});
-  EXPECT_FALSE(ordered<command::Hold>(late)) << "overtaken by the last";
-  const Held held = first<Held>(happen(event::EnginesHeld{{6}, {4}, "", false}), 0);
-  EXPECT_FALSE(held.takes_more);
-  EXPECT_EQ(held.asked, "nothing yet");
-  EXPECT_FALSE(first<Held>(hear(Hold{0, "they disagree", failing, false}), 0).takes_more);
-}
-
-TEST_F(JobAgentTest, TakesNothingMoreWhereTheLastHoldOvertakesTheFirst) {
-  run();
-  const CollectiveName failing{0, 7};
-  EXPECT_FALSE(order<command::Hold>(hear(Hold{0, "they disagree", failing, false})).catch_up);
-  EXPECT_FALSE(ordered<command::Hold>(hear(Hold{0, "they disagree", failing, true})));
-}
-
 TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {
   hold();
-  const JobActions out = wait(2 * timing_.phase + timing_.catch_up + timing_.run_on);
+  const JobActions out = wait(2 * timing_.phase + timing_.run_on);
   EXPECT_TRUE(ordered<command::Halt>(out));
   EXPECT_EQ(first<Abort>(out, 2).why, "the daemon on server [0] does not go on with the job");
 }

@@ -74,8 +74,10 @@ TEST_F(JobInquiryTest, TellsOthersHowFarItsTrainerIs) {
   run();
   EXPECT_EQ(counts_ordered(hear(Ask{5}, kZero)), 1u);
   EXPECT_EQ(counts_ordered(hear(Ask{8}, kTwo)), 0u) << "it is counting already";
+  hear(Ask{0}, kLeader);
   const JobActions answers = happen(event::Counted{{4}, {3}});
   EXPECT_EQ(sent<Counts>(answers, kZero).size(), 1u);
+  EXPECT_EQ(sent<Counts>(answers, kLeader).size(), 1u) << "on the same server";
   ASSERT_EQ(sent<Counts>(answers, kTwo).size(), 1u);
   const Counts counts = sent<Counts>(answers, kTwo)[0];
   EXPECT_EQ(counts.inquiry, 8u);
@@ -86,10 +88,10 @@ TEST_F(JobInquiryTest, TellsOthersHowFarItsTrainerIs) {
 TEST_F(JobInquiryTest, SaysThatTheJobIsStoppingWhileItIs) {
   run();
   happen(event::Asked{1, kThird});
-  const auto first = report(hear(Hold{0, "a trainer left", std::nullopt, false}, kLeader));
+  const auto first = report(hear(Hold{0, "a trainer left", std::nullopt}, kLeader));
   ASSERT_TRUE(first) << "what others count from now on says nothing about who waits for whom";
   EXPECT_EQ(first->missing, "job \"mnist\" is stopping: a trainer left");
-  happen(event::EnginesHeld{{3}, {2}, "", false});
+  happen(event::EnginesHeld{{3}, {2}, ""});
   const auto second = report(happen(event::Asked{2, kThird}));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->missing, first->missing);

@@ -53,6 +53,12 @@ class JobLeaderTest : public testing::Test {
     leader_.on_message({from, kSelf, 77, "mnist", std::move(body)}, now_, out);
     return out;
   }
+  // A failure that server 1 meets when all have submitted what comes before it.
+  JobActions fail(const Disagreement& what) {
+    JobActions out = hear(1, Disagree{0, what});
+    if (what.collective > 1) out = all(Counts{0, 7, {100, 100}, {}});
+    return out;
+  }
   JobActions all(const JobBody& body) {
     hear(0, body);
     hear(1, body);
@@ -129,7 +135,7 @@ TEST_F(JobLeaderTest, NamesTheServerThatIsSilent) {
 TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
   run();
   EXPECT_TRUE(hear(1, Disagree{1, {0, 4, 3, "x"}}).empty()) << "another epoch";
-  EXPECT_EQ(asked<Hold>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
+  EXPECT_EQ(asked<Hold>(fail({0, 4, 3, "x"})), (Servers{0, 1, 2}));
   hear(0, Held{0, {6, 9}, {3, 8}, {}, {}});
   hear(1, Held{0, {5, 8}, {2, 8}, {}, {}});
   EXPECT_TRUE(asked<Reset>(hear(2, Held{0, {4, 8}, {3, 8}, {}, {}})).empty());
@@ -146,69 +152,95 @@ TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
 
 TEST_F(JobLeaderTest, WaitsUntilAllHaveSubmittedWhatPrecedesTheDisagreement) {
   run();
-  EXPECT_TRUE(first<Hold>(hear(1, Disagree{0, {0, 4, 3, "x"}})).catch_up);
-  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
-  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
-  EXPECT_TRUE(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true}).empty()) << "it submits 2 and 3 yet";
-  EXPECT_TRUE(first<Hold>(wait(timing_.repeat)).catch_up);
-  hear(2, Held{0, {3, 0}, {2, 0}, {}, {}, false});
-  hear(1, Held{0, {4, 0}, {3, 0}, {}, {}});
-  hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
-  const Reset reset = first<Reset>(hear(0, Held{0, {4, 0}, {3, 0}, {}, {}}));
-  EXPECT_EQ(reset.cut.done, (LaneNumbers{3, 0}));
-  EXPECT_EQ(reset.cut.failed, (LaneNumbers{4, 0}));
+  EXPECT_EQ(asked<Ask>(hear(1, Disagree{0, {0, 4, 3, "x"}})), (Servers{0, 1, 2}));
+  EXPECT_EQ(leader_.phase(), Phase::catching_up);
+  hear(0, Counts{0, 7, {4, 0}, {}});
+  hear(1, Counts{0, 7, {3, 0}, {}});
+  EXPECT_TRUE(hear(2, Counts{0, 7, {2, 9}, {}}).empty());
+  EXPECT_EQ(asked<Ask>(wait(timing_.repeat)), Servers{2});
+  EXPECT_TRUE(hear(2, Counts{0, 7, {1, 9}, {}}).empty()) << "sent before";
+  EXPECT_TRUE(hear(2, Counts{0, 7, {9}, {}}).empty()) << "not of this job";
+  EXPECT_EQ(asked<Hold>(hear(2, Counts{0, 7, {3, 9}, {}})), (Servers{0, 1, 2}));
 }
 
-TEST_F(JobLeaderTest, DoesNotJudgeCountsThatStillGrow) {
+TEST_F(JobLeaderTest, DoesWithoutWhatIsNotSubmittedInTimeAndTellsSo) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
-  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
-  EXPECT_TRUE(hear(0, Held{0, {4, 0}, {2, 0}, {}, {}}).empty())
-      << "server 2 has submitted it, and its report is under way";
-}
-
-TEST_F(JobLeaderTest, DoesWithoutWhatIsNotSubmittedInTime) {
-  run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  hear(0, Counts{0, 7, {4, 0}, {}});
+  wait(timing_.catch_up - milliseconds(1));
+  EXPECT_EQ(leader_.phase(), Phase::catching_up);
+  EXPECT_EQ(asked<Hold>(wait(milliseconds(1))), (Servers{0, 1, 2}));
   hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
   hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
-  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
-  EXPECT_TRUE(asked<Reset>(wait(timing_.catch_up - milliseconds(1))).empty());
-  const JobActions last = wait(milliseconds(1));
-  EXPECT_FALSE(first<Hold>(last).catch_up);
-  EXPECT_EQ(asked<Hold>(last), (Servers{0, 1, 2}));
-  EXPECT_TRUE(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true}).empty()) << "sent before";
-  hear(0, Held{0, {4, 0}, {2, 0}, {}, {}});
-  hear(1, Held{0, {4, 0}, {2, 0}, {}, {}});
-  const Reset reset = first<Reset>(hear(2, Held{0, {2, 0}, {2, 0}, {}, {}, false}));
-  EXPECT_EQ(reset.cut.done, (LaneNumbers{2, 0}));
+  const Reset reset = first<Reset>(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}}));
+  EXPECT_EQ(reset.cut.done, (LaneNumbers{1, 0}));
   EXPECT_EQ(reset.cut.failed, (LaneNumbers{4, 0}));
+  EXPECT_NE(reset.cut.text.find("; what comes before it was not submitted in time on 1 server [2]; "
+                                "failed: collectives 2 to 4 of lane 0"),
+            std::string::npos)
+      << reset.cut.text;
 }
 
 TEST_F(JobLeaderTest, WaitsForNothingMoreFromATrainerThatHasLeft) {
   run();
   hear(1, Disagree{0, {0, 4, 3, "x"}});
-  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
-  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
-  EXPECT_TRUE(hear(1, Leave{"the trainer left"}).empty()) << "it has submitted all of it";
-  hear(2, Held{0, {1, 0}, {1, 0}, {}, {}, true});
-  EXPECT_FALSE(first<Hold>(hear(2, Leave{"the trainer left"})).catch_up);
+  hear(0, Counts{0, 7, {4, 0}, {}});
+  EXPECT_TRUE(hear(2, Leave{"the trainer left"}).empty()) << "the next one may still submit it";
+  EXPECT_EQ(asked<Hold>(hear(1, Counts{0, 7, {3, 0}, {}})), (Servers{0, 1, 2}));
+}
+
+TEST_F(JobLeaderTest, WaitsForWhatPrecedesEachOfTheDisagreementsThatAreFoundMeanwhile) {
+  run();
+  hear(1, Disagree{0, {0, 9, 3, "x"}});
+  hear(1, Disagree{0, {1, 3, 3, "y"}});
+  hear(0, Counts{0, 7, {8, 2}, {}});
+  hear(1, Counts{0, 7, {8, 2}, {}});
+  EXPECT_TRUE(hear(2, Counts{0, 7, {8, 1}, {}}).empty());
+  EXPECT_EQ(asked<Hold>(hear(2, Counts{0, 7, {8, 2}, {}})).size(), 3u);
+}
+
+TEST_F(JobLeaderTest, DoesNotWaitForWhatLiesBehindAnEarlierDisagreement) {
+  run();
+  hear(1, Disagree{0, {0, 9, 3, "x"}});
+  hear(0, Counts{0, 7, {9, 0}, {}});
+  hear(1, Counts{0, 7, {9, 0}, {}});
+  hear(2, Counts{0, 7, {2, 0}, {}});
+  const JobActions out = hear(2, Disagree{0, {0, 2, 3, "y"}});
+  EXPECT_EQ(first<Hold>(out).asked, (CollectiveName{0, 2})) << "it is what matters now";
+}
+
+TEST_F(JobLeaderTest, NeedsNothingBeforeTheFirstCollective) {
+  run();
+  EXPECT_EQ(asked<Hold>(hear(1, Disagree{0, {0, 1, 3, "x"}})).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile) {
   run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  fail({0, 4, 3, "x"});
   const std::vector<Disagreement> earlier{{0, 2, 3, "y"}, {1, 1, 3, "z"}};
   hear(0, Held{0, {6, 9}, {1, 0}, earlier, {}});
   hear(1, Held{0, {6, 9}, {1, 0}, {}, {}});
-  const JobActions out = hear(2, Held{0, {6, 9}, {1, 0}, {}, {}});
-  EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{1, 0}));
+  const JobCut cut = first<Reset>(hear(2, Held{0, {6, 9}, {1, 0}, {}, {}})).cut;
+  EXPECT_EQ(cut.done, (LaneNumbers{1, 0}));
+  EXPECT_EQ(cut.text,
+            "collective 2 of lane 0 of job \"mnist\": the trainers disagree on kind, count, type, "
+            "operation or root (met at y); all trainers must submit the same collectives in the "
+            "same order; failed: collectives 2 to 6 of lane 0, collectives 1 to 9 of lane 1");
+}
+
+TEST_F(JobLeaderTest, TellsADisagreementThatComesBeforeAnOverflow) {
+  run();
+  fail({0, 4, 5, "it overflowed", Disagreement::Cause::overflow});
+  hear(0, Held{0, {6, 0}, {1, 0}, {{0, 2, 3, "y"}}, {}});
+  hear(1, Held{0, {6, 0}, {1, 0}, {}, {}});
+  const JobCut cut = first<Reset>(hear(2, Held{0, {6, 0}, {1, 0}, {}, {}})).cut;
+  EXPECT_EQ(cut.code, 3);
+  EXPECT_NE(cut.text.find("collective 2 of lane 0"), std::string::npos) << cut.text;
 }
 
 TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
   run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  fail({0, 4, 3, "x"});
   hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
   hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
   hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
@@ -217,7 +249,7 @@ TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
 
 TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
   run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  fail({0, 4, 3, "x"});
   hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
   hear(1, Held{0, {3, 0}, {2, 0}, {}, {}});
   hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
@@ -235,12 +267,15 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
 
 TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
   run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  fail({0, 4, 3, "x"});
   hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
   hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
   JobLeader other = leader_;
-  std::string why = first<Abort>(wait(timing_.catch_up + timing_.run_on)).why;
-  EXPECT_EQ(why, "the daemon on server [2] does not answer for job \"mnist\"");
+  std::string why = first<Abort>(wait(timing_.run_on)).why;
+  EXPECT_EQ(why,
+            "the trainers disagree on collective 4 of lane 0 of job \"mnist\"; what all had "
+            "submitted did not end in time: the daemon on server [2] does not answer for job "
+            "\"mnist\"");
   leader_ = other;
   hear(2, Held{0, {3, 0}, {2, 0}, {}, {}});
   why = first<Abort>(wait(timing_.run_on)).why;
@@ -251,7 +286,7 @@ TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
 
 TEST_F(JobLeaderTest, EndsAJobWhoseOutcomeCannotBeTheSameEverywhere) {
   run();
-  hear(1, Disagree{0, {0, 4, 3, "x"}});
+  fail({0, 4, 3, "x"});
   hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
   hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
   EXPECT_EQ(first<Abort>(hear(2, Held{0, {4, 0}, {3, 0}, {}, {}})).why,
@@ -273,8 +308,8 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
 
 TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
   run();
-  const JobActions hold = hear(1, Disagree{0, {1, 4, 3, "server [1], thread 0, step 1"}});
-  EXPECT_EQ(first<Hold>(hold).failing, (CollectiveName{1, 4}));
+  const JobActions hold = fail({1, 4, 3, "server [1], thread 0, step 1"});
+  EXPECT_EQ(first<Hold>(hold).asked, (CollectiveName{1, 4}));
   hear(0, Held{0, {0, 4}, {0, 3}, {}, "barrier"});
   hear(1, Held{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
   hear(2, Held{0, {0, 3}, {0, 2}, {}, "nothing yet"});
@@ -290,8 +325,8 @@ constexpr auto kOverflow = Disagreement::Cause::overflow;
 
 TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
   run();
-  const JobActions hold = hear(1, Disagree{0, {0, 4, 5, "it overflowed", kOverflow}});
-  EXPECT_EQ(first<Hold>(hold).failing, (CollectiveName{0, 4}));
+  const JobActions hold = fail({0, 4, 5, "it overflowed", kOverflow});
+  EXPECT_FALSE(first<Hold>(hold).asked);
   hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
   hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
   const JobActions out = hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
@@ -302,7 +337,7 @@ TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
 
 TEST_F(JobLeaderTest, EndsAJobThatWentPastADisagreementAfterAnOverflow) {
   run();
-  hear(1, Disagree{0, {0, 2, 5, "it overflowed", kOverflow}});
+  fail({0, 2, 5, "it overflowed", kOverflow});
   hear(0, Held{0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}});
   hear(1, Held{0, {5, 0}, {1, 0}, {}, {}});
   EXPECT_EQ(asked<Abort>(hear(2, Held{0, {5, 0}, {1, 0}, {}, {}})).size(), 3u);

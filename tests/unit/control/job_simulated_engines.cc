@@ -115,11 +115,12 @@ void JobSimulation::read_failure(Trainer& trainer, const JobCut& cut) {
   if (cut.code == kMismatch && !tells) complain("who disagrees is not told: " + cut.text);
 }
 
-std::string JobSimulation::asked(const Trainer& trainer, const command::Hold& hold) const {
-  if (!hold.failing.has_value()) return "";
-  const auto& submitted = trainer.submitted[hold.failing->lane];
-  if (submitted.size() < hold.failing->number) return "nothing yet";
-  return fmt::format("kind {}", submitted[hold.failing->number - 1]);
+std::string JobSimulation::asked(const Trainer& trainer, const Engine& engine,
+                                 const command::Hold& hold) {
+  if (!hold.asked.has_value()) return "";
+  const auto [lane, number] = *hold.asked;
+  if (engine.published[lane] < number) return "nothing yet";
+  return fmt::format("kind {}", trainer.submitted[lane][number - 1]);
 }
 
 // Why a collective has failed: the first reset that reached it, or the end of the job.
@@ -178,10 +179,8 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     engine.state = State::sending;
   } else if (const auto* hold = std::get_if<command::Hold>(&order.command)) {
     engine.state = State::holding;
-    engine.limit = hold->catch_up ? hold->failing.value_or(CollectiveName{}) : CollectiveName{};
-    const std::string text = asked(node.trainers[order.attempt], *hold);
-    event(server, order.attempt,
-          event::EnginesHeld{engine.published, engine.completed, text, takes(engine)});
+    const std::string text = asked(node.trainers[order.attempt], engine, *hold);
+    event(server, order.attempt, event::EnginesHeld{engine.published, engine.completed, text});
   } else if (std::holds_alternative<command::Count>(order.command)) {
     event(server, order.attempt, event::Counted{engine.published, engine.completed});
   } else if (std::holds_alternative<command::Halt>(order.command)) {
@@ -208,31 +207,18 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
   }
 }
 
-bool JobSimulation::takes(const Engine& engine) {
-  if (engine.state == State::sending) return true;
-  return engine.state == State::holding &&
-         engine.published[engine.limit.lane] + 1 < engine.limit.number;
-}
-
-// Submissions that the last reset has failed already are answered, the others are taken. Who
-// catches up takes those of other lanes first.
-void JobSimulation::take(Node& node, ServerId server, Attempt attempt, Engine& engine) {
-  if (!takes(engine)) return;
+// Submissions that the last reset has failed already are answered, the others are taken.
+void JobSimulation::take(Node& node, Attempt attempt, Engine& engine) {
+  if (engine.state != State::sending) return;
   Trainer& trainer = node.trainers[attempt];
-  const bool catches_up = engine.state == State::holding;
-  bool grown = false;
   for (std::size_t lane = 0; lane < engine.published.size(); ++lane) {
     auto& outcomes = trainer.outcomes[lane];
     for (std::size_t c = 0; c < outcomes.size() && c < engine.failed[lane]; ++c) {
       if (outcomes[c] == kOpen) outcomes[c] = code_of(trainer, lane, c);
     }
-    std::uint64_t taken = trainer.submitted[lane].size();
-    if (catches_up && lane == engine.limit.lane) taken = std::min(taken, engine.limit.number - 1);
-    grown = grown || taken > engine.published[lane];
-    engine.published[lane] = std::max(engine.published[lane], taken);
+    engine.published[lane] =
+        std::max<std::uint64_t>(engine.published[lane], trainer.submitted[lane].size());
   }
-  if (!catches_up || !grown) return;
-  event(server, attempt, event::EnginesHeld{engine.published, engine.completed, "", takes(engine)});
 }
 
 void JobSimulation::contribute(ServerId server, Engine& engine) {
@@ -317,7 +303,7 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
   }
   const bool holds = engine.state == State::holding;
   const Epoch epoch = engine.epoch;
-  const event::EnginesHeld counts{engine.published, engine.completed, "", takes(engine)};
+  const event::EnginesHeld counts{engine.published, engine.completed, ""};
   for (const Disagreement& what : odd) event(server, attempt, event::Disagreed{epoch, what});
   if (grown && holds) event(server, attempt, counts);
 }

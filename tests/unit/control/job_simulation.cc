@@ -283,7 +283,7 @@ void JobSimulation::tick(ServerId server) {
     inquire(server, attempt, trainer);
   }
   for (auto& [attempt, engine] : node.engines) {
-    take(node, server, attempt, engine);
+    take(node, attempt, engine);
     contribute(server, engine);
     advance(node, server, attempt, engine);
   }

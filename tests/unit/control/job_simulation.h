@@ -90,7 +90,6 @@ class JobSimulation {
     // Of this epoch: what a member has contributed, by server and lane, per collective.
     std::map<bcube::ServerId, std::vector<std::map<std::uint64_t, int>>> heard;
     std::set<std::pair<std::uint32_t, std::uint64_t>> reported;
-    CollectiveName limit;  // while it holds: it takes what comes before
     Instant busy_until{};
   };
   struct Node {
@@ -151,11 +150,10 @@ class JobSimulation {
   void notify(Node& node, const ToTrainer& told);
   void take_report(Trainer& trainer, const notice::Report& report);
   void read_failure(Trainer& trainer, const JobCut& cut);
-  std::string asked(const Trainer& trainer, const command::Hold& hold) const;
-  static bool takes(const Engine& engine);
+  static std::string asked(const Trainer& trainer, const Engine& engine, const command::Hold& hold);
   void order(bcube::ServerId server, const ToEngines& order);
   void carry_out(Node& node, bcube::ServerId server, const ToEngines& order);
-  void take(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);
+  void take(Node& node, Attempt attempt, Engine& engine);
   void contribute(bcube::ServerId server, Engine& engine);
   void receive(Node& node, bcube::ServerId server, bcube::ServerId from, const Contribution& what);
   void advance(Node& node, bcube::ServerId server, Attempt attempt, Engine& engine);

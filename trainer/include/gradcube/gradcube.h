@@ -39,12 +39,13 @@
  * Order. All trainers of a job submit the same collectives in the same order within each lane, each
  * with the same kind, count, type, operation and root. If they disagree, every trainer of the job
  * gets GRADCUBE_EMISMATCH; none waits for ever. Each collective ends alike on all trainers: those
- * before the one they disagree on succeed, if every trainer submits them within 2 s of it; in other
- * lanes, what all had submitted by then succeeds; in every lane, all that any trainer has submitted
- * beyond that fails, also on trainers that submit theirs later; the collectives after them start
- * clean. The same holds after GRADCUBE_EOVERFLOW, but for one
- * exception: a reduce_scatter or reduce whose average overflows, and collectives behind it in its
- * lane, may have succeeded on trainers that need nothing of what overflowed.
+ * before the one they disagree on succeed, if every trainer submits them within 2 s; in other
+ * lanes, what all have submitted by then succeeds; in every lane, all that any trainer has
+ * submitted beyond that fails, also on trainers that submit theirs later; the collectives after
+ * them start clean. The same holds after GRADCUBE_EOVERFLOW, but for one exception: a
+ * reduce_scatter or reduce whose average overflows, and collectives behind it in its lane, may have
+ * succeeded on trainers that need nothing of what overflowed. Messages number the collectives of
+ * each lane from 1, in the order of their submission.
  *
  * Buffers. A collective works in place. Memory from gradcube_alloc() is shared with the daemon. A
  * buffer in it is never copied if it begins at a multiple of 64 bytes; any other buffer is copied
@@ -147,8 +148,8 @@ enum {
   GRADCUBE_EJOB = -4,
   GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
   /* Another trainer of the job died, left or aborted the job, or the daemon of its server is silent
-   * or was restarted. The message says who, and which collective was the last that ended on all of
-   * the others. */
+   * or was restarted. The message says who, and which collective was the last that ended alike on
+   * all of the others: well, or with GRADCUBE_EMISMATCH. */
   GRADCUBE_EPEER = -6,
   GRADCUBE_ETIMEDOUT = -7, /* not done within the timeout; the collective goes on */
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
@@ -170,8 +171,9 @@ typedef struct {
 } gradcube_lane;
 
 /* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight
- * and members. Begin with GRADCUBE_OPTIONS_INIT, so that a field that a later version adds has its
- * default. */
+ * and members. A trainer that asks for other members may be a member of another job of that name;
+ * where the two share a server, one of them ends with GRADCUBE_EPEER and a message about the other.
+ * Begin with GRADCUBE_OPTIONS_INIT, so that a field that a later version adds has its default. */
 typedef struct {
   size_t size;           /* sizeof(gradcube_options) */
   const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */
@@ -180,8 +182,9 @@ typedef struct {
   unsigned weight;            /* the job's share of a link that jobs compete for, 1 to 1000 */
   /* The rank wanted, or -1. Either all trainers of a job ask for one or none does. */
   int rank;
-  /* The servers of the job, as numbers (an address read as a number), in any order, each once;
-   * NULL: all servers of the cluster. They must form a grid that the algorithm can run on. */
+  /* The servers of the job, as numbers, in any order, each once; NULL: all servers of the cluster.
+   * An address is a number written in base n: [a,b] of a BCube(n,2) is server a * n + b. They must
+   * form a grid that the algorithm can run on. */
   const uint32_t* members;
   size_t member_count; /* at most 4096 where `members` is given, else 0 */
 } gradcube_options;
@@ -287,7 +290,8 @@ GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int 
 
 /* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on,
  * and gradcube_last_error() says which trainers are missing, and for how long the request was
- * waited for (by gradcube_poll() before, too). */
+ * waited for (by gradcube_poll() before, too). To find that out the daemon may take up to 200 ms
+ * more, where a daemon or a trainer is silent. */
 GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms);
 
 /* What a code means. Never NULL. */

@@ -252,10 +252,11 @@ TEST(DescribeCommon, SaysWhatEndedOnAllSurvivors) {
   EXPECT_EQ(describe_common(std::nullopt),
             "; which collectives ended on all of the others could not be found out");
   EXPECT_EQ(describe_common(LaneNumbers{7}),
-            "; collective 7 was the last that ended on all of the others");
-  EXPECT_EQ(describe_common(LaneNumbers{7, 0, 2}),
-            "; the last collectives that ended on all of the others: 7 of lane 0, 0 of lane 1, 2 "
-            "of lane 2");
+            "; collective 7 was the last that ended alike on all of the others");
+  EXPECT_EQ(
+      describe_common(LaneNumbers{7, 0, 2}),
+      "; the last collectives that ended alike on all of the others: 7 of lane 0, 0 of lane 1, 2 "
+      "of lane 2");
   for (const LaneNumbers& nothing : {LaneNumbers{0}, LaneNumbers{0, 0}, LaneNumbers{}}) {
     EXPECT_EQ(describe_common(nothing), "; no collective ended on all of the others");
   }

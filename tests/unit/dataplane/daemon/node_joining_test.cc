@@ -146,6 +146,68 @@ TEST_F(Nodes, KeepNothingOfAJobWhoseTrainersGoBeforeItIsComplete) {
   expect_nothing_left();
 }
 
+// Other members by the same name --------------------------------------------
+
+class NodesOfTwoJobsOfOneName : public Nodes {
+ protected:
+  TrainerId join(bcube::ServerId server, const std::vector<bcube::ServerId>& members) {
+    TrainerRequest asks = request(server);
+    asks.options.members = members;
+    return Nodes::join(server, asks);
+  }
+};
+
+TEST_F(NodesOfTwoJobsOfOneName, SayWhichTrainerIsInTheOtherAndEndTheOneThatCannotBegin) {
+  const TrainerId for_all = join(0, {0, 1, 2});
+  const TrainerId for_two = join(1, {1, 2});
+  run_for(seconds(1));
+  expect_words(ask(for_all), {"2 of 3 trainers have not joined", "server [1] (pid 101)",
+                              "by the same job name", "2 servers [1] [2]"});
+  EXPECT_TRUE(told(for_all).failure().empty()) << "the other may be about to leave";
+  run_for(seconds(3));
+  expect_words(told(for_all).failure(),
+               {"job \"mnist\" is for all 3 servers", "server [1] (pid 101)", "2 servers [1] [2]"});
+  EXPECT_TRUE(told(for_two).failure().empty()) << "it can begin yet";
+  const TrainerId other = join(2, {1, 2});
+  run_for(milliseconds(100));
+  EXPECT_TRUE(told(other).admitted.has_value());
+  for (const TrainerId trainer : {for_all, for_two, other}) leave(trainer);
+  expect_nothing_left();
+}
+
+TEST_F(NodesOfTwoJobsOfOneName, GoOnWhenTheOtherIsLeftInTime) {
+  const TrainerId for_all = join(0, {0, 1, 2});
+  const TrainerId for_two = join(1, {1, 2});
+  run_for(seconds(1));
+  leave(for_two);
+  run_for(seconds(5));
+  const TrainerId again = join(1, {1, 2});
+  run_for(seconds(1));
+  leave(again);
+  std::vector<TrainerId> trainers{for_all, join(1, {0, 1, 2}), join(2, {0, 1, 2})};
+  run_for(seconds(1));
+  for (const TrainerId trainer : trainers) {
+    EXPECT_TRUE(told(trainer).admitted.has_value());
+    EXPECT_TRUE(told(trainer).failure().empty()) << told(trainer).failure();
+    leave(trainer);
+  }
+  expect_nothing_left();
+}
+
+TEST_F(Nodes, TellThoseWhoWaitThatATrainerWasRefused) {
+  const TrainerId first = join(0);
+  TrainerRequest heavy = request(1);
+  heavy.options.weight = 2;
+  const TrainerId refused = join(1, heavy);
+  run_for(milliseconds(100));
+  EXPECT_EQ(told(refused).refusal, GRADCUBE_EJOB);
+  expect_words(ask(first),
+               {"2 of 3 trainers have not joined", "server [1] (pid 101) was refused", "weight 2"});
+  join(1);
+  run_for(milliseconds(100));
+  EXPECT_EQ(ask(first).find("refused"), std::string::npos) << "one that fits has come";
+}
+
 // Questions ----------------------------------------------------------------
 
 TEST_F(Nodes, AnswerWhoHasNotJoined) {

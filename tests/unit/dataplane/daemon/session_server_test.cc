@@ -265,6 +265,19 @@ TEST_F(Sessions, GetAnAnswerToTheirNewestInquiry) {
   EXPECT_LT(answered.size(), kLast / 2);
 }
 
+TEST_F(Sessions, GetTheLastAnswerAgainAtOnceWhenTheyAskTheSame) {
+  const Trainer impatient(paths_[0]);
+  impatient.hello("job");
+  run(100, [this] { return trainers() == 1; });
+  for (unsigned i = 0; i < 10; ++i) {
+    ASSERT_TRUE(impatient.ask(7));
+    std::vector<std::uint64_t> answered;
+    const unsigned rounds = run(100, [&] { return !(answered = impatient.reports()).empty(); });
+    EXPECT_EQ(answered, std::vector<std::uint64_t>{7});
+    EXPECT_LE(rounds, 5u);
+  }
+}
+
 TEST_F(Sessions, EndInGoodOrderEvenWhenTheGoodbyeComesAfterManyInquiries) {
   const Trainer stays(paths_[1]);
   stays.hello("job");

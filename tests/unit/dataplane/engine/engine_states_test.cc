@@ -127,51 +127,6 @@ TEST_F(EngineStates, HeldTakesNoSubmissionAndCompletesWhatWasPublished) {
   EXPECT_EQ(session_->published(), 1u);
 }
 
-TEST_F(EngineStates, HeldTakesSubmissionsUpToItsLimitAndTellsSo) {
-  submit(1.0F);
-  poll();
-  engine_->hold(kJob, {0, 3});
-  submit(1.0F);
-  poll();
-  EXPECT_EQ(session_->published(), 2u);
-  EXPECT_EQ(told(), std::vector<Kind>{Kind::progress});
-  submit(1.0F);
-  submit(1.0F);
-  poll();
-  EXPECT_EQ(session_->published(), 3u);
-  EXPECT_EQ(told().size(), 2u);
-  for (std::uint32_t number = 1; number <= 3; ++number) exchange(number);
-  poll();
-  EXPECT_EQ(session_->completed(0), 3u);
-  EXPECT_EQ(session_->published(), 3u) << "the fourth waits for the reset";
-  engine_->reset(kJob, {LaneCut{4, -3, 9}}, kEpoch + 1);
-  engine_->start(kJob);
-  poll();
-  EXPECT_EQ(session_->completed(0), 4u);
-  EXPECT_EQ(session_->region().completion(3).code, -3);
-}
-
-TEST_F(EngineStates, HeldTakesNothingMoreOnceItsLimitIsTakenBack) {
-  engine_->hold(kJob, {0, 3});
-  submit(1.0F);
-  poll();
-  ASSERT_EQ(session_->published(), 1u);
-  engine_->hold(kJob);
-  submit(1.0F);
-  poll();
-  EXPECT_EQ(session_->published(), 1u);
-}
-
-TEST_F(EngineStates, HeldHasNothingToCatchUpWithBehindACut) {
-  engine_->hold(kJob);
-  engine_->reset(kJob, {LaneCut{3, -3, 9}}, kEpoch + 1);
-  engine_->start(kJob);
-  engine_->hold(kJob, {0, 3});
-  submit(1.0F);
-  poll();
-  EXPECT_EQ(session_->published(), 0u) << "what comes before the fourth has failed already";
-}
-
 TEST_F(EngineStates, HeldBeginsWhatWasPublishedBefore) {
   submit(1.0F);
   ASSERT_EQ(session_->take(), Session::Take::taken);
@@ -312,16 +267,6 @@ TEST_F(EngineWithTwoLanes, GoesOnInOneLaneAfterADisagreementInTheOther) {
   exchange(1, 1);
   EXPECT_EQ(session_->completed(1), 1u);
   EXPECT_EQ(session_->completed(0), 0u);
-}
-
-TEST_F(EngineWithTwoLanes, CatchesUpThroughWhatLiesBetweenInOtherLanes) {
-  engine_->hold(kJob, {1, 1});
-  submit(1.0F, kElements, 0);
-  submit(1.0F, kElements, 1);
-  submit(1.0F, kElements, 0);
-  poll();
-  EXPECT_EQ(session_->published(0), 1u);
-  EXPECT_EQ(session_->published(1), 1u);
 }
 
 TEST_F(EngineWithTwoLanes, TellsOfADisagreementInEachLane) {
