@@ -20,10 +20,9 @@ std::string disagreement_text(const std::string& job, std::size_t lanes, Collect
     parts.push_back(fmt::format("{} submitted {}", fmt::join(servers, " "), request));
   }
   return fmt::format(
-      "{}: the trainers disagree on kind, count, type, operation or root{}{} (met at {}); all "
+      "{}: the trainers disagree on kind, count, type, operation or root: {} (met at {}); all "
       "trainers must submit the same collectives in the same order",
-      collective_text(job, lanes, collective), parts.empty() ? "" : ": ", fmt::join(parts, "; "),
-      met);
+      collective_text(job, lanes, collective), fmt::join(parts, "; "), met);
 }
 
 std::string failed_text(const JobCut& cut) {

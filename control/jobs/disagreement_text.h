@@ -18,7 +18,7 @@ struct Submitted {
 };
 
 // Who submitted what, and where it was met ("server [1,0], thread 0, step 1"): one sentence.
-// Servers that submitted the same are named together, in the order of `submitted`; it may be empty.
+// Servers that submitted the same are named together, in the order of `submitted`.
 std::string disagreement_text(const std::string& job, std::size_t lanes, CollectiveName collective,
                               const std::vector<Submitted>& submitted, const std::string& met,
                               const bcube::AddressSpace& space);

@@ -42,12 +42,13 @@ namespace event {
 struct EnginesArmed {};
 // The engines take no more submissions (after command::Hold); and, from then on, whenever their
 // counts have grown. `published` is what they have taken, `completed` what has ended, in order.
-// Both only grow, over resets too. `asked`: what this server's trainer had submitted as the
-// collective that command::Hold names, when it was held; empty if it names none.
+// Both only grow, over resets too. `asked` is what the newest command::Hold names, `submitted` what
+// this server's trainer has submitted as it.
 struct EnginesHeld {
   LaneNumbers published;
   LaneNumbers completed;
-  std::string asked;
+  std::optional<CollectiveName> asked;
+  std::string submitted;
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {
@@ -91,7 +92,8 @@ struct Prepare {
 struct Start {
   Epoch epoch = 0;
 };
-// Take no more submissions; go on sending and receiving. -> EnginesHeld, again and again
+// Take no more submissions; go on sending and receiving. May come again, to ask for another
+// collective. -> EnginesHeld, again and again
 struct Hold {
   std::optional<CollectiveName> asked;  // say what the trainer has submitted as this one
 };

@@ -77,7 +77,7 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
   descriptor_ = prepare.job;
   epoch_ = prepare.job.epoch;
   const LaneNumbers none(descriptor_.options.lanes.size(), 0);
-  counts_ = {none, none, ""};
+  counts_ = {none, none, std::nullopt, ""};
   enter(Phase::preparing, now);
   admit(descriptor_.id, out);
   order(command::Prepare{descriptor_}, out);
@@ -122,11 +122,21 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
   if (phase_ == Phase::running) {
     enter(Phase::holding, now);
     why_ = hold.why;
-    order(command::Hold{hold.asked}, out);
+    asked_ = hold.asked;
+    order(command::Hold{asked_}, out);
     if (inquiry_.has_value()) report(stopping_text(), out);
+  } else if (stopping() && asks_anew(hold)) {
+    asked_ = hold.asked;
+    order(command::Hold{asked_}, out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);
   }
+}
+
+// A Hold that others have overtaken does not: what is asked for comes ever earlier.
+bool JobAgent::asks_anew(const Hold& hold) const {
+  if (!hold.asked.has_value() || phase_ == Phase::resetting) return false;
+  return !asked_.has_value() || hold.asked->number < asked_->number;
 }
 
 void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,
@@ -136,7 +146,6 @@ void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant no
   if (phase_ == Phase::held && reset.epoch == epoch_ + 1 && fits) {
     epoch_ = reset.epoch;
     disagreements_.clear();
-    counts_.asked.clear();
     enter(Phase::resetting, now);
     order(command::Reset{epoch_, reset.cut}, out);
     tell(notice::Failed{reset.cut}, out);
@@ -204,8 +213,7 @@ void JobAgent::on(const event::EnginesArmed&, Instant now, JobActions& out) {
 void JobAgent::on(const event::EnginesHeld& counts, Instant now, JobActions& out) {
   if (phase_ != Phase::holding && phase_ != Phase::held) return;
   if (phase_ == Phase::holding) enter(Phase::held, now);
-  const std::string asked = counts.asked.empty() ? counts_.asked : counts.asked;
-  counts_ = {counts.published, counts.completed, asked};
+  counts_ = counts;
   answer(held(), out);
 }
 

@@ -115,6 +115,7 @@ class JobAgent {
   void on(const event::Asked& asked, Instant now, JobActions& out);
   void on(const event::Counted& counted, Instant now, JobActions& out);
 
+  bool asks_anew(const Hold& hold) const;
   void admit(JobId job, JobActions& out);
   std::string ending_text() const;
   std::string stopping_text() const;
@@ -154,6 +155,7 @@ class JobAgent {
   std::optional<Leave> leaving_;  // how the trainer has gone
   bool trainer_gone_ = false;
   bool aborted_ = false;  // while it joined: nothing of it may be used if its job begins
+  std::optional<CollectiveName> asked_;  // by the Hold of this stop
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane
   AbortExchange exchange_;

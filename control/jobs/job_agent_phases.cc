@@ -113,7 +113,7 @@ void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& o
 }
 
 Held JobAgent::held() const {
-  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked};
+  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted};
   for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
   return held;
 }

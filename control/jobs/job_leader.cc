@@ -175,10 +175,7 @@ JobBody JobLeader::request() const {
     case Phase::catching_up:
       return Ask{};
     case Phase::stopping:
-      if (first_.has_value() && first_->cause == Disagreement::Cause::signatures) {
-        return Hold{epoch_, why_it_stops(), CollectiveName{first_->lane, first_->collective}};
-      }
-      return Hold{epoch_, why_it_stops(), std::nullopt};
+      return Hold{epoch_, why_it_stops(), asked()};
     case Phase::resetting:
       return Reset{epoch_, cut_};
     case Phase::ending:

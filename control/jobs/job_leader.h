@@ -141,7 +141,8 @@ class JobLeader {
   bool all_held() const;
   LaneNumbers agreed(bool before_overflows) const;
   std::optional<Disagreement> first_overflow() const;
-  Disagreement cause() const;
+  bool note_earlier(const Held& held);
+  std::optional<CollectiveName> asked() const;
   std::string disagreement() const;
   std::string late_text() const;
   void advance_stop(Instant now, JobActions& out);

@@ -81,7 +81,10 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   } else {
     take_greater(member->held->published, held.published);
     take_greater(member->held->completed, held.completed);
-    if (!held.asked.empty()) member->held->asked = held.asked;
+    if (held.asked == asked()) {
+      member->held->asked = held.asked;
+      member->held->submitted = held.submitted;
+    }
     auto& known = member->held->disagreements;
     known.insert(known.end(), held.disagreements.begin(), held.disagreements.end());
     std::sort(known.begin(), known.end(), [](const Disagreement& a, const Disagreement& b) {
@@ -89,12 +92,37 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     });
     known.erase(std::unique(known.begin(), known.end()), known.end());
   }
+  if (note_earlier(held)) {
+    for (Member& each : members_) each.answered = false;
+    ask(out);
+  }
   advance_stop(now, out);
 }
 
+// A failure that comes before the one that has caused the stop, in its lane: it becomes the cause.
+bool JobLeader::note_earlier(const Held& held) {
+  if (!first_.has_value()) return false;
+  bool is_earlier = false;
+  for (const Disagreement& what : held.disagreements) {
+    if (what.lane != first_->lane || what.collective >= first_->collective) continue;
+    first_ = what;
+    is_earlier = true;
+  }
+  return is_earlier;
+}
+
+// What all members are to say what they have submitted as it.
+std::optional<CollectiveName> JobLeader::asked() const {
+  if (!first_.has_value() || first_->cause != Disagreement::Cause::signatures) return std::nullopt;
+  return CollectiveName{first_->lane, first_->collective};
+}
+
+// And have said what they were asked for.
 bool JobLeader::all_held() const {
-  return std::all_of(members_.begin(), members_.end(),
-                     [](const Member& member) { return member.held.has_value(); });
+  const auto wanted = asked();
+  return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
+    return member.held.has_value() && (!wanted.has_value() || member.held->asked == wanted);
+  });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
@@ -160,38 +188,22 @@ std::optional<Disagreement> JobLeader::first_overflow() const {
   return std::nullopt;
 }
 
-// The least of the lane in which the first was met, as far as it is known by now.
-Disagreement JobLeader::cause() const {
-  Disagreement least = *first_;
-  for (const Member& member : members_) {
-    for (const Disagreement& what : member.held->disagreements) {
-      if (what.lane == least.lane && what.collective < least.collective) least = what;
-    }
-  }
-  return least;
-}
-
 // The whole sentence about the cause of this stop.
 std::string JobLeader::disagreement() const {
-  const Disagreement what = cause();
-  if (what.cause == Disagreement::Cause::overflow) return what.text;
-  // They were asked about the first alone.
-  const bool was_asked = what.collective == first_->collective;
+  if (first_->cause == Disagreement::Cause::overflow) return first_->text;
   std::vector<Submitted> submitted;
   for (const Member& member : members_) {
-    const std::string& asked = member.held->asked;
-    if (was_asked) submitted.push_back({member.server, asked.empty() ? "nothing yet" : asked});
+    submitted.push_back({member.server, member.held->submitted});
   }
-  return disagreement_text(name_, options_.lanes.size(), {what.lane, what.collective}, submitted,
-                           what.text, space_);
+  return disagreement_text(name_, options_.lanes.size(), *asked(), submitted, first_->text, space_);
 }
 
 // Why collectives before the cause fail too; empty if none does.
 std::string JobLeader::late_text() const {
-  const Disagreement what = cause();
   std::vector<bcube::ServerId> late;
   for (const Member& member : members_) {
-    if (member.held->published[what.lane] + 1 < what.collective) late.push_back(member.server);
+    const std::uint64_t published = member.held->published[first_->lane];
+    if (published + 1 < first_->collective) late.push_back(member.server);
   }
   if (late.empty()) return "";
   return fmt::format("; what comes before it was not submitted in time on {}",
@@ -235,10 +247,10 @@ std::string JobLeader::reason_of_stop() const {
 }
 
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
-  cut_ = {done, done, cause().code, disagreement() + late_text()};
+  cut_ = {done, done, first_->code, disagreement() + late_text()};
   for (const Member& member : members_) take_greater(cut_.failed, member.held->published);
   // What an overflow has failed on one member may have ended well on another.
-  if (cause().cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
+  if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;
   enter(Phase::resetting, now, out);
 }

@@ -147,7 +147,8 @@ struct Disagree {
 struct Hold {
   Epoch epoch = 0;
   std::string why;  // a whole sentence, for trainers that wait meanwhile
-  // What the trainers disagree on, if that is the cause: each says what it has submitted as it.
+  // What the trainers disagree on, if that is the cause: each says what it has submitted as it. A
+  // later Hold may ask for an earlier one of the lane.
   std::optional<CollectiveName> asked;
 };
 struct Held {
@@ -155,7 +156,10 @@ struct Held {
   LaneNumbers published;                    // taken from the trainer; fixed from now on
   LaneNumbers completed;                    // ended, in order; grows
   std::vector<Disagreement> disagreements;  // at most one per lane, the first
-  std::string asked;  // what was submitted as it: "all_reduce of 9 float32 sum", "nothing yet"
+  // As the newest Hold asks; and what was submitted as it: "all_reduce of 9 float32 sum", "nothing
+  // yet".
+  std::optional<CollectiveName> asked;
+  std::string submitted;
 };
 struct Reset {
   Epoch epoch = 0;  // the new one

@@ -137,7 +137,7 @@ bool Member::anything_outstanding() const {
   return !attached() && session_->has_submission();
 }
 
-std::optional<CollectiveRequest> Member::asked(control::CollectiveName collective) const {
+std::optional<CollectiveRequest> Member::submitted_as(control::CollectiveName collective) const {
   if (collective.lane >= session_->lanes()) return std::nullopt;
   const CollectiveRequest& request = session_->request(collective.lane, collective.number);
   if (request.number != collective.number) return std::nullopt;

@@ -65,7 +65,7 @@ class Member {
   bool anything_outstanding() const;
   // Of what the trainer asked for as this collective; nothing if it has not, or if its place has
   // been used again.
-  std::optional<CollectiveRequest> asked(control::CollectiveName collective) const;
+  std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective) const;
 
   // Without engines ---------------------------------------------------------
 

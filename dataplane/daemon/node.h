@@ -117,8 +117,8 @@ class Node {
     std::uint32_t notices = 0;               // told so far
     std::optional<control::JobDescriptor> descriptor;
     control::Epoch epoch = 0;
-    std::optional<control::CollectiveName> stopped_by;
-    std::string why_ended;    // empty before
+    std::optional<control::CollectiveName> asked;  // by the newest command::Hold
+    std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since
     // How far it had come when its collectives last made progress, and what its neighbours'
     // counters were then.

@@ -35,13 +35,12 @@ void Node::happened(Attempt attempt, const control::JobEvent& event, control::In
 void Node::tell_counts(Attempt attempt, control::Instant now) {
   const Resident& resident = residents_.at(attempt);
   LaneCounts counts = resident.member->counts();
-  std::string asked;
-  if (resident.stopped_by.has_value()) {
-    asked = describe(resident.member->asked(*resident.stopped_by));
-  }
+  const auto& asked = resident.asked;
+  std::string submitted;
+  if (asked.has_value()) submitted = describe(resident.member->submitted_as(*asked));
   happened(attempt,
-           event::EnginesHeld{std::move(counts.published), std::move(counts.completed),
-                              std::move(asked)},
+           event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
+                              std::move(submitted)},
            now);
 }
 
@@ -71,7 +70,7 @@ void Node::carry_out(Attempt attempt, const command::Start&, control::Instant) {
 
 void Node::carry_out(Attempt attempt, const command::Hold& hold, control::Instant now) {
   Resident& resident = residents_.at(attempt);
-  resident.stopped_by = hold.asked;
+  resident.asked = hold.asked;
   resident.member->hold();
   tell_counts(attempt, now);
 }
@@ -85,7 +84,6 @@ void Node::carry_out(Attempt attempt, const command::Halt&, control::Instant now
 void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Instant now) {
   Resident& resident = residents_.at(attempt);
   resident.epoch = reset.epoch;
-  resident.stopped_by.reset();
   // The trainer is told before its completions name the notice.
   const std::uint32_t number = ++resident.notices;
   if (resident.member->counts().completed != reset.cut.failed) {

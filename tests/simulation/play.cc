@@ -109,6 +109,9 @@ class Run {
 
   void let_guests_come_or_go() {
     if (guests_.empty()) {
+      // A server that is cut off keeps each of them for 2 s, and has room for 64 jobs.
+      if (cluster_.now() < guests_come_at_) return;
+      guests_come_at_ = cluster_.now() + 50'000'000;
       for (const bcube::ServerId server : cluster_.nodes().servers()) {
         if (server == still_) continue;
         guests_.push_back(cluster_.join("guests", server, 4096));
@@ -330,6 +333,7 @@ class Run {
   dataplane::SeededRandom random_;
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
+  std::int64_t guests_come_at_ = 0;  // not before
   Damage damage_;
   std::optional<bcube::ServerId> still_;
   std::int64_t over_at_ = dataplane::kNever;

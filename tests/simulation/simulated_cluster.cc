@@ -106,15 +106,17 @@ void SimulatedCluster::start_anew(bcube::ServerId server) {
   cluster_->start_node(server, ++incarnation_);
 }
 
-// What comes to the ports of a dead server is lost.
-void SimulatedCluster::drain_dead_ports() {
+void SimulatedCluster::go_on(bcube::ServerId server) {
+  drain_ports(server);
+  nodes().go_on(server);
+}
+
+void SimulatedCluster::drain_ports(bcube::ServerId server) {
   std::array<rte_mbuf*, 32> packets{};
-  for (const bcube::ServerId server : dead_) {
-    for (dataplane::Port* port : cluster_->fabric().ports(server)) {
-      for (std::uint16_t queue = 0; queue < port->queues(); ++queue) {
-        while (const auto count = port->receive(queue, packets.data(), packets.size())) {
-          rte_pktmbuf_free_bulk(packets.data(), count);
-        }
+  for (dataplane::Port* port : cluster_->fabric().ports(server)) {
+    for (std::uint16_t queue = 0; queue < port->queues(); ++queue) {
+      while (const auto count = port->receive(queue, packets.data(), packets.size())) {
+        rte_pktmbuf_free_bulk(packets.data(), count);
       }
     }
   }
@@ -148,7 +150,7 @@ void SimulatedCluster::mend() {
 
 void SimulatedCluster::iterate() {
   const unsigned moved = iterate_pollers();
-  drain_dead_ports();
+  for (const bcube::ServerId server : dead_) drain_ports(server);
   const bool acted = control();
   mix(static_cast<std::uint64_t>(clock_.now()) << 16 ^ moved);
   const std::int64_t soon = clock_.now() + kIteration;

@@ -87,7 +87,10 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void kill(bcube::ServerId server);
   void start_anew(bcube::ServerId server);
   void stop(bcube::ServerId server) { nodes().stop(server); }
-  void go_on(bcube::ServerId server) { nodes().go_on(server); }
+  // What lies in its ports by then is lost: it points into the memory of other servers' trainers,
+  // and these may have been told meanwhile that their job has ended. On a host of its own the
+  // server would hold copies.
+  void go_on(bcube::ServerId server);
   // Nothing that the server sends arrives; both ways: nor does anything that is sent to it.
   void cut_off(bcube::ServerId server, bool both_ways);
   // Ends all cuts.
@@ -133,7 +136,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned iterate_pollers();
-  void drain_dead_ports();
+  // What has come to them is lost.
+  void drain_ports(bcube::ServerId server);
   std::int64_t next_event();
   // Whether the nodes had something to do.
   bool control();

@@ -101,7 +101,7 @@ class JobAgentTest : public testing::Test {
   void hold() {
     run();
     hear(Hold{0, "a trainer left", std::nullopt});
-    happen(event::EnginesHeld{{5}, {4}, {}});
+    happen(event::EnginesHeld{{5}, {4}, {}, {}});
   }
 
   JobTiming timing_;

@@ -84,7 +84,7 @@ TEST_F(JobAgentTest, TellsTheFirstDisagreementOfALaneUntilItIsHeld) {
   EXPECT_TRUE(happen(event::Disagreed{1, {0, 1, 3, "x"}}).empty()) << "of another epoch";
   EXPECT_EQ(first<Disagree>(wait(timing_.ping), 0).what.collective, 8u);
   hear(hold_in(0));
-  const auto held = sent<Held>(happen(event::EnginesHeld{{9}, {7}, {}}), 0);
+  const auto held = sent<Held>(happen(event::EnginesHeld{{9}, {7}, {}, {}}), 0);
   ASSERT_EQ(held.size(), 1u);
   ASSERT_EQ(held[0].disagreements.size(), 1u);
   EXPECT_EQ(held[0].disagreements[0].collective, 8u);
@@ -95,8 +95,8 @@ TEST_F(JobAgentTest, ReportsItsCountsEachTimeItIsAskedAndEachTimeTheyGrow) {
   EXPECT_TRUE(hear(hold_in(1)).empty());
   EXPECT_TRUE(ordered<command::Hold>(hear(hold_in(0))));
   EXPECT_TRUE(hear(hold_in(0)).empty()) << "the engines do not hold yet";
-  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {3}, {}}), 0).completed, LaneNumbers{3});
-  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {4}, {}}), 0).completed, LaneNumbers{4});
+  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {3}, {}, {}}), 0).completed, LaneNumbers{3});
+  EXPECT_EQ(first<Held>(happen(event::EnginesHeld{{5}, {4}, {}, {}}), 0).completed, LaneNumbers{4});
   EXPECT_EQ(first<Held>(hear(hold_in(0)), 0).completed, LaneNumbers{4});
 }
 
@@ -112,6 +112,19 @@ TEST_F(JobAgentTest, ResetsOnceAndIsArmedInTheNewEpoch) {
   EXPECT_TRUE(hear(hold_in(0)).empty()) << "of the old epoch";
   EXPECT_FALSE(ordered<command::Start>(hear(Start{0})));
   EXPECT_TRUE(ordered<command::Start>(hear(Start{1})));
+}
+
+TEST_F(JobAgentTest, SaysWhatWasSubmittedAsTheEarliestThatItIsAskedFor) {
+  run();
+  const CollectiveName later{0, 7};
+  const CollectiveName earlier{0, 3};
+  hear(Hold{0, "they disagree", later});
+  happen(event::EnginesHeld{{9}, {2}, later, "barrier"});
+  EXPECT_TRUE(ordered<command::Hold>(hear(Hold{0, "they disagree", earlier})));
+  const Held held = first<Held>(happen(event::EnginesHeld{{9}, {2}, earlier, "broadcast"}), 0);
+  EXPECT_EQ(held.asked, earlier);
+  EXPECT_EQ(held.submitted, "broadcast");
+  EXPECT_FALSE(ordered<command::Hold>(hear(Hold{0, "they disagree", later}))) << "overtaken";
 }
 
 TEST_F(JobAgentTest, GivesUpALeaderThatDoesNotGoOn) {

@@ -91,7 +91,7 @@ TEST_F(JobInquiryTest, SaysThatTheJobIsStoppingWhileItIs) {
   const auto first = report(hear(Hold{0, "a trainer left", std::nullopt}, kLeader));
   ASSERT_TRUE(first) << "what others count from now on says nothing about who waits for whom";
   EXPECT_EQ(first->missing, "job \"mnist\" is stopping: a trainer left");
-  happen(event::EnginesHeld{{3}, {2}, ""});
+  happen(event::EnginesHeld{{3}, {2}, {}, ""});
   const auto second = report(happen(event::Asked{2, kThird}));
   ASSERT_TRUE(second);
   EXPECT_EQ(second->missing, first->missing);

@@ -51,7 +51,14 @@ class JobLeaderTest : public testing::Test {
   JobActions hear(JobEnd from, JobBody body) {
     JobActions out;
     leader_.on_message({from, kSelf, 77, "mnist", std::move(body)}, now_, out);
+    note_asked(out);
     return out;
+  }
+  // As the newest Hold asks.
+  Held held(Epoch epoch, LaneNumbers published, LaneNumbers completed,
+            std::vector<Disagreement> disagreements, std::string submitted) const {
+    return {epoch,  std::move(published), std::move(completed), std::move(disagreements),
+            asked_, std::move(submitted)};
   }
   // A failure that server 1 meets when all have submitted what comes before it.
   JobActions fail(const Disagreement& what) {
@@ -68,7 +75,14 @@ class JobLeaderTest : public testing::Test {
     JobActions out;
     now_ += time;
     leader_.on_time(now_, out);
+    note_asked(out);
     return out;
+  }
+  void note_asked(const JobActions& actions) {
+    for (const JobAction& action : actions) {
+      const auto* hold = std::get_if<Hold>(&std::get<JobMessage>(action).body);
+      if (hold != nullptr) asked_ = hold->asked;
+    }
   }
   void run() {
     all(join_of());
@@ -80,6 +94,7 @@ class JobLeaderTest : public testing::Test {
   JobTiming timing_;
   Instant now_{};
   JobLeader leader_{kSelf, 77, "mnist", options_of(), kSpace, timing_};
+  std::optional<CollectiveName> asked_;
 };
 
 TEST_F(JobLeaderTest, TellsWhoIsMissingAndPreparesWhenNobodyIs) {
@@ -136,12 +151,12 @@ TEST_F(JobLeaderTest, WaitsUntilAllHaveCompletedWhatPrecedesTheDisagreement) {
   run();
   EXPECT_TRUE(hear(1, Disagree{1, {0, 4, 3, "x"}}).empty()) << "another epoch";
   EXPECT_EQ(asked<Hold>(fail({0, 4, 3, "x"})), (Servers{0, 1, 2}));
-  hear(0, Held{0, {6, 9}, {3, 8}, {}, {}});
-  hear(1, Held{0, {5, 8}, {2, 8}, {}, {}});
-  EXPECT_TRUE(asked<Reset>(hear(2, Held{0, {4, 8}, {3, 8}, {}, {}})).empty());
+  hear(0, held(0, {6, 9}, {3, 8}, {}, {}));
+  hear(1, held(0, {5, 8}, {2, 8}, {}, {}));
+  EXPECT_TRUE(asked<Reset>(hear(2, held(0, {4, 8}, {3, 8}, {}, {}))).empty());
   EXPECT_EQ(asked<Hold>(wait(timing_.repeat)), Servers{1});
-  EXPECT_TRUE(asked<Reset>(hear(1, Held{1, {5, 8}, {3, 8}, {}, {}})).empty()) << "another epoch";
-  const JobActions out = hear(1, Held{0, {5, 8}, {3, 8}, {}, {}});
+  EXPECT_TRUE(asked<Reset>(hear(1, held(1, {5, 8}, {3, 8}, {}, {}))).empty()) << "another epoch";
+  const JobActions out = hear(1, held(0, {5, 8}, {3, 8}, {}, {}));
   EXPECT_EQ(asked<Reset>(out), (Servers{0, 1, 2}));
   const Reset reset = first<Reset>(out);
   EXPECT_EQ(reset.epoch, 1u);
@@ -170,9 +185,9 @@ TEST_F(JobLeaderTest, DoesWithoutWhatIsNotSubmittedInTimeAndTellsSo) {
   wait(timing_.catch_up - milliseconds(1));
   EXPECT_EQ(leader_.phase(), Phase::catching_up);
   EXPECT_EQ(asked<Hold>(wait(milliseconds(1))), (Servers{0, 1, 2}));
-  hear(0, Held{0, {4, 0}, {1, 0}, {}, {}});
-  hear(1, Held{0, {4, 0}, {1, 0}, {}, {}});
-  const Reset reset = first<Reset>(hear(2, Held{0, {1, 0}, {1, 0}, {}, {}}));
+  hear(0, held(0, {4, 0}, {1, 0}, {}, {}));
+  hear(1, held(0, {4, 0}, {1, 0}, {}, {}));
+  const Reset reset = first<Reset>(hear(2, held(0, {1, 0}, {1, 0}, {}, {})));
   EXPECT_EQ(reset.cut.done, (LaneNumbers{1, 0}));
   EXPECT_EQ(reset.cut.failed, (LaneNumbers{4, 0}));
   EXPECT_NE(reset.cut.text.find("; what comes before it was not submitted in time on 1 server [2]; "
@@ -214,26 +229,35 @@ TEST_F(JobLeaderTest, NeedsNothingBeforeTheFirstCollective) {
   EXPECT_EQ(asked<Hold>(hear(1, Disagree{0, {0, 1, 3, "x"}})).size(), 3u);
 }
 
-TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhile) {
+TEST_F(JobLeaderTest, CutsBeforeTheFirstOfTheDisagreementsThatAreFoundMeanwhileAndTellsIt) {
   run();
   fail({0, 4, 3, "x"});
   const std::vector<Disagreement> earlier{{0, 2, 3, "y"}, {1, 1, 3, "z"}};
-  hear(0, Held{0, {6, 9}, {1, 0}, earlier, {}});
-  hear(1, Held{0, {6, 9}, {1, 0}, {}, {}});
-  const JobCut cut = first<Reset>(hear(2, Held{0, {6, 9}, {1, 0}, {}, {}})).cut;
+  hear(1, held(0, {6, 9}, {1, 0}, {}, "the fourth"));
+  hear(2, held(0, {6, 9}, {1, 0}, {}, "the fourth"));
+  const Held old = held(0, {6, 9}, {1, 0}, {}, "the fourth");
+  const JobActions again = hear(0, held(0, {6, 9}, {1, 0}, earlier, "the fourth"));
+  EXPECT_EQ(asked<Hold>(again), (Servers{0, 1, 2}));
+  EXPECT_EQ(first<Hold>(again).asked, (CollectiveName{0, 2}));
+  hear(0, held(0, {6, 9}, {1, 0}, earlier, "barrier"));
+  hear(1, held(0, {6, 9}, {1, 0}, {}, "broadcast"));
+  EXPECT_TRUE(hear(2, old).empty()) << "under way since before";
+  const JobCut cut = first<Reset>(hear(2, held(0, {6, 9}, {1, 0}, {}, "broadcast"))).cut;
   EXPECT_EQ(cut.done, (LaneNumbers{1, 0}));
   EXPECT_EQ(cut.text,
             "collective 2 of lane 0 of job \"mnist\": the trainers disagree on kind, count, type, "
-            "operation or root (met at y); all trainers must submit the same collectives in the "
-            "same order; failed: collectives 2 to 6 of lane 0, collectives 1 to 9 of lane 1");
+            "operation or root: [0] submitted barrier; [1] [2] submitted broadcast (met at y); all "
+            "trainers must submit the same collectives in the same order; failed: collectives 2 to "
+            "6 of lane 0, collectives 1 to 9 of lane 1");
 }
 
 TEST_F(JobLeaderTest, TellsADisagreementThatComesBeforeAnOverflow) {
   run();
   fail({0, 4, 5, "it overflowed", Disagreement::Cause::overflow});
-  hear(0, Held{0, {6, 0}, {1, 0}, {{0, 2, 3, "y"}}, {}});
-  hear(1, Held{0, {6, 0}, {1, 0}, {}, {}});
-  const JobCut cut = first<Reset>(hear(2, Held{0, {6, 0}, {1, 0}, {}, {}})).cut;
+  hear(0, held(0, {6, 0}, {1, 0}, {{0, 2, 3, "y"}}, ""));
+  hear(0, held(0, {6, 0}, {1, 0}, {{0, 2, 3, "y"}}, "barrier"));
+  hear(1, held(0, {6, 0}, {1, 0}, {}, "broadcast"));
+  const JobCut cut = first<Reset>(hear(2, held(0, {6, 0}, {1, 0}, {}, "broadcast"))).cut;
   EXPECT_EQ(cut.code, 3);
   EXPECT_NE(cut.text.find("collective 2 of lane 0"), std::string::npos) << cut.text;
 }
@@ -241,18 +265,18 @@ TEST_F(JobLeaderTest, TellsADisagreementThatComesBeforeAnOverflow) {
 TEST_F(JobLeaderTest, KeepsTheGreaterCountWhenReportsOvertakeEachOther) {
   run();
   fail({0, 4, 3, "x"});
-  hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
-  hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
-  hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
-  EXPECT_EQ(asked<Reset>(hear(2, Held{0, {3, 0}, {3, 0}, {}, {}})).size(), 3u);
+  hear(0, held(0, {3, 0}, {3, 0}, {}, {}));
+  hear(0, held(0, {3, 0}, {2, 0}, {}, {}));
+  hear(1, held(0, {3, 0}, {3, 0}, {}, {}));
+  EXPECT_EQ(asked<Reset>(hear(2, held(0, {3, 0}, {3, 0}, {}, {}))).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
   run();
   fail({0, 4, 3, "x"});
-  hear(0, Held{0, {3, 0}, {3, 0}, {}, {}});
-  hear(1, Held{0, {3, 0}, {2, 0}, {}, {}});
-  hear(2, Held{0, {3, 0}, {3, 0}, {}, {}});
+  hear(0, held(0, {3, 0}, {3, 0}, {}, {}));
+  hear(1, held(0, {3, 0}, {2, 0}, {}, {}));
+  hear(2, held(0, {3, 0}, {3, 0}, {}, {}));
   wait(timing_.run_on - milliseconds(1));
   EXPECT_EQ(leader_.phase(), Phase::stopping);
   const std::string why = first<Abort>(wait(milliseconds(1))).why;
@@ -268,8 +292,8 @@ TEST_F(JobLeaderTest, NamesTheServerThatDoesNotCompleteWhatAllHaveSubmitted) {
 TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
   run();
   fail({0, 4, 3, "x"});
-  hear(0, Held{0, {3, 0}, {2, 0}, {}, {}});
-  hear(1, Held{0, {3, 0}, {3, 0}, {}, {}});
+  hear(0, held(0, {3, 0}, {2, 0}, {}, {}));
+  hear(1, held(0, {3, 0}, {3, 0}, {}, {}));
   JobLeader other = leader_;
   std::string why = first<Abort>(wait(timing_.run_on)).why;
   EXPECT_EQ(why,
@@ -277,7 +301,7 @@ TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
             "submitted did not end in time: the daemon on server [2] does not answer for job "
             "\"mnist\"");
   leader_ = other;
-  hear(2, Held{0, {3, 0}, {2, 0}, {}, {}});
+  hear(2, held(0, {3, 0}, {2, 0}, {}, {}));
   why = first<Abort>(wait(timing_.run_on)).why;
   EXPECT_NE(why.find("servers [0], [2] do not complete collective 3 of lane 0 of job"),
             std::string::npos)
@@ -287,9 +311,9 @@ TEST_F(JobLeaderTest, NamesAllServersThatDoNotCompleteOrDoNotAnswer) {
 TEST_F(JobLeaderTest, EndsAJobWhoseOutcomeCannotBeTheSameEverywhere) {
   run();
   fail({0, 4, 3, "x"});
-  hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
-  hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
-  EXPECT_EQ(first<Abort>(hear(2, Held{0, {4, 0}, {3, 0}, {}, {}})).why,
+  hear(0, held(0, {5, 0}, {5, 0}, {}, {}));
+  hear(1, held(0, {5, 0}, {3, 0}, {}, {}));
+  EXPECT_EQ(first<Abort>(hear(2, held(0, {4, 0}, {3, 0}, {}, {}))).why,
             "server [0] completed collective 5 of lane 0 of job \"mnist\" before all trainers "
             "agreed on it");
 }
@@ -298,10 +322,10 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
   run();
   hear(1, Leave{"the trainer left"});
   EXPECT_EQ(leader_.phase(), Phase::stopping);
-  hear(0, Held{0, {5, 0}, {3, 0}, {}, {}});
-  hear(1, Held{0, {4, 0}, {4, 0}, {}, {}});
-  hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
-  const Abort end = first<Abort>(hear(0, Held{0, {5, 0}, {4, 0}, {}, {}}));
+  hear(0, held(0, {5, 0}, {3, 0}, {}, {}));
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  hear(2, held(0, {5, 0}, {4, 0}, {}, {}));
+  const Abort end = first<Abort>(hear(0, held(0, {5, 0}, {4, 0}, {}, {})));
   EXPECT_EQ(end.why, "the trainer left");
   EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
 }
@@ -310,10 +334,10 @@ TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
   run();
   const JobActions hold = fail({1, 4, 3, "server [1], thread 0, step 1"});
   EXPECT_EQ(first<Hold>(hold).asked, (CollectiveName{1, 4}));
-  hear(0, Held{0, {0, 4}, {0, 3}, {}, "barrier"});
-  hear(1, Held{0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"});
-  hear(2, Held{0, {0, 3}, {0, 2}, {}, "nothing yet"});
-  const JobActions out = hear(2, Held{0, {0, 3}, {0, 3}, {}, {}});
+  hear(0, held(0, {0, 4}, {0, 3}, {}, "barrier"));
+  hear(1, held(0, {0, 4}, {0, 3}, {}, "all_reduce of 9 float32 sum"));
+  hear(2, held(0, {0, 3}, {0, 2}, {}, "nothing yet"));
+  const JobActions out = hear(2, held(0, {0, 3}, {0, 3}, {}, "nothing yet"));
   EXPECT_EQ(first<Reset>(out).cut.text,
             "collective 4 of lane 1 of job \"mnist\": the trainers disagree on kind, count, type, "
             "operation or root: [1] submitted all_reduce of 9 float32 sum; [0] submitted barrier; "
@@ -327,9 +351,9 @@ TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
   run();
   const JobActions hold = fail({0, 4, 5, "it overflowed", kOverflow});
   EXPECT_FALSE(first<Hold>(hold).asked);
-  hear(0, Held{0, {5, 0}, {5, 0}, {}, {}});
-  hear(1, Held{0, {5, 0}, {3, 0}, {}, {}});
-  const JobActions out = hear(2, Held{0, {5, 0}, {4, 0}, {}, {}});
+  hear(0, held(0, {5, 0}, {5, 0}, {}, {}));
+  hear(1, held(0, {5, 0}, {3, 0}, {}, {}));
+  const JobActions out = hear(2, held(0, {5, 0}, {4, 0}, {}, {}));
   EXPECT_EQ(first<Reset>(out).cut.done, (LaneNumbers{3, 0}));
   EXPECT_EQ(first<Reset>(out).cut.failed, (LaneNumbers{5, 0}));
   EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
@@ -338,17 +362,17 @@ TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
 TEST_F(JobLeaderTest, EndsAJobThatWentPastADisagreementAfterAnOverflow) {
   run();
   fail({0, 2, 5, "it overflowed", kOverflow});
-  hear(0, Held{0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}});
-  hear(1, Held{0, {5, 0}, {1, 0}, {}, {}});
-  EXPECT_EQ(asked<Abort>(hear(2, Held{0, {5, 0}, {1, 0}, {}, {}})).size(), 3u);
+  hear(0, held(0, {5, 0}, {4, 0}, {{0, 4, 3, "x"}}, {}));
+  hear(1, held(0, {5, 0}, {1, 0}, {}, {}));
+  EXPECT_EQ(asked<Abort>(hear(2, held(0, {5, 0}, {1, 0}, {}, {}))).size(), 3u);
 }
 
 TEST_F(JobLeaderTest, TellsAnOverflowBeforeTheLeavingOfATrainerThatHadItsResult) {
   run();
   hear(1, Leave{"the trainer left"});
-  hear(0, Held{0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}});
-  hear(1, Held{0, {4, 0}, {4, 0}, {}, {}});
-  const JobActions out = hear(2, Held{0, {4, 0}, {3, 0}, {}, {}});
+  hear(0, held(0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}));
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  const JobActions out = hear(2, held(0, {4, 0}, {3, 0}, {}, {}));
   EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
 }
 

@@ -115,12 +115,14 @@ void JobSimulation::read_failure(Trainer& trainer, const JobCut& cut) {
   if (cut.code == kMismatch && !tells) complain("who disagrees is not told: " + cut.text);
 }
 
-std::string JobSimulation::asked(const Trainer& trainer, const Engine& engine,
-                                 const command::Hold& hold) {
-  if (!hold.asked.has_value()) return "";
-  const auto [lane, number] = *hold.asked;
-  if (engine.published[lane] < number) return "nothing yet";
-  return fmt::format("kind {}", trainer.submitted[lane][number - 1]);
+event::EnginesHeld JobSimulation::held(const Trainer& trainer, const Engine& engine) {
+  event::EnginesHeld held{engine.published, engine.completed, engine.asked, ""};
+  if (!engine.asked.has_value()) return held;
+  const auto [lane, number] = *engine.asked;
+  held.submitted = engine.published[lane] < number
+                       ? "nothing yet"
+                       : fmt::format("kind {}", trainer.submitted[lane][number - 1]);
+  return held;
 }
 
 // Why a collective has failed: the first reset that reached it, or the end of the job.
@@ -179,8 +181,8 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     engine.state = State::sending;
   } else if (const auto* hold = std::get_if<command::Hold>(&order.command)) {
     engine.state = State::holding;
-    const std::string text = asked(node.trainers[order.attempt], engine, *hold);
-    event(server, order.attempt, event::EnginesHeld{engine.published, engine.completed, text});
+    engine.asked = hold->asked;
+    event(server, order.attempt, held(node.trainers[order.attempt], engine));
   } else if (std::holds_alternative<command::Count>(order.command)) {
     event(server, order.attempt, event::Counted{engine.published, engine.completed});
   } else if (std::holds_alternative<command::Halt>(order.command)) {
@@ -199,6 +201,7 @@ void JobSimulation::carry_out(Node& node, ServerId server, const ToEngines& orde
     }
     engine.published = engine.completed = engine.failed = reset->cut.failed;
     engine.heard.clear();
+    engine.asked.reset();
     engine.epoch = reset->epoch;
     engine.state = State::armed;
     event(server, order.attempt, event::EnginesArmed{});
@@ -303,7 +306,7 @@ void JobSimulation::advance(Node& node, ServerId server, Attempt attempt, Engine
   }
   const bool holds = engine.state == State::holding;
   const Epoch epoch = engine.epoch;
-  const event::EnginesHeld counts{engine.published, engine.completed, ""};
+  const event::EnginesHeld counts = held(node.trainers[attempt], engine);
   for (const Disagreement& what : odd) event(server, attempt, event::Disagreed{epoch, what});
   if (grown && holds) event(server, attempt, counts);
 }

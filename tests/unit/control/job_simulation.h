@@ -90,6 +90,7 @@ class JobSimulation {
     // Of this epoch: what a member has contributed, by server and lane, per collective.
     std::map<bcube::ServerId, std::vector<std::map<std::uint64_t, int>>> heard;
     std::set<std::pair<std::uint32_t, std::uint64_t>> reported;
+    std::optional<CollectiveName> asked;  // by the newest command::Hold
     Instant busy_until{};
   };
   struct Node {
@@ -150,7 +151,7 @@ class JobSimulation {
   void notify(Node& node, const ToTrainer& told);
   void take_report(Trainer& trainer, const notice::Report& report);
   void read_failure(Trainer& trainer, const JobCut& cut);
-  static std::string asked(const Trainer& trainer, const Engine& engine, const command::Hold& hold);
+  static event::EnginesHeld held(const Trainer& trainer, const Engine& engine);
   void order(bcube::ServerId server, const ToEngines& order);
   void carry_out(Node& node, bcube::ServerId server, const ToEngines& order);
   void take(Node& node, Attempt attempt, Engine& engine);
