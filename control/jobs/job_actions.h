@@ -26,6 +26,8 @@ struct JobTiming {
   // Of signs of life. An unanswered Join is repeated as fast as any request, later this often.
   Instant ping = std::chrono::milliseconds(500);
   Instant phase = std::chrono::seconds(2);  // for all members to answer
+  // For a trainer to leave another job of the same name, with other members.
+  Instant elsewhere = std::chrono::seconds(2);
   // For all trainers to submit what comes before a collective that cannot be done.
   Instant catch_up = std::chrono::seconds(2);
   // For all to complete what all have submitted, after a disagreement or a trainer's leaving; and

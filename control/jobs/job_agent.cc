@@ -127,6 +127,7 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
     if (inquiry_.has_value()) report(stopping_text(), out);
   } else if (stopping() && asks_anew(hold)) {
     asked_ = hold.asked;
+    why_ = hold.why;
     order(command::Hold{asked_}, out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);

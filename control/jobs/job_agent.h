@@ -66,7 +66,7 @@ class JobAgent {
   // The job ends in good order: its leader has let all complete what they share.
   bool ends_in_order() const { return leader_tells_; }
   bool is_ending() const { return phase_ >= Phase::aborting; }
-  // After a failure or a trainer's leaving, until the job goes on or ends.
+  // After a failure or a trainer's leaving, until it is armed again or the job ends.
   bool stopping() const {
     return phase_ == Phase::holding || phase_ == Phase::held || phase_ == Phase::resetting;
   }

@@ -70,7 +70,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Started& started
 
 void JobLeader::handle(Member*, const JobMessage&, const Disagree& disagree, Instant now,
                        JobActions& out) {
-  if (disagree.epoch != epoch_) return;
+  if (disagree.epoch != epoch_ || !is_possible(disagree.what)) return;
   if (phase_ == Phase::running) {
     begin_catching_up(disagree.what, now, out);
   } else if (phase_ == Phase::catching_up) {
@@ -200,7 +200,7 @@ std::string JobLeader::overdue() const {
   std::vector<std::string> servers;
   for (const Member& member : members_) {
     if (member.answered || !member.agent.has_value()) continue;
-    if (phase_ == Phase::stopping && member.held.has_value()) continue;
+    if (phase_ == Phase::stopping && has_told(member)) continue;
     servers.push_back(space_.text(member.server));
   }
   if (servers.empty()) return overdue_collective();
@@ -226,7 +226,7 @@ void JobLeader::on_time(Instant now, JobActions& out) {
     // While it gathers: whether those that have joined are still there.
     if (phase_ == Phase::gathering) leave_out_silent(now);
     if (over()) return;
-    if (phase_ == Phase::gathering) seek_missing(out);
+    if (phase_ == Phase::gathering) seek_missing(now, out);
     ask(out);
     next_ask_ = now + (phase_ == Phase::gathering ? timing_.ping : timing_.repeat);
   }

@@ -3,7 +3,8 @@
 // or not that server's trainer has joined yet.
 //
 // Each phase but `gathering` and `running` asks all members the same, repeats it to those that have
-// not answered, and has a deadline. Who has not answered by then ends the job and is named.
+// not answered, and has a deadline. Who has not answered by then ends the job and is named; while
+// all catch up, the job stops then.
 //
 //   gathering   until every member server has a trainer; one of which nothing is heard any more is
 //               no member, until it joins again. A server whose trainer stays in another job of
@@ -18,9 +19,12 @@
 //   resetting   all fail the same rest, and are armed in the next epoch; then starting
 //   ending      all are told; then the leader is over
 //
+// An earlier failure of the same lane that turns up later becomes the cause of the stop: all hear
+// of it, and are asked who submitted what as it.
+//
 // A Leave goes from stopping to ending; but if an overflow turns up meanwhile, as a trainer may
 // leave with its own result, the others hear of that first, and the Leave comes again. What comes
-// in any other phase is left to its sender's repetition.
+// when it is not said here what follows from it is left to its sender's repetition.
 //
 // A trainer that joins anew, while the agent of its predecessor is still a member, ends nothing: it
 // hears that the old job is ending, until it has.
@@ -85,19 +89,24 @@ class JobLeader {
   std::string missing() const;
 
  private:
+  // A trainer in another job of this name.
+  struct Sighting {
+    std::int32_t pid = 0;
+    Instant since{};
+    Instant heard{};
+  };
   struct Member {
     bcube::ServerId server = 0;
     std::uint32_t rank = 0;
     std::optional<JobEnd> agent;  // once its trainer has joined
     std::optional<Join> join;
-    Instant heard{};        // of its agent
-    bool answered = false;  // the request of this phase
-    std::string absence;    // while it has not joined: what is known of a trainer there
-    Instant elsewhere_since{};
-    Instant elsewhere_heard{};
-    LaneNumbers published;     // while all catch up; empty if it has not told
-    bool has_left = false;     // while all catch up: its trainer
-    std::optional<Held> held;  // of this stop, the newest counts
+    Instant heard{};                    // of its agent
+    bool answered = false;              // the request of this phase
+    std::string absence;                // while it has not joined: what is known of a trainer there
+    std::optional<Sighting> elsewhere;  // of that trainer
+    LaneNumbers published;              // while all catch up; empty if it has not told
+    bool has_left = false;              // while all catch up: its trainer
+    std::optional<Held> held;           // of this stop, the newest counts
   };
 
   void handle(Member* member, const JobMessage& message, const Join& join, Instant now,
@@ -127,7 +136,8 @@ class JobLeader {
   void leave_out(Member& member);
   void end_if_deserted();
   void leave_out_silent(Instant now);
-  void seek_missing(JobActions& out) const;
+  void seek_missing(Instant now, JobActions& out);
+  bool is_fresh(const Sighting& sighting, Instant now) const;
   bool all_answered() const;
   void answered(Member& member, Instant now, JobActions& out);
   void enter(Phase phase, Instant now, JobActions& out);
@@ -140,9 +150,12 @@ class JobLeader {
             Instant now, JobActions& out);
   bool all_held() const;
   LaneNumbers agreed(bool before_overflows) const;
-  std::optional<Disagreement> first_overflow() const;
-  bool note_earlier(const Held& held);
+  bool is_possible(const Disagreement& what) const;
+  bool note_earlier(const std::vector<Disagreement>& found);
+  bool note_overflow_before_departure();
+  void ask_all(JobActions& out);
   std::optional<CollectiveName> asked() const;
+  bool has_told(const Member& member) const;
   std::string disagreement() const;
   std::string late_text() const;
   void advance_stop(Instant now, JobActions& out);

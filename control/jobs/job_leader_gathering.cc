@@ -34,6 +34,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
     if (member != nullptr) {
       member->absence = fmt::format("the trainer on server {} (pid {}) was refused: {}",
                                     space_.text(member->server), join.trainer.pid, *reason);
+      member->elsewhere.reset();
     }
     send(message.from, Refused{*reason}, out);
     end_if_deserted();
@@ -42,6 +43,7 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   if (phase_ != Phase::gathering) return;
   member->agent = message.from;
   member->absence.clear();
+  member->elsewhere.reset();
   member->join = join;
   member->heard = now;
   ranks_are_wished_ = join.rank.has_value();
@@ -53,25 +55,36 @@ void JobLeader::handle(Member* member, const JobMessage& message, const Join& jo
   }
 }
 
-void JobLeader::seek_missing(JobActions& out) const {
-  for (const Member& member : members_) {
-    if (!member.agent.has_value()) send({member.server, 0, 0}, Seek{}, out);
+void JobLeader::seek_missing(Instant now, JobActions& out) {
+  for (Member& member : members_) {
+    if (member.agent.has_value()) continue;
+    if (member.elsewhere.has_value() && !is_fresh(*member.elsewhere, now)) {
+      member.elsewhere.reset();
+      member.absence.clear();
+    }
+    send({member.server, 0, 0}, Seek{}, out);
   }
+}
+
+// It is told again with each ping, unless that is lost.
+bool JobLeader::is_fresh(const Sighting& sighting, Instant now) const {
+  return now - sighting.heard <= 3 * timing_.ping;
 }
 
 // It may be about to leave an older job. If it stays, this job cannot begin.
 void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsewhere, Instant now,
                        JobActions& out) {
   if (phase_ != Phase::gathering || member == nullptr || member->agent.has_value()) return;
-  if (member->absence.empty() || now - member->elsewhere_heard > 4 * timing_.ping) {
-    member->elsewhere_since = now;
+  std::optional<Sighting>& sighting = member->elsewhere;
+  const std::int32_t pid = elsewhere.trainer.pid;
+  if (!sighting.has_value() || sighting->pid != pid || !is_fresh(*sighting, now)) {
+    sighting = Sighting{pid, now, now};
   }
-  member->elsewhere_heard = now;
+  sighting->heard = now;
   member->absence = fmt::format(
       "the trainer on server {} (pid {}) asks by the same job name for other members: {}",
-      space_.text(member->server), elsewhere.trainer.pid,
-      members_text(elsewhere.options.members, space_));
-  if (now - member->elsewhere_since < timing_.phase) return;
+      space_.text(member->server), pid, members_text(elsewhere.options.members, space_));
+  if (now - sighting->since < timing_.elsewhere) return;
   end(fmt::format("job \"{}\" is for {}; {}", name_, members_text(options_.members, space_),
                   member->absence),
       {}, now, out);

@@ -71,10 +71,16 @@ void JobLeader::stop(const std::optional<Disagreement>& first,
   enter(Phase::stopping, now, out);
 }
 
+bool JobLeader::is_possible(const Disagreement& what) const {
+  return what.lane < options_.lanes.size() && what.collective > 0;
+}
+
 void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Instant now,
                        JobActions& out) {
   const std::size_t lanes = options_.lanes.size();
-  const bool fits = held.published.size() == lanes && held.completed.size() == lanes;
+  const bool fits = held.published.size() == lanes && held.completed.size() == lanes &&
+                    std::all_of(held.disagreements.begin(), held.disagreements.end(),
+                                [this](const Disagreement& what) { return is_possible(what); });
   if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
   if (!member->held.has_value()) {
     member->held = held;
@@ -92,18 +98,20 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     });
     known.erase(std::unique(known.begin(), known.end()), known.end());
   }
-  if (note_earlier(held)) {
-    for (Member& each : members_) each.answered = false;
-    ask(out);
-  }
+  if (note_earlier(held.disagreements)) ask_all(out);
   advance_stop(now, out);
 }
 
+void JobLeader::ask_all(JobActions& out) {
+  for (Member& member : members_) member.answered = false;
+  ask(out);
+}
+
 // A failure that comes before the one that has caused the stop, in its lane: it becomes the cause.
-bool JobLeader::note_earlier(const Held& held) {
+bool JobLeader::note_earlier(const std::vector<Disagreement>& found) {
   if (!first_.has_value()) return false;
   bool is_earlier = false;
-  for (const Disagreement& what : held.disagreements) {
+  for (const Disagreement& what : found) {
     if (what.lane != first_->lane || what.collective >= first_->collective) continue;
     first_ = what;
     is_earlier = true;
@@ -113,16 +121,18 @@ bool JobLeader::note_earlier(const Held& held) {
 
 // What all members are to say what they have submitted as it.
 std::optional<CollectiveName> JobLeader::asked() const {
-  if (!first_.has_value() || first_->cause != Disagreement::Cause::signatures) return std::nullopt;
+  if (!first_.has_value()) return std::nullopt;
   return CollectiveName{first_->lane, first_->collective};
 }
 
-// And have said what they were asked for.
+// How far it has come, and what was submitted as the cause of the stop.
+bool JobLeader::has_told(const Member& member) const {
+  return member.held.has_value() && member.held->asked == asked();
+}
+
 bool JobLeader::all_held() const {
-  const auto wanted = asked();
-  return std::all_of(members_.begin(), members_.end(), [&](const Member& member) {
-    return member.held.has_value() && (!wanted.has_value() || member.held->asked == wanted);
-  });
+  return std::all_of(members_.begin(), members_.end(),
+                     [this](const Member& member) { return has_told(member); });
 }
 
 // By lane: what all have submitted alike; and, if asked for, that comes before the first overflow.
@@ -130,9 +140,7 @@ LaneNumbers JobLeader::agreed(bool before_overflows) const {
   LaneNumbers agreed = members_.front().held->published;
   const auto limit = [&](const Disagreement& what) {
     if (what.cause == Disagreement::Cause::overflow && !before_overflows) return;
-    if (what.lane < agreed.size() && what.collective > 0) {
-      agreed[what.lane] = std::min(agreed[what.lane], what.collective - 1);
-    }
+    agreed[what.lane] = std::min(agreed[what.lane], what.collective - 1);
   };
   for (const Member& member : members_) {
     for (std::size_t lane = 0; lane < agreed.size(); ++lane) {
@@ -167,11 +175,9 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
     all = all && done;
   }
   if (!all) return;
-  if (const auto overflow = first_overflow(); departure_.has_value() && overflow.has_value()) {
-    first_ = overflow;
-    departure_.reset();
-  }
-  if (departure_.has_value()) {
+  if (note_overflow_before_departure()) {
+    ask_all(out);
+  } else if (departure_.has_value()) {
     common_ = goal;
     end(departure_->how, {}, now, out);
   } else {
@@ -179,13 +185,19 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
   }
 }
 
-std::optional<Disagreement> JobLeader::first_overflow() const {
+// Then the stop has another cause, and the Leave comes again.
+bool JobLeader::note_overflow_before_departure() {
+  if (!departure_.has_value()) return false;
   for (const Member& member : members_) {
     for (const Disagreement& what : member.held->disagreements) {
-      if (what.cause == Disagreement::Cause::overflow) return what;
+      const bool overflowed = what.cause == Disagreement::Cause::overflow;
+      if (overflowed && !first_.has_value()) first_ = what;
     }
   }
-  return std::nullopt;
+  if (!first_.has_value()) return false;
+  for (const Member& member : members_) note_earlier(member.held->disagreements);
+  departure_.reset();
+  return true;
 }
 
 // The whole sentence about the cause of this stop.

@@ -121,7 +121,7 @@ struct Refused {
 // From a leader to the daemon of a member server whose trainer has not joined, again and again:
 // does a trainer there wait in another job of this name?
 struct Seek {};
-// It does: its members have another leader.
+// It does: in one that has another leader.
 struct Elsewhere {
   TrainerInfo trainer;
   JobOptions options;
@@ -147,8 +147,8 @@ struct Disagree {
 struct Hold {
   Epoch epoch = 0;
   std::string why;  // a whole sentence, for trainers that wait meanwhile
-  // What the trainers disagree on, if that is the cause: each says what it has submitted as it. A
-  // later Hold may ask for an earlier one of the lane.
+  // What cannot be done, if that is the cause: each says what it has submitted as it. A later Hold
+  // may ask for an earlier one of the lane.
   std::optional<CollectiveName> asked;
 };
 struct Held {
@@ -179,7 +179,7 @@ struct Abort {
 };
 // There is no such agent or leader here, and never will be again.
 struct Unknown {};
-// How far the receiver's trainer has come? Of another agent (inquiry.h) or the leader.
+// How far has the receiver's trainer come? From another agent (inquiry.h) or from the leader.
 struct Ask {
   std::uint64_t inquiry = 0;  // as the asking agent numbers them; 0: of the leader
 };

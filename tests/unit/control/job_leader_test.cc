@@ -350,7 +350,7 @@ constexpr auto kOverflow = Disagreement::Cause::overflow;
 TEST_F(JobLeaderTest, LetsServersKeepWhatTheyCompletedBeyondAnOverflow) {
   run();
   const JobActions hold = fail({0, 4, 5, "it overflowed", kOverflow});
-  EXPECT_FALSE(first<Hold>(hold).asked);
+  EXPECT_EQ(first<Hold>(hold).asked, (CollectiveName{0, 4}));
   hear(0, held(0, {5, 0}, {5, 0}, {}, {}));
   hear(1, held(0, {5, 0}, {3, 0}, {}, {}));
   const JobActions out = hear(2, held(0, {5, 0}, {4, 0}, {}, {}));
@@ -372,8 +372,60 @@ TEST_F(JobLeaderTest, TellsAnOverflowBeforeTheLeavingOfATrainerThatHadItsResult)
   hear(1, Leave{"the trainer left"});
   hear(0, held(0, {4, 0}, {3, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}));
   hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  EXPECT_EQ(asked<Hold>(hear(2, held(0, {4, 0}, {3, 0}, {}, {}))).size(), 3u);
+  hear(0, held(0, {4, 0}, {3, 0}, {}, {}));
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
   const JobActions out = hear(2, held(0, {4, 0}, {3, 0}, {}, {}));
   EXPECT_EQ(first<Reset>(out).cut.text, "it overflowed");
+}
+
+TEST_F(JobLeaderTest, TellsTheFirstFailureOfTheLaneBeforeTheLeavingOfATrainer) {
+  run();
+  hear(1, Leave{"the trainer left"});
+  hear(0, held(0, {4, 0}, {1, 0}, {{0, 4, 5, "it overflowed", kOverflow}}, {}));
+  hear(1, held(0, {4, 0}, {1, 0}, {{0, 2, 3, "x"}}, {}));
+  hear(2, held(0, {4, 0}, {1, 0}, {}, {}));
+  hear(0, held(0, {4, 0}, {1, 0}, {}, "barrier"));
+  hear(1, held(0, {4, 0}, {1, 0}, {}, "broadcast"));
+  const JobCut cut = first<Reset>(hear(2, held(0, {4, 0}, {1, 0}, {}, "broadcast"))).cut;
+  EXPECT_EQ(cut.done, (LaneNumbers{1, 0}));
+  EXPECT_NE(cut.text.find("[0] submitted barrier; [1] [2] submitted broadcast"), std::string::npos)
+      << cut.text;
+}
+
+TEST_F(JobLeaderTest, NamesTheServerThatDoesNotSayWhatItWasAskedAnew) {
+  run();
+  fail({0, 4, 3, "x"});
+  hear(1, held(0, {4, 0}, {1, 0}, {}, "barrier"));
+  hear(2, held(0, {4, 0}, {1, 0}, {}, "barrier"));
+  hear(0, held(0, {4, 0}, {1, 0}, {{0, 2, 3, "y"}}, "barrier"));
+  hear(0, held(0, {4, 0}, {1, 0}, {}, "barrier"));
+  hear(1, held(0, {4, 0}, {1, 0}, {}, "barrier"));
+  const std::string why = first<Abort>(wait(timing_.run_on)).why;
+  EXPECT_NE(why.find("the daemon on server [2] does not answer"), std::string::npos) << why;
+}
+
+TEST_F(JobLeaderTest, HeedsNoFailureOfALaneThatTheJobHasNot) {
+  run();
+  EXPECT_TRUE(hear(1, Disagree{0, {2, 4, 3, "x"}}).empty());
+  EXPECT_TRUE(hear(1, Disagree{0, {0, 0, 3, "x"}}).empty());
+  EXPECT_EQ(leader_.phase(), Phase::running);
+}
+
+TEST_F(JobLeaderTest, NamesARefusedTrainerUntilOneThatFitsComes) {
+  hear(1, join_of());
+  Join other = join_of();
+  other.options.weight = 2;
+  hear(2, other);
+  EXPECT_NE(leader_.missing().find("server [2] (pid 7) was refused: job \"mnist\" has weight 1"),
+            std::string::npos)
+      << leader_.missing();
+  hear(2, join_of());
+  wait(timing_.phase);
+  hear(1, join_of());
+  wait(timing_.phase + milliseconds(1));
+  EXPECT_EQ(leader_.missing(), "2 of 3 trainers have not joined job \"mnist\": servers [0], [2]")
+      << "nothing was heard of it any more";
 }
 
 TEST_F(JobLeaderTest, WaitsLessAfterADeathThanAfterALeave) {

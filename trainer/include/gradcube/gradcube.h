@@ -171,9 +171,10 @@ typedef struct {
 } gradcube_lane;
 
 /* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight
- * and members. A trainer that asks for other members may be a member of another job of that name;
- * where the two share a server, one of them ends with GRADCUBE_EPEER and a message about the other.
- * Begin with GRADCUBE_OPTIONS_INIT, so that a field that a later version adds has its default. */
+ * and members. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
+ * another, it begins a job of its own, and a job that waits for one of that job's trainers ends
+ * after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with GRADCUBE_OPTIONS_INIT, so
+ * that a field that a later version adds has its default. */
 typedef struct {
   size_t size;           /* sizeof(gradcube_options) */
   const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */
