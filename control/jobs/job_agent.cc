@@ -118,17 +118,15 @@ void JobAgent::handle(const JobMessage&, const control::Start& start, Instant no
 }
 
 void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActions& out) {
+  const bool begins = phase_ == Phase::running;
+  const bool goes_on = phase_ == Phase::holding || phase_ == Phase::held;
   if (hold.epoch != epoch_) return;
-  if (phase_ == Phase::running) {
-    enter(Phase::holding, now);
+  if (begins || (goes_on && asks_anew(hold))) {
+    if (begins) enter(Phase::holding, now);
     why_ = hold.why;
     asked_ = hold.asked;
     order(command::Hold{asked_}, out);
     if (inquiry_.has_value()) report(stopping_text(), out);
-  } else if (stopping() && asks_anew(hold)) {
-    asked_ = hold.asked;
-    why_ = hold.why;
-    order(command::Hold{asked_}, out);
   } else if (phase_ == Phase::held) {
     answer(held(), out);
   }
@@ -136,8 +134,7 @@ void JobAgent::handle(const JobMessage&, const Hold& hold, Instant now, JobActio
 
 // A Hold that others have overtaken does not: what is asked for comes ever earlier.
 bool JobAgent::asks_anew(const Hold& hold) const {
-  if (!hold.asked.has_value() || phase_ == Phase::resetting) return false;
-  return !asked_.has_value() || hold.asked->number < asked_->number;
+  return hold.asked.has_value() && (!asked_.has_value() || hold.asked->number < asked_->number);
 }
 
 void JobAgent::handle(const JobMessage&, const control::Reset& reset, Instant now,

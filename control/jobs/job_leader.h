@@ -23,8 +23,8 @@
 // of it, and are asked who submitted what as it.
 //
 // A Leave goes from stopping to ending; but if an overflow turns up meanwhile, as a trainer may
-// leave with its own result, the others hear of that first, and the Leave comes again. What comes
-// when it is not said here what follows from it is left to its sender's repetition.
+// leave with its own result, the others hear of that first, and the Leave comes again. What a phase
+// has no use for is left to its sender's repetition.
 //
 // A trainer that joins anew, while the agent of its predecessor is still a member, ends nothing: it
 // hears that the old job is ending, until it has.
