@@ -5,18 +5,20 @@
 
 namespace gradcube::protocol {
 
-CreditPool::CreditPool(const CreditSettings& settings)
-    : budget_segments_(0),
-      window_(settings.window),
-      unlimited_(settings.budget_bytes == CreditSettings::kUnlimited) {
+namespace {
+
+std::uint64_t whole_segments(const CreditSettings& settings) {
   if (settings.segment_bytes == 0) {
     throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
   }
-  if (window_ == 0 || window_ > ReceiveWindow::kWindow) {
-    throw std::invalid_argument("a flow's credit window must be 1 to 128 segments");
-  }
-  budget_segments_ = settings.budget_bytes / settings.segment_bytes;
+  return settings.budget_bytes / settings.segment_bytes;
 }
+
+}  // namespace
+
+CreditPool::CreditPool(const CreditSettings& settings)
+    : budget_(whole_segments(settings)),
+      unlimited_(settings.budget_bytes == CreditSettings::kUnlimited) {}
 
 CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Handle flow = static_cast<Handle>(members_.size());
@@ -53,10 +55,10 @@ void CreditPool::account(Member& member) {
   member.outstanding = now;
 }
 
-void CreditPool::on_arrival(Handle flow, std::uint8_t backlog) {
+void CreditPool::on_frame(Handle flow, std::uint64_t ready) {
   Member& member = members_[flow];
   account(member);
-  member.demand = std::max(member.demand, member.window->highest() + backlog);
+  member.demand = std::max(member.demand, ready);
   open(flow);
 }
 
@@ -77,17 +79,9 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
 
 void CreditPool::distribute_unlimited() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    raise(static_cast<Handle>(flow), members_[flow].window->consumed() + window_);
+    raise(static_cast<Handle>(flow), members_[flow].window->most());
   }
   open_.clear();
-}
-
-void CreditPool::give_floors() {
-  for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    const ReceiveWindow& window = *members_[flow].window;
-    if (members_[flow].outstanding != 0 || window.limit() >= window.consumed() + window_) continue;
-    raise(static_cast<Handle>(flow), window.limit() + 1);
-  }
 }
 
 // Those that ask for more than they have, in the order of the round. The others are closed until
@@ -97,7 +91,7 @@ void CreditPool::collect_wanting() {
   const auto collect = [this](std::size_t from, std::size_t end) {
     for (std::size_t flow = open_.next(from); flow < end; flow = open_.next(flow + 1)) {
       Member& member = members_[flow];
-      const std::uint64_t most = std::min(member.demand, member.window->consumed() + window_);
+      const std::uint64_t most = std::min(member.demand, member.window->most());
       if (most <= member.window->limit()) {
         open_.erase(flow);
         continue;
@@ -141,10 +135,9 @@ bool CreditPool::distribute() {
     distribute_unlimited();
     return !raised_.empty();
   }
-  give_floors();
-  if (outstanding_ < budget_segments_) {
+  if (outstanding_ < budget_.segments()) {
     collect_wanting();
-    share(budget_segments_ - outstanding_);
+    share(budget_.segments() - outstanding_);
     for (const Handle flow : wanting_) {
       const Member& member = members_[flow];
       if (member.grants != 0) raise(flow, member.window->limit() + member.grants);

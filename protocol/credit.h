@@ -1,20 +1,18 @@
 // Receiver-granted credit: how much all senders behind one port may have outstanding at once.
 //
-// Budget. A port has a budget W in bytes. The sequences that are granted and have not arrived, over
-// all flows that come in through the port, take at most W. The caller chooses W: min(2 BDP, the
-// port's share of the switch's buffer) would keep a link full and the switch from dropping,
-// whatever the schedule; the embedded fabric chooses more, and relies on the senders' rotation to
-// keep the queue short (docs/protocol.md, section 4).
+// Budget. The segments that are granted and have not arrived, over all flows that come in through
+// the port, are never more than the budget. The caller sets the most that it may be: the port's
+// share of its switch's queue, less what comes unasked. Then the queue does not overflow, whoever
+// sends when. The network can make it less (credit_budget.h).
 //
-// Demand. A sender reports its backlog with every frame. The pool grants up to this backlog, one
-// segment at a time, round robin over the flows. Credit that an idle flow does not request goes to
-// a busy one. Every flow has a floor of one segment, so that it can always report a backlog. Floors
-// count against W, and alone they may exceed it.
+// Demand. A frame says up to which sequence its sender has segments ready. The pool grants no more
+// than that, one segment at a time, round robin over the flows. So a flow that has nothing to send
+// holds no credit, and what is granted can be sent.
 //
-// Memory. A flow's limit is at most `window` sequences beyond its consumed prefix, which its
-// ReceiveWindow keeps. All sequences below this prefix have been used and hold no receive buffer.
+// Memory. A flow's limit is at most one window beyond its consumed prefix (ReceiveWindow::most()).
+// All sequences below this prefix have been used and hold no receive buffer.
 //
-// With an unlimited budget (no rate and no bounded queue) the limit is consumed prefix + window.
+// With an unlimited budget (no rate and no bounded queue) the limit is ReceiveWindow::most().
 //
 // Use: call on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
@@ -31,6 +29,7 @@
 #include <span>
 #include <vector>
 
+#include "protocol/credit_budget.h"
 #include "protocol/index_set.h"
 #include "protocol/receive_window.h"
 
@@ -39,17 +38,16 @@ namespace gradcube::protocol {
 struct CreditSettings {
   static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
 
-  std::uint64_t budget_bytes = kUnlimited;  // W
+  std::uint64_t budget_bytes = kUnlimited;  // at most
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
-  unsigned window = ReceiveWindow::kWindow;  // 1 .. ReceiveWindow::kWindow
 };
 
 class CreditPool {
  public:
   using Handle = std::uint32_t;
 
-  // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
+  // Throws std::invalid_argument for a segment of no bytes.
   explicit CreditPool(const CreditSettings& settings);
 
   // Adds a flow that holds no segments. The window must outlive its membership; from now on only
@@ -58,8 +56,13 @@ class CreditPool {
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
-  // A frame of the flow has arrived. Its sender has `backlog` more segments ready.
-  void on_arrival(Handle flow, std::uint8_t backlog);
+  // A frame of the flow has arrived. Its sender has all segments below `ready` ready.
+  void on_frame(Handle flow, std::uint64_t ready);
+  // One of its segments has, for the first time. marked: congestion; sent_again: not as it was
+  // first sent.
+  void on_segment(bool marked, bool sent_again) {
+    if (budget_.on_arrival(marked, sent_again)) changed_ = true;
+  }
   // ReceiveWindow::set_consumed() of the flow's window, and what it makes room for.
   void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);
 
@@ -67,6 +70,10 @@ class CreditPool {
   bool distribute();
   // Whose limits the last distribute() has raised; a flow may be named twice.
   std::span<const Handle> raised() const { return raised_; }
+
+  // Segments that are granted and have not arrived, over all flows.
+  std::uint64_t outstanding() const { return outstanding_; }
+  const CreditBudget& budget() const { return budget_; }
 
  private:
   struct Member {
@@ -80,17 +87,15 @@ class CreditPool {
   void open(Handle flow);
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
-  void give_floors();
   void collect_wanting();
   void share(std::uint64_t segments);
   void account(Member& member);
 
-  std::uint64_t budget_segments_;
-  unsigned window_;
+  CreditBudget budget_;
   bool unlimited_;
   bool changed_ = false;
   Handle first_ = 0;               // the first flow in the next distribution
-  std::uint64_t outstanding_ = 0;  // segments that are granted and have not arrived, over all flows
+  std::uint64_t outstanding_ = 0;
   std::vector<Member> members_;
   std::vector<Handle> free_;
   IndexSet open_;  // those that may get something: changed since, or left wanting

@@ -5,12 +5,13 @@
 
 namespace gradcube::protocol {
 
-ReceiveWindow::ReceiveWindow(unsigned initial_limit, std::uint64_t first,
+ReceiveWindow::ReceiveWindow(unsigned window, std::uint64_t first,
                              const AcknowledgementSettings& settings)
     : cumulative_(first),
       consumed_(first),
-      limit_(first + std::clamp(initial_limit, 1U, kWindow)),
-      limit_told_(limit_),
+      limit_(first),
+      limit_told_(first),
+      window_(std::clamp(window, 1U, kWindow)),
       settings_(settings) {}
 
 Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequence,
@@ -24,8 +25,12 @@ Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequen
                                                              : Arrival::outside;
   }
   if (sequence >= limit_) {
-    urgent_ = true;
-    return Arrival::outside;
+    if (ahead != 0 || sequence >= most()) {
+      urgent_ = true;
+      return Arrival::outside;
+    }
+    limit_ = sequence + 1;
+    limit_told_ = limit_;
   }
   const auto bit = static_cast<unsigned>(ahead);
   if (beyond_.test(bit)) {
@@ -51,7 +56,7 @@ bool ReceiveWindow::received(std::uint64_t sequence) const {
 }
 
 bool ReceiveWindow::raise_limit(std::uint64_t limit) {
-  limit = std::min(limit, cumulative_ + kWindow);
+  limit = std::min(limit, most());
   if (limit <= limit_) return false;
   limit_ = limit;
   return true;

@@ -8,7 +8,8 @@
 // value nearest the cumulative point.
 //
 // Credit. The sender may send sequences below limit(), an absolute number that only rises.
-// CreditPool raises it.
+// CreditPool raises it. Beyond the limit one short segment may come, if all before it is here
+// (SendWindow::may_send_unasked): a small exchange need not wait for a grant.
 //
 // Acknowledgements. An acknowledgement is due
 //   - at once when a segment arrives out of order, fills a gap, is a duplicate or is beyond the
@@ -60,9 +61,9 @@ class ReceiveWindow {
   // held() where it is this or more. With a CreditPool it is never more than kWindow.
   static constexpr std::uint8_t kManyHeld = 255;
 
-  // `initial_limit` (1 .. kWindow): how many sequences the sender may send before the first
-  // acknowledgement. `first`: the first sequence of the flow. Both must be the same at both ends.
-  explicit ReceiveWindow(unsigned initial_limit = 1, std::uint64_t first = 0,
+  // `window` (1 .. kWindow): how many sequences beyond the consumed ones may be here. `first`: the
+  // first sequence of the flow. Both must be the same at both ends.
+  explicit ReceiveWindow(unsigned window = kWindow, std::uint64_t first = 0,
                          const AcknowledgementSettings& settings = {});
 
   // The 64-bit sequence nearest to the cumulative point with these low bits.
@@ -89,7 +90,7 @@ class ReceiveWindow {
   // The fields of the transport header.
   std::uint32_t acknowledged() const { return static_cast<std::uint32_t>(cumulative_); }
   std::uint64_t selective() const { return beyond_.extract(1); }
-  std::uint16_t credit() const { return static_cast<std::uint16_t>(limit_ - cumulative_); }
+  std::uint8_t credit() const { return static_cast<std::uint8_t>(limit_ - cumulative_); }
   std::uint8_t held() const {
     return static_cast<std::uint8_t>(std::min(cumulative_ - consumed_, std::uint64_t{kManyHeld}));
   }
@@ -101,8 +102,10 @@ class ReceiveWindow {
   bool set_consumed(std::uint64_t prefix, Nanoseconds now);
 
   std::uint64_t limit() const { return limit_; }
-  // Grants all sequences below `limit`. Never lowers it, and never raises it beyond cumulative() +
-  // kWindow. True if it rose.
+  // The limit is never raised beyond this: what has arrived and is not consumed holds buffers.
+  std::uint64_t most() const { return consumed_ + window_; }
+  // Grants all sequences below `limit`. Never lowers it, and never raises it beyond most(). True if
+  // it rose.
   bool raise_limit(std::uint64_t limit);
 
   bool acknowledgement_owed(Nanoseconds now) const {
@@ -123,6 +126,7 @@ class ReceiveWindow {
   Bitmap128 beyond_;  // bit i: cumulative_ + i has arrived; bit 0 is always clear
   std::uint64_t limit_;
   std::uint64_t limit_told_;
+  unsigned window_;
   // When the first unacknowledged segment, or else the news of consumption, becomes due.
   Nanoseconds delayed_until_ = kNever;
   AcknowledgementSettings settings_;

@@ -20,14 +20,15 @@ constexpr unsigned kMostExpiries = 16;
 
 }  // namespace
 
-SendWindow::SendWindow(const RecoverySettings& settings, unsigned initial_limit,
-                       std::uint64_t first)
+SendWindow::SendWindow(const RecoverySettings& settings, unsigned window, std::uint64_t first)
     : first_(first),
       cumulative_(first),
       next_(first),
       consumed_(first),
       awaited_(first),
-      limit_(first + std::clamp(initial_limit, 1U, kWindow)),
+      limit_(first),
+      asked_(first),
+      window_(std::clamp(window, 1U, kWindow)),
       rtt_(settings.initial_rtt),
       settings_(settings) {}
 
@@ -44,7 +45,19 @@ std::uint64_t SendWindow::record_send(Nanoseconds now) {
     probe_owed_ = false;
   }
   sent_at_[slot(next_)] = now;
-  return next_++;
+  ++next_;
+  limit_ = std::max(limit_, next_);
+  return next_ - 1;
+}
+
+void SendWindow::record_ask(std::uint64_t end, Nanoseconds now) {
+  if (end <= asked_) return;
+  // The wait for an answer begins here: the last delivery may be long ago.
+  if (asked_ <= limit_ && end > limit_ && in_flight() == 0) {
+    progress_at_ = now;
+    expiries_ = 0;
+  }
+  asked_ = end;
 }
 
 std::optional<std::uint64_t> SendWindow::next_lost() const {
@@ -232,7 +245,7 @@ Nanoseconds SendWindow::tail_deadline() const {
 }
 
 Nanoseconds SendWindow::news_deadline() const {
-  const bool waits = next_ >= limit_ || consumed_ < awaited_;
+  const bool waits = asked_ > limit_ || consumed_ < awaited_;
   if (in_flight() != 0 || !waits || probe_owed_) return kNever;
   return progress_at_ + retransmission_timeout();
 }

@@ -29,8 +29,9 @@
 // Where both share memory, an owner that wants its memory back waits for consumed() and says so
 // with await_consumed().
 //
-// A flow with nothing in flight would stall if the news of its credit, or of the consumption that
-// its owner awaits, were lost. Such a flow sends a probe after each RTO, which doubles.
+// A flow with nothing in flight would stall if the news of a credit that it has asked for, or of
+// the consumption that its owner awaits, were lost. Such a flow sends a probe after each RTO, which
+// doubles.
 //
 // Every field of an acknowledgement is hostile: one for sequences that were never sent, or that
 // holds more of them than it acknowledges, is refused and counted. Owned and used by one engine; no
@@ -83,14 +84,26 @@ struct SendCounters {
 class SendWindow {
  public:
   static constexpr unsigned kWindow = 128;
+  // The longest payload that may be sent unasked. A port's queue keeps room for one from each of
+  // its neighbours beside what is granted (CreditBudget).
+  static constexpr std::uint32_t kUnaskedBytes = 512;
 
-  // `initial_limit` and `first`: as for the ReceiveWindow at the other end.
-  explicit SendWindow(const RecoverySettings& settings, unsigned initial_limit = 1,
+  // `window` and `first`: as for the ReceiveWindow at the other end.
+  explicit SendWindow(const RecoverySettings& settings, unsigned window = kWindow,
                       std::uint64_t first = 0);
 
   // Whether the next sequence may be sent: within the credit and within kWindow of the cumulative
   // point.
   bool may_send() const { return next_ < limit_ && next_ - cumulative_ < kWindow; }
+  // Whether the next sequence may be sent although it is not granted, if its segment is short
+  // (kUnaskedBytes): all before it has arrived, and the receiver has room.
+  bool may_send_unasked() const {
+    return next_ >= limit_ && in_flight() == 0 && next_ - consumed_ < window_;
+  }
+  // Whether a segment that is ready waits for a credit that the receiver has not been asked for.
+  bool must_ask() const { return next_ >= limit_ && asked_ <= next_; }
+  // A frame has just told the receiver that all sequences below `end` are ready to be sent.
+  void record_ask(std::uint64_t end, Nanoseconds now);
   std::uint64_t next() const { return next_; }
   // All sequences below this one have been acknowledged.
   std::uint64_t cumulative() const { return cumulative_; }
@@ -172,6 +185,8 @@ class SendWindow {
   std::uint64_t consumed_ = 0;
   std::uint64_t awaited_ = 0;  // the owner waits for consumed_ to reach this
   std::uint64_t limit_;
+  std::uint64_t asked_;  // the receiver has been asked for credit up to this
+  unsigned window_;
   // Bit i: cumulative_ + i.
   Bitmap128 delivered_;
   Bitmap128 lost_;    // to be resent

@@ -43,6 +43,7 @@ constexpr std::size_t kLaneAndStep = 7;
 constexpr std::size_t kBacklog = 8;
 constexpr std::size_t kHeld = 9;
 constexpr std::size_t kCredit = 10;
+constexpr std::size_t kFlags = 11;
 constexpr std::size_t kSequence = 12;
 constexpr std::size_t kAcknowledged = 16;
 constexpr std::size_t kSelective = 20;
@@ -62,6 +63,7 @@ constexpr std::uint8_t kEcnMarked = 0x03;   // CE
 constexpr std::uint16_t kDoNotFragment = 0x4000;
 constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::uint8_t kStageBit = 0x80;
+constexpr std::uint8_t kSentAgainBit = 0x01;  // of the flags
 constexpr unsigned kStepBits = 5;  // the lane has the other three
 static_assert(kMaxSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
@@ -149,7 +151,8 @@ void parse_transport(const std::uint8_t* at, TransportHeader& out) {
   out.step = static_cast<std::uint8_t>(at[kLaneAndStep] & (kMaxSteps - 1));
   out.backlog = at[kBacklog];
   out.held = at[kHeld];
-  out.credit = load_little<std::uint16_t>(at + kCredit);
+  out.credit = at[kCredit];
+  out.sent_again = (at[kFlags] & kSentAgainBit) != 0;
   out.sequence = load_little<std::uint32_t>(at + kSequence);
   out.acknowledged = load_little<std::uint32_t>(at + kAcknowledged);
   out.selective = load_little<std::uint64_t>(at + kSelective);
@@ -243,7 +246,8 @@ std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType ty
   std::uint8_t* at = frame + transport_offset_;
   at[kBacklog] = transport.backlog;
   at[kHeld] = transport.held;
-  store_little<std::uint16_t>(at + kCredit, transport.credit);
+  at[kCredit] = transport.credit;
+  at[kFlags] = transport.sent_again ? kSentAgainBit : 0;
   store_little<std::uint32_t>(at + kSequence, transport.sequence);
   store_little<std::uint32_t>(at + kAcknowledged, transport.acknowledged);
   store_little<std::uint64_t>(at + kSelective, transport.selective);

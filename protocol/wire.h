@@ -30,7 +30,7 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 2;
+inline constexpr std::uint8_t kVersion = 3;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
@@ -107,13 +107,14 @@ struct TransportHeader {
   std::uint8_t thread = 0;  // < kMaxThreads
   std::uint8_t lane = 0;    // < kMaxLanes
   std::uint8_t step = 0;    // < kMaxSteps; of the flow: the aggregation step, in both stages
-  // What the sender still has for this stream, this segment included: at most 255 segments, or 8
-  // after the first step, where what follows becomes ready bit by bit. A hint.
+  // From `sequence` on, how many segments the sender has ready; 255 means 255 or more. It asks for
+  // credit for as many. A segment that is sent again asks for nothing.
   std::uint8_t backlog = 0;
   // Of the other direction's acknowledged sequences, how many this receiver holds unread, at its
   // end: all below acknowledged - held are consumed. 255 means 255 or more.
   std::uint8_t held = 0;
-  std::uint16_t credit = 0;  // the other direction may send below acknowledged + credit
+  std::uint8_t credit = 0;  // the other direction may send below acknowledged + credit
+  bool sent_again = false;  // this segment has been sent before
   // Of this segment; in the other types, of the next new segment.
   std::uint32_t sequence = 0;
   // The first sequence of the other direction that is missing here.

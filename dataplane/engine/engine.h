@@ -163,6 +163,8 @@ class Engine final : public Pollable {
   template <bool kChecksum>
   FlowRotation::Visit send_new(Flow& flow, std::uint32_t& bytes);
   template <bool kChecksum>
+  FlowRotation::Visit ask_for_credit(Flow& flow, std::uint32_t& bytes);
+  template <bool kChecksum>
   FlowRotation::Visit send_again(Flow& flow);
   template <bool kChecksum>
   FlowRotation::Visit send_owed(Flow& flow);

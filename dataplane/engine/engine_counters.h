@@ -34,6 +34,7 @@ struct EngineCounters {
   std::uint64_t segments_sent = 0;  // first transmissions
   std::uint64_t resent = 0;
   std::uint64_t acknowledgements_sent = 0;  // frames that carry nothing else
+  std::uint64_t credit_requests = 0;        // those of them that a ready segment made necessary
   std::uint64_t segments_received = 0;
   std::uint64_t duplicates = 0;
   std::uint64_t congestion_marks = 0;
@@ -50,6 +51,7 @@ struct EngineCounters {
     visit(CounterEntry{"resent"}, objects.resent...);
     visit(CounterEntry{"segments_received"}, objects.segments_received...);
     visit(CounterEntry{"acknowledgements_sent"}, objects.acknowledgements_sent...);
+    visit(CounterEntry{"credit_requests"}, objects.credit_requests...);
     visit(CounterEntry{"duplicates"}, objects.duplicates...);
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);

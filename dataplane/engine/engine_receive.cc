@@ -98,7 +98,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                                            segment.length,
                                            {segment.type_and_operation, segment.count, segment.root,
                                             segment.kind, segment.collective}});
-  flow->queue->credit.on_arrival(flow->credit, transport.backlog);
+  flow->queue->credit.on_frame(flow->credit,
+                               flow->receive.expand(transport.sequence) + transport.backlog);
   wake_answer(*flow);
   return held;
 }
@@ -127,6 +128,7 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
       break;
   }
   ++counters_.segments_received;
+  flow.queue->credit.on_segment(frame.congestion_marked, frame.transport.sent_again);
   return flow.user->take(flow, arrived, contribution, accepted);
 }
 

@@ -59,7 +59,7 @@ Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
   if (!lost) return Visit::nothing;
   const OutgoingSegment segment = flow.user->sent_segment(flow, *lost);
-  if (!send_segment<kChecksum>(flow, *lost, segment, flow.user->backlog(flow))) return Visit::later;
+  if (!send_segment<kChecksum>(flow, *lost, segment, 0)) return Visit::later;
   flow.send.record_resend(*lost, now_);
   ++counters_.resent;
   flow.neighbour->resent.add(1);
@@ -69,9 +69,14 @@ Visit Engine::send_again(Flow& flow) {
 
 template <bool kChecksum>
 Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
-  if (!flow.send.may_send()) return Visit::nothing;
+  const bool granted = flow.send.may_send();
+  if (!granted && !flow.send.may_send_unasked() && !flow.send.must_ask()) return Visit::nothing;
   const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
   if (!segment) return Visit::nothing;
+  if (!granted && !(segment->bytes <= protocol::SendWindow::kUnaskedBytes &&
+                                 flow.send.may_send_unasked())) {
+    return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
+  }
   if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
     return Visit::later;
   }
@@ -82,10 +87,21 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   return Visit::served;
 }
 
+// A segment is ready and its receiver does not know.
+template <bool kChecksum>
+Visit Engine::ask_for_credit(Flow& flow, std::uint32_t& bytes) {
+  if (!send_without_segment<kChecksum>(flow, false)) return Visit::later;
+  bytes = static_cast<std::uint32_t>(protocol::kAcknowledgementHeaderBytes);
+  ++counters_.credit_requests;
+  return Visit::served;
+}
+
 namespace {
 
-protocol::TransportHeader transport(const Flow& flow, std::uint64_t sequence,
-                                    std::uint8_t backlog) {
+// A segment that was sent before comes with no backlog.
+protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uint8_t backlog,
+                                    Nanoseconds now) {
+  flow.send.record_ask(sequence + backlog, now);
   protocol::TransportHeader header;
   header.sequence = static_cast<std::uint32_t>(sequence);
   header.acknowledged = flow.receive.acknowledged();
@@ -93,6 +109,7 @@ protocol::TransportHeader transport(const Flow& flow, std::uint64_t sequence,
   header.credit = flow.receive.credit();
   header.held = flow.receive.held();
   header.backlog = backlog;
+  header.sent_again = sequence < flow.send.next();
   return header;
 }
 
@@ -118,7 +135,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
 
   rte_mbuf* head = parts[0];
   flow.frame->write({rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kSegmentHeaderBytes},
-                    transport(flow, sequence, backlog), &segment);
+                    transport(flow, sequence, backlog, now_), &segment);
   if (outgoing.bytes != 0) {
     flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
     head->next = parts[1];
@@ -141,7 +158,7 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
                                         protocol::kAcknowledgementHeaderBytes};
   const protocol::TransportHeader header =
-      transport(flow, flow.send.next(), flow.user->backlog(flow));
+      transport(flow, flow.send.next(), flow.user->backlog(flow), now_);
   if (probe) {
     flow.frame->write_probe(headers, header);
     flow.send.record_probe();

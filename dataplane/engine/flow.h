@@ -52,10 +52,12 @@ struct FlowKey {
 };
 
 struct Flow : FlowKey {
-  Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_user, const FlowSettings& settings)
+  // window: the most segments that may be here and not consumed.
+  Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_user, const FlowSettings& settings,
+       unsigned window)
       : FlowKey(key),
-        send(settings.recovery),
-        receive(1, 0, settings.acknowledgement),
+        send(settings.recovery, window),
+        receive(window, 0, settings.acknowledgement),
         job(&its_job),
         user(&its_user) {
     timer.flow = this;

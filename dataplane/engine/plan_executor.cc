@@ -60,7 +60,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
                           .peer = context.plan.placement().server(peer),
                           .port = hop.level,
                           .first_hop = {hop.level, hop.digit}};
-        flows_.emplace_back(key, job, *this, context.flows);
+        flows_.emplace_back(key, job, *this, context.flows, context.window);
       }
     }
   }
@@ -167,8 +167,9 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   for (ReduceWindow& window : reduce_windows_) window.clear();
   early_results_.clear();
   for (Flow& flow : flows_) {
-    flow.send = protocol::SendWindow(context_.flows.recovery);
-    flow.receive = protocol::ReceiveWindow(1, 0, context_.flows.acknowledgement);
+    flow.send = protocol::SendWindow(context_.flows.recovery, context_.window);
+    flow.receive =
+        protocol::ReceiveWindow(context_.window, 0, context_.flows.acknowledgement);
     flow.sending = last_failed + 1;
   }
   end_of_streams_ = {};

@@ -10,6 +10,14 @@ using control::SegmentRange;
 using control::ThreadSchedule;
 using protocol::Stage;
 
+namespace {
+
+constexpr std::uint64_t kMostBacklog = 255;  // that a frame can tell
+// Past the first step, segments become ready one by one. More than this at a time needs no look.
+constexpr std::uint64_t kMostCounted = 8;
+
+}  // namespace
+
 // BML, Algorithm 1, lines 2-3: step w follows step w-1. Here it does so segment by segment.
 bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
                                        std::uint32_t position) const {
@@ -72,11 +80,17 @@ std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) const {
 }
 
 std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
-  const std::uint64_t left =
-      in_flight(flow.sending).layout.end(stage_of(flow), flow.step) - flow.send.next();
-  // Past the first step, what follows becomes ready as it is reduced: ask for little at a time.
-  const std::uint64_t most = flow.stage == Stage::aggregation && flow.step == 0 ? 255 : 8;
-  return static_cast<std::uint8_t>(std::min(left, most));
+  const InFlight& collective = in_flight(flow.sending);
+  const std::uint64_t next = flow.send.next();
+  const std::uint64_t left = collective.layout.end(stage_of(flow), flow.step) - next;
+  if (flow.stage == Stage::aggregation && flow.step == 0) {
+    return static_cast<std::uint8_t>(std::min(left, kMostBacklog));
+  }
+  const std::uint64_t most = std::min(left, kMostCounted);
+  const std::uint32_t position = position_of(collective, stage_of(flow), flow.step, next);
+  std::uint32_t count = 1;
+  while (count < most && ready(flow, collective, position + count)) ++count;
+  return static_cast<std::uint8_t>(count);
 }
 
 OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {
