@@ -5,20 +5,19 @@
 
 namespace gradcube::protocol {
 
-namespace {
-
-std::uint64_t whole_segments(const CreditSettings& settings) {
-  if (settings.segment_bytes == 0) {
-    throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
+CreditPool::CreditPool(PortCredit& port, unsigned engine)
+    : port_(port), engine_(engine), budget_(port.most()) {
+  if (engine >= PortCredit::kMostEngines) {
+    throw std::invalid_argument("a port's credit is shared by at most 64 engines");
   }
-  return settings.budget_bytes / settings.segment_bytes;
 }
 
-}  // namespace
-
-CreditPool::CreditPool(const CreditSettings& settings)
-    : budget_(whole_segments(settings)),
-      unlimited_(settings.budget_bytes == CreditSettings::kUnlimited) {}
+CreditPool::~CreditPool() {
+  if (!port_.unlimited()) {
+    port_.give_back(outstanding_ + static_cast<std::uint64_t>(to_give_back_));
+  }
+  port_.set_wanting(engine_, false);
+}
 
 CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Handle flow = static_cast<Handle>(members_.size());
@@ -43,6 +42,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
 
 void CreditPool::remove(Handle flow) {
   outstanding_ -= members_[flow].outstanding;
+  to_give_back_ += members_[flow].outstanding;
   members_[flow] = Member{};
   free_.push_back(flow);
   open_.erase(flow);
@@ -52,6 +52,7 @@ void CreditPool::remove(Handle flow) {
 void CreditPool::account(Member& member) {
   const auto now = static_cast<std::uint32_t>(member.window->limit() - member.window->arrivals());
   outstanding_ = outstanding_ - member.outstanding + now;
+  to_give_back_ += std::int64_t{member.outstanding} - std::int64_t{now};
   member.outstanding = now;
 }
 
@@ -77,18 +78,26 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
   account(member);
 }
 
+void CreditPool::set_starved(bool starved) {
+  if (starved == starved_) return;
+  starved_ = starved;
+  port_.set_wanting(engine_, starved);
+}
+
 void CreditPool::distribute_unlimited() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
     raise(static_cast<Handle>(flow), members_[flow].window->most());
   }
   open_.clear();
+  changed_ = false;
 }
 
-// Those that ask for more than they have, in the order of the round. The others are closed until
-// something of theirs changes.
-void CreditPool::collect_wanting() {
+// Those that ask for more than they have, in the order of the round, and how much in all. The
+// others are closed until something of theirs changes.
+std::uint64_t CreditPool::collect_wanting() {
   wanting_.clear();
-  const auto collect = [this](std::size_t from, std::size_t end) {
+  std::uint64_t sum = 0;
+  const auto collect = [this, &sum](std::size_t from, std::size_t end) {
     for (std::size_t flow = open_.next(from); flow < end; flow = open_.next(flow + 1)) {
       Member& member = members_[flow];
       const std::uint64_t most = std::min(member.demand, member.window->most());
@@ -98,14 +107,17 @@ void CreditPool::collect_wanting() {
       }
       member.wanted = static_cast<std::uint32_t>(most - member.window->limit());
       member.grants = 0;
+      sum += member.wanted;
       wanting_.push_back(static_cast<Handle>(flow));
     }
   };
   const std::size_t first = first_ < members_.size() ? first_ : 0;
   collect(first, members_.size());
   collect(0, first);
+  return sum;
 }
 
+// Hands out `segments`, one at a time.
 void CreditPool::share(std::uint64_t segments) {
   std::size_t left = wanting_.size();
   std::size_t at = 0;
@@ -125,25 +137,37 @@ void CreditPool::share(std::uint64_t segments) {
       ++at;
     }
   }
+  for (const Handle flow : wanting_) {
+    const Member& member = members_[flow];
+    if (member.grants != 0) raise(flow, member.window->limit() + member.grants);
+  }
 }
 
 bool CreditPool::distribute() {
   raised_.clear();
-  if (!changed_) return false;
-  changed_ = false;
-  if (unlimited_) {
-    distribute_unlimited();
+  if (port_.unlimited()) {
+    if (changed_) distribute_unlimited();
     return !raised_.empty();
   }
-  if (outstanding_ < budget_.segments()) {
-    collect_wanting();
-    share(budget_.segments() - outstanding_);
-    for (const Handle flow : wanting_) {
-      const Member& member = members_[flow];
-      if (member.grants != 0) raise(flow, member.window->limit() + member.grants);
-    }
+  if (to_give_back_ != 0) {
+    port_.give_back(static_cast<std::uint64_t>(to_give_back_));
+    to_give_back_ = 0;
   }
-  return !raised_.empty();
+  const bool more_at_the_port = starved_ && port_.outstanding() < budget_.segments();
+  if (!changed_ && !more_at_the_port) return false;
+  changed_ = false;
+  const std::uint64_t wanted = collect_wanting();
+  if (wanted == 0) {
+    set_starved(false);
+    return false;
+  }
+  const std::uint64_t taken = port_.take(engine_, outstanding_, wanted, budget_.segments());
+  set_starved(taken < wanted);
+  if (taken == 0) return false;
+  share(taken);
+  // The port knows of these.
+  to_give_back_ = 0;
+  return true;
 }
 
 }  // namespace gradcube::protocol

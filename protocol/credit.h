@@ -1,9 +1,9 @@
 // Receiver-granted credit: how much all senders behind one port may have outstanding at once.
 //
 // Budget. The segments that are granted and have not arrived, over all flows that come in through
-// the port, are never more than the budget. The caller sets the most that it may be: the port's
-// share of its switch's queue, less what comes unasked. Then the queue does not overflow, whoever
-// sends when. The network can make it less (credit_budget.h).
+// the port, are never more than the budget, which the server's engines share (port_credit.h). The
+// caller chooses it: the port's share of its switch's queue, less what comes unasked. Then the
+// queue does not overflow, whoever sends when. The network can make it less (credit_budget.h).
 //
 // Demand. A frame says up to which sequence its sender has segments ready. The pool grants no more
 // than that, one segment at a time, round robin over the flows. So a flow that has nothing to send
@@ -14,7 +14,7 @@
 //
 // With an unlimited budget (no rate and no bounded queue) the limit is ReceiveWindow::most().
 //
-// Use: call on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
+// Use: call on_frame() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
 // acknowledgements are written. distribute() returns at once if nothing changed; else it takes time
 // in the number of flows that something changed for or that were left wanting, plus the number of
@@ -25,30 +25,26 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <limits>
 #include <span>
 #include <vector>
 
 #include "protocol/credit_budget.h"
 #include "protocol/index_set.h"
+#include "protocol/port_credit.h"
 #include "protocol/receive_window.h"
 
 namespace gradcube::protocol {
-
-struct CreditSettings {
-  static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
-
-  std::uint64_t budget_bytes = kUnlimited;  // at most
-  // Bytes of one segment in the switch, all headers included.
-  std::uint32_t segment_bytes = 1500;
-};
 
 class CreditPool {
  public:
   using Handle = std::uint32_t;
 
-  // Throws std::invalid_argument for a segment of no bytes.
-  explicit CreditPool(const CreditSettings& settings);
+  // port: must outlive the pool. engine: the number of this pool's engine there.
+  CreditPool(PortCredit& port, unsigned engine);
+  // What is granted returns to the port.
+  ~CreditPool();
+  CreditPool(const CreditPool&) = delete;
+  CreditPool& operator=(const CreditPool&) = delete;
 
   // Adds a flow that holds no segments. The window must outlive its membership; from now on only
   // the pool raises its limit.
@@ -71,7 +67,11 @@ class CreditPool {
   // Whose limits the last distribute() has raised; a flow may be named twice.
   std::span<const Handle> raised() const { return raised_; }
 
-  // Segments that are granted and have not arrived, over all flows.
+  // Whether a flow wants more than the budget had for it. Other engines can give some back, so the
+  // next distribute() may find some without an arrival here.
+  bool starved() const { return starved_; }
+
+  // Segments that are granted and have not arrived, over all flows of this pool.
   std::uint64_t outstanding() const { return outstanding_; }
   const CreditBudget& budget() const { return budget_; }
 
@@ -87,15 +87,20 @@ class CreditPool {
   void open(Handle flow);
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
-  void collect_wanting();
+  std::uint64_t collect_wanting();
   void share(std::uint64_t segments);
   void account(Member& member);
+  void set_starved(bool starved);
 
+  PortCredit& port_;
+  unsigned engine_;
   CreditBudget budget_;
-  bool unlimited_;
   bool changed_ = false;
+  bool starved_ = false;
   Handle first_ = 0;               // the first flow in the next distribution
   std::uint64_t outstanding_ = 0;
+  // What the port does not know yet: outstanding_ has become less by this, or more where negative.
+  std::int64_t to_give_back_ = 0;
   std::vector<Member> members_;
   std::vector<Handle> free_;
   IndexSet open_;  // those that may get something: changed since, or left wanting

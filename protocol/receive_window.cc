@@ -24,13 +24,9 @@ Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequen
     return static_cast<std::uint64_t>(-ahead) <= cumulative_ ? Arrival::duplicate
                                                              : Arrival::outside;
   }
-  if (sequence >= limit_) {
-    if (ahead != 0 || sequence >= most()) {
-      urgent_ = true;
-      return Arrival::outside;
-    }
-    limit_ = sequence + 1;
-    limit_told_ = limit_;
+  if (sequence >= most()) {
+    urgent_ = true;
+    return Arrival::outside;
   }
   const auto bit = static_cast<unsigned>(ahead);
   if (beyond_.test(bit)) {
@@ -40,6 +36,11 @@ Arrival ReceiveWindow::arrive(std::uint32_t wire_sequence, std::uint64_t& sequen
   // Out of order, or the end of a gap: in both cases a sequence before or after this one is
   // missing.
   if (bit != 0 || beyond_.any()) urgent_ = true;
+  if (sequence >= limit_) {
+    // Unasked, so the sender knows that it may.
+    limit_ = sequence + 1;
+    limit_told_ = limit_;
+  }
   beyond_.set(bit);
   const unsigned run = beyond_.leading_run();
   beyond_.advance(run);

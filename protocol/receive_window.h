@@ -8,8 +8,9 @@
 // value nearest the cumulative point.
 //
 // Credit. The sender may send sequences below limit(), an absolute number that only rises.
-// CreditPool raises it. Beyond the limit one short segment may come, if all before it is here
-// (SendWindow::may_send_unasked): a small exchange need not wait for a grant.
+// CreditPool raises it. A sender that has nothing on its way may also send a few bytes that are not
+// granted (SendWindow::may_send_unasked): a small exchange need not wait for a grant. So arrive()
+// takes what has room, and the limit rises with it.
 //
 // Acknowledgements. An acknowledgement is due
 //   - at once when a segment arrives out of order, fills a gap, is a duplicate or is beyond the
@@ -43,7 +44,7 @@ namespace gradcube::protocol {
 enum class Arrival : std::uint8_t {
   fresh,      // the first arrival: use the segment
   duplicate,  // has arrived before: count and drop
-  outside,    // beyond the limit, or before the flow began: count and drop
+  outside,    // beyond what has room, or before the flow began: count and drop
 };
 
 // When segments that arrive in order get an acknowledgement frame. On a slow link the delay should
@@ -102,7 +103,7 @@ class ReceiveWindow {
   bool set_consumed(std::uint64_t prefix, Nanoseconds now);
 
   std::uint64_t limit() const { return limit_; }
-  // The limit is never raised beyond this: what has arrived and is not consumed holds buffers.
+  // The limit never rises beyond this: what has arrived and is not consumed holds buffers.
   std::uint64_t most() const { return consumed_ + window_; }
   // Grants all sequences below `limit`. Never lowers it, and never raises it beyond most(). True if
   // it rose.

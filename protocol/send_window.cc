@@ -44,10 +44,17 @@ std::uint64_t SendWindow::record_send(Nanoseconds now) {
     tail_probed_ = false;
     probe_owed_ = false;
   }
+  unasked_bytes_ = 0;
   sent_at_[slot(next_)] = now;
-  ++next_;
-  limit_ = std::max(limit_, next_);
-  return next_ - 1;
+  return next_++;
+}
+
+std::uint64_t SendWindow::record_unasked(std::uint32_t frame_bytes, Nanoseconds now) {
+  const std::uint32_t before = in_flight() == 0 ? 0 : unasked_bytes_;
+  const std::uint64_t sequence = record_send(now);
+  unasked_bytes_ = before + frame_bytes;
+  limit_ = next_;
+  return sequence;
 }
 
 void SendWindow::record_ask(std::uint64_t end, Nanoseconds now) {

@@ -84,9 +84,9 @@ struct SendCounters {
 class SendWindow {
  public:
   static constexpr unsigned kWindow = 128;
-  // The longest payload that may be sent unasked. A port's queue keeps room for one from each of
-  // its neighbours beside what is granted (CreditBudget).
-  static constexpr std::uint32_t kUnaskedBytes = 512;
+  // How many bytes of frames may be on their way unasked: a segment of 512 bytes, or a few shorter
+  // ones. A switch's queue needs room for as much from each neighbour beside what is granted.
+  static constexpr std::uint32_t kUnaskedBytes = 640;
 
   // `window` and `first`: as for the ReceiveWindow at the other end.
   explicit SendWindow(const RecoverySettings& settings, unsigned window = kWindow,
@@ -95,10 +95,13 @@ class SendWindow {
   // Whether the next sequence may be sent: within the credit and within kWindow of the cumulative
   // point.
   bool may_send() const { return next_ < limit_ && next_ - cumulative_ < kWindow; }
-  // Whether the next sequence may be sent although it is not granted, if its segment is short
-  // (kUnaskedBytes): all before it has arrived, and the receiver has room.
-  bool may_send_unasked() const {
-    return next_ >= limit_ && in_flight() == 0 && next_ - consumed_ < window_;
+  // Whether the next sequence may be sent although it is not granted, in a frame of so many bytes:
+  // nothing is on its way but what was sent unasked, all of it within kUnaskedBytes, and the
+  // receiver has room.
+  bool may_send_unasked(std::uint32_t frame_bytes) const {
+    const std::uint32_t on_the_way = in_flight() == 0 ? 0 : unasked_bytes_;
+    return next_ >= limit_ && next_ - consumed_ < window_ &&
+           (in_flight() == 0 || unasked_bytes_ != 0) && on_the_way + frame_bytes <= kUnaskedBytes;
   }
   // Whether a segment that is ready waits for a credit that the receiver has not been asked for.
   bool must_ask() const { return next_ >= limit_ && asked_ <= next_; }
@@ -116,6 +119,8 @@ class SendWindow {
 
   // The next sequence has been sent; returns it. Only where may_send().
   std::uint64_t record_send(Nanoseconds now);
+  // The same where may_send_unasked().
+  std::uint64_t record_unasked(std::uint32_t frame_bytes, Nanoseconds now);
 
   // The lowest sequence that is lost and not yet resent. A resend needs no further credit.
   std::optional<std::uint64_t> next_lost() const;
@@ -187,6 +192,7 @@ class SendWindow {
   std::uint64_t limit_;
   std::uint64_t asked_;  // the receiver has been asked for credit up to this
   unsigned window_;
+  std::uint32_t unasked_bytes_ = 0;  // of what is in flight, if nothing else is; else 0
   // Bit i: cumulative_ + i.
   Bitmap128 delivered_;
   Bitmap128 lost_;    // to be resent

@@ -99,7 +99,6 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     place.settings.threads = assigned.threads;
     place.settings.all_threads = assignment_.threads();
     place.settings.segment_bytes = parameters_.segment_bytes;
-    place.settings.credit_budget = parameters_.credit_budget;
     place.settings.window = parameters_.window;
     place.settings.flows = parameters_.flows;
     const std::size_t where = poller_on(assigned.lcore);
@@ -111,7 +110,8 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
 
 void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
   auto engines =
-      std::make_unique<NodeEngines>(space(), fabric_->ports(server), places(server), events_);
+      std::make_unique<NodeEngines>(space(), fabric_->ports(server),
+                                              parameters_.credit, places(server), events_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

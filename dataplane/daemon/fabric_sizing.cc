@@ -114,8 +114,8 @@ void tune_for_rate(const control::ClusterSettings& settings, unsigned engines_pe
   parameters.uplink_depth = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(kPollerIteration / frame_time, kLeastUplink, kMostUplink));
   parameters.window = kLimitedWindow;
-  parameters.credit_budget = static_cast<std::uint64_t>(
-      kCreditPerQueueByte * static_cast<double>(settings.queue_bytes) / engines_per_server);
+  parameters.credit.budget_bytes = static_cast<std::uint64_t>(
+      kCreditPerQueueByte * static_cast<double>(settings.queue_bytes));
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
   parameters.flows.acknowledgement.delay = std::clamp<std::int64_t>(
       kFramesPerAcknowledgeDelay * frame_time, protocol::kAcknowledgeDelay, kMostAcknowledgeDelay);
@@ -133,6 +133,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
                                    unsigned engines_per_server) {
   FabricParameters parameters;
   parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
+  parameters.credit.segment_bytes = static_cast<std::uint32_t>(
+      parameters.segment_bytes + protocol::kSegmentHeaderBytes);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
   recovery.initial_rtt = kInitialRtt;
   recovery.probe_floor = kSchedulerSlice;
@@ -142,7 +144,6 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings,
     tune_for_rate(settings, engines_per_server, parameters);
   } else {
     parameters.uplink_depth = kUnlimitedUplink;
-    parameters.credit_budget = protocol::CreditSettings::kUnlimited;
     parameters.window = kUnlimitedWindow;
   }
   return parameters;

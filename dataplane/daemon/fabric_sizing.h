@@ -12,6 +12,7 @@
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flow.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "protocol/port_credit.h"
 
 namespace gradcube::dataplane {
 
@@ -19,7 +20,7 @@ namespace gradcube::dataplane {
 struct FabricParameters {
   std::uint32_t segment_bytes = 0;  // the most that a segment carries
   std::uint32_t uplink_depth = 0;   // frames between an engine and its wire
-  std::uint64_t credit_budget = 0;  // per port and engine, in bytes
+  protocol::CreditSettings credit;  // of each port
   unsigned window = 0;              // segments per flow
   FlowSettings flows;
 };

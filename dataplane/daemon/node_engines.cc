@@ -5,10 +5,13 @@
 namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
+                         const protocol::CreditSettings& credit,
                          const std::vector<EnginePlace>& places, EventSink& events) {
+  std::vector<EnginePort> with_credit;
+  for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
   for (const EnginePlace& place : places) {
     engines_.push_back(
-        std::make_unique<Engine>(place.settings, space, ports, *place.packets, events));
+        std::make_unique<Engine>(place.settings, space, with_credit, *place.packets, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
     all_.push_back({engines_.back().get(), place.poller, leader});

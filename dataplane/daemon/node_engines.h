@@ -7,6 +7,7 @@
 #ifndef GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
 
+#include <deque>
 #include <memory>
 #include <vector>
 
@@ -14,6 +15,7 @@
 #include "dataplane/daemon/engine_at.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
+#include "protocol/port_credit.h"
 
 namespace gradcube::dataplane {
 
@@ -26,9 +28,11 @@ struct EnginePlace {
 
 class NodeEngines {
  public:
-  // ports: the server's, by level. Without places: a server that runs nothing.
+  // ports: the server's, by level. credit: what each of them may have granted. Without places: a
+  // server that runs nothing.
   NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
-              const std::vector<EnginePlace>& places, EventSink& events);
+              const protocol::CreditSettings& credit, const std::vector<EnginePlace>& places,
+              EventSink& events);
   ~NodeEngines();
   NodeEngines(const NodeEngines&) = delete;
   NodeEngines& operator=(const NodeEngines&) = delete;
@@ -45,6 +49,7 @@ class NodeEngines {
   NeighbourNumbers neighbour(bcube::Hop hop) const;
 
  private:
+  std::deque<protocol::PortCredit> credit_;  // by level
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
   bool running_ = false;

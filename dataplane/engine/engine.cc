@@ -37,16 +37,15 @@ bool has_untold_progress(EngineJob* job) {
 }  // namespace
 
 Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
-               std::vector<Port*> ports, PacketPool& packets, EventSink& events)
+               const std::vector<EnginePort>& ports, PacketPool& packets, EventSink& events)
     : settings_(settings),
       neighbours_(space, settings.server, port_per_level(ports.size())),
       packets_(packets),
       events_(events),
       timers_(0, kTimerTick) {
-  const protocol::CreditSettings credit{
-      settings.credit_budget,
-      static_cast<std::uint32_t>(settings.segment_bytes + protocol::kSegmentHeaderBytes)};
-  for (Port* port : ports) ports_.push_back(std::make_unique<PortQueue>(*port, credit));
+  for (const EnginePort& port : ports) {
+    ports_.push_back(std::make_unique<PortQueue>(*port.port, *port.credit, settings.queue));
+  }
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
   }
@@ -77,7 +76,7 @@ bool Engine::busy() const {
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(attached_.begin(), attached_.end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->any_answers(); });
+                     [](const auto& port) { return port->any_answers() || port->credit.starved(); });
 }
 
 Nanoseconds Engine::next_event() const {

@@ -75,10 +75,14 @@ struct EngineSettings {
   std::vector<unsigned> threads;
   unsigned all_threads = 1;         // over the engines of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
-  // Bytes granted and not here yet, per port.
-  std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited;
   unsigned window = 32;  // segments a neighbour may be ahead, per flow
   FlowSettings flows;
+};
+
+// A port of the server's, and the credit for what comes in through it, which its engines share.
+struct EnginePort {
+  Port* port = nullptr;
+  protocol::PortCredit* credit = nullptr;
 };
 
 class Engine final : public Pollable {
@@ -86,9 +90,9 @@ class Engine final : public Pollable {
   static constexpr unsigned kBurst = PortQueue::kBurst;
 
   // ports[level] is the server's port at that level. packets: headers and references to payloads,
-  // for this lcore alone. Ports, pool and sink must outlive the engine.
-  Engine(const EngineSettings& settings, const bcube::AddressSpace& space, std::vector<Port*> ports,
-         PacketPool& packets, EventSink& events);
+  // for this lcore alone. Ports, credit, pool and sink must outlive the engine.
+  Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
+         const std::vector<EnginePort>& ports, PacketPool& packets, EventSink& events);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;

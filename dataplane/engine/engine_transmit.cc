@@ -70,18 +70,23 @@ Visit Engine::send_again(Flow& flow) {
 template <bool kChecksum>
 Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   const bool granted = flow.send.may_send();
-  if (!granted && !flow.send.may_send_unasked() && !flow.send.must_ask()) return Visit::nothing;
+  if (!granted && !flow.send.may_send_unasked(0) && !flow.send.must_ask()) return Visit::nothing;
   const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
   if (!segment) return Visit::nothing;
-  if (!granted && !(segment->bytes <= protocol::SendWindow::kUnaskedBytes &&
-                                 flow.send.may_send_unasked())) {
+  const auto frame_bytes =
+      segment->bytes + static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes);
+  if (!granted && !flow.send.may_send_unasked(frame_bytes)) {
     return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
   }
   if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
     return Visit::later;
   }
-  bytes = segment->bytes + static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes);
-  flow.send.record_send(now_);
+  if (granted) {
+    flow.send.record_send(now_);
+  } else {
+    flow.send.record_unasked(frame_bytes, now_);
+  }
+  bytes = frame_bytes;
   ++counters_.segments_sent;
   arm_timer(flow);
   return Visit::served;

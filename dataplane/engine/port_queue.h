@@ -31,8 +31,9 @@ class PortQueue {
  public:
   static constexpr unsigned kBurst = 32;
 
-  PortQueue(Port& its_port, const protocol::CreditSettings& credit_settings)
-      : port(&its_port), segments(credit_settings.segment_bytes), credit(credit_settings) {}
+  // engine: the number of this engine among those that share the port's credit.
+  PortQueue(Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
+      : port(&its_port), segments(port_credit.segment_bytes()), credit(port_credit, engine) {}
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;
 

@@ -1,0 +1,99 @@
+// What all engines of a server together have granted through one of its ports.
+//
+// The switch has one queue for the port, and one engine may need it while another has nothing to
+// receive. So the engines share the port's budget: an engine may use all of it as long as no other
+// wants some, and those that want some get equal parts.
+//
+// The sum never exceeds what a caller of take() names as the budget, whichever engines call at the
+// same time. The parts are approximate: they follow from what the engines knew of each other a
+// moment ago.
+//
+// Threads: any engine's, at any time. Each engine has a number of its own below kMostEngines.
+#ifndef GRADCUBE_PROTOCOL_PORT_CREDIT_H_
+#define GRADCUBE_PROTOCOL_PORT_CREDIT_H_
+
+#include <algorithm>
+#include <atomic>
+#include <bit>
+#include <cstdint>
+#include <limits>
+#include <stdexcept>
+
+namespace gradcube::protocol {
+
+struct CreditSettings {
+  static constexpr std::uint64_t kUnlimited = std::numeric_limits<std::uint64_t>::max();
+
+  std::uint64_t budget_bytes = kUnlimited;  // at most
+  // Bytes of one segment in the switch, all headers included.
+  std::uint32_t segment_bytes = 1500;
+};
+
+class PortCredit {
+ public:
+  static constexpr unsigned kMostEngines = 64;
+
+  // Throws std::invalid_argument for a segment of no bytes.
+  explicit PortCredit(const CreditSettings& settings)
+      : unlimited_(settings.budget_bytes == CreditSettings::kUnlimited),
+        segment_bytes_(settings.segment_bytes) {
+    if (segment_bytes_ == 0) {
+      throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
+    }
+    most_ = settings.budget_bytes / segment_bytes_;
+  }
+
+  bool unlimited() const { return unlimited_; }
+  std::uint32_t segment_bytes() const { return segment_bytes_; }
+  // The budget, in segments, while the network does not say that it is too much.
+  std::uint64_t most() const { return most_; }
+
+  // Segments that are granted and have not arrived.
+  std::uint64_t outstanding() const { return outstanding_.load(std::memory_order_relaxed); }
+
+  // Takes up to `wanted` segments out of the budget for an engine that has `has` of them already;
+  // returns how many. Less if others want some too, and this engine has its part.
+  std::uint64_t take(unsigned engine, std::uint64_t has, std::uint64_t wanted,
+                     std::uint64_t budget) {
+    const std::uint64_t others = want_.load(std::memory_order_relaxed) & ~bit(engine);
+    if (others != 0) {
+      const auto parts = static_cast<std::uint64_t>(std::popcount(others)) + 1;
+      const std::uint64_t part = (budget + parts - 1) / parts;
+      wanted = std::min(wanted, part > has ? part - has : 0);
+    }
+    std::uint64_t before = outstanding();
+    std::uint64_t taken = 0;
+    do {
+      taken = std::min(wanted, budget > before ? budget - before : 0);
+      if (taken == 0) return 0;
+    } while (
+        !outstanding_.compare_exchange_weak(before, before + taken, std::memory_order_relaxed));
+    return taken;
+  }
+  // What was taken has arrived, or is not expected any more.
+  void give_back(std::uint64_t segments) {
+    outstanding_.fetch_sub(segments, std::memory_order_relaxed);
+  }
+
+  // Whether the engine would take more if there were more.
+  void set_wanting(unsigned engine, bool wanting) {
+    if (wanting) {
+      want_.fetch_or(bit(engine), std::memory_order_relaxed);
+    } else {
+      want_.fetch_and(~bit(engine), std::memory_order_relaxed);
+    }
+  }
+
+ private:
+  static constexpr std::uint64_t bit(unsigned engine) { return std::uint64_t{1} << engine; }
+
+  bool unlimited_;
+  std::uint32_t segment_bytes_;
+  std::uint64_t most_ = 0;
+  alignas(64) std::atomic<std::uint64_t> outstanding_{0};
+  std::atomic<std::uint64_t> want_{0};
+};
+
+}  // namespace gradcube::protocol
+
+#endif  // GRADCUBE_PROTOCOL_PORT_CREDIT_H_
