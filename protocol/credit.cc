@@ -19,12 +19,12 @@ CreditPool::~CreditPool() {
   port_.set_wanting(engine_, false);
 }
 
-CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
+CreditPool::Handle CreditPool::add(ReceiveWindow* window, const CreditRank& rank) {
   Handle flow = static_cast<Handle>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
     open_.resize(members_.size());
-    wanting_.reserve(members_.size());
+    round_.reserve(members_.size());
     raised_.reserve(2 * members_.size());
     free_.reserve(members_.size());
   } else {
@@ -34,6 +34,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Member& member = members_[flow];
   member = Member{};
   member.window = window;
+  member.rank = rank;
   member.demand = window->highest();
   account(member);
   open(flow);
@@ -92,54 +93,18 @@ void CreditPool::distribute_unlimited() {
   changed_ = false;
 }
 
-// Those that ask for more than they have, in the order of the round, and how much in all. The
-// others are closed until something of theirs changes.
-std::uint64_t CreditPool::collect_wanting() {
-  wanting_.clear();
-  std::uint64_t sum = 0;
-  const auto collect = [this, &sum](std::size_t from, std::size_t end) {
-    for (std::size_t flow = open_.next(from); flow < end; flow = open_.next(flow + 1)) {
-      Member& member = members_[flow];
-      const std::uint64_t most = std::min(member.demand, member.window->most());
-      if (most <= member.window->limit()) {
-        open_.erase(flow);
-        continue;
-      }
-      member.wanted = static_cast<std::uint32_t>(most - member.window->limit());
-      member.grants = 0;
-      sum += member.wanted;
-      wanting_.push_back(static_cast<Handle>(flow));
-    }
-  };
-  const std::size_t first = first_ < members_.size() ? first_ : 0;
-  collect(first, members_.size());
-  collect(0, first);
-  return sum;
-}
-
-// Hands out `segments`, one at a time.
-void CreditPool::share(std::uint64_t segments) {
-  std::size_t left = wanting_.size();
-  std::size_t at = 0;
-  while (segments > 0 && left > 0) {
-    if (at >= left) at = 0;
-    Member& member = members_[wanting_[at]];
-    ++member.grants;
-    --segments;
-    first_ = wanting_[at] + 1;
-    if (member.grants == member.wanted) {
-      // This flow leaves the round. The remaining flows keep their round-robin order.
-      std::rotate(wanting_.begin() + static_cast<std::ptrdiff_t>(at),
-                  wanting_.begin() + static_cast<std::ptrdiff_t>(at) + 1,
-                  wanting_.begin() + static_cast<std::ptrdiff_t>(left));
-      --left;
-    } else {
-      ++at;
-    }
-  }
-  for (const Handle flow : wanting_) {
+// The flows that ask for more than they have. The others are closed until something of theirs
+// changes.
+void CreditPool::collect_claims() {
+  round_.clear();
+  for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
     const Member& member = members_[flow];
-    if (member.grants != 0) raise(flow, member.window->limit() + member.grants);
+    const std::uint64_t most = std::min(member.demand, member.window->most());
+    if (most <= member.window->limit()) {
+      open_.erase(flow);
+    } else {
+      round_.add(static_cast<Handle>(flow), member.rank, most - member.window->limit());
+    }
   }
 }
 
@@ -156,15 +121,20 @@ bool CreditPool::distribute() {
   const bool more_at_the_port = starved_ && port_.outstanding() < budget_.segments();
   if (!changed_ && !more_at_the_port) return false;
   changed_ = false;
-  const std::uint64_t wanted = collect_wanting();
-  if (wanted == 0) {
+  collect_claims();
+  if (round_.wanted() == 0) {
     set_starved(false);
     return false;
   }
-  const std::uint64_t taken = port_.take(engine_, outstanding_, wanted, budget_.segments());
-  set_starved(taken < wanted);
+  const std::uint64_t taken = port_.take(engine_, round_.lowest_rank(), outstanding_,
+                                         round_.wanted(), budget_.segments());
+  set_starved(taken < round_.wanted());
   if (taken == 0) return false;
-  share(taken);
+  round_.hand_out(taken);
+  for (const GrantRound::Claim& claim : round_.claims()) {
+    if (claim.granted == 0) continue;
+    raise(claim.flow, members_[claim.flow].window->limit() + claim.granted);
+  }
   // The port knows of these.
   to_give_back_ = 0;
   return true;

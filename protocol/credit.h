@@ -6,8 +6,8 @@
 // queue does not overflow, whoever sends when. The network can make it less (credit_budget.h).
 //
 // Demand. A frame says up to which sequence its sender has segments ready. The pool grants no more
-// than that, one segment at a time, round robin over the flows. So a flow that has nothing to send
-// holds no credit, and what is granted can be sent.
+// than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
+// what is granted can be sent.
 //
 // Memory. A flow's limit is at most one window beyond its consumed prefix (ReceiveWindow::most()).
 // All sequences below this prefix have been used and hold no receive buffer.
@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "protocol/credit_budget.h"
+#include "protocol/grant_round.h"
 #include "protocol/index_set.h"
 #include "protocol/port_credit.h"
 #include "protocol/receive_window.h"
@@ -48,7 +49,7 @@ class CreditPool {
 
   // Adds a flow that holds no segments. The window must outlive its membership; from now on only
   // the pool raises its limit.
-  Handle add(ReceiveWindow* window);
+  Handle add(ReceiveWindow* window, const CreditRank& rank = {});
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
@@ -80,15 +81,13 @@ class CreditPool {
     ReceiveWindow* window = nullptr;
     std::uint64_t demand = 0;  // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;
-    std::uint32_t grants = 0;  // of this distribution
-    std::uint32_t wanted = 0;  // of this distribution
+    CreditRank rank;
   };
 
   void open(Handle flow);
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
-  std::uint64_t collect_wanting();
-  void share(std::uint64_t segments);
+  void collect_claims();
   void account(Member& member);
   void set_starved(bool starved);
 
@@ -97,16 +96,14 @@ class CreditPool {
   CreditBudget budget_;
   bool changed_ = false;
   bool starved_ = false;
-  Handle first_ = 0;               // the first flow in the next distribution
   std::uint64_t outstanding_ = 0;
   // What the port does not know yet: outstanding_ has become less by this, or more where negative.
   std::int64_t to_give_back_ = 0;
   std::vector<Member> members_;
   std::vector<Handle> free_;
   IndexSet open_;  // those that may get something: changed since, or left wanting
-  // With capacity for all members, so that distribute() does not allocate.
-  std::vector<Handle> wanting_;
-  std::vector<Handle> raised_;
+  GrantRound round_;
+  std::vector<Handle> raised_;  // with capacity for all members
 };
 
 }  // namespace gradcube::protocol

@@ -2,7 +2,9 @@
 //
 // The switch has one queue for the port, and one engine may need it while another has nothing to
 // receive. So the engines share the port's budget: an engine may use all of it as long as no other
-// wants some, and those that want some get equal parts.
+// wants some. If several want some, those that want it for the lowest rank (grant_round.h) share
+// three quarters in equal parts, and the others the rest: what they were granted would wait at
+// their senders, but they must not starve.
 //
 // The sum never exceeds what a caller of take() names as the budget, whichever engines call at the
 // same time. The parts are approximate: they follow from what the engines knew of each other a
@@ -13,8 +15,10 @@
 #define GRADCUBE_PROTOCOL_PORT_CREDIT_H_
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <bit>
+#include <cstddef>
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
@@ -51,14 +55,15 @@ class PortCredit {
   // Segments that are granted and have not arrived.
   std::uint64_t outstanding() const { return outstanding_.load(std::memory_order_relaxed); }
 
-  // Takes up to `wanted` segments out of the budget for an engine that has `has` of them already;
-  // returns how many. Less if others want some too, and this engine has its part.
-  std::uint64_t take(unsigned engine, std::uint64_t has, std::uint64_t wanted,
+  // Takes up to `wanted` segments out of the budget for an engine that has `has` of them already,
+  // and wants them for flows of this rank or a higher one; returns how many. Less if others want
+  // some too, and this engine has its part.
+  std::uint64_t take(unsigned engine, std::uint32_t rank, std::uint64_t has, std::uint64_t wanted,
                      std::uint64_t budget) {
+    rank_[engine].store(rank, std::memory_order_relaxed);
     const std::uint64_t others = want_.load(std::memory_order_relaxed) & ~bit(engine);
     if (others != 0) {
-      const auto parts = static_cast<std::uint64_t>(std::popcount(others)) + 1;
-      const std::uint64_t part = (budget + parts - 1) / parts;
+      const std::uint64_t part = part_of(others, rank, budget);
       wanted = std::min(wanted, part > has ? part - has : 0);
     }
     std::uint64_t before = outstanding();
@@ -87,11 +92,28 @@ class PortCredit {
  private:
   static constexpr std::uint64_t bit(unsigned engine) { return std::uint64_t{1} << engine; }
 
+  // What an engine that wants for this rank may have when these others want some.
+  std::uint64_t part_of(std::uint64_t others, std::uint32_t rank, std::uint64_t budget) const {
+    std::uint64_t before = 0;
+    std::uint64_t beside = 1;
+    std::uint64_t behind = 0;
+    for (; others != 0; others &= others - 1) {
+      const std::uint32_t theirs =
+          rank_[static_cast<std::size_t>(std::countr_zero(others))].load(std::memory_order_relaxed);
+      ++(theirs < rank ? before : theirs == rank ? beside : behind);
+    }
+    const std::uint64_t rest = (budget + 3) / 4;
+    if (before != 0) return (rest + beside + behind - 1) / (beside + behind);
+    return (budget - (behind != 0 ? rest : 0) + beside - 1) / beside;
+  }
+
   bool unlimited_;
   std::uint32_t segment_bytes_;
   std::uint64_t most_ = 0;
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};
+  // Of the engines that want some: for which rank.
+  std::array<std::atomic<std::uint32_t>, kMostEngines> rank_{};
 };
 
 }  // namespace gradcube::protocol
