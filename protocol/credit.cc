@@ -126,8 +126,8 @@ bool CreditPool::distribute() {
     set_starved(false);
     return false;
   }
-  const std::uint64_t taken = port_.take(engine_, round_.lowest_rank(), outstanding_,
-                                         round_.wanted(), budget_.segments());
+  const std::uint64_t taken =
+      port_.take(engine_, round_.lowest_rank(), outstanding_, round_.wanted(), budget_.segments());
   set_starved(taken < round_.wanted());
   if (taken == 0) return false;
   round_.hand_out(taken);

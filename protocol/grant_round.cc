@@ -5,11 +5,10 @@
 
 namespace gradcube::protocol {
 
-std::uint32_t GrantRound::lowest_rank() const {
-  return std::min_element(
-             claims_.begin(), claims_.end(),
-             [](const Claim& a, const Claim& b) { return a.rank.rank < b.rank.rank; })
-      ->rank.rank;
+CreditRank GrantRound::lowest_rank() const {
+  return std::min_element(claims_.begin(), claims_.end(),
+                          [](const Claim& a, const Claim& b) { return a.rank.rank < b.rank.rank; })
+      ->rank;
 }
 
 // By job, rank, and turn. Unsigned numbers wrap, so flows before next_flow_ come last.

@@ -53,8 +53,8 @@ class GrantRound {
 
   // By all claims together.
   std::uint64_t wanted() const { return wanted_; }
-  // The lowest rank of all claims. There must be one.
-  std::uint32_t lowest_rank() const;
+  // The lowest of all claims. There must be one.
+  CreditRank lowest_rank() const;
 
   // Grants so many segments, or as many as are wanted.
   void hand_out(std::uint64_t segments);

@@ -2,9 +2,9 @@
 //
 // The switch has one queue for the port, and one engine may need it while another has nothing to
 // receive. So the engines share the port's budget: an engine may use all of it as long as no other
-// wants some. If several want some, those that want it for the lowest rank (grant_round.h) share
-// three quarters in equal parts, and the others the rest: what they were granted would wait at
-// their senders, but they must not starve.
+// wants some. Engines that want some get equal parts. But if they want it for the same job, those
+// of the lowest rank (grant_round.h) come first, and the others share a single segment: the job's
+// later steps must not get ahead of its earlier ones, or its threads would get out of step.
 //
 // The sum never exceeds what a caller of take() names as the budget, whichever engines call at the
 // same time. The parts are approximate: they follow from what the engines knew of each other a
@@ -22,6 +22,8 @@
 #include <cstdint>
 #include <limits>
 #include <stdexcept>
+
+#include "protocol/grant_round.h"
 
 namespace gradcube::protocol {
 
@@ -58,12 +60,13 @@ class PortCredit {
   // Takes up to `wanted` segments out of the budget for an engine that has `has` of them already,
   // and wants them for flows of this rank or a higher one; returns how many. Less if others want
   // some too, and this engine has its part.
-  std::uint64_t take(unsigned engine, std::uint32_t rank, std::uint64_t has, std::uint64_t wanted,
+  std::uint64_t take(unsigned engine, CreditRank rank, std::uint64_t has, std::uint64_t wanted,
                      std::uint64_t budget) {
-    rank_[engine].store(rank, std::memory_order_relaxed);
+    const std::uint64_t own = packed(rank);
+    rank_[engine].store(own, std::memory_order_relaxed);
     const std::uint64_t others = want_.load(std::memory_order_relaxed) & ~bit(engine);
     if (others != 0) {
-      const std::uint64_t part = part_of(others, rank, budget);
+      const std::uint64_t part = part_of(others, own, budget);
       wanted = std::min(wanted, part > has ? part - has : 0);
     }
     std::uint64_t before = outstanding();
@@ -92,19 +95,22 @@ class PortCredit {
  private:
   static constexpr std::uint64_t bit(unsigned engine) { return std::uint64_t{1} << engine; }
 
+  static constexpr std::uint64_t packed(const CreditRank& rank) {
+    return std::uint64_t{rank.job} << 32 | rank.rank;
+  }
+
   // What an engine that wants for this rank may have when these others want some.
-  std::uint64_t part_of(std::uint64_t others, std::uint32_t rank, std::uint64_t budget) const {
-    std::uint64_t before = 0;
-    std::uint64_t beside = 1;
-    std::uint64_t behind = 0;
+  std::uint64_t part_of(std::uint64_t others, std::uint64_t own, std::uint64_t budget) const {
+    std::uint64_t parts = 1;
     for (; others != 0; others &= others - 1) {
-      const std::uint32_t theirs =
+      const std::uint64_t theirs =
           rank_[static_cast<std::size_t>(std::countr_zero(others))].load(std::memory_order_relaxed);
-      ++(theirs < rank ? before : theirs == rank ? beside : behind);
+      const bool same_job = theirs >> 32 == own >> 32;
+      if (same_job && theirs < own) return 1;
+      // Those behind this one have a single segment.
+      if (!same_job || theirs == own) ++parts;
     }
-    const std::uint64_t rest = (budget + 3) / 4;
-    if (before != 0) return (rest + beside + behind - 1) / (beside + behind);
-    return (budget - (behind != 0 ? rest : 0) + beside - 1) / beside;
+    return (budget + parts - 1) / parts;
   }
 
   bool unlimited_;
@@ -113,7 +119,7 @@ class PortCredit {
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};
   // Of the engines that want some: for which rank.
-  std::array<std::atomic<std::uint32_t>, kMostEngines> rank_{};
+  std::array<std::atomic<std::uint64_t>, kMostEngines> rank_{};
 };
 
 }  // namespace gradcube::protocol

@@ -64,7 +64,7 @@ constexpr std::uint16_t kDoNotFragment = 0x4000;
 constexpr std::uint8_t kTimeToLive = 64;
 constexpr std::uint8_t kStageBit = 0x80;
 constexpr std::uint8_t kSentAgainBit = 0x01;  // of the flags
-constexpr unsigned kStepBits = 5;  // the lane has the other three
+constexpr unsigned kStepBits = 5;             // the lane has the other three
 static_assert(kMaxSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
 std::uint16_t fold(std::uint32_t sum) {

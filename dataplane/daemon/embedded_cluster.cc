@@ -31,8 +31,7 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
       assignment_(control::Assignment::all_servers(
           control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
           options.lcores)),
-      parameters_(
-          fabric_parameters(settings_, static_cast<unsigned>(assignment_.engines(0).size()))) {
+      parameters_(fabric_parameters(settings_)) {
   make_pollers(options.lcores, clock);
   make_fabric();
   nodes_ =
@@ -109,9 +108,8 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
 }
 
 void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines =
-      std::make_unique<NodeEngines>(space(), fabric_->ports(server),
-                                              parameters_.credit, places(server), events_);
+  auto engines = std::make_unique<NodeEngines>(space(), fabric_->ports(server), parameters_.credit,
+                                               places(server), events_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

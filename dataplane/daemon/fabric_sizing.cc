@@ -1,7 +1,6 @@
 #include "dataplane/daemon/fabric_sizing.h"
 
 #include <algorithm>
-#include <cstdlib>
 #include <rte_ether.h>
 #include <utility>
 
@@ -9,6 +8,7 @@
 #include "control/plan/byte_range.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "protocol/send_window.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
 
@@ -38,10 +38,17 @@ constexpr unsigned kUnlimitedWindow = 16;
 // at 1 Gbit/s).
 constexpr unsigned kLimitedWindow = 64;
 
-// --- Credit. What a port grants, in bytes per byte of its switch queue. More than the queue holds,
-// because most of what is granted waits at its sender, for its turn or for its data; the senders'
-// rotation keeps the queue itself short (tests/bench/schedule prints its peak).
-const double kCreditPerQueueByte = std::getenv("GCQ") ? std::atof(std::getenv("GCQ")) : 1.0;
+// --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
+// neighbours at once. So the queue cannot overflow. Where neighbours are many and the queue is
+// short, half of the queue is granted all the same.
+std::uint64_t credit_budget(const control::ClusterSettings& settings) {
+  std::uint64_t unasked = 0;
+  for (const control::Dimension& dimension : settings.topology.dimensions()) {
+    const std::uint64_t neighbours = dimension.radix - 1;
+    unasked = std::max(unasked, neighbours * protocol::SendWindow::kUnaskedBytes);
+  }
+  return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
+}
 
 // --- The uplink ring of a server. Without a rate: room for many bursts, a ring is never the limit.
 constexpr std::uint32_t kUnlimitedUplink = 1024;
@@ -104,8 +111,7 @@ std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
   return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
-void tune_for_rate(const control::ClusterSettings& settings, unsigned engines_per_server,
-                   FabricParameters& parameters) {
+void tune_for_rate(const control::ClusterSettings& settings, FabricParameters& parameters) {
   const auto rate = static_cast<double>(*settings.rate_bps);
   const auto time_of = [rate](double bytes) {
     return static_cast<std::int64_t>(bytes * 8e9 / rate);
@@ -114,8 +120,7 @@ void tune_for_rate(const control::ClusterSettings& settings, unsigned engines_pe
   parameters.uplink_depth = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(kPollerIteration / frame_time, kLeastUplink, kMostUplink));
   parameters.window = kLimitedWindow;
-  parameters.credit.budget_bytes = static_cast<std::uint64_t>(
-      kCreditPerQueueByte * static_cast<double>(settings.queue_bytes));
+  parameters.credit.budget_bytes = credit_budget(settings);
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
   parameters.flows.acknowledgement.delay = std::clamp<std::int64_t>(
       kFramesPerAcknowledgeDelay * frame_time, protocol::kAcknowledgeDelay, kMostAcknowledgeDelay);
@@ -129,19 +134,18 @@ void tune_for_rate(const control::ClusterSettings& settings, unsigned engines_pe
 
 }  // namespace
 
-FabricParameters fabric_parameters(const control::ClusterSettings& settings,
-                                   unsigned engines_per_server) {
+FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
   FabricParameters parameters;
   parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
-  parameters.credit.segment_bytes = static_cast<std::uint32_t>(
-      parameters.segment_bytes + protocol::kSegmentHeaderBytes);
+  parameters.credit.segment_bytes =
+      static_cast<std::uint32_t>(parameters.segment_bytes + protocol::kSegmentHeaderBytes);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
   recovery.initial_rtt = kInitialRtt;
   recovery.probe_floor = kSchedulerSlice;
   recovery.rto_floor = 2 * kSchedulerSlice;
   recovery.rto_ceiling = kRetransmissionCeiling;
   if (settings.rate_bps.has_value()) {
-    tune_for_rate(settings, engines_per_server, parameters);
+    tune_for_rate(settings, parameters);
   } else {
     parameters.uplink_depth = kUnlimitedUplink;
     parameters.window = kUnlimitedWindow;
@@ -179,7 +183,7 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
   const control::Topology& topology = settings.topology;
   const unsigned threads = topology.servers() * topology.levels();
-  const unsigned window = fabric_parameters(settings, 1).window;
+  const unsigned window = fabric_parameters(settings).window;
   // The threads are dealt out by server, so a poller may get one server's more than its share.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
   const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;

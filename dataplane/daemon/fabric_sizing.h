@@ -24,8 +24,7 @@ struct FabricParameters {
   unsigned window = 0;              // segments per flow
   FlowSettings flows;
 };
-FabricParameters fabric_parameters(const control::ClusterSettings& settings,
-                                   unsigned engines_per_server);
+FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 
 // Mbufs of a poller's pool when the poller runs so many of the servers' threads.
 std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,

@@ -75,8 +75,9 @@ bool Engine::busy() const {
   return std::any_of(working_.begin(), working_.end(), moves) ||
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(attached_.begin(), attached_.end(), has_untold_progress) ||
-         std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return port->any_answers() || port->credit.starved(); });
+         std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {
+           return port->any_answers() || port->credit.starved();
+         });
 }
 
 Nanoseconds Engine::next_event() const {

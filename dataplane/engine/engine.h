@@ -75,7 +75,7 @@ struct EngineSettings {
   std::vector<unsigned> threads;
   unsigned all_threads = 1;         // over the engines of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
-  unsigned window = 32;  // segments a neighbour may be ahead, per flow
+  unsigned window = 32;             // segments a neighbour may be ahead, per flow
   FlowSettings flows;
 };
 

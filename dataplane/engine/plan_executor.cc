@@ -168,8 +168,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   early_results_.clear();
   for (Flow& flow : flows_) {
     flow.send = protocol::SendWindow(context_.flows.recovery, context_.window);
-    flow.receive =
-        protocol::ReceiveWindow(context_.window, 0, context_.flows.acknowledgement);
+    flow.receive = protocol::ReceiveWindow(context_.window, 0, context_.flows.acknowledgement);
     flow.sending = last_failed + 1;
   }
   end_of_streams_ = {};

@@ -39,7 +39,7 @@ struct Frame {
   std::uint32_t sequence = 0;
   std::uint32_t acknowledged = 0;
   std::uint64_t selective = 0;
-  std::uint16_t credit = 0;
+  std::uint8_t credit = 0;
   std::uint8_t held = 0;
 };
 
@@ -57,6 +57,7 @@ struct Event {
 struct Party {
   SendWindow send;
   ReceiveWindow receive;
+  PortCredit port;
   CreditPool pool;
   CreditPool::Handle flow = 0;
   std::uint64_t end = 0;       // its last segment's sequence + 1
@@ -71,9 +72,10 @@ struct Party {
 
   Party(const RecoverySettings& settings, const CreditSettings& credit, std::uint64_t sends,
         std::uint64_t receives, std::uint64_t first)
-      : send(settings, 1, first),
-        receive(1, first),
-        pool(credit),
+      : send(settings, SendWindow::kWindow, first),
+        receive(ReceiveWindow::kWindow, first),
+        port(credit),
+        pool(port, 0),
         end(first + sends),
         uses(receives) {
     flow = pool.add(&receive);
@@ -149,7 +151,7 @@ class Link {
       if (arrival == Arrival::fresh) ++party.uses.at(sequence - first_);
       party.reads.push_back({now_ + settings_.reading, party.receive.cumulative()});
     }
-    party.pool.on_arrival(party.flow, frame.backlog);
+    party.pool.on_frame(party.flow, party.receive.expand(frame.sequence) + frame.backlog);
   }
 
   void pump(int index) {

@@ -41,11 +41,12 @@ TEST(ReceiveWindow, TheBitmapSpeaksOfTheSequencesBehindTheFirstMissing) {
   EXPECT_EQ(window.selective(), 1ULL | 1ULL << 2 | 1ULL << 63);
 }
 
-TEST(ReceiveWindow, WhatLiesBeyondTheLimitIsOutside) {
+TEST(ReceiveWindow, WhatLiesBeyondTheWindowIsOutside) {
   ReceiveWindow window(2);
   EXPECT_EQ(arrive(window, 2), Arrival::outside);
-  EXPECT_EQ(arrive(window, 1), Arrival::fresh);
-  EXPECT_TRUE(window.raise_limit(3));
+  EXPECT_EQ(arrive(window, 0), Arrival::fresh);
+  EXPECT_EQ(arrive(window, 2), Arrival::outside) << "the first is not consumed";
+  window.set_consumed(1, 0);
   EXPECT_EQ(arrive(window, 2), Arrival::fresh);
   EXPECT_EQ(arrive(window, 0x7fffffff), Arrival::outside);
 }
@@ -59,12 +60,23 @@ TEST(ReceiveWindow, WhatLiesBeforeTheFlowBeganIsOutside) {
 }
 
 TEST(ReceiveWindow, TheLimitNeverFallsAndNeverPassesOneWindow) {
-  ReceiveWindow window(10);
+  ReceiveWindow window(kWindow);
+  EXPECT_EQ(window.limit(), 0U) << "nothing is granted that was not asked for";
+  EXPECT_TRUE(window.raise_limit(10));
   EXPECT_FALSE(window.raise_limit(9));
   EXPECT_EQ(window.limit(), 10U);
   EXPECT_TRUE(window.raise_limit(100'000));
   EXPECT_EQ(window.limit(), kWindow);
   EXPECT_EQ(window.credit(), kWindow);
+}
+
+TEST(ReceiveWindow, WhatComesUnaskedRaisesTheLimitWithoutAFrameThatSaysSo) {
+  ReceiveWindow window(kWindow);
+  EXPECT_EQ(arrive(window, 0), Arrival::fresh);
+  EXPECT_EQ(arrive(window, 1), Arrival::fresh);
+  EXPECT_EQ(window.limit(), 2U);
+  EXPECT_EQ(window.credit(), 0U);
+  EXPECT_FALSE(window.acknowledgement_owed(0));
 }
 
 TEST(ReceiveWindow, SequencesGoOnBeyond32Bits) {
@@ -76,6 +88,7 @@ TEST(ReceiveWindow, SequencesGoOnBeyond32Bits) {
     ASSERT_EQ(arrive(window, sequence), Arrival::fresh);
     ASSERT_EQ(arrive(window, sequence + 1), Arrival::duplicate);
     ASSERT_EQ(window.cumulative(), sequence + 2);
+    window.set_consumed(sequence + 2, 0);
   }
   EXPECT_EQ(window.acknowledged(), 200U);
   EXPECT_EQ(window.expand(0xfffffff0U), (1ULL << 32) - 16);
@@ -97,12 +110,11 @@ TEST(ReceiveWindow, HoldsWhatIsAcknowledgedAndNotConsumed) {
   EXPECT_EQ(window.held(), 0U);
 }
 
-TEST(ReceiveWindow, TellsOfNoMoreHeldThanTheFieldCanSay) {
+TEST(ReceiveWindow, NeverHoldsMoreThanOneWindow) {
   ReceiveWindow window(kWindow);
   for (std::uint64_t sequence = 0; sequence < 300; ++sequence) {
-    window.raise_limit(sequence + kWindow);
-    arrive(window, sequence);
-    EXPECT_EQ(window.held(), std::min<std::uint64_t>(sequence + 1, 255));
+    EXPECT_EQ(arrive(window, sequence), sequence < kWindow ? Arrival::fresh : Arrival::outside);
+    EXPECT_EQ(window.held(), std::min<std::uint64_t>(sequence + 1, kWindow));
   }
 }
 
@@ -203,7 +215,8 @@ TEST(Acknowledgement, OfASegmentThatComesInTheDelayCarriesTheConsumption) {
 }
 
 TEST(Acknowledgement, ASenderWithoutCreditIsToldOfTheFirstNewOne) {
-  ReceiveWindow window(1);
+  ReceiveWindow window(kWindow);
+  window.raise_limit(1);
   arrive(window, 0);
   window.acknowledged_now();
   EXPECT_FALSE(window.acknowledgement_owed(0));
@@ -213,7 +226,9 @@ TEST(Acknowledgement, ASenderWithoutCreditIsToldOfTheFirstNewOne) {
 }
 
 TEST(Acknowledgement, ASenderWithMuchCreditIsNotToldOfALittleMore) {
-  ReceiveWindow window(64);
+  ReceiveWindow window(kWindow);
+  window.raise_limit(64);
+  window.acknowledged_now();
   window.raise_limit(66);
   EXPECT_FALSE(window.acknowledgement_owed(0));
   window.raise_limit(128);

@@ -15,6 +15,7 @@ constexpr Nanoseconds kRtt = 20 * kMicrosecond;
 class SendWindowTest : public testing::Test {
  protected:
   SendWindowTest() {
+    window_.on_acknowledgement(0, 0, 1, 0, 0);
     window_.record_send(0);
     window_.on_acknowledgement(1, 0, SendWindow::kWindow, 0, kRtt);
     now_ = kMillisecond;
@@ -51,11 +52,13 @@ class SendWindowTest : public testing::Test {
 };
 
 TEST(SendWindow, SendsNoMoreThanTheCreditAndOneWindow) {
-  SendWindow window(kSettings, 2);
+  SendWindow window(kSettings);
+  EXPECT_FALSE(window.may_send());
+  window.on_acknowledgement(0, 0, 2, 0, 0);
   window.record_send(0);
   window.record_send(0);
   EXPECT_FALSE(window.may_send());
-  window.on_acknowledgement(0, 0, 65535, 0, 1);
+  window.on_acknowledgement(0, 0, 255, 0, 1);
   while (window.may_send()) window.record_send(1);
   EXPECT_EQ(window.in_flight(), SendWindow::kWindow);
 }
@@ -190,8 +193,68 @@ TEST_F(SendWindowTest, NothingOnItsWayAndCreditLeftNeedsNoTimer) {
   EXPECT_EQ(window_.deadline(), kNever);
 }
 
-TEST_F(SendWindowTest, OutOfCreditWithNothingOnItsWayItAsks) {
-  SendWindow window(kSettings, 1);
+TEST(SendWindow, AsksOnceForEachCreditThatASegmentWaitsFor) {
+  SendWindow window(kSettings);
+  EXPECT_TRUE(window.must_ask());
+  window.record_ask(3, 0);
+  EXPECT_FALSE(window.must_ask());
+  window.on_acknowledgement(0, 0, 2, 0, 1);
+  EXPECT_FALSE(window.must_ask()) << "it may send";
+  window.record_send(1);
+  window.record_send(1);
+  EXPECT_FALSE(window.must_ask()) << "the third has been asked for, too";
+  window.on_acknowledgement(0, 0, 3, 0, 2);
+  window.record_send(2);
+  EXPECT_TRUE(window.must_ask());
+}
+
+TEST(SendWindow, WantsNothingAndSetsNoTimerBeforeItHasAsked) {
+  SendWindow window(kSettings);
+  EXPECT_EQ(window.deadline(), kNever);
+  window.record_ask(1, kMillisecond);
+  EXPECT_EQ(window.deadline(), kMillisecond + kSettings.rto_floor);
+}
+
+TEST(SendWindow, MaySendAFewBytesUnasked) {
+  SendWindow window(kSettings);
+  EXPECT_FALSE(window.may_send_unasked(SendWindow::kUnaskedBytes + 1));
+  EXPECT_TRUE(window.may_send_unasked(SendWindow::kUnaskedBytes));
+  window.record_unasked(SendWindow::kUnaskedBytes / 2, 0);
+  EXPECT_TRUE(window.may_send_unasked(SendWindow::kUnaskedBytes / 2));
+  EXPECT_FALSE(window.may_send_unasked(SendWindow::kUnaskedBytes / 2 + 1));
+  window.record_unasked(SendWindow::kUnaskedBytes / 2, 0);
+  EXPECT_FALSE(window.may_send_unasked(1));
+  EXPECT_FALSE(window.may_send());
+  window.on_acknowledgement(1, 0, 0, 0, kRtt);
+  EXPECT_FALSE(window.may_send_unasked(1)) << "one of them is still on its way";
+  window.on_acknowledgement(2, 0, 0, 0, kRtt);
+  EXPECT_TRUE(window.may_send_unasked(SendWindow::kUnaskedBytes));
+}
+
+TEST(SendWindow, SendsNothingUnaskedBehindWhatWasGranted) {
+  SendWindow window(kSettings);
+  window.on_acknowledgement(0, 0, 1, 0, 0);
+  EXPECT_FALSE(window.may_send_unasked(1)) << "it may send";
+  window.record_send(0);
+  EXPECT_FALSE(window.may_send_unasked(1));
+}
+
+TEST(SendWindow, SendsNothingUnaskedThatTheReceiverHasNoRoomFor) {
+  SendWindow window(kSettings, 2);
+  for (std::uint32_t sent = 1; sent <= 2; ++sent) {
+    ASSERT_TRUE(window.may_send_unasked(100));
+    window.record_unasked(100, 0);
+    window.on_acknowledgement(sent, 0, 0, static_cast<std::uint8_t>(sent), kRtt);
+  }
+  EXPECT_FALSE(window.may_send_unasked(100)) << "both are unread";
+  window.on_acknowledgement(2, 0, 0, 1, kRtt);
+  EXPECT_TRUE(window.may_send_unasked(100));
+}
+
+TEST(SendWindow, OutOfCreditWithNothingOnItsWayItAsksAgain) {
+  SendWindow window(kSettings);
+  window.record_ask(2, 0);
+  window.on_acknowledgement(0, 0, 1, 0, 0);
   window.record_send(0);
   window.on_acknowledgement(1, 0, 0, 0, kRtt);
   EXPECT_FALSE(window.may_send());
@@ -236,7 +299,8 @@ TEST_F(SendWindowTest, MoreHeldThanWasAcknowledgedIsRefusedAndCounted) {
 }
 
 TEST(SendWindow, WhatLiesBeforeTheFlowBeganIsNeitherAcknowledgedNorHeld) {
-  SendWindow window(kSettings, 4, 1'000);
+  SendWindow window(kSettings, 128, 1'000);
+  window.on_acknowledgement(1'000, 0, 4, 0, 0);
   window.record_send(0);
   EXPECT_EQ(window.consumed(), 1'000U);
   EXPECT_EQ(window.on_acknowledgement(1'001, 0, 4, 2, 1).status, AckStatus::refused);
@@ -246,7 +310,8 @@ TEST(SendWindow, WhatLiesBeforeTheFlowBeganIsNeitherAcknowledgedNorHeld) {
 }
 
 TEST(SendWindow, AFieldThatIsFullSaysNothingOfTheConsumption) {
-  SendWindow window(kSettings, 128);
+  SendWindow window(kSettings);
+  window.on_acknowledgement(0, 0, 128, 0, 0);
   for (std::uint32_t sequence = 0; sequence < 300; ++sequence) {
     window.record_send(sequence);
     const auto held = static_cast<std::uint8_t>(std::min(sequence + 1, 255U));

@@ -31,7 +31,7 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
     SCOPED_TRACE(cluster.topology);
     for (unsigned mtu = control::kMinMtu; mtu <= control::kMaxMtu; ++mtu) {
       const FabricParameters parameters =
-          fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu), 1);
+          fabric_parameters(settings_of(cluster.topology, std::nullopt, mtu));
       const std::size_t packet =
           parameters.segment_bytes + protocol::header_bytes(cluster.hops, true) - RTE_ETHER_HDR_LEN;
       ASSERT_EQ(parameters.segment_bytes % control::kUnitBytes, 0u);
@@ -42,16 +42,16 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
 }
 
 TEST(FabricSizing, KeepsTheSegmentsOfTheUsualMtusWithRoomForDetours) {
-  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 1500), 1).segment_bytes,
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 1500)).segment_bytes,
             1408u);
-  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000), 1).segment_bytes,
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000)).segment_bytes,
             8896u);
 }
 
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
   for (std::uint64_t rate = control::kLeastRate; rate <= control::kMostRate; rate *= 10) {
     const FabricParameters parameters =
-        fabric_parameters(settings_of("bcube:3,2", rate, control::kMaxMtu), 2);
+        fabric_parameters(settings_of("bcube:3,2", rate, control::kMaxMtu));
     const protocol::RecoverySettings& recovery = parameters.flows.recovery;
     SCOPED_TRACE(control::format_rate(rate));
     EXPECT_GT(parameters.flows.acknowledgement.delay, 0);
@@ -59,7 +59,7 @@ TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
     EXPECT_LT(recovery.probe_floor, recovery.rto_floor);
     EXPECT_LE(parameters.flows.acknowledgement.every, parameters.window);
     EXPECT_GE(parameters.uplink_depth, 3u);
-    EXPECT_GT(parameters.credit_budget, parameters.segment_bytes);
+    EXPECT_GE(parameters.credit.budget_bytes, parameters.credit.segment_bytes);
   }
 }
 
@@ -69,7 +69,7 @@ TEST(FabricSizing, ReservesMemoryForThePoolsOfAllPollers) {
     for (const unsigned lcores : {1U, 2U, 3U, 8U}) {
       const unsigned threads = settings.topology.servers() * settings.topology.levels();
       const std::uint64_t pool = pool_count(settings.topology, (threads + lcores - 1) / lcores,
-                                            fabric_parameters(settings, 1).window);
+                                            fabric_parameters(settings).window);
       constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
       EXPECT_GE(std::uint64_t{packet_megabytes(settings, lcores)} * 1'000'000,
                 pool * kLeastMbufBytes * lcores)
@@ -83,7 +83,7 @@ TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {
   settings.delay_ns = 5'000;
   settings.queue_bytes = 100'000;
   settings.seed = 9;
-  const FabricParameters parameters = fabric_parameters(settings, 2);
+  const FabricParameters parameters = fabric_parameters(settings);
   const EmbeddedFabricOptions limited = embedded_fabric_options(settings, parameters, 2, {0, 4});
   EXPECT_EQ(limited.space, settings.topology.space());
   EXPECT_EQ(limited.servers, (std::vector<bcube::ServerId>{0, 4}));
@@ -98,7 +98,7 @@ TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {
   EXPECT_EQ(limited.seed, 9u);
   settings.rate_bps.reset();
   const EmbeddedFabricOptions unlimited =
-      embedded_fabric_options(settings, fabric_parameters(settings, 2), 2, {0});
+      embedded_fabric_options(settings, fabric_parameters(settings), 2, {0});
   EXPECT_FALSE(unlimited.link.limited());
   EXPECT_EQ(unlimited.link.delay, 5'000);
 }

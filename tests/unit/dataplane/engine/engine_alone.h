@@ -62,9 +62,10 @@ class EngineAlone : public testing::Test {
       : packets_(make_pool("engine", 255)),
         frames_(make_pool("wire", 255, 512)),
         session_(1, 1 << 16, lanes),
-        engine_(std::make_unique<Engine>(settings(credit_budget),
-                                         control::parse_topology("star:2", "test").space(),
-                                         std::vector<Port*>{&port_}, packets_, events_)) {
+        credit_({credit_budget, kSegmentFrameBytes}),
+        engine_(std::make_unique<Engine>(
+            settings(), control::parse_topology("star:2", "test").space(),
+            std::vector<EnginePort>{{&port_, &credit_}}, packets_, events_)) {
     attach(job_, *session_, kJob);
     engine_->start(kJob);
     poll();
@@ -79,11 +80,14 @@ class EngineAlone : public testing::Test {
     EXPECT_EQ(job_->references(), 0u);
   }
 
-  static EngineSettings settings(std::uint64_t credit_budget) {
+  // Of the longest segment, in the switch.
+  static constexpr std::uint32_t kSegmentFrameBytes =
+      control::kUnitBytes + protocol::kSegmentHeaderBytes;
+
+  static EngineSettings settings() {
     EngineSettings settings;
     settings.threads = {0};
     settings.segment_bytes = control::kUnitBytes;
-    settings.credit_budget = credit_budget;
     return settings;
   }
 

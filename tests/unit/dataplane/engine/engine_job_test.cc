@@ -22,7 +22,8 @@ TEST(Engine, RefusesAJobWhosePacketsOnTheirWayCouldNotBeCounted) {
   settings.segment_bytes = 64;
   settings.window = 64;
   const bcube::AddressSpace space = control::parse_topology("star:256", "test").space();
-  const Engine engine(settings, space, {&port}, packets, events);
+  protocol::PortCredit credit({});
+  const Engine engine(settings, space, {{&port, &credit}}, packets, events);
   TestSession session(1, 1 << 16, 2, 256);
   const aggregation::Kernels& kernels = aggregation::select_kernels(0);
   EXPECT_NO_THROW(engine.prepare(1, *session, bml_lanes("star:256"), 1, kernels));
@@ -45,7 +46,8 @@ TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
   settings.threads = {0};
   settings.segment_bytes = 64;
   const bcube::AddressSpace space = control::parse_topology("star:2", "test").space();
-  const Engine engine(settings, space, {&port}, packets, events);
+  protocol::PortCredit credit({});
+  const Engine engine(settings, space, {{&port, &credit}}, packets, events);
   EXPECT_NO_THROW(engine.check(bml_lanes("star:2"), std::uint64_t{1} << 36));
   try {
     engine.check(bml_lanes("star:2"), std::uint64_t{1} << 48);

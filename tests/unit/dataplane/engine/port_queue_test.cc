@@ -32,7 +32,8 @@ class PortQueueTest : public testing::Test {
   LooseFlows one_{1};
   LooseFlows other_{2};
   FakePort port_;
-  PortQueue queue_{port_, {.segment_bytes = 1000, .window = 8}};
+  protocol::PortCredit credit_{{.segment_bytes = 1000}};
+  PortQueue queue_{port_, credit_, 0};
 };
 
 TEST_F(PortQueueTest, WakesAFlowInTheSetThatIsMeantAlone) {
