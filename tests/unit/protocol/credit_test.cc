@@ -15,27 +15,35 @@ namespace {
 
 constexpr std::uint32_t kSegment = 1'000;
 
-CreditSettings segments(std::uint64_t budget, unsigned window = ReceiveWindow::kWindow) {
-  return {.budget_bytes = budget * kSegment, .segment_bytes = kSegment, .window = window};
+CreditSettings segments(std::uint64_t budget) {
+  return {.budget_bytes = budget * kSegment, .segment_bytes = kSegment};
 }
 
 // Flows over one pool, whose segments arrive in order.
 struct Flows {
-  explicit Flows(const CreditSettings& settings, std::size_t count) : pool(settings) {
-    for (std::size_t index = 0; index < count; ++index) {
-      windows.push_back(std::make_unique<ReceiveWindow>());
-      ids.push_back(pool.add(windows.back().get()));
-    }
+  Flows(const CreditSettings& settings, std::size_t count, unsigned window = ReceiveWindow::kWindow)
+      : port(settings), pool(port, 0) {
+    for (std::size_t index = 0; index < count; ++index) add({}, window);
     pool.distribute();
   }
 
-  // The flow's next segment arrives and is used up.
-  void arrive(std::size_t flow, std::uint8_t backlog) {
+  void add(const CreditRank& rank, unsigned window = ReceiveWindow::kWindow) {
+    windows.push_back(std::make_unique<ReceiveWindow>(window));
+    ids.push_back(pool.add(windows.back().get(), rank));
+  }
+
+  // The flow's sender has so many segments ready beyond what it was granted.
+  void ask(std::size_t flow, std::uint64_t more) {
+    pool.on_frame(ids[flow], windows[flow]->limit() + more);
+  }
+
+  // The flow's next segment arrives and is used up; its sender has `backlog` more.
+  void arrive(std::size_t flow, std::uint64_t backlog) {
     std::uint64_t sequence = 0;
     ReceiveWindow& window = *windows[flow];
     ASSERT_EQ(window.arrive(window.acknowledged(), sequence, 0), Arrival::fresh);
     pool.set_consumed(ids[flow], window.cumulative(), 0);
-    pool.on_arrival(ids[flow], backlog);
+    pool.on_frame(ids[flow], window.highest() + backlog);
   }
 
   std::uint64_t granted(std::size_t flow) const {
@@ -48,56 +56,55 @@ struct Flows {
     return total;
   }
 
+  PortCredit port;
   CreditPool pool;
   std::vector<std::unique_ptr<ReceiveWindow>> windows;
   std::vector<CreditPool::Handle> ids;
 };
 
 TEST(CreditPool, RefusesSettingsThatMakeNoSense) {
-  EXPECT_THROW(CreditPool({.budget_bytes = 1, .segment_bytes = 0}), std::invalid_argument);
-  EXPECT_THROW(CreditPool(segments(8, 0)), std::invalid_argument);
-  EXPECT_THROW(CreditPool(segments(8, 129)), std::invalid_argument);
+  EXPECT_THROW(PortCredit({.budget_bytes = 1, .segment_bytes = 0}), std::invalid_argument);
+  PortCredit port(segments(8));
+  EXPECT_THROW(CreditPool(port, PortCredit::kMostEngines), std::invalid_argument);
 }
 
-TEST(CreditPool, EveryFlowHasItsFloorWhateverTheBudget) {
-  Flows flows(segments(0), 5);
-  for (std::size_t flow = 0; flow < 5; ++flow) {
-    EXPECT_EQ(flows.granted(flow), 1U);
-    flows.arrive(flow, 10);
-    flows.pool.distribute();
-    EXPECT_EQ(flows.granted(flow), 1U);
-  }
-}
-
-TEST(CreditPool, UnusedCreditGoesToWhoHasABacklog) {
+TEST(CreditPool, AFlowThatAsksForNothingHasNothing) {
   Flows flows(segments(24), 8);
-  flows.arrive(3, 100);
+  EXPECT_EQ(flows.sum(), 0U);
+  flows.ask(3, 100);
   EXPECT_TRUE(flows.pool.distribute());
-  EXPECT_EQ(flows.granted(3), 24U - 7U);
+  EXPECT_EQ(flows.granted(3), 24U);
   EXPECT_EQ(flows.sum(), 24U);
+}
+
+TEST(CreditPool, ABudgetOfLessThanTwoSegmentsIsTwo) {
+  Flows flows(segments(0), 3);
+  for (std::size_t flow = 0; flow < 3; ++flow) flows.ask(flow, 10);
+  flows.pool.distribute();
+  EXPECT_EQ(flows.sum(), CreditBudget::kLeast);
 }
 
 TEST(CreditPool, NobodyIsGrantedMoreThanItHas) {
   Flows flows(segments(24), 2);
-  flows.arrive(0, 3);
+  flows.ask(0, 3);
   flows.pool.distribute();
   EXPECT_EQ(flows.granted(0), 3U);
 }
 
 TEST(CreditPool, EqualBacklogsGetEqualShares) {
   Flows flows(segments(24), 4);
-  for (std::size_t flow = 0; flow < 4; ++flow) flows.arrive(flow, 200);
+  for (std::size_t flow = 0; flow < 4; ++flow) flows.ask(flow, 200);
   flows.pool.distribute();
   for (std::size_t flow = 0; flow < 4; ++flow) EXPECT_EQ(flows.granted(flow), 6U);
 }
 
 TEST(CreditPool, TheMemoryBoundHoldsWhateverTheBudget) {
-  for (const auto& settings : {segments(1'000, 16), CreditSettings{.window = 16}}) {
-    Flows flows(settings, 1);
+  for (const CreditSettings& settings : {segments(1'000), CreditSettings{}}) {
+    Flows flows(settings, 1, 16);
     std::uint64_t sequence = 0;
     ReceiveWindow& window = *flows.windows[0];
     window.arrive(0, sequence, 0);  // here, but not used up
-    flows.pool.on_arrival(0, 255);
+    flows.pool.on_frame(0, 255);
     flows.pool.distribute();
     EXPECT_EQ(window.limit(), 16U);
     flows.pool.set_consumed(0, 1, 0);
@@ -109,14 +116,14 @@ TEST(CreditPool, TheMemoryBoundHoldsWhateverTheBudget) {
 }
 
 TEST(CreditPool, AnUnlimitedBudgetNeedsNoBacklog) {
-  Flows flows({.window = 64}, 3);
+  Flows flows({}, 3, 64);
   for (std::size_t flow = 0; flow < 3; ++flow) EXPECT_EQ(flows.windows[flow]->limit(), 64U);
 }
 
 TEST(CreditPool, AFlowThatLeavesGivesItsCreditBack) {
   Flows flows(segments(10), 2);
-  flows.arrive(0, 100);
-  flows.arrive(1, 100);
+  flows.ask(0, 100);
+  flows.ask(1, 100);
   flows.pool.distribute();
   EXPECT_EQ(flows.sum(), 10U);
   flows.pool.remove(flows.ids[0]);
@@ -134,8 +141,8 @@ TEST(CreditPool, DistributesNothingWhenNothingChanged) {
 }
 
 TEST(CreditPool, NamesThoseWhoseLimitsItHasRaisedAndNobodyElse) {
-  for (const CreditSettings& settings : {segments(10), CreditSettings{.window = 8}}) {
-    Flows flows(settings, 3);
+  for (const CreditSettings& settings : {segments(10), CreditSettings{}}) {
+    Flows flows(settings, 3, 8);
     flows.arrive(1, 100);
     ASSERT_TRUE(flows.pool.distribute());
     for (const CreditPool::Handle flow : flows.pool.raised()) EXPECT_EQ(flow, flows.ids[1]);
@@ -145,6 +152,56 @@ TEST(CreditPool, NamesThoseWhoseLimitsItHasRaisedAndNobodyElse) {
   }
 }
 
+TEST(CreditPool, AJobGetsAsMuchAsAnotherWhateverTheNumberOfItsFlows) {
+  Flows flows(segments(12), 0);
+  for (const std::uint32_t job : {1U, 2U, 2U, 2U, 2U, 2U}) flows.add({.job = job});
+  for (std::size_t flow = 0; flow < 6; ++flow) flows.ask(flow, 100);
+  flows.pool.distribute();
+  EXPECT_EQ(flows.granted(0), 6U);
+  EXPECT_EQ(flows.sum(), 12U);
+}
+
+TEST(CreditPool, TellsItsPortWhatIsOutstandingAndGivesItBackAtItsEnd) {
+  PortCredit port(segments(10));
+  {
+    CreditPool pool(port, 3);
+    ReceiveWindow window;
+    const CreditPool::Handle flow = pool.add(&window);
+    pool.on_frame(flow, 4);
+    pool.distribute();
+    EXPECT_EQ(port.outstanding(), 4U);
+    std::uint64_t sequence = 0;
+    window.arrive(0, sequence, 0);
+    pool.on_frame(flow, 4);
+    pool.distribute();
+    EXPECT_EQ(port.outstanding(), 3U);
+    window.arrive(4, sequence, 0);  // unasked, and one of those before it is missing
+    pool.on_frame(flow, 5);
+    pool.distribute();
+    EXPECT_EQ(port.outstanding(), pool.outstanding());
+  }
+  EXPECT_EQ(port.outstanding(), 0U);
+}
+
+TEST(CreditPool, TakesWhatAnotherEngineGivesBackWithoutAFrameOfItsOwn) {
+  PortCredit port(segments(10));
+  CreditPool pool(port, 0);
+  ReceiveWindow window;
+  const CreditPool::Handle flow = pool.add(&window);
+  {
+    CreditPool other(port, 1);
+    ReceiveWindow theirs;
+    other.on_frame(other.add(&theirs), 10);
+    other.distribute();
+    pool.on_frame(flow, 4);
+    EXPECT_FALSE(pool.distribute());
+    EXPECT_TRUE(pool.starved());
+  }
+  EXPECT_TRUE(pool.distribute());
+  EXPECT_EQ(window.limit(), 4U);
+  EXPECT_FALSE(pool.starved());
+}
+
 TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
   const std::uint64_t seed = test_seed(42);
   SCOPED_TRACE(seed_trace(seed));
@@ -152,6 +209,8 @@ TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
   for (const std::size_t count : {1U, 3U, 8U, 30U}) {
     const std::uint64_t budget = 24;
     Flows flows(segments(budget), count);
+    for (std::size_t flow = 0; flow < count; ++flow) flows.ask(flow, 255);
+    flows.pool.distribute();
     std::vector<std::uint64_t> served(count);
     // One queue, as in a switch: those granted in one burst enter it in an order of chance.
     std::deque<std::size_t> queue;
@@ -172,7 +231,7 @@ TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
         ++served[flow];
       }
       flows.pool.distribute();
-      ASSERT_LE(flows.sum(), std::max<std::uint64_t>(budget, count));
+      ASSERT_LE(flows.sum(), budget);
     }
     SCOPED_TRACE(count);
     const auto [least, most] = std::minmax_element(served.begin(), served.end());

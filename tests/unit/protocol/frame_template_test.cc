@@ -21,6 +21,7 @@ void expect_same(const TransportHeader& a, const TransportHeader& b) {
   EXPECT_EQ(a.acknowledged, b.acknowledged);
   EXPECT_EQ(a.selective, b.selective);
   EXPECT_EQ(a.credit, b.credit);
+  EXPECT_EQ(a.sent_again, b.sent_again);
 }
 
 TEST(FrameTemplate, ASegmentComesBackFieldByFieldForEveryNumberOfHops) {
@@ -81,9 +82,9 @@ TEST(FrameTemplate, AOneHopSegmentHas96BytesOfHeadersInTheDocumentedPlaces) {
   const std::vector<std::uint8_t> from_addresses = {
       10,   0,    0,    1,    10,   0,    1,    2,     // IPv4 addresses
       0xc0, 0x05, 0xb8, 0xe2, 0x00, 0x7e, 0x00, 0x00,  // UDP
-      0x21, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,  // routing
+      0x31, 0x10, 0x02, 0x01, 0x04, 0x03, 0x01, 0x20,  // routing
       0xa4, 0xa3, 0xa2, 0xa1, 0xb2, 0xb1, 0x85, 0xd3,  // job, epoch, flow, lane and step
-      17,   9,    0x77, 0x00, 0xc4, 0xc3, 0xc2, 0xc1,  // backlog, held, credit, sequence
+      17,   9,    0x77, 0x01, 0xc4, 0xc3, 0xc2, 0xc1,  // backlog, held, credit, flags, sequence
       0xd4, 0xd3, 0xd2, 0xd1,                          // acknowledged
       0xe8, 0xe7, 0xe6, 0xe5, 0xe4, 0xe3, 0xe2, 0xe1,  // selective
       0x14, 0x13, 0x12, 0x11, 0x44, 0x43, 0x42, 0x41,  // segment: collective, count
@@ -146,6 +147,7 @@ TEST(FrameTemplate, KeepsTheFlowWhateverThePacketSays) {
     expected.backlog = 0;
     expected.held = 0;
     expected.credit = 0;
+    expected.sent_again = false;
     expected.sequence = 3;
     expected.acknowledged = 0;
     expected.selective = 0;

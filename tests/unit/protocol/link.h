@@ -124,11 +124,16 @@ class Link {
 
  private:
   static Nanoseconds wake_of(const Party& party) {
-    const bool ready = (party.send.may_send() && party.send.next() < party.end) ||
+    const bool ready = must_ask(party) ||
+                       (party.send.may_send() && party.send.next() < party.end) ||
                        party.send.next_lost().has_value();
     return std::min({party.send.deadline(), party.receive.acknowledgement_deadline(),
                      ready ? party.line_free : kNever,
                      party.reads.empty() ? kNever : party.reads.front().at});
+  }
+
+  static bool must_ask(const Party& party) {
+    return party.send.next() < party.end && party.send.must_ask();
   }
 
   bool done() const {
@@ -178,7 +183,9 @@ class Link {
       party.send.record_probe();
       transmit(index, false, party.send.next(), true);
     }
-    if (party.receive.acknowledgement_owed(now_)) transmit(index, false, party.send.next());
+    if (party.receive.acknowledgement_owed(now_) || must_ask(party)) {
+      transmit(index, false, party.send.next());
+    }
   }
 
   bool happens(double probability) {
@@ -187,10 +194,13 @@ class Link {
 
   void transmit(int from, bool is_segment, std::uint64_t sequence, bool is_probe = false) {
     Party& party = parties_[from];
+    // What is sent again asks for nothing.
+    const bool asks = !is_segment || sequence + 1 == party.send.next();
+    const std::uint64_t backlog = asks ? std::min<std::uint64_t>(255, party.end - sequence) : 0;
+    party.send.record_ask(sequence + backlog, now_);
     const Frame frame{.is_segment = is_segment,
                       .is_probe = is_probe,
-                      .backlog = static_cast<std::uint8_t>(
-                          std::min<std::uint64_t>(255, party.end - party.send.next())),
+                      .backlog = static_cast<std::uint8_t>(backlog),
                       .sequence = static_cast<std::uint32_t>(sequence),
                       .acknowledged = party.receive.acknowledged(),
                       .selective = party.receive.selective(),

@@ -56,15 +56,16 @@ TEST(ParseFrame, EveryBadFieldIsRefusedForItsReason) {
       {"UDP checksum", set(41, 1), FrameError::bad_checksum},
       {"version 0", set(42, 0x01), FrameError::bad_version},
       {"version 1", set(42, 0x11), FrameError::bad_version},
-      {"version 3", set(42, 0x31), FrameError::bad_version},
-      {"type 0", set(42, 0x20), FrameError::bad_type},
-      {"type 8", set(42, 0x28), FrameError::bad_type},
-      {"type 15", set(42, 0x2f), FrameError::bad_type},
-      {"type greeting", set(42, 0x24), FrameError::unsupported_type},
-      {"type message", set(42, 0x25), FrameError::unsupported_type},
-      {"type path probe", set(42, 0x26), FrameError::unsupported_type},
-      {"type path failure", set(42, 0x27), FrameError::unsupported_type},
-      {"type acknowledgement with a payload", set(42, 0x22), FrameError::bad_length},
+      {"version 2", set(42, 0x21), FrameError::bad_version},
+      {"version 4", set(42, 0x41), FrameError::bad_version},
+      {"type 0", set(42, 0x30), FrameError::bad_type},
+      {"type 8", set(42, 0x38), FrameError::bad_type},
+      {"type 15", set(42, 0x3f), FrameError::bad_type},
+      {"type greeting", set(42, 0x34), FrameError::unsupported_type},
+      {"type message", set(42, 0x35), FrameError::unsupported_type},
+      {"type path probe", set(42, 0x36), FrameError::unsupported_type},
+      {"type path failure", set(42, 0x37), FrameError::unsupported_type},
+      {"type acknowledgement with a payload", set(42, 0x32), FrameError::bad_length},
       {"no hop", set(43, 0x00), FrameError::bad_hops},
       {"nine hops", set(43, 0x90), FrameError::bad_hops},
       {"a current hop behind the last", set(43, 0x11), FrameError::bad_hops},
@@ -186,7 +187,7 @@ TEST(ParseFrame, RandomBytesNeverPassForMoreThanTheyAre) {
       frame[17] = static_cast<std::uint8_t>(ip);
       frame[38] = static_cast<std::uint8_t>((ip - 20) >> 8);
       frame[39] = static_cast<std::uint8_t>(ip - 20);
-      frame[42] = static_cast<std::uint8_t>(0x20 | random() % 4);
+      frame[42] = static_cast<std::uint8_t>(0x30 | random() % 4);
       renew_checksum(frame);
     }
     ParsedFrame parsed;

@@ -33,7 +33,8 @@ struct SampleFrame {
                  .step = 19,
                  .backlog = 17,
                  .held = 9,
-                 .credit = 0x0077,
+                 .credit = 0x77,
+                 .sent_again = true,
                  .sequence = 0xc1c2c3c4,
                  .acknowledged = 0xd1d2d3d4,
                  .selective = 0xe1e2e3e4e5e6e7e8};

@@ -42,10 +42,8 @@ TEST(FabricSizing, FillsTheMtuWithWholeUnitsBesideTheLongestRoute) {
 }
 
 TEST(FabricSizing, KeepsTheSegmentsOfTheUsualMtusWithRoomForDetours) {
-  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 1500)).segment_bytes,
-            1408u);
-  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000)).segment_bytes,
-            8896u);
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 1500)).segment_bytes, 1408u);
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000)).segment_bytes, 8896u);
 }
 
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {

@@ -61,8 +61,8 @@ class EngineAlone : public testing::Test {
                        unsigned lanes = 1)
       : packets_(make_pool("engine", 255)),
         frames_(make_pool("wire", 255, 512)),
-        session_(1, 1 << 16, lanes),
         credit_({credit_budget, kSegmentFrameBytes}),
+        session_(1, 1 << 16, lanes),
         engine_(std::make_unique<Engine>(
             settings(), control::parse_topology("star:2", "test").space(),
             std::vector<EnginePort>{{&port_, &credit_}}, packets_, events_)) {
@@ -153,6 +153,7 @@ class EngineAlone : public testing::Test {
   PacketPool packets_;
   PacketPool frames_;
   FakePort port_;
+  protocol::PortCredit credit_;
   Events events_;
   TestSession session_;
   std::unique_ptr<EngineJob> job_;

@@ -21,7 +21,7 @@ class LooseFlows {
   Flow& add(bcube::ServerId peer = 1) {
     FlowKey key;
     key.peer = peer;
-    return flows_.emplace_back(key, job_, executor_, FlowSettings{});
+    return flows_.emplace_back(key, job_, executor_, FlowSettings{}, 8);
   }
 
  private:
