@@ -57,10 +57,11 @@ void CreditPool::account(Member& member) {
   member.outstanding = now;
 }
 
-void CreditPool::on_frame(Handle flow, std::uint64_t ready) {
+void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
   Member& member = members_[flow];
   account(member);
   member.demand = std::max(member.demand, ready);
+  member.rank.age = age;
   open(flow);
 }
 
@@ -127,7 +128,7 @@ bool CreditPool::distribute() {
     return false;
   }
   const std::uint64_t taken =
-      port_.take(engine_, round_.lowest_rank(), outstanding_, round_.wanted(), budget_.segments());
+      port_.take(engine_, round_.first_rank(), outstanding_, round_.wanted(), budget_.segments());
   set_starved(taken < round_.wanted());
   if (taken == 0) return false;
   round_.hand_out(taken);

@@ -53,8 +53,9 @@ class CreditPool {
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
-  // A frame of the flow has arrived. Its sender has all segments below `ready` ready.
-  void on_frame(Handle flow, std::uint64_t ready);
+  // A frame of the flow has arrived. Its sender has all segments below `ready` ready. age: the
+  // number of the collective that has the sequence at the flow's limit.
+  void on_frame(Handle flow, std::uint64_t ready, std::uint64_t age = 0);
   // One of its segments has, for the first time. marked: congestion; sent_again: not as it was
   // first sent.
   void on_segment(bool marked, bool sent_again) {

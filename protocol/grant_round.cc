@@ -5,19 +5,18 @@
 
 namespace gradcube::protocol {
 
-CreditRank GrantRound::lowest_rank() const {
+CreditRank GrantRound::first_rank() const {
   return std::min_element(claims_.begin(), claims_.end(),
-                          [](const Claim& a, const Claim& b) { return a.rank.rank < b.rank.rank; })
+                          [](const Claim& a, const Claim& b) { return a.rank < b.rank; })
       ->rank;
 }
 
 // By job, rank, and turn. Unsigned numbers wrap, so flows before next_flow_ come last.
 void GrantRound::sort() {
-  const auto place = [this](const Claim& claim) {
-    return std::tuple(claim.rank.job, claim.rank.rank, claim.flow - next_flow_);
-  };
-  std::sort(claims_.begin(), claims_.end(),
-            [&](const Claim& a, const Claim& b) { return place(a) < place(b); });
+  std::sort(claims_.begin(), claims_.end(), [this](const Claim& a, const Claim& b) {
+    const auto order = a.rank <=> b.rank;
+    return order != 0 ? order < 0 : a.flow - next_flow_ < b.flow - next_flow_;
+  });
   jobs_.clear();
   for (std::size_t i = 0; i < claims_.size(); ++i) {
     if (i == 0 || claims_[i].rank.job != claims_[i - 1].rank.job) jobs_.push_back({i, i, i});
@@ -35,9 +34,8 @@ std::size_t GrantRound::job_in_turn() const {
 // False: all claims of the job have what they want.
 bool GrantRound::grant_one(JobClaims& job) {
   while (job.begin < job.end) {
-    const std::uint32_t rank = claims_[job.begin].rank.rank;
     std::size_t past = job.begin;
-    while (past < job.end && claims_[past].rank.rank == rank) ++past;
+    while (past < job.end && claims_[past].rank == claims_[job.begin].rank) ++past;
     for (std::size_t tried = job.begin; tried < past; ++tried) {
       Claim& claim = claims_[job.at];
       job.at = job.at + 1 == past ? job.begin : job.at + 1;

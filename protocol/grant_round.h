@@ -1,9 +1,9 @@
 // Who gets the next segments of credit, of the flows that ask for more than there is:
 //
 //   1. jobs in turn, each as many segments at a time as its weight says
-//   2. within a job, the lowest rank first. The sender of a flow serves ranks in the same order
-//      (flow_scheduler.h): what it is granted for a later one would wait there, while the port
-//      could have had it
+//   2. within a job, the lowest rank first: lane, then age, then step. The sender of a flow serves
+//      in the same order (flow_scheduler.h): what it is granted for a later one would wait there,
+//      while the port could have had it
 //   3. within a rank, the flows in turn
 //
 // Turns go on where the last round has ended. So nobody starves, and equal demands get equal
@@ -13,9 +13,11 @@
 #ifndef GRADCUBE_PROTOCOL_GRANT_ROUND_H_
 #define GRADCUBE_PROTOCOL_GRANT_ROUND_H_
 
+#include <compare>
 #include <cstddef>
 #include <cstdint>
 #include <span>
+#include <tuple>
 #include <vector>
 
 namespace gradcube::protocol {
@@ -24,7 +26,15 @@ namespace gradcube::protocol {
 struct CreditRank {
   std::uint32_t job = 0;
   std::uint32_t weight = 1;  // the job's, at least 1
-  std::uint32_t rank = 0;    // lower ones are served first
+  // Lower ones are served first.
+  std::uint16_t lane = 0;  // the lane's place by priority
+  std::uint16_t step = 0;
+  std::uint64_t age = 0;  // of what would be granted next: the number of its collective
+
+  friend auto operator<=>(const CreditRank& a, const CreditRank& b) {
+    return std::tie(a.job, a.lane, a.age, a.step) <=> std::tie(b.job, b.lane, b.age, b.step);
+  }
+  friend bool operator==(const CreditRank& a, const CreditRank& b) { return (a <=> b) == 0; }
 };
 
 class GrantRound {
@@ -53,8 +63,8 @@ class GrantRound {
 
   // By all claims together.
   std::uint64_t wanted() const { return wanted_; }
-  // The lowest of all claims. There must be one.
-  CreditRank lowest_rank() const;
+  // Of all claims the one that comes first. There must be one.
+  CreditRank first_rank() const;
 
   // Grants so many segments, or as many as are wanted.
   void hand_out(std::uint64_t segments);

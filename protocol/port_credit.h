@@ -62,8 +62,8 @@ class PortCredit {
   // some too, and this engine has its part.
   std::uint64_t take(unsigned engine, CreditRank rank, std::uint64_t has, std::uint64_t wanted,
                      std::uint64_t budget) {
-    const std::uint64_t own = packed(rank);
-    rank_[engine].store(own, std::memory_order_relaxed);
+    const Place own = place_of(rank);
+    store(engine, own);
     const std::uint64_t others = want_.load(std::memory_order_relaxed) & ~bit(engine);
     if (others != 0) {
       const std::uint64_t part = part_of(others, own, budget);
@@ -95,20 +95,31 @@ class PortCredit {
  private:
   static constexpr std::uint64_t bit(unsigned engine) { return std::uint64_t{1} << engine; }
 
-  static constexpr std::uint64_t packed(const CreditRank& rank) {
-    return std::uint64_t{rank.job} << 32 | rank.rank;
+  // A rank in two words, so that engines can read each other's without a lock. The two may belong to
+  // different ranks: then one turn goes to the wrong engine.
+  struct Place {
+    std::uint64_t job;
+    std::uint64_t rank;
+  };
+  // Ages wrap after 2^32 collectives; lanes and steps have their bits (wire.h).
+  static constexpr Place place_of(const CreditRank& rank) {
+    return {rank.job, std::uint64_t{rank.lane} << 48 | (rank.age & UINT32_MAX) << 16 | rank.step};
+  }
+  void store(unsigned engine, const Place& place) {
+    places_[engine].job.store(place.job, std::memory_order_relaxed);
+    places_[engine].rank.store(place.rank, std::memory_order_relaxed);
   }
 
   // What an engine that wants for this rank may have when these others want some.
-  std::uint64_t part_of(std::uint64_t others, std::uint64_t own, std::uint64_t budget) const {
+  std::uint64_t part_of(std::uint64_t others, const Place& own, std::uint64_t budget) const {
     std::uint64_t parts = 1;
     for (; others != 0; others &= others - 1) {
-      const std::uint64_t theirs =
-          rank_[static_cast<std::size_t>(std::countr_zero(others))].load(std::memory_order_relaxed);
-      const bool same_job = theirs >> 32 == own >> 32;
-      if (same_job && theirs < own) return 1;
+      const auto& theirs = places_[static_cast<std::size_t>(std::countr_zero(others))];
+      const std::uint64_t rank = theirs.rank.load(std::memory_order_relaxed);
+      const bool same_job = theirs.job.load(std::memory_order_relaxed) == own.job;
+      if (same_job && rank < own.rank) return 1;
       // Those behind this one have a single segment.
-      if (!same_job || theirs == own) ++parts;
+      if (!same_job || rank == own.rank) ++parts;
     }
     return (budget + parts - 1) / parts;
   }
@@ -118,8 +129,12 @@ class PortCredit {
   std::uint64_t most_ = 0;
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};
-  // Of the engines that want some: for which rank.
-  std::array<std::atomic<std::uint64_t>, kMostEngines> rank_{};
+  // Of the engines that want some: for what.
+  struct SharedPlace {
+    std::atomic<std::uint64_t> job{0};
+    std::atomic<std::uint64_t> rank{0};
+  };
+  std::array<SharedPlace, kMostEngines> places_{};
 };
 
 }  // namespace gradcube::protocol

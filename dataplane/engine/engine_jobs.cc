@@ -180,6 +180,20 @@ void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
   job.seen = 0;
 }
 
+namespace {
+
+// How many lanes are served before this one.
+unsigned place_of(const LanePlans& lanes, unsigned lane) {
+  unsigned before = 0;
+  for (unsigned other = 0; other < lanes.size(); ++other) {
+    const bool same = lanes[other].priority == lanes[lane].priority;
+    if (same ? other < lane : lanes[other].priority > lanes[lane].priority) ++before;
+  }
+  return before;
+}
+
+}  // namespace
+
 // The flows of other jobs keep their credit, and what their senders have asked for.
 void Engine::add_flows(EngineJob& job) {
   for (PlanExecutor& executor : job.executors()) {
@@ -188,7 +202,8 @@ void Engine::add_flows(EngineJob& job) {
     for (Flow& flow : executor.flows()) {
       const unsigned step =
           flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
-      ports_[flow.port]->add(job, {job.weight(), lane, runs.priority, step}, flow);
+      ports_[flow.port]->add(
+          job, {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step}, flow);
     }
   }
 }

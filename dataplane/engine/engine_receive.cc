@@ -99,7 +99,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                                            {segment.type_and_operation, segment.count, segment.root,
                                             segment.kind, segment.collective}});
   flow->queue->credit.on_frame(flow->credit,
-                               flow->receive.expand(transport.sequence) + transport.backlog);
+                               flow->receive.expand(transport.sequence) + transport.backlog,
+                               flow->user->granting(*flow));
   wake_answer(*flow);
   return held;
 }
@@ -109,7 +110,7 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
   PlanExecutor::Acceptance accepted;
-  if (sequence < flow.receive.limit() && !flow.receive.received(sequence)) {
+  if (sequence < flow.receive.most() && !flow.receive.received(sequence)) {
     accepted = flow.user->accept(flow, sequence, contribution);
     if (accepted.refused.has_value()) {
       counters_.drop(*accepted.refused);

@@ -167,10 +167,10 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   if (probe) {
     flow.frame->write_probe(headers, header);
     flow.send.record_probe();
-    arm_timer(flow);
   } else {
     flow.frame->write(headers, header, nullptr);
   }
+  arm_timer(flow);
   ++counters_.acknowledgements_sent;
   put<kChecksum>(flow, head, headers.size(), {});
   return true;

@@ -70,7 +70,8 @@ struct Flow : FlowKey {
   EngineJob* job;
   PlanExecutor* user;  // what the segments are for: flow_user.h
 
-  std::uint64_t sending = 1;  // the collective that holds send.next(), or the next one to begin
+  std::uint64_t sending = 1;   // the collective that holds send.next(), or the next one to begin
+  std::uint64_t granting = 1;  // the same of receive.limit()
   FlowTimer timer;
 
   // While an engine has it (port_queue.h).

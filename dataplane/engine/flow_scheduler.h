@@ -33,6 +33,7 @@ class FlowScheduler {
     std::uint32_t weight = 1;  // the job's
     unsigned lane = 0;
     std::int32_t priority = 0;  // the lane's
+    unsigned place = 0;         // the lane's, among those of its job: the first is served first
     unsigned step = 0;          // lower ones are served first
   };
 

@@ -46,6 +46,8 @@ concept FlowUser = requires(User& user, Flow& flow, std::uint64_t sequence,
   { user.next_segment(flow) } -> std::same_as<std::optional<OutgoingSegment>>;
   // A segment that was sent before and is not acknowledged.
   { user.sent_segment(flow, sequence) } -> std::same_as<OutgoingSegment>;
+  // The number of the collective that has the sequence flow.receive.limit(), or would have it.
+  { user.granting(flow) } -> std::same_as<std::uint64_t>;
   // About how many segments wait to be sent, at most 255; ready_backlog() where the next one
   // exists.
   { user.backlog(flow) } -> std::same_as<std::uint8_t>;

@@ -169,7 +169,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   for (Flow& flow : flows_) {
     flow.send = protocol::SendWindow(context_.flows.recovery, context_.window);
     flow.receive = protocol::ReceiveWindow(context_.window, 0, context_.flows.acknowledgement);
-    flow.sending = last_failed + 1;
+    flow.sending = flow.granting = last_failed + 1;
   }
   end_of_streams_ = {};
   oldest_ = next_ = last_failed + 1;

@@ -151,6 +151,16 @@ class PlanExecutor {
     return std::min(flow.receive.cumulative(), end_of_streams_[kBroadcast][flow.step]);
   }
 
+  // Which collective is granted next: in their order the flows' credit is handed out.
+  std::uint64_t granting(Flow& flow) const {
+    flow.granting = std::max(flow.granting, oldest_);
+    while (flow.granting < next_ &&
+           flow.receive.limit() >= in_flight(flow.granting).layout.end(stage_of(flow), flow.step)) {
+      ++flow.granting;
+    }
+    return flow.granting;
+  }
+
   // Since the last reset, the disagreement over the first collective of those that were met. From
   // that collective on, nothing new is sent and nothing ends here.
   const std::optional<Disagreement>& disagreement() const { return disagreement_; }

@@ -13,7 +13,10 @@ void PortQueue::add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow&
   resends.add(flow);
   consumed.add(flow);
   segments.add(job, rank, flow);
-  flow.credit = credit.add(&flow.receive, {job.id(), rank.weight, rank.step});
+  flow.credit = credit.add(&flow.receive, {.job = job.id(),
+                                           .weight = rank.weight,
+                                           .lane = static_cast<std::uint16_t>(rank.place),
+                                           .step = static_cast<std::uint16_t>(rank.step)});
   if (by_credit_.size() <= flow.credit) by_credit_.resize(flow.credit + 1);
   by_credit_[flow.credit] = &flow;
 }

@@ -154,8 +154,8 @@ TEST_F(HostileFrames, ThatAreNoFramesAreCountedByWhatIsWrongWithThem) {
   expect_malformed(FrameError::not_gradcube, with(23, 6));
   expect_malformed(FrameError::bad_checksum, with(22, 1));
   expect_malformed(FrameError::bad_version, with(kRouting, 0x12));
-  expect_malformed(FrameError::bad_type, with(kRouting, 0x2f));
-  for (const std::uint8_t unused : {0x24, 0x25, 0x26, 0x27}) {
+  expect_malformed(FrameError::bad_type, with(kRouting, 0x3f));
+  for (const std::uint8_t unused : {0x34, 0x35, 0x36, 0x37}) {
     expect_malformed(FrameError::unsupported_type, with(kRouting, unused));
   }
   expect_malformed(FrameError::bad_hops, with(kRouting + 1, 0));
