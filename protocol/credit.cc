@@ -18,7 +18,7 @@ CreditPool::CreditPool(const CreditSettings& settings)
   budget_segments_ = settings.budget_bytes / settings.segment_bytes;
 }
 
-CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
+CreditPool::Handle CreditPool::add(ReceiveWindow* window, unsigned most) {
   Handle flow = static_cast<Handle>(members_.size());
   if (free_.empty()) {
     members_.emplace_back();
@@ -33,6 +33,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window) {
   Member& member = members_[flow];
   member = Member{};
   member.window = window;
+  member.most = std::min(most, window_);
   member.demand = window->highest();
   account(member);
   open(flow);
@@ -77,15 +78,16 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
 
 void CreditPool::distribute_unlimited() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    raise(static_cast<Handle>(flow), members_[flow].window->consumed() + window_);
+    raise(static_cast<Handle>(flow), members_[flow].window->consumed() + members_[flow].most);
   }
   open_.clear();
 }
 
 void CreditPool::give_floors() {
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
-    const ReceiveWindow& window = *members_[flow].window;
-    if (members_[flow].outstanding != 0 || window.limit() >= window.consumed() + window_) continue;
+    const Member& member = members_[flow];
+    const ReceiveWindow& window = *member.window;
+    if (member.outstanding != 0 || window.limit() >= window.consumed() + member.most) continue;
     raise(static_cast<Handle>(flow), window.limit() + 1);
   }
 }
@@ -97,7 +99,7 @@ void CreditPool::collect_wanting() {
   const auto collect = [this](std::size_t from, std::size_t end) {
     for (std::size_t flow = open_.next(from); flow < end; flow = open_.next(flow + 1)) {
       Member& member = members_[flow];
-      const std::uint64_t most = std::min(member.demand, member.window->consumed() + window_);
+      const std::uint64_t most = std::min(member.demand, member.window->consumed() + member.most);
       if (most <= member.window->limit()) {
         open_.erase(flow);
         continue;

@@ -11,10 +11,10 @@
 // a busy one. Every flow has a floor of one segment, so that it can always report a backlog. Floors
 // count against W, and alone they may exceed it.
 //
-// Memory. A flow's limit is at most `window` sequences beyond its consumed prefix, which its
-// ReceiveWindow keeps. All sequences below this prefix have been used and hold no receive buffer.
+// Memory. A flow's limit is at most so many sequences beyond its consumed prefix as it was added
+// with; its ReceiveWindow keeps the prefix. All sequences below this prefix have been used and hold no receive buffer.
 //
-// With an unlimited budget (no rate and no bounded queue) the limit is consumed prefix + window.
+// With an unlimited budget (no rate and no bounded queue) the limit is always as high as that.
 //
 // Use: call on_arrival() after each frame of a flow that ReceiveWindow::arrive() has seen,
 // set_consumed() when segments are used, and distribute() once per burst and before
@@ -52,9 +52,11 @@ class CreditPool {
   // Throws std::invalid_argument for a segment of no bytes or a window out of its range.
   explicit CreditPool(const CreditSettings& settings);
 
-  // Adds a flow that holds no segments. The window must outlive its membership; from now on only
-  // the pool raises its limit.
-  Handle add(ReceiveWindow* window);
+  // Adds a flow that holds no segments, which may be granted `most` sequences beyond its consumed
+  // prefix: at most the settings' window, and this if nothing is said. The window must outlive its
+  // membership; from now on only the pool raises its limit.
+  Handle add(ReceiveWindow* window, unsigned most);
+  Handle add(ReceiveWindow* window) { return add(window, window_); }
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
@@ -71,6 +73,7 @@ class CreditPool {
  private:
   struct Member {
     ReceiveWindow* window = nullptr;
+    unsigned most = 0;         // sequences beyond the consumed prefix
     std::uint64_t demand = 0;  // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;
     std::uint32_t grants = 0;  // of this distribution

@@ -159,6 +159,7 @@ class Node {
   void set_peers(control::Instant now);
   std::vector<bcube::ServerId> neighbours_among(const std::vector<bcube::ServerId>& servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
+  void give_back_packets();
   void forget_the_gone();
   void notify(Attempt attempt, const shared::Notice& notice);
   void record_abort(const Resident& resident, const std::string& why);

@@ -7,11 +7,11 @@ namespace gradcube::dataplane {
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
                          const std::vector<EnginePlace>& places, EventSink& events) {
   for (const EnginePlace& place : places) {
-    engines_.push_back(
-        std::make_unique<Engine>(place.settings, space, ports, *place.packets, events));
+    const EnginePools pools{place.memory->segments(), place.memory->answers()};
+    engines_.push_back(std::make_unique<Engine>(place.settings, space, ports, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
-    all_.push_back({engines_.back().get(), place.poller, leader});
+    all_.push_back({engines_.back().get(), place.poller, place.packets, leader});
   }
   go_on();
 }

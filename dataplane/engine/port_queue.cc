@@ -13,7 +13,7 @@ void PortQueue::add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow&
   resends.add(flow);
   consumed.add(flow);
   segments.add(job, rank, flow);
-  flow.credit = credit.add(&flow.receive);
+  flow.credit = credit.add(&flow.receive, job.window());
   if (by_credit_.size() <= flow.credit) by_credit_.resize(flow.credit + 1);
   by_credit_[flow.credit] = &flow;
 }

@@ -250,8 +250,11 @@ SwitchPortCounts SimulatedCluster::switch_counts() const {
 unsigned SimulatedCluster::packets_in_use() const {
   unsigned packets = 0;
   for (std::size_t i = 0; i < cluster_->pollers().size(); ++i) {
-    const std::string name = fmt::format("packets-{}", cluster_->lcore_of(i));
-    packets += rte_mempool_in_use_count(rte_mempool_lookup(name.c_str()));
+    for (const char* kind : {"segments", "answers"}) {
+      const std::string name = fmt::format("{}-{}", kind, cluster_->lcore_of(i));
+      const rte_mempool* pool = rte_mempool_lookup(name.c_str());
+      packets += pool->populated_size - rte_mempool_avail_count(pool);
+    }
   }
   return packets + rte_mempool_in_use_count(rte_mempool_lookup("clones"));
 }

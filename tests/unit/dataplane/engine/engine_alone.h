@@ -62,9 +62,9 @@ class EngineAlone : public testing::Test {
       : packets_(make_pool("engine", 255)),
         frames_(make_pool("wire", 255, 512)),
         session_(1, 1 << 16, lanes),
-        engine_(std::make_unique<Engine>(settings(credit_budget),
-                                         control::parse_topology("star:2", "test").space(),
-                                         std::vector<Port*>{&port_}, packets_, events_)) {
+        engine_(std::make_unique<Engine>(
+            settings(credit_budget), control::parse_topology("star:2", "test").space(),
+            std::vector<Port*>{&port_}, EnginePools{packets_, packets_}, events_)) {
     attach(job_, *session_, kJob);
     engine_->start(kJob);
     poll();
@@ -89,8 +89,14 @@ class EngineAlone : public testing::Test {
 
   void attach(std::unique_ptr<EngineJob>& job, Session& session, std::uint32_t id) {
     job = engine_->prepare(id, session, bml_lanes("star:2", session.lanes()), 1,
-                           aggregation::select_kernels(512));
+                           aggregation::select_kernels(512), packets(session.lanes()));
     engine_->attach(*job, kEpoch);
+  }
+
+  // The default window, for the two flows of each lane.
+  JobPackets packets(unsigned lanes) {
+    const unsigned window = EngineSettings{}.window;
+    return {window, *share_.reserve(2 * lanes * window)};
   }
 
   void submit(float value, std::uint64_t elements = kElements, std::uint8_t lane = 0) {
@@ -148,6 +154,7 @@ class EngineAlone : public testing::Test {
 
   PacketPool packets_;
   PacketPool frames_;
+  PacketShare share_{10'000};
   FakePort port_;
   Events events_;
   TestSession session_;
