@@ -271,12 +271,6 @@ NeighbourNumbers Node::neighbour(bcube::ServerId server) const {
   return {};
 }
 
-// Of jobs that the engines have let go, as far as their packets are back.
-void Node::give_back_packets() {
-  for (auto& [attempt, resident] : residents_) resident.member->give_back_packets();
-  around_.departed.reap();
-}
-
 void Node::look(control::Instant now) {
   give_back_packets();
   std::vector<std::pair<Attempt, std::string>> violators;
