@@ -119,6 +119,19 @@ void add_trainers(const json& job, TextTable& table) {
   }
 }
 
+// "16", or "8 of 16" where packet memory was short.
+std::string window_text(const json& status, const json& job) {
+  const auto window = count_field(job, "window");
+  if (!window || *window == 0) return "-";
+  const std::uint64_t full = count_field(status, "window").value_or(*window);
+  return *window < full ? fmt::format("{} of {}", *window, full) : std::to_string(*window);
+}
+
+std::string reserved_text(const json& job) {
+  const auto bytes = number_field(job, "packets_reserved_bytes");
+  return bytes ? human_bytes(*bytes) : "-";
+}
+
 }  // namespace
 
 std::string wait_text(const json& job) {
@@ -154,6 +167,8 @@ std::string jobs_text(const json& status) {
                   {"state", Align::left},
                   {"trainers"},
                   {"collectives"},
+                  {"window"},
+                  {"packets"},
                   {"", Align::left}});
   TextTable lanes(
       {{"job", Align::left}, {"weight"}, {"lane"}, {"algorithm", Align::left}, {"priority"}});
@@ -163,7 +178,7 @@ std::string jobs_text(const json& status) {
   for (const json& job : items(status, "jobs")) {
     jobs.add_row({cell_text(job, "name"), id_text(job, "id"), id_text(job, "epoch"),
                   cell_text(job, "state"), joined_text(job), cell_text(job, "collectives"),
-                  remark_on(job)});
+                  window_text(status, job), reserved_text(job), remark_on(job)});
     if (!has_default_lanes(status, job)) add_lanes(job, lanes);
     add_members(status, job, members);
     add_trainers(job, trainers);

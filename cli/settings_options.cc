@@ -23,6 +23,7 @@ constexpr Help kHelp[] = {
     {"reorder", "Probability that it delivers a frame after later ones"},
     {"corrupt", "Probability that it damages a frame"},
     {"seed", "Seed of the switches' random numbers"},
+    {"packet-memory", "Memory for the packets of all jobs: 512M, 4G (default: by the topology)"},
     {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
     {"idle", "spin: poll without end; adaptive: sleep when there is nothing to do"},
 };

@@ -278,6 +278,9 @@ std::string status_summary(const json& status) {
                              !huge   ? "-"
                              : *huge ? "huge"
                                      : "ordinary"));
+  line("packets",
+       fmt::format("{} of {} reserved by jobs", bytes_text(status, "memory/packets_reserved_bytes"),
+                   bytes_text(status, "memory/packets_reservable_bytes")));
   return text;
 }
 

@@ -16,6 +16,8 @@ namespace {
 
 constexpr unsigned kMaxLcore = 1023;
 constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
+constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
+constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
 
 // "0,2" or "0-3,6".
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where) {
@@ -93,6 +95,10 @@ constexpr Setting kSettings[] = {
     {"corrupt", apply_probability<&ClusterSettings::corrupt>},
     {"seed", [](ClusterSettings& s, std::string_view text,
                 std::string_view where) { s.seed = parse_integer(text, where, 0, UINT64_MAX); }},
+    {"packet-memory",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.packet_memory_bytes = parse_size(text, where);
+     }},
     {"lcores", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.lcores = parse_lcores(text, where); }},
     {"idle", [](ClusterSettings& s, std::string_view text,
@@ -168,6 +174,10 @@ void validate(const ClusterSettings& s) {
   for (const double p : {s.loss, s.duplicate, s.reorder, s.corrupt}) {
     require(p >= 0 && p <= 1, fmt::format("a probability is {}; expected 0..1", p));
   }
+  const std::uint64_t packet_memory = s.packet_memory_bytes.value_or(kLeastPacketMemory);
+  require(packet_memory >= kLeastPacketMemory && packet_memory <= kMostPacketMemory,
+          fmt::format("the packet memory is {}; expected {} to {}", format_size(packet_memory),
+                      format_size(kLeastPacketMemory), format_size(kMostPacketMemory)));
   const std::set<unsigned> distinct(s.lcores.begin(), s.lcores.end());
   require(
       distinct.size() == s.lcores.size() && (distinct.empty() || *distinct.rbegin() <= kMaxLcore),
@@ -186,6 +196,7 @@ nlohmann::ordered_json to_json(const ClusterSettings& s) {
           {"reorder", s.reorder},
           {"corrupt", s.corrupt},
           {"seed", s.seed},
+          {"packet_memory_bytes", or_null(s.packet_memory_bytes)},
           {"lcores", s.lcores},
           {"idle", idle_name(s.idle)}};
 }
@@ -206,6 +217,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.reorder = json.at("reorder").get<double>();
     s.corrupt = json.at("corrupt").get<double>();
     s.seed = whole(json, "seed");
+    s.packet_memory_bytes = whole_or_null(json, "packet_memory_bytes");
     s.lcores = json.at("lcores").get<std::vector<unsigned>>();
     s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
   } catch (const nlohmann::json::exception& error) {

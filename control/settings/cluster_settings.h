@@ -38,7 +38,9 @@ struct ClusterSettings {
   double duplicate = 0;
   double reorder = 0;
   double corrupt = 0;
-  std::uint64_t seed = 1;        // of the switches' randomness
+  std::uint64_t seed = 1;  // of the switches' randomness
+  // For the segments of all jobs, over all lcores; none: the daemon chooses.
+  std::optional<std::uint64_t> packet_memory_bytes;
   std::vector<unsigned> lcores;  // empty: the daemon chooses
   Idle idle = Idle::adaptive;
 
@@ -47,7 +49,7 @@ struct ClusterSettings {
 };
 
 // topology, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
-// lcores, idle.
+// packet-memory, lcores, idle.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

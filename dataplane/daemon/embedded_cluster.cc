@@ -1,8 +1,8 @@
 #include "dataplane/daemon/embedded_cluster.h"
 
 #include <algorithm>
-#include <fmt/format.h>
 #include <numeric>
+#include <string>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -33,6 +33,7 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
           options.lcores)),
       parameters_(fabric_parameters(settings_)) {
   make_pollers(options.lcores, clock);
+  share_packet_memory();
   make_fabric();
   nodes_ =
       std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
@@ -60,14 +61,31 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     for (unsigned t = 0; t < assignment_.threads(); ++t)
       ++threads_on[index_of(assignment_.lcore(server, t))];
   }
+  const auto pollers = lcores.size() - static_cast<std::size_t>(
+                                           std::count(threads_on.begin(), threads_on.end(), 0U));
   for (std::size_t i = 0; i < lcores.size(); ++i) {
     if (threads_on[i] == 0) continue;
-    PacketPoolOptions options;
-    options.name = fmt::format("packets-{}", lcores[i].id);
-    options.count = pool_count(settings_.topology, threads_on[i], parameters_.window);
-    pools_.push_back(std::make_unique<PacketPool>(options));
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
     poller_lcores_.push_back(lcores[i].id);
+    const PacketSizes sizes =
+        packet_sizes(settings_, static_cast<unsigned>(pollers), threads_on[i]);
+    const PacketMemoryOptions options{std::to_string(lcores[i].id), sizes.segments, sizes.answers,
+                                      sizes.idle};
+    memories_.push_back(std::make_unique<PacketMemory>(options, *pollers_.back()));
+  }
+}
+
+void EmbeddedCluster::share_packet_memory() {
+  std::vector<std::uint32_t> engines_on(pollers_.size(), 0);
+  for (const bcube::ServerId server : servers_) {
+    for (const auto& engine : assignment_.engines(server)) ++engines_on[poller_on(engine.lcore)];
+  }
+  for (const bcube::ServerId server : servers_) {
+    for (const auto& engine : assignment_.engines(server)) {
+      const std::size_t where = poller_on(engine.lcore);
+      const auto all = static_cast<std::uint32_t>(memories_[where]->most());
+      shares_[server].push_back(&memories_[where]->add_share(all / engines_on[where]));
+    }
   }
 }
 
@@ -102,7 +120,8 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     place.settings.flows = parameters_.flows;
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();
-    place.packets = pools_[where].get();
+    place.memory = memories_[where].get();
+    place.packets = shares_.at(server)[assigned.queue];
   }
   return places;
 }
@@ -140,7 +159,19 @@ void EmbeddedCluster::demand_checksums() {
 
 std::uint64_t EmbeddedCluster::pool_bytes() const {
   std::uint64_t bytes = fabric_->pool_bytes();
-  for (const auto& pool : pools_) bytes += pool->bytes();
+  for (const auto& memory : memories_) bytes += memory->bytes();
+  return bytes;
+}
+
+std::uint64_t EmbeddedCluster::reserved_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& memory : memories_) bytes += memory->reserved() * memory->bytes_of_segment();
+  return bytes;
+}
+
+std::uint64_t EmbeddedCluster::reservable_bytes() const {
+  std::uint64_t bytes = 0;
+  for (const auto& memory : memories_) bytes += memory->most() * memory->bytes_of_segment();
   return bytes;
 }
 

@@ -8,11 +8,14 @@
 // link needs one clock for all its queues: then each switch is one shard, and the lcores share the
 // switches.
 //
-// Ownership: owns pools, fabric, pollers and nodes, and destroys them in the right order. The
+// Each poller has a packet memory, in equal shares for its engines.
+//
+// Ownership: owns packet memory, fabric, pollers and nodes, and destroys them in the right order. The
 // control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 
+#include <map>
 #include <memory>
 #include <vector>
 
@@ -21,7 +24,7 @@
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/daemon/node_group.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
-#include "dataplane/host/packet_pool.h"
+#include "dataplane/host/packet_memory.h"
 
 namespace gradcube::dataplane {
 
@@ -67,11 +70,15 @@ class EmbeddedCluster {
   EmbeddedFabric& fabric() { return *fabric_; }
   const EmbeddedFabric& fabric() const { return *fabric_; }
 
+  // In bytes: what pools take; what jobs have reserved for their segments, and could in all.
   std::uint64_t pool_bytes() const;
+  std::uint64_t reserved_bytes() const;
+  std::uint64_t reservable_bytes() const;
   const FabricParameters& parameters() const { return parameters_; }
 
  private:
   void make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock);
+  void share_packet_memory();
   void make_fabric();
   std::size_t poller_on(unsigned lcore) const;
   std::vector<EnginePlace> places(bcube::ServerId server) const;
@@ -90,7 +97,8 @@ class EmbeddedCluster {
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
-  std::vector<std::unique_ptr<PacketPool>> pools_;  // one per poller
+  std::vector<std::unique_ptr<PacketMemory>> memories_;          // one per poller
+  std::map<bcube::ServerId, std::vector<PacketShare*>> shares_;  // by engine of the server
   std::unique_ptr<EmbeddedFabric> fabric_;
   std::unique_ptr<NodeGroup> nodes_;
 };

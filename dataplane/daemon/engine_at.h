@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "dataplane/engine/engine.h"
+#include "dataplane/host/packet_memory.h"
 #include "dataplane/host/poller.h"
 
 namespace gradcube::dataplane {
@@ -16,7 +17,8 @@ namespace gradcube::dataplane {
 struct EngineAt {
   Engine* engine = nullptr;
   Poller* poller = nullptr;
-  bool leader = false;  // takes the server's submissions
+  PacketShare* packets = nullptr;  // that its jobs reserve
+  bool leader = false;             // takes the server's submissions
 };
 
 inline Poller& poller_of(const EngineAt& at) { return *at.poller; }

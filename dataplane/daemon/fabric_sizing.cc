@@ -5,9 +5,11 @@
 #include <utility>
 
 #include "control/base/units.h"
+#include "control/jobs/join_request.h"
 #include "control/plan/byte_range.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/packet_memory.h"
 #include "protocol/send_window.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
@@ -67,17 +69,28 @@ constexpr std::int64_t kFramesPerAcknowledgeDelay = 8;
 constexpr std::int64_t kMostAcknowledgeDelay = 3 * kMillisecond;
 
 // --- Packet memory.
-// Jobs with full windows that packet memory is reserved for.
-constexpr unsigned kJobsAtOnce = 16;
-// Each segment takes a header mbuf and one that points into the trainer's memory.
-constexpr unsigned kMbufsPerSegment = 2;
-// Pool sizes of 2^k - 1 waste no memory (DPDK's rings). The least is several bursts for every port
-// of a small cluster; the most is 512 MB of mbufs.
-constexpr std::uint64_t kFewestPackets = (1U << 13) - 1;
-constexpr std::uint64_t kMostPackets = (1U << 20) - 1;
-// What a header mbuf takes: the mbuf, headroom and header of 128 bytes each, the mempool's own
-// header and trailer, rounded up.
-constexpr std::uint64_t kMbufBytes = 512;
+// Jobs with full windows that there is packet memory for. A job takes at most half of what is free
+// (packet_offer.h), so all jobs that a server accepts have full windows if there is memory for
+// twice as many.
+constexpr std::uint64_t kJobsAtOnce = 2 * control::kMaxJobs;
+// A poller's share of what is reserved for segments, unless the settings say how much it is. The
+// most is 480 MB: untouched memory costs nothing, but a host must have what jobs can touch.
+constexpr std::uint64_t kFewestPackets = 1U << 13;
+constexpr std::uint64_t kMostPackets = 1U << 20;
+// Acknowledgements and probes lie in rings and queues only. When their pool is empty they leave a
+// little later, so it need not hold all that the queues could: this many for each port.
+constexpr std::uint64_t kAnswersPerPort = 64;
+constexpr std::uint64_t kFewestAnswers = (1U << 13) - 1;
+constexpr std::uint64_t kMostAnswers = (1U << 16) - 1;
+// A mempool's cache of 256 packets holds at most half as many again.
+constexpr std::uint64_t kIdlePerLcore = 384;
+// What a header mbuf takes: 128 bytes each of mbuf, headroom and headers, and the mempool's header
+// of 64. Nine fit into a page.
+constexpr std::uint64_t kMbufBytes = 4096 / 9 + 1;
+// What a mempool takes for each packet that it may have (a ring's entry, rounded up to a power of
+// two) and for the caches of its lcores.
+constexpr std::uint64_t kPoolBytesPerPacket = 2 * sizeof(void*);
+constexpr std::uint64_t kPoolBytes = 2'000'000;
 // A ring of 1024 packets has 2048 entries: DPDK rounds up, and one entry stays empty.
 constexpr std::uint64_t kRingEntries = 2048;
 constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
@@ -153,12 +166,24 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
   return parameters;
 }
 
-std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,
-                         unsigned window) {
-  const std::uint64_t segments =
-      threads_on_poller * flows_per_thread(topology) * window * kJobsAtOnce;
-  return static_cast<std::uint32_t>(
-      std::clamp(kMbufsPerSegment * segments, kFewestPackets, kMostPackets));
+PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
+                         unsigned threads_on_poller) {
+  const control::Topology& topology = settings.topology;
+  const std::uint64_t window = fabric_parameters(settings).window;
+  const std::uint64_t of_a_job =
+      kPacketsPerSegment * threads_on_poller * flows_per_thread(topology) * window;
+  std::uint64_t packets = std::clamp(of_a_job * kJobsAtOnce, kFewestPackets, kMostPackets);
+  if (settings.packet_memory_bytes.has_value()) {
+    packets = *settings.packet_memory_bytes / pollers / kMbufBytes;
+  }
+  const std::uint64_t ports = std::uint64_t{threads_on_poller} * topology.levels();
+  PacketSizes sizes;
+  sizes.segments = static_cast<std::uint32_t>(packets / kPacketsPerSegment);
+  sizes.answers =
+      static_cast<std::uint32_t>(std::clamp(ports * kAnswersPerPort, kFewestAnswers, kMostAnswers));
+  // The pollers, and the main thread.
+  sizes.idle = static_cast<std::uint32_t>((pollers + 1) * kIdlePerLcore);
+  return sizes;
 }
 
 EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
@@ -183,15 +208,17 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
   const control::Topology& topology = settings.topology;
   const unsigned threads = topology.servers() * topology.levels();
-  const unsigned window = fabric_parameters(settings).window;
   // The threads are dealt out by server, so a poller may get one server's more than its share.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
-  const std::uint64_t packets = std::uint64_t{pool_count(topology, per_poller, window)} * lcores;
+  const PacketSizes sizes = packet_sizes(settings, lcores, per_poller);
+  const std::uint64_t packets =
+      lcores * (std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.idle + sizes.answers);
   const std::uint64_t rings =
       std::uint64_t{threads} * topology.levels() * kRingsPerQueue * kRingEntries * sizeof(void*);
   const PacketPoolOptions clones = clone_pool(settings.mtu);
   const std::uint64_t clone_bytes = clones.count * (clones.frame_bytes + kMbufBytes);
-  const std::uint64_t bytes = packets * kMbufBytes + rings + clone_bytes;
+  const std::uint64_t bytes =
+      packets * (kMbufBytes + kPoolBytesPerPacket) + 2 * lcores * kPoolBytes + rings + clone_bytes;
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);
 }
 

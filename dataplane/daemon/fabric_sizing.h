@@ -26,9 +26,15 @@ struct FabricParameters {
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 
-// Mbufs of a poller's pool when the poller runs so many of the servers' threads.
-std::uint32_t pool_count(const control::Topology& topology, unsigned threads_on_poller,
-                         unsigned window);
+// The packet memory of one of `pollers` pollers, which runs so many of the servers' threads. Only
+// what jobs reserve of it is ever touched.
+struct PacketSizes {
+  std::uint32_t segments = 0;  // that jobs can reserve
+  std::uint32_t answers = 0;   // packets for acknowledgements and probes
+  std::uint32_t idle = 0;      // packets that lie idle in the caches of lcores
+};
+PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
+                         unsigned threads_on_poller);
 
 // The embedded fabric that such a cluster's servers need, or some of them (in ascending order).
 EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
@@ -36,7 +42,7 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
                                               unsigned engines_per_server,
                                               std::vector<bcube::ServerId> servers);
 
-// Megabytes of packet memory that EAL must have for such a cluster.
+// Megabytes of memory that EAL must have for such a cluster, if its jobs reserve all they can.
 unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores);
 
 }  // namespace gradcube::dataplane

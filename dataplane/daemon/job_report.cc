@@ -94,6 +94,10 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     job.epoch = std::max(job.epoch, trainer.epoch);
     if (trainer.state >= job.state && !trainer.why.empty()) job.why = trainer.why;
     job.state = std::max(job.state, trainer.state);
+    if (trainer.window != 0) {
+      job.window = job.window == 0 ? trainer.window : std::min(job.window, trainer.window);
+    }
+    job.reserved_bytes += trainer.reserved_bytes;
     job.trainers.push_back({trainer.server, trainer.pid, trainer.counts});
   }
   for (JobFacts& job : jobs) {

@@ -42,6 +42,8 @@ struct MemberFacts {
   bcube::ServerId server = 0;
   std::uint32_t pid = 0;
   LaneCounts counts;
+  unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
+  std::uint64_t reserved_bytes = 0;  // of packet memory
 };
 
 // One job, as `status` shows it. Trainers that have left are not in it.
@@ -60,8 +62,10 @@ struct JobFacts {
   JobState state{};
   std::string why;  // it stops, or was aborted
   control::JobOptions options;
-  std::vector<Trainer> trainers;  // by server
-  std::uint64_t collectives = 0;  // completed by all of its trainers, over all lanes
+  std::vector<Trainer> trainers;     // by server
+  unsigned window = 0;               // segments per flow: the least of its trainers'; 0: not known
+  std::uint64_t reserved_bytes = 0;  // of packet memory, over its trainers
+  std::uint64_t collectives = 0;     // completed by all of its trainers, over all lanes
   // Whom the others wait for, ascending. While the job gathers: the servers whose trainers have not
   // joined. While it runs: those that have not submitted the oldest collective of a lane that is
   // not completed everywhere, if another trainer has submitted it. Empty when nobody waits.

@@ -34,15 +34,20 @@ RankOrder rank_order(const control::JobDescriptor& job) {
 
 }  // namespace
 
-Member::Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
-               const NodeEngines& engines)
+Member::Member(const control::JoinRequest& request, const std::string& server,
+               std::uint64_t heap_bytes, LanePlans plans, const NodeEngines& engines)
     : request_(request), plans_(std::move(plans)), engines_(engines) {
   auto region = std::make_unique<SessionRegion>(heap_bytes);
+  std::vector<std::uint32_t> flows;
   try {
-    for (const EngineAt& at : engines_.all()) at.engine->check(plans_, region->bytes());
+    for (const EngineAt& at : engines_.all()) {
+      flows.push_back(at.engine->check(plans_, region->bytes()));
+    }
   } catch (const control::SetupError& error) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
+  offer_ = offer_packets(request_.name, server, flows, engines_);
+  window_ = offer_.window;
   std::array<int, 2> doorbells{};
   if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, doorbells.data()) != 0) {
     throw control::SetupError(
@@ -69,12 +74,24 @@ JoinedSession Member::admit(unsigned rank, unsigned size) {
 }
 
 void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
+  const std::uint32_t window = job.transport.window;
+  const std::vector<EngineAt>& engines = engines_.all();
+  if (!engines.empty() && (window == 0 || window > offer_.window)) {
+    throw control::SetupError(
+        fmt::format("the job's window is {} segments: expected 1 to {}, as was offered", window,
+                    offer_.window));
+  }
   std::vector<Part> parts;
-  for (const EngineAt& at : engines_.all()) {
+  for (std::size_t i = 0; i < engines.size(); ++i) {
+    PacketReservation& reserved = offer_.reserved[i];
+    reserved.commit(offer_.flows[i] * window);
     parts.push_back(
-        {at, at.engine->prepare(job.id, *session_, plans_, request_.options.weight, kernels)});
+        {engines[i], engines[i].engine->prepare(job.id, *session_, plans_, request_.options.weight,
+                                                kernels, {window, std::move(reserved)})});
   }
   parts_ = std::move(parts);
+  window_ = engines.empty() ? 0 : window;
+  offer_.reserved.clear();
   job_ = job.id;
   const RankOrder ranks = rank_order(job);
   on_each(parts_, [&](const Part& part) {
@@ -110,6 +127,20 @@ void Member::detach() {
   });
   for (Part& part : parts_) detached_.push_back(std::move(part.job));
   parts_.clear();
+}
+
+void Member::give_back_packets() {
+  std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });
+}
+
+std::uint64_t Member::reserved_bytes() const {
+  std::uint64_t bytes = 0;
+  const auto add = [&](std::size_t engine, std::uint64_t segments) {
+    bytes += segments * engines_.all()[engine].packets->bytes_of_segment();
+  };
+  for (std::size_t i = 0; i < offer_.reserved.size(); ++i) add(i, offer_.reserved[i].segments());
+  for (std::size_t i = 0; i < parts_.size(); ++i) add(i, parts_[i].job->reserved());
+  return bytes;
 }
 
 LaneCounts Member::submitted() const {

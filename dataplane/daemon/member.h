@@ -20,6 +20,7 @@
 #include "dataplane/daemon/departed_sessions.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/node_engines.h"
+#include "dataplane/daemon/packet_offer.h"
 #include "dataplane/daemon/trainer_channel.h"
 #include "dataplane/engine/lane_plan.h"
 
@@ -27,10 +28,10 @@ namespace gradcube::dataplane {
 
 class Member {
  public:
-  // Throws control::SetupError; JoinRefused if the engines cannot run such a session. plans: one
-  // per lane of the request's options.
-  Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
-         const NodeEngines& engines);
+  // Throws control::SetupError; JoinRefused if the engines cannot run such a session, or have no
+  // packet memory for it. plans: one per lane of the request's options. server: in words.
+  Member(const control::JoinRequest& request, const std::string& server, std::uint64_t heap_bytes,
+         LanePlans plans, const NodeEngines& engines);
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -46,8 +47,9 @@ class Member {
   // Engines -----------------------------------------------------------------
   // The commands of control/jobs/job_actions.h.
 
-  // Throws what Engine::prepare() throws; then nothing is attached. Where a doorbell cannot be
-  // watched it throws too, and detach() is due.
+  // With the job's window, which is at most the one that was offered. Throws control::SetupError
+  // for another window, and what Engine::prepare() and PacketReservation::commit() throw; then
+  // nothing is attached. Where a doorbell cannot be watched it throws too, and detach() is due.
   void attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels);
   void start();
   void hold();
@@ -67,6 +69,16 @@ class Member {
   // been used again.
   std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective) const;
 
+  // Packet memory -----------------------------------------------------------
+
+  // Segments per flow: what was offered for the trainer when it joined, and from attach() on the
+  // job's. 0 if the server has no engines.
+  unsigned window() const { return window_; }
+  std::uint64_t reserved_bytes() const;
+  // Gives back the packet memory of a detached job once none of its packets is out. To be called
+  // about every 20 ms.
+  void give_back_packets();
+
   // Without engines ---------------------------------------------------------
 
   // Takes what the trainer has submitted, before its job is complete. Its violation, if it has made
@@ -74,8 +86,11 @@ class Member {
   const char* take_submissions();
 
   // From now on all that has not ended, and all that comes, fails; the notice of this number says
-  // why. The engines have let go.
-  void end(std::uint32_t notice) { end_notice_ = notice; }
+  // why. The engines have let go, or never had it.
+  void end(std::uint32_t notice) {
+    end_notice_ = notice;
+    offer_.reserved.clear();
+  }
   bool ended() const { return end_notice_.has_value(); }
   // Fails what has come since. The trainer's violation, if it has made one.
   const char* fail_submissions();
@@ -99,11 +114,13 @@ class Member {
   LanePlans plans_;
   const NodeEngines& engines_;
   std::unique_ptr<Session> session_;
+  PacketOffer offer_;  // until it is attached
+  unsigned window_ = 0;
   int trainer_doorbell_ = -1;  // until it is admitted
   bool admitted_ = false;
   protocol::JobId job_ = protocol::kNoJob;
   std::vector<Part> parts_;
-  // Of engines that have let go.
+  // Of engines that have let go. They have packets out.
   std::vector<std::unique_ptr<EngineJob>> detached_;
   LaneCuts cuts_{};  // of the resets so far
   std::optional<std::uint32_t> end_notice_;

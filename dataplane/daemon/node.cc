@@ -23,10 +23,10 @@ std::uint32_t id_seed(bcube::ServerId server, control::Incarnation incarnation) 
   return static_cast<std::uint32_t>(random.next()) + server * 0x01000193;
 }
 
-control::TransportFacts transport_of(const NodeEngines& engines) {
+control::TransportFacts transport_of(const NodeEngines& engines, const Member& member) {
   if (engines.all().empty()) return {};
   const EngineSettings& settings = engines.all().front().engine->settings();
-  return {settings.segment_bytes, settings.window, false};
+  return {settings.segment_bytes, member.window(), false};
 }
 
 JobState state_of(const control::JobAgent* agent, const Member& member) {
@@ -74,8 +74,10 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
   } catch (const control::UsageError& error) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
-  auto member = std::make_unique<Member>(asked, request.heap_bytes, std::move(plans), *engines_);
-  const auto outcome = jobs_.join(asked, transport_of(*engines_), now, actions_);
+  give_back_packets();
+  auto member = std::make_unique<Member>(asked, space().text(server_), request.heap_bytes,
+                                         std::move(plans), *engines_);
+  const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
   }
@@ -270,6 +272,7 @@ NeighbourNumbers Node::neighbour(bcube::ServerId server) const {
 }
 
 void Node::look(control::Instant now) {
+  give_back_packets();
   std::vector<std::pair<Attempt, std::string>> violators;
   for (auto& [attempt, resident] : residents_) {
     if (resident.gone) continue;
@@ -365,7 +368,8 @@ std::vector<MemberFacts> Node::facts() const {
     if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
     facts.push_back({member.request().name, resident.job, resident.epoch, state, std::move(why),
                      member.request().options, server_,
-                     static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted()});
+                     static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted(),
+                     member.window(), member.reserved_bytes()});
   }
   return facts;
 }

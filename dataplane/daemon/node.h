@@ -159,6 +159,11 @@ class Node {
   void set_peers(control::Instant now);
   std::vector<bcube::ServerId> neighbours_among(const std::vector<bcube::ServerId>& servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
+  // Of jobs that the engines have let go, as far as their packets are back.
+  void give_back_packets() {
+    for (auto& [attempt, resident] : residents_) resident.member->give_back_packets();
+    around_.departed.reap();
+  }
   void forget_the_gone();
   void notify(Attempt attempt, const shared::Notice& notice);
   void record_abort(const Resident& resident, const std::string& why);

@@ -10,11 +10,11 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Por
   std::vector<EnginePort> with_credit;
   for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
   for (const EnginePlace& place : places) {
-    engines_.push_back(
-        std::make_unique<Engine>(place.settings, space, with_credit, *place.packets, events));
+    const EnginePools pools{place.memory->segments(), place.memory->answers()};
+    engines_.push_back(std::make_unique<Engine>(place.settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
-    all_.push_back({engines_.back().get(), place.poller, leader});
+    all_.push_back({engines_.back().get(), place.poller, place.packets, leader});
   }
   go_on();
 }

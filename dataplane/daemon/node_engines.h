@@ -1,6 +1,6 @@
 // The engines of one server, each on its poller.
 //
-// Ownership: owns the engines. The pollers, the packet pools, the ports and the event sink outlive
+// Ownership: owns the engines. The pollers, the packet memory, the ports and the event sink outlive
 // it. It puts the engines on their pollers and takes them off again with its end.
 //
 // Threads: the control thread.
@@ -14,7 +14,7 @@
 #include "bcube_forwarding/address.h"
 #include "dataplane/daemon/engine_at.h"
 #include "dataplane/fabric/port.h"
-#include "dataplane/host/packet_pool.h"
+#include "dataplane/host/packet_memory.h"
 #include "protocol/port_credit.h"
 
 namespace gradcube::dataplane {
@@ -23,7 +23,8 @@ namespace gradcube::dataplane {
 struct EnginePlace {
   EngineSettings settings;
   Poller* poller = nullptr;
-  PacketPool* packets = nullptr;
+  PacketMemory* memory = nullptr;  // the poller's
+  PacketShare* packets = nullptr;  // the engine's, of this memory
 };
 
 class NodeEngines {

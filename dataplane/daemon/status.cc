@@ -189,6 +189,8 @@ Json jobs_json(const StatusSources& sources) {
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
                     {"members", std::move(members)},
+                    {"window", job.window},
+                    {"packets_reserved_bytes", job.reserved_bytes},
                     {"trainers", std::move(trainers)},
                     {"collectives", job.collectives},
                     {"waiting_for", std::move(waiting_for)},
@@ -219,6 +221,7 @@ Json status_json(const StatusSources& sources) {
   status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json(nullptr);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
+  status["window"] = sources.cluster.parameters().window;
   status["delay_ns"] = settings.delay_ns;
   status["queue_bytes"] = settings.queue_bytes;
   status["lcores"] = std::move(lcores);
@@ -230,6 +233,8 @@ Json status_json(const StatusSources& sources) {
   status.update(impairments_report(sources.cluster.fabric(), settings.seed));
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
+                      {"packets_reserved_bytes", sources.cluster.reserved_bytes()},
+                      {"packets_reservable_bytes", sources.cluster.reservable_bytes()},
                       {"trainer_bytes", sources.cluster.nodes().trainer_bytes()}};
   status["servers"] = servers_json(sources);
   status["switches"] = switches_json(sources.cluster.fabric());

@@ -37,10 +37,10 @@ bool has_untold_progress(EngineJob* job) {
 }  // namespace
 
 Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
-               const std::vector<EnginePort>& ports, PacketPool& packets, EventSink& events)
+               const std::vector<EnginePort>& ports, const EnginePools& pools, EventSink& events)
     : settings_(settings),
       neighbours_(space, settings.server, port_per_level(ports.size())),
-      packets_(packets),
+      pools_(pools),
       events_(events),
       timers_(0, kTimerTick) {
   for (const EnginePort& port : ports) {

@@ -75,7 +75,7 @@ struct EngineSettings {
   std::vector<unsigned> threads;
   unsigned all_threads = 1;         // over the engines of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
-  unsigned window = 32;             // segments a neighbour may be ahead, per flow
+  unsigned window = 32;             // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
 };
 
@@ -85,14 +85,20 @@ struct EnginePort {
   protocol::PortCredit* credit = nullptr;
 };
 
+// Where an engine's packets come from (host/packet_memory.h).
+struct EnginePools {
+  PacketPool& segments;  // headers and references to payloads
+  PacketPool& answers;   // acknowledgements and probes
+};
+
 class Engine final : public Pollable {
  public:
   static constexpr unsigned kBurst = PortQueue::kBurst;
 
-  // ports[level] is the server's port at that level. packets: headers and references to payloads,
-  // for this lcore alone. Ports, credit, pool and sink must outlive the engine.
+  // ports[level] is the server's port at that level. pools: only this lcore allocates from them.
+  // Ports, credit, pools and sink must outlive the engine.
   Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
-         const std::vector<EnginePort>& ports, PacketPool& packets, EventSink& events);
+         const std::vector<EnginePort>& ports, const EnginePools& pools, EventSink& events);
   ~Engine() override;
   Engine(const Engine&) = delete;
   Engine& operator=(const Engine&) = delete;
@@ -116,13 +122,13 @@ class Engine final : public Pollable {
 
   // Whether this engine can run such a job, before there is anything of it; any thread, touches
   // nothing of the engine's running state. Throws a control::SetupError when a session's memory of
-  // region_bytes is too large for its segments to be numbered, or when the job could have more
-  // packets on their way than can be counted (EngineJob::kMostReferences).
-  void check(const LanePlans& lanes, std::uint64_t region_bytes) const;
+  // region_bytes is too large for its segments to be numbered. Returns the number of flows that the
+  // job would have here.
+  std::uint32_t check(const LanePlans& lanes, std::uint64_t region_bytes) const;
   // Builds what this engine needs of a job. Threads and errors as of check().
   std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
-                                     std::uint32_t weight,
-                                     const aggregation::Kernels& kernels) const;
+                                     std::uint32_t weight, const aggregation::Kernels& kernels,
+                                     JobPackets packets) const;
   // Arms the job in the epoch. The ranks are kept over resets.
   void attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks = {});
   // The following do nothing where the job is not attached. start() does nothing unless it is
@@ -205,7 +211,7 @@ class Engine final : public Pollable {
 
   EngineSettings settings_;
   bcube::NeighbourTable neighbours_;
-  PacketPool& packets_;
+  EnginePools pools_;
   EventSink& events_;
   std::vector<std::unique_ptr<PortQueue>> ports_;  // by level
   FlowTable flows_;

@@ -1,5 +1,16 @@
-// What one engine holds of one job: the threads it runs, and the count of packets that point into
-// the trainer's memory.
+// What one engine holds of one job: the threads it runs, its packet memory, and the count of packets
+// that point into the trainer's memory.
+//
+// Packet memory. Each segment that is on its way, or that a receiver holds, points into the
+// trainer's memory; so the count of these packets is also the count of what the job takes of the
+// packet memory (host/packet_memory.h). It never exceeds the job's reservation, which has room for
+// the window of each of its flows. A resent segment counts as often as it is on its way.
+//
+// Why the reservation is enough: a receiver holds at most one copy of each sequence of a window. So
+// each sequence that is granted and not held by its receiver has room that no held segment takes.
+// Other copies may take this room, but they lie in rings and queues, and these drain. So the lowest
+// sequence that is not reduced yet, which its receiver cannot hold, can be sent after a while,
+// whatever the other flows and the other jobs do.
 //
 // Made and destroyed by the control thread; between attach and detach it belongs to the engine's
 // thread. Destroy it, and the session with its region, only when references() is 0: packets that
@@ -27,19 +38,30 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <deque>
 #include <limits>
 #include <memory>
 #include <rte_mbuf.h>
+#include <utility>
 
 #include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/plan_executor.h"
 #include "dataplane/engine/rank_order.h"
+#include "dataplane/host/packet_memory.h"
 #include "protocol/job_id.h"
 
 namespace gradcube::dataplane {
+
+// What a job may use at one engine.
+struct JobPackets {
+  // Segments that a neighbour may be ahead, per flow; the same on all servers of the job.
+  unsigned window = 0;
+  // For the windows of all flows. At most EngineJob::kMostReferences segments count.
+  PacketReservation reserved{};
+};
 
 class EngineJob {
  public:
@@ -47,8 +69,14 @@ class EngineJob {
   static constexpr unsigned kMostReferences = UINT16_MAX - 1;
 
   EngineJob(protocol::JobId id, Session& session, const LanePlans& lanes, std::uint32_t weight,
-            bool leader)
-      : id_(id), session_(session), lanes_(lanes), weight_(weight), leader_(leader) {
+            bool leader, JobPackets packets = {})
+      : id_(id),
+        session_(session),
+        lanes_(lanes),
+        weight_(weight),
+        leader_(leader),
+        packets_(std::move(packets)),
+        quota_(std::min(packets_.reserved.segments(), kMostReferences)) {
     rte_mbuf_ext_refcnt_set(&shared_info_, 1);
     shared_info_.free_cb = [](void*, void*) {};
   }
@@ -62,8 +90,11 @@ class EngineJob {
   bool is_leader() const { return leader_; }
   std::deque<PlanExecutor>& executors() { return executors_; }
 
+  unsigned window() const { return packets_.window; }
+  std::uint32_t reserved() const { return packets_.reserved.segments(); }
+
   // Whether one more packet may point into the trainer's memory.
-  bool may_point() const { return rte_mbuf_ext_refcnt_read(&shared_info_) <= kMostReferences; }
+  bool may_point() const { return rte_mbuf_ext_refcnt_read(&shared_info_) <= quota_; }
   // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
   // the reference back. Only where may_point().
   void point_at(rte_mbuf* packet, const std::uint8_t* bytes, std::uint16_t length) {
@@ -103,6 +134,8 @@ class EngineJob {
   LanePlans lanes_;
   std::uint32_t weight_;
   bool leader_;
+  JobPackets packets_;
+  unsigned quota_;
   rte_mbuf_ext_shared_info shared_info_{};
   std::deque<PlanExecutor> executors_;
 };

@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "dataplane/engine/engine.h"
@@ -22,18 +23,6 @@ protocol::TransportHeader header_of(const Flow& flow) {
   return header;
 }
 
-// Each segment within a flow's window may be on its way twice: as it was first sent, and sent
-// again.
-void require_countable_references(const EngineSettings& settings, std::size_t flows) {
-  const std::uint64_t references = std::uint64_t{flows} * settings.window * 2;
-  if (references <= EngineJob::kMostReferences) return;
-  throw control::SetupError(fmt::format(
-      "the job could have {} packets on their way from one engine of a server ({} flows with a "
-      "window of {} segments, each sent twice), and DPDK can count {}; use fewer lanes, or a "
-      "topology with fewer servers under one switch",
-      references, flows, settings.window, EngineJob::kMostReferences));
-}
-
 // A buffer as large as the whole memory must have few enough segments in each stream.
 void require_numbered_segments(const control::ThreadSchedule& schedule, std::uint64_t region_bytes,
                                std::uint32_t segment_bytes) {
@@ -51,8 +40,8 @@ bool Engine::runs(unsigned thread) const {
                    thread % settings_.all_threads) != settings_.threads.end();
 }
 
-void Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {
-  std::size_t flows = 0;
+std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {
+  std::uint32_t flows = 0;
   for (const LanePlan& lane : lanes) {
     const control::Rank rank = lane.plan->placement().rank(settings_.server).value();
     for (unsigned thread = 0; thread < lane.plan->threads(); ++thread) {
@@ -63,22 +52,20 @@ void Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {
       for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * (schedule.step(w).radix - 1);
     }
   }
-  require_countable_references(settings_, flows);
+  return flows;
 }
 
 std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
                                            const LanePlans& lanes, std::uint32_t weight,
-                                           const aggregation::Kernels& kernels) const {
+                                           const aggregation::Kernels& kernels,
+                                           JobPackets packets) const {
   check(lanes, session.region().bytes());
-  auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0));
+  auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::Plan& plan = *lanes[lane].plan;
-    const ExecutorContext context{plan,
-                                  plan.placement().rank(settings_.server).value(),
-                                  kernels,
-                                  settings_.segment_bytes,
-                                  settings_.window,
-                                  settings_.flows};
+    const ExecutorContext context{plan,          plan.placement().rank(settings_.server).value(),
+                                  kernels,       settings_.segment_bytes,
+                                  job->window(), settings_.flows};
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       if (runs(thread)) job->executors().emplace_back(context, lane, thread, *job);
     }

@@ -121,12 +121,12 @@ protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uin
 }  // namespace
 
 // A segment leaves without a copy: an mbuf with the headers, chained to one that points into the
-// trainer's buffer.
+// trainer's buffer; one without bytes too, so that it counts.
 template <bool kChecksum>
 bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
                           std::uint8_t backlog) {
-  rte_mbuf* parts[2];
-  if (!flow.job->may_point() || !packets_.allocate(parts, 2)) {
+  rte_mbuf* parts[kPacketsPerSegment];
+  if (!flow.job->may_point() || !pools_.segments.allocate(parts, kPacketsPerSegment)) {
     ++counters_.no_packet_memory;
     return false;
   }
@@ -141,13 +141,9 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   rte_mbuf* head = parts[0];
   flow.frame->write({rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kSegmentHeaderBytes},
                     transport(flow, sequence, backlog, now_), &segment);
-  if (outgoing.bytes != 0) {
-    flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
-    head->next = parts[1];
-    head->nb_segs = 2;
-  } else {
-    rte_pktmbuf_free(parts[1]);
-  }
+  flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
+  head->next = parts[1];
+  head->nb_segs = kPacketsPerSegment;
   put<kChecksum>(flow, head, protocol::kSegmentHeaderBytes, {outgoing.payload, outgoing.bytes});
   return true;
 }
@@ -155,7 +151,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
 // An acknowledgement, or a probe, which is one that asks for an answer.
 template <bool kChecksum>
 bool Engine::send_without_segment(Flow& flow, bool probe) {
-  rte_mbuf* head = packets_.allocate();
+  rte_mbuf* head = pools_.answers.allocate();
   if (head == nullptr) {
     ++counters_.no_packet_memory;
     return false;

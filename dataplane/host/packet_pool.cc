@@ -1,38 +1,101 @@
 #include "dataplane/host/packet_pool.h"
 
 #include <algorithm>
+#include <fmt/format.h>
 #include <rte_errno.h>
+#include <rte_mbuf_pool_ops.h>
 #include <stdexcept>
+#include <utility>
 
 namespace gradcube::dataplane {
 
-PacketPool::PacketPool(const PacketPoolOptions& options) : pool_(nullptr) {
+namespace {
+
+// What is added in one go: some thousand header mbufs, in less than a millisecond.
+constexpr std::size_t kMostChunkBytes = std::size_t{2} << 20;
+
+void free_chunk(rte_mempool_memhdr*, void* memory) { rte_free(memory); }
+
+std::runtime_error cannot_make(const std::string& name, std::uint64_t packets, std::uint64_t bytes,
+                               const char* why) {
+  return std::runtime_error(
+      fmt::format("cannot make packet pool {} of {} packets of {} bytes: {} (give DPDK more "
+                  "memory, or use a smaller pool)",
+                  name, packets, bytes, why));
+}
+
+}  // namespace
+
+PacketPool::PacketPool(const PacketPoolOptions& options) : name_(options.name) {
   const std::uint32_t data_room = RTE_PKTMBUF_HEADROOM + options.frame_bytes;
   if (data_room > UINT16_MAX) {
-    throw std::runtime_error("packet pool " + options.name + ": a frame of " +
-                             std::to_string(options.frame_bytes) +
-                             " bytes does not fit into one packet buffer (at most " +
-                             std::to_string(UINT16_MAX - RTE_PKTMBUF_HEADROOM) + " bytes)");
+    throw std::runtime_error(
+        fmt::format("packet pool {}: a frame of {} bytes does not fit into one packet buffer (at "
+                    "most {} bytes)",
+                    name_, options.frame_bytes, UINT16_MAX - RTE_PKTMBUF_HEADROOM));
   }
+  make(options, static_cast<std::uint16_t>(data_room));
+  const std::uint32_t at_start = std::clamp(options.at_start, 1U, options.count);
+  try {
+    while (made() < at_start) add(make_chunk(at_start - made()));
+  } catch (...) {
+    rte_mempool_free(pool_);
+    throw;
+  }
+}
+
+// As rte_pktmbuf_pool_create() does it, but without packets.
+void PacketPool::make(const PacketPoolOptions& options, std::uint16_t data_room) {
   // DPDK refuses a cache that can hold most of the pool.
   const std::uint32_t cache =
       std::min({options.cache, std::uint32_t{RTE_MEMPOOL_CACHE_MAX_SIZE}, options.count / 4});
-  pool_ = rte_pktmbuf_pool_create(options.name.c_str(), options.count, cache, 0,
-                                  static_cast<std::uint16_t>(data_room), options.socket);
-  if (pool_ == nullptr) {
-    throw std::runtime_error("cannot make packet pool " + options.name + " of " +
-                             std::to_string(options.count) + " packets of " +
-                             std::to_string(data_room) + " bytes: " + rte_strerror(rte_errno) +
-                             " (give DPDK more memory, or use a smaller pool)");
+  const auto element_bytes = static_cast<unsigned>(sizeof(rte_mbuf)) + data_room;
+  pool_ = rte_mempool_create_empty(name_.c_str(), options.count, element_bytes, cache,
+                                   sizeof(rte_pktmbuf_pool_private), options.socket, 0);
+  if (pool_ == nullptr || rte_mempool_set_ops_byname(pool_, rte_mbuf_best_mempool_ops(), nullptr) ||
+      rte_mempool_get_page_size(pool_, &page_bytes_) != 0) {
+    const int error = rte_errno;
+    rte_mempool_free(pool_);
+    throw cannot_make(name_, options.count, data_room, rte_strerror(error));
   }
+  rte_pktmbuf_pool_private facts{};
+  facts.mbuf_data_room_size = data_room;
+  rte_pktmbuf_pool_init(pool_, &facts);
 }
 
 PacketPool::~PacketPool() { rte_mempool_free(pool_); }
 
-std::uint64_t PacketPool::bytes() const {
-  const std::uint64_t each =
-      std::uint64_t{pool_->header_size} + pool_->elt_size + pool_->trailer_size;
-  return each * pool_->size;
+PacketPool::Chunk PacketPool::make_chunk(std::uint32_t packets) const {
+  const std::size_t each = bytes_of_packet();
+  const std::size_t limit = std::max(kMostChunkBytes, each);
+  std::size_t bytes = std::min(packets * each, limit);
+  std::size_t alignment = RTE_CACHE_LINE_SIZE;
+  if (each <= page_bytes_ && page_bytes_ <= limit) {
+    const std::size_t in_a_page = page_bytes_ / each;
+    bytes = std::min((packets + in_a_page - 1) / in_a_page * page_bytes_, limit);
+    alignment = page_bytes_;
+  }
+  Chunk chunk{std::unique_ptr<void, Chunk::Free>(rte_malloc_socket(
+                  name_.c_str(), bytes, static_cast<unsigned>(alignment), pool_->socket_id)),
+              bytes};
+  if (chunk.memory == nullptr) {
+    throw cannot_make(name_, most(), each, "DPDK has no memory left");
+  }
+  return chunk;
+}
+
+void PacketPool::add(Chunk chunk) {
+  char* memory = static_cast<char*>(chunk.memory.get());
+  const int added = rte_mempool_populate_virt(
+      pool_, memory, chunk.bytes, page_bytes_ == 0 ? chunk.bytes : page_bytes_, free_chunk, memory);
+  if (added <= 0) throw cannot_make(name_, most(), bytes_of_packet(), rte_strerror(-added));
+  (void)chunk.memory.release();
+  rte_mempool_objhdr* header =
+      newest_ == nullptr ? STAILQ_FIRST(&pool_->elt_list) : STAILQ_NEXT(newest_, next);
+  for (; header != nullptr; header = STAILQ_NEXT(header, next)) {
+    rte_pktmbuf_init(pool_, nullptr, reinterpret_cast<char*>(header) + sizeof *header, 0);
+    newest_ = header;
+  }
 }
 
 }  // namespace gradcube::dataplane

@@ -247,13 +247,19 @@ SwitchPortCounts SimulatedCluster::switch_counts() const {
   return sum;
 }
 
-unsigned SimulatedCluster::packets_in_use() const {
+unsigned SimulatedCluster::packets_in_use_of(const char* pools) const {
   unsigned packets = 0;
   for (std::size_t i = 0; i < cluster_->pollers().size(); ++i) {
-    const std::string name = fmt::format("packets-{}", cluster_->lcore_of(i));
-    packets += rte_mempool_in_use_count(rte_mempool_lookup(name.c_str()));
+    const std::string name = fmt::format("{}-{}", pools, cluster_->lcore_of(i));
+    const rte_mempool* pool = rte_mempool_lookup(name.c_str());
+    packets += pool->populated_size - rte_mempool_avail_count(pool);
   }
-  return packets + rte_mempool_in_use_count(rte_mempool_lookup("clones"));
+  return packets;
+}
+
+unsigned SimulatedCluster::packets_in_use() const {
+  return packets_in_use_of("segments") + packets_in_use_of("answers") +
+         rte_mempool_in_use_count(rte_mempool_lookup("clones"));
 }
 
 std::uint64_t SimulatedCluster::trace() const {

@@ -124,8 +124,10 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   dataplane::EngineCounters counters() const;
   dataplane::SwitchPortCounts switch_counts() const;
 
-  // Packets that are out of their pools: in flight, or held by windows.
+  // Packets that are out of their pools: in flight, or held by windows. The second: of segments
+  // alone, without the copies that switches make.
   unsigned packets_in_use() const;
+  unsigned segment_packets_in_use() const { return packets_in_use_of("segments"); }
   // A hash of everything that was moved and counted, and when.
   std::uint64_t trace() const;
 
@@ -135,6 +137,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void notify(dataplane::TrainerId trainer, const shared::Notice& notice) override;
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
+  unsigned packets_in_use_of(const char* pools) const;
   unsigned iterate_pollers();
   // What has come to them is lost.
   void drain_ports(bcube::ServerId server);

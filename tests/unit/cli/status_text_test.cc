@@ -50,6 +50,20 @@ TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
                           HasSubstr("31.25"), HasSubstr("dropped: bad_crc")));
 }
 
+TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
+  json status = whole_status();
+  status["window"] = 16;
+  status["memory"]["packets_reserved_bytes"] = 2'500'000;
+  status["memory"]["packets_reservable_bytes"] = 10'000'000;
+  json& job = status["jobs"][0];
+  job["window"] = 8;
+  job["packets_reserved_bytes"] = 1'250'000;
+  EXPECT_THAT(status_text(status, {}), HasSubstr("2.5 MB of 10 MB reserved by jobs"));
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("mnist .* running +2 +12 +8 of 16 +1.25 MB "));
+  job["window"] = 16;
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("mnist .* running +2 +12 +16 +1.25 MB "));
+}
+
 TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
   const std::string text = status_text(whole_status(), {});
   EXPECT_THAT(text, HasSubstr("has waited 3.2 s for [2,2] (pid 99001)"));

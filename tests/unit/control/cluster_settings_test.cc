@@ -26,7 +26,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"topology", "bcube:4,2"}, {"rate", "1gbit"},        {"mtu", "1500"},  {"delay", "50us"},
       {"queue", "64K"},          {"ecn-threshold", "20K"}, {"loss", "0.01"}, {"duplicate", "0.02"},
       {"reorder", "0.05"},       {"corrupt", "0.03"},      {"seed", "42"},   {"lcores", "0-2,5"},
-      {"idle", "spin"}};
+      {"packet-memory", "2G"},   {"idle", "spin"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -41,6 +41,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.corrupt, 0.03);
   EXPECT_EQ(settings.seed, 42u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
+  EXPECT_EQ(settings.packet_memory_bytes, 2'000'000'000u);
   EXPECT_EQ(settings.idle, Idle::spin);
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
@@ -109,6 +110,7 @@ loss = 0.01
 duplicate = 0
 seed = 7
 [engine]
+packet-memory = "100M"
 lcores = [0, 2]
 idle = "spin"
 )",
@@ -120,6 +122,7 @@ idle = "spin"
   EXPECT_EQ(settings.queue_bytes, 128'000u);
   EXPECT_EQ(settings.loss, 0.01);
   EXPECT_EQ(settings.seed, 7u);
+  EXPECT_EQ(settings.packet_memory_bytes, 100'000'000u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 2}));
   EXPECT_EQ(settings.idle, Idle::spin);
 }

@@ -2,16 +2,12 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_PACKETS_IN_USE_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_PACKETS_IN_USE_H_
 
-#include <rte_mempool.h>
-
 #include "dataplane/host/packet_pool.h"
 
 namespace gradcube::dataplane {
 
 // Packets of the pool that are out, over the caches of all lcores.
-inline unsigned packets_in_use(const PacketPool& pool) {
-  return rte_mempool_in_use_count(pool.get());
-}
+inline unsigned packets_in_use(const PacketPool& pool) { return pool.in_use(); }
 
 }  // namespace gradcube::dataplane
 

@@ -7,6 +7,7 @@
 
 #include "control/base/units.h"
 #include "control/plan/byte_range.h"
+#include "dataplane/host/packet_memory.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {
@@ -61,19 +62,44 @@ TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
   }
 }
 
-TEST(FabricSizing, ReservesMemoryForThePoolsOfAllPollers) {
+constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
+
+std::uint64_t packets_of(const PacketSizes& sizes) {
+  return std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.answers + sizes.idle;
+}
+
+TEST(FabricSizing, LeavesRoomForThePoolsOfAllPollers) {
   for (const char* topology : {"bcube:2,1", "bcube:3,2", "bcube:8,2", "star:128", "star:256"}) {
-    const control::ClusterSettings settings = settings_of(topology, 1'000'000'000, 9000);
+    control::ClusterSettings settings = settings_of(topology, 1'000'000'000, 9000);
     for (const unsigned lcores : {1U, 2U, 3U, 8U}) {
       const unsigned threads = settings.topology.servers() * settings.topology.levels();
-      const std::uint64_t pool = pool_count(settings.topology, (threads + lcores - 1) / lcores,
-                                            fabric_parameters(settings).window);
-      constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
-      EXPECT_GE(std::uint64_t{packet_megabytes(settings, lcores)} * 1'000'000,
-                pool * kLeastMbufBytes * lcores)
-          << topology << " on " << lcores;
+      for (const std::uint64_t memory : {0U, 1'000'000U, 2'000'000'000U}) {
+        if (memory != 0) settings.packet_memory_bytes = memory;
+        const PacketSizes sizes = packet_sizes(settings, lcores, (threads + lcores - 1) / lcores);
+        EXPECT_GE(std::uint64_t{packet_megabytes(settings, lcores)} * 1'000'000,
+                  packets_of(sizes) * kLeastMbufBytes * lcores)
+            << topology << " on " << lcores << " with " << memory;
+      }
     }
   }
+}
+
+TEST(FabricSizing, DividesThePacketMemoryOfTheSettingsAmongThePollers) {
+  control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
+  const PacketSizes chosen = packet_sizes(settings, 2, 9);
+  settings.packet_memory_bytes = 10'000'000;
+  const PacketSizes given = packet_sizes(settings, 2, 9);
+  EXPECT_LT(given.segments, chosen.segments);
+  EXPECT_NEAR(2.0 * kPacketsPerSegment * given.segments * kLeastMbufBytes, 10e6, 0.5e6);
+  EXPECT_EQ(given.answers, chosen.answers) << "they have memory of their own";
+  EXPECT_NEAR(packet_sizes(settings, 4, 9).segments, given.segments / 2.0, 1);
+}
+
+TEST(FabricSizing, HasRoomForTheFullWindowsOfAllJobsThatAServerAcceptsWhereTheyAreSmall) {
+  const control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
+  constexpr unsigned kFlowsPerThread = 2 * (2 + 2);
+  const unsigned full = 9 * kFlowsPerThread * fabric_parameters(settings).window;
+  EXPECT_GE(packet_sizes(settings, 2, 9).segments, 64 * full);
 }
 
 TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {

@@ -6,6 +6,7 @@
 #include <cstring>
 #include <gtest/gtest.h>
 #include <memory>
+#include <utility>
 #include <vector>
 
 #include "dataplane/engine/engine.h"
@@ -60,12 +61,14 @@ class EngineAlone : public testing::Test {
   explicit EngineAlone(std::uint64_t credit_budget = protocol::CreditSettings::kUnlimited,
                        unsigned lanes = 1)
       : packets_(make_pool("engine", 255)),
+        answers_(make_pool("answers", 255)),
         frames_(make_pool("wire", 255, 512)),
         credit_({credit_budget, kSegmentFrameBytes}),
         session_(1, 1 << 16, lanes),
-        engine_(std::make_unique<Engine>(
-            settings(), control::parse_topology("star:2", "test").space(),
-            std::vector<EnginePort>{{&port_, &credit_}}, packets_, events_)) {
+        engine_(std::make_unique<Engine>(settings(),
+                                         control::parse_topology("star:2", "test").space(),
+                                         std::vector<EnginePort>{{&port_, &credit_}},
+                                         EnginePools{packets_, answers_}, events_)) {
     attach(job_, *session_, kJob);
     engine_->start(kJob);
     poll();
@@ -76,6 +79,7 @@ class EngineAlone : public testing::Test {
     for (rte_mbuf* packet : port_.sent) rte_pktmbuf_free(packet);
     port_.sent.clear();
     EXPECT_EQ(packets_in_use(packets_), 0u) << "packets have leaked";
+    EXPECT_EQ(packets_in_use(answers_), 0u) << "answers have leaked";
     EXPECT_EQ(packets_in_use(frames_), 0u) << "frames have leaked";
     EXPECT_EQ(job_->references(), 0u);
   }
@@ -92,9 +96,19 @@ class EngineAlone : public testing::Test {
   }
 
   void attach(std::unique_ptr<EngineJob>& job, Session& session, std::uint32_t id) {
+    attach(job, session, id, packets(session.lanes()));
+  }
+  void attach(std::unique_ptr<EngineJob>& job, Session& session, std::uint32_t id,
+              JobPackets packets) {
     job = engine_->prepare(id, session, bml_lanes("star:2", session.lanes()), 1,
-                           aggregation::select_kernels(512));
+                           aggregation::select_kernels(512), std::move(packets));
     engine_->attach(*job, kEpoch);
+  }
+
+  // The default window, for the two flows of each lane.
+  JobPackets packets(unsigned lanes) {
+    const unsigned window = EngineSettings{}.window;
+    return {window, *share_.reserve(2 * lanes * window)};
   }
 
   void submit(float value, std::uint64_t elements = kElements, std::uint8_t lane = 0) {
@@ -151,7 +165,9 @@ class EngineAlone : public testing::Test {
   }
 
   PacketPool packets_;
+  PacketPool answers_;
   PacketPool frames_;
+  PacketShare share_{10'000};
   FakePort port_;
   protocol::PortCredit credit_;
   Events events_;

@@ -1,4 +1,5 @@
-// How many packets may point into a trainer's memory: DPDK counts them in 16 bits.
+// How many packets may point into a trainer's memory: as many as the job has reserved, and as DPDK
+// can count in 16 bits.
 
 #include "dataplane/engine/engine_job.h"
 
@@ -13,29 +14,18 @@
 namespace gradcube::dataplane {
 namespace {
 
-TEST(Engine, RefusesAJobWhosePacketsOnTheirWayCouldNotBeCounted) {
-  PacketPool packets = make_pool("refused", 63);
+TEST(Engine, SaysHowManyFlowsAJobHasHere) {
+  PacketPool packets = make_pool("flows", 63);
   FakePort port;
   Events events;
   EngineSettings settings;
   settings.threads = {0};
   settings.segment_bytes = 64;
-  settings.window = 64;
   const bcube::AddressSpace space = control::parse_topology("star:256", "test").space();
   protocol::PortCredit credit({});
-  const Engine engine(settings, space, {{&port, &credit}}, packets, events);
-  TestSession session(1, 1 << 16, 2, 256);
-  const aggregation::Kernels& kernels = aggregation::select_kernels(0);
-  EXPECT_NO_THROW(engine.prepare(1, *session, bml_lanes("star:256"), 1, kernels));
-  EXPECT_NO_THROW(engine.check(bml_lanes("star:256"), 1 << 16));
-  EXPECT_THROW(engine.check(bml_lanes("star:256", 2), 1 << 16), control::SetupError);
-  try {
-    engine.prepare(1, *session, bml_lanes("star:256", 2), 1, kernels);
-    FAIL() << "it was accepted";
-  } catch (const control::SetupError& error) {
-    EXPECT_THAT(error.what(), testing::HasSubstr("fewer lanes"));
-    EXPECT_THAT(error.what(), testing::HasSubstr("130560 packets"));
-  }
+  const Engine engine(settings, space, {{&port, &credit}}, {packets, packets}, events);
+  EXPECT_EQ(engine.check(bml_lanes("star:256"), 1 << 16), 2u * 255);
+  EXPECT_EQ(engine.check(bml_lanes("star:256", 3), 1 << 16), 3u * 2 * 255);
 }
 
 TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
@@ -47,7 +37,7 @@ TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
   settings.segment_bytes = 64;
   const bcube::AddressSpace space = control::parse_topology("star:2", "test").space();
   protocol::PortCredit credit({});
-  const Engine engine(settings, space, {{&port, &credit}}, packets, events);
+  const Engine engine(settings, space, {{&port, &credit}}, {packets, packets}, events);
   EXPECT_NO_THROW(engine.check(bml_lanes("star:2"), std::uint64_t{1} << 36));
   try {
     engine.check(bml_lanes("star:2"), std::uint64_t{1} << 48);
@@ -57,21 +47,45 @@ TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
   }
 }
 
-TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItCanCount) {
-  TestSession session(1);
-  EngineJob job(1, *session, {}, 1, true);
-  PacketPool packets = make_pool("pointing", EngineJob::kMostReferences, 0);
-  std::vector<rte_mbuf*> pointing(EngineJob::kMostReferences);
-  ASSERT_EQ(rte_pktmbuf_alloc_bulk(packets.get(), pointing.data(), EngineJob::kMostReferences), 0);
-  for (rte_mbuf* packet : pointing) {
-    ASSERT_TRUE(job.may_point());
-    job.point_at(packet, session.base(), 64);
+// Points all packets that the job may have into the memory of its trainer.
+std::vector<rte_mbuf*> point_all(EngineJob& job, TestSession& session, PacketPool& packets) {
+  std::vector<rte_mbuf*> pointing;
+  while (job.may_point()) {
+    pointing.push_back(packets.allocate());
+    if (pointing.back() == nullptr) break;
+    job.point_at(pointing.back(), session.base(), 64);
   }
-  EXPECT_FALSE(job.may_point());
+  return pointing;
+}
+
+TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItHasReserved) {
+  TestSession session(1);
+  PacketPool packets = make_pool("reserved", 63);
+  PacketShare share(40);
+  {
+    EngineJob job(1, *session, {}, 1, true, {8, *share.reserve(10)});
+    EXPECT_EQ(job.reserved(), 10u);
+    std::vector<rte_mbuf*> pointing = point_all(job, session, packets);
+    EXPECT_EQ(pointing.size(), 10u);
+    EXPECT_EQ(job.references(), 10u);
+    rte_pktmbuf_free(pointing.back());
+    pointing.pop_back();
+    EXPECT_TRUE(job.may_point());
+    for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
+    EXPECT_EQ(job.references(), 0u);
+    EXPECT_EQ(share.free(), 30u);
+  }
+  EXPECT_EQ(share.free(), 40u);
+}
+
+TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanDpdkCanCount) {
+  TestSession session(1);
+  PacketPool packets = make_pool("counted", EngineJob::kMostReferences + 100, 0);
+  PacketShare share(2 * EngineJob::kMostReferences);
+  EngineJob job(1, *session, {}, 1, true, {8, *share.reserve(2 * EngineJob::kMostReferences)});
+  const std::vector<rte_mbuf*> pointing = point_all(job, session, packets);
+  EXPECT_EQ(pointing.size(), EngineJob::kMostReferences);
   EXPECT_EQ(job.references(), EngineJob::kMostReferences);
-  rte_pktmbuf_free(pointing.back());
-  EXPECT_TRUE(job.may_point());
-  pointing.pop_back();
   for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
   EXPECT_EQ(job.references(), 0u);
 }

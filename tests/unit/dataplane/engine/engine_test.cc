@@ -185,6 +185,59 @@ TEST_F(EngineAlone, PutsSendsOffWhileThePoolIsEmpty) {
   EXPECT_EQ(sent().size(), 1u);
 }
 
+TEST_F(EngineAlone, AnswersWhileThereIsNoPacketForASegment) {
+  std::vector<rte_mbuf*> all;
+  for (rte_mbuf* one = packets_.allocate(); one != nullptr; one = packets_.allocate()) {
+    all.push_back(one);
+  }
+  submit(1.0F);
+  poll();
+  EXPECT_TRUE(port_.sent.empty()) << "its own segment has to wait";
+  arrive(contribution());
+  poll(protocol::kAcknowledgeDelay);
+  const std::vector<protocol::ParsedFrame> frames = sent();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::acknowledgement);
+  EXPECT_EQ(frames[0].transport.acknowledged, 1u);
+  for (rte_mbuf* one : all) rte_pktmbuf_free(one);
+}
+
+TEST_F(EngineAlone, SendsNoMoreSegmentsOfAJobThanItHasReservedPacketsFor) {
+  std::unique_ptr<EngineJob> small;
+  TestSession session(1);
+  attach(small, *session, kOtherJob, {32, *share_.reserve(3)});
+  engine_->start(kOtherJob);
+  poll();
+  sent();
+  session.fill(64 * kPerUnit, 1.0F);
+  session.submit(64 * kPerUnit);
+  poll();
+  Frame grant = without_segment();
+  grant.transport.job = kOtherJob;
+  grant.transport.credit = 32;
+  arrive(grant);
+  poll();
+  EXPECT_EQ(small->references(), 3u) << "of the 32 that its neighbour has granted";
+  EXPECT_EQ(packets_in_use(packets_), kPacketsPerSegment * 3);
+  submit(1.0F);
+  poll();
+  EXPECT_EQ(job_->references(), 1u) << "it keeps no other job from sending";
+  sent();
+  poll();
+  EXPECT_EQ(small->references(), 3u) << "as soon as packets come back, the next ones leave";
+  engine_->detach(kOtherJob);
+  sent();
+  EXPECT_EQ(small->references(), 0u);
+}
+
+TEST_F(EngineAlone, CountsSegmentsWithoutBytesToo) {
+  session_.submit(0, control::CollectiveKind::barrier);
+  poll();
+  EXPECT_EQ(job_->references(), 1u);
+  EXPECT_EQ(sent().size(), 1u);
+  EXPECT_EQ(job_->references(), 0u);
+}
+
 // A port whose budget is four segments: credit follows what senders ask for.
 class EngineWithABudget : public EngineAlone {
  protected:

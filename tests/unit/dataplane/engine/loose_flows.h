@@ -15,7 +15,7 @@ namespace gradcube::dataplane {
 // A job, and flows that belong to it; their addresses do not change.
 class LooseFlows {
  public:
-  explicit LooseFlows(protocol::JobId id = 1) : job_(id, *session_, {}, 1, true) {}
+  explicit LooseFlows(protocol::JobId id = 1) : job_(id, *session_, {}, 1, true, {16, {}}) {}
 
   EngineJob& job() { return job_; }
   Flow& add(bcube::ServerId peer = 1) {

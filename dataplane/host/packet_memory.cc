@@ -1,0 +1,89 @@
+#include "dataplane/host/packet_memory.h"
+
+#include <cstring>
+#include <numeric>
+
+namespace gradcube::dataplane {
+
+namespace {
+
+PacketPoolOptions segment_pool(const PacketMemoryOptions& options) {
+  PacketPoolOptions pool;
+  pool.name = "segments-" + options.name;
+  pool.count = kPacketsPerSegment * options.segments + options.idle;
+  pool.at_start = options.idle;
+  return pool;
+}
+
+PacketPoolOptions answer_pool(const PacketMemoryOptions& options) {
+  PacketPoolOptions pool;
+  pool.name = "answers-" + options.name;
+  pool.count = options.answers;
+  return pool;
+}
+
+}  // namespace
+
+PacketReservation& PacketReservation::operator=(PacketReservation&& other) noexcept {
+  if (this == &other) return *this;
+  release();
+  share_ = std::exchange(other.share_, nullptr);
+  segments_ = std::exchange(other.segments_, 0);
+  committed_ = std::exchange(other.committed_, false);
+  return *this;
+}
+
+void PacketReservation::commit(std::uint32_t segments) {
+  if (share_ == nullptr) return;
+  share_->reserved_ -= segments_ - segments;
+  segments_ = segments;
+  if (share_->memory_ == nullptr) return;
+  share_->memory_->commit(segments);
+  committed_ = true;
+}
+
+void PacketReservation::release() {
+  if (share_ == nullptr) return;
+  share_->reserved_ -= segments_;
+  if (committed_) share_->memory_->uncommit(segments_);
+  share_ = nullptr;
+  segments_ = 0;
+  committed_ = false;
+}
+
+std::optional<PacketReservation> PacketShare::reserve(std::uint32_t segments) {
+  if (segments > free()) return std::nullopt;
+  reserved_ += segments;
+  return PacketReservation(*this, segments);
+}
+
+std::uint64_t PacketShare::bytes_of_segment() const {
+  return memory_ == nullptr ? 0 : memory_->bytes_of_segment();
+}
+
+PacketMemory::PacketMemory(const PacketMemoryOptions& options, Poller& poller)
+    : poller_(poller),
+      most_(options.segments),
+      idle_(options.idle),
+      segments_(segment_pool(options)),
+      answers_(answer_pool(options)) {}
+
+std::uint64_t PacketMemory::reserved() const {
+  return std::accumulate(
+      shares_.begin(), shares_.end(), std::uint64_t{0},
+      [](std::uint64_t sum, const PacketShare& share) { return sum + share.reserved(); });
+}
+
+// The memory is taken from the host on this thread; the poller only stands still while the chunk's
+// packets are put into the pool.
+void PacketMemory::commit(std::uint32_t segments) {
+  const std::uint32_t wanted = kPacketsPerSegment * (committed_ + segments) + idle_;
+  while (segments_.made() < wanted) {
+    PacketPool::Chunk chunk = segments_.make_chunk(wanted - segments_.made());
+    std::memset(chunk.memory.get(), 0, chunk.bytes);
+    poller_.call([&] { segments_.add(std::move(chunk)); });
+  }
+  committed_ += segments;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,138 @@
+// The packet memory of a poller: its pools, and who may take how much of them.
+//
+// Segments and what has no segment (acknowledgements, probes) come from different pools, so no job
+// can keep the acknowledgements of another from leaving. Acknowledgements are never held: they lie
+// in rings and queues alone, which go on moving, so theirs is a pool of fixed size.
+//
+// A segment takes kPacketsPerSegment packets, from its making until its receiver has used it. Jobs
+// reserve this memory: each engine of the poller has a PacketShare of the pool, and a job takes a
+// PacketReservation out of the share before it is admitted. A reservation that is committed is
+// backed by packets: the pool has grown far enough. Whoever sends on a reservation must not have
+// more segments out than it holds (EngineJob::may_point()). So a job never waits for packets of
+// another. What a pool has grown stays.
+//
+// Ownership: the shares belong to the memory, and outlive all reservations.
+//
+// Threads: the control thread. A pool grows through Poller::call().
+//
+// Errors: no room for a reservation is no exception. commit() throws std::runtime_error if DPDK has
+// less memory than the pool's size promises.
+#ifndef GRADCUBE_DATAPLANE_HOST_PACKET_MEMORY_H_
+#define GRADCUBE_DATAPLANE_HOST_PACKET_MEMORY_H_
+
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "dataplane/host/packet_pool.h"
+#include "dataplane/host/poller.h"
+
+namespace gradcube::dataplane {
+
+// One for the headers, and one that points to the payload.
+inline constexpr std::uint32_t kPacketsPerSegment = 2;
+
+class PacketMemory;
+class PacketShare;
+
+// The right to have so many segments out. Gives itself back when it ends: no packet of it may be
+// out then.
+class PacketReservation {
+ public:
+  PacketReservation() = default;
+  ~PacketReservation() { release(); }
+  PacketReservation(PacketReservation&& other) noexcept { *this = std::move(other); }
+  PacketReservation& operator=(PacketReservation&& other) noexcept;
+
+  std::uint32_t segments() const { return segments_; }
+  // Gives back all but `segments` (at most what it has), and sees to it that the packets of these
+  // are there. Once.
+  void commit(std::uint32_t segments);
+
+ private:
+  friend class PacketShare;
+  PacketReservation(PacketShare& share, std::uint32_t segments)
+      : share_(&share), segments_(segments) {}
+  void release();
+
+  PacketShare* share_ = nullptr;
+  std::uint32_t segments_ = 0;
+  bool committed_ = false;
+};
+
+// What one engine's jobs may reserve.
+class PacketShare {
+ public:
+  // memory: null for an account that no pool stands behind.
+  explicit PacketShare(std::uint32_t segments, PacketMemory* memory = nullptr)
+      : most_(segments), memory_(memory) {}
+  PacketShare(const PacketShare&) = delete;
+  PacketShare& operator=(const PacketShare&) = delete;
+
+  // In segments.
+  std::uint32_t most() const { return most_; }
+  std::uint32_t reserved() const { return reserved_; }
+  std::uint32_t free() const { return most_ - reserved_; }
+  // Without a pool: 0.
+  std::uint64_t bytes_of_segment() const;
+
+  // Nothing if more is asked for than is free.
+  std::optional<PacketReservation> reserve(std::uint32_t segments);
+
+ private:
+  friend class PacketReservation;
+  std::uint32_t most_;
+  PacketMemory* memory_;
+  std::uint32_t reserved_ = 0;
+};
+
+struct PacketMemoryOptions {
+  std::string name;            // of the poller: unique in the process, at most 16 characters
+  std::uint32_t segments = 0;  // that can be reserved
+  std::uint32_t answers = 0;   // packets for what has no segment
+  // Packets that lie idle in the caches of lcores that free them.
+  std::uint32_t idle = 0;
+};
+
+class PacketMemory {
+ public:
+  // Of a poller that outlives it.
+  PacketMemory(const PacketMemoryOptions& options, Poller& poller);
+  PacketMemory(const PacketMemory&) = delete;
+  PacketMemory& operator=(const PacketMemory&) = delete;
+
+  // The shares of all engines together have at most the options' segments.
+  PacketShare& add_share(std::uint32_t segments) { return shares_.emplace_back(segments, this); }
+
+  // The poller's engines allocate, any thread frees.
+  PacketPool& segments() { return segments_; }
+  PacketPool& answers() { return answers_; }
+
+  // Of segments, over all shares.
+  std::uint64_t reserved() const;
+  std::uint64_t most() const { return most_; }
+  std::uint64_t bytes_of_segment() const {
+    return kPacketsPerSegment * segments_.bytes_of_packet();
+  }
+  // What the pools have grown to.
+  std::uint64_t bytes() const { return segments_.bytes() + answers_.bytes(); }
+
+ private:
+  friend class PacketReservation;
+  void commit(std::uint32_t segments);
+  void uncommit(std::uint32_t segments) { committed_ -= segments; }
+
+  Poller& poller_;
+  std::uint32_t most_;
+  std::uint32_t idle_;
+  PacketPool segments_;
+  PacketPool answers_;
+  std::deque<PacketShare> shares_;
+  std::uint32_t committed_ = 0;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_HOST_PACKET_MEMORY_H_
