@@ -25,6 +25,9 @@ constexpr Help kHelp[] = {
     {"seed", "Seed of the switches' random numbers"},
     {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
     {"idle", "spin: poll without end; adaptive: sleep when there is nothing to do"},
+    {"trainer-memory",
+     "Shared memory that the trainers of a user may use together: 8G (default: half of the "
+     "host's)"},
 };
 
 constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};

@@ -69,6 +69,7 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     pools_.push_back(std::make_unique<PacketPool>(options));
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
     poller_lcores_.push_back(lcores[i].id);
+    poller_numa_nodes_.push_back(lcores[i].numa_node);
   }
 }
 
@@ -105,6 +106,7 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();
     place.packets = pools_[where].get();
+    place.numa_node = poller_numa_nodes_[where];
   }
   return places;
 }

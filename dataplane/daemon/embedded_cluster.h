@@ -90,6 +90,7 @@ class EmbeddedCluster {
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
+  std::vector<int> poller_numa_nodes_;
   std::vector<std::unique_ptr<PacketPool>> pools_;  // one per poller
   std::unique_ptr<EmbeddedFabric> fabric_;
   std::unique_ptr<NodeGroup> nodes_;

@@ -94,7 +94,8 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     job.epoch = std::max(job.epoch, trainer.epoch);
     if (trainer.state >= job.state && !trainer.why.empty()) job.why = trainer.why;
     job.state = std::max(job.state, trainer.state);
-    job.trainers.push_back({trainer.server, trainer.pid, trainer.counts});
+    job.trainers.push_back(
+        {trainer.server, trainer.pid, trainer.counts, trainer.uid, trainer.heap_bytes});
   }
   for (JobFacts& job : jobs) {
     std::sort(job.trainers.begin(), job.trainers.end(),

@@ -42,6 +42,8 @@ struct MemberFacts {
   bcube::ServerId server = 0;
   std::uint32_t pid = 0;
   LaneCounts counts;
+  std::uint32_t uid = 0;
+  std::uint64_t heap_bytes = 0;  // of its heap that it may use now
 };
 
 // One job, as `status` shows it. Trainers that have left are not in it.
@@ -50,6 +52,8 @@ struct JobFacts {
     bcube::ServerId server = 0;
     std::uint32_t pid = 0;
     LaneCounts counts;
+    std::uint32_t uid = 0;
+    std::uint64_t heap_bytes = 0;  // of its heap that it may use now
 
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;

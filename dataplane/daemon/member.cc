@@ -34,10 +34,9 @@ RankOrder rank_order(const control::JobDescriptor& job) {
 
 }  // namespace
 
-Member::Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
-               const NodeEngines& engines)
+Member::Member(const control::JoinRequest& request, std::shared_ptr<SessionRegion> region,
+               LanePlans plans, const NodeEngines& engines)
     : request_(request), plans_(std::move(plans)), engines_(engines) {
-  auto region = std::make_unique<SessionRegion>(heap_bytes);
   try {
     for (const EngineAt& at : engines_.all()) at.engine->check(plans_, region->bytes());
   } catch (const control::SetupError& error) {

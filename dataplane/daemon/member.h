@@ -29,8 +29,8 @@ class Member {
  public:
   // Throws control::SetupError; JoinRefused if the engines cannot run such a session. plans: one
   // per lane of the request's options.
-  Member(const control::JoinRequest& request, std::uint64_t heap_bytes, LanePlans plans,
-         const NodeEngines& engines);
+  Member(const control::JoinRequest& request, std::shared_ptr<SessionRegion> region,
+         LanePlans plans, const NodeEngines& engines);
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -39,7 +39,7 @@ class Member {
   const Session& session() const { return *session_; }
   bool attached() const { return !parts_.empty(); }
 
-  // Once: the descriptors that the trainer gets. The caller closes its doorbell.
+  // Once: what the trainer gets. The caller closes its doorbell.
   JoinedSession admit(unsigned rank, unsigned size);
   bool admitted() const { return admitted_; }
 

@@ -2,17 +2,22 @@
 
 #include <algorithm>
 
+#include "dataplane/host/memory_placement.h"
+
 namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
                          const std::vector<EnginePlace>& places, EventSink& events) {
+  std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {
+    numa_nodes.push_back(place.numa_node);
     engines_.push_back(
         std::make_unique<Engine>(place.settings, space, ports, *place.packets, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
     all_.push_back({engines_.back().get(), place.poller, leader});
   }
+  numa_node_ = common_numa_node(numa_nodes);
   go_on();
 }
 

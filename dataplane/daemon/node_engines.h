@@ -8,6 +8,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_NODE_ENGINES_H_
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
@@ -22,6 +23,7 @@ struct EnginePlace {
   EngineSettings settings;
   Poller* poller = nullptr;
   PacketPool* packets = nullptr;
+  int numa_node = -1;  // of its lcore; -1: any
 };
 
 class NodeEngines {
@@ -36,6 +38,9 @@ class NodeEngines {
   // In the order of their queues; the leader engine is among them.
   const std::vector<EngineAt>& all() const { return all_; }
 
+  // Where all of its engines run, if that is one node: its trainers' memory should be there.
+  std::optional<unsigned> numa_node() const { return numa_node_; }
+
   // Takes them off their pollers, and puts them on again: what a stopped process looks like to the
   // other servers.
   void stop();
@@ -47,6 +52,7 @@ class NodeEngines {
  private:
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
+  std::optional<unsigned> numa_node_;
   bool running_ = false;
 };
 

@@ -1,10 +1,12 @@
 #include "trainer/src/region.h"
 
+#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <unistd.h>
 #include <utility>
 
 #include "trainer/src/failure.h"
@@ -42,6 +44,13 @@ void check_header(const shared::RegionHeader& header, std::uint64_t bytes) {
   check(header.region_bytes == bytes, "its header gives another size than the welcome");
 }
 
+// After the trainer's own mapping: the seals allow no further one that can be written to.
+void seal(int fd) {
+  if (::fcntl(fd, F_ADD_SEALS, shared::kSeals) == 0) return;
+  throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot seal the shared region", errno) +
+                                      ": a kernel of Linux 5.1 or later is needed");
+}
+
 }  // namespace
 
 Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(bytes) {
@@ -56,10 +65,25 @@ Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(b
   base_ = static_cast<std::byte*>(mapped);
   try {
     check_header(header(), bytes);
+    seal(fd);
   } catch (...) {
     unmap();
     throw;
   }
+}
+
+int Region::touch(std::uint64_t begin, std::uint64_t end) const {
+  int result = 0;
+  do {
+    result = ::madvise(base_ + begin, end - begin, MADV_POPULATE_WRITE);
+  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
+  if (result == 0 || errno != EINVAL) return result == 0 ? 0 : errno;
+  // A kernel before Linux 5.14. An atomic access that changes nothing counts as a write.
+  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
+  for (std::uint64_t at = begin; at < end; at += page) {
+    std::atomic_ref(reinterpret_cast<unsigned char&>(base_[at])).fetch_or(0);
+  }
+  return 0;
 }
 
 void Region::unmap() {
