@@ -405,8 +405,7 @@ class HostileClient(WithACluster):
             raw_session.hello("two words"),
         ):
             with raw_session.connect(self.path) as connection:
-                connection.send(message)
-                notice = raw_session.read_notice(connection.recv(4096))
+                notice = raw_session.knock(connection, message) or raw_session.read_notice(connection.recv(4096))
                 self.assertEqual(notice.kind, raw_session.REFUSED)
                 self.assertLess(notice.code, 0)
                 self.assertGreater(len(notice.text), 10)

@@ -97,6 +97,18 @@ def receive_descriptor(connection, kind):
     return message, descriptors[0]
 
 
+def knock(connection, message):
+    """Sends a hello, and seals the memory if some is offered. The refusal, if it came instead."""
+    connection.send(message)
+    answer, descriptors, _, _ = socket.recv_fds(connection, 4096, 4)
+    if struct.unpack_from("<I", answer)[0] != OFFER:
+        return read_notice(answer)
+    fcntl.fcntl(descriptors[0], fcntl.F_ADD_SEALS, SEALS)
+    os.close(descriptors[0])
+    connection.send(bare(MAPPED))
+    return None
+
+
 class RawSession:
     """A trainer. ``wishes`` are those of hello(). ``backed``: the bytes of its heap that it touches and reports."""
 

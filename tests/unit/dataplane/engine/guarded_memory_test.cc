@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "dataplane/engine/session.h"
+#include "tests/unit/dataplane/engine/engine_alone.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -174,6 +175,34 @@ TEST_F(GuardedMemoryTest, AFaultInTheHeapIsASessionsViolation) {
   EXPECT_EQ(heap[5000], 0);
   EXPECT_EQ(session.take(), Session::Take::violation);
   EXPECT_STREQ(session.violation(), kMemoryFault);
+}
+
+// The fault is another job's: nobody knows yet into whose results its zeros have gone.
+TEST_F(EngineAlone, CompletesNothingWhileAFaultIsPending) {
+  install_handler_once();
+  MappedFile file(kChunk);
+  const GuardedMemory guard(file.address(), kChunk);
+  file.cut(0);
+  EXPECT_EQ(file[0], 0);
+
+  submit(1.0F);
+  poll();
+  Frame contributed = contribution();
+  contributed.transport.acknowledged = 1;
+  arrive(contributed);
+  Frame result = contribution(0, 3.0F);
+  result.transport.stage = protocol::Stage::broadcast;
+  arrive(result);
+  Frame acknowledgement = without_segment(protocol::Stage::broadcast);
+  acknowledgement.transport.acknowledged = 1;
+  acknowledgement.transport.sequence = 1;
+  arrive(acknowledgement);
+  EXPECT_EQ(session_->completed(0), 0u);
+  EXPECT_TRUE(engine_->busy()) << "it must not sleep over what is left to do";
+
+  GuardedMemory::settle(GuardedMemory::faults());
+  poll();
+  EXPECT_EQ(session_->completed(0), 1u);
 }
 
 }  // namespace
