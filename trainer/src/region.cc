@@ -1,15 +1,14 @@
 #include "trainer/src/region.h"
 
-#include <atomic>
 #include <cerrno>
 #include <fcntl.h>
 #include <string>
 #include <sys/mman.h>
 #include <sys/stat.h>
-#include <unistd.h>
 #include <utility>
 
 #include "trainer/src/failure.h"
+#include "trainer/src/pages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -73,17 +72,7 @@ Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(b
 }
 
 int Region::touch(std::uint64_t begin, std::uint64_t end) const {
-  int result = 0;
-  do {
-    result = ::madvise(base_ + begin, end - begin, MADV_POPULATE_WRITE);
-  } while (result != 0 && (errno == EINTR || errno == EAGAIN));
-  if (result == 0 || errno != EINVAL) return result == 0 ? 0 : errno;
-  // A kernel before Linux 5.14. An atomic access that changes nothing counts as a write.
-  const auto page = static_cast<std::uint64_t>(::sysconf(_SC_PAGESIZE));
-  for (std::uint64_t at = begin; at < end; at += page) {
-    std::atomic_ref(reinterpret_cast<unsigned char&>(base_[at])).fetch_or(0);
-  }
-  return 0;
+  return trainer::touch({base_ + begin, base_ + end});
 }
 
 void Region::unmap() {

@@ -25,8 +25,7 @@ class Region {
   Region(const Region&) = delete;
   Region& operator=(const Region&) = delete;
 
-  // Touches the pages of [begin, end), offsets from the region's start at pages, so that this
-  // process is charged for them. What they contain stays. 0, or an errno value. Does not throw.
+  // Touches the pages of [begin, end), which are offsets from the region's start: see pages.h.
   int touch(std::uint64_t begin, std::uint64_t end) const;
 
   // Earlier than the destructor; nothing else may be called after it.

@@ -13,6 +13,7 @@
 #include <vector>
 
 #include "trainer/src/descriptor.h"
+#include "trainer/src/pages.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -48,6 +49,28 @@ std::uint64_t test_seed() {
   if (const char* given = std::getenv("GRADCUBE_TEST_SEED"))
     return std::strtoull(given, nullptr, 0);
   return std::random_device{}();
+}
+
+TEST(Pages, GetMemoryAndKeepWhatTheyContain) {
+  for (const bool by_hand : {false, true}) {
+    SharedMemory memory(kMiB);
+    const std::span<std::byte> half = memory.span().first(kMiB / 2);
+    half[5000] = std::byte{7};
+    if (by_hand) {
+      touch_each_page(half);
+    } else {
+      EXPECT_EQ(touch(half), 0);
+    }
+    EXPECT_EQ(memory.bytes_with_pages(), kMiB / 2);
+    EXPECT_EQ(half[5000], std::byte{7});
+    EXPECT_EQ(half[4096], std::byte{0});
+  }
+}
+
+TEST(Pages, ThatCannotBeHadAreAnError) {
+  SharedMemory memory(kMiB);
+  ::munmap(memory.span().data() + kMiB / 2, kMiB / 2);
+  EXPECT_NE(touch(memory.span()), 0);
 }
 
 TEST(Heap, EveryBlockIsAligned) {
