@@ -26,6 +26,9 @@ constexpr Help kHelp[] = {
     {"packet-memory", "Memory for the packets of all jobs: 512M, 4G (default: by the topology)"},
     {"lcores", "Cores that the daemon uses: 0,1 or 0-3 (default: all that are of use)"},
     {"idle", "spin: poll without end; adaptive: sleep when there is nothing to do"},
+    {"trainer-memory",
+     "Shared memory that the trainers of a user may use together: 8G (default: half of the "
+     "host's)"},
 };
 
 constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};

@@ -29,6 +29,18 @@ std::string bytes_text(const json& object, std::string_view path) {
   return bytes ? human_bytes(*bytes) : "-";
 }
 
+// What each user's trainers may use, and who uses what.
+std::string quota_text(const json& status) {
+  std::string text = fmt::format("{} of trainers' buffers per user",
+                                 bytes_text(status, "memory/trainer_quota_bytes"));
+  for (const json& user : items(field(status, "memory"), "users")) {
+    const auto uid = count_field(user, "uid");
+    text += fmt::format(", user {} uses {}", uid ? std::to_string(*uid) : "-",
+                        bytes_text(user, "bytes"));
+  }
+  return text;
+}
+
 std::string list_text(const json& array) {
   if (!array.is_array() || array.empty()) return "-";
   std::string text;
@@ -281,6 +293,7 @@ std::string status_summary(const json& status) {
   line("packets",
        fmt::format("{} of {} reserved by jobs", bytes_text(status, "memory/packets_reserved_bytes"),
                    bytes_text(status, "memory/packets_reservable_bytes")));
+  line("quota", quota_text(status));
   return text;
 }
 

@@ -14,7 +14,7 @@ export PATH="/usr/bin:$PATH"
   build_packages=(
     meson ninja-build g++ pkg-config
     libdpdk-dev libisal-dev libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev
-    nlohmann-json3-dev
+    libnuma-dev nlohmann-json3-dev
   )
   training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib)
   test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck)

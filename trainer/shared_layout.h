@@ -1,10 +1,14 @@
 // The memory that a trainer and its daemon share, and the messages on the session's Unix socket.
 //
 // Included by both sides; knows nothing of either. The daemon creates the region, a memfd, and
-// passes it by SCM_RIGHTS. It is sealed against shrinking and growing: no access of the daemon lies
-// beyond the file's end. The seals promise no more. A trainer may still punch holes into the file;
-// a hole, and a page that nobody touched, reads as zeros and gets its memory at the first access,
-// whichever side makes it.
+// passes it by SCM_RIGHTS. Both sides map it; then the trainer seals it (kSeals). From then on the
+// file can lose no page: it cannot be cut, and no hole can be punched into it. What a trainer has
+// written to once stays there until the session ends, and a freed buffer serves later ones.
+//
+// A page gets its memory from the process that touches it first. This is to be the trainer: it
+// touches what its heap begins to use, and then tells the daemon how far its memory reaches (Grow).
+// The daemon looks at the pages, and at the quota of the trainer's user. A submission that lies
+// beyond what the daemon has confirmed closes the session.
 //
 //   offset 0       RegionHeader: control words, each written by one side only
 //   kSubmissions   Submission[kRingEntries]: written by the trainer, read by the daemon
@@ -30,11 +34,12 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <fcntl.h>
 #include <string_view>
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 2;
+inline constexpr std::uint32_t kLayoutVersion = 3;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -77,9 +82,9 @@ enum class Kind : std::uint8_t {
 inline constexpr unsigned kKinds = 6;
 
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
-// wholly inside the heap, its offset a multiple of kBufferAlignment. `elements` is `count`, and
-// `count` times the job's size for reduce_scatter and all_gather, whose count is that of one rank's
-// chunk. A barrier has count, dtype and op 0, and the offset of any empty buffer.
+// wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
+// `count`, and `count` times the job's size for reduce_scatter and all_gather, whose count is that
+// of one rank's chunk. A barrier has count, dtype and op 0, and the offset of any empty buffer.
 //
 // `request` is the trainer's name for it: any number, which comes back in the Completion. It is
 // unique among the trainer's collectives in flight. The collective's number, by which the trainers'
@@ -111,8 +116,8 @@ static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
 // Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is
 // NUL-terminated and padded with NULs.
 enum class MessageType : std::uint32_t {
-  hello = 1,    // trainer: Hello. The first message; answered by Welcome or Refused
-  welcome = 2,  // daemon: Welcome, with two descriptors: the region, the trainer's doorbell
+  hello = 1,    // trainer: Hello. The first message; answered by Offer or Refused
+  welcome = 2,  // daemon: Welcome, with a descriptor: the trainer's doorbell
   refused = 3,  // daemon: Notice; then it closes the socket
   failure = 4,  // daemon: Notice. Sent before the completions of the collectives that it is about
   inquiry = 5,  // trainer: Inquiry: why is this request not done?
@@ -122,7 +127,16 @@ enum class MessageType : std::uint32_t {
   closing = 8,  // daemon: Notice: it is about to close this session, for this reason
   abort = 9,    // trainer: end the whole job now: a bare MessageType. The trainer then closes
                 // its socket
+  offer = 10,   // daemon: Offer, with a descriptor: the region
+  mapped = 11,  // trainer: it has mapped and sealed the region: a bare MessageType. Answered by
+                // Welcome or Refused
+  grow = 12,    // trainer: Grow. The next one only after the answer
+  grown = 13,   // daemon: Notice, the answer: its code is 0, or says why it is not confirmed; its
+                // `request` is how far the memory is confirmed now, from the region's start
 };
+
+// Of a mapped region.
+inline constexpr int kSeals = F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE;
 
 inline constexpr std::size_t kJobNameBytes = 64;  // with the NUL
 inline constexpr std::string_view kJobNameCharacters =
@@ -170,14 +184,29 @@ struct Hello {
 };
 static_assert(sizeof(Hello) == 48 + kJobNameBytes + kMaxLanes * sizeof(Lane));
 
-struct Welcome {
+struct Offer {
   MessageType type;
   std::uint32_t version;
   std::uint64_t features;
+  std::uint64_t region_bytes;
+};
+
+struct Welcome {
+  MessageType type;
   std::uint32_t rank;
   std::uint32_t size;
-  std::uint64_t region_bytes;
+  std::uint32_t reserved;
   char server[64];  // this server's address as people write it: "[2,1]"
+};
+
+// "My memory reaches from the region's start up to `end`, and is going to reach up to `wanted`":
+// both are ends of pages. Refused if the user's quota does not suffice for `wanted`. A trainer
+// first asks with the `end` that is confirmed already; so it touches nothing in vain.
+struct Grow {
+  MessageType type;
+  std::uint32_t reserved;
+  std::uint64_t end;
+  std::uint64_t wanted;
 };
 
 struct Notice {
@@ -186,7 +215,7 @@ struct Notice {
   // A failure's number, 1, 2, 3, ...: the completions that it explains name it.
   std::uint32_t number;
   std::uint32_t reserved;
-  std::uint64_t request;  // of a report: the request that was asked about
+  std::uint64_t request;  // of a report: the request that was asked about; of a grown: a byte
   char text[kNoticeTextBytes];
 };
 

@@ -33,7 +33,7 @@ const std::vector<Section>& sections() {
       {"topology", {"spec", "kind", "n", "k", "h"}},
       {"link", {"rate", "mtu", "delay", "queue", "ecn-threshold"}},
       {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
-      {"engine", {"packet-memory", "lcores", "idle"}},
+      {"engine", {"packet-memory", "lcores", "idle", "trainer-memory"}},
   };
   return all;
 }

@@ -15,6 +15,7 @@ namespace gradcube::control {
 namespace {
 
 constexpr unsigned kMaxLcore = 1023;
+constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
 constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
@@ -103,6 +104,10 @@ constexpr Setting kSettings[] = {
                   std::string_view where) { s.lcores = parse_lcores(text, where); }},
     {"idle", [](ClusterSettings& s, std::string_view text,
                 std::string_view where) { s.idle = parse_idle(text, where); }},
+    {"trainer-memory",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.trainer_memory_bytes = parse_size(text, where);
+     }},
 };
 
 template <typename Value>
@@ -178,6 +183,10 @@ void validate(const ClusterSettings& s) {
   require(packet_memory >= kLeastPacketMemory && packet_memory <= kMostPacketMemory,
           fmt::format("the packet memory is {}; expected {} to {}", format_size(packet_memory),
                       format_size(kLeastPacketMemory), format_size(kMostPacketMemory)));
+  require(!s.trainer_memory_bytes || *s.trainer_memory_bytes >= kLeastTrainerMemory,
+          fmt::format("the trainers' memory is {}; expected {} or more",
+                      format_size(s.trainer_memory_bytes.value_or(0)),
+                      format_size(kLeastTrainerMemory)));
   const std::set<unsigned> distinct(s.lcores.begin(), s.lcores.end());
   require(
       distinct.size() == s.lcores.size() && (distinct.empty() || *distinct.rbegin() <= kMaxLcore),
@@ -198,7 +207,8 @@ nlohmann::ordered_json to_json(const ClusterSettings& s) {
           {"seed", s.seed},
           {"packet_memory_bytes", or_null(s.packet_memory_bytes)},
           {"lcores", s.lcores},
-          {"idle", idle_name(s.idle)}};
+          {"idle", idle_name(s.idle)},
+          {"trainer_memory_bytes", or_null(s.trainer_memory_bytes)}};
 }
 
 ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
@@ -220,6 +230,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.packet_memory_bytes = whole_or_null(json, "packet_memory_bytes");
     s.lcores = json.at("lcores").get<std::vector<unsigned>>();
     s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
+    s.trainer_memory_bytes = whole_or_null(json, "trainer_memory_bytes");
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(
         fmt::format("{} they are not as written by gradcube: {}", kWhere, error.what()));

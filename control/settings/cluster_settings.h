@@ -43,13 +43,15 @@ struct ClusterSettings {
   std::optional<std::uint64_t> packet_memory_bytes;
   std::vector<unsigned> lcores;  // empty: the daemon chooses
   Idle idle = Idle::adaptive;
+  // That the trainers of a user may use together; none: half of the host's memory.
+  std::optional<std::uint64_t> trainer_memory_bytes;
 
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };
 
 // topology, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
-// packet-memory, lcores, idle.
+// packet-memory, lcores, idle, trainer-memory.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

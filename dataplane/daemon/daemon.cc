@@ -15,6 +15,8 @@
 #include "control/base/errors.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/status.h"
+#include "dataplane/daemon/trainer_region.h"
+#include "dataplane/engine/guarded_memory.h"
 
 namespace gradcube::dataplane {
 
@@ -101,11 +103,13 @@ Daemon::Daemon(control::ClusterSettings settings, const std::vector<bcube::Serve
       directory_(std::move(directory)),
       lock_(lock),
       eal_(eal_options(settings_)),
+      quota_(settings_.trainer_memory_bytes.value_or(default_memory_quota())),
       cluster_(cluster_options(settings_, servers, eal_), clock_,
                aggregation::select_kernels(eal_.facts().simd_bits), events_),
       sessions_(loop_, cluster_.nodes(), nodes_clock_, cluster_.topology().space(),
-                server_sockets(directory_, cluster_)),
+                server_sockets(directory_, cluster_), quota_),
       control_(loop_, directory_.control_socket()) {
+  GuardedMemory::install_handler();
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
@@ -163,8 +167,8 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-    return {{"status", status_json({settings_, directory_, eal_, cluster_, nodes_clock_.now(),
-                                    uptime.count()})}};
+    return {{"status", status_json({settings_, directory_, eal_, cluster_, quota_,
+                                    nodes_clock_.now(), uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);

@@ -22,6 +22,7 @@
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
+#include "dataplane/engine/memory_quota.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
@@ -55,6 +56,7 @@ class Daemon {
   Eal eal_;
   TscClock clock_;
   EventQueue events_;
+  MemoryQuota quota_;
   EmbeddedCluster cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;

@@ -67,6 +67,7 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     if (threads_on[i] == 0) continue;
     pollers_.push_back(std::make_unique<Poller>(clock, settings_.idle));
     poller_lcores_.push_back(lcores[i].id);
+    poller_numa_nodes_.push_back(lcores[i].numa_node);
     const PacketSizes sizes =
         packet_sizes(settings_, static_cast<unsigned>(pollers), threads_on[i]);
     const PacketMemoryOptions options{std::to_string(lcores[i].id), sizes.segments, sizes.answers,
@@ -122,6 +123,7 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     place.poller = pollers_[where].get();
     place.memory = memories_[where].get();
     place.packets = shares_.at(server)[assigned.queue];
+    place.numa_node = poller_numa_nodes_[where];
   }
   return places;
 }

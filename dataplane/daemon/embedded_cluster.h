@@ -97,6 +97,7 @@ class EmbeddedCluster {
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;
+  std::vector<int> poller_numa_nodes_;
   std::vector<std::unique_ptr<PacketMemory>> memories_;          // one per poller
   std::map<bcube::ServerId, std::vector<PacketShare*>> shares_;  // by engine of the server
   std::unique_ptr<EmbeddedFabric> fabric_;

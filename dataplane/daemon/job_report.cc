@@ -98,7 +98,8 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
       job.window = job.window == 0 ? trainer.window : std::min(job.window, trainer.window);
     }
     job.reserved_bytes += trainer.reserved_bytes;
-    job.trainers.push_back({trainer.server, trainer.pid, trainer.counts});
+    job.trainers.push_back(
+        {trainer.server, trainer.pid, trainer.counts, trainer.uid, trainer.heap_bytes});
   }
   for (JobFacts& job : jobs) {
     std::sort(job.trainers.begin(), job.trainers.end(),

@@ -44,6 +44,8 @@ struct MemberFacts {
   LaneCounts counts;
   unsigned window = 0;               // segments per flow: offered, and once it is agreed the job's
   std::uint64_t reserved_bytes = 0;  // of packet memory
+  std::uint32_t uid = 0;
+  std::uint64_t heap_bytes = 0;  // of its heap that it may use now
 };
 
 // One job, as `status` shows it. Trainers that have left are not in it.
@@ -52,6 +54,8 @@ struct JobFacts {
     bcube::ServerId server = 0;
     std::uint32_t pid = 0;
     LaneCounts counts;
+    std::uint32_t uid = 0;
+    std::uint64_t heap_bytes = 0;  // of its heap that it may use now
 
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;

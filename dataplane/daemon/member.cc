@@ -35,9 +35,8 @@ RankOrder rank_order(const control::JobDescriptor& job) {
 }  // namespace
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
-               std::uint64_t heap_bytes, LanePlans plans, const NodeEngines& engines)
+               std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines)
     : request_(request), plans_(std::move(plans)), engines_(engines) {
-  auto region = std::make_unique<SessionRegion>(heap_bytes);
   std::vector<std::uint32_t> flows;
   try {
     for (const EngineAt& at : engines_.all()) {

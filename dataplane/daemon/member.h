@@ -30,7 +30,8 @@ class Member {
  public:
   // Throws control::SetupError; JoinRefused if the engines cannot run such a session, or have no
   // packet memory for it. plans: one per lane of the request's options. server: in words.
-  Member(const control::JoinRequest& request, const std::string& server, std::uint64_t heap_bytes,
+  Member(const control::JoinRequest& request, const std::string& server,
+         std::shared_ptr<SessionRegion> region,
          LanePlans plans, const NodeEngines& engines);
   ~Member();
   Member(const Member&) = delete;
@@ -40,7 +41,7 @@ class Member {
   const Session& session() const { return *session_; }
   bool attached() const { return !parts_.empty(); }
 
-  // Once: the descriptors that the trainer gets. The caller closes its doorbell.
+  // Once: what the trainer gets. The caller closes its doorbell.
   JoinedSession admit(unsigned rank, unsigned size);
   bool admitted() const { return admitted_; }
 

@@ -8,14 +8,13 @@
 #include "control/base/errors.h"
 #include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainer_region.h"
 
 #include "gradcube/gradcube.h"
 
 namespace gradcube::dataplane {
 
 namespace {
-
-constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
 
 // Job ids of different servers, and of different incarnations of one, differ from the start.
 std::uint32_t id_seed(bcube::ServerId server, control::Incarnation incarnation) {
@@ -54,12 +53,8 @@ Node::~Node() {
 }
 
 TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
-  if (request.heap_bytes == 0 || request.heap_bytes > kLargestHeap) {
-    throw JoinRefused(
-        GRADCUBE_EINVAL,
-        fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
-                    request.heap_bytes, kLargestHeap));
-  }
+  const std::shared_ptr<SessionRegion> region =
+      request.region != nullptr ? request.region : make_own_region(request.heap_bytes);
   const control::JoinRequest asked{request.job,
                                    server_,
                                    {static_cast<std::int32_t>(request.pid), request.uid},
@@ -75,8 +70,8 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
   give_back_packets();
-  auto member = std::make_unique<Member>(asked, space().text(server_), request.heap_bytes,
-                                         std::move(plans), *engines_);
+  auto member = std::make_unique<Member>(asked, space().text(server_), region, std::move(plans),
+                                         *engines_);
   const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);
@@ -278,6 +273,10 @@ void Node::look(control::Instant now) {
     if (resident.gone) continue;
     note_progress(resident);
     Member& member = *resident.member;
+    if (member.session().region().faulted()) {
+      violators.emplace_back(attempt, kMemoryFault);
+      continue;
+    }
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.emplace_back(attempt, violation);
@@ -369,7 +368,8 @@ std::vector<MemberFacts> Node::facts() const {
     facts.push_back({member.request().name, resident.job, resident.epoch, state, std::move(why),
                      member.request().options, server_,
                      static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted(),
-                     member.window(), member.reserved_bytes()});
+                     member.window(), member.reserved_bytes(), member.request().trainer.uid,
+                     member.session().region().confirmed() - shared::kHeapOffset});
   }
   return facts;
 }

@@ -94,7 +94,8 @@ class Node {
   // Carries out what is to be done. Whether there was something.
   bool work(control::Instant now);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
-  // and notes how far jobs have come. To be called about every 20 ms.
+  // closes the sessions whose memory has faulted, and notes how far jobs have come. To be called
+  // about every 20 ms.
   void look(control::Instant now);
 
   // It has nothing of any job.

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "dataplane/host/memory_placement.h"
+
 namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
@@ -9,13 +11,16 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Por
                          const std::vector<EnginePlace>& places, EventSink& events) {
   std::vector<EnginePort> with_credit;
   for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
+  std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {
+    numa_nodes.push_back(place.numa_node);
     const EnginePools pools{place.memory->segments(), place.memory->answers()};
     engines_.push_back(std::make_unique<Engine>(place.settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
     all_.push_back({engines_.back().get(), place.poller, place.packets, leader});
   }
+  numa_node_ = common_numa_node(numa_nodes);
   go_on();
 }
 

@@ -9,6 +9,7 @@
 
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
@@ -25,6 +26,7 @@ struct EnginePlace {
   Poller* poller = nullptr;
   PacketMemory* memory = nullptr;  // the poller's
   PacketShare* packets = nullptr;  // the engine's, of this memory
+  int numa_node = -1;              // of its lcore; -1: any
 };
 
 class NodeEngines {
@@ -41,6 +43,9 @@ class NodeEngines {
   // In the order of their queues; the leader engine is among them.
   const std::vector<EngineAt>& all() const { return all_; }
 
+  // Where all of its engines run, if that is one node: its trainers' memory should be there.
+  std::optional<unsigned> numa_node() const { return numa_node_; }
+
   // Takes them off their pollers, and puts them on again: what a stopped process looks like to the
   // other servers.
   void stop();
@@ -53,6 +58,7 @@ class NodeEngines {
   std::deque<protocol::PortCredit> credit_;  // by level
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
+  std::optional<unsigned> numa_node_;
   bool running_ = false;
 };
 

@@ -88,6 +88,8 @@ std::optional<control::Instant> NodeGroup::deadline() const {
 }
 
 void NodeGroup::look(control::Instant now) {
+  // The jobs of those that the last look found have been halted since.
+  GuardedMemory::settle(std::exchange(faults_found_, GuardedMemory::faults()));
   for (const auto& [server, node] : nodes_) {
     if (!stopped_.contains(server)) node->look(now);
   }

@@ -60,8 +60,8 @@ class NodeGroup {
   bool run(control::Instant now);
   // When run() has something to do next.
   std::optional<control::Instant> deadline() const;
-  // To be called about every 20 ms: see Node::look(). Frees what departed trainers have left behind
-  // once nothing points to it.
+  // To be called about every 20 ms, with a run() between two calls: see Node::look(). Frees what
+  // departed trainers have left behind once nothing points to it.
   void look(control::Instant now);
 
   // No node has anything of a job, and no message is under way.
@@ -87,6 +87,7 @@ class NodeGroup {
   std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
   bool greet_each_other_ = true;
+  std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
 };
 

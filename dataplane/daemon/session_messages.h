@@ -6,9 +6,11 @@
 
 #include <cstdint>
 #include <cstring>
+#include <optional>
 #include <string>
 #include <string_view>
 
+#include "dataplane/daemon/trainer_channel.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -22,8 +24,15 @@ shared::Notice make_report(std::uint64_t request, const std::string& text);
 
 bool send_notice(int socket, const shared::Notice& notice);
 
-// Sends both descriptors with it.
-bool send_welcome(int socket, const shared::Welcome& welcome, int region, int doorbell);
+// Sends the descriptor with it: the region, the trainer's doorbell.
+bool send_offer(int socket, const shared::Offer& offer, int region);
+bool send_welcome(int socket, const shared::Welcome& welcome, int doorbell);
+
+// Of a Hello or of what another version's trainer says; 0 of what is too short for either.
+std::uint32_t hello_version(std::string_view bytes);
+// What a Hello asks for, but for the trainer's process and memory; nothing if no trainer of this
+// version sends such a message.
+std::optional<TrainerRequest> read_hello(std::string_view bytes);
 
 // The message as a T, if it is as long as one.
 template <typename T>

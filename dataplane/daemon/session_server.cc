@@ -15,6 +15,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/session_messages.h"
+#include "dataplane/daemon/trainer_region.h"
 
 #include "gradcube/gradcube.h"
 
@@ -54,11 +55,13 @@ bool has_ended(int pidfd) {
 SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                              const bcube::AddressSpace& space,
                              const std::map<bcube::ServerId, std::filesystem::path>& sockets,
-                             ClientLog log)
+                             MemoryQuota& quota, ClientLog log)
     : loop_(loop),
       nodes_(nodes),
       clock_(clock),
       space_(space),
+      quota_(quota),
+      growth_(loop),
       most_connections_(most_connections(sockets.size())),
       log_(std::move(log)),
       buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)) {
@@ -187,8 +190,13 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   shared::MessageType type{};
   if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
   shared::Inquiry inquiry{};
-  if (type == shared::MessageType::hello && !connection.trainer.has_value()) {
+  shared::Grow grow{};
+  if (type == shared::MessageType::hello && connection.region == nullptr) {
     take_hello(socket, connection, bytes);
+  } else if (type == shared::MessageType::mapped && connection.request.has_value()) {
+    take_mapped(socket, connection);
+  } else if (type == shared::MessageType::grow && connection.welcomed && read_as(bytes, grow)) {
+    if (!growth_.report(socket, connection.region, grow)) reject(socket, connection);
   } else if (type == shared::MessageType::inquiry && connection.welcomed &&
              read_as(bytes, inquiry)) {
     connection.inquiry = inquiry;
@@ -213,58 +221,55 @@ void SessionServer::reject(int socket, const Connection& connection) {
   end(socket, Departure::violation, "was evicted by its daemon: it sent an invalid message");
 }
 
-namespace {
-
-// The beginning of every version's Hello.
-struct HelloVersion {
-  shared::MessageType type;
-  std::uint32_t version;
-};
-
-std::string text_of(const char* text, std::size_t room) { return {text, strnlen(text, room)}; }
-
-}  // namespace
-
 void SessionServer::take_hello(int socket, Connection& connection, std::string_view bytes) {
-  HelloVersion begins{};
-  if (bytes.size() >= sizeof begins) std::memcpy(&begins, bytes.data(), sizeof begins);
-  if (bytes.size() >= sizeof begins && begins.version != shared::kLayoutVersion) {
+  const std::uint32_t version = hello_version(bytes);
+  if (version != 0 && version != shared::kLayoutVersion) {
     turn_away(socket, GRADCUBE_EPROTOCOL,
               fmt::format("the trainer's library speaks version {} of the shared layout, this "
                           "daemon version {}: install the same release of both",
-                          begins.version, shared::kLayoutVersion));
+                          version, shared::kLayoutVersion));
     return;
   }
-  shared::Hello hello{};
-  if (bytes.size() < sizeof hello || !read_as(bytes.substr(0, sizeof hello), hello) ||
-      bytes.size() != sizeof hello + std::uint64_t{hello.member_count} * sizeof(std::uint32_t) ||
-      hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0 ||
-      hello.weight > shared::kMostWeight) {
+  connection.request = read_hello(bytes);
+  if (!connection.request.has_value()) {
     reject(socket, connection);
     return;
   }
-  TrainerRequest request{.job = text_of(hello.job, shared::kJobNameBytes),
-                         .pid = connection.pid,
-                         .uid = connection.uid,
-                         .heap_bytes = hello.heap_bytes};
-  request.options.weight = hello.weight;
-  for (unsigned i = 0; i < hello.lane_count; ++i) {
-    const shared::Lane& lane = hello.lanes[i];
-    request.options.lanes.push_back(
-        {text_of(lane.algorithm, shared::kAlgorithmNameBytes), lane.priority});
-  }
-  std::vector<bcube::ServerId>& members = request.options.members;
-  members.resize(hello.member_count);
-  if (!members.empty()) {
-    std::memcpy(members.data(), bytes.data() + sizeof hello, members.size() * sizeof members[0]);
-  }
-  const auto not_ascending =
-      std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
-  if (not_ascending != members.end()) {
-    reject(socket, connection);
+  connection.request->pid = connection.pid;
+  connection.request->uid = connection.uid;
+  offer(socket, connection);
+}
+
+// What the trainer maps and seals before it joins.
+void SessionServer::offer(int socket, Connection& connection) {
+  shared::Offer offered{};
+  offered.type = shared::MessageType::offer;
+  offered.version = shared::kLayoutVersion;
+  offered.features = shared::kFeatures;
+  try {
+    connection.region = make_trainer_region(connection.request->heap_bytes,
+                                            MemoryQuota::Charge(quota_, connection.uid),
+                                            nodes_.at(connection.server).engines().numa_node());
+  } catch (const JoinRefused& refused) {
+    turn_away(socket, refused.code(), refused.what());
+    return;
+  } catch (const std::exception& error) {
+    turn_away(socket, GRADCUBE_ESYSTEM, error.what());
     return;
   }
-  if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
+  offered.region_bytes = connection.region->bytes();
+  if (!send_offer(socket, offered, connection.region->descriptor())) close_connection(socket);
+}
+
+void SessionServer::take_mapped(int socket, Connection& connection) {
+  if (!connection.region->is_sealed()) {
+    turn_away(socket, GRADCUBE_EPROTOCOL,
+              "the trainer has not sealed its shared memory: use the library that came with the "
+              "daemon");
+    return;
+  }
+  connection.request->region = connection.region;
+  const TrainerRequest request = *std::exchange(connection.request, std::nullopt);
   join(socket, connection, request);
 }
 
@@ -292,14 +297,10 @@ void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
   if (found != sockets_.end()) {
     shared::Welcome welcome{};
     welcome.type = shared::MessageType::welcome;
-    welcome.version = shared::kLayoutVersion;
-    welcome.features = shared::kFeatures;
     welcome.rank = session.rank;
     welcome.size = session.size;
-    welcome.region_bytes = session.region_bytes;
     space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
-    sent =
-        send_welcome(found->second, welcome, session.region_descriptor, session.trainer_doorbell);
+    sent = send_welcome(found->second, welcome, session.trainer_doorbell);
     connections_.at(found->second).welcomed = true;
   }
   close(session.trainer_doorbell);
@@ -340,6 +341,7 @@ void SessionServer::end(int socket, Departure departure, const std::string& reas
 }
 
 void SessionServer::close_connection(int socket) {
+  growth_.forget(socket);
   const Connection& connection = connections_.at(socket);
   if (connection.process >= 0) {
     loop_.remove(connection.process);

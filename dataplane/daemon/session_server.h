@@ -10,13 +10,16 @@
 // the newest of a trainer's inquiries, at most one per kInquiryPause: each asks all members. The
 // last answer is repeated where the same is asked within the pause.
 //
+// A trainer that has said hello gets its region, maps and seals it, and says so. Only then does it
+// join, and is it touched: a region that is not sealed is refused (trainer/shared_layout.h).
+//
 // A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
 // answered. Until then it waits, without a limit of time here: its node has one.
 //
 // Limits. Every server may have a trainer in each of kMaxJobs jobs, and kSpareConnections more may
 // be in an aborted job or about to join. The process's limit of open files may allow fewer
 // (kDescriptorsPerTrainer each): then the daemon says so when it starts. A client that connects and
-// does not say hello within kHelloWithin is disconnected.
+// has not said hello and mapped its memory within kHelloWithin is disconnected.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
@@ -36,6 +39,7 @@
 #include "dataplane/daemon/client_log.h"
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/node_group.h"
+#include "dataplane/daemon/region_growth.h"
 #include "dataplane/daemon/unix_listener.h"
 
 namespace gradcube::dataplane {
@@ -51,11 +55,12 @@ class SessionServer final : public TrainerChannel {
   // Its socket, its process, its memory and its doorbell.
   static constexpr std::size_t kDescriptorsPerTrainer = 4;
 
-  // clock: the nodes'. sockets: the path to listen on, by server; each has a node. Becomes the
-  // nodes' channel for as long as it lives. Throws control::SetupError.
+  // clock: the nodes'. quota: of the trainers' memory; outlives the server and the nodes. sockets:
+  // the path to listen on, by server; each has a node. Becomes the nodes' channel for as long as it
+  // lives. Throws control::SetupError.
   SessionServer(ControlLoop& loop, NodeGroup& nodes, const AttendedClock& clock,
                 const bcube::AddressSpace& space,
-                const std::map<bcube::ServerId, std::filesystem::path>& sockets,
+                const std::map<bcube::ServerId, std::filesystem::path>& sockets, MemoryQuota& quota,
                 ClientLog log = ClientLog());
   ~SessionServer() override;
   SessionServer(const SessionServer&) = delete;
@@ -76,7 +81,9 @@ class SessionServer final : public TrainerChannel {
  private:
   struct Connection {
     bcube::ServerId server = 0;
-    std::optional<TrainerId> trainer;  // since its hello
+    std::optional<TrainerRequest> request;  // from its hello until it has mapped its memory
+    std::shared_ptr<SessionRegion> region;  // since its hello
+    std::optional<TrainerId> trainer;       // since it has mapped its memory
     bool welcomed = false;
     std::uint32_t pid = 0;
     std::uint32_t uid = 0;
@@ -97,6 +104,8 @@ class SessionServer final : public TrainerChannel {
   bool read_message(int socket);
   void take_message(int socket, Connection& connection, std::string_view bytes);
   void take_hello(int socket, Connection& connection, std::string_view bytes);
+  void offer(int socket, Connection& connection);
+  void take_mapped(int socket, Connection& connection);
   void join(int socket, Connection& connection, const TrainerRequest& request);
   void turn_away(int socket, std::int32_t code, const std::string& message);
   void reject(int socket, const Connection& connection);
@@ -108,13 +117,15 @@ class SessionServer final : public TrainerChannel {
   NodeGroup& nodes_;
   const AttendedClock& clock_;
   bcube::AddressSpace space_;
+  MemoryQuota& quota_;
+  RegionGrowth growth_;
   std::size_t most_connections_;
   ClientLog log_;
   std::vector<std::unique_ptr<UnixListener>> listeners_;
   std::map<int, Connection> connections_;  // by socket
   std::map<TrainerId, int> sockets_;
   std::set<int> put_off_;      // sockets with an inquiry or a pause
-  std::set<int> have_no_job_;  // sockets on which nobody has said hello yet
+  std::set<int> have_no_job_;  // sockets whose clients have not joined yet
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
   std::string closing_reason_ = "the daemon is shutting down";

@@ -158,6 +158,15 @@ Json switches_json(const EmbeddedFabric& fabric) {
   return switches;
 }
 
+// The shared memory that trainers use: by user, what the daemon has confirmed.
+Json users_json(const MemoryQuota& quota) {
+  Json users = Json::array();
+  for (const auto& [user, bytes] : quota.users()) {
+    users.push_back({{"uid", user}, {"bytes", bytes}});
+  }
+  return users;
+}
+
 Json jobs_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json jobs = Json::array();
@@ -166,6 +175,8 @@ Json jobs_json(const StatusSources& sources) {
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},
                           {"pid", trainer.pid},
+                          {"uid", trainer.uid},
+                          {"heap_bytes", trainer.heap_bytes},
                           {"submitted", trainer.submitted()},
                           {"completed", trainer.completed()}});
     }
@@ -235,7 +246,9 @@ Json status_json(const StatusSources& sources) {
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"packets_reserved_bytes", sources.cluster.reserved_bytes()},
                       {"packets_reservable_bytes", sources.cluster.reservable_bytes()},
-                      {"trainer_bytes", sources.cluster.nodes().trainer_bytes()}};
+                      {"trainer_bytes", sources.cluster.nodes().trainer_bytes()},
+                      {"trainer_quota_bytes", sources.quota.limit()},
+                      {"users", users_json(sources.quota)}};
   status["servers"] = servers_json(sources);
   status["switches"] = switches_json(sources.cluster.fabric());
   status["jobs"] = jobs_json(sources);

@@ -21,6 +21,7 @@ struct StatusSources {
   const control::RunDirectory& directory;
   const Eal& eal;
   EmbeddedCluster& cluster;
+  const MemoryQuota& quota;
   control::Instant now;  // of the nodes
   double uptime_seconds;
 };

@@ -5,6 +5,7 @@
 #define GRADCUBE_DATAPLANE_DAEMON_TRAINER_CHANNEL_H_
 
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <stdexcept>
 #include <string>
@@ -13,6 +14,7 @@
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_messages.h"
 #include "control/jobs/job_options.h"
+#include "dataplane/engine/session_region.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
@@ -37,13 +39,15 @@ struct TrainerRequest {
   std::uint64_t heap_bytes = 0;
   control::JobOptions options{};
   std::optional<std::uint32_t> rank{};
+  // Its memory, sealed. Without: the node makes one (make_own_region).
+  std::shared_ptr<SessionRegion> region{};
 };
 
 // What an admitted trainer gets.
 struct JoinedSession {
   unsigned rank = 0;
   unsigned size = 0;
-  int region_descriptor = -1;  // the session's: the caller passes it on and does not close it
+  int region_descriptor = -1;  // the session's: the caller does not close it
   std::uint64_t region_bytes = 0;
   int trainer_doorbell = -1;  // the caller's: it passes it on and closes it
 };

@@ -24,7 +24,7 @@ static_assert(is_same(shared::Kind::all_reduce, CollectiveKind::all_reduce) &&
 
 }  // namespace
 
-Session::Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
+Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
                  std::vector<Doorbell*> listeners)
     : region_(std::move(region)),
       doorbell_(doorbell),
@@ -43,6 +43,10 @@ bool Session::has_submission() const {
 
 Session::Take Session::take() {
   if (violation_ != nullptr) return Take::violation;
+  if (region_->faulted()) {
+    violation_ = kMemoryFault;
+    return Take::violation;
+  }
   RegionHeader& header = region_->header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
   if (tail == submissions_taken_) return Take::none;
@@ -106,6 +110,9 @@ const char* Session::check_buffer(const shared::Submission& submission,
       submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||
       submission.count * size > region_->bytes() - submission.offset) {
     return "a submission's buffer lies outside its heap";
+  }
+  if (submission.offset + submission.count * size > region_->confirmed()) {
+    return "a submission's buffer lies beyond the memory that its daemon has confirmed";
   }
   request.buffer = region_->base() + submission.offset;
   request.count = submission.count;

@@ -30,6 +30,11 @@
 
 namespace gradcube::dataplane {
 
+// The violation of a session whose memory has faulted.
+inline constexpr const char* kMemoryFault =
+    "its shared memory cannot be read or written any more (SIGBUS): memory of its server has "
+    "failed, or there was none left; the kernel's log on that server says more";
+
 // What a session has to know of its job.
 struct SessionShape {
   unsigned ranks = 1;                  // of the job
@@ -49,9 +54,10 @@ class Session {
  public:
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
 
+  // region: shared with who confirms how far it may be used, while the trainer's socket is open.
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
   // listeners: the doorbells of the pollers that run the server's other engines.
-  Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
+  Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
           std::vector<Doorbell*> listeners);
   ~Session();
   Session(const Session&) = delete;
@@ -127,7 +133,7 @@ class Session {
   const char* check_buffer(const shared::Submission& submission, CollectiveRequest& request) const;
   void ring();
 
-  std::unique_ptr<SessionRegion> region_;
+  std::shared_ptr<SessionRegion> region_;
   int doorbell_;
   unsigned ranks_;
   std::vector<Doorbell*> listeners_;

@@ -1,5 +1,6 @@
 #include "dataplane/engine/session_region.h"
 
+#include <algorithm>
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
@@ -8,8 +9,11 @@
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
+#include <utility>
+#include <vector>
 
 #include "control/base/errors.h"
+#include "dataplane/host/memory_placement.h"
 
 namespace gradcube::dataplane {
 
@@ -20,10 +24,14 @@ Word read_once(const Word& word) {
   return __atomic_load_n(&word, __ATOMIC_RELAXED);
 }
 
+std::uint64_t page_bytes() { return static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE)); }
+
 }  // namespace
 
-SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
-  const std::uint64_t page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charge,
+                             std::optional<unsigned> numa_node)
+    : charge_(std::move(charge)) {
+  const std::uint64_t page = page_bytes();
   bytes_ = shared::kHeapOffset + (heap_bytes + page - 1) / page * page;
 
   descriptor_ = memfd_create(kRegionName, MFD_CLOEXEC | MFD_ALLOW_SEALING);
@@ -35,13 +43,23 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
   };
   if (descriptor_ < 0) fail("create");
   if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) fail("size");
-  if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) fail("seal");
+  // The trainer sets the other seals once it has its own mapping: F_SEAL_FUTURE_WRITE allows no new
+  // one that can be written to.
+  if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("seal");
   void* mapping =
       mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
   if (mapping == MAP_FAILED) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
+  try {
+    guard_.emplace(base_, bytes_);
+  } catch (...) {
+    munmap(base_, bytes_);
+    close(descriptor_);
+    throw;
+  }
   // A core dump of the daemon leaves out the trainers' gradients.
   madvise(base_, bytes_, MADV_DONTDUMP);
+  prefer_numa_node(base_, bytes_, numa_node);
 
   auto* header = new (base_) shared::RegionHeader{};
   header->magic = shared::kMagic;
@@ -51,6 +69,7 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
 }
 
 SessionRegion::~SessionRegion() {
+  guard_.reset();
   munmap(base_, bytes_);
   close(descriptor_);
 }
@@ -68,6 +87,19 @@ shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   copy.op = read_once(entry.op);
   copy.lane = read_once(entry.lane);
   return copy;
+}
+
+bool SessionRegion::is_sealed() const {
+  const int seals = fcntl(descriptor_, F_GET_SEALS);
+  return seals >= 0 && (seals & shared::kSeals) == shared::kSeals;
+}
+
+bool SessionRegion::has_pages(std::uint64_t begin, std::uint64_t end) const {
+  std::vector<unsigned char> pages((end - begin) / page_bytes());
+  if (pages.empty()) return true;
+  if (mincore(base_ + begin, end - begin, pages.data()) != 0) return false;
+  return std::all_of(pages.begin(), pages.end(),
+                     [](unsigned char page) { return (page & 1) != 0; });
 }
 
 std::uint64_t SessionRegion::resident_bytes() const {

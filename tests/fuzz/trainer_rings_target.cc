@@ -16,7 +16,7 @@ const unsigned kMutations = 10'000;
 
 namespace {
 
-constexpr std::uint64_t kHeap = 1 << 20;
+constexpr std::uint64_t kHeap = 1 << 20;  // the confirmed part of the session's
 constexpr unsigned kLanes = 2;
 constexpr unsigned kRanks = 3;
 
@@ -97,8 +97,9 @@ void require_within_heap(const dataplane::Session& session, unsigned lane) {
 void read_hostile(std::span<const std::uint8_t> input) {
   int ends[2];
   require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a doorbell can be made");
-  dataplane::Session session(std::make_unique<dataplane::SessionRegion>(kHeap), ends[0],
-                             {kRanks, std::vector(kLanes, 1U)}, {});
+  const auto region = std::make_shared<dataplane::SessionRegion>(2 * kHeap);
+  region->confirm(shared::kHeapOffset + kHeap);
+  dataplane::Session session(region, ends[0], {kRanks, std::vector(kLanes, 1U)}, {});
   bool violated = false;
   while (input.size() >= kStoreBytes) {
     std::uint64_t value;

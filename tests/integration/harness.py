@@ -257,6 +257,22 @@ class TestCase(unittest.TestCase):
             self.assertIn(word, lines[0])
 
 
+class WithACluster(TestCase):
+    """A cluster for all tests of the class. After each, the daemon lives and works, and all jobs are forgotten."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.addClassCleanup(cls.cluster.end)
+        cls.pid = cls.cluster.pid()
+        cls.path = cls.cluster.sockets()[4]
+
+    def tearDown(self):
+        self.assertEqual(self.cluster.pid(), self.pid, "the daemon did not live")
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
+        self.assert_works(self.cluster)
+
+
 def main():
     print(f"seed {seed()} (GRADCUBE_TEST_SEED replays)", file=sys.stderr)
     unittest.main(verbosity=2)

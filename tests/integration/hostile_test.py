@@ -14,7 +14,7 @@ import gradcube
 import numpy
 
 import raw_session
-from harness import Cluster, Clockwork, TestCase, all_of, job, main, wait_until
+from harness import Cluster, Clockwork, TestCase, WithACluster, all_of, job, main, wait_until
 from raw_session import HEAP, RING_ENTRIES, RawSession
 
 EPROTOCOL = -8
@@ -39,20 +39,6 @@ def inquirer(cluster, name):
         finally:
             process.kill()
             process.communicate()
-
-
-class WithACluster(TestCase):
-    @classmethod
-    def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:3,2")
-        cls.addClassCleanup(cls.cluster.end)
-        cls.pid = cls.cluster.pid()
-        cls.path = cls.cluster.sockets()[4]
-
-    def tearDown(self):
-        self.assertEqual(self.cluster.pid(), self.pid, "the daemon did not live")
-        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
-        self.assert_works(self.cluster)
 
 
 class HostileTrainer(WithACluster):
@@ -296,8 +282,7 @@ class HostileClient(WithACluster):
             raw_session.hello("two words"),
         ):
             with raw_session.connect(self.path) as connection:
-                connection.send(message)
-                notice = raw_session.read_notice(connection.recv(4096))
+                notice = raw_session.knock(connection, message) or raw_session.read_notice(connection.recv(4096))
                 self.assertEqual(notice.kind, raw_session.REFUSED)
                 self.assertLess(notice.code, 0)
                 self.assertGreater(len(notice.text), 10)

@@ -2,6 +2,7 @@
 
 import contextlib
 import ctypes
+import fcntl
 import mmap
 import os
 import select
@@ -10,14 +11,15 @@ import struct
 import time
 import typing
 
-HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT = range(1, 10)
+HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFER, MAPPED, GROW, GROWN = range(1, 14)
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
-LAYOUT_VERSION = 2
+LAYOUT_VERSION = 3
 RING_ENTRIES = 1024
 MOST_LANES = 8
 SUBMISSIONS = 4096
 COMPLETIONS = 1 << 17
 HEAP = 1 << 21
+SEALS = 0x1F ^ fcntl.F_SEAL_WRITE  # of a mapped region
 CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 16
 
 # RegionHeader's words: a cache line each, after the first.
@@ -25,7 +27,8 @@ SUBMISSION_TAIL, SUBMISSION_HEAD, COMPLETION_TAIL, COMPLETION_HEAD, TRAINER_ASLE
 
 _HELLO = struct.Struct("<IIQQIiIIII64s")
 _LANE = struct.Struct("<56siI")
-_WELCOME = struct.Struct("<IIQIIQ64s")
+_OFFER = struct.Struct("<IIQQ")
+_WELCOME = struct.Struct("<IIII64s")
 _NOTICE = struct.Struct("<IiIIQ1024s")
 _SUBMISSION = struct.Struct("<QQQIBBBB32x")
 _COMPLETION = struct.Struct("<QiI")
@@ -57,8 +60,12 @@ def inquiry(request, lane=0, number=None):
     return struct.pack("<IIQQ", INQUIRY, lane, request, request if number is None else number)
 
 
+def grow(end, wanted=0):
+    return struct.pack("<IIQQ", GROW, 0, end, max(end, wanted))
+
+
 def bare(message_type):
-    """A message that is its type alone: GOODBYE or ABORT."""
+    """A message that is its type alone: GOODBYE, ABORT or MAPPED."""
     return struct.pack("<I", message_type)
 
 
@@ -66,7 +73,7 @@ class Notice(typing.NamedTuple):
     kind: int
     code: int
     number: int  # of a failure
-    request: int  # of a report
+    request: int  # of a report; of a grown: a byte of the region
     text: str
 
 
@@ -82,23 +89,62 @@ def connect(path, timeout=5):
     return connection
 
 
-class RawSession:
-    """A trainer. ``wishes`` are those of hello()."""
+def receive_descriptor(connection, kind):
+    """A message of this kind, and the descriptor that comes with it."""
+    message, descriptors, _, _ = socket.recv_fds(connection, 4096, 4)
+    if struct.unpack_from("<I", message)[0] != kind:
+        raise AssertionError(f"not what was expected but {read_notice(message)}")
+    return message, descriptors[0]
 
-    def __init__(self, path, job, **wishes):
+
+def knock(connection, message):
+    """Sends a hello, and seals the memory if some is offered. The refusal, if it came instead."""
+    connection.send(message)
+    answer, descriptors, _, _ = socket.recv_fds(connection, 4096, 4)
+    if struct.unpack_from("<I", answer)[0] != OFFER:
+        return read_notice(answer)
+    fcntl.fcntl(descriptors[0], fcntl.F_ADD_SEALS, SEALS)
+    os.close(descriptors[0])
+    connection.send(bare(MAPPED))
+    return None
+
+
+class RawSession:
+    """A trainer. ``wishes`` are those of hello(). ``backed``: the bytes of its heap that it touches and reports."""
+
+    def __init__(self, path, job, backed=1 << 20, **wishes):
         with contextlib.ExitStack() as cleanup:
             self.socket = cleanup.enter_context(connect(path))
             self.socket.send(hello(job, **wishes))
-            welcome, descriptors, _, _ = socket.recv_fds(self.socket, 4096, 4)
-            if struct.unpack_from("<I", welcome)[0] != WELCOME:
-                raise AssertionError(f"no welcome but {read_notice(welcome)}")
-            _, self.version, _, self.rank, self.size, size, _ = _WELCOME.unpack(welcome)
-            self.memory = cleanup.enter_context(mmap.mmap(descriptors[0], size))
-            os.close(descriptors[0])
-            self.doorbell = cleanup.enter_context(socket.socket(fileno=descriptors[1]))
+            offer, self.file = receive_descriptor(self.socket, OFFER)
+            cleanup.callback(os.close, self.file)
+            _, self.version, _, size = _OFFER.unpack(offer)
+            self.memory = cleanup.enter_context(mmap.mmap(self.file, size))
+            fcntl.fcntl(self.file, fcntl.F_ADD_SEALS, SEALS)
+            self.socket.send(bare(MAPPED))
+            welcome, doorbell = receive_descriptor(self.socket, WELCOME)
+            self.doorbell = cleanup.enter_context(socket.socket(fileno=doorbell))
+            _, self.rank, self.size, _, _ = _WELCOME.unpack(welcome)
             self.doorbell.setblocking(False)
             self.cleanup = cleanup.pop_all()
         self.next_request = 1
+        if backed:
+            self.touch(HEAP, HEAP + backed)
+            answer = self.grow(HEAP + backed)
+            if answer.code != 0:
+                raise AssertionError(answer)
+
+    def touch(self, begin, end):
+        for page in range(begin, end, mmap.PAGESIZE):
+            self.memory[page] = 0
+
+    def grow(self, end, wanted=0):
+        """Reports memory, and gives the answer."""
+        self.socket.send(grow(end, wanted))
+        while True:
+            answer = read_notice(self.socket.recv(4096))
+            if answer.kind == GROWN:
+                return answer
 
     def __enter__(self):
         return self

@@ -8,7 +8,7 @@ import time
 import gradcube
 
 from harness import Cluster, TestCase, main, wait_until
-from raw_session import connect, hello, read_notice
+from raw_session import connect, hello, knock, read_notice
 
 DAEMON = os.environ["GRADCUBE_DAEMON"]
 
@@ -104,7 +104,7 @@ class OneServer(TestCase):
     def test_refuses_a_trainer_whose_jobs_leader_is_on_another_server(self):
         with one_server("2,1") as (cluster, _):
             with connect(cluster.sockets()[0], timeout=20) as connection:
-                connection.send(hello("lonely"))
+                self.assertIsNone(knock(connection, hello("lonely")))
                 waiting = lambda: cluster.job("lonely")
                 wait_until(waiting, "the trainer to wait", 5)
                 self.assertEqual(waiting()["state"], "gathering")

@@ -77,6 +77,14 @@ void Connection::send_inquiry(std::uint64_t request, std::uint32_t lane, std::ui
   ::send(socket_.get(), &inquiry, sizeof(inquiry), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
+void Connection::send_grow(std::uint64_t end, std::uint64_t wanted) {
+  shared::Grow grow{};
+  grow.type = shared::MessageType::grow;
+  grow.end = end;
+  grow.wanted = wanted;
+  ::send(socket_.get(), &grow, sizeof(grow), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
 void Connection::send_goodbye() {
   const shared::MessageType goodbye = shared::MessageType::goodbye;
   ::send(socket_.get(), &goodbye, sizeof(goodbye), MSG_NOSIGNAL | MSG_DONTWAIT);

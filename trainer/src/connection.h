@@ -15,12 +15,19 @@
 
 namespace gradcube::trainer {
 
+// The memory that the daemon offers to a trainer.
+struct Offering {
+  shared::Offer offer;
+  Descriptor region;
+};
+
 // What the daemon gives to a trainer that it admits.
 struct Admission {
   shared::Welcome welcome;
-  Descriptor region;
   Descriptor doorbell;
 };
+
+struct Answer;
 
 class Connection {
  public:
@@ -28,10 +35,12 @@ class Connection {
   // the daemon there belongs to a user who is not trusted (trust.h).
   explicit Connection(std::string path);
 
-  // Says hello and waits for the answer, at most kHandshakeMilliseconds. Throws Failure: with the
-  // daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when its answer is malformed
-  // or of another layout version.
-  Admission join(const std::string& job, std::uint64_t heap_bytes, const Options& options);
+  // The two steps of joining: says hello, and gets memory; says that the memory is mapped and
+  // sealed (region.h), and is admitted. Each waits for its answer at most kHandshakeMilliseconds.
+  // Throws Failure: with the daemon's own code and message when it refuses, GRADCUBE_EPROTOCOL when
+  // its answer is malformed or of another layout version.
+  Offering ask(const std::string& job, std::uint64_t heap_bytes, const Options& options);
+  Admission join();
 
   enum class Received { notice, nothing, closed };
 
@@ -42,6 +51,8 @@ class Connection {
   // All without blocking; a failure shows itself as a closed socket at the next receive().
   // `number`: the collective's place in its lane.
   void send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number);
+  // A grown follows.
+  void send_grow(std::uint64_t end, std::uint64_t wanted);
   void send_goodbye();
   void send_abort();
 
@@ -58,7 +69,7 @@ class Connection {
  private:
   void send_hello(const std::string& job, std::uint64_t heap_bytes, const Options& options);
   void await_answer();
-  Admission receive_answer();
+  Answer receive_answer();
 
   std::string path_;
   Descriptor socket_;

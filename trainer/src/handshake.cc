@@ -17,9 +17,24 @@
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
-namespace {
 
-constexpr std::size_t kDescriptors = 2;  // that come with a Welcome
+// A message that the daemon has sent at the door.
+struct Answer {
+  Packet packet{};
+  std::size_t bytes = 0;
+  Descriptor descriptor;  // that came with it
+
+  shared::MessageType type() const {
+    shared::MessageType type{};
+    if (bytes >= sizeof(type)) std::memcpy(&type, packet.data(), sizeof(type));
+    return type;
+  }
+  bool refuses() const {
+    return type() == shared::MessageType::refused || type() == shared::MessageType::closing;
+  }
+};
+
+namespace {
 
 void check_job_name(const std::string& job) {
   if (!shared::is_job_name(job)) {
@@ -81,8 +96,8 @@ std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes
   return message;
 }
 
-// Descriptors that came with a message, each owned from here on.
-std::vector<Descriptor> descriptors_of(msghdr& message) {
+// The descriptor that came with a message; none if several did.
+Descriptor descriptor_of(msghdr& message) {
   std::vector<Descriptor> descriptors;
   for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
        part = CMSG_NXTHDR(&message, part)) {
@@ -94,7 +109,7 @@ std::vector<Descriptor> descriptors_of(msghdr& message) {
       descriptors.emplace_back(fd);
     }
   }
-  return descriptors;
+  return descriptors.size() == 1 ? std::move(descriptors.front()) : Descriptor();
 }
 
 // A daemon that closed without reading the hello resets the connection. The reset is reported once,
@@ -108,26 +123,39 @@ ssize_t receive_after_reset(int socket, msghdr& message) {
   return received;
 }
 
-// Throws unless the packet is the whole welcome of a daemon that speaks this layout.
-shared::Welcome read_welcome(const std::string& path, const Packet& packet, std::size_t bytes) {
-  shared::MessageType type{};
+// Throws unless it is the whole offer of a daemon that speaks this layout.
+shared::Offer read_offer(const std::string& path, const Answer& answer) {
+  if (answer.refuses()) throw refusal(path, answer.packet, answer.bytes);
+  if (answer.type() != shared::MessageType::offer) {
+    throw bad_answer(path, "neither an offer nor a refusal");
+  }
   std::uint32_t version = 0;
-  if (bytes >= sizeof(type) + sizeof(version)) {
-    std::memcpy(&type, packet.data(), sizeof(type));
-    std::memcpy(&version, packet.data() + sizeof(type), sizeof(version));
-  }
-  if (type == shared::MessageType::refused || type == shared::MessageType::closing) {
-    throw refusal(path, packet, bytes);
-  }
-  if (type != shared::MessageType::welcome) {
-    throw bad_answer(path, "neither a welcome nor a refusal");
+  if (answer.bytes >= sizeof(shared::MessageType) + sizeof(version)) {
+    std::memcpy(&version, answer.packet.data() + sizeof(shared::MessageType), sizeof(version));
   }
   if (version != shared::kLayoutVersion) {
     throw bad_answer(path, "layout version " + std::to_string(version));
   }
+  shared::Offer offer{};
+  if (answer.bytes != sizeof(offer) || !answer.descriptor.valid()) {
+    throw bad_answer(path, "a malformed offer");
+  }
+  std::memcpy(&offer, answer.packet.data(), sizeof(offer));
+  return offer;
+}
+
+// Throws unless it is a whole welcome.
+shared::Welcome read_welcome(const std::string& path, const Answer& answer) {
+  if (answer.refuses()) throw refusal(path, answer.packet, answer.bytes);
+  if (answer.type() != shared::MessageType::welcome) {
+    throw bad_answer(path, "neither a welcome nor a refusal");
+  }
   shared::Welcome welcome{};
-  if (bytes == sizeof(welcome)) std::memcpy(&welcome, packet.data(), sizeof(welcome));
-  if (bytes != sizeof(welcome) || welcome.rank >= welcome.size || welcome.size > INT32_MAX ||
+  if (answer.bytes == sizeof(welcome)) {
+    std::memcpy(&welcome, answer.packet.data(), sizeof(welcome));
+  }
+  if (answer.bytes != sizeof(welcome) || !answer.descriptor.valid() ||
+      welcome.rank >= welcome.size || welcome.size > INT32_MAX ||
       std::memchr(welcome.server, '\0', sizeof(welcome.server)) == nullptr) {
     throw bad_answer(path, "a malformed welcome");
   }
@@ -148,12 +176,20 @@ Failure no_daemon(const std::string& path) {
                  "no daemon answers at " + path + ": start a cluster with `gradcube up`");
 }
 
-Admission Connection::join(const std::string& job, std::uint64_t heap_bytes,
-                           const Options& options) {
+Offering Connection::ask(const std::string& job, std::uint64_t heap_bytes, const Options& options) {
   check_job_name(job);
   send_hello(job, heap_bytes, options);
   await_answer();
-  return receive_answer();
+  Answer answer = receive_answer();
+  return {read_offer(path_, answer), std::move(answer.descriptor)};
+}
+
+Admission Connection::join() {
+  const shared::MessageType mapped = shared::MessageType::mapped;
+  ::send(socket_.get(), &mapped, sizeof(mapped), MSG_NOSIGNAL);
+  await_answer();
+  Answer answer = receive_answer();
+  return {read_welcome(path_, answer), std::move(answer.descriptor)};
 }
 
 void Connection::send_hello(const std::string& job, std::uint64_t heap_bytes,
@@ -179,10 +215,10 @@ void Connection::await_answer() {
                                         " seconds: look at it with `gradcube status`");
 }
 
-Admission Connection::receive_answer() {
-  Packet packet{};
-  alignas(cmsghdr) char control[CMSG_SPACE(kDescriptors * sizeof(int))];
-  iovec part{packet.data(), packet.size()};
+Answer Connection::receive_answer() {
+  Answer answer;
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part{answer.packet.data(), answer.packet.size()};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -190,19 +226,14 @@ Admission Connection::receive_answer() {
   message.msg_controllen = sizeof(control);
   const ssize_t received = receive_after_reset(socket_.get(), message);
   if (received <= 0) throw hung_up(path_);
-  std::vector<Descriptor> descriptors = descriptors_of(message);
-
-  Admission admission{};
-  admission.welcome = read_welcome(path_, packet, static_cast<std::size_t>(received));
+  answer.bytes = static_cast<std::size_t>(received);
+  answer.descriptor = descriptor_of(message);
   if ((message.msg_flags & MSG_CTRUNC) != 0) {
     throw Failure(GRADCUBE_ESYSTEM,
                   "this process has no room for the descriptors that the daemon at " + path_ +
                       " gave it: raise its limit of open files (ulimit -n)");
   }
-  if (descriptors.size() != kDescriptors) throw bad_answer(path_, "a malformed welcome");
-  admission.region = std::move(descriptors[0]);
-  admission.doorbell = std::move(descriptors[1]);
-  return admission;
+  return answer;
 }
 
 }  // namespace gradcube::trainer

@@ -3,8 +3,7 @@
 #include <algorithm>
 #include <cstdint>
 #include <iterator>
-#include <sys/mman.h>
-#include <unistd.h>
+#include <utility>
 
 namespace gradcube::trainer {
 namespace {
@@ -13,29 +12,47 @@ constexpr std::size_t round_down(std::size_t value, std::size_t unit) {
   return value / unit * unit;
 }
 
+std::size_t block_bytes(std::size_t bytes) {
+  return round_down(std::max(bytes, Heap::kAlignment) + Heap::kAlignment - 1, Heap::kAlignment);
+}
+
 }  // namespace
 
-Heap::Heap(std::span<std::byte> memory, std::size_t keep_bytes)
-    : memory_(memory.first(round_down(memory.size(), kAlignment))), keep_bytes_(keep_bytes) {
-  if (!memory_.empty()) insert_free(0, {memory_.size(), 0});
+Heap::Heap(std::span<std::byte> memory, std::size_t usable)
+    : memory_(memory.first(round_down(memory.size(), kAlignment))), usable_(0) {
+  extend(usable);
 }
 
 void* Heap::allocate(std::size_t bytes) {
   if (bytes > memory_.size()) return nullptr;
-  const std::size_t wanted = round_down(std::max(bytes, kAlignment) + kAlignment - 1, kAlignment);
+  const std::size_t wanted = block_bytes(bytes);
   const std::scoped_lock lock(mutex_);
   const auto fit = free_by_size_.lower_bound({wanted, 0});
   if (fit == free_by_size_.end()) return nullptr;
   const std::size_t offset = fit->second;
-  const FreeRange range = take_free(free_.find(offset));
-  if (range.bytes > wanted) {
-    // The block comes off the range's start, where touched pages are likeliest to be.
-    const std::size_t touched = range.touched > wanted ? range.touched - wanted : 0;
-    insert_free(offset + wanted, {range.bytes - wanted, touched});
-  }
+  const std::size_t range = take_free(free_.find(offset));
+  if (range > wanted) insert_free(offset + wanted, range - wanted);
   blocks_.emplace(offset, wanted);
   used_ += wanted;
   return memory_.data() + offset;
+}
+
+std::optional<std::size_t> Heap::missing(std::size_t bytes) const {
+  if (bytes > memory_.size()) return std::nullopt;
+  const std::size_t wanted = block_bytes(bytes);
+  const std::scoped_lock lock(mutex_);
+  if (!free_by_size_.empty() && free_by_size_.rbegin()->first >= wanted) return 0;
+  const std::size_t more = wanted - free_at_end();
+  if (more > memory_.size() - usable_) return std::nullopt;
+  return more;
+}
+
+void Heap::extend(std::size_t usable) {
+  const std::scoped_lock lock(mutex_);
+  const std::size_t end = std::min(round_down(usable, kAlignment), memory_.size());
+  if (end <= usable_) return;
+  const std::size_t begin = std::exchange(usable_, end);
+  give(begin, end - begin);
 }
 
 bool Heap::release(void* block) {
@@ -43,43 +60,35 @@ bool Heap::release(void* block) {
   const std::scoped_lock lock(mutex_);
   const auto found = blocks_.find(offset_of(block));
   if (found == blocks_.end()) return false;
-  std::size_t offset = found->first;
-  const std::size_t bytes = found->second;
+  const auto [offset, bytes] = *found;
   blocks_.erase(found);
   used_ -= bytes;
-
-  FreeRange merged{bytes, bytes};  // the trainer may have touched every byte
-  auto next = free_.lower_bound(offset);
-  if (next != free_.end() && next->first == offset + bytes) {
-    const auto taken = next++;
-    const FreeRange after = take_free(taken);
-    merged.bytes += after.bytes;
-    merged.touched += after.touched;
-  }
-  if (next != free_.begin()) {
-    const auto previous = std::prev(next);
-    if (previous->first + previous->second.bytes == offset) {
-      offset = previous->first;
-      const FreeRange before = take_free(previous);
-      merged.bytes += before.bytes;
-      merged.touched += before.bytes;
-    }
-  }
-  if (touched_free_ + merged.touched > keep_bytes_) give_back(offset, merged);
-  insert_free(offset, merged);
+  give(offset, bytes);
   return true;
 }
 
-void Heap::give_back(std::size_t offset, FreeRange& range) {
-  if (range.touched < kGiveBackBytes) return;
-  const std::size_t page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  const std::size_t begin = round_down(offset + page - 1, page);
-  const std::size_t end = round_down(offset + range.bytes, page);
-  // MADV_REMOVE punches a hole into the shared file; MADV_DONTNEED would leave the pages in it. A
-  // refusal only means that the pages stay.
-  if (begin < end && ::madvise(memory_.data() + begin, end - begin, MADV_REMOVE) == 0) {
-    range.touched = 0;
+// Merges with its free neighbours.
+void Heap::give(std::size_t offset, std::size_t bytes) {
+  auto next = free_.lower_bound(offset);
+  if (next != free_.end() && next->first == offset + bytes) {
+    const auto taken = next++;
+    bytes += take_free(taken);
   }
+  if (next != free_.begin()) {
+    const auto previous = std::prev(next);
+    if (previous->first + previous->second == offset) {
+      offset = previous->first;
+      bytes += take_free(previous);
+    }
+  }
+  insert_free(offset, bytes);
+}
+
+// Of the free range that ends where the usable part does.
+std::size_t Heap::free_at_end() const {
+  if (free_.empty()) return 0;
+  const auto& [offset, bytes] = *free_.rbegin();
+  return offset + bytes == usable_ ? bytes : 0;
 }
 
 bool Heap::contains(const void* address) const {
@@ -109,27 +118,31 @@ std::size_t Heap::free_ranges() const {
   return free_.size();
 }
 
+std::size_t Heap::usable() const {
+  const std::scoped_lock lock(mutex_);
+  return usable_;
+}
+
 std::size_t Heap::largest_free() const {
   const std::scoped_lock lock(mutex_);
-  return free_by_size_.empty() ? 0 : free_by_size_.rbegin()->first;
+  const std::size_t at_end = free_at_end() + memory_.size() - usable_;
+  return free_by_size_.empty() ? at_end : std::max(at_end, free_by_size_.rbegin()->first);
 }
 
 std::size_t Heap::offset_of(const void* address) const {
   return static_cast<std::size_t>(static_cast<const std::byte*>(address) - memory_.data());
 }
 
-void Heap::insert_free(std::size_t offset, FreeRange range) {
-  free_.emplace(offset, range);
-  free_by_size_.emplace(range.bytes, offset);
-  touched_free_ += range.touched;
+void Heap::insert_free(std::size_t offset, std::size_t bytes) {
+  free_.emplace(offset, bytes);
+  free_by_size_.emplace(bytes, offset);
 }
 
-Heap::FreeRange Heap::take_free(FreeRanges::iterator range) {
-  const FreeRange taken = range->second;
-  free_by_size_.erase({taken.bytes, range->first});
-  touched_free_ -= taken.touched;
+std::size_t Heap::take_free(FreeRanges::iterator range) {
+  const std::size_t bytes = range->second;
+  free_by_size_.erase({bytes, range->first});
   free_.erase(range);
-  return taken;
+  return bytes;
 }
 
 }  // namespace gradcube::trainer

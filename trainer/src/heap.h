@@ -7,10 +7,9 @@
 // memory that was already in use before they touch new pages. A freed block merges with its free
 // neighbours at once. allocate and release cost O(log ranges).
 //
-// Memory. A free range keeps its pages, because the next step of the training allocates the same
-// sizes again, and page faults are expensive; but once all free ranges together may hold more than
-// `keep_bytes` of touched pages, a freed range of kGiveBackBytes or more gives its whole pages back
-// to the system.
+// Memory. Only the usable part of the span, from its beginning, is handed out; its user extends it
+// once there is memory behind it. A freed block keeps its pages for later blocks: pages of a sealed
+// region cannot be given back (shared_layout.h).
 //
 // Any thread. Throws std::bad_alloc only when the trainer's private memory is exhausted.
 #ifndef GRADCUBE_TRAINER_SRC_HEAP_H_
@@ -19,6 +18,7 @@
 #include <cstddef>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <set>
 #include <span>
 #include <utility>
@@ -28,15 +28,19 @@ namespace gradcube::trainer {
 class Heap {
  public:
   static constexpr std::size_t kAlignment = 64;
-  static constexpr std::size_t kGiveBackBytes = std::size_t{1} << 20;
-  static constexpr std::size_t kDefaultKeepBytes = std::size_t{256} << 20;
 
-  // `memory` must outlive the heap and begin at a page. To give pages back it must be a shared,
-  // writable mapping.
-  explicit Heap(std::span<std::byte> memory, std::size_t keep_bytes = kDefaultKeepBytes);
+  // `memory` must outlive the heap and begin at a page. Its first `usable` bytes are usable.
+  Heap(std::span<std::byte> memory, std::size_t usable);
 
   // A block of at least `bytes` bytes (at least kAlignment); null when no free range is that large.
   void* allocate(std::size_t bytes);
+
+  // How many bytes more must be usable before allocate() of so many succeeds, as things are now;
+  // nothing when all memory would not suffice.
+  std::optional<std::size_t> missing(std::size_t bytes) const;
+
+  // Makes the first `usable` bytes usable; no fewer than now.
+  void extend(std::size_t usable);
 
   // False, and nothing happens, when `block` is not the start of an allocated block.
   bool release(void* block);
@@ -48,29 +52,26 @@ class Heap {
   std::span<std::byte> block_of(const void* address) const;
 
   std::size_t capacity() const { return memory_.size(); }
+  std::size_t usable() const;
   std::size_t used() const;
-  std::size_t largest_free() const;
+  std::size_t largest_free() const;  // with what is not usable yet
   std::size_t free_ranges() const;
 
   std::mutex& mutex() { return mutex_; }
 
  private:
-  struct FreeRange {
-    std::size_t bytes;
-    std::size_t touched;  // the bytes after these, up to the end, have no pages
-  };
-  using FreeRanges = std::map<std::size_t, FreeRange>;  // by offset
+  using FreeRanges = std::map<std::size_t, std::size_t>;  // offset -> bytes
 
   std::size_t offset_of(const void* address) const;
-  void insert_free(std::size_t offset, FreeRange range);
-  FreeRange take_free(FreeRanges::iterator range);
-  void give_back(std::size_t offset, FreeRange& range);
+  void insert_free(std::size_t offset, std::size_t bytes);
+  std::size_t take_free(FreeRanges::iterator range);
+  void give(std::size_t offset, std::size_t bytes);
+  std::size_t free_at_end() const;
 
   const std::span<std::byte> memory_;
-  const std::size_t keep_bytes_;
   mutable std::mutex mutex_;  // guards all below
+  std::size_t usable_;
   std::size_t used_ = 0;
-  std::size_t touched_free_ = 0;  // the sum of the free ranges' touched
   FreeRanges free_;
   std::set<std::pair<std::size_t, std::size_t>> free_by_size_;  // (bytes, offset)
   std::map<std::size_t, std::size_t> blocks_;                   // offset -> bytes

@@ -8,6 +8,7 @@
 #include <utility>
 
 #include "trainer/src/failure.h"
+#include "trainer/src/pages.h"
 
 #include "gradcube/gradcube.h"
 
@@ -42,6 +43,13 @@ void check_header(const shared::RegionHeader& header, std::uint64_t bytes) {
   check(header.region_bytes == bytes, "its header gives another size than the welcome");
 }
 
+// After the trainer's own mapping: the seals allow no further one that can be written to.
+void seal(int fd) {
+  if (::fcntl(fd, F_ADD_SEALS, shared::kSeals) == 0) return;
+  throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot seal the shared region", errno) +
+                                      ": a kernel of Linux 5.1 or later is needed");
+}
+
 }  // namespace
 
 Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(bytes) {
@@ -56,10 +64,15 @@ Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(b
   base_ = static_cast<std::byte*>(mapped);
   try {
     check_header(header(), bytes);
+    seal(fd);
   } catch (...) {
     unmap();
     throw;
   }
+}
+
+int Region::touch(std::uint64_t begin, std::uint64_t end) const {
+  return trainer::touch({base_ + begin, base_ + end});
 }
 
 void Region::unmap() {

@@ -13,15 +13,16 @@ namespace gradcube::trainer {
 Session::Session(Connection connection, const std::string& job, std::uint64_t heap_bytes,
                  const Options& options)
     : connection_(std::move(connection)),
-      admission_(connection_.join(job, heap_bytes, options)),
+      offering_(connection_.ask(job, heap_bytes, options)),
+      region_(offering_.region.get(), offering_.offer.region_bytes, heap_bytes),
+      admission_(connection_.join()),
       place_{admission_.welcome.rank, admission_.welcome.size,
              static_cast<std::uint32_t>(options.lanes.size())},
-      region_(admission_.region.get(), admission_.welcome.region_bytes, heap_bytes),
-      heap_(region_.heap()),
+      heap_(region_.heap(), 0),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
       completions_(region_.header(), region_.completions()) {
-  admission_.region.reset();  // the mapping keeps the memory alive
+  offering_.region.reset();  // the mapping keeps the memory alive
 }
 
 Session::~Session() {
@@ -63,47 +64,6 @@ void Session::abort() noexcept {
   connection_.shut_down();
 }
 
-void* Session::allocate(std::size_t bytes) {
-  void* block = heap_.allocate(bytes);
-  if (block == nullptr) out_of_heap(bytes);
-  return block;
-}
-
-int Session::out_of_heap(std::size_t bytes) {
-  return fail(GRADCUBE_ENOMEM,
-              "the shared heap has no " + std::to_string(bytes) + " free bytes in one piece (" +
-                  std::to_string(heap_.used()) + " of " + std::to_string(heap_.capacity()) +
-                  " are in use, the largest free piece is " + std::to_string(heap_.largest_free()) +
-                  "): free buffers, or set GRADCUBE_HEAP to more");
-}
-
-int Session::free(void* block) {
-  if (block == nullptr) return GRADCUBE_OK;
-  const Lock lock = enter();
-  const auto memory = heap_.block_of(block);
-  const bool freed_already =
-      std::find(deferred_frees_.begin(), deferred_frees_.end(), block) != deferred_frees_.end();
-  if (memory.data() != block || freed_already) {
-    return fail(GRADCUBE_EINVAL,
-                "invalid pointer in gradcube_free: expected memory from gradcube_alloc on this "
-                "session that was not freed before");
-  }
-  if (busy_.overlaps(memory)) {
-    deferred_frees_.push_back(block);
-  } else {
-    heap_.release(block);
-  }
-  return GRADCUBE_OK;
-}
-
-void Session::free_deferred() {
-  std::erase_if(deferred_frees_, [this](void* block) {
-    if (busy_.overlaps(heap_.block_of(block))) return false;
-    heap_.release(block);
-    return true;
-  });
-}
-
 int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
   Lock lock = enter();
   if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
@@ -112,13 +72,8 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
       !problem.empty()) {
     return fail(GRADCUBE_EINVAL, std::move(problem));
   }
-  if (requests_.full()) {
-    return fail(GRADCUBE_EAGAIN,
-                std::to_string(shared::kRingEntries) +
-                    " collectives are in flight, which is the limit: wait for one");
-  }
   std::byte* staging = nullptr;
-  if (const int code = place_in_heap(collective, staging); code != GRADCUBE_OK) return code;
+  if (const int code = place_in_heap(lock, collective, staging); code != GRADCUBE_OK) return code;
   Request& request = requests_.take_place();
   request.collective = collective;
   request.staging = staging;
@@ -140,28 +95,6 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
   }
   publish(request);
   return GRADCUBE_OK;
-}
-
-// Decides where the daemon works: on the buffer itself, or on a copy of it in the heap, `staging`.
-int Session::place_in_heap(const Collective& collective, std::byte*& staging) {
-  const std::span<std::byte> buffer(collective.buffer, collective.bytes);
-  if (buffer.empty()) return GRADCUBE_OK;
-  if (busy_.overlaps(buffer)) {
-    return fail(GRADCUBE_EINVAL,
-                "the buffer overlaps that of a collective in flight: wait for its request first");
-  }
-  if (heap_.contains(buffer.data())) {
-    const std::span<std::byte> block = heap_.block_of(buffer.data());
-    const auto skipped = static_cast<std::size_t>(buffer.data() - block.data());
-    if (block.empty() || buffer.size() > block.size() - skipped) {
-      return fail(GRADCUBE_EINVAL,
-                  "the buffer's " + std::to_string(buffer.size()) +
-                      " bytes do not lie inside one piece of memory from gradcube_alloc");
-    }
-    if (skipped % shared::kBufferAlignment == 0) return GRADCUBE_OK;
-  }
-  staging = static_cast<std::byte*>(heap_.allocate(buffer.size()));
-  return staging == nullptr ? out_of_heap(buffer.size()) : GRADCUBE_OK;
 }
 
 void Session::copy_in(Lock& lock, const Request& request) {

@@ -4,6 +4,7 @@
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet;  BusyMemory: where they work
 //   Notices     the daemon's messages about failures
+//   session_memory.cc gets memory for the heap as it grows, from the system and from the daemon
 //   Waiters     the threads that wait;  Sleeper: spin, then poll()
 //   Failures    the last failure of each thread
 //
@@ -12,8 +13,8 @@
 //
 // Threads. Any thread may call anything but the destructor. One mutex guards the tables and the
 // rings; the heap and the failures have their own, which are taken after it. No thread holds the
-// mutex while it sleeps or copies a buffer, and abort() takes none. Private functions expect it
-// held.
+// mutex while it sleeps, copies a buffer or touches memory, and abort() takes none. Private
+// functions expect it held.
 //
 // Lost. When the daemon goes away, closes the session or writes an invalid completion, and when the
 // trainer leaves or aborts, the session is lost: every collective in flight ends with that reason,
@@ -99,15 +100,23 @@ class Session {
 
   // session.cc
   Lock enter();
-  int out_of_heap(std::size_t bytes);
-  void free_deferred();
-  int place_in_heap(const Collective& collective, std::byte*& staging);
   void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
   int report(Lock& lock, Request& request);
   void withdraw(Request& request);
   int unknown(std::uint64_t number);
+
+  // session_memory.cc
+  void* allocate(Lock& lock, std::size_t bytes);
+  int out_of_heap(std::size_t bytes);
+  int grow(Lock& lock, std::size_t missing);
+  int get_memory(Lock& lock, std::size_t usable);
+  int await_confirmation(Lock& lock, std::uint64_t end, std::uint64_t wanted);
+  void take_confirmation(const shared::Notice& notice);
+  void free_deferred();
+  int may_submit(const Collective& collective);
+  int place_in_heap(Lock& lock, const Collective& collective, std::byte*& staging);
 
   // session_wait.cc
   enum class OnSignal { go_on, stop };
@@ -130,9 +139,10 @@ class Session {
   void update_events();
 
   Connection connection_;
+  Offering offering_;
+  Region region_;
   Admission admission_;
   const Place place_;
-  Region region_;
   Heap heap_;
   Sleeper sleeper_;
   Failures failures_;
@@ -151,6 +161,12 @@ class Session {
   std::size_t in_flight_ = 0;  // listed and not ended
   std::size_t unreported_ends_ = 0;
   std::vector<void*> deferred_frees_;  // freed by the trainer while a collective used them
+  // How far the region has been touched, from its start.
+  std::uint64_t touched_ = shared::kHeapOffset;
+  bool growing_ = false;                 // a thread is getting memory
+  bool reported_ = false;                // the daemon was told of memory, and has not answered
+  int confirmation_code_ = GRADCUBE_OK;  // of its last answer
+  std::string confirmation_text_;
   std::uint64_t next_number_ = 1;
   std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read

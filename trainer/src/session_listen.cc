@@ -94,6 +94,9 @@ void Session::listen() {
           call_served();
         }
         break;
+      case shared::MessageType::grown:
+        take_confirmation(notice);
+        break;
       case shared::MessageType::closing:
         lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);
         break;

@@ -53,7 +53,7 @@ Request* Session::await(Lock& lock, std::uint64_t number, int timeout_ms, OnSign
   if (request == nullptr || request->ended) return request;
   const Stopwatch stopwatch;
   {
-    Waiters::Waiter waiter(waiters_, number, false);
+    Waiters::Waiter waiter(waiters_, Waiters::For::end, number);
     sleep(lock, waiter, Deadline::in_milliseconds(timeout_ms), on_signal);
   }
   request = requests_.find(number);  // another thread may have reported its end
@@ -65,9 +65,12 @@ Request* Session::await(Lock& lock, std::uint64_t number, int timeout_ms, OnSign
 }
 
 bool Session::is_served(const Waiters::Waiter& waiter) {
+  using For = Waiters::For;
+  if (waiter.what == For::memory) return !growing_;
+  if (waiter.what == For::confirmation) return !reported_ || lost_code_ != GRADCUBE_OK;
   const Request* request = requests_.find(waiter.request);
   return request == nullptr || request->ended ||
-         (waiter.wants_report && request->report.has_value());
+         (waiter.what == For::report && request->report.has_value());
 }
 
 // Until the waiter is served, the deadline has passed, or a signal stops it.
@@ -118,7 +121,7 @@ int Session::time_out(Lock& lock, Request& late) {
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
   connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
   {
-    Waiters::Waiter waiter(waiters_, number, true);
+    Waiters::Waiter waiter(waiters_, Waiters::For::report, number);
     sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);
   }
   look();

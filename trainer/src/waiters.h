@@ -19,11 +19,15 @@ namespace gradcube::trainer {
 
 class Waiters {
  public:
+  // What a thread waits for: the end of its request; that, or the daemon's answer to an inquiry
+  // about it; the daemon's answer about memory; that no thread is getting memory.
+  enum class For { end, report, confirmation, memory };
+
   // One thread's wait. In the list from the constructor to the destructor.
   class Waiter {
    public:
-    Waiter(Waiters& waiters, std::uint64_t request, bool wants_report)
-        : request(request), wants_report(wants_report), waiters_(waiters), next_(waiters.first_) {
+    Waiter(Waiters& waiters, For what, std::uint64_t request = 0)
+        : what(what), request(request), waiters_(waiters), next_(waiters.first_) {
       if (next_ != nullptr) next_->previous_ = this;
       waiters_.first_ = this;
     }
@@ -53,8 +57,8 @@ class Waiters {
       called_ = false;
     }
 
+    const For what;
     const std::uint64_t request;
-    const bool wants_report;  // the daemon's answer to an inquiry will do, too
 
    private:
     friend class Waiters;

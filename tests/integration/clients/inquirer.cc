@@ -10,6 +10,7 @@
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <fcntl.h>
 #include <string>
 #include <sys/socket.h>
 #include <sys/un.h>
@@ -39,6 +40,21 @@ int join(const char* path, const char* job) {
   hello.lane_count = 1;
   std::strncpy(hello.job, job, sizeof hello.job - 1);
   if (send(connection, &hello, sizeof hello, 0) != sizeof hello) return -1;
+  shared::Offer offer{};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+  iovec part{&offer, sizeof offer};
+  msghdr message{};
+  message.msg_iov = &part;
+  message.msg_iovlen = 1;
+  message.msg_control = control;
+  message.msg_controllen = sizeof control;
+  if (recvmsg(connection, &message, 0) != sizeof offer) return -1;
+  int region = -1;
+  std::memcpy(&region, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof region);
+  if (fcntl(region, F_ADD_SEALS, shared::kSeals) != 0) return -1;
+  close(region);
+  const shared::MessageType mapped = shared::MessageType::mapped;
+  if (send(connection, &mapped, sizeof mapped, 0) != sizeof mapped) return -1;
   shared::Welcome welcome{};
   if (recv(connection, &welcome, sizeof welcome, 0) != sizeof welcome) return -1;
   return welcome.type == shared::MessageType::welcome ? connection : -1;

@@ -21,7 +21,8 @@ json whole_status() {
     "topology":{"kind":"bcube","n":3,"k":2,"servers":9},"fabric":"embedded","rate_bps":200000000,
     "mtu":9000,"lcores":[0,1],"idle":"adaptive","instruction_set":"avx512","huge_pages":false,
     "impairments":{"loss":0.02,"duplicate":0,"reorder":0.05,"corrupt":0,"seed":7},
-    "memory":{"daemon_bytes":100000000,"pool_bytes":64000000,"trainer_bytes":1250000},
+    "memory":{"daemon_bytes":100000000,"pool_bytes":64000000,"trainer_bytes":1250000,
+      "trainer_quota_bytes":8000000000,"users":[{"uid":1000,"bytes":1500000}]},
     "servers":[{"address":[2,1],"socket":"/run/g/server-2-1.sock","trainers":1,"ports":[
       {"level":0,"rx_packets":12345,"rx_bytes":5000000,"tx_packets":1,"tx_bytes":2},
       {"level":1,"rx_packets":0,"rx_bytes":0,"tx_packets":0,"tx_bytes":0}]}],
@@ -62,6 +63,11 @@ TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
   EXPECT_THAT(status_text(status, {}), ContainsRegex("mnist .* running +2 +12 +8 of 16 +1.25 MB "));
   job["window"] = 16;
   EXPECT_THAT(status_text(status, {}), ContainsRegex("mnist .* running +2 +12 +16 +1.25 MB "));
+}
+
+TEST(StatusText, ShowsWhatUsersMayUseAndUse) {
+  const std::string text = status_text(whole_status(), {});
+  EXPECT_THAT(text, HasSubstr("8 GB of trainers' buffers per user, user 1000 uses 1.5 MB"));
 }
 
 TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {

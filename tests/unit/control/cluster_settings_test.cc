@@ -26,7 +26,8 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"topology", "bcube:4,2"}, {"rate", "1gbit"},        {"mtu", "1500"},  {"delay", "50us"},
       {"queue", "64K"},          {"ecn-threshold", "20K"}, {"loss", "0.01"}, {"duplicate", "0.02"},
       {"reorder", "0.05"},       {"corrupt", "0.03"},      {"seed", "42"},   {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"}};
+      {"packet-memory", "2G"},   {"idle", "spin"},
+      {"trainer-memory", "8G"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -43,6 +44,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
   EXPECT_EQ(settings.packet_memory_bytes, 2'000'000'000u);
   EXPECT_EQ(settings.idle, Idle::spin);
+  EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
   EXPECT_NO_THROW(validate(settings));
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
 }
@@ -79,6 +81,15 @@ TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
   EXPECT_THROW(validate(settings), UsageError);
 }
 
+TEST(ClusterSettings, RefuseTooLittleMemoryForTrainers) {
+  ClusterSettings settings;
+  settings.trainer_memory_bytes = 1000;
+  EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
+            "the trainers' memory is 1K; expected 1.048576M or more");
+  settings.trainer_memory_bytes = 1 << 20;
+  EXPECT_NO_THROW(validate(settings));
+}
+
 TEST(ClusterSettings, RefuseJsonThatIsNotTheirs) {
   const nlohmann::ordered_json good = to_json(ClusterSettings());
   for (const auto& [key, value] : good.items()) {
@@ -113,6 +124,7 @@ seed = 7
 packet-memory = "100M"
 lcores = [0, 2]
 idle = "spin"
+trainer-memory = "8G"
 )",
                                                       "c.toml");
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -125,6 +137,7 @@ idle = "spin"
   EXPECT_EQ(settings.packet_memory_bytes, 100'000'000u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 2}));
   EXPECT_EQ(settings.idle, Idle::spin);
+  EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
 }
 
 TEST(ClusterFile, MayLeaveEverythingOut) {

@@ -74,6 +74,16 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.members = session.members();
       session.answer();
     } break;
+    case FakeSession::Message::mapped: {
+      const std::scoped_lock lock(heard_mutex_);
+      heard_.seals = session.seals();
+      session.welcome();
+    } break;
+    case FakeSession::Message::grow: {
+      const std::scoped_lock lock(heard_mutex_);
+      heard_.grows.push_back(session.last_grow());
+      heard_.resident_bytes = session.resident_bytes();
+    } break;
     case FakeSession::Message::inquiry: {
       const std::scoped_lock lock(heard_mutex_);
       heard_.inquiry = session.last_inquiry();

@@ -9,10 +9,14 @@
 //
 //   refuse    refused, with kRefusal
 //   garbage   answered with bytes that are no message
-//   version   welcomed in another layout version, by a message of another length
+//   version   made an offer in another layout version, by a message of another length
 //   older     refused as a daemon of another version refuses, with kOtherVersion
 //   deaf      disconnected at the hello, as by a daemon that does not understand it
-//   unsealed  welcomed with a region that may shrink
+//   unsealed  offered a region that may shrink
+//   poor      may use kPoorHeap bytes of its heap; more is refused with kQuota
+//   swapped   the first report of memory is answered as if a page were missing
+//   undecided  is never told that its memory is confirmed
+//   generous  is told that more memory is confirmed than it has reported
 //   mute      connected, never answered
 //   hold      collectives wait until release() is called; an inquiry is answered with kReport
 //   backwards as hold, and then the latest ends first
@@ -46,6 +50,8 @@ inline constexpr char kOtherVersion[] = "the trainer's library speaks version 2,
 inline constexpr char kReport[] = "trainers [0,1] and [2,2] have not submitted request ";
 inline constexpr char kFailure[] = "trainer [0,2] of this job died in request ";
 inline constexpr char kClosing[] = "request 1 names a buffer outside the heap";
+inline constexpr char kQuota[] = "the trainers of user 7 may use 4M of shared memory on this host";
+inline constexpr std::size_t kPoorHeap = std::size_t{4} << 20;
 inline constexpr std::uint32_t kOtherLayout = 7;
 inline constexpr int kBroadcast = 0x07;
 inline constexpr int kUndefined = 0xee;
@@ -56,6 +62,9 @@ struct Heard {
   std::vector<std::uint32_t> members;
   shared::Submission submission{};
   shared::Inquiry inquiry{};
+  std::vector<shared::Grow> grows;
+  int seals = 0;                     // of its memory when it said that it had mapped it
+  std::uint64_t resident_bytes = 0;  // of its memory when it last reported some
 };
 
 class FakeSession;

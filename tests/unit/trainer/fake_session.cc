@@ -7,6 +7,7 @@
 #include <poll.h>
 #include <sys/mman.h>
 #include <sys/socket.h>
+#include <sys/stat.h>
 #include <unistd.h>
 #include <utility>
 
@@ -41,6 +42,12 @@ FakeSession::Message FakeSession::understand(const char* packet, std::size_t byt
   shared::MessageType type;
   std::memcpy(&type, packet, sizeof(type));
   if (type == shared::MessageType::hello && read_hello(packet, bytes)) return Message::hello;
+  if (type == shared::MessageType::mapped) return Message::mapped;
+  if (type == shared::MessageType::grow && bytes == sizeof(shared::Grow)) {
+    std::memcpy(&last_grow_, packet, sizeof(last_grow_));
+    confirm();
+    return Message::grow;
+  }
   if (type == shared::MessageType::inquiry && bytes == sizeof(shared::Inquiry)) {
     std::memcpy(&last_inquiry_, packet, sizeof(last_inquiry_));
     if (job_ != "silent") {
@@ -87,12 +94,30 @@ void FakeSession::answer() {
   } else if (job_ == "garbage") {
     ::send(socket_.get(), "garbage", 7, MSG_NOSIGNAL);
   } else if (job_ == "version") {
-    const std::uint32_t welcome[5] = {static_cast<std::uint32_t>(shared::MessageType::welcome),
-                                      kOtherLayout};
-    ::send(socket_.get(), welcome, sizeof(welcome), MSG_NOSIGNAL);
+    const std::uint32_t offer[5] = {static_cast<std::uint32_t>(shared::MessageType::offer),
+                                    kOtherLayout};
+    ::send(socket_.get(), offer, sizeof(offer), MSG_NOSIGNAL);
   } else if (job_ != "mute") {
-    welcome();
+    offer();
   }
+}
+
+// As the daemon does, but for looking at the pages.
+void FakeSession::confirm() {
+  const std::uint64_t wanted = std::max(last_grow_.end, last_grow_.wanted);
+  if (job_ == "undecided") return;
+  if (job_ == "generous") {
+    confirmed_ = region_bytes_;
+  } else if (job_ == "poor" && wanted > shared::kHeapOffset + kPoorHeap) {
+    notify(shared::MessageType::grown, GRADCUBE_ENOMEM, kQuota, 0, confirmed_);
+    return;
+  } else if (job_ == "swapped" && last_grow_.end > confirmed_ && swapped_out_++ == 0) {
+    notify(shared::MessageType::grown, GRADCUBE_EAGAIN, "not there", 0, confirmed_);
+    return;
+  } else {
+    confirmed_ = std::max(confirmed_, last_grow_.end);
+  }
+  notify(shared::MessageType::grown, GRADCUBE_OK, "", 0, confirmed_);
 }
 
 void FakeSession::make_region(std::uint64_t bytes) {
@@ -110,8 +135,16 @@ void FakeSession::make_region(std::uint64_t bytes) {
   header.region_bytes = bytes;
 }
 
-void FakeSession::welcome() {
+void FakeSession::offer() {
   make_region(shared::kHeapOffset + (hello_.heap_bytes + 4095) / 4096 * 4096);
+  shared::Offer offer{};
+  offer.type = shared::MessageType::offer;
+  offer.version = shared::kLayoutVersion;
+  offer.region_bytes = region_bytes_;
+  send_with(&offer, sizeof(offer), memory_.get());
+}
+
+void FakeSession::welcome() {
   int pair[2];
   if (::socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) != 0) std::abort();
   doorbell_ = Descriptor(pair[0]);
@@ -119,19 +152,24 @@ void FakeSession::welcome() {
 
   shared::Welcome welcome{};
   welcome.type = shared::MessageType::welcome;
-  welcome.version = shared::kLayoutVersion;
   welcome.rank = static_cast<std::uint32_t>(rank_);
   welcome.size = static_cast<std::uint32_t>(size_);
-  welcome.region_bytes = region_bytes_;
   std::strcpy(welcome.server, "[2,1]");
-  send_admission(welcome);
+  send_with(&welcome, sizeof(welcome), trainers_doorbell_.get());
   trainers_doorbell_.reset();
-  memory_.reset();
 }
 
-void FakeSession::send_admission(const shared::Welcome& welcome) {
-  iovec part{const_cast<shared::Welcome*>(&welcome), sizeof(welcome)};
-  alignas(cmsghdr) char control[CMSG_SPACE(2 * sizeof(int))] = {};
+int FakeSession::seals() const { return ::fcntl(memory_.get(), F_GET_SEALS); }
+
+std::uint64_t FakeSession::resident_bytes() const {
+  struct stat facts {};
+  if (::fstat(memory_.get(), &facts) != 0) std::abort();
+  return static_cast<std::uint64_t>(facts.st_blocks) * 512;
+}
+
+void FakeSession::send_with(const void* bytes, std::size_t size, int descriptor) {
+  iovec part{const_cast<void*>(bytes), size};
+  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))] = {};
   msghdr message{};
   message.msg_iov = &part;
   message.msg_iovlen = 1;
@@ -140,9 +178,8 @@ void FakeSession::send_admission(const shared::Welcome& welcome) {
   cmsghdr* rights = CMSG_FIRSTHDR(&message);
   rights->cmsg_level = SOL_SOCKET;
   rights->cmsg_type = SCM_RIGHTS;
-  rights->cmsg_len = CMSG_LEN(2 * sizeof(int));
-  const int descriptors[2] = {memory_.get(), trainers_doorbell_.get()};
-  std::memcpy(CMSG_DATA(rights), descriptors, sizeof(descriptors));
+  rights->cmsg_len = CMSG_LEN(sizeof(int));
+  std::memcpy(CMSG_DATA(rights), &descriptor, sizeof(descriptor));
   ::sendmsg(socket_.get(), &message, MSG_NOSIGNAL);
 }
 
@@ -217,10 +254,9 @@ bool FakeSession::fail(const shared::Submission& submission) {
 void FakeSession::serve(const shared::Submission& submission) {
   if (fail(submission)) return;
   const bool aligned = submission.offset % shared::kBufferAlignment == 0;
-  const bool inside = submission.offset >= shared::kHeapOffset &&
-                      submission.offset <= region_bytes_ &&
-                      buffer_bytes(submission, static_cast<std::size_t>(size_)) <=
-                          region_bytes_ - submission.offset;
+  const bool inside =
+      submission.offset >= shared::kHeapOffset && submission.offset <= confirmed_ &&
+      buffer_bytes(submission, static_cast<std::size_t>(size_)) <= confirmed_ - submission.offset;
   if (!aligned || !inside) return complete(submission.request, GRADCUBE_EINVAL);
   compute_result(submission, region_ + submission.offset, static_cast<std::size_t>(rank_),
                  static_cast<std::size_t>(size_));

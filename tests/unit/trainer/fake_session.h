@@ -20,13 +20,14 @@ class FakeSession {
       : socket_(std::move(socket)), rank_(rank), size_(size) {}
   ~FakeSession();
 
-  enum class Message { nothing, hello, inquiry, goodbye, abort, death };
+  enum class Message { nothing, hello, mapped, grow, inquiry, goodbye, abort, death };
 
   // Refuses, and reads nothing; the owner drops the session then.
   void turn_away();
 
   Message hear();            // takes one message from the socket
   void answer();             // the hello that was heard
+  void welcome();            // the trainer that has mapped its memory
   bool work(bool released);  // takes submissions, completes what can be; true if one came
   bool about_to_sleep();     // false when there is work after all
   int awake();               // returns how often the trainer rang
@@ -38,13 +39,17 @@ class FakeSession {
   const std::vector<std::uint32_t>& members() const { return members_; }
   const shared::Submission& last_submission() const { return last_submission_; }
   const shared::Inquiry& last_inquiry() const { return last_inquiry_; }
+  const shared::Grow& last_grow() const { return last_grow_; }
+  int seals() const;                     // of the trainer's memory
+  std::uint64_t resident_bytes() const;  // of it
 
  private:
   Message understand(const char* packet, std::size_t bytes);
   bool read_hello(const char* packet, std::size_t bytes);
-  void welcome();
+  void offer();
   void make_region(std::uint64_t bytes);
-  void send_admission(const shared::Welcome& welcome);
+  void send_with(const void* bytes, std::size_t size, int descriptor);
+  void confirm();
   void notify(shared::MessageType type, int code, const std::string& message,
               std::uint32_t number = 0, std::uint64_t request = 0);
   bool may_serve(bool released);
@@ -67,6 +72,9 @@ class FakeSession {
   std::deque<shared::Submission> waiting_;
   shared::Submission last_submission_{};
   shared::Inquiry last_inquiry_{};
+  shared::Grow last_grow_{};
+  std::uint64_t confirmed_ = shared::kHeapOffset;
+  int swapped_out_ = 0;
   int turns_waited_ = 0;
   std::uint32_t notices_ = 0;
   std::uint64_t submission_head_ = 0;

@@ -5,6 +5,7 @@
 #include <cstdlib>
 #include <cstring>
 #include <gtest/gtest.h>
+#include <optional>
 #include <random>
 #include <string>
 #include <sys/mman.h>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "trainer/src/descriptor.h"
+#include "trainer/src/pages.h"
 
 namespace gradcube::trainer {
 namespace {
@@ -49,9 +51,31 @@ std::uint64_t test_seed() {
   return std::random_device{}();
 }
 
+TEST(Pages, GetMemoryAndKeepWhatTheyContain) {
+  for (const bool by_hand : {false, true}) {
+    SharedMemory memory(kMiB);
+    const std::span<std::byte> half = memory.span().first(kMiB / 2);
+    half[5000] = std::byte{7};
+    if (by_hand) {
+      touch_each_page(half);
+    } else {
+      EXPECT_EQ(touch(half), 0);
+    }
+    EXPECT_EQ(memory.bytes_with_pages(), kMiB / 2);
+    EXPECT_EQ(half[5000], std::byte{7});
+    EXPECT_EQ(half[4096], std::byte{0});
+  }
+}
+
+TEST(Pages, ThatCannotBeHadAreAnError) {
+  SharedMemory memory(kMiB);
+  ::munmap(memory.span().data() + kMiB / 2, kMiB / 2);
+  EXPECT_NE(touch(memory.span()), 0);
+}
+
 TEST(Heap, EveryBlockIsAligned) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   for (std::size_t bytes : {0, 1, 63, 64, 65, 1000, 4096, 100000}) {
     void* block = heap.allocate(bytes);
     ASSERT_NE(block, nullptr) << bytes;
@@ -61,7 +85,7 @@ TEST(Heap, EveryBlockIsAligned) {
 
 TEST(Heap, GivesNullWhenItIsFullAndServesAgainAfterARelease) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   void* all = heap.allocate(kMiB);
   ASSERT_NE(all, nullptr);
   EXPECT_EQ(heap.allocate(1), nullptr);
@@ -70,31 +94,9 @@ TEST(Heap, GivesNullWhenItIsFullAndServesAgainAfterARelease) {
   EXPECT_EQ(heap.allocate(kMiB), all);
 }
 
-TEST(Heap, KeepsNoMorePagesThanToldWhereUntouchedMemoryLiesBeforeTouched) {
-  SharedMemory memory(128 * kMiB);
-  constexpr std::size_t kBlock = 16 * kMiB;
-  constexpr std::size_t kKeep = 20 * kMiB;
-  Heap heap(memory.span(), kKeep);
-  void* other = heap.allocate(kBlock);
-  heap.allocate(kBlock);
-  void* untouched = heap.allocate(kBlock);
-  void* touched = heap.allocate(kBlock);
-  heap.allocate(kBlock);
-  // Two free ranges of a block may hold more pages than may be kept: the second gives its own back.
-  heap.release(other);
-  heap.release(untouched);
-  EXPECT_EQ(heap.allocate(kBlock), other);
-  std::memset(touched, 1, kBlock);
-  heap.release(touched);
-  EXPECT_EQ(heap.allocate(kBlock), untouched);
-  std::memset(other, 1, kBlock);
-  heap.release(other);
-  EXPECT_LE(memory.bytes_with_pages(), kKeep);
-}
-
 TEST(Heap, GivesNullToSizesThatOverflowWhenRoundedUp) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   EXPECT_EQ(heap.allocate(SIZE_MAX), nullptr);
   EXPECT_EQ(heap.allocate(SIZE_MAX - 62), nullptr);
   EXPECT_EQ(heap.allocate(kMiB + 1), nullptr);
@@ -105,7 +107,7 @@ TEST(Heap, MergesWithBothNeighboursInEveryOrderOfRelease) {
   std::vector<int> order{0, 1, 2, 3};
   do {
     SharedMemory memory(kMiB);
-    Heap heap(memory.span());
+    Heap heap(memory.span(), memory.span().size());
     std::vector<void*> blocks;
     for (int i = 0; i < 4; ++i) blocks.push_back(heap.allocate(kMiB / 4));
     for (int i : order) ASSERT_TRUE(heap.release(blocks[static_cast<std::size_t>(i)]));
@@ -117,7 +119,7 @@ TEST(Heap, MergesWithBothNeighboursInEveryOrderOfRelease) {
 
 TEST(Heap, TakesTheSmallestRangeThatFits) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   void* large = heap.allocate(8192);
   ASSERT_NE(heap.allocate(64), nullptr);
   void* small = heap.allocate(1024);
@@ -129,7 +131,7 @@ TEST(Heap, TakesTheSmallestRangeThatFits) {
 
 TEST(Heap, RefusesToReleaseWhatItDidNotAllocate) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   auto* block = static_cast<std::byte*>(heap.allocate(256));
   int elsewhere = 0;
   EXPECT_FALSE(heap.release(&elsewhere));
@@ -142,7 +144,7 @@ TEST(Heap, RefusesToReleaseWhatItDidNotAllocate) {
 
 TEST(Heap, KnowsTheBlockOfAnInnerAddress) {
   SharedMemory memory(kMiB);
-  Heap heap(memory.span());
+  Heap heap(memory.span(), memory.span().size());
   auto* first = static_cast<std::byte*>(heap.allocate(128));
   auto* second = static_cast<std::byte*>(heap.allocate(256));
   EXPECT_EQ(heap.block_of(first + 127).data(), first);
@@ -153,21 +155,50 @@ TEST(Heap, KnowsTheBlockOfAnInnerAddress) {
   EXPECT_TRUE(heap.block_of(first).empty());
 }
 
-TEST(Heap, GivesPagesBackOnceMoreThanItMayKeepAreFree) {
+TEST(Heap, HandsOutOnlyWhatIsUsable) {
+  SharedMemory memory(kMiB);
+  Heap heap(memory.span(), 0);
+  EXPECT_EQ(heap.allocate(1), nullptr);
+  EXPECT_EQ(heap.missing(1), 64U);
+  EXPECT_EQ(heap.largest_free(), kMiB);
+  heap.extend(4096);
+  EXPECT_NE(heap.allocate(4096), nullptr);
+  EXPECT_EQ(heap.allocate(64), nullptr);
+  EXPECT_EQ(heap.usable(), 4096U);
+}
+
+TEST(Heap, CountsTheFreeEndOfTheUsablePartWhenItSaysWhatIsMissing) {
+  SharedMemory memory(kMiB);
+  Heap heap(memory.span(), 8192);
+  ASSERT_NE(heap.allocate(4096), nullptr);
+  EXPECT_EQ(heap.missing(4096), 0U);
+  EXPECT_EQ(heap.missing(4097), 64U);
+  EXPECT_EQ(heap.missing(kMiB - 4096), kMiB - 8192);
+  EXPECT_EQ(heap.missing(kMiB - 4095), std::nullopt);
+  EXPECT_EQ(heap.missing(SIZE_MAX), std::nullopt);
+  heap.extend(kMiB);
+  EXPECT_NE(heap.allocate(kMiB - 4096), nullptr);
+}
+
+TEST(Heap, NeverShrinksWhatIsUsable) {
+  SharedMemory memory(kMiB);
+  Heap heap(memory.span(), 8192);
+  heap.extend(4096);
+  EXPECT_EQ(heap.usable(), 8192U);
+  heap.extend(4 * kMiB);
+  EXPECT_EQ(heap.usable(), kMiB);
+}
+
+TEST(Heap, ServesFromFreedBlocksBeforeItNeedsMore) {
   SharedMemory memory(64 * kMiB);
-  Heap heap(memory.span(), 8 * kMiB);
-  void* kept = heap.allocate(4 * kMiB);
-  void* guard = heap.allocate(4096);
-  void* large = heap.allocate(32 * kMiB);
-  std::memset(kept, 1, 4 * kMiB);
-  std::memset(guard, 2, 4096);
-  std::memset(large, 3, 32 * kMiB);
-  heap.release(kept);
-  EXPECT_GE(memory.bytes_with_pages(), 36 * kMiB);
-  heap.release(large);
-  EXPECT_LE(memory.bytes_with_pages(), 5 * kMiB);
-  EXPECT_GE(memory.bytes_with_pages(), 4 * kMiB);
-  EXPECT_EQ(*static_cast<char*>(guard), 2);
+  Heap heap(memory.span(), 32 * kMiB);
+  void* all = heap.allocate(32 * kMiB);
+  std::memset(all, 1, 32 * kMiB);
+  const std::size_t pages = memory.bytes_with_pages();
+  heap.release(all);
+  EXPECT_EQ(heap.missing(32 * kMiB), 0U);
+  EXPECT_EQ(heap.allocate(32 * kMiB), all);
+  EXPECT_EQ(memory.bytes_with_pages(), pages) << "a freed block keeps its pages";
 }
 
 TEST(Heap, BlocksNeverOverlapAndNothingIsLostInALongRandomLife) {
@@ -175,7 +206,7 @@ TEST(Heap, BlocksNeverOverlapAndNothingIsLostInALongRandomLife) {
   SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
   std::mt19937_64 random(seed);
   SharedMemory memory(8 * kMiB);
-  Heap heap(memory.span(), kMiB);
+  Heap heap(memory.span(), memory.span().size());
   struct Block {
     unsigned char* data;
     std::size_t bytes;
@@ -194,7 +225,7 @@ TEST(Heap, BlocksNeverOverlapAndNothingIsLostInALongRandomLife) {
       std::swap(blocks[random() % blocks.size()], blocks.back());
       const Block block = blocks.back();
       blocks.pop_back();
-      // Another block's fill, or a page given back, would show here.
+      // Another block's fill would show here.
       const bool intact = std::all_of(block.data, block.data + block.bytes,
                                       [&](unsigned char byte) { return byte == block.fill; });
       ASSERT_TRUE(intact) << "round " << round;

@@ -2,14 +2,19 @@
 #ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_DAEMON_SESSION_TRAINER_H_
 #define GRADCUBE_TESTS_UNIT_DATAPLANE_DAEMON_SESSION_TRAINER_H_
 
+#include <algorithm>
 #include <cstdint>
 #include <cstring>
+#include <fcntl.h>
 #include <filesystem>
 #include <gtest/gtest.h>
 #include <linux/sockios.h>
+#include <optional>
+#include <set>
 #include <stdexcept>
 #include <string>
 #include <sys/ioctl.h>
+#include <sys/mman.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
@@ -21,16 +26,25 @@ namespace gradcube::dataplane {
 
 class Trainer {
  public:
+  static constexpr std::uint64_t kHeap = std::uint64_t{100} << 20;
+  static constexpr std::uint64_t kBytes = shared::kHeapOffset + kHeap;
+
   explicit Trainer(const std::filesystem::path& path)
       : socket_(::socket(AF_UNIX, SOCK_SEQPACKET | SOCK_CLOEXEC | SOCK_NONBLOCK, 0)) {
     sockaddr_un address{};
     address.sun_family = AF_UNIX;
     path.string().copy(address.sun_path, sizeof address.sun_path - 1);
+    all().insert(this);
     if (connect(socket_, reinterpret_cast<sockaddr*>(&address), sizeof address) != 0) {
       throw std::runtime_error("cannot connect to " + path.string());
     }
   }
-  ~Trainer() { close(socket_); }
+  ~Trainer() {
+    all().erase(this);
+    close(socket_);
+    if (region_ >= 0) close(region_);
+    if (memory_ != nullptr) munmap(memory_, kBytes);
+  }
   Trainer(const Trainer&) = delete;
   Trainer& operator=(const Trainer&) = delete;
 
@@ -47,6 +61,42 @@ class Trainer {
     EXPECT_EQ(send(socket_, bytes.data(), bytes.size(), MSG_NOSIGNAL),
               static_cast<ssize_t>(bytes.size()));
   }
+  // All trainers that were offered memory, and know what to do with it, seal it and say so.
+  static void answer_offers() {
+    for (Trainer* trainer : all()) trainer->answer_offer();
+  }
+  // What becomes of an offer.
+  enum class AtOffer { seal, leave_unsealed, wait };
+  void at_offer(AtOffer what) { at_offer_ = what; }
+  // Its memory; -1 before the offer.
+  int region() const { return region_; }
+  void touch(std::uint64_t begin, std::uint64_t end) const {
+    for (std::uint64_t at = begin; at < end; at += 4096) memory_[at] = 1;
+  }
+  bool report_memory(std::uint64_t end, std::uint64_t wanted = 0) const {
+    shared::Grow grow{};
+    grow.type = shared::MessageType::grow;
+    grow.end = end;
+    grow.wanted = std::max(end, wanted);
+    return send_all(grow);
+  }
+  // The answer to a report, if it is the next message.
+  std::optional<shared::Notice> confirmation() const {
+    shared::Notice notice{};
+    if (recv(socket_, &notice, sizeof notice, MSG_PEEK) != sizeof notice ||
+        notice.type != shared::MessageType::grown) {
+      return std::nullopt;
+    }
+    recv(socket_, &notice, sizeof notice, 0);
+    return notice;
+  }
+  // Takes the welcome, if it has come; then the notices can be read.
+  bool take_welcome() const {
+    if (!is_welcomed()) return false;
+    shared::Welcome welcome{};
+    return recv(socket_, &welcome, sizeof welcome, 0) == sizeof welcome;
+  }
+
   // The text of the next notice; empty if there is none.
   std::string told() const {
     shared::Notice notice{};
@@ -92,11 +142,41 @@ class Trainer {
   }
 
  private:
+  static std::set<Trainer*>& all() {
+    static std::set<Trainer*> trainers;
+    return trainers;
+  }
+  void answer_offer() {
+    shared::Offer offer{};
+    if (at_offer_ == AtOffer::wait ||
+        recv(socket_, &offer, sizeof offer, MSG_PEEK) != sizeof offer ||
+        offer.type != shared::MessageType::offer) {
+      return;
+    }
+    alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
+    iovec part{&offer, sizeof offer};
+    msghdr message{};
+    message.msg_iov = &part;
+    message.msg_iovlen = 1;
+    message.msg_control = control;
+    message.msg_controllen = sizeof control;
+    ASSERT_EQ(recvmsg(socket_, &message, MSG_CMSG_CLOEXEC), static_cast<ssize_t>(sizeof offer));
+    std::memcpy(&region_, CMSG_DATA(CMSG_FIRSTHDR(&message)), sizeof region_);
+    ASSERT_EQ(offer.region_bytes, kBytes);
+    void* mapping = mmap(nullptr, kBytes, PROT_READ | PROT_WRITE, MAP_SHARED, region_, 0);
+    ASSERT_NE(mapping, MAP_FAILED);
+    memory_ = static_cast<std::uint8_t*>(mapping);
+    if (at_offer_ == AtOffer::seal) {
+      ASSERT_EQ(fcntl(region_, F_ADD_SEALS, shared::kSeals), 0);
+    }
+    ASSERT_TRUE(send_all(shared::MessageType::mapped));
+  }
+
   static shared::Hello hello_of(const std::string& job) {
     shared::Hello hello{};
     hello.type = shared::MessageType::hello;
     hello.version = shared::kLayoutVersion;
-    hello.heap_bytes = 4096;
+    hello.heap_bytes = kHeap;
     hello.rank = -1;
     hello.weight = 1;
     hello.lane_count = 1;
@@ -110,6 +190,9 @@ class Trainer {
   }
 
   int socket_;
+  int region_ = -1;
+  std::uint8_t* memory_ = nullptr;
+  AtOffer at_offer_ = AtOffer::seal;
 };
 
 }  // namespace gradcube::dataplane

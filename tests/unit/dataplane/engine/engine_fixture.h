@@ -22,6 +22,7 @@
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
+#include "tests/unit/dataplane/engine/whole_region.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
 namespace gradcube::dataplane {
@@ -53,7 +54,7 @@ class TestSession {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     trainer_end_ = ends[1];
-    session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(heap_bytes), ends[0],
+    session_ = std::make_unique<Session>(whole_region(heap_bytes), ends[0],
                                          SessionShape{ranks, std::vector(lanes, threads)},
                                          std::vector<Doorbell*>{});
   }

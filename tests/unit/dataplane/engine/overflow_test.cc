@@ -12,6 +12,7 @@
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/host/packet_pool.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
+#include "tests/unit/dataplane/engine/whole_region.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -36,7 +37,7 @@ class ExecutorOverflow : public testing::Test {
   ExecutorOverflow()
       : plan_(control::make_plan("bml", control::parse_topology("bcube:2,1", "test"), "test")),
         packets_(pool_options()),
-        session_(std::make_unique<SessionRegion>(1 << 20), -1, {2, {1}}, {}),
+        session_(whole_region(1 << 20), -1, {2, {1}}, {}),
         job_(1, session_, {}, 1, true),
         executor_({plan_, 0, aggregation::select_kernels(512), 1024, 16, FlowSettings{}}, 0, 0,
                   job_) {}

@@ -16,6 +16,7 @@
 #include "control/base/errors.h"
 #include "dataplane/engine/event_queue.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
+#include "tests/unit/dataplane/engine/whole_region.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -28,8 +29,8 @@ class SessionTest : public testing::Test {
     int ends[2];
     if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) != 0) std::abort();
     trainer_end_ = ends[1];
-    session_ = std::make_unique<Session>(std::make_unique<SessionRegion>(kHeap), ends[0],
-                                         SessionShape{3, {2, 1}}, std::vector<Doorbell*>{});
+    session_ = std::make_unique<Session>(whole_region(kHeap), ends[0], SessionShape{3, {2, 1}},
+                                         std::vector<Doorbell*>{});
   }
   ~SessionTest() override { close(trainer_end_); }
 
@@ -234,12 +235,72 @@ TEST_F(SessionTest, TakesTheWholeHeapAndAnEmptyBufferAtItsEnd) {
   EXPECT_EQ(session_->take(), Session::Take::taken);
 }
 
+TEST_F(SessionTest, RefusesWhatLiesBeyondTheConfirmedPart) {
+  const auto region = std::make_shared<SessionRegion>(kHeap);
+  constexpr std::uint64_t kPart = 8192;
+  region->confirm(shared::kHeapOffset + kPart);
+  const auto take = [&](std::uint64_t offset, std::uint64_t count) {
+    Session session(region, -1, {2, {1}}, {});
+    shared::Submission& entry = submission_entry(*region, 0);
+    entry = {};
+    entry.offset = offset;
+    entry.count = count;
+    region->header().submission_tail.store(1);
+    const Session::Take result = session.take();
+    if (result == Session::Take::violation) {
+      EXPECT_NE(std::string(session.violation()).find("daemon has confirmed"), std::string::npos);
+    }
+    return result;
+  };
+  EXPECT_EQ(take(shared::kHeapOffset, kPart / 4), Session::Take::taken);
+  EXPECT_EQ(take(shared::kHeapOffset, kPart / 4 + 1), Session::Take::violation);
+  EXPECT_EQ(take(shared::kHeapOffset + kPart - 64, 16), Session::Take::taken);
+  EXPECT_EQ(take(shared::kHeapOffset + kPart - 64, 17), Session::Take::violation);
+  EXPECT_EQ(take(shared::kHeapOffset + kPart, 1), Session::Take::violation);
+  EXPECT_EQ(take(shared::kHeapOffset + kPart, 0), Session::Take::taken);
+  EXPECT_EQ(take(shared::kHeapOffset + kPart + 64, 0), Session::Take::violation);
+  region->confirm(region->bytes());
+  EXPECT_EQ(take(shared::kHeapOffset, kHeap / 4), Session::Take::taken);
+}
+
 TEST(SessionRegion, CannotBeShrunkOrGrownByWhoHoldsIt) {
   const SessionRegion region(100);
   EXPECT_EQ(region.bytes() % 4096, 0u);
   EXPECT_NE(ftruncate(region.descriptor(), 4096), 0);
   EXPECT_NE(ftruncate(region.descriptor(), static_cast<off_t>(region.bytes() + 4096)), 0);
+}
+
+TEST(SessionRegion, LosesNoPageOnceItsTrainerHasSealedIt) {
+  const SessionRegion region(1 << 20);
+  constexpr int kPunch = FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE;
+  EXPECT_FALSE(region.is_sealed());
+  EXPECT_EQ(fallocate(region.descriptor(), kPunch, shared::kHeapOffset, 4096), 0);
+  ASSERT_EQ(fcntl(region.descriptor(), F_ADD_SEALS, shared::kSeals), 0);
+  EXPECT_TRUE(region.is_sealed());
+  EXPECT_NE(fallocate(region.descriptor(), kPunch, shared::kHeapOffset, 4096), 0);
+  std::uint8_t* const heap = region.base() + shared::kHeapOffset;
+  EXPECT_NE(madvise(heap, 4096, MADV_REMOVE), 0);
   EXPECT_NE(fcntl(region.descriptor(), F_ADD_SEALS, F_SEAL_WRITE), 0) << "nor sealed further";
+  heap[0] = 1;  // the daemon's own mapping goes on
+  EXPECT_EQ(heap[0], 1);
+}
+
+TEST(SessionRegion, KnowsWhichPagesAreThereWithoutMakingAny) {
+  const SessionRegion region(std::uint64_t{1} << 30);
+  void* trainers = mmap(nullptr, region.bytes(), PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE,
+                        region.descriptor(), 0);
+  ASSERT_NE(trainers, MAP_FAILED);
+  const std::uint64_t begin = shared::kHeapOffset;
+  const std::uint64_t before = region.resident_bytes();
+  EXPECT_FALSE(region.has_pages(begin, begin + (64 << 20)));
+  EXPECT_EQ(region.resident_bytes(), before);
+  for (std::uint64_t at = begin; at < begin + (1 << 20); at += 4096) {
+    static_cast<volatile std::uint8_t*>(trainers)[at] = 1;
+  }
+  EXPECT_TRUE(region.has_pages(begin, begin + (1 << 20)));
+  EXPECT_FALSE(region.has_pages(begin, begin + (1 << 20) + 4096));
+  EXPECT_TRUE(region.has_pages(begin, begin));
+  munmap(trainers, region.bytes());
 }
 
 TEST(SessionRegion, TakesMemoryOnlyForWhatIsTouched) {
@@ -279,7 +340,7 @@ TEST_F(SessionTest, UsesWhatItHasCheckedWhileTheTrainerWritesOn) {
   unsigned taken = 0;
   unsigned refused = 0;
   for (unsigned round = 0; round < 500; ++round) {
-    Session session(std::make_unique<SessionRegion>(kHeap), -1, {2, {1}}, {});
+    Session session(whole_region(kHeap), -1, {2, {1}}, {});
     shared::Submission& victim = submission_entry(session.region(), 0);
     victim.request = 1;
     victim.offset = shared::kHeapOffset;

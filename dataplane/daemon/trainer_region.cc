@@ -1,0 +1,44 @@
+#include "dataplane/daemon/trainer_region.h"
+
+#include <fmt/format.h>
+#include <unistd.h>
+#include <utility>
+
+#include "dataplane/daemon/trainer_channel.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint64_t kLargestHeap = std::uint64_t{1} << 40;
+
+}  // namespace
+
+std::shared_ptr<SessionRegion> make_trainer_region(std::uint64_t heap_bytes,
+                                                   MemoryQuota::Charge charge,
+                                                   std::optional<unsigned> numa_node) {
+  if (heap_bytes == 0 || heap_bytes > kLargestHeap) {
+    throw JoinRefused(
+        GRADCUBE_EINVAL,
+        fmt::format("a heap of {} bytes was asked for: GRADCUBE_HEAP is from 1 to {} bytes",
+                    heap_bytes, kLargestHeap));
+  }
+  return std::make_shared<SessionRegion>(heap_bytes, std::move(charge), numa_node);
+}
+
+std::shared_ptr<SessionRegion> make_own_region(std::uint64_t heap_bytes) {
+  std::shared_ptr<SessionRegion> region = make_trainer_region(heap_bytes);
+  region->confirm(region->bytes());
+  return region;
+}
+
+std::uint64_t default_memory_quota() {
+  const long pages = sysconf(_SC_PHYS_PAGES);
+  const long page = sysconf(_SC_PAGESIZE);
+  if (pages <= 0 || page <= 0) return UINT64_MAX;
+  return static_cast<std::uint64_t>(pages) / 2 * static_cast<std::uint64_t>(page);
+}
+
+}  // namespace gradcube::dataplane
