@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "trainer/shared_mapping.h"
 
 namespace gradcube::dataplane {
 
@@ -36,9 +37,8 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes) {
   if (descriptor_ < 0) fail("create");
   if (ftruncate(descriptor_, static_cast<off_t>(bytes_)) != 0) fail("size");
   if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_SEAL) != 0) fail("seal");
-  void* mapping =
-      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
-  if (mapping == MAP_FAILED) fail("map");
+  void* mapping = shared::map_region(descriptor_, bytes_);
+  if (mapping == nullptr) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
   // A core dump of the daemon leaves out the trainers' gradients.
   madvise(base_, bytes_, MADV_DONTDUMP);

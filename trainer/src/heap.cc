@@ -6,24 +6,34 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "trainer/shared_mapping.h"
+
 namespace gradcube::trainer {
 namespace {
+
+using shared::kHugePage;
 
 constexpr std::size_t round_down(std::size_t value, std::size_t unit) {
   return value / unit * unit;
 }
 
+constexpr std::size_t divide_up(std::size_t value, std::size_t unit) {
+  return value / unit + (value % unit != 0 ? 1 : 0);
+}
+
 }  // namespace
 
 Heap::Heap(std::span<std::byte> memory, std::size_t keep_bytes)
-    : memory_(memory.first(round_down(memory.size(), kAlignment))), keep_bytes_(keep_bytes) {
+    : memory_(memory.first(round_down(memory.size(), kAlignment))),
+      keep_bytes_(keep_bytes),
+      asked_(divide_up(memory_.size(), kHugePage)) {
   if (!memory_.empty()) insert_free(0, {memory_.size(), 0});
 }
 
 void* Heap::allocate(std::size_t bytes) {
   if (bytes > memory_.size()) return nullptr;
   const std::size_t wanted = round_down(std::max(bytes, kAlignment) + kAlignment - 1, kAlignment);
-  const std::scoped_lock lock(mutex_);
+  std::unique_lock lock(mutex_);
   const auto fit = free_by_size_.lower_bound({wanted, 0});
   if (fit == free_by_size_.end()) return nullptr;
   const std::size_t offset = fit->second;
@@ -35,7 +45,24 @@ void* Heap::allocate(std::size_t bytes) {
   }
   blocks_.emplace(offset, wanted);
   used_ += wanted;
+  const std::span<std::byte> unasked = take_unasked(offset, wanted);
+  // Without the lock: it takes long, and the block is the caller's already.
+  lock.unlock();
+  // A refusal only means that the pages stay small.
+  if (!unasked.empty()) shared::take_huge_pages(unasked);
   return memory_.data() + offset;
+}
+
+// From the first to the last of the huge pages inside the block that have not been asked for.
+std::span<std::byte> Heap::take_unasked(std::size_t offset, std::size_t bytes) {
+  std::size_t first = divide_up(offset, kHugePage);
+  std::size_t end = (offset + bytes) / kHugePage;
+  while (first < end && asked_[first]) ++first;
+  while (first < end && asked_[end - 1]) --end;
+  if (first >= end) return {};
+  std::fill(asked_.begin() + static_cast<std::ptrdiff_t>(first),
+            asked_.begin() + static_cast<std::ptrdiff_t>(end), true);
+  return memory_.subspan(first * kHugePage, (end - first) * kHugePage);
 }
 
 bool Heap::release(void* block) {
@@ -79,6 +106,8 @@ void Heap::give_back(std::size_t offset, FreeRange& range) {
   // refusal only means that the pages stay.
   if (begin < end && ::madvise(memory_.data() + begin, end - begin, MADV_REMOVE) == 0) {
     range.touched = 0;
+    std::fill(asked_.begin() + static_cast<std::ptrdiff_t>(begin / kHugePage),
+              asked_.begin() + static_cast<std::ptrdiff_t>(divide_up(end, kHugePage)), false);
   }
 }
 

@@ -11,6 +11,7 @@
 #include <sys/stat.h>
 #include <vector>
 
+#include "trainer/shared_mapping.h"
 #include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
@@ -24,8 +25,8 @@ class SharedMemory {
   explicit SharedMemory(std::size_t bytes)
       : file_(::memfd_create("heap-test", MFD_CLOEXEC)), bytes_(bytes) {
     EXPECT_EQ(::ftruncate(file_.get(), static_cast<off_t>(bytes)), 0);
-    base_ = ::mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-    EXPECT_NE(base_, MAP_FAILED);
+    base_ = shared::map_region(file_.get(), bytes);
+    EXPECT_NE(base_, nullptr);
   }
   ~SharedMemory() { ::munmap(base_, bytes_); }
 
@@ -35,6 +36,14 @@ class SharedMemory {
     struct stat status {};
     EXPECT_EQ(::fstat(file_.get(), &status), 0);
     return static_cast<std::size_t>(status.st_blocks) * 512;
+  }
+  // Of a part of it that begins at a page.
+  static std::size_t bytes_with_pages(void* begin, std::size_t bytes) {
+    constexpr std::size_t kPage = 4096;
+    std::vector<unsigned char> present(bytes / kPage);
+    EXPECT_EQ(::mincore(begin, bytes, present.data()), 0);
+    const auto is_here = [](unsigned char flags) { return (flags & 1) != 0; };
+    return kPage * static_cast<std::size_t>(std::count_if(present.begin(), present.end(), is_here));
   }
 
  private:
@@ -89,7 +98,8 @@ TEST(Heap, KeepsNoMorePagesThanToldWhereUntouchedMemoryLiesBeforeTouched) {
   EXPECT_EQ(heap.allocate(kBlock), untouched);
   std::memset(other, 1, kBlock);
   heap.release(other);
-  EXPECT_LE(memory.bytes_with_pages(), kKeep);
+  EXPECT_LE(memory.bytes_with_pages(other, kBlock) + memory.bytes_with_pages(touched, kBlock),
+            kKeep);
 }
 
 TEST(Heap, GivesNullToSizesThatOverflowWhenRoundedUp) {
@@ -168,6 +178,36 @@ TEST(Heap, GivesPagesBackOnceMoreThanItMayKeepAreFree) {
   EXPECT_LE(memory.bytes_with_pages(), 5 * kMiB);
   EXPECT_GE(memory.bytes_with_pages(), 4 * kMiB);
   EXPECT_EQ(*static_cast<char*>(guard), 2);
+}
+
+TEST(Heap, TakesTheMemoryOfWholeHugePagesWithABlockAndOfNoOthers) {
+  SharedMemory memory(16 * kMiB);
+  if (!shared::take_huge_pages(memory.span().first(shared::kHugePage))) {
+    GTEST_SKIP() << "this system gives no huge pages for shared memory";
+  }
+  Heap heap(memory.span());
+  const std::size_t before = memory.bytes_with_pages();
+  heap.allocate(shared::kHugePage);  // has them already
+  EXPECT_EQ(memory.bytes_with_pages(), before);
+  heap.allocate(kMiB);  // no whole huge page
+  EXPECT_EQ(memory.bytes_with_pages(), before);
+  // From 3 to 8 MiB: the huge pages from 4 MiB on.
+  heap.allocate(5 * kMiB);
+  EXPECT_EQ(memory.bytes_with_pages(), before + 2 * shared::kHugePage);
+}
+
+TEST(Heap, TakesHugePagesAnewForABlockWhosePagesWereGivenBack) {
+  SharedMemory memory(16 * kMiB);
+  if (!shared::take_huge_pages(memory.span().first(shared::kHugePage))) {
+    GTEST_SKIP() << "this system gives no huge pages for shared memory";
+  }
+  Heap heap(memory.span(), 0);
+  void* block = heap.allocate(8 * kMiB);
+  EXPECT_EQ(memory.bytes_with_pages(), 8 * kMiB);
+  heap.release(block);
+  EXPECT_EQ(memory.bytes_with_pages(), 0U);
+  EXPECT_EQ(heap.allocate(8 * kMiB), block);
+  EXPECT_EQ(memory.bytes_with_pages(), 8 * kMiB);
 }
 
 TEST(Heap, BlocksNeverOverlapAndNothingIsLostInALongRandomLife) {

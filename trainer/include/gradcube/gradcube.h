@@ -226,7 +226,8 @@ GRADCUBE_API int gradcube_size(const gradcube_session* session);
 /* 64-byte aligned memory shared with the daemon. NULL when it cannot be had: gradcube_last_code()
  * is then GRADCUBE_ENOMEM for a full heap. The heap's size is $GRADCUBE_HEAP, by default 16Gi:
  * bytes, or a number and K, M, G (powers of 1000) or Ki, Mi, Gi (powers of 1024). It is address
- * space; only touched pages take memory. */
+ * space. A block of 2 MiB or more takes its memory now, in huge pages if the system has them; a
+ * smaller one takes it as its pages are touched. */
 GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
 
 /* NULL is allowed. Memory that a collective in flight uses is freed when that collective has ended.
