@@ -1,8 +1,8 @@
 // CRC32C by folding (Gopal et al., "Fast CRC Computation for Generic Polynomials Using PCLMULQDQ
 // Instruction", Intel, 2009), 256 bytes at a time; the CRC32 instruction reduces what is left.
 //
-// The bytes are a polynomial over GF(2), and their CRC is its remainder modulo P. Sixteen bytes with
-// the halves L and H, that lie `distance` bits before others, have the same remainder there as
+// The bytes are a polynomial over GF(2), and their CRC is its remainder modulo P. Sixteen bytes
+// with the halves L and H, that lie `distance` bits before others, have the same remainder there as
 // L * (x^(distance + 64) mod P) + H * (x^distance mod P). Two carry-less multiplications and two
 // additions thus fold them into those. Each 512-bit vector holds four such lanes. ISA-L folds in
 // the same way; this has less to do before and after, which counts at the length of a segment.
@@ -31,8 +31,8 @@ constexpr std::uint32_t power(unsigned n) {
 }
 
 // The factor that moves 64 bits on by `distance` bits. The product of reflected numbers lies one
-// bit too low, which the shift makes up for; the 32 bits are those by which a factor is shorter than
-// what it multiplies.
+// bit too low, which the shift makes up for; the 32 bits are those by which a factor is shorter
+// than what it multiplies.
 constexpr long long factor(unsigned distance) {
   return static_cast<long long>(std::uint64_t{power(distance - 32)} << 1);
 }

@@ -1,5 +1,5 @@
-// The CRC32C itself: the remainder of bytes, by the widest instructions of this CPU. crc.h says what
-// of a frame it covers.
+// The CRC32C itself: the remainder of bytes, by the widest instructions of this CPU. crc.h says
+// what of a frame it covers.
 //
 // All functions return the same bits: the reflected CRC32C (polynomial 0x1EDC6F41) of `length`
 // bytes after `crc`, without inverting it before or after. They read nothing outside the bytes and
