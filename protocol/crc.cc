@@ -4,9 +4,9 @@
 #include <cassert>
 #include <cstddef>
 #include <cstring>
-#include <isa-l/crc.h>
 
 #include "protocol/bytes.h"
+#include "protocol/crc_kernels.h"
 #include "protocol/wire.h"
 
 namespace gradcube::protocol {
@@ -20,17 +20,7 @@ std::uint32_t field_value(std::uint32_t crc) {
   return value == 0 ? 0xffffffffU : value;
 }
 
-std::uint32_t update(std::uint32_t crc, const std::uint8_t* bytes, std::size_t length) {
-  // ISA-L's signature lacks a const; it only reads.
-  const std::uint32_t updated =
-      crc32_iscsi(const_cast<unsigned char*>(bytes), static_cast<int>(length), crc);
-#if defined(__x86_64__)
-  // ISA-L's AVX-512 form returns with the upper halves of the vector registers in use. This would
-  // slow down every SSE instruction of the packet path.
-  if (__builtin_cpu_supports("avx")) asm volatile("vzeroupper");
-#endif
-  return updated;
-}
+const CrcFunction update = select_crc();
 
 }  // namespace
 

@@ -1,4 +1,4 @@
-// The end-to-end CRC32C of a frame (ISA-L), over everything that no relay changes.
+// The end-to-end CRC32C of a frame (crc_kernels.h), over everything that no relay changes.
 //
 // Covered: the Gradcube part of the headers up to the CRC field, with the current hop's four bits
 // as 0; then the payload. Not covered: Ethernet, IPv4 and UDP. Every hop rewrites them, and the

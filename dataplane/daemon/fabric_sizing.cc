@@ -34,8 +34,11 @@ constexpr std::int64_t kInitialRtt = 1 * kMillisecond;
 constexpr std::int64_t kRetransmissionCeiling = 200 * kMillisecond;
 
 // --- Windows, in segments per flow.
-// Without a rate: small enough that what is on its way stays in the caches.
-constexpr unsigned kUnlimitedWindow = 16;
+// Without a rate: so few bytes that what is on its way stays in the caches, and among segments of
+// this length or shorter ones so many that an iteration of the poller costs each of them little.
+constexpr std::uint32_t kUnlimitedWindowBytes = 72 * 1024;
+constexpr std::uint32_t kFewestUnlimited = 8;
+constexpr std::uint32_t kMostUnlimited = 16;
 // With a rate: the link's queue and a poller's iteration fit into it (64 x 9 kB is 576 kB, 4.6 ms
 // at 1 Gbit/s).
 constexpr unsigned kLimitedWindow = 64;
@@ -161,7 +164,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
     tune_for_rate(settings, parameters);
   } else {
     parameters.uplink_depth = kUnlimitedUplink;
-    parameters.window = kUnlimitedWindow;
+    parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
+                                   kFewestUnlimited, kMostUnlimited);
   }
   return parameters;
 }

@@ -14,6 +14,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/host/memory_placement.h"
+#include "trainer/shared_mapping.h"
 
 namespace gradcube::dataplane {
 
@@ -46,9 +47,8 @@ SessionRegion::SessionRegion(std::uint64_t heap_bytes, MemoryQuota::Charge charg
   // The trainer sets the other seals once it has its own mapping: F_SEAL_FUTURE_WRITE allows no new
   // one that can be written to.
   if (fcntl(descriptor_, F_ADD_SEALS, F_SEAL_SHRINK | F_SEAL_GROW) != 0) fail("seal");
-  void* mapping =
-      mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, descriptor_, 0);
-  if (mapping == MAP_FAILED) fail("map");
+  void* mapping = shared::map_region(descriptor_, bytes_);
+  if (mapping == nullptr) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
   try {
     guard_.emplace(base_, bytes_);

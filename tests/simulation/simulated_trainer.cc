@@ -5,12 +5,13 @@
 #include <system_error>
 #include <unistd.h>
 
+#include "trainer/shared_mapping.h"
+
 namespace gradcube::simulation {
 
 void SimulatedTrainer::admit(const dataplane::JoinedSession& joined) {
-  void* mapping = mmap(nullptr, joined.region_bytes, PROT_READ | PROT_WRITE,
-                       MAP_SHARED | MAP_NORESERVE, joined.region_descriptor, 0);
-  if (mapping == MAP_FAILED) {
+  void* mapping = shared::map_region(joined.region_descriptor, joined.region_bytes);
+  if (mapping == nullptr) {
     close(joined.trainer_doorbell);
     throw std::system_error(errno, std::generic_category(), "cannot map a session's memory");
   }

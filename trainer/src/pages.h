@@ -11,6 +11,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "trainer/shared_mapping.h"
+
 namespace gradcube::trainer {
 
 // An atomic access that changes nothing counts as a write. Where the system has no memory for a
@@ -22,8 +24,11 @@ inline void touch_each_page(std::span<std::byte> pages) {
   }
 }
 
-// `pages` begin and end at pages. 0, or the errno value that says why there is no memory.
+// `pages` begin and end at pages. They get huge pages where they can. 0, or the errno value that
+// says why there is no memory.
 inline int touch(std::span<std::byte> pages) {
+  // A refusal only means that the pages stay small.
+  shared::take_huge_pages(pages);
   int result = 0;
   do {
     result = ::madvise(pages.data(), pages.size(), MADV_POPULATE_WRITE);

@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <utility>
 
+#include "trainer/shared_mapping.h"
 #include "trainer/src/failure.h"
 #include "trainer/src/pages.h"
 
@@ -54,8 +55,8 @@ void seal(int fd) {
 
 Region::Region(int fd, std::uint64_t bytes, std::uint64_t heap_bytes) : bytes_(bytes) {
   check_file(fd, bytes, heap_bytes);
-  void* mapped = ::mmap(nullptr, bytes_, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_NORESERVE, fd, 0);
-  if (mapped == MAP_FAILED) {
+  void* mapped = shared::map_region(fd, bytes_);
+  if (mapped == nullptr) {
     throw Failure(GRADCUBE_ESYSTEM,
                   with_system_error("cannot map the shared region of " + std::to_string(bytes) +
                                         " bytes (a smaller GRADCUBE_HEAP may help)",

@@ -3,13 +3,15 @@
 //
 // The heap uses a part of the region, from its beginning, and the part grows when no free block is
 // large enough. The memory of what is added comes from this process, which touches it; then the
-// daemon confirms it. The part grows by a quarter of what it is, so growing is rare.
+// daemon confirms it. The part grows by a quarter of what it is, so growing is rare, and up to the
+// end of a huge page.
 
 #include <algorithm>
 #include <optional>
 #include <string>
 #include <unistd.h>
 
+#include "trainer/shared_mapping.h"
 #include "trainer/src/session.h"
 
 #include "gradcube/gradcube.h"
@@ -23,11 +25,6 @@ constexpr std::size_t kMostGrowth = std::size_t{1} << 30;
 constexpr int kConfirmationMilliseconds = 5000;
 // A page that was touched and is swapped out again counts as missing.
 constexpr int kAttempts = 3;
-
-std::size_t up_to_pages(std::size_t bytes) {
-  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
-  return (bytes + page - 1) / page * page;
-}
 
 }  // namespace
 
@@ -70,11 +67,13 @@ int Session::out_of_heap(std::size_t bytes) {
 int Session::grow(Lock& lock, std::size_t missing) {
   growing_ = true;
   const std::size_t usable = heap_.usable();
-  const auto up_by = [&](std::size_t bytes) {
-    return std::min(up_to_pages(usable + std::min(bytes, kMostGrowth)), heap_.capacity());
+  const auto up_by = [&](std::size_t bytes, std::size_t page) {
+    const std::size_t end = usable + std::min(bytes, kMostGrowth);
+    return std::min((end + page - 1) / page * page, heap_.capacity());
   };
-  const std::size_t least = up_by(missing);
-  const std::size_t generous = up_by(std::max({missing, usable / 4, kLeastGrowth}));
+  const std::size_t least = up_by(missing, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
+  const std::size_t generous =
+      up_by(std::max({missing, usable / 4, kLeastGrowth}), shared::kHugePage);
   int code = get_memory(lock, generous);
   if (code == GRADCUBE_ENOMEM && generous > least) code = get_memory(lock, least);
   growing_ = false;

@@ -6,8 +6,9 @@
 //
 // A figure is the payload that was sent, over the time; medians of several rounds. "In cache": both
 // trainers' buffers together are 1 MiB. "In memory": 128 MiB, which leave every cache but the very
-// largest. The stage view says what the bare work on a segment costs by itself, over the same
-// bytes; what is left is engines, rings, switch and everything between.
+// largest; they lie in huge pages where the system gives some, as a trainer's do. The stage view
+// says what the bare work on a segment costs by itself, over the same bytes; what is left is
+// engines, rings, switch and everything between.
 
 #include <algorithm>
 #include <array>
@@ -18,6 +19,7 @@
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <unistd.h>
 #include <vector>
@@ -30,6 +32,7 @@
 #include "protocol/wire.h"
 #include "tests/simulation/simulated_trainer.h"
 #include "tests/support/admissions.h"
+#include "trainer/shared_mapping.h"
 
 namespace gradcube {
 namespace {
@@ -69,6 +72,9 @@ class Pair {
       dataplane::JoinedSession session = admissions_.session(id);
       session.trainer_doorbell = dup(session.trainer_doorbell);
       trainers_.back()->admit(session);
+      // As a trainer's library does for a large block.
+      shared::take_huge_pages(std::as_writable_bytes(
+          std::span(trainers_.back()->at(shared::kHeapOffset), buffer_bytes)));
       auto* elements = reinterpret_cast<float*>(trainers_.back()->at(shared::kHeapOffset));
       std::fill_n(elements, buffer_bytes / sizeof(float), 0.0F);
     }

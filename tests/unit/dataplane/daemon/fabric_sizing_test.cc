@@ -47,6 +47,16 @@ TEST(FabricSizing, KeepsTheSegmentsOfTheUsualMtusWithRoomForDetours) {
   EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", std::nullopt, 9000)).segment_bytes, 8896u);
 }
 
+TEST(FabricSizing, BoundsWhatAFlowHasOnItsWayWithoutARateInBytes) {
+  const auto window = [](unsigned mtu) {
+    return fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu), 1).window;
+  };
+  EXPECT_EQ(window(1500), 16u);
+  EXPECT_EQ(window(6000), 12u);
+  EXPECT_EQ(window(9000), 8u);
+  EXPECT_EQ(window(control::kMaxMtu), 8u);
+}
+
 TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
   for (std::uint64_t rate = control::kLeastRate; rate <= control::kMostRate; rate *= 10) {
     const FabricParameters parameters =
