@@ -28,17 +28,20 @@ def large_rows(setting):
         medians.add("mpi", peer["100M"])
         peer = bench_peers.gloo_ring(setting.build, ["100M"], iterations)
         medians.add("gloo", peer["100M"])
-        medians.add("floor", run_json([floor, "--json"], 120)["seconds_median"])
+        for name, seconds in run_json([floor, "--json"], 120).items():
+            medians.add(name, seconds)
     ours = medians["ours"]
     rows = []
     for name, words, limit in (
         ("mpi", "Open MPI, shared memory", 3.0),
         ("gloo", "Gloo ring, loopback TCP", 3.8),
-        ("floor", "the plan's additions and copies alone", 0.75),
+        ("in_windows", "additions and copies alone, in windows", 0.75),
+        ("in_cache", "additions and copies alone, in the cache", None),
+        ("by_stage", "additions and copies alone, step by step", None),
     ):
         bound = f"{words} {medians[name]:.4g} s"
         row = Row("100 MB, nine servers, no rate", ours, "s", bound, medians[name] / ours)
-        rows.append(at_least(row, limit))
+        rows.append(row if limit is None else at_least(row, limit))
     return rows
 
 
