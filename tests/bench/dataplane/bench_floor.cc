@@ -33,6 +33,7 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
+#include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/engine/session_region.h"
 #include "dataplane/host/eal.h"
 
@@ -40,10 +41,6 @@ namespace gradcube {
 namespace {
 
 constexpr std::uint64_t kBytes = 100'000'000;
-// What a frame of 9000 bytes carries.
-constexpr std::uint32_t kSegment = 8896;
-// An engine's, where links have no rate.
-constexpr std::uint32_t kWindow = 32;
 constexpr unsigned kRounds = 5;
 
 // The gradients of all servers: small whole numbers, so that the sum is exact.
@@ -88,13 +85,14 @@ class Gradients {
 // One thread of the plan, of all servers.
 class ThreadOfAllServers {
  public:
-  ThreadOfAllServers(const control::Plan& plan, unsigned thread, Gradients& gradients)
+  ThreadOfAllServers(const control::Plan& plan, unsigned thread, std::uint32_t segment_bytes,
+                     Gradients& gradients)
       : reduce_(aggregation::select_kernels(512).reduce(aggregation::DataType::float32,
                                                         aggregation::Operation::sum)) {
     for (unsigned server = 0; server < gradients.servers(); ++server) {
       const control::ThreadSchedule schedule(plan, server, thread);
       const control::CollectiveShape shape{.bytes = kBytes};
-      servers_.push_back({schedule, control::CollectiveLayout(schedule, shape, kSegment, {}),
+      servers_.push_back({schedule, control::CollectiveLayout(schedule, shape, segment_bytes, {}),
                           gradients.at(server)});
     }
   }
@@ -199,15 +197,19 @@ int run(int argc, char** argv) {
     std::fprintf(stderr, "usage: bench_floor [--json]\n");
     return 2;
   }
-  const control::Plan plan =
-      control::make_plan("bml", control::parse_topology("bcube:3,2", "topology"), "plan");
+  control::ClusterSettings settings;
+  settings.topology = control::parse_topology("bcube:3,2", "topology");
+  const control::Plan plan = control::make_plan("bml", settings.topology, "plan");
+  const dataplane::FabricParameters parameters = dataplane::fabric_parameters(settings, 1);
   Gradients gradients(plan.ranks());
   std::vector<ThreadOfAllServers> threads;
-  for (unsigned t = 0; t < plan.threads(); ++t) threads.emplace_back(plan, t, gradients);
+  for (unsigned t = 0; t < plan.threads(); ++t) {
+    threads.emplace_back(plan, t, parameters.segment_bytes, gradients);
+  }
   allreduce(threads, 1);
   gradients.check();
   const double in_cache = measure(threads, 1);
-  const double in_windows = measure(threads, kWindow);
+  const double in_windows = measure(threads, parameters.window);
   const double by_stage = measure(threads, UINT32_MAX / 2);
   const char* format =
       as_json ? "{\"in_cache\":%.9f,\"in_windows\":%.9f,\"by_stage\":%.9f}\n"
