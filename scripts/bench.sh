@@ -8,16 +8,26 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/bench.sh [--quick] [--json]
+usage: ./scripts/bench.sh [--quick] [--json] [--only PATTERN]
 Builds, measures, and prints one table: figure, value, bound or peer, ratio, target.
-  --quick   fewer iterations: rougher, sooner
-  --json    one JSON object in place of the table
+  --quick          fewer iterations: rougher, sooner
+  --json           one JSON object in place of the table
+  --only PATTERN   only the groups of rows whose name this regular expression finds, in any case;
+                   one that finds none prints the names
 USAGE
 }
 
-for argument in "$@"; do
-  case $argument in
+options=("$@")
+while (($# > 0)); do
+  case $1 in
     --quick | --json) ;;
+    --only)
+      shift
+      if (($# == 0)); then
+        usage >&2
+        exit 2
+      fi
+      ;;
     -h | --help)
       usage
       exit 0
@@ -27,6 +37,7 @@ for argument in "$@"; do
       exit 2
       ;;
   esac
+  shift
 done
 
 # Standard output is the table's, or with --json the object's: what is told on the way goes to
@@ -42,4 +53,4 @@ done
   build_tree build-bench
   step "measuring; anything else that runs on this machine now shows in the figures"
 } >&2
-exec /usr/bin/python3 scripts/bench_table.py --build build-bench "$@"
+exec /usr/bin/python3 scripts/bench_table.py --build build-bench "${options[@]}"

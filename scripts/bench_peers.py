@@ -1,6 +1,7 @@
 """The peers, measured by the programs of tests/bench/peers: seconds for one all-reduce."""
 
 import json
+import os
 import pathlib
 import tempfile
 
@@ -10,25 +11,34 @@ from bench_process import run_json
 RANKS = 9
 
 
-def _options(size, iterations):
-    return ["--sizes", size, "--iterations", str(iterations), "--warmup", "1"]
+def _options(sizes, iterations):
+    return ["--sizes", ",".join(sizes), "--iterations", str(iterations), "--warmup", "1"]
 
 
-def open_mpi(build, size, iterations):
-    """Open MPI's MPI_Allreduce over shared memory; its ranks yield, as they outnumber the cores."""
-    command = ["mpirun", "--allow-run-as-root", "-n", str(RANKS), "--oversubscribe"]
-    command += ["--mca", "btl", "self,vader", "--mca", "mpi_yield_when_idle", "1"]
+def _medians(results, sizes):
+    return {size: result["seconds_median"] for size, result in zip(sizes, results)}
+
+
+def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader"):
+    """Open MPI's MPI_Allreduce, the median by size; `vader` is its shared memory."""
+    command = ["mpirun", "--allow-run-as-root", "-n", str(ranks), "--oversubscribe"]
+    command += ["--mca", "btl", f"self,{transport}"]
+    if transport == "tcp":
+        command += ["--mca", "btl_tcp_if_include", "lo"]
+    # Ranks that outnumber the cores yield; others are faster without.
+    if ranks > len(os.sched_getaffinity(0)):
+        command += ["--mca", "mpi_yield_when_idle", "1"]
     command.append(str(pathlib.Path(build) / "tests/bench/peers/mpi_allreduce"))
-    return run_json(command + _options(size, iterations), 300)["results"][0]
+    return _medians(run_json(command + _options(sizes, iterations), 300)["results"], sizes)
 
 
-def gloo_ring(build, size, iterations):
-    """Gloo's ring over loopback TCP, one process per rank."""
+def gloo_ring(build, sizes, iterations):
+    """Gloo's ring over loopback TCP, one process per rank; the median by size."""
     program = str(pathlib.Path(build) / "tests/bench/peers/gloo_ring")
     with tempfile.TemporaryDirectory(prefix="gradcube-gloo.") as store:
         commands = [
             [program, "--rank", str(rank), "--ranks", str(RANKS), "--store", store]
-            + _options(size, iterations)
+            + _options(sizes, iterations)
             for rank in range(RANKS)
         ]
-        return json.loads(run_all(commands, 300))["results"][0]
+        return _medians(json.loads(run_all(commands, 300))["results"], sizes)

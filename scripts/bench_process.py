@@ -4,6 +4,7 @@ import contextlib
 import json
 import os
 import pathlib
+import select
 import shutil
 import signal
 import subprocess
@@ -78,11 +79,37 @@ def run_json(command, seconds, environment=None):
         raise Failure(f"{' '.join(command[:2])} printed no JSON") from None
 
 
+def start_background(command, errors):
+    """A process that leaves when its standard input is closed."""
+    try:
+        return subprocess.Popen(
+            command,
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            text=True,
+            start_new_session=True,
+        )
+    except FileNotFoundError as error:
+        raise Failure(f"{error.filename} is not there") from None
+
+
+def wait_for_line(process, line, seconds, errors):
+    """Until the process has printed this line, its first."""
+    readable, _, _ = select.select([process.stdout], [], [], seconds)
+    if readable and process.stdout.readline().strip() == line:
+        return
+    _stop(process)
+    errors.seek(0)
+    raise _failed(process.args, process.returncode, errors.read())
+
+
 class Cluster:
     """An embedded cluster in a run directory of its own: up on entry, down on exit."""
 
     def __init__(self, build, *options, topology="bcube:3,2"):
         self._gradcube = str(pathlib.Path(build) / "cli/gradcube")
+        self._tenants = pathlib.Path(build) / "tests/bench/tenants"
         self._options = ["--topology", topology, *options]
 
     def __enter__(self):
@@ -123,3 +150,37 @@ class Cluster:
 
     def impair(self, *options):
         self._run(30, "impair", *options)
+
+    def _sockets(self):
+        return [server["socket"] for server in self.status()["servers"]]
+
+    def idle_jobs(self, count):
+        """with ...: so many jobs are attached, each with a trainer on every server."""
+        return self._background("idle", str(count))
+
+    def busy_jobs(self, count, size):
+        """with ...: so many jobs make all-reduces of `size` bytes without pause."""
+        return self._background("busy", str(count), str(size))
+
+    @contextlib.contextmanager
+    def _background(self, *arguments):
+        command = [str(self._tenants / "background_jobs"), *arguments, *self._sockets()]
+        with tempfile.TemporaryFile("w+") as errors:
+            process = start_background(command, errors)
+            try:
+                wait_for_line(process, "ready", 60, errors)
+                yield
+                process.stdin.close()
+                if process.wait(timeout=60) != 0:
+                    errors.seek(0)
+                    raise _failed(command, process.returncode, errors.read())
+            except subprocess.TimeoutExpired:
+                raise Failure(f"{command[0]} did not end") from None
+            finally:
+                _stop(process)
+                process.stdout.close()
+
+    def jobs_at_once(self, count, size, rounds):
+        """What tests/bench/tenants/jobs_at_once.cc prints."""
+        command = [str(self._tenants / "jobs_at_once"), str(count), str(size), str(rounds)]
+        return run_json(command + self._sockets(), 120)

@@ -31,8 +31,7 @@ class Member {
   // Throws control::SetupError; JoinRefused if the engines cannot run such a session, or have no
   // packet memory for it. plans: one per lane of the request's options. server: in words.
   Member(const control::JoinRequest& request, const std::string& server,
-         std::shared_ptr<SessionRegion> region,
-         LanePlans plans, const NodeEngines& engines);
+         std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines);
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;

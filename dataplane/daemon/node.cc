@@ -70,8 +70,8 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
     throw JoinRefused(GRADCUBE_EINVAL, error.what());
   }
   give_back_packets();
-  auto member = std::make_unique<Member>(asked, space().text(server_), region, std::move(plans),
-                                         *engines_);
+  auto member =
+      std::make_unique<Member>(asked, space().text(server_), region, std::move(plans), *engines_);
   const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
   if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
     throw JoinRefused(GRADCUBE_EJOB, refusal->message);

@@ -23,22 +23,29 @@ HUGE = (1 << 64) - 1
 
 
 @contextlib.contextmanager
-def inquirer(cluster, name):
-    """A process in a complete job that sends inquiries without end (clients/inquirer.cc). Gives the servers' sockets."""
+def inquirers(cluster, name, count):
+    """`count` trainers of a complete job, each a process that sends inquiries without end (clients/inquirer.cc)."""
     sockets = cluster.sockets()
     with contextlib.ExitStack() as stack:
-        for path in sockets[1:]:
+        for path in sockets[count:]:
             stack.enter_context(RawSession(path, name))
-        process = subprocess.Popen(
-            [os.environ["GRADCUBE_INQUIRER"], "60", sockets[0], name, "1"], stdout=subprocess.PIPE, text=True
-        )
-        try:
-            if process.stdout.readline() != "joined\n":
-                raise AssertionError("it could not join")
-            yield sockets
-        finally:
-            process.kill()
-            process.communicate()
+        for path in sockets[:count]:
+            stack.enter_context(inquirer(path, name))
+        yield sockets
+
+
+@contextlib.contextmanager
+def inquirer(path, name):
+    process = subprocess.Popen(
+        [os.environ["GRADCUBE_INQUIRER"], "60", path, name, "1"], stdout=subprocess.PIPE, text=True
+    )
+    try:
+        if process.stdout.readline() != "joined\n":
+            raise AssertionError("it could not join")
+        yield process
+    finally:
+        process.kill()
+        process.communicate()
 
 
 class HostileTrainer(WithACluster):
@@ -238,10 +245,18 @@ class Inquirer(TestCase):
     """A compiled trainer that asks without end, in a job of many: each answer costs the daemon more than the question."""
 
     def test_does_not_keep_the_daemon_from_others(self):
-        with Cluster("--topology", "star:48") as cluster, inquirer(cluster, "curious") as sockets:
+        self.check_others_are_served(1)
+
+    def test_several_do_not_keep_the_daemon_from_others(self):
+        self.check_others_are_served(6)
+
+    def check_others_are_served(self, inquirer_count):
+        with Cluster("--topology", "star:48") as cluster, inquirers(cluster, "curious", inquirer_count) as sockets:
             slowest = max(self.seconds_of_status(cluster) for _ in range(5))
-            self.assertLess(slowest, 5, "the control thread served one trainer only")
+            self.assertLess(slowest, 5, "the control thread served the inquirers only")
+            started = time.monotonic()
             with RawSession(sockets[3], "polite") as other:
+                self.assertLess(time.monotonic() - started, 2, "a trainer could not join")
                 other.socket.send(raw_session.inquiry(1))
                 self.assertIn("joined", raw_session.read_notice(other.socket.recv(4096)).text)
             self.assert_works(cluster, "beside")
