@@ -69,6 +69,14 @@ void expect_no_difference(const Flags& flags, std::uint64_t elements, unsigned t
   EXPECT_EQ(beside.dropped, 0);
 }
 
+TEST(IdleJobs, CostAJobThatFillsTheLinksNeitherTimeNorFrames) {
+  expect_no_difference({{"topology", "bcube:3,2"}, {"rate", "1gbit"}}, 500'000, 2);
+}
+
+TEST(IdleJobs, CostASmallCollectiveAtARateNeitherTimeNorFrames) {
+  expect_no_difference({{"topology", "bcube:3,2"}, {"rate", "1gbit"}}, 250, 50);
+}
+
 TEST(IdleJobs, CostAJobWithoutARateNeitherTimeNorFrames) {
   expect_no_difference({{"topology", "bcube:3,2"}}, 100'000, 3);
 }
