@@ -106,6 +106,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   rte_mbuf* parts[2];
   if (!flow.job->may_point() || !packets_.allocate(parts, 2)) {
     ++counters_.no_packet_memory;
+    retries_ = true;
     return false;
   }
   protocol::SegmentHeader segment;
@@ -136,6 +137,7 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   rte_mbuf* head = packets_.allocate();
   if (head == nullptr) {
     ++counters_.no_packet_memory;
+    retries_ = true;
     return false;
   }
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),

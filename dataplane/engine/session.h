@@ -50,9 +50,10 @@ class Session {
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
 
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
-  // listeners: the doorbells of the pollers that run the server's other engines.
+  // listeners: the doorbells of the pollers that run the server's other engines; leader: that of the
+  // leader engine's poller, if there are others.
   Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
-          std::vector<Doorbell*> listeners);
+          std::vector<Doorbell*> listeners, Doorbell* leader = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -107,6 +108,7 @@ class Session {
   }
   void report(unsigned lane, unsigned thread, std::uint64_t finished) {
     lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
+    if (leader_ != nullptr) leader_->ring();  // it may sleep, and has the completion to write
   }
 
  private:
@@ -131,6 +133,7 @@ class Session {
   int doorbell_;
   unsigned ranks_;
   std::vector<Doorbell*> listeners_;
+  Doorbell* leader_;
   const char* violation_ = nullptr;
   std::uint64_t submissions_taken_ = 0;
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};

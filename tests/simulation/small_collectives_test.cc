@@ -1,5 +1,5 @@
-// What a small collective does not wait for: with a rate an acknowledgement may be delayed by many
-// times what such a collective takes.
+// What a small collective does not wait for, and what nobody does while it waits. With a rate an
+// acknowledgement may be delayed by many times what such a collective takes.
 
 #include <fmt/format.h>
 #include <string>
@@ -70,6 +70,30 @@ TEST(SmallAllReduces, InARowSendOneAcknowledgementForEachFlowOfResults) {
   EXPECT_LE(after.acknowledgements_sent - before.acknowledgements_sent,
             kRounds * 2u * 9u * 2u * 2u);
   leave_all(cluster, trainers);
+}
+
+// So the pollers may sleep.
+TEST(ALateTrainer, LeavesNothingForThePollersToDoSoon) {
+  for (const char* rate : {"", "1gbit"}) {
+    SCOPED_TRACE(rate);
+    auto settings = settings_of({{"topology", "bcube:3,2"}});
+    if (*rate != 0) settings = settings_of({{"topology", "bcube:3,2"}, {"rate", rate}});
+    settings.lcores = 2;
+    SimulatedCluster cluster(settings);
+    const Collective collective = small(cluster, CollectiveKind::all_reduce);
+    const Trainers trainers = cluster.join_all("late", heap_for(collective));
+    for (unsigned rank = 1; rank < trainers.size(); ++rank) {
+      fill_and_submit(*trainers[rank], collective);
+    }
+    cluster.run_for(300 * kMillisecond);
+    for (const auto& poller : cluster.cluster().pollers()) {
+      EXPECT_GT(poller->next_event(), cluster.now() + kMillisecond);
+    }
+    fill_and_submit(*trainers[0], collective);
+    ASSERT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+    expect_right(cluster, trainers, collective);
+    leave_all(cluster, trainers);
+  }
 }
 
 }  // namespace

@@ -239,9 +239,11 @@ TEST_F(EngineAlone, PutsSendsOffWhileThePoolIsEmpty) {
   EXPECT_TRUE(port_.sent.empty());
   EXPECT_GT(engine_->counters().no_packet_memory, 0u);
   EXPECT_EQ(engine_->counters().segments_sent, 0u);
+  EXPECT_LE(engine_->next_event(), now_) << "nobody tells it of free packets: it must look again";
   for (rte_mbuf* one : all) rte_pktmbuf_free(one);
   poll();
   EXPECT_EQ(sent().size(), 1u);
+  EXPECT_GT(engine_->next_event(), now_) << "its timers are later";
 }
 
 // A port whose budget is four segments: credit follows what senders ask for.
