@@ -80,9 +80,9 @@ class TimerWheel {
   }
 
   // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits the
-  // slots up to that time, and every slot of a wheel without a deadline in the present rotation; the
-  // next call begins where this one ended, unless an earlier timer was scheduled. For an engine that
-  // is about to sleep, and for a virtual clock that jumps.
+  // slots up to that time, and every slot of a wheel without a deadline in the present rotation;
+  // the next call begins where this one ended, unless an earlier timer was scheduled. For an engine
+  // that is about to sleep, and for a virtual clock that jumps.
   Nanoseconds next_expiry() const;
 
  private:

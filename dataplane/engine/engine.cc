@@ -101,8 +101,8 @@ void Engine::finish_wait() {
     if (!job->is_leader()) continue;
     Session& session = job->session();
     session.set_asleep(false);
-    // A trainer rings after it has submitted, so without a submission there is no new ring. One that
-    // came late is drained with the next.
+    // A trainer rings after it has submitted, so without a submission there is no new ring. One
+    // that came late is drained with the next.
     if (session.has_submission()) session.drain_doorbell();
   }
 }

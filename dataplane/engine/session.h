@@ -50,8 +50,8 @@ class Session {
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
 
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
-  // listeners: the doorbells of the pollers that run the server's other engines; leader: that of the
-  // leader engine's poller, if there are others.
+  // listeners: the doorbells of the pollers that run the server's other engines; leader: that of
+  // the leader engine's poller, if there are others.
   Session(std::unique_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
           std::vector<Doorbell*> listeners, Doorbell* leader = nullptr);
   ~Session();

@@ -41,7 +41,8 @@ class RingPort final : public Port {
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
   // The doorbells to ring: `at_switch` when the server has sent, `at_server` when the switch has
-  // delivered or has made room; nullptr if both sides are on one poller. The doorbells must outlive the port.
+  // delivered or has made room; nullptr if both sides are on one poller. The doorbells must outlive
+  // the port.
   void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
 
   // The switch's end: receives packets that the server has sent on `queue`, and returns how many.
