@@ -18,9 +18,9 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// Small collectives follow each other sooner than this. To fall asleep between two submissions, and
-// to be woken by each, costs more than to yield.
-constexpr Nanoseconds kIdleBeforeSleep = 200'000;
+// To fall asleep between two submissions of a collective, and to be woken by each, costs more than
+// to yield. To yield for long keeps the core from others (docs/performance.md).
+constexpr Nanoseconds kIdleBeforeSleep = 40'000;
 // Below this the switch to sleep costs more than it gives back.
 constexpr Nanoseconds kShortestSleep = 50'000;
 // How late the kernel may end a sleep; its default is as long as the shortest sleep.
