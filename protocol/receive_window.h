@@ -17,6 +17,7 @@
 //     credit: so the sender learns of a loss, of a segment or of an acknowledgement, without delay;
 //   - after AcknowledgementSettings::every segments in order;
 //   - AcknowledgementSettings::delay after the first unacknowledged segment;
+//   - at once when the owner says that the sender waits for it: acknowledge_at_once();
 //   - when the limit has risen by as much as the sender had left of the limit that it knew: so the
 //     sender does not stall, and this costs at most one frame each time its credit doubles;
 //   - AcknowledgementSettings::delay after more was consumed, if nothing is missing and no frame
@@ -78,6 +79,10 @@ class ReceiveWindow {
 
   // Records a probe: the sender knows of no credit and asks for an acknowledgement.
   void on_probe() { urgent_ = true; }
+
+  // The sender waits for the acknowledgement of what is here: no frame in the other direction will
+  // carry it soon.
+  void acknowledge_at_once() { urgent_ = true; }
 
   bool received(std::uint64_t sequence) const;
 

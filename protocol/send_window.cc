@@ -143,8 +143,7 @@ SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
   return report;
 }
 
-void SendWindow::deliver(Bitmap128 fresh, Nanoseconds now) {
-  take_deliveries(fresh, now);
+void SendWindow::settle(Bitmap128 fresh, Nanoseconds now) {
   delivered_ = delivered_ | fresh;
   lost_ = lost_ & ~fresh;
   const unsigned run = delivered_.leading_run();
@@ -155,6 +154,14 @@ void SendWindow::deliver(Bitmap128 fresh, Nanoseconds now) {
   progress_at_ = now;
   expiries_ = 0;
   tail_probed_ = false;
+}
+
+unsigned SendWindow::take_delivered(std::uint64_t end, Nanoseconds now) {
+  end = std::min(end, next_);
+  if (end <= cumulative_) return 0;
+  const Bitmap128 fresh = Bitmap128::below(offset(end)) & ~delivered_;
+  settle(fresh, now);
+  return fresh.count();
 }
 
 void SendWindow::take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now) {
@@ -189,7 +196,10 @@ AckResult SendWindow::on_acknowledgement(std::uint32_t acknowledged, std::uint64
   if (report.status == AckStatus::refused) ++counters_.refused;
   if (report.status != AckStatus::taken) return result;
   const Bitmap128 fresh = report.delivered & ~delivered_;
-  if (fresh.any()) deliver(fresh, now);
+  if (fresh.any()) {
+    take_deliveries(fresh, now);
+    settle(fresh, now);
+  }
   result.delivered = static_cast<std::uint16_t>(fresh.count());
   take_consumed(report.point, held, now);
   visible_end_ = std::max(visible_end_, report.point + kVisible);

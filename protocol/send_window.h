@@ -25,6 +25,9 @@
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //                      rto_ceiling), at least the probe timeout
 //
+// News from elsewhere. What the owner receives on another flow may show that a prefix of this one
+// has arrived. take_delivered() records it, and no acknowledgement has to be awaited.
+//
 // Consumption. An acknowledged segment has arrived, but its receiver may not have read it yet.
 // Where both share memory, an owner that wants its memory back waits for consumed() and says so
 // with await_consumed().
@@ -140,6 +143,10 @@ class SendWindow {
   AckResult on_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
                                std::uint16_t credit, std::uint8_t held, Nanoseconds now);
 
+  // All sequences below `end` that were sent have arrived, as the owner knows from elsewhere.
+  // Returns how many of them no acknowledgement had reported. Gives no sample of the round trip.
+  unsigned take_delivered(std::uint64_t end, Nanoseconds now);
+
   // When on_timer() is next needed; kNever if nothing waits.
   Nanoseconds deadline() const;
   void on_timer(Nanoseconds now);
@@ -164,7 +171,7 @@ class SendWindow {
   };
   Report read_acknowledgement(std::uint32_t acknowledged, std::uint64_t selective,
                               std::uint8_t held) const;
-  void deliver(Bitmap128 fresh, Nanoseconds now);
+  void settle(Bitmap128 fresh, Nanoseconds now);
   void take_consumed(std::uint64_t point, std::uint8_t held, Nanoseconds now);
   // Whether the credit grew.
   bool raise_limit(std::uint64_t limit);

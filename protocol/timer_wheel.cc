@@ -17,7 +17,9 @@ TimerWheel::TimerWheel(Nanoseconds now, Nanoseconds width, std::size_t slots)
 void TimerWheel::schedule(TimerEntry& entry, Nanoseconds deadline) {
   entry.unlink();
   if (deadline == kNever) return;
-  entry.link_before(slot(std::max(tick_of(deadline), tick_)), deadline);
+  const Tick due = std::max(tick_of(deadline), tick_);
+  entry.link_before(slot(due), deadline);
+  first_ = std::min(first_, due);
 }
 
 void TimerWheel::splice(TimerEntry& from, TimerEntry& to) {
@@ -30,9 +32,11 @@ void TimerWheel::splice(TimerEntry& from, TimerEntry& to) {
 }
 
 Nanoseconds TimerWheel::next_expiry() const {
+  if (first_ == kNoTick) return kNever;
   Nanoseconds earliest = kNever;
   const Tick rotation = static_cast<Tick>(mask_) + 1;
-  for (Tick tick = tick_; tick < tick_ + rotation; ++tick) {
+  const Tick begin = std::max(first_, tick_);
+  for (Tick tick = begin; tick < begin + rotation; ++tick) {
     // What is due in a later slot of this rotation is later.
     if (earliest != kNever && tick_of(earliest) < tick) break;
     const TimerEntry& head = slot(tick);
@@ -40,8 +44,8 @@ Nanoseconds TimerWheel::next_expiry() const {
       earliest = std::min(earliest, entry->deadline_);
     }
   }
-  if (earliest == kNever) return kNever;
-  return origin_ + (std::max(tick_of(earliest), tick_) + 1) * width_;
+  first_ = earliest == kNever ? kNoTick : std::max(tick_of(earliest), tick_);
+  return first_ == kNoTick ? kNever : origin_ + (first_ + 1) * width_;
 }
 
 }  // namespace gradcube::protocol

@@ -14,6 +14,7 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
+#include <limits>
 #include <memory>
 
 #include "protocol/time.h"
@@ -79,12 +80,14 @@ class TimerWheel {
   }
 
   // The earliest time at which advance() has something to do; kNever for an empty wheel. Visits the
-  // slots up to that time, and every slot of a wheel without a deadline in the present rotation:
-  // for an engine that is about to sleep, and for a virtual clock that jumps.
+  // slots up to that time, and every slot of a wheel without a deadline in the present rotation;
+  // the next call begins where this one ended, unless an earlier timer was scheduled. For an engine
+  // that is about to sleep, and for a virtual clock that jumps.
   Nanoseconds next_expiry() const;
 
  private:
   using Tick = std::int64_t;
+  static constexpr Tick kNoTick = std::numeric_limits<Tick>::max();
 
   TimerEntry& slot(Tick tick) const { return slots_[static_cast<std::size_t>(tick) & mask_]; }
   Tick tick_of(Nanoseconds time) const { return (time - origin_) / width_; }
@@ -125,6 +128,8 @@ class TimerWheel {
   std::size_t mask_;
   Tick tick_ = 0;  // the present tick
   Nanoseconds tick_end_;
+  // No timer is due before this tick. next_expiry() remembers here how far it has looked.
+  mutable Tick first_ = kNoTick;
   std::unique_ptr<TimerEntry[]> slots_;  // each the head of its ring
 };
 

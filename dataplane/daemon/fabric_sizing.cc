@@ -63,6 +63,11 @@ constexpr std::int64_t kPollerIteration = 100 * kMicrosecond;
 constexpr std::int64_t kLeastUplink = 3;  // one frame on the wire, one next, one being made
 constexpr std::int64_t kMostUplink = 256;
 
+// --- Acknowledgements without a rate. What a sender waits for is acknowledged at once, and a
+// window in use by the fourth segment. All else can wait for the next collective's segments to
+// carry it.
+constexpr std::int64_t kUnlimitedAcknowledgeDelay = 500 * kMicrosecond;
+
 // --- Acknowledgements with a rate: one for this many segments, a quarter of a window, takes next
 // to nothing of the reverse direction and leaves the sender three quarters of the window.
 constexpr unsigned kSegmentsPerAcknowledgement = kLimitedWindow / 4;
@@ -166,6 +171,8 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
     parameters.uplink_depth = kUnlimitedUplink;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);
+    parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
+    recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
   return parameters;
 }

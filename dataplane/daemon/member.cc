@@ -54,12 +54,15 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
   }
   trainer_doorbell_ = doorbells[1];
   std::vector<Doorbell*> listeners;
+  Doorbell* leader = nullptr;
   for (const EngineAt& at : engines_.all()) {
+    if (at.leader) leader = &at.poller->doorbell();
     if (!at.leader) listeners.push_back(&at.poller->doorbell());
   }
-  session_ =
-      std::make_unique<Session>(std::move(region), doorbells[0],
-                                shape_of(plans_, request_.options.members.size()), listeners);
+  if (listeners.empty()) leader = nullptr;
+  session_ = std::make_unique<Session>(std::move(region), doorbells[0],
+                                       shape_of(plans_, request_.options.members.size()), listeners,
+                                       leader);
 }
 
 Member::~Member() {

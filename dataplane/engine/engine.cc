@@ -57,6 +57,7 @@ Engine::~Engine() {
 
 unsigned Engine::poll(Nanoseconds now) {
   now_ = now;
+  retries_ = false;
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
   if (attached_.empty()) return moved;
@@ -81,6 +82,7 @@ bool Engine::busy() const {
 }
 
 Nanoseconds Engine::next_event() const {
+  if (retries_) return now_;
   if (!busy()) return kNever;
   Nanoseconds next = timers_.next_expiry();
   for (const auto& port : ports_) next = std::min(next, port->next_answer());
@@ -96,8 +98,11 @@ void Engine::prepare_wait() {
 void Engine::finish_wait() {
   for (EngineJob* job : attached_) {
     if (!job->is_leader()) continue;
-    job->session().set_asleep(false);
-    job->session().drain_doorbell();
+    Session& session = job->session();
+    session.set_asleep(false);
+    // A trainer rings after it has submitted, so without a submission there is no new ring. One
+    // that came late is drained with the next.
+    if (session.has_submission()) session.drain_doorbell();
   }
 }
 
@@ -203,7 +208,9 @@ bool Engine::report(const EngineJob& job, EngineEvent event) {
   event.job = job.id();
   event.epoch = job.epoch;
   event.server = settings_.server;
-  return events_.report(event);
+  const bool taken = events_.report(event);
+  retries_ = retries_ || !taken;
+  return taken;
 }
 
 NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {

@@ -107,12 +107,14 @@ class Engine final : public Pollable {
   unsigned poll(Nanoseconds now) override;
 
   // Whether a job that moves has collectives or unanswered packets in flight, or progress has to be
-  // told: then timers run, and the lcore must not sleep. Jobs that are armed or halted wait for the
-  // control thread, and keep no lcore awake.
-  bool busy() const override;
-  // When the next timer or delayed acknowledgement of a busy engine is due. kNever for an engine
-  // that is not busy: what its timers still wait for (news of credit) can wait until there is work.
-  // Takes time in the number of active flows: for a virtual clock that jumps.
+  // told: then timers run. Jobs that are armed or halted wait for the control thread, and keep no
+  // lcore awake.
+  bool busy() const;
+  // When the next timer or delayed acknowledgement of a busy engine is due; at once if the last
+  // poll() could not send or report something, because nobody announces that there is room again.
+  // kNever for an engine that is not busy: what its timers still wait for (news of credit) can wait
+  // until there is work. Takes time in the number of active flows: for a poller that is about to
+  // sleep, and a virtual clock that jumps.
   Nanoseconds next_event() const override;
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;
@@ -222,6 +224,7 @@ class Engine final : public Pollable {
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
+  bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
   std::vector<std::deque<NeighbourCounters>> neighbour_counters_;  // by level and digit
   EngineCounters counters_;
 };

@@ -128,6 +128,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   rte_mbuf* parts[kPacketsPerSegment];
   if (!flow.job->may_point() || !pools_.segments.allocate(parts, kPacketsPerSegment)) {
     ++counters_.no_packet_memory;
+    retries_ = true;
     return false;
   }
   protocol::SegmentHeader segment;
@@ -154,6 +155,7 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
   rte_mbuf* head = pools_.answers.allocate();
   if (head == nullptr) {
     ++counters_.no_packet_memory;
+    retries_ = true;
     return false;
   }
   const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),

@@ -42,6 +42,10 @@ concept FlowUser = requires(User& user, Flow& flow, std::uint64_t sequence,
   { user.take(flow, sequence, segment, accepted) } -> std::same_as<bool>;
   // All sequences below this one are used: their packets are free, and nothing reads them again.
   { user.consumed(flow) } -> std::same_as<std::uint64_t>;
+  // Whether the sender waits for the acknowledgement of `sequence`, the first one that is consumed
+  // since the last call, or of what was consumed after it, and no segment of this flow will carry
+  // it.
+  { user.sender_waits(flow, sequence) } -> std::same_as<bool>;
   // The segment with the sequence flow.send.next(), if its bytes exist.
   { user.next_segment(flow) } -> std::same_as<std::optional<OutgoingSegment>>;
   // A segment that was sent before and is not acknowledged.

@@ -123,14 +123,34 @@ const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
 // has to say so.
 bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now) {
   const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
-  if (flow.send.cumulative() < end) return false;
-  if (flow.stage == Stage::broadcast ||
-      control::has_stage(collective.request.kind, PlanStage::broadcast) ||
-      flow.send.consumed() >= end) {
-    return true;
+  if (flow.stage == Stage::broadcast) return flow.send.cumulative() >= end;
+  if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
+    if (flow.send.cumulative() >= end) return true;
+    if (consumed(result_flow(flow.step, flow.offset)) <
+        collective.layout.end(PlanStage::broadcast, flow.step)) {
+      return false;
+    }
+    const unsigned shown = flow.send.take_delivered(end, now);
+    if (flow.neighbour != nullptr) flow.neighbour->acknowledged.add(shown);
+    return flow.send.cumulative() >= end;  // a neighbour may answer what it was never sent
   }
-  await_consumed(now);
+  if (flow.send.consumed() >= end) return true;
+  if (flow.send.cumulative() >= end) await_consumed(now);
   return false;
+}
+
+// The end of a stream that something answers needs no word: a contribution's answer is the result,
+// and a result goes both ways, so that the later of the two carries the word.
+bool PlanExecutor::sender_waits(const Flow& flow, std::uint64_t first) const {
+  const InFlight* collective = holder(stage_of(flow), flow.step, first);
+  if (collective == nullptr) return false;
+  const std::uint64_t end = collective->layout.end(stage_of(flow), flow.step);
+  if (consumed(flow) < end) return false;
+  if (flow.stage == Stage::aggregation &&
+      control::has_stage(collective->request.kind, PlanStage::broadcast)) {
+    return false;
+  }
+  return flow.send.next() >= end;
 }
 
 // Of all neighbours at once, so that lost news of one does not delay the question to the next.

@@ -23,10 +23,12 @@
 // no aggregation stage: the streams of that stage have no length. With a root, a segment that has
 // nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
 //
-// Ends. A collective ends here when all its results are here and all that was sent is
-// acknowledged. On the embedded fabric a neighbour that holds a contribution holds this trainer's
-// memory. A result that returns shows that the contribution was used. In a reduce_scatter nothing
-// returns, so it ends only when the neighbours have said that they consumed what they got.
+// Ends. A collective ends here when all its results are here and the neighbours have all that was
+// sent. On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A
+// result that returns shows that the contribution was used, so contributions need no
+// acknowledgement. The results that were sent do. In a reduce_scatter nothing returns, so it ends
+// only when the neighbours have said that they consumed what they got. The receiver knows the
+// length of each stream, so it acknowledges the last segment without delay: sender_waits().
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
@@ -160,6 +162,10 @@ class PlanExecutor {
     }
     return flow.granting;
   }
+
+  // Whether the neighbour's collective cannot end before it hears that what this flow has consumed,
+  // from `first` on, is here; false as long as a segment of the same collective will tell it.
+  bool sender_waits(const Flow& flow, std::uint64_t first) const;
 
   // Since the last reset, the disagreement over the first collective of those that were met. From
   // that collective on, nothing new is sent and nothing ends here.

@@ -58,7 +58,11 @@ protocol::Nanoseconds PortQueue::next_answer() {
 
 void PortQueue::grant_credit(protocol::Nanoseconds now) {
   consumed.for_each_awake([&](Flow& flow) {
+    const std::uint64_t before = flow.receive.consumed();
     credit.set_consumed(flow.credit, flow.user->consumed(flow), now);
+    if (flow.receive.consumed() != before && flow.user->sender_waits(flow, before)) {
+      flow.receive.acknowledge_at_once();
+    }
     wake_answer(flow);
     return FlowRotation::Visit::nothing;
   });

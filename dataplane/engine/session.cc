@@ -25,11 +25,12 @@ static_assert(is_same(shared::Kind::all_reduce, CollectiveKind::all_reduce) &&
 }  // namespace
 
 Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
-                 std::vector<Doorbell*> listeners)
+                 std::vector<Doorbell*> listeners, Doorbell* leader)
     : region_(std::move(region)),
       doorbell_(doorbell),
       ranks_(shape.ranks),
-      listeners_(std::move(listeners)) {
+      listeners_(std::move(listeners)),
+      leader_(leader) {
   for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
 }
 

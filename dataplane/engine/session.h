@@ -56,9 +56,10 @@ class Session {
 
   // region: shared with who confirms how far it may be used, while the trainer's socket is open.
   // doorbell: the daemon's end of the session's socket pair; the session owns it.
-  // listeners: the doorbells of the pollers that run the server's other engines.
+  // listeners: the doorbells of the pollers that run the server's other engines; leader: that of
+  // the leader engine's poller, if there are others.
   Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
-          std::vector<Doorbell*> listeners);
+          std::vector<Doorbell*> listeners, Doorbell* leader = nullptr);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
@@ -113,6 +114,7 @@ class Session {
   }
   void report(unsigned lane, unsigned thread, std::uint64_t finished) {
     lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
+    if (leader_ != nullptr) leader_->ring();  // it may sleep, and has the completion to write
   }
 
  private:
@@ -137,6 +139,7 @@ class Session {
   int doorbell_;
   unsigned ranks_;
   std::vector<Doorbell*> listeners_;
+  Doorbell* leader_;
   const char* violation_ = nullptr;
   std::uint64_t submissions_taken_ = 0;
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};

@@ -17,11 +17,8 @@ class Pollable {
   // Does what is due at `now` and returns how much it moved (packets, requests): 0 when idle.
   virtual unsigned poll(Nanoseconds now) = 0;
 
-  // Whether the poller must stay awake for it: it has timers running, or work that nobody announces
-  // by a doorbell.
-  virtual bool busy() const = 0;
-
-  // The earliest time at which it has something to do by itself; kNever if nothing is due.
+  // The earliest time at which it has something to do that no doorbell announces; kNever if nothing
+  // is due. The poller may sleep until then.
   virtual Nanoseconds next_event() const = 0;
 
   // Sleep. prepare_wait() tells everyone who may bring work that the poller is about to sleep and

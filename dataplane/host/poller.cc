@@ -1,6 +1,7 @@
 #include "dataplane/host/poller.h"
 
 #include <algorithm>
+#include <cerrno>
 #include <chrono>
 #include <ctime>
 #include <poll.h>
@@ -8,6 +9,7 @@
 #include <sched.h>
 #include <string>
 #include <sys/epoll.h>
+#include <sys/prctl.h>
 #include <system_error>
 #include <thread>
 #include <unistd.h>
@@ -16,10 +18,13 @@ namespace gradcube::dataplane {
 
 namespace {
 
-constexpr Nanoseconds kSpin = 20'000;              // ns of idle iterations before yielding
-constexpr Nanoseconds kIdleBeforeSleep = 200'000;  // ns
+// To fall asleep between two submissions of a collective, and to be woken by each, costs more than
+// to yield. To yield for long keeps the core from others (docs/performance.md).
+constexpr Nanoseconds kIdleBeforeSleep = 40'000;
 // Below this the switch to sleep costs more than it gives back.
 constexpr Nanoseconds kShortestSleep = 50'000;
+// How late the kernel may end a sleep; its default is as long as the shortest sleep.
+constexpr unsigned long kTimerSlack = 1'000;
 constexpr Nanoseconds kStall = 1'000'000;
 // A longer time between two looks at a call means that the caller itself did not run.
 constexpr Nanoseconds kLongestLook = 100'000'000;
@@ -33,14 +38,15 @@ constexpr Nanoseconds kLongestLook = 100'000'000;
   _exit(Poller::kStuckExitCode);
 }
 
-// Waits at most `most` nanoseconds. ppoll() waits with a resolution of nanoseconds; epoll_wait()
-// has milliseconds only, and epoll_pwait2() does not exist everywhere.
+// Waits at most `most` nanoseconds. epoll_wait() has milliseconds only, and a kernel before 5.11
+// has no epoll_pwait2().
 void wait_for_event(int epoll, Nanoseconds most) {
   const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
+  epoll_event events[8];
+  if (epoll_pwait2(epoll, events, 8, &wait, nullptr) >= 0 || errno != ENOSYS) return;
   pollfd readable{epoll, POLLIN, 0};
   if (ppoll(&readable, 1, &wait, nullptr) <= 0) return;
   // Edge-triggered descriptors stay ready until their events are taken.
-  epoll_event events[8];
   epoll_wait(epoll, events, 8, 0);
 }
 
@@ -107,6 +113,7 @@ void Poller::announce_run() {
 
 void Poller::run() {
   announce_run();
+  prctl(PR_SET_TIMERSLACK, kTimerSlack);
   while (!stop_.load(std::memory_order_relaxed)) {
     if (iterate() != 0) {
       idle_since_ = 0;
@@ -132,19 +139,11 @@ void Poller::idle(Nanoseconds now) {
   }
   if (idle_since_ == 0) idle_since_ = now;
   const Nanoseconds idle_for = now - idle_since_;
-  if (idle_for < kSpin) {
-    rte_pause();
-  } else if (idle_for < kIdleBeforeSleep || !may_sleep()) {
+  if (idle_for < kIdleBeforeSleep) {
     sched_yield();
   } else {
     sleep(now);
   }
-}
-
-bool Poller::may_sleep() const {
-  const auto busy = [](const Pollable* pollable) { return pollable->busy(); };
-  return std::none_of(clocked_.begin(), clocked_.end(), busy) &&
-         std::none_of(attended_.begin(), attended_.end(), busy);
 }
 
 Nanoseconds Poller::next_event() const {
@@ -159,7 +158,10 @@ Nanoseconds Poller::next_event() const {
 
 void Poller::sleep(Nanoseconds now) {
   const Nanoseconds soon = next_event();
-  if (soon != kNever && soon - now < kShortestSleep) return;
+  if (soon != kNever && soon - now < kShortestSleep) {
+    sched_yield();
+    return;
+  }
 
   // Tell everyone who may bring work, then look once more: work that came before they knew is seen
   // now. What that look begins (a frame on a wire) decides how long the sleep may be.

@@ -1,9 +1,11 @@
 // One lcore's loop: it polls what it was given (engines, shards of emulated switches), runs what
 // the control thread asks of it, and sleeps when there is nothing to do.
 //
-// Idle (`--idle`): `spin` never gives the core away. `adaptive` spins for a moment, then yields to
-// other threads on the core (two pollers that share a core without yielding are hundreds of times
-// slower), and, when nothing is busy, sleeps until a doorbell or a watched descriptor wakes it.
+// Idle (`--idle`): `spin` never gives the core away. `adaptive` yields the core for a moment, then
+// sleeps until a doorbell or a watched descriptor wakes it, or the next event is near. Only sleep
+// hands the core over for certain. The kernel's groups (cgroups, autogroups) divide it between
+// groups, and a yield passes it on within the thread's own. A poller that stays runnable also makes
+// its core look taken: trainers crowd on the other cores.
 //
 // Stalls. When the scheduler takes the core away, attended time stands still: it advances at most
 // one millisecond per iteration. Engine timers measure how long a neighbour was silent while this
@@ -102,7 +104,6 @@ class Poller {
  private:
   void add_to_epoll(int descriptor, std::uint32_t events);
   void idle(Nanoseconds now);
-  bool may_sleep() const;
   void sleep(Nanoseconds now);
   void serve_call();
   void wait_until(const std::function<bool()>& done);

@@ -41,12 +41,17 @@ class RingPort final : public Port {
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
   // The doorbells to ring: `at_switch` when the server has sent, `at_server` when the switch has
-  // delivered; nullptr if both sides are on one poller. The doorbells must outlive the port.
+  // delivered or has made room; nullptr if both sides are on one poller. The doorbells must outlive
+  // the port.
   void set_doorbells(std::uint16_t queue, Doorbell* at_switch, Doorbell* at_server);
 
   // The switch's end: receives packets that the server has sent on `queue`, and returns how many.
+  // The server may have waited for room.
   std::uint16_t switch_receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
-    return queue_pairs_[queue].uplink.take(packets, count);
+    QueuePair& pair = queue_pairs_[queue];
+    const std::uint16_t taken = pair.uplink.take(packets, count);
+    if (taken != 0 && pair.server_bell != nullptr) pair.server_bell->ring();
+    return taken;
   }
   // The switch's end: delivers packets, and returns how many the ring had room for.
   std::uint16_t switch_transmit(std::uint16_t queue, rte_mbuf* const* packets,

@@ -52,8 +52,6 @@ class SwitchShard final : public Pollable {
   // The earliest time at which something becomes due by itself, or kNever. The doorbell of a port
   // announces what its server sends in the meantime.
   Nanoseconds next_event() const override;
-  // Never: its ports' doorbells and next_event() say when there is work.
-  bool busy() const override { return false; }
 
   const SwitchPortCounters& counters(std::uint16_t port) const { return counters_[port]; }
 

@@ -134,6 +134,16 @@ TEST(Acknowledgement, InOrderSegmentsAreAnsweredByTheFourthOrAfterTheDelay) {
   EXPECT_FALSE(window.acknowledgement_owed(kMillisecond));
 }
 
+TEST(Acknowledgement, IsOwedAtOnceWhenTheOwnerSaysThatTheSenderWaits) {
+  ReceiveWindow window(kWindow);
+  arrive(window, 0, 100);
+  EXPECT_FALSE(window.acknowledgement_owed(100));
+  window.acknowledge_at_once();
+  EXPECT_TRUE(window.acknowledgement_owed(100));
+  window.acknowledged_now();
+  EXPECT_FALSE(window.acknowledgement_owed(kMillisecond));
+}
+
 TEST(Acknowledgement, AGapItsEndADuplicateAndAnOutsiderAreAnsweredAtOnce) {
   ReceiveWindow window(kWindow);
   arrive(window, 1);

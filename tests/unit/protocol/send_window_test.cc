@@ -375,6 +375,33 @@ TEST_F(SendWindowTest, WhatIsInFlightIsAskedForBeforeItsConsumption) {
   EXPECT_EQ(window_.deadline(), now_ + kSettings.rto_floor);
 }
 
+TEST_F(SendWindowTest, WhatTheOwnerKnowsToHaveArrivedNeedsNoAcknowledgement) {
+  const std::uint64_t first = send(4);
+  acknowledge(first, 0b01);  // the second one
+  now_ += kMillisecond;
+  const Nanoseconds rtt = window_.rtt().smoothed();
+  EXPECT_EQ(window_.take_delivered(first + 3, now_), 2U) << "the first and the third";
+  EXPECT_EQ(window_.take_delivered(first + 3, now_), 0U);
+  EXPECT_EQ(window_.cumulative(), first + 3);
+  EXPECT_EQ(window_.in_flight(), 1U);
+  EXPECT_EQ(window_.rtt().smoothed(), rtt) << "nobody knows when they arrived";
+  EXPECT_EQ(window_.take_delivered(first + 99, now_), 1U) << "only what was sent";
+  EXPECT_EQ(window_.cumulative(), window_.next());
+  EXPECT_EQ(window_.deadline(), kNever);
+  EXPECT_TRUE(resend_all().empty());
+  EXPECT_EQ(acknowledge(first + 2).status, AckStatus::taken) << "a late word of the same is none";
+  EXPECT_EQ(window_.cumulative(), window_.next());
+}
+
+TEST_F(SendWindowTest, WhatIsLostAndThenKnownToHaveArrivedIsNotSentAgain) {
+  const std::uint64_t first = send(4);
+  acknowledge(first, 0b111);
+  ASSERT_EQ(window_.next_lost(), first);
+  EXPECT_EQ(window_.take_delivered(first + 1, now_), 1U);
+  EXPECT_EQ(window_.next_lost(), std::nullopt);
+  EXPECT_EQ(window_.cumulative(), first + 4);
+}
+
 TEST_F(SendWindowTest, ResentSegmentsGiveNoRttSample) {
   const auto first = send(1);
   now_ = window_.deadline();

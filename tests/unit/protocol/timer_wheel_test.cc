@@ -136,6 +136,13 @@ TEST(TimerWheel, NextExpiryIsNotThatOfALaterRotation) {
   EXPECT_EQ(wheel.next_expiry(), 6 * kWidth);
   wheel.schedule(soon, 3 * kWidth);
   EXPECT_EQ(wheel.next_expiry(), 4 * kWidth);
+  wheel.cancel(soon);
+  EXPECT_EQ(wheel.next_expiry(), 6 * kWidth);
+  wheel.schedule(soon, 1);
+  EXPECT_EQ(wheel.next_expiry(), kWidth) << "what it has looked through already";
+  EXPECT_EQ(fired(wheel, kWidth), std::vector<TimerEntry*>{&soon});
+  wheel.cancel(later);
+  EXPECT_EQ(wheel.next_expiry(), kNever);
 }
 
 TEST(TimerWheel, RefusesSettingsThatMakeNoSense) {

@@ -192,6 +192,7 @@ TEST_F(EngineStates, ReportProgressOfAHeldJobUntilItIsTaken) {
   ASSERT_EQ(session_->completed(0), 2u);
   poll(protocol::kAcknowledgeDelay);
   EXPECT_TRUE(engine_->busy());
+  EXPECT_LE(engine_->next_event(), now_) << "nobody tells it when there is room";
   events_.refuses = false;
   poll();
   ASSERT_EQ(told(), std::vector<Kind>{Kind::progress});

@@ -79,6 +79,65 @@ TEST_F(EngineAlone, CompletesACollectiveWhenBothStagesAreAcknowledged) {
   EXPECT_FALSE(engine_->busy());
 }
 
+TEST_F(EngineAlone, TakesAResultForTheAcknowledgementOfItsContribution) {
+  submit(1.0F);
+  poll();
+  arrive(contribution());
+  Frame result = contribution(0, 3.0F);
+  result.transport.stage = Stage::broadcast;
+  arrive(result);
+  Frame acknowledgement = without_segment(Stage::broadcast);
+  acknowledgement.transport.acknowledged = 1;
+  acknowledgement.transport.sequence = 1;
+  arrive(acknowledgement);
+  EXPECT_EQ(session_->completed(0), 1u);
+  sent();
+  poll(1000 * protocol::kMillisecond);
+  for (const protocol::ParsedFrame& frame : sent()) EXPECT_FALSE(frame.is_segment) << "sent again";
+}
+
+TEST_F(EngineAlone, DoesNotTakeAResultForTheAcknowledgementOfWhatItHasNotSent) {
+  port_.room = 0;
+  submit(1.0F);
+  poll();
+  Frame result = contribution(0, 3.0F);
+  result.transport.stage = Stage::broadcast;
+  arrive(result);
+  arrive(contribution());
+  EXPECT_EQ(engine_->counters().segments_sent, 0u);
+  EXPECT_EQ(session_->completed(0), 0u);
+}
+
+TEST_F(EngineAlone, AcknowledgesTheLastResultAtOnce) {
+  submit(1.0F);
+  poll();
+  arrive(contribution());
+  sent();  // its own result among them
+  Frame result = contribution(0, 3.0F);
+  result.transport.stage = Stage::broadcast;
+  arrive(result);
+  const std::vector<protocol::ParsedFrame> frames = sent();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::acknowledgement);
+  EXPECT_EQ(frames[0].transport.stage, Stage::broadcast);
+  EXPECT_EQ(frames[0].transport.acknowledged, 1u);
+}
+
+TEST_F(EngineAlone, LetsItsOwnResultCarryTheAcknowledgementOfTheOther) {
+  submit(1.0F);
+  poll();
+  sent();
+  Frame result = contribution(0, 3.0F);
+  result.transport.stage = Stage::broadcast;
+  arrive(result);
+  EXPECT_TRUE(sent().empty()) << "its own result is still to come";
+  arrive(contribution());
+  const std::vector<protocol::ParsedFrame> frames = sent();
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].type, FrameType::segment);
+  EXPECT_EQ(frames[0].transport.acknowledged, 1u);
+}
+
 TEST_F(EngineAlone, AcknowledgesByAFrameOfItsOwnAfterTheDelay) {
   arrive(contribution());
   EXPECT_TRUE(sent().empty()) << "a segment might carry it";
@@ -180,9 +239,11 @@ TEST_F(EngineAlone, PutsSendsOffWhileThePoolIsEmpty) {
   EXPECT_TRUE(port_.sent.empty());
   EXPECT_GT(engine_->counters().no_packet_memory, 0u);
   EXPECT_EQ(engine_->counters().segments_sent, 0u);
+  EXPECT_LE(engine_->next_event(), now_) << "nobody tells it of free packets: it must look again";
   for (rte_mbuf* one : all) rte_pktmbuf_free(one);
   poll();
   EXPECT_EQ(sent().size(), 1u);
+  EXPECT_GT(engine_->next_event(), now_) << "its timers are later";
 }
 
 TEST_F(EngineAlone, AnswersWhileThereIsNoPacketForASegment) {

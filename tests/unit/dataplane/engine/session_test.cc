@@ -114,6 +114,17 @@ TEST_F(SessionTest, CompletesInOrderAndRingsOnlyForATrainerThatSleeps) {
   EXPECT_EQ(header().completion_tail.load(), 3u) << "what has ended does not end again";
 }
 
+TEST(SessionBells, WakeTheLeadersPollerWhenAThreadHasFinishedSomething) {
+  Doorbell leader;
+  Session session(std::make_unique<SessionRegion>(kHeap), -1, SessionShape{2, {2}}, {}, &leader);
+  session.report(0, 1, 1);
+  leader.prepare_wait();
+  EXPECT_FALSE(leader.finish_wait()) << "it was awake";
+  leader.prepare_wait();
+  session.report(0, 1, 2);
+  EXPECT_TRUE(leader.finish_wait());
+}
+
 TEST_F(SessionTest, NumbersEachLaneByItselfAndReturnsTheTrainersNames) {
   submit([](shared::Submission& s) { s.request = 70; });
   submit([](shared::Submission& s) {

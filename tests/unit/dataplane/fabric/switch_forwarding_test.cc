@@ -140,6 +140,24 @@ TEST_F(SwitchForwardingTest, WithoutARateASlowReceiverHoldsItsSendersBackAndLose
   EXPECT_EQ(got, expected);
 }
 
+TEST_F(SwitchForwardingTest, AServerThatSleepsIsWokenWhenItsUplinkHasRoomAgain) {
+  RingPortOptions shallow;
+  shallow.uplink_depth = 1;
+  build(2, {}, shallow);
+  Doorbell at_server;
+  ports_[0]->set_doorbells(0, nullptr, &at_server);
+  ASSERT_TRUE(send(0, {.to = 1, .number = 0}));
+  ASSERT_EQ(ports_[0]->transmit_room(0), 0u);
+  at_server.prepare_wait();
+  switch_->shard(0).poll(0);
+  EXPECT_TRUE(at_server.finish_wait());
+  EXPECT_EQ(ports_[0]->transmit_room(0), 1u);
+  at_server.prepare_wait();
+  switch_->shard(0).poll(0);
+  EXPECT_FALSE(at_server.finish_wait()) << "nothing has changed";
+  EXPECT_EQ(received_numbers(1), std::vector<std::uint32_t>{0});
+}
+
 TEST_F(SwitchForwardingTest, ASwitchThatSleepsIsWokenByItsServers) {
   RingPortOptions shallow;
   shallow.uplink_depth = 32;

@@ -32,7 +32,6 @@ class Recorder final : public Pollable {
     times.push_back(now);
     return on_poll ? on_poll() : 0;
   }
-  bool busy() const override { return is_busy; }
   Nanoseconds next_event() const override { return next; }
   void prepare_wait() override { log.emplace_back("prepare"); }
   void finish_wait() override { log.emplace_back("finish"); }
@@ -47,7 +46,6 @@ class Recorder final : public Pollable {
   }
 
   std::function<unsigned()> on_poll;
-  bool is_busy = false;
   Nanoseconds next = kNever;
   std::vector<std::string> log;
   std::vector<Nanoseconds> times;
@@ -151,9 +149,9 @@ TEST_F(PollerInRun, DoesNotSleepWhenItSpins) {
   EXPECT_EQ(attended_.count("prepare"), 0);
 }
 
-TEST_F(PollerInRun, DoesNotSleepWhileSomethingIsBusy) {
+TEST_F(PollerInRun, DoesNotSleepWhileSomethingIsDueThatCouldNotBeDone) {
   Poller poller(clock_, control::Idle::adaptive);
-  attended_.is_busy = true;
+  attended_.next = 0;
   run(poller, 2'000);
   EXPECT_EQ(attended_.count("prepare"), 0);
 }
@@ -178,7 +176,7 @@ TEST_F(PollerInRun, AnnouncesSleepAndLooksOnceMore) {
   run(poller, 100);
   const std::size_t sleep = attended_.first_sleep();
   ASSERT_LT(sleep + 2, attended_.log.size());
-  EXPECT_GE(sleep, 10u) << "it has to be idle for a while before it sleeps";
+  EXPECT_GE(sleep, 4u) << "it has to be idle for a while before it sleeps";
   EXPECT_EQ(attended_.log[sleep + 1], "poll");
   EXPECT_EQ(attended_.log[sleep + 2], "finish");
   EXPECT_EQ(attended_.count("prepare"), attended_.count("finish"));
@@ -208,7 +206,7 @@ TEST_F(PollerInRun, StaysAwakeWhenTheLastLookFindsWork) {
     clock_.time += 50 * kMillisecond;
     return 1u;
   };
-  run(poller, 60);
+  run(poller, 62);  // not to end at a look whose time nobody counts
   EXPECT_GE(found, 1u);
   EXPECT_EQ(attended_.count("prepare"), attended_.count("finish"));
   EXPECT_EQ(poller.stalls(), found) << "the time was not slept, so it counts";

@@ -36,7 +36,6 @@ class Collector final : public Pollable {
     ++iterations;
     return taken;
   }
-  bool busy() const override { return false; }
   Nanoseconds next_event() const override { return kNever; }
 
   std::atomic<unsigned> box{0};
