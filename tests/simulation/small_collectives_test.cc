@@ -15,7 +15,7 @@ namespace {
 using control::CollectiveKind;
 
 std::int64_t acknowledge_delay(const SimulationSettings& settings) {
-  return dataplane::fabric_parameters(settings.cluster, 1).flows.acknowledgement.delay;
+  return dataplane::fabric_parameters(settings.cluster).flows.acknowledgement.delay;
 }
 
 Collective small(const SimulatedCluster& cluster, CollectiveKind kind) {

@@ -200,7 +200,7 @@ int run(int argc, char** argv) {
   control::ClusterSettings settings;
   settings.topology = control::parse_topology("bcube:3,2", "topology");
   const control::Plan plan = control::make_plan("bml", settings.topology, "plan");
-  const dataplane::FabricParameters parameters = dataplane::fabric_parameters(settings, 1);
+  const dataplane::FabricParameters parameters = dataplane::fabric_parameters(settings);
   Gradients gradients(plan.ranks());
   std::vector<ThreadOfAllServers> threads;
   for (unsigned t = 0; t < plan.threads(); ++t) {

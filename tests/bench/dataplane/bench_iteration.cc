@@ -34,6 +34,7 @@
 #include "dataplane/engine/engine.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/eal.h"
+#include "tests/unit/dataplane/engine/whole_region.h"
 
 namespace gradcube {
 namespace {
@@ -105,6 +106,8 @@ struct Server {
   }
 
   std::unique_ptr<PacketPool> packets;
+  dataplane::PacketShare share{1U << 30};  // the pool is the limit
+  protocol::PortCredit credit{{}};
   std::unique_ptr<Wire> wire = std::make_unique<Wire>();
   std::deque<Membership> jobs;
   std::unique_ptr<Engine> engine;  // goes first
@@ -121,7 +124,7 @@ class Cluster {
   Cluster(const std::string& name, unsigned idle_jobs) {
     control::ClusterSettings settings;
     settings.topology = control::parse_topology("star:11", "topology");
-    const dataplane::FabricParameters parameters = dataplane::fabric_parameters(settings, 1);
+    const dataplane::FabricParameters parameters = dataplane::fabric_parameters(settings);
     for (unsigned id = 0; id < kServers; ++id) {
       Server& server = servers_.emplace_back(name + std::to_string(id));
       dataplane::EngineSettings engine;
@@ -130,9 +133,10 @@ class Cluster {
       engine.segment_bytes = parameters.segment_bytes;
       engine.window = parameters.window;
       engine.flows = parameters.flows;
-      server.engine = std::make_unique<Engine>(engine, settings.topology.space(),
-                                               std::vector<dataplane::Port*>{server.wire.get()},
-                                               *server.packets, events_);
+      server.engine = std::make_unique<Engine>(
+          engine, settings.topology.space(),
+          std::vector<dataplane::EnginePort>{{server.wire.get(), &server.credit}},
+          dataplane::EnginePools{*server.packets, *server.packets}, events_);
       servers_by_mac_[number_of(bcube::embedded_link_address(0, id))] = id;
     }
     std::vector<control::ServerId> all(kServers);
@@ -185,11 +189,14 @@ class Cluster {
       close(ends[1]);  // nobody is woken
       Membership& membership = server.jobs.emplace_back();
       membership.session =
-          std::make_unique<Session>(std::make_unique<SessionRegion>(bytes), ends[0],
+          std::make_unique<Session>(dataplane::whole_region(bytes), ends[0],
                                     dataplane::SessionShape{ranks, std::vector<unsigned>(lanes, 1)},
                                     std::vector<dataplane::Doorbell*>{});
+      const unsigned window = server.engine->settings().window;
+      const std::uint32_t flows = server.engine->check(lane_plans, bytes);
       membership.job = server.engine->prepare(id, *membership.session, lane_plans, 1,
-                                              aggregation::select_kernels(512));
+                                              aggregation::select_kernels(512),
+                                              {window, *server.share.reserve(flows * window)});
       server.engine->attach(*membership.job, 1);
       server.engine->start(id);
     }

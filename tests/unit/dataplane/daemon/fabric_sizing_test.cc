@@ -49,7 +49,7 @@ TEST(FabricSizing, KeepsTheSegmentsOfTheUsualMtusWithRoomForDetours) {
 
 TEST(FabricSizing, BoundsWhatAFlowHasOnItsWayWithoutARateInBytes) {
   const auto window = [](unsigned mtu) {
-    return fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu), 1).window;
+    return fabric_parameters(settings_of("bcube:3,2", std::nullopt, mtu)).window;
   };
   EXPECT_EQ(window(1500), 16u);
   EXPECT_EQ(window(6000), 12u);
