@@ -4,6 +4,12 @@
 #include <stdexcept>
 
 namespace gradcube::protocol {
+namespace {
+
+// A frame's field can say no more (TransportHeader::backlog).
+constexpr std::uint64_t kMostBacklog = 255;
+
+}  // namespace
 
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
     : port_(port), engine_(engine), budget_(port.most()) {
@@ -25,7 +31,7 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window, const CreditRank& rank
     members_.emplace_back();
     open_.resize(members_.size());
     round_.reserve(members_.size());
-    raised_.reserve(2 * members_.size());
+    raised_.reserve(members_.size());
     free_.reserve(members_.size());
   } else {
     flow = free_.back();
@@ -60,6 +66,8 @@ void CreditPool::account(Member& member) {
 void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
   Member& member = members_[flow];
   account(member);
+  // A sequence that was damaged or invented must not count as a demand for ever.
+  ready = std::min(ready, member.window->most() + kMostBacklog);
   member.demand = std::max(member.demand, ready);
   member.rank.age = age;
   open(flow);
@@ -119,7 +127,7 @@ bool CreditPool::distribute() {
     port_.give_back(static_cast<std::uint64_t>(to_give_back_));
     to_give_back_ = 0;
   }
-  const bool more_at_the_port = starved_ && port_.outstanding() < budget_.segments();
+  const bool more_at_the_port = starved_ && port_.has_room(outstanding_, budget_.segments());
   if (!changed_ && !more_at_the_port) return false;
   changed_ = false;
   collect_claims();
@@ -137,7 +145,7 @@ bool CreditPool::distribute() {
     raise(claim.flow, members_[claim.flow].window->limit() + claim.granted);
   }
   // The port knows of these.
-  to_give_back_ = 0;
+  to_give_back_ += static_cast<std::int64_t>(taken);
   return true;
 }
 

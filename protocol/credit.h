@@ -4,6 +4,8 @@
 // the port, are never more than the budget, which the server's engines share (port_credit.h). The
 // caller chooses it: the port's share of its switch's queue, less what comes unasked. Then the
 // queue does not overflow, whoever sends when. The network can make it less (credit_budget.h).
+// Segments that are sent unasked (send_window.h) count too, once they have arrived, and with them
+// those before them that are missing.
 //
 // Demand. A frame says up to which sequence its sender has segments ready. The pool grants no more
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
@@ -53,8 +55,9 @@ class CreditPool {
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);
 
-  // A frame of the flow has arrived. Its sender has all segments below `ready` ready. age: the
-  // number of the collective that has the sequence at the flow's limit.
+  // A frame of the flow has arrived. It says that its sender has all segments below `ready` ready;
+  // what no honest sender can have ready is not believed. age: the number of the collective that
+  // has the sequence at the flow's limit.
   void on_frame(Handle flow, std::uint64_t ready, std::uint64_t age = 0);
   // One of its segments has, for the first time. marked: congestion; sent_again: not as it was
   // first sent.
@@ -66,7 +69,7 @@ class CreditPool {
 
   // Raises limits. True if a limit rose: an acknowledgement may be due for it.
   bool distribute();
-  // Whose limits the last distribute() has raised; a flow may be named twice.
+  // Whose limits the last distribute() has raised: each once.
   std::span<const Handle> raised() const { return raised_; }
 
   // Whether a flow wants more than the budget had for it. Other engines can give some back, so the

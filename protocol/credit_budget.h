@@ -5,7 +5,7 @@
 //
 //   marks   the share of arriving segments that a switch has marked (ECN's CE), smoothed over the
 //           rounds, as DCTCP does (Alizadeh et al., SIGCOMM 2010; RFC 8257). A round in which there
-//           were marks multiplies the budget by 1 - share / 2.
+//           were marks multiplies the budget by 1 - share / 2, and takes at least one segment.
 //   losses  the share of segments that arrived only when they were sent again. Up to 2 % is taken
 //           for damage, which sending less does not mend; more halves the budget. So a congested
 //           switch that does not mark is heeded, too (BBRv2 draws the line at the same place).
@@ -47,7 +47,7 @@ class CreditBudget {
   // Below this a share says nothing.
   static constexpr std::uint64_t kShortestRound = 8;
   // Parts of a whole: shares are fixed-point numbers.
-  static constexpr std::uint64_t kWhole = 1024;
+  static constexpr std::uint64_t kWhole = 1U << 16;
   // DCTCP's g: how much of the smoothed share a round replaces.
   static constexpr std::uint64_t kRoundsSmoothed = 16;
   // A loss of one in so many is damage. Counted over as many segments at least.

@@ -11,43 +11,59 @@ CreditRank GrantRound::first_rank() const {
       ->rank;
 }
 
-// By job, rank, and turn. Unsigned numbers wrap, so flows before next_flow_ come last.
+// By job, rank, and turn.
 void GrantRound::sort() {
   std::sort(claims_.begin(), claims_.end(), [this](const Claim& a, const Claim& b) {
     const auto order = a.rank <=> b.rank;
-    return order != 0 ? order < 0 : a.flow - next_flow_ < b.flow - next_flow_;
+    if (order != 0) return order < 0;
+    return std::tuple(served_[a.flow], a.flow) < std::tuple(served_[b.flow], b.flow);
   });
   jobs_.clear();
-  for (std::size_t i = 0; i < claims_.size(); ++i) {
-    if (i == 0 || claims_[i].rank.job != claims_[i - 1].rank.job) jobs_.push_back({i, i, i});
-    jobs_.back().end = i + 1;
+  for (std::size_t begin = 0; begin < claims_.size();) {
+    std::size_t end = begin + 1;
+    while (end < claims_.size() && claims_[end].rank.job == claims_[begin].rank.job) ++end;
+    JobClaims& job = jobs_.emplace_back();
+    job.end = end;
+    begin_rank(job, begin);
+    begin = end;
   }
+}
+
+void GrantRound::begin_rank(JobClaims& job, std::size_t begin) {
+  job.at = begin;
+  if (begin == job.end) return;
+  const CreditRank& rank = claims_[begin].rank;
+  std::size_t end = begin;
+  for (; end < job.end && claims_[end].rank == rank; ++end) next_[end] = end + 1;
+  next_[end - 1] = begin;
+  job.before = end - 1;
+  job.rank_end = end;
 }
 
 std::size_t GrantRound::job_in_turn() const {
   for (std::size_t job = 0; job < jobs_.size(); ++job) {
-    if (claims_[jobs_[job].begin].rank.job >= next_job_) return job;
+    if (whose(jobs_[job]).job >= next_job_) return job;
   }
   return 0;
 }
 
 // False: all claims of the job have what they want.
 bool GrantRound::grant_one(JobClaims& job) {
-  while (job.begin < job.end) {
-    std::size_t past = job.begin;
-    while (past < job.end && claims_[past].rank == claims_[job.begin].rank) ++past;
-    for (std::size_t tried = job.begin; tried < past; ++tried) {
-      Claim& claim = claims_[job.at];
-      job.at = job.at + 1 == past ? job.begin : job.at + 1;
-      if (claim.granted == claim.wanted) continue;
-      ++claim.granted;
-      next_flow_ = claim.flow + 1;
-      return true;
-    }
-    job.begin = past;
-    job.at = past;
+  if (job.at == job.end) return false;
+  Claim& claim = claims_[job.at];
+  ++claim.granted;
+  served_[claim.flow] = ++handed_out_;
+  const std::size_t next = next_[job.at];
+  if (claim.granted < claim.wanted) {
+    job.before = job.at;
+    job.at = next;
+  } else if (next == job.at) {
+    begin_rank(job, job.rank_end);
+  } else {
+    next_[job.before] = next;
+    job.at = next;
   }
-  return false;
+  return true;
 }
 
 std::uint64_t GrantRound::grant_to(JobClaims& job, std::uint64_t segments) {
@@ -57,13 +73,15 @@ std::uint64_t GrantRound::grant_to(JobClaims& job, std::uint64_t segments) {
 }
 
 void GrantRound::hand_out(std::uint64_t segments) {
+  segments = std::min(segments, wanted_);
+  if (segments == 0) return;
   sort();
   std::size_t turn = job_in_turn();
-  if (jobs_.empty() || claims_[jobs_[turn].begin].rank.job != next_job_) turn_left_ = 0;
+  if (whose(jobs_[turn]).job != next_job_) turn_left_ = 0;
   for (std::size_t done = 0; segments > 0 && done < jobs_.size();) {
-    const CreditRank& whose = claims_[jobs_[turn].end - 1].rank;
-    if (turn_left_ == 0) turn_left_ = whose.weight;
-    next_job_ = whose.job;
+    const CreditRank& job = whose(jobs_[turn]);
+    if (turn_left_ == 0) turn_left_ = job.weight;
+    next_job_ = job.job;
     const std::uint64_t granted = grant_to(jobs_[turn], std::min(turn_left_, segments));
     segments -= granted;
     turn_left_ -= granted;
@@ -71,7 +89,7 @@ void GrantRound::hand_out(std::uint64_t segments) {
     // Its turn is over, or it wants no more.
     done = granted == 0 ? done + 1 : 0;
     turn_left_ = 0;
-    next_job_ = whose.job + 1;
+    next_job_ = job.job + 1;
     turn = turn + 1 == jobs_.size() ? 0 : turn + 1;
   }
 }

@@ -4,11 +4,13 @@
 //   2. within a job, the lowest rank first: lane, then age, then step. The sender of a flow serves
 //      in the same order (flow_scheduler.h): what it is granted for a later one would wait there,
 //      while the port could have had it
-//   3. within a rank, the flows in turn
+//   3. within a rank, the flows in turn, first the one that got something longest ago
 //
-// Turns go on where the last round has ended. So nobody starves, and equal demands get equal
-// shares. Use: clear(), add() for each flow, hand_out(), then read the claims.
+// The turns of the jobs go on where the last round has ended. So no job starves, no flow starves
+// among those of its rank, and equal demands get equal shares. Use: clear(), add() for each flow,
+// hand_out(), then read the claims.
 //
+// hand_out() sorts the claims; beyond that it takes time in their number and that of the segments.
 // One pool of one engine. reserve() allocates and belongs to set-up.
 #ifndef GRADCUBE_PROTOCOL_GRANT_ROUND_H_
 #define GRADCUBE_PROTOCOL_GRANT_ROUND_H_
@@ -46,16 +48,19 @@ class GrantRound {
     std::uint64_t granted = 0;
   };
 
+  // For the flows with numbers below `flows`.
   void reserve(std::size_t flows) {
     claims_.reserve(flows);
+    next_.resize(flows);
     jobs_.reserve(flows);
+    served_.resize(flows, 0);
   }
 
   void clear() {
     claims_.clear();
     wanted_ = 0;
   }
-  // wanted: in segments, not 0.
+  // A flow that has no claim yet. wanted: in segments, not 0.
   void add(std::uint32_t flow, const CreditRank& rank, std::uint64_t wanted) {
     claims_.push_back({flow, rank, wanted, 0});
     wanted_ += wanted;
@@ -63,7 +68,7 @@ class GrantRound {
 
   // By all claims together.
   std::uint64_t wanted() const { return wanted_; }
-  // Of all claims the one that comes first. There must be one.
+  // The lowest of the first job's claims. There must be one.
   CreditRank first_rank() const;
 
   // Grants so many segments, or as many as are wanted.
@@ -71,24 +76,29 @@ class GrantRound {
   std::span<const Claim> claims() const { return claims_; }
 
  private:
-  // The claims of one job: from `begin` to before `end`, by rank.
+  // The claims of one job, by rank. Those of the lowest rank that still want something form a ring.
   struct JobClaims {
-    std::size_t begin;
-    std::size_t end;
-    std::size_t at;  // whose turn it is, within the rank that begins at `begin`
+    std::size_t at;        // whose turn it is; `end` if all have what they want
+    std::size_t before;    // the one before it in the ring
+    std::size_t rank_end;  // the claims of the next rank begin here
+    std::size_t end;       // those of the next job
   };
 
   void sort();
+  void begin_rank(JobClaims& job, std::size_t begin);
+  const CreditRank& whose(const JobClaims& job) const { return claims_[job.end - 1].rank; }
   std::size_t job_in_turn() const;
   std::uint64_t grant_to(JobClaims& job, std::uint64_t segments);
   bool grant_one(JobClaims& job);
 
   std::vector<Claim> claims_;
+  std::vector<std::size_t> next_;  // in the ring of its rank, by claim
   std::vector<JobClaims> jobs_;
+  std::vector<std::uint64_t> served_;  // by flow: the number of its last segment, of all
+  std::uint64_t handed_out_ = 0;       // segments, ever
   std::uint64_t wanted_ = 0;
   std::uint32_t next_job_ = 0;
   std::uint64_t turn_left_ = 0;  // segments that next_job_ may still have in its turn
-  std::uint32_t next_flow_ = 0;
 };
 
 }  // namespace gradcube::protocol

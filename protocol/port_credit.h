@@ -6,9 +6,11 @@
 // of the lowest rank (grant_round.h) come first, and the others share a single segment: the job's
 // later steps must not get ahead of its earlier ones, or its threads would get out of step.
 //
-// The sum never exceeds what a caller of take() names as the budget, whichever engines call at the
-// same time. The parts are approximate: they follow from what the engines knew of each other a
-// moment ago.
+// Each engine names the budget that the network leaves it (credit_budget.h), most() at most. Its
+// take() does not raise the sum above this, whichever engines call at the same time. One exception:
+// an engine that has nothing may have one segment as long as the sum is below most(). Else it would
+// have to wait while the others keep the sum at their own higher budgets. The parts are
+// approximate: they follow from what the engines knew of each other a moment ago.
 //
 // Threads: any engine's, at any time. Each engine has a number of its own below kMostEngines.
 #ifndef GRADCUBE_PROTOCOL_PORT_CREDIT_H_
@@ -57,6 +59,11 @@ class PortCredit {
   // Segments that are granted and have not arrived.
   std::uint64_t outstanding() const { return outstanding_.load(std::memory_order_relaxed); }
 
+  // Whether there is something for an engine that has `has` segments already, but for its part.
+  bool has_room(std::uint64_t has, std::uint64_t budget) const {
+    return room(outstanding(), has, budget) != 0;
+  }
+
   // Takes up to `wanted` segments out of the budget for an engine that has `has` of them already,
   // and wants them for flows of this rank or a higher one; returns how many. Less if others want
   // some too, and this engine has its part.
@@ -72,7 +79,7 @@ class PortCredit {
     std::uint64_t before = outstanding();
     std::uint64_t taken = 0;
     do {
-      taken = std::min(wanted, budget > before ? budget - before : 0);
+      taken = std::min(wanted, room(before, has, budget));
       if (taken == 0) return 0;
     } while (
         !outstanding_.compare_exchange_weak(before, before + taken, std::memory_order_relaxed));
@@ -110,7 +117,12 @@ class PortCredit {
     places_[engine].rank.store(place.rank, std::memory_order_relaxed);
   }
 
-  // What an engine that wants for this rank may have when these others want some.
+  std::uint64_t room(std::uint64_t sum, std::uint64_t has, std::uint64_t budget) const {
+    if (sum < budget) return budget - sum;
+    return has == 0 && sum < most_ ? 1 : 0;
+  }
+
+  // What an engine that wants some for this rank may have while these others want some.
   std::uint64_t part_of(std::uint64_t others, const Place& own, std::uint64_t budget) const {
     std::uint64_t parts = 1;
     for (; others != 0; others &= others - 1) {

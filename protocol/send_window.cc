@@ -15,6 +15,8 @@ constexpr unsigned kVisible = 65;
 constexpr unsigned kDuplicateThreshold = 3;
 // The reorder window is at most 16 round trips: RACK.reo_wnd_mult, here in quarters of min_rtt.
 constexpr unsigned kMostReorderQuarters = 64;
+// RACK.reo_wnd_persist: recoveries without a spurious resend after which reordering is forgotten.
+constexpr std::uint8_t kRecoveriesRemembered = 16;
 // RFC 6298, section 5.5, doubles the timeout at each expiry; the ceiling is reached before this.
 constexpr unsigned kMostExpiries = 16;
 
@@ -29,6 +31,7 @@ SendWindow::SendWindow(const RecoverySettings& settings, unsigned window, std::u
       limit_(first),
       asked_(first),
       window_(std::clamp(window, 1U, kWindow)),
+      recovery_end_(first),
       rtt_(settings.initial_rtt),
       settings_(settings) {}
 
@@ -92,6 +95,34 @@ void SendWindow::take_newest(std::uint64_t sequence, Nanoseconds now) {
   newest_rtt_ = now - newest_sent_at_;
 }
 
+void SendWindow::see_reordering() {
+  if (!reordering_seen_) recoveries_to_forget_ = kRecoveriesRemembered;
+  reordering_seen_ = true;
+}
+
+void SendWindow::see_spurious_resend() {
+  ++counters_.spurious;
+  reordering_seen_ = true;
+  recoveries_to_forget_ = kRecoveriesRemembered;
+  if (spurious_seen_) return;
+  spurious_seen_ = true;
+  reorder_quarters_ =
+      static_cast<std::uint8_t>(std::min(2U * reorder_quarters_, kMostReorderQuarters));
+}
+
+void SendWindow::mark_lost(unsigned bit) {
+  if (cumulative_ >= recovery_end_) recovery_end_ = next_;
+  lost_.set(bit);
+}
+
+void SendWindow::end_recovery() {
+  const bool spurious = spurious_seen_;
+  spurious_seen_ = false;
+  if (spurious || recoveries_to_forget_ == 0 || --recoveries_to_forget_ != 0) return;
+  reorder_quarters_ = 1;
+  reordering_seen_ = false;
+}
+
 void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
   const std::uint64_t highest_before = highest_delivered_;
   Nanoseconds sampled_sent_at = -1;
@@ -102,21 +133,18 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
     const Nanoseconds sent_at = sent_at_[slot(sequence)];
     if (!resent_.test(bit)) {
       sampled_sent_at = std::max(sampled_sent_at, sent_at);
-      if (sequence < highest_before) reordering_seen_ = true;
+      if (sequence < highest_before) see_reordering();
       take_newest(sequence, now);
     } else if (rtt_.measured() && now - sent_at < rtt_.minimum()) {
       // Faster than the path allows: this acknowledges the original, and the resend was spurious.
-      ++counters_.spurious;
-      reordering_seen_ = true;
-      reorder_quarters_ =
-          static_cast<std::uint8_t>(std::min(2U * reorder_quarters_, kMostReorderQuarters));
+      see_spurious_resend();
     } else {
       take_newest(sequence, now);
     }
     highest_delivered_ = std::max(highest_delivered_, sequence + 1);
   }
   // Of the segments that one acknowledgement covers, the last one sent waited least.
-  if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at);
+  if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at, now);
 }
 
 SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
@@ -147,7 +175,9 @@ void SendWindow::settle(Bitmap128 fresh, Nanoseconds now) {
   delivered_ = delivered_ | fresh;
   lost_ = lost_ & ~fresh;
   const unsigned run = delivered_.leading_run();
+  const bool recovers = cumulative_ < recovery_end_;
   cumulative_ += run;
+  if (recovers && cumulative_ >= recovery_end_) end_recovery();
   delivered_.advance(run);
   lost_.advance(run);
   resent_.advance(run);
@@ -233,7 +263,7 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
     if (resent_.test(bit)) due = std::max(due, rtt_.smoothed());
     due += sent_at_[slot(sequence)];
     if (now >= due) {
-      lost_.set(bit);
+      mark_lost(bit);
       ++found;
     } else {
       reorder_deadline_ = std::min(reorder_deadline_, due);
@@ -242,16 +272,21 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
   return found;
 }
 
-// RFC 8985, section 7.2: the tail loss probe's timeout (PTO).
+// RFC 8985, section 7.2: the tail loss probe's timeout (PTO). One answer that comes very late must
+// not keep the next probe waiting for as long.
 Nanoseconds SendWindow::probe_timeout() const {
-  return std::max(settings_.probe_floor, 2 * rtt_.smoothed()) + settings_.acknowledge_delay;
+  const Nanoseconds delay = settings_.acknowledge_delay;
+  return std::max(settings_.probe_floor + delay,
+                  std::min(2 * rtt_.smoothed() + delay, settings_.rto_ceiling));
 }
 
 // RFC 6298, section 2, with the receiver's acknowledge delay added.
 Nanoseconds SendWindow::retransmission_timeout() const {
   const Nanoseconds first = std::max(
       settings_.rto_floor, rtt_.smoothed() + 4 * rtt_.deviation() + settings_.acknowledge_delay);
-  return std::max(std::min(first << expiries_, settings_.rto_ceiling), probe_timeout());
+  // Bounded before the shift, too: it must not overflow.
+  const Nanoseconds bounded = std::min(first, settings_.rto_ceiling) << expiries_;
+  return std::max(std::min(bounded, settings_.rto_ceiling), probe_timeout());
 }
 
 Nanoseconds SendWindow::tail_deadline() const {
@@ -274,7 +309,7 @@ Nanoseconds SendWindow::deadline() const {
 void SendWindow::on_timer(Nanoseconds now) {
   if (reorder_deadline_ <= now) detect_losses(now);
   if (tail_deadline() <= now) {
-    lost_.set(missing().lowest());
+    mark_lost(missing().lowest());
     progress_at_ = now;
     if (!tail_probed_) {
       tail_probed_ = true;

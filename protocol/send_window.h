@@ -13,15 +13,26 @@
 //
 // Loss is found by time, as in RACK (RFC 8985). A sequence is lost when one that was sent after it
 // has been delivered, and when the round trip plus a reorder window has passed since it was sent.
-// The reorder window is min_rtt / 4. It grows, up to the smoothed RTT, when resends prove
-// spurious, and never shrinks (RFC 8985 resets it after 16 recoveries). While no reordering has
-// been seen, three deliveries after a gap make it a loss at once. Timers find losses that no later
-// delivery reveals: the first missing segment is retransmitted after the probe timeout without
-// progress, and again after the retransmission timeout (RTO), which doubles. One segment is enough:
-// its acknowledgement shows by time what else is missing. A retransmission is not repeated within a
-// smoothed RTT.
+// The reorder window is min_rtt / 4; the minimum is that of the last 5 to 10 s (rtt.h). While no
+// reordering has been seen, three deliveries after a gap make it a loss at once. Timers find losses
+// that no later delivery reveals: the first missing segment is retransmitted after the probe
+// timeout without progress, and again after the retransmission timeout (RTO), which doubles. One
+// segment is enough: its acknowledgement shows by time what else is missing. No segment is
+// retransmitted twice within a smoothed RTT.
 //
-//   probe timeout  max(probe_floor, 2 srtt) + acknowledge_delay
+// A resend is spurious when its answer comes faster than min_rtt: the original had arrived. Then
+// the reorder window doubles, up to the smoothed RTT, but only once per recovery. A recovery lasts
+// from the first segment found lost until all that had been sent by then is acknowledged. After 16
+// recoveries without a spurious resend the reorder window is min_rtt / 4 again, and reordering
+// counts as not seen. RFC 8985 (section 6.2, step 4) differs in two ways:
+//   - it adds a quarter of min_rtt instead of doubling. Here spurious resends are to end after a
+//     few recoveries;
+//   - it never forgets reordering. A flow here lives as long as its job, and one late segment would
+//     slow down its recoveries for hours. On a path that does reorder, forgetting costs spurious
+//     resends in one recovery of 17.
+//
+//   probe timeout  max(probe_floor + acknowledge_delay,
+//                      min(2 srtt + acknowledge_delay, rto_ceiling))
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //                      rto_ceiling), at least the probe timeout
 //
@@ -181,6 +192,10 @@ class SendWindow {
   bool sent_before_newest(std::uint64_t sequence) const;
   void take_deliveries(Bitmap128 fresh, Nanoseconds now);
   void take_newest(std::uint64_t sequence, Nanoseconds now);
+  void see_reordering();
+  void see_spurious_resend();
+  void mark_lost(unsigned bit);
+  void end_recovery();
   unsigned detect_losses(Nanoseconds now);
   Nanoseconds reorder_window() const;
   Nanoseconds probe_timeout() const;
@@ -212,9 +227,13 @@ class SendWindow {
   Nanoseconds newest_rtt_ = 0;
   std::uint64_t highest_delivered_ = 0;  // one more than the highest sequence delivered
   std::uint64_t visible_end_ = 0;      // acknowledgements have covered all sequences below this one
+  std::uint64_t recovery_end_ = 0;     // a recovery lasts until cumulative_ reaches this
   std::uint8_t reorder_quarters_ = 1;  // the reorder window in quarters of min_rtt
+  // So many recoveries without a spurious resend until reordering is forgotten.
+  std::uint8_t recoveries_to_forget_ = 0;
   std::uint8_t expiries_ = 0;
   bool reordering_seen_ = false;
+  bool spurious_seen_ = false;  // since the last recovery has ended
   bool tail_probed_ = false;
   bool probe_owed_ = false;
   RttEstimator rtt_;

@@ -42,6 +42,7 @@ Effort effort_beside(unsigned idle_jobs, const Flags& flags, std::uint64_t eleme
   const Collective collective = of_elements(elements);
   const Trainers active = cluster.join_all("active", heap_for(collective));
   allreduce(cluster, active, collective);  // into the steady state
+  cluster.run_for(20 * kMillisecond);      // the others' last acknowledgements leave
   const dataplane::EngineCounters before = cluster.counters();
   Effort effort;
   for (unsigned i = 0; i < times; ++i) {

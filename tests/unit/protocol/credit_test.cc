@@ -133,6 +133,48 @@ TEST(CreditPool, AFlowThatLeavesGivesItsCreditBack) {
   EXPECT_EQ(flows.pool.add(&late), flows.ids[0]);
 }
 
+TEST(CreditPool, ASequenceThatNobodyCanHaveReachedIsNoDemandForEver) {
+  for (const std::uint64_t invented : {~0ULL, 1ULL << 31}) {
+    Flows flows(segments(10), 1);
+    flows.pool.on_frame(flows.ids[0], invented);
+    flows.pool.distribute();
+    for (int segment = 0; segment < 1'000 && flows.granted(0) != 0; ++segment) {
+      flows.arrive(0, 0);
+      flows.pool.distribute();
+    }
+    EXPECT_EQ(flows.granted(0), 0U);
+    EXPECT_LE(flows.windows[0]->limit(), ReceiveWindow::kWindow + 255);
+  }
+}
+
+TEST(CreditPool, AnEngineWithASmallBudgetIsServedBesideOneThatUsesAllOfIts) {
+  PortCredit port(segments(40));
+  CreditPool small(port, 0);
+  CreditPool large(port, 1);
+  ReceiveWindow for_small;
+  ReceiveWindow for_large;
+  const CreditPool::Handle flow = small.add(&for_small);
+  const CreditPool::Handle theirs = large.add(&for_large);
+  for (int arrival = 0; arrival < 2'000; ++arrival) small.on_segment(true, true);
+  ASSERT_EQ(small.budget().segments(), CreditBudget::kLeast);
+  small.on_frame(flow, 255);
+  large.on_frame(theirs, 255);
+  large.distribute();
+  ASSERT_EQ(port.outstanding(), 40U);
+  small.distribute();
+  EXPECT_EQ(for_small.limit(), 0U);
+  for (int arrival = 0; arrival < 60; ++arrival) {
+    std::uint64_t sequence = 0;
+    for_large.arrive(for_large.acknowledged(), sequence, 0);
+    large.set_consumed(theirs, for_large.cumulative(), 0);
+    large.on_frame(theirs, for_large.highest() + 255);
+    large.distribute();
+    small.distribute();
+  }
+  EXPECT_GE(port.outstanding(), 20U) << "the other has its part";
+  EXPECT_EQ(for_small.limit(), 1U);
+}
+
 TEST(CreditPool, DistributesNothingWhenNothingChanged) {
   Flows flows(segments(10), 2);
   flows.arrive(0, 100);
