@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <stdexcept>
+#include <utility>
 
 namespace gradcube::protocol {
 namespace {
@@ -56,16 +57,31 @@ void CreditPool::remove(Handle flow) {
   changed_ = true;
 }
 
+// What came unasked is not here: the queue has room of its own for it.
 void CreditPool::account(Member& member) {
-  const auto now = static_cast<std::uint32_t>(member.window->limit() - member.window->arrivals());
-  outstanding_ = outstanding_ - member.outstanding + now;
-  to_give_back_ += std::int64_t{member.outstanding} - std::int64_t{now};
-  member.outstanding = now;
+  const std::uint64_t missing = member.window->limit() - member.window->arrivals();
+  set_outstanding(member,
+                  static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing)));
+}
+
+void CreditPool::set_outstanding(Member& member, std::uint32_t outstanding) {
+  outstanding_ = outstanding_ - member.outstanding + outstanding;
+  to_give_back_ += std::int64_t{member.outstanding} - std::int64_t{outstanding};
+  member.outstanding = outstanding;
+}
+
+void CreditPool::end_leases(Nanoseconds now) {
+  if (now < leases_end_) return;
+  leases_end_ = now + port_.lease();
+  for (Member& member : members_) {
+    if (!std::exchange(member.active, false)) set_outstanding(member, 0);
+  }
 }
 
 void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
   Member& member = members_[flow];
   account(member);
+  member.active = true;
   // A sequence that was damaged or invented must not count as a demand for ever.
   ready = std::min(ready, member.window->most() + kMostBacklog);
   member.demand = std::max(member.demand, ready);
@@ -84,8 +100,12 @@ void CreditPool::open(Handle flow) {
 
 void CreditPool::raise(Handle flow, std::uint64_t limit) {
   Member& member = members_[flow];
-  if (member.window->raise_limit(limit)) raised_.push_back(flow);
-  account(member);
+  const std::uint64_t before = member.window->limit();
+  if (!member.window->raise_limit(limit)) return;
+  raised_.push_back(flow);
+  member.active = true;
+  const std::uint64_t granted = member.window->limit() - before;
+  set_outstanding(member, static_cast<std::uint32_t>(member.outstanding + granted));
 }
 
 void CreditPool::set_starved(bool starved) {
@@ -117,12 +137,13 @@ void CreditPool::collect_claims() {
   }
 }
 
-bool CreditPool::distribute() {
+bool CreditPool::distribute(Nanoseconds now) {
   raised_.clear();
   if (port_.unlimited()) {
     if (changed_) distribute_unlimited();
     return !raised_.empty();
   }
+  if (port_.anyone_wants()) end_leases(now);
   if (to_give_back_ != 0) {
     port_.give_back(static_cast<std::uint64_t>(to_give_back_));
     to_give_back_ = 0;

@@ -11,6 +11,11 @@
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
 // what is granted can be sent.
 //
+// Leases. A sender may become unable to use what it was granted: its collective has failed, its
+// process stands still, it is hostile. While others want credit, what is granted to a flow of which
+// nothing has come for a lease does not count against the budget any more. The limit stays: should
+// the sender go on, its segments are taken.
+//
 // Memory. A flow's limit is at most one window beyond its consumed prefix (ReceiveWindow::most()).
 // All sequences below this prefix have been used and hold no receive buffer.
 //
@@ -68,7 +73,7 @@ class CreditPool {
   void set_consumed(Handle flow, std::uint64_t prefix, Nanoseconds now);
 
   // Raises limits. True if a limit rose: an acknowledgement may be due for it.
-  bool distribute();
+  bool distribute(Nanoseconds now = 0);
   // Whose limits the last distribute() has raised: each once.
   std::span<const Handle> raised() const { return raised_; }
 
@@ -83,8 +88,9 @@ class CreditPool {
  private:
   struct Member {
     ReceiveWindow* window = nullptr;
-    std::uint64_t demand = 0;  // the sender has segments ready up to this sequence
-    std::uint32_t outstanding = 0;
+    std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
+    std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
+    bool active = false;  // something of it has come, or been granted, since the last look
     CreditRank rank;
   };
 
@@ -93,6 +99,8 @@ class CreditPool {
   void distribute_unlimited();
   void collect_claims();
   void account(Member& member);
+  void set_outstanding(Member& member, std::uint32_t outstanding);
+  void end_leases(Nanoseconds now);
   void set_starved(bool starved);
 
   PortCredit& port_;
@@ -100,6 +108,7 @@ class CreditPool {
   CreditBudget budget_;
   bool changed_ = false;
   bool starved_ = false;
+  Nanoseconds leases_end_ = 0;  // when it looks next
   std::uint64_t outstanding_ = 0;
   // What the port does not know yet: outstanding_ has become less by this, or more where negative.
   std::int64_t to_give_back_ = 0;

@@ -26,6 +26,7 @@
 #include <stdexcept>
 
 #include "protocol/grant_round.h"
+#include "protocol/time.h"
 
 namespace gradcube::protocol {
 
@@ -35,6 +36,9 @@ struct CreditSettings {
   std::uint64_t budget_bytes = kUnlimited;  // at most
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
+  // What is granted to a flow of which nothing has come for so long is not counted any more while
+  // others want it: its sender cannot use it, or does not want to.
+  Nanoseconds lease = 20 * kMillisecond;
 };
 
 class PortCredit {
@@ -44,7 +48,8 @@ class PortCredit {
   // Throws std::invalid_argument for a segment of no bytes.
   explicit PortCredit(const CreditSettings& settings)
       : unlimited_(settings.budget_bytes == CreditSettings::kUnlimited),
-        segment_bytes_(settings.segment_bytes) {
+        segment_bytes_(settings.segment_bytes),
+        lease_(settings.lease) {
     if (segment_bytes_ == 0) {
       throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
     }
@@ -53,6 +58,7 @@ class PortCredit {
 
   bool unlimited() const { return unlimited_; }
   std::uint32_t segment_bytes() const { return segment_bytes_; }
+  Nanoseconds lease() const { return lease_; }
   // The budget, in segments, while the network does not say that it is too much.
   std::uint64_t most() const { return most_; }
 
@@ -90,6 +96,7 @@ class PortCredit {
     outstanding_.fetch_sub(segments, std::memory_order_relaxed);
   }
 
+  bool anyone_wants() const { return want_.load(std::memory_order_relaxed) != 0; }
   // Whether the engine would take more if there were more.
   void set_wanting(unsigned engine, bool wanting) {
     if (wanting) {
@@ -138,6 +145,7 @@ class PortCredit {
 
   bool unlimited_;
   std::uint32_t segment_bytes_;
+  Nanoseconds lease_;
   std::uint64_t most_ = 0;
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};

@@ -9,6 +9,8 @@ namespace {
 
 constexpr Nanoseconds kTimerTick = 50'000;  // a fraction of the shortest recovery time
 
+constexpr Nanoseconds kStarvedLook = 50'000;
+
 // What the modules below fix on their own, and have to agree on.
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
@@ -85,7 +87,11 @@ Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
   if (!busy()) return kNever;
   Nanoseconds next = timers_.next_expiry();
-  for (const auto& port : ports_) next = std::min(next, port->next_answer());
+  for (const auto& port : ports_) {
+    next = std::min(next, port->next_answer());
+    // Another engine may give back credit at any time.
+    if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
+  }
   return next;
 }
 

@@ -66,7 +66,7 @@ void PortQueue::grant_credit(protocol::Nanoseconds now) {
     wake_answer(flow);
     return FlowRotation::Visit::nothing;
   });
-  if (!credit.distribute()) return;
+  if (!credit.distribute(now)) return;
   for (const protocol::CreditPool::Handle flow : credit.raised()) wake_answer(*by_credit_[flow]);
 }
 

@@ -225,6 +225,40 @@ TEST(CreditPool, TellsItsPortWhatIsOutstandingAndGivesItBackAtItsEnd) {
   EXPECT_EQ(port.outstanding(), 0U);
 }
 
+TEST(CreditPool, WhatASilentFlowHoldsIsGivenToOthersAfterALease) {
+  constexpr Nanoseconds kLease = 20 * kMillisecond;
+  Flows flows(segments(10), 2);
+  flows.ask(0, 10);
+  flows.pool.distribute(0);
+  EXPECT_EQ(flows.granted(0), 10U);
+  flows.ask(1, 10);
+  for (Nanoseconds now = 0; now <= kLease; now += kMillisecond) flows.pool.distribute(now);
+  EXPECT_EQ(flows.granted(1), 0U) << "its segments may still be on their way";
+  for (Nanoseconds now = kLease; now <= 3 * kLease; now += kMillisecond) flows.pool.distribute(now);
+  EXPECT_EQ(flows.granted(1), 10U);
+  EXPECT_EQ(flows.port.outstanding(), 10U);
+  flows.arrive(0, 0);
+  EXPECT_EQ(flows.granted(0), 9U) << "it comes after all, and is taken";
+  flows.pool.distribute(4 * kLease);
+  EXPECT_EQ(flows.port.outstanding(), 10U);
+}
+
+TEST(CreditPool, AFlowThatComesAlongKeepsItsCreditHoweverLongItTakes) {
+  constexpr Nanoseconds kLease = 20 * kMillisecond;
+  Flows flows(segments(10), 2);
+  flows.ask(0, 10);
+  flows.pool.distribute(0);
+  flows.ask(1, 10);
+  Nanoseconds now = 0;
+  for (unsigned i = 0; i < 5; ++i) {
+    now += kLease / 2;
+    flows.arrive(0, 0);
+    flows.pool.distribute(now);
+  }
+  EXPECT_EQ(flows.granted(0), 5U);
+  EXPECT_EQ(flows.granted(1), 5U);
+}
+
 TEST(CreditPool, TakesWhatAnotherEngineGivesBackWithoutAFrameOfItsOwn) {
   PortCredit port(segments(10));
   CreditPool pool(port, 0);
