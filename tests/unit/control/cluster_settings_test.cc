@@ -23,11 +23,11 @@ std::string file_refusal(std::string_view text) {
 TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   ClusterSettings settings;
   const std::pair<const char*, const char*> flags[] = {
-      {"topology", "bcube:4,2"}, {"rate", "1gbit"},        {"mtu", "1500"},  {"delay", "50us"},
-      {"queue", "64K"},          {"ecn-threshold", "20K"}, {"loss", "0.01"}, {"duplicate", "0.02"},
-      {"reorder", "0.05"},       {"corrupt", "0.03"},      {"seed", "42"},   {"lcores", "0-2,5"},
-      {"packet-memory", "2G"},   {"idle", "spin"},
-      {"trainer-memory", "8G"}};
+      {"topology", "bcube:4,2"}, {"rate", "1gbit"},     {"mtu", "1500"},
+      {"delay", "50us"},         {"queue", "64K"},      {"ecn-threshold", "20K"},
+      {"loss", "0.01"},          {"duplicate", "0.02"}, {"reorder", "0.05"},
+      {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
+      {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
