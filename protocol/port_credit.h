@@ -109,8 +109,8 @@ class PortCredit {
  private:
   static constexpr std::uint64_t bit(unsigned engine) { return std::uint64_t{1} << engine; }
 
-  // A rank in two words, so that engines can read each other's without a lock. The two may belong to
-  // different ranks: then one turn goes to the wrong engine.
+  // A rank in two words, so that engines can read each other's without a lock. The two may belong
+  // to different ranks: then one turn goes to the wrong engine.
   struct Place {
     std::uint64_t job;
     std::uint64_t rank;

@@ -10,8 +10,8 @@
 //
 // Each poller has a packet memory, in equal shares for its engines.
 //
-// Ownership: owns packet memory, fabric, pollers and nodes, and destroys them in the right order. The
-// control thread makes and destroys it while no poller runs; the Eal must outlive it.
+// Ownership: owns packet memory, fabric, pollers and nodes, and destroys them in the right order.
+// The control thread makes and destroys it while no poller runs; the Eal must outlive it.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
 

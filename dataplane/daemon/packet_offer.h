@@ -1,10 +1,10 @@
 // How far ahead the neighbours of a new trainer's engines may be: the window that its server offers
 // for the trainer's job. The job gets the least of its members' offers (control/jobs/).
 //
-// The offer is the engines' own window if the packet memory of all engines has room for it, and else
-// the half of it, again and again, down to kLeastWindow. A job takes at most half of what is free,
-// so that others can come after it; only the least window may take all. What is offered is reserved,
-// from the trainer's joining on.
+// The offer is the engines' own window if the packet memory of all engines has room for it, and
+// else the half of it, again and again, down to kLeastWindow. A job takes at most half of what is
+// free, so that others can come after it; only the least window may take all. What is offered is
+// reserved, from the trainer's joining on.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_PACKET_OFFER_H_

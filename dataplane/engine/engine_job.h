@@ -1,5 +1,5 @@
-// What one engine holds of one job: the threads it runs, its packet memory, and the count of packets
-// that point into the trainer's memory.
+// What one engine holds of one job: the threads it runs, its packet memory, and the count of
+// packets that point into the trainer's memory.
 //
 // Packet memory. Each segment that is on its way, or that a receiver holds, points into the
 // trainer's memory; so the count of these packets is also the count of what the job takes of the
