@@ -15,12 +15,16 @@
 
 namespace gradcube::trainer {
 
-// An atomic access that changes nothing counts as a write. Where the system has no memory for a
-// page, this process gets a signal.
+// An exchange of a value for itself changes nothing, and counts as a write. Compilers may turn other
+// operations that change nothing, such as fetch_or(0), into reads. Where the system has no memory
+// for a page, this process gets a signal.
 inline void touch_each_page(std::span<std::byte> pages) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t at = 0; at < pages.size(); at += page) {
-    std::atomic_ref(reinterpret_cast<unsigned char&>(pages[at])).fetch_or(0);
+    const std::atomic_ref byte(reinterpret_cast<unsigned char&>(pages[at]));
+    unsigned char value = byte.load(std::memory_order_relaxed);
+    // If it fails, somebody else has just written.
+    byte.compare_exchange_strong(value, value);
   }
 }
 
