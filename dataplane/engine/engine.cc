@@ -92,7 +92,8 @@ Nanoseconds Engine::next_event() const {
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
   }
-  return next;
+  // What is due already may lie as far back as numbers reach; callers count from now.
+  return std::max<Nanoseconds>(next, 0);
 }
 
 void Engine::prepare_wait() {
