@@ -299,6 +299,23 @@ TEST_F(EngineAlone, CountsSegmentsWithoutBytesToo) {
   EXPECT_EQ(job_->references(), 0u);
 }
 
+// A poller subtracts the present time from it.
+TEST_F(EngineAlone, SaysThatAnAnswerIsDueInTimesThatCanBeSubtracted) {
+  submit(1.0F);
+  poll();
+  sent();
+  port_.room = 0;
+  Frame probe = without_segment();
+  std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
+  const protocol::LinkAddresses link{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, 1, 2};
+  bytes.resize(protocol::FrameTemplate(link, probe.routing, probe.transport)
+                   .write_probe(bytes, probe.transport));
+  arrive(bytes);
+  EXPECT_LE(engine_->next_event(), now_) << "it has to answer, and there is no room";
+  EXPECT_GE(engine_->next_event(), 0);
+  port_.room = 64;
+}
+
 // A port whose budget is four segments: credit follows what senders ask for.
 class EngineWithABudget : public EngineAlone {
  protected:
