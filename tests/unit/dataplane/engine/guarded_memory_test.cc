@@ -123,9 +123,16 @@ TEST_F(GuardedMemoryTest, IsPendingUntilItsFaultIsSettled) {
 
 using GuardedMemoryDeathTest = GuardedMemoryTest;
 
+// For a process that is about to die: a sanitizer has a handler of its own, whose effect is another.
+void install_handler_over_the_default() {
+  std::signal(SIGBUS, SIG_DFL);
+  GuardedMemory::install_handler();
+}
+
 TEST_F(GuardedMemoryDeathTest, LeavesOtherFaultsTheirEffect) {
   EXPECT_EXIT(
       {
+        install_handler_over_the_default();
         MappedFile file(kChunk);
         file.cut(0);
         file[0] = 1;
@@ -133,6 +140,7 @@ TEST_F(GuardedMemoryDeathTest, LeavesOtherFaultsTheirEffect) {
       testing::KilledBySignal(SIGBUS), "");
   EXPECT_EXIT(
       {
+        install_handler_over_the_default();
         MappedFile file(kChunk);
         { const GuardedMemory guard(file.address(), kChunk); }
         file.cut(0);
@@ -144,6 +152,7 @@ TEST_F(GuardedMemoryDeathTest, LeavesOtherFaultsTheirEffect) {
 TEST_F(GuardedMemoryDeathTest, LeavesASignalThatWasSentItsEffect) {
   EXPECT_EXIT(
       {
+        install_handler_over_the_default();
         raise(SIGBUS);
         _exit(0);
       },
