@@ -81,6 +81,35 @@ TEST(Recovery, OutlivesACableThatIsOutForAWhile) {
   leave_all(cluster, trainers);
 }
 
+// The pause outlasts every timer. When it ends, the poller first sees what has come meanwhile; the
+// others have sent no more than a segment per flow again.
+TEST(Recovery, OutlivesAPollerThatPauses) {
+  SimulationSettings settings = settings_of({{"topology", "bcube:3,2"}, {"rate", "1gbit"}});
+  settings.lcores = 2;
+  SimulatedCluster cluster(settings);
+  Collective collective;
+  collective.count = 1'000'000;
+  const Trainers trainers = cluster.join_all("paused", heap_for(collective));
+  const std::int64_t undisturbed = allreduce(cluster, trainers, collective);
+  constexpr std::int64_t kPause = 300 * kMillisecond;
+  constexpr unsigned kFlows = 9 * 2 * 2 * 2 * 2;  // servers, threads, steps, neighbours, stages
+  for (std::size_t poller = 0; poller < 2; ++poller) {
+    SCOPED_TRACE(poller);
+    const std::uint64_t resent = cluster.counters().resent;
+    for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
+    cluster.run_for(undisturbed / 2);
+    const std::int64_t begin = cluster.now();
+    cluster.pause_poller(poller, kPause);
+    EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
+    EXPECT_GT(cluster.now() - begin, kPause) << "the other poller did it all";
+    EXPECT_LT(cluster.now() - begin, kPause + undisturbed);
+    EXPECT_LE(cluster.counters().resent - resent, kFlows);
+    expect_right(cluster, trainers, collective);
+  }
+  EXPECT_EQ(cluster.switch_counts().dropped_queue, 0u);
+  leave_all(cluster, trainers);
+}
+
 TEST(Memory, IsBoundedByTheWindowsHoweverLateATrainerIs) {
   SimulatedCluster cluster(settings_of({{"topology", "star:4"}, {"mtu", "1500"}}));
   Collective collective;

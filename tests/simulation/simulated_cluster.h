@@ -95,6 +95,10 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void cut_off(bcube::ServerId server, bool both_ways);
   // Ends all cuts.
   void mend();
+  // The poller does nothing for this time, as if the operating system had taken its core away.
+  void pause_poller(std::size_t poller, std::int64_t nanoseconds) {
+    stalled_until_[poller] = clock_.now() + nanoseconds;
+  }
 
   // What the nodes wrote into the daemon's log.
   const std::vector<std::string>& log() const { return log_; }
