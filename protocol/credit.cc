@@ -10,6 +10,9 @@ namespace {
 // A frame's field can say no more (TransportHeader::backlog).
 constexpr std::uint64_t kMostBacklog = 255;
 
+// What a flow may get in a round although nothing of it has arrived since the last one.
+constexpr std::uint64_t kFirstGrant = 2;
+
 }  // namespace
 
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
@@ -60,8 +63,10 @@ void CreditPool::remove(Handle flow) {
 // What came unasked is not here: the queue has room of its own for it.
 void CreditPool::account(Member& member) {
   const std::uint64_t missing = member.window->limit() - member.window->arrivals();
-  set_outstanding(member,
-                  static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing)));
+  const auto left =
+      static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing));
+  member.arrived += member.outstanding - left;
+  set_outstanding(member, left);
 }
 
 void CreditPool::set_outstanding(Member& member, std::uint32_t outstanding) {
@@ -105,13 +110,14 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
   raised_.push_back(flow);
   member.active = true;
   const std::uint64_t granted = member.window->limit() - before;
+  member.arrived = 0;
   set_outstanding(member, static_cast<std::uint32_t>(member.outstanding + granted));
 }
 
-void CreditPool::set_starved(bool starved) {
-  if (starved == starved_) return;
-  starved_ = starved;
-  port_.set_wanting(engine_, starved);
+void CreditPool::set_wanting(bool wanting) {
+  if (wanting == wanting_) return;
+  wanting_ = wanting;
+  port_.set_wanting(engine_, wanting);
 }
 
 void CreditPool::distribute_unlimited() {
@@ -122,9 +128,10 @@ void CreditPool::distribute_unlimited() {
   changed_ = false;
 }
 
-// The flows that ask for more than they have. The others are closed until something of theirs
-// changes.
-void CreditPool::collect_claims() {
+// The flows that ask for more than they have; returns how much more. The others are closed until
+// something of theirs changes.
+std::uint64_t CreditPool::collect_claims() {
+  std::uint64_t demand = 0;
   round_.clear();
   for (std::size_t flow = open_.next(0); flow < open_.size(); flow = open_.next(flow + 1)) {
     const Member& member = members_[flow];
@@ -132,9 +139,13 @@ void CreditPool::collect_claims() {
     if (most <= member.window->limit()) {
       open_.erase(flow);
     } else {
-      round_.add(static_cast<Handle>(flow), member.rank, most - member.window->limit());
+      const std::uint64_t more = most - member.window->limit();
+      demand += more;
+      round_.add(static_cast<Handle>(flow), member.rank,
+                 std::min(more, std::max(2 * member.arrived, kFirstGrant)));
     }
   }
+  return demand;
 }
 
 bool CreditPool::distribute(Nanoseconds now) {
@@ -151,14 +162,16 @@ bool CreditPool::distribute(Nanoseconds now) {
   const bool more_at_the_port = starved_ && port_.has_room(outstanding_, budget_.segments());
   if (!changed_ && !more_at_the_port) return false;
   changed_ = false;
-  collect_claims();
-  if (round_.wanted() == 0) {
-    set_starved(false);
+  const std::uint64_t demand = collect_claims();
+  if (demand == 0) {
+    starved_ = false;
+    set_wanting(false);
     return false;
   }
   const std::uint64_t taken =
       port_.take(engine_, round_.first_rank(), outstanding_, round_.wanted(), budget_.segments());
-  set_starved(taken < round_.wanted());
+  starved_ = taken < round_.wanted();
+  set_wanting(taken < demand);
   if (taken == 0) return false;
   round_.hand_out(taken);
   for (const GrantRound::Claim& claim : round_.claims()) {

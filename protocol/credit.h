@@ -11,6 +11,11 @@
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
 // what is granted can be sent.
 //
+// Slow start. In a round a flow gets 2 segments, or twice as many as have arrived of it since it was
+// granted something last. The first one to ask would else be granted the whole budget, and the port
+// would be served by a sender that has other ports to serve, while the others wait for its segments
+// to arrive. So servers that do not begin at the same moment would fall out of step.
+//
 // Leases. A sender may become unable to use what it was granted: its collective has failed, its
 // process stands still, it is hostile. While others want credit, what is granted to a flow of which
 // nothing has come for a lease does not count against the budget any more. The limit stays: should
@@ -90,6 +95,7 @@ class CreditPool {
     ReceiveWindow* window = nullptr;
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
+    std::uint64_t arrived = 0;      // segments, since it was granted something last
     bool active = false;  // something of it has come, or been granted, since the last look
     CreditRank rank;
   };
@@ -97,17 +103,18 @@ class CreditPool {
   void open(Handle flow);
   void raise(Handle flow, std::uint64_t limit);
   void distribute_unlimited();
-  void collect_claims();
+  std::uint64_t collect_claims();
   void account(Member& member);
   void set_outstanding(Member& member, std::uint32_t outstanding);
   void end_leases(Nanoseconds now);
-  void set_starved(bool starved);
+  void set_wanting(bool wanting);
 
   PortCredit& port_;
   unsigned engine_;
   CreditBudget budget_;
   bool changed_ = false;
   bool starved_ = false;
+  bool wanting_ = false;        // what the port knows: a flow wants more than it has
   Nanoseconds leases_end_ = 0;  // when it looks next
   std::uint64_t outstanding_ = 0;
   // What the port does not know yet: outstanding_ has become less by this, or more where negative.

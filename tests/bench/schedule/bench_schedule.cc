@@ -51,6 +51,7 @@ struct Options {
   unsigned iterations = 1;
   std::int64_t step = 2'000;
   std::int64_t stagger = 0;
+  std::int64_t pause = 0;
   unsigned lcores = 2;
 };
 
@@ -99,13 +100,16 @@ Outcome run(const Options& options) {
     trainers.push_back({admissions.memory(id)});
   }
   dataplane::SeededRandom random(options.settings.seed);
+  const auto at_most = [&random](std::int64_t time) {
+    return time == 0 ? 0
+                     : static_cast<std::int64_t>(random.below(static_cast<std::uint64_t>(time)));
+  };
+  std::vector<std::int64_t> pauses_until(cluster.pollers().size(), 0);
   const std::int64_t begin = clock.now();
   for (unsigned iteration = 0; iteration < options.iterations; ++iteration) {
     std::vector<std::int64_t> submit_at;
     for (std::size_t i = 0; i < trainers.size(); ++i) {
-      const std::uint64_t late =
-          options.stagger == 0 ? 0 : random.below(static_cast<std::uint64_t>(options.stagger));
-      submit_at.push_back(clock.now() + static_cast<std::int64_t>(late));
+      submit_at.push_back(clock.now() + at_most(options.stagger));
     }
     for (bool done = false; !done;) {
       for (std::size_t i = 0; i < trainers.size(); ++i) {
@@ -114,7 +118,11 @@ Outcome run(const Options& options) {
         }
       }
       for (unsigned round = 0; round < 16; ++round) {
-        for (const auto& poller : cluster.pollers()) poller->iterate();
+        for (std::size_t i = 0; i < pauses_until.size(); ++i) {
+          if (clock.now() < pauses_until[i]) continue;
+          cluster.pollers()[i]->iterate();
+          pauses_until[i] = clock.now() + at_most(options.pause);
+        }
         clock.advance(options.step);
       }
       done = std::all_of(trainers.begin(), trainers.end(), [&](const Trainer& t) {
@@ -155,6 +163,9 @@ int main(int argc, char** argv) {
   std::string stagger = "0us";
   app.add_option("--stagger", stagger, "trainers submit at random within this time")
       ->capture_default_str();
+  std::string pause = "0us";
+  app.add_option("--pause", pause, "after each iteration a poller pauses at random up to this long")
+      ->capture_default_str();
   app.add_option("--iterations", options.iterations)->capture_default_str();
   app.add_option("--lcores", options.lcores)->capture_default_str();
   app.add_flag("--json", json);
@@ -166,6 +177,7 @@ int main(int argc, char** argv) {
     options.bytes = control::parse_size(bytes, "--bytes");
     options.step = control::parse_duration(step, "--step");
     options.stagger = control::parse_duration(stagger, "--stagger");
+    options.pause = control::parse_duration(pause, "--pause");
     dataplane::EalOptions eal_options;
     eal_options.cores = {dataplane::usable_cores().front()};
     eal_options.memory_megabytes = dataplane::packet_megabytes(options.settings, options.lcores);

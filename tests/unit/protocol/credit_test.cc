@@ -19,6 +19,12 @@ CreditSettings segments(std::uint64_t budget) {
   return {.budget_bytes = budget * kSegment, .segment_bytes = kSegment};
 }
 
+// The sender says again and again that it has all below `ready`, until it is granted no more.
+void grant_all(CreditPool& pool, CreditPool::Handle flow, std::uint64_t ready) {
+  do pool.on_frame(flow, ready);
+  while (pool.distribute());
+}
+
 // Flows over one pool, whose segments arrive in order.
 struct Flows {
   Flows(const CreditSettings& settings, std::size_t count, unsigned window = ReceiveWindow::kWindow)
@@ -35,6 +41,13 @@ struct Flows {
   // The flow's sender has so many segments ready beyond what it was granted.
   void ask(std::size_t flow, std::uint64_t more) {
     pool.on_frame(ids[flow], windows[flow]->limit() + more);
+  }
+
+  // The same, by all flows, until none is granted more.
+  void ask_for_all(std::uint64_t more) {
+    do
+      for (std::size_t flow = 0; flow < windows.size(); ++flow) ask(flow, more);
+    while (pool.distribute());
   }
 
   // The flow's next segment arrives and is used up; its sender has `backlog` more.
@@ -62,6 +75,33 @@ struct Flows {
   std::vector<CreditPool::Handle> ids;
 };
 
+// One queue, as in a switch: what is granted is sent at once, and arrives in this order.
+class Queue {
+ public:
+  explicit Queue(const Flows& flows) : flows_(flows), queued_(flows.windows.size()) {}
+
+  // Those granted in one burst enter it beginning with this one.
+  void fill(std::size_t ahead) {
+    for (std::size_t step = 0; step < queued_.size(); ++step) {
+      const std::size_t flow = (ahead + step) % queued_.size();
+      for (; queued_[flow] < flows_.windows[flow]->limit(); ++queued_[flow]) {
+        waiting_.push_back(flow);
+      }
+    }
+  }
+  bool empty() const { return waiting_.empty(); }
+  std::size_t take() {
+    const std::size_t flow = waiting_.front();
+    waiting_.pop_front();
+    return flow;
+  }
+
+ private:
+  const Flows& flows_;
+  std::vector<std::uint64_t> queued_;
+  std::deque<std::size_t> waiting_;
+};
+
 TEST(CreditPool, RefusesSettingsThatMakeNoSense) {
   EXPECT_THROW(PortCredit({.budget_bytes = 1, .segment_bytes = 0}), std::invalid_argument);
   PortCredit port(segments(8));
@@ -71,10 +111,23 @@ TEST(CreditPool, RefusesSettingsThatMakeNoSense) {
 TEST(CreditPool, AFlowThatAsksForNothingHasNothing) {
   Flows flows(segments(24), 8);
   EXPECT_EQ(flows.sum(), 0U);
-  flows.ask(3, 100);
-  EXPECT_TRUE(flows.pool.distribute());
+  grant_all(flows.pool, flows.ids[3], 100);
   EXPECT_EQ(flows.granted(3), 24U);
   EXPECT_EQ(flows.sum(), 24U);
+}
+
+TEST(CreditPool, AFlowGetsTwoSegmentsAtFirstAndTwiceAsManyAsHaveArrivedLater) {
+  Flows flows(segments(24), 2);
+  flows.ask(0, 100);
+  flows.pool.distribute();
+  EXPECT_EQ(flows.granted(0), 2U);
+  flows.ask(1, 100);
+  flows.pool.distribute();
+  EXPECT_EQ(flows.granted(1), 2U) << "there is something for those that ask later";
+  ASSERT_EQ(flows.granted(0), 4U);
+  for (unsigned i = 0; i < 4; ++i) flows.arrive(0, 100);
+  flows.pool.distribute();
+  EXPECT_EQ(flows.granted(0), 8U);
 }
 
 TEST(CreditPool, ABudgetOfLessThanTwoSegmentsIsTwo) {
@@ -86,15 +139,13 @@ TEST(CreditPool, ABudgetOfLessThanTwoSegmentsIsTwo) {
 
 TEST(CreditPool, NobodyIsGrantedMoreThanItHas) {
   Flows flows(segments(24), 2);
-  flows.ask(0, 3);
-  flows.pool.distribute();
+  grant_all(flows.pool, flows.ids[0], 3);
   EXPECT_EQ(flows.granted(0), 3U);
 }
 
 TEST(CreditPool, EqualBacklogsGetEqualShares) {
   Flows flows(segments(24), 4);
-  for (std::size_t flow = 0; flow < 4; ++flow) flows.ask(flow, 200);
-  flows.pool.distribute();
+  flows.ask_for_all(200);
   for (std::size_t flow = 0; flow < 4; ++flow) EXPECT_EQ(flows.granted(flow), 6U);
 }
 
@@ -104,8 +155,7 @@ TEST(CreditPool, TheMemoryBoundHoldsWhateverTheBudget) {
     std::uint64_t sequence = 0;
     ReceiveWindow& window = *flows.windows[0];
     window.arrive(0, sequence, 0);  // here, but not used up
-    flows.pool.on_frame(0, 255);
-    flows.pool.distribute();
+    grant_all(flows.pool, 0, 255);
     EXPECT_EQ(window.limit(), 16U);
     flows.pool.set_consumed(0, 1, 0);
     EXPECT_EQ(window.consumed(), 1U);
@@ -122,12 +172,10 @@ TEST(CreditPool, AnUnlimitedBudgetNeedsNoBacklog) {
 
 TEST(CreditPool, AFlowThatLeavesGivesItsCreditBack) {
   Flows flows(segments(10), 2);
-  flows.ask(0, 100);
-  flows.ask(1, 100);
-  flows.pool.distribute();
+  flows.ask_for_all(100);
   EXPECT_EQ(flows.sum(), 10U);
   flows.pool.remove(flows.ids[0]);
-  flows.pool.distribute();
+  grant_all(flows.pool, flows.ids[1], 100);
   EXPECT_EQ(flows.granted(1), 10U);
   ReceiveWindow late;
   EXPECT_EQ(flows.pool.add(&late), flows.ids[0]);
@@ -158,8 +206,7 @@ TEST(CreditPool, AnEngineWithASmallBudgetIsServedBesideOneThatUsesAllOfIts) {
   for (int arrival = 0; arrival < 2'000; ++arrival) small.on_segment(true, true);
   ASSERT_EQ(small.budget().segments(), CreditBudget::kLeast);
   small.on_frame(flow, 255);
-  large.on_frame(theirs, 255);
-  large.distribute();
+  grant_all(large, theirs, 255);
   ASSERT_EQ(port.outstanding(), 40U);
   small.distribute();
   EXPECT_EQ(for_small.limit(), 0U);
@@ -197,8 +244,13 @@ TEST(CreditPool, NamesThoseWhoseLimitsItHasRaisedAndNobodyElse) {
 TEST(CreditPool, AJobGetsAsMuchAsAnotherWhateverTheNumberOfItsFlows) {
   Flows flows(segments(12), 0);
   for (const std::uint32_t job : {1U, 2U, 2U, 2U, 2U, 2U}) flows.add({.job = job});
-  for (std::size_t flow = 0; flow < 6; ++flow) flows.ask(flow, 100);
-  flows.pool.distribute();
+  flows.ask_for_all(100);
+  Queue queue(flows);
+  for (unsigned arrival = 0; arrival < 100; ++arrival) {
+    queue.fill(0);
+    flows.arrive(queue.take(), 100);
+    flows.pool.distribute();
+  }
   EXPECT_EQ(flows.granted(0), 6U);
   EXPECT_EQ(flows.sum(), 12U);
 }
@@ -209,8 +261,7 @@ TEST(CreditPool, TellsItsPortWhatIsOutstandingAndGivesItBackAtItsEnd) {
     CreditPool pool(port, 3);
     ReceiveWindow window;
     const CreditPool::Handle flow = pool.add(&window);
-    pool.on_frame(flow, 4);
-    pool.distribute();
+    grant_all(pool, flow, 4);
     EXPECT_EQ(port.outstanding(), 4U);
     std::uint64_t sequence = 0;
     window.arrive(0, sequence, 0);
@@ -228,13 +279,13 @@ TEST(CreditPool, TellsItsPortWhatIsOutstandingAndGivesItBackAtItsEnd) {
 TEST(CreditPool, WhatASilentFlowHoldsIsGivenToOthersAfterALease) {
   constexpr Nanoseconds kLease = 20 * kMillisecond;
   Flows flows(segments(10), 2);
-  flows.ask(0, 10);
-  flows.pool.distribute(0);
+  grant_all(flows.pool, flows.ids[0], 10);
   EXPECT_EQ(flows.granted(0), 10U);
   flows.ask(1, 10);
   for (Nanoseconds now = 0; now <= kLease; now += kMillisecond) flows.pool.distribute(now);
   EXPECT_EQ(flows.granted(1), 0U) << "its segments may still be on their way";
   for (Nanoseconds now = kLease; now <= 3 * kLease; now += kMillisecond) flows.pool.distribute(now);
+  grant_all(flows.pool, flows.ids[1], 10);
   EXPECT_EQ(flows.granted(1), 10U);
   EXPECT_EQ(flows.port.outstanding(), 10U);
   flows.arrive(0, 0);
@@ -246,8 +297,7 @@ TEST(CreditPool, WhatASilentFlowHoldsIsGivenToOthersAfterALease) {
 TEST(CreditPool, AFlowThatComesAlongKeepsItsCreditHoweverLongItTakes) {
   constexpr Nanoseconds kLease = 20 * kMillisecond;
   Flows flows(segments(10), 2);
-  flows.ask(0, 10);
-  flows.pool.distribute(0);
+  grant_all(flows.pool, flows.ids[0], 10);
   flows.ask(1, 10);
   Nanoseconds now = 0;
   for (unsigned i = 0; i < 5; ++i) {
@@ -267,14 +317,13 @@ TEST(CreditPool, TakesWhatAnotherEngineGivesBackWithoutAFrameOfItsOwn) {
   {
     CreditPool other(port, 1);
     ReceiveWindow theirs;
-    other.on_frame(other.add(&theirs), 10);
-    other.distribute();
-    pool.on_frame(flow, 4);
+    grant_all(other, other.add(&theirs), 10);
+    pool.on_frame(flow, 2);
     EXPECT_FALSE(pool.distribute());
     EXPECT_TRUE(pool.starved());
   }
   EXPECT_TRUE(pool.distribute());
-  EXPECT_EQ(window.limit(), 4U);
+  EXPECT_EQ(window.limit(), 2U);
   EXPECT_FALSE(pool.starved());
 }
 
@@ -288,21 +337,11 @@ TEST(CreditPool, TheSumOfGrantsNeverExceedsTheBudgetAndNobodyStarves) {
     for (std::size_t flow = 0; flow < count; ++flow) flows.ask(flow, 255);
     flows.pool.distribute();
     std::vector<std::uint64_t> served(count);
-    // One queue, as in a switch: those granted in one burst enter it in an order of chance.
-    std::deque<std::size_t> queue;
-    std::vector<std::uint64_t> queued(count);
+    Queue queue(flows);
     for (int burst = 0; burst < 5'000; ++burst) {
-      const std::size_t ahead = random() % count;  // whose segments get into the queue first
-      for (std::size_t step = 0; step < count; ++step) {
-        const std::size_t flow = (ahead + step) % count;
-        while (queued[flow] < flows.windows[flow]->limit()) {
-          queue.push_back(flow);
-          ++queued[flow];
-        }
-      }
+      queue.fill(random() % count);
       for (std::uint64_t arrivals = 1 + random() % 8; arrivals > 0 && !queue.empty(); --arrivals) {
-        const std::size_t flow = queue.front();
-        queue.pop_front();
+        const std::size_t flow = queue.take();
         flows.arrive(flow, 255);
         ++served[flow];
       }
