@@ -37,8 +37,8 @@ class FlowScheduler {
     unsigned step = 0;          // lower ones are served first
   };
 
-  // quantum: bytes that the job of the least weight may send in its turn: one segment. The turns of
-  // the others are longer in proportion.
+  // quantum: bytes that the job of the least weight may send in its turn, at least a segment's. The
+  // turns of the others are longer in proportion.
   explicit FlowScheduler(std::uint32_t quantum) : quantum_(quantum) {}
 
   // Sets flow.scheduled.

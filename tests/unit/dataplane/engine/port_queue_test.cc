@@ -29,6 +29,29 @@ class PortQueueTest : public testing::Test {
     return found;
   }
 
+  // How many segments of 1000 bytes the first of two jobs that have many sends in its turn.
+  static unsigned segments_in_a_turn(const protocol::CreditSettings& credit) {
+    protocol::PortCredit port_credit(credit);
+    FakePort port;
+    LooseFlows one(1);
+    LooseFlows other(2);
+    PortQueue queue(port, port_credit, 0);
+    for (LooseFlows* of : {&one, &other}) {
+      Flow& flow = of->add();
+      queue.add(of->job(), {}, flow);
+      queue.segments.wake(flow);
+    }
+    unsigned turn = 0;
+    bool ended = false;
+    queue.segments.serve(1000, [&](const Flow& flow, std::uint32_t& bytes) {
+      ended = ended || flow.job == &other.job();
+      if (!ended) ++turn;
+      bytes = 1000;
+      return FlowRotation::Visit::served;
+    });
+    return turn;
+  }
+
   LooseFlows one_{1};
   LooseFlows other_{2};
   FakePort port_;
@@ -60,6 +83,11 @@ TEST_F(PortQueueTest, WakesTheRightFlowsAfterAnotherJobHasLeft) {
   wake_answer(gone);
   wake_answer(first);
   EXPECT_THAT(awake(queue_.answers), ElementsAre(&first, &second));
+}
+
+TEST_F(PortQueueTest, GivesJobsTurnsOfOneSegmentWithARateAndLongOnesWithout) {
+  EXPECT_EQ(segments_in_a_turn({.budget_bytes = 64'000, .segment_bytes = 1000}), 1u);
+  EXPECT_EQ(segments_in_a_turn({.segment_bytes = 1000}), 263u);
 }
 
 TEST_F(PortQueueTest, WakesTheAnswersOfThoseWhoseCreditItRaises) {
