@@ -63,6 +63,7 @@ unsigned Engine::poll(Nanoseconds now) {
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
   if (attached_.empty()) return moved;
+  watch_.look(now);
   moved += take_requests();
   run_timers();
   for (const auto& port : ports_) port->grant_credit(now_);
@@ -77,7 +78,7 @@ bool Engine::busy() const {
   const auto completes = [](const EngineJob* job) { return job->moves(); };
   return std::any_of(working_.begin(), working_.end(), moves) ||
          std::any_of(completing_.begin(), completing_.end(), completes) ||
-         std::any_of(attached_.begin(), attached_.end(), has_untold_progress) ||
+         std::any_of(watch_.watched().begin(), watch_.watched().end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {
            return port->any_answers() || port->credit.starved();
          });
@@ -96,32 +97,20 @@ Nanoseconds Engine::next_event() const {
   return std::max<Nanoseconds>(next, 0);
 }
 
-void Engine::prepare_wait() {
-  for (EngineJob* job : attached_) {
-    if (job->is_leader()) job->session().set_asleep(true);
-  }
-}
+void Engine::prepare_wait() { watch_.prepare_wait(); }
 
-void Engine::finish_wait() {
-  for (EngineJob* job : attached_) {
-    if (!job->is_leader()) continue;
-    Session& session = job->session();
-    session.set_asleep(false);
-    // A trainer rings after it has submitted, so without a submission there is no new ring. One
-    // that came late is drained with the next.
-    if (session.has_submission()) session.drain_doorbell();
-  }
-}
+void Engine::finish_wait() { watch_.finish_wait(); }
 
 unsigned Engine::take_requests() {
-  unsigned taken = 0;
-  for (EngineJob* job : attached_) {
-    if (job->is_leader() && job->state == EngineJob::State::running) {
-      taken += take_submissions(*job);
-    }
+  unsigned all_taken = 0;
+  for (EngineJob* job : watch_.watched()) {
+    unsigned taken = 0;
+    if (job->is_leader() && job->state == EngineJob::State::running) taken = take_submissions(*job);
     if (job->moves() && job->seen != job->session().published()) taken += begin_published(*job);
+    if (taken != 0) watch_.record_work(*job);
+    all_taken += taken;
   }
-  return taken;
+  return all_taken;
 }
 
 unsigned Engine::take_submissions(EngineJob& job) {
@@ -204,7 +193,7 @@ void Engine::report_failures(PlanExecutor& executor) {
 }
 
 void Engine::report_progress() {
-  for (EngineJob* job : attached_) {
+  for (EngineJob* job : watch_.watched()) {
     if (has_untold_progress(job) && report(*job, {.kind = EngineEvent::Kind::progress})) {
       job->progress_told = job->session().completions();
     }
@@ -241,6 +230,12 @@ EngineJob* Engine::find_job(protocol::JobId id) const {
   const auto found = std::find_if(attached_.begin(), attached_.end(),
                                   [id](const EngineJob* job) { return job->id() == id; });
   return found == attached_.end() ? nullptr : *found;
+}
+
+EngineJob* Engine::wake_job(protocol::JobId id) {
+  EngineJob* job = find_job(id);
+  if (job != nullptr) watch_.wake(*job);
+  return job;
 }
 
 }  // namespace gradcube::dataplane

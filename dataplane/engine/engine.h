@@ -11,8 +11,8 @@
 //
 // Which of this is done for a job depends on its state (engine_job.h).
 //
-// The cost of an iteration is that of what is active. A job that is attached and idle costs a look
-// at its submission ring; a flow for which nothing is to be done costs nothing (port_queue.h).
+// The cost of an iteration is that of what is active. Of the jobs that are idle only a few are
+// looked at (job_watch.h); a flow for which nothing is to be done costs nothing (port_queue.h).
 //
 // An engine owns one receive and one transmit queue (the same index) on each of its server's ports
 // and everything in its jobs between attach() and detach(). Engines share nothing but a Session's
@@ -36,6 +36,7 @@
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/flow_table.h"
+#include "dataplane/engine/job_watch.h"
 #include "dataplane/engine/neighbour_counters.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/fabric/port.h"
@@ -210,6 +211,8 @@ class Engine final : public Pollable {
   void clear(EngineJob& job, const LaneCuts& cuts);
   protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
   EngineJob* find_job(protocol::JobId id) const;
+  // The same, and the job is watched: for what changes it.
+  EngineJob* wake_job(protocol::JobId id);
 
   EngineSettings settings_;
   bcube::NeighbourTable neighbours_;
@@ -218,6 +221,7 @@ class Engine final : public Pollable {
   std::vector<std::unique_ptr<PortQueue>> ports_;  // by level
   FlowTable flows_;
   std::vector<EngineJob*> attached_;
+  JobWatch watch_;                      // over the attached ones
   std::vector<PlanExecutor*> working_;  // those with collectives in flight
   std::vector<EngineJob*> completing_;  // whose submissions are not all completed; leader engine
   protocol::TimerWheel timers_;

@@ -52,6 +52,7 @@
 #include "dataplane/engine/rank_order.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/job_id.h"
+#include "protocol/time.h"
 
 namespace gradcube::dataplane {
 
@@ -85,6 +86,7 @@ class EngineJob {
 
   protocol::JobId id() const { return id_; }
   Session& session() { return session_; }
+  const Session& session() const { return session_; }
   const LanePlans& lanes() const { return lanes_; }
   std::uint32_t weight() const { return weight_; }
   bool is_leader() const { return leader_; }
@@ -123,6 +125,8 @@ class EngineJob {
   // How many of its session's collectives this engine has looked at; fewer than are published while
   // there are some to begin.
   std::uint64_t seen = 0;
+  // When something of it was last begun or taken, or it was last found in flight (job_watch.h).
+  protocol::Nanoseconds worked_at = 0;
   // Whether the control thread has been told that the session violates its protocol.
   bool violation_told = false;
   // The completions that the control thread knows of: while the job is held, it is told of more.

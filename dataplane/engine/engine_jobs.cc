@@ -75,6 +75,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
 
 void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks) {
   attached_.push_back(&job);
+  watch_.add(job);
   job.rank_order = ranks;
   job.violation_told = false;
   for (PlanExecutor& executor : job.executors()) {
@@ -98,7 +99,7 @@ void Engine::arm(EngineJob& job, std::uint16_t epoch) {
 }
 
 void Engine::start(protocol::JobId id) {
-  EngineJob* job = find_job(id);
+  EngineJob* job = wake_job(id);
   if (job == nullptr || job->state != EngineJob::State::armed) return;
   job->state = EngineJob::State::running;
   // What was taken before the engines knew the session.
@@ -106,7 +107,7 @@ void Engine::start(protocol::JobId id) {
 }
 
 void Engine::hold(protocol::JobId id) {
-  EngineJob* job = find_job(id);
+  EngineJob* job = wake_job(id);
   if (job == nullptr || job->state != EngineJob::State::running) return;
   job->state = EngineJob::State::held;
   job->progress_told = job->session().completions();
@@ -127,11 +128,11 @@ protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const Engine
 }
 
 void Engine::halt(protocol::JobId id) {
-  if (EngineJob* job = find_job(id)) job->state = EngineJob::State::halted;
+  if (EngineJob* job = wake_job(id)) job->state = EngineJob::State::halted;
 }
 
 void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch) {
-  EngineJob* job = find_job(id);
+  EngineJob* job = wake_job(id);
   if (job == nullptr) return;
   job->cuts = cuts;
   clear(*job, cuts);
@@ -148,11 +149,12 @@ void Engine::await_completions(EngineJob& job) {
 }
 
 void Engine::detach(protocol::JobId id) {
-  EngineJob* job = find_job(id);
+  EngineJob* job = wake_job(id);
   if (job == nullptr) return;
   clear(*job, {});
   flows_.remove_all_of(id);
   std::erase(attached_, job);
+  watch_.remove(*job);
   std::erase(completing_, job);
 }
 

@@ -143,7 +143,8 @@ class Cluster {
     std::iota(all.begin(), all.end(), 0U);
     for (unsigned job = 0; job < idle_jobs; ++job) attach(settings, job + 1, all, 8, 4096);
     attach(settings, kWorkingJob, {all.begin(), all.begin() + kMembers}, 1, kBytes);
-    for (unsigned i = 0; i < 2000; ++i) iterate();  // the flows tell each other of their credit
+    // The flows tell each other of their credit, and idle jobs begin to doze.
+    for (unsigned i = 0; i < 2000; ++i) iterate(20 * kStep);
     for (unsigned i = 0; i < 3; ++i) allreduce();
   }
   ~Cluster() {
@@ -235,8 +236,8 @@ class Cluster {
     }
   }
 
-  void iterate() {
-    now_ += kStep;
+  void iterate(std::int64_t step = kStep) {
+    now_ += step;
     for (Server& server : servers_) {
       const auto begin = std::chrono::steady_clock::now();
       server.engine->poll(now_);
