@@ -65,7 +65,10 @@ void CreditPool::account(Member& member) {
   const std::uint64_t missing = member.window->limit() - member.window->arrivals();
   const auto left =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing));
-  member.arrived += member.outstanding - left;
+  if (left != member.outstanding) {
+    member.arrived += member.outstanding - left;
+    member.active = true;
+  }
   set_outstanding(member, left);
 }
 
@@ -79,14 +82,16 @@ void CreditPool::end_leases(Nanoseconds now) {
   if (now < leases_end_) return;
   leases_end_ = now + port_.lease();
   for (Member& member : members_) {
-    if (!std::exchange(member.active, false)) set_outstanding(member, 0);
+    if (std::exchange(member.active, false) || member.outstanding == 0) continue;
+    set_outstanding(member, 0);
+    member.demand = member.window->limit();
+    changed_ = true;
   }
 }
 
 void CreditPool::on_frame(Handle flow, std::uint64_t ready, std::uint64_t age) {
   Member& member = members_[flow];
   account(member);
-  member.active = true;
   // A sequence that was damaged or invented must not count as a demand for ever.
   ready = std::min(ready, member.window->most() + kMostBacklog);
   member.demand = std::max(member.demand, ready);
@@ -108,7 +113,8 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
   const std::uint64_t before = member.window->limit();
   if (!member.window->raise_limit(limit)) return;
   raised_.push_back(flow);
-  member.active = true;
+  // What it has already keeps the lease that it has.
+  if (member.outstanding == 0) member.active = true;
   const std::uint64_t granted = member.window->limit() - before;
   member.arrived = 0;
   set_outstanding(member, static_cast<std::uint32_t>(member.outstanding + granted));

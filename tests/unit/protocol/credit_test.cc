@@ -282,16 +282,36 @@ TEST(CreditPool, WhatASilentFlowHoldsIsGivenToOthersAfterALease) {
   grant_all(flows.pool, flows.ids[0], 10);
   EXPECT_EQ(flows.granted(0), 10U);
   flows.ask(1, 10);
-  for (Nanoseconds now = 0; now <= kLease; now += kMillisecond) flows.pool.distribute(now);
+  for (Nanoseconds now = 0; now < kLease; now += kMillisecond) flows.pool.distribute(now);
   EXPECT_EQ(flows.granted(1), 0U) << "its segments may still be on their way";
   for (Nanoseconds now = kLease; now <= 3 * kLease; now += kMillisecond) flows.pool.distribute(now);
   grant_all(flows.pool, flows.ids[1], 10);
   EXPECT_EQ(flows.granted(1), 10U);
-  EXPECT_EQ(flows.port.outstanding(), 10U);
   flows.arrive(0, 0);
   EXPECT_EQ(flows.granted(0), 9U) << "it comes after all, and is taken";
   flows.pool.distribute(4 * kLease);
-  EXPECT_EQ(flows.port.outstanding(), 10U);
+  EXPECT_EQ(flows.port.outstanding(), flows.pool.outstanding());
+}
+
+TEST(CreditPool, ASilentFlowThatHasLostItsCreditGetsNoneUntilItAsksAnew) {
+  constexpr Nanoseconds kLease = 20 * kMillisecond;
+  Flows flows(segments(10), 2);
+  flows.ask_for_all(100);
+  ASSERT_GT(flows.granted(0), 0U);
+  Nanoseconds now = 0;
+  for (; now < 10 * kLease; now += kLease / 8) {
+    if (flows.granted(1) != 0) flows.arrive(1, 100);
+    flows.pool.distribute(now);
+    if (now < 4 * kLease) continue;
+    EXPECT_EQ(flows.granted(1), 10U) << "the whole budget is the other's";
+  }
+  const std::uint64_t before = flows.granted(0);
+  flows.ask(0, 100);
+  for (unsigned i = 0; i < 10; ++i) {
+    flows.arrive(1, 100);
+    flows.pool.distribute(now);
+  }
+  EXPECT_GT(flows.granted(0), before);
 }
 
 TEST(CreditPool, AFlowThatComesAlongKeepsItsCreditHoweverLongItTakes) {
@@ -303,6 +323,7 @@ TEST(CreditPool, AFlowThatComesAlongKeepsItsCreditHoweverLongItTakes) {
   for (unsigned i = 0; i < 5; ++i) {
     now += kLease / 2;
     flows.arrive(0, 0);
+    flows.ask(1, 10);
     flows.pool.distribute(now);
   }
   EXPECT_EQ(flows.granted(0), 5U);
