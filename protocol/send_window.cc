@@ -144,7 +144,9 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
     highest_delivered_ = std::max(highest_delivered_, sequence + 1);
   }
   // Of the segments that one acknowledgement covers, the last one sent waited least.
-  if (sampled_sent_at >= 0) rtt_.add(now - sampled_sent_at, now);
+  if (sampled_sent_at < 0) return;
+  rtt_.add(now - sampled_sent_at, now);
+  unsampled_ = 0;
 }
 
 SendWindow::Report SendWindow::read_acknowledgement(std::uint32_t acknowledged,
@@ -276,8 +278,10 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
 // not keep the next probe waiting for as long.
 Nanoseconds SendWindow::probe_timeout() const {
   const Nanoseconds delay = settings_.acknowledge_delay;
-  return std::max(settings_.probe_floor + delay,
-                  std::min(2 * rtt_.smoothed() + delay, settings_.rto_ceiling));
+  const Nanoseconds first =
+      std::max(settings_.probe_floor + delay,
+               std::min(2 * rtt_.smoothed() + delay, settings_.rto_ceiling));
+  return std::max(first, std::min(first << unsampled_, settings_.rto_ceiling));
 }
 
 // RFC 6298, section 2, with the receiver's acknowledge delay added.
@@ -311,6 +315,7 @@ void SendWindow::on_timer(Nanoseconds now) {
   if (tail_deadline() <= now) {
     mark_lost(missing().lowest());
     progress_at_ = now;
+    if (unsampled_ < kMostExpiries) ++unsampled_;
     if (!tail_probed_) {
       tail_probed_ = true;
       ++counters_.probes;

@@ -33,8 +33,12 @@
 //
 //   probe timeout  max(probe_floor + acknowledge_delay,
 //                      min(2 srtt + acknowledge_delay, rto_ceiling))
+//                  * 2^(expiries since the round trip was measured), rto_ceiling at most
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //                      rto_ceiling), at least the probe timeout
+//
+// A segment that was sent again measures no round trip. On a path that is slower than the timers all
+// would be sent again, so the timeouts stay long until one is measured (RFC 6298, section 5).
 //
 // News from elsewhere. What the owner receives on another flow may show that a prefix of this one
 // has arrived. take_delivered() records it, and no acknowledgement has to be awaited.
@@ -232,6 +236,7 @@ class SendWindow {
   // So many recoveries without a spurious resend until reordering is forgotten.
   std::uint8_t recoveries_to_forget_ = 0;
   std::uint8_t expiries_ = 0;
+  std::uint8_t unsampled_ = 0;  // expiries of timers since the round trip was measured last
   bool reordering_seen_ = false;
   bool spurious_seen_ = false;  // since the last recovery has ended
   bool tail_probed_ = false;

@@ -89,7 +89,9 @@ Nanoseconds Engine::next_event() const {
   if (!busy()) return kNever;
   Nanoseconds next = timers_.next_expiry();
   for (const auto& port : ports_) {
-    next = std::min(next, port->next_answer());
+    // Where the uplink is full, who makes room wakes the poller.
+    const bool has_room = port->port->transmit_room(settings_.queue) != 0;
+    if (has_room) next = std::min(next, port->next_answer());
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
   }

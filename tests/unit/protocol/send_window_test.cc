@@ -55,6 +55,25 @@ TEST_F(SendWindowTest, AnOldAcknowledgementStillReportsWhatNoOtherDid) {
   EXPECT_TRUE(window_.acknowledged(first + 7));
 }
 
+TEST_F(SendWindowTest, APathThatIsSlowerThanTheTimersIsMeasuredAfterAFewSegments) {
+  constexpr Nanoseconds kSlow = 20 * kRtt;
+  unsigned resent = 0;
+  for (unsigned segment = 0; segment < 10; ++segment) {
+    resent = 0;
+    const Nanoseconds arrives = now_ + kSlow;
+    const auto sequence = send(1);
+    for (; window_.deadline() < arrives; resent += static_cast<unsigned>(resend_all().size())) {
+      now_ = window_.deadline();
+      window_.on_timer(now_);
+    }
+    now_ = arrives;
+    acknowledge(sequence + 1);
+    now_ += kSlow;
+  }
+  EXPECT_EQ(resent, 0U);
+  EXPECT_GE(window_.rtt().smoothed(), kSlow / 4);
+}
+
 TEST_F(SendWindowTest, ThreeDeliveriesBehindAGapFindTheLossAtOnce) {
   const auto first = send(8);
   now_ += kRtt;
