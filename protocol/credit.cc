@@ -82,6 +82,8 @@ void CreditPool::end_leases(Nanoseconds now) {
   if (now < leases_end_) return;
   leases_end_ = now + port_.lease();
   for (Member& member : members_) {
+    if (member.window == nullptr) continue;
+    account(member);
     if (std::exchange(member.active, false) || member.outstanding == 0) continue;
     set_outstanding(member, 0);
     member.demand = member.window->limit();

@@ -176,8 +176,21 @@ unsigned SimulatedCluster::iterate_pollers() {
   return moved;
 }
 
+// One that submits while the daemon asks it to.
+bool SimulatedCluster::any_trainer_rings() {
+  for (const EngineAt& at : cluster_->engines()) {
+    for (dataplane::EngineJob* job : at.engine->jobs()) {
+      const dataplane::Session& session = job->session();
+      const bool asked = session.region().header().daemon_asleep.load() != 0;
+      if (job->is_leader() && asked && session.has_submission()) return true;
+    }
+  }
+  return false;
+}
+
 std::int64_t SimulatedCluster::next_event() {
   const std::int64_t now = clock_.now();
+  if (any_trainer_rings()) return now;
   std::int64_t next = std::min(now + kLongestJump, look_at_);
   const auto& pollers = cluster_->pollers();
   for (std::size_t i = 0; i < pollers.size(); ++i) {

@@ -4,7 +4,7 @@
 //
 // Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
 // next event of a poller or a node, or to the time at which the test wants to look (look_at()), by
-// kLongestJump at most. The seed determines the schedule: the order of the pollers, and when a
+// kLongestJump at most; not while a trainer rings, which would wake a poller. The seed determines the schedule: the order of the pollers, and when a
 // poller stalls for a while, as if the operating system had taken its core away.
 //
 // Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
@@ -145,6 +145,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   unsigned iterate_pollers();
   // What has come to them is lost.
   void drain_ports(bcube::ServerId server);
+  bool any_trainer_rings();
   std::int64_t next_event();
   // Whether the nodes had something to do.
   bool control();
