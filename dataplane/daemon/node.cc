@@ -270,13 +270,15 @@ void Node::look(control::Instant now) {
   give_back_packets();
   std::vector<std::pair<Attempt, std::string>> violators;
   for (auto& [attempt, resident] : residents_) {
-    if (resident.gone) continue;
-    note_progress(resident);
     Member& member = *resident.member;
-    if (member.session().region().faulted()) {
+    // While it is attached, others may wait for what runs on its memory, even if it has gone.
+    const bool matters = !resident.gone || member.attached();
+    if (matters && member.session().region().faulted()) {
       violators.emplace_back(attempt, kMemoryFault);
       continue;
     }
+    if (resident.gone) continue;
+    note_progress(resident);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.emplace_back(attempt, violation);
@@ -303,6 +305,9 @@ void Node::note_progress(Resident& resident) {
 }
 
 void Node::evict(Attempt attempt, const std::string& violation, control::Instant now) {
+  if (find(attempt)->gone) {
+    return happened(attempt, control::event::TrainerAborted{violation}, now);
+  }
   if (around_.channel != nullptr) {
     around_.channel->evict({server_, attempt}, GRADCUBE_EPROTOCOL,
                            fmt::format("this session was closed: {}", violation));

@@ -171,6 +171,8 @@ unsigned Engine::complete(EngineJob& job) {
     }
     const std::uint64_t finished = session.finished_by_all(lane);
     const std::uint64_t completed = session.completed(lane);
+    // Another engine may have finished on zeros since this one looked.
+    if (GuardedMemory::pending()) break;
     if (finished > cut.through && finished > completed) {
       counters_.collectives += finished - completed;
       session.complete_through(lane, finished, 0);

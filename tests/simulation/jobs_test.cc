@@ -1,7 +1,10 @@
 // Jobs from the first trainer to the last: joining, leaving, dying, misbehaving.
 
 #include <algorithm>
+#include <sys/mman.h>
+#include <unistd.h>
 
+#include "dataplane/engine/guarded_memory.h"
 #include "tests/simulation/jobs_fixture.h"
 
 #include "gradcube/gradcube.h"
@@ -278,6 +281,37 @@ TEST_F(Jobs, TakeTheirMemoryWithThem) {
   cluster_.run_for(kMillisecond);
   EXPECT_EQ(cluster_.nodes().trainer_bytes(), 0u);
   EXPECT_TRUE(cluster_.jobs().empty());
+}
+
+// The others go on with what all have submitted, and must not take zeros for its data.
+TEST_F(Jobs, EndWhenTheMemoryOfATrainerThatHasDiedFails) {
+  dataplane::GuardedMemory::install_handler();
+  const Trainers trainers = join();
+  submit_all(trainers);
+  cluster_.run_for(5'000);
+  ASSERT_FALSE(all_idle(trainers));
+  cluster_.leave(*trainers[1], Departure::death);
+  for (const dataplane::EngineAt& at : cluster_.cluster().engines(1)) {
+    const dataplane::Session& session = at.engine->jobs().front()->session();
+    const int empty = memfd_create("empty", MFD_CLOEXEC);
+    std::uint8_t* heap = session.region().base() + shared::kHeapOffset;
+    ASSERT_EQ(mmap(heap, 4096, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED, empty, 0), heap);
+    close(empty);
+  }
+  const auto all_over = [&] {
+    return std::all_of(trainers.begin(), trainers.end(), [&](const auto& trainer) {
+      return trainer == trainers[1] || trainer->header().completion_tail.load() == 1;
+    });
+  };
+  EXPECT_TRUE(cluster_.run_until(all_over, 60 * kSecond));
+  for (const auto& trainer : trainers) {
+    if (trainer == trainers[1]) continue;
+    EXPECT_EQ(codes(*trainer), std::vector<std::int32_t>{GRADCUBE_EPEER}) << trainer->rank();
+    cluster_.leave(*trainer, Departure::orderly);
+  }
+  EXPECT_TRUE(cluster_.run_until([&] { return cluster_.idle(); }, 60 * kSecond));
+  cluster_.run_for(kSecond);
+  EXPECT_FALSE(dataplane::GuardedMemory::pending()) << "other jobs go on";
 }
 
 }  // namespace
