@@ -2,8 +2,9 @@
 //
 //   1. jobs in turn, each as many segments at a time as its weight says
 //   2. within a job, the lowest rank first: lane, then age, then step. The sender of a flow serves
-//      in the same order (flow_scheduler.h): what it is granted for a later one would wait there,
-//      while the port could have had it
+//      in the same order (flow_scheduler.h), but for the collectives behind its oldest one, whose
+//      steps it serves together: what it is granted for a later one would wait there, while the
+//      port could have had it
 //   3. within a rank, the flows in turn, first the one that got something longest ago
 //
 // The turns of the jobs go on where the last round has ended. So no job starves, no flow starves

@@ -14,7 +14,7 @@
 //
 // Acknowledgements. An acknowledgement is due
 //   - at once when a segment arrives out of order, fills a gap, is a duplicate or is beyond the
-//     credit: so the sender learns of a loss, of a segment or of an acknowledgement, without delay;
+//     window: so the sender learns of a loss, of a segment or of an acknowledgement, without delay;
 //   - after AcknowledgementSettings::every segments in order;
 //   - AcknowledgementSettings::delay after the first unacknowledged segment;
 //   - at once when the owner says that the sender waits for it: acknowledge_at_once();

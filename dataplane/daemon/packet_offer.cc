@@ -17,8 +17,10 @@ bool has_room(const PacketShare& share, std::uint64_t segments, bool least) {
   return segments <= (least ? share.free() : share.free() / 2);
 }
 
-std::string megabytes(std::uint64_t bytes) {
-  return fmt::format("{:.1f} MB", static_cast<double>(bytes) / 1e6);
+std::string readable(std::uint64_t bytes) {
+  const auto number = static_cast<double>(bytes);
+  return bytes < 1'000'000 ? fmt::format("{:.0f} KB", number / 1e3)
+                           : fmt::format("{:.1f} MB", number / 1e6);
 }
 
 [[noreturn]] void refuse(const std::string& job, const std::string& server, std::uint32_t flows,
@@ -37,9 +39,9 @@ std::string megabytes(std::uint64_t bytes) {
           "job \"{}\" needs {} of packet memory on server {} even with the least window of {} "
           "segments, and {} of {} is free: expected that other jobs end first, fewer lanes, or "
           "a cluster with more (gradcube up --packet-memory)",
-          job, megabytes(segments * share.bytes_of_segment()), server, window,
-          megabytes(share.free() * share.bytes_of_segment()),
-          megabytes(share.most() * share.bytes_of_segment())));
+          job, readable(segments * share.bytes_of_segment()), server, window,
+          readable(share.free() * share.bytes_of_segment()),
+          readable(share.most() * share.bytes_of_segment())));
 }
 
 }  // namespace

@@ -97,6 +97,15 @@ class HostileMemory(WithACluster):
 
 
 class Quota(TestCase):
+    def test_refuses_what_is_too_large_as_a_whole_before_any_of_it_is_touched(self):
+        with Cluster("--topology", "star:2", "--trainer-memory", "1200M") as cluster:
+            with job(cluster, "large") as sessions:
+                with self.assertRaises(gradcube.MemoryFullError) as refusal:
+                    sessions[0].alloc(2_000_000_000, "uint8")
+                self.assertIn("asked for 2.00", str(refusal.exception))
+                self.assertEqual(cluster.status()["memory"]["users"], [])
+                sessions[1].alloc(1000, "uint8")
+
     def test_of_a_user_is_shared_by_its_trainers_and_shown(self):
         with Cluster("--topology", "star:2", "--trainer-memory", "24Mi") as cluster:
             with job(cluster, "quota") as sessions:

@@ -111,6 +111,7 @@ class Session {
   void* allocate(Lock& lock, std::size_t bytes);
   int out_of_heap(std::size_t bytes);
   int grow(Lock& lock, std::size_t missing);
+  class Growing;
   int get_memory(Lock& lock, std::size_t usable);
   int await_confirmation(Lock& lock, std::uint64_t end, std::uint64_t wanted);
   void take_confirmation(const shared::Notice& notice);

@@ -33,6 +33,21 @@ void* Session::allocate(std::size_t bytes) {
   return allocate(lock, bytes);
 }
 
+// While a thread gets memory, others wait for it; however it ends, they go on.
+class Session::Growing {
+ public:
+  explicit Growing(Session& session) : session_(session) { session_.growing_ = true; }
+  ~Growing() {
+    session_.growing_ = false;
+    session_.call_served();
+  }
+  Growing(const Growing&) = delete;
+  Growing& operator=(const Growing&) = delete;
+
+ private:
+  Session& session_;
+};
+
 // Null, and the failure is set, when there is no memory. May release the lock meanwhile.
 void* Session::allocate(Lock& lock, std::size_t bytes) {
   while (true) {
@@ -63,22 +78,25 @@ int Session::out_of_heap(std::size_t bytes) {
                   "): free buffers, or set GRADCUBE_HEAP to more");
 }
 
-// By `missing` bytes, or more, or by a part of them if they are many.
+// By `missing` bytes, or more, or by a part of them if they are many. The daemon is asked for all of
+// them before any is touched.
 int Session::grow(Lock& lock, std::size_t missing) {
-  growing_ = true;
+  const Growing growing(*this);
   const std::size_t usable = heap_.usable();
   const auto up_by = [&](std::size_t bytes, std::size_t page) {
-    const std::size_t end = usable + std::min(bytes, kMostGrowth);
-    return std::min((end + page - 1) / page * page, heap_.capacity());
+    return std::min((usable + bytes + page - 1) / page * page, heap_.capacity());
   };
-  const std::size_t least = up_by(missing, static_cast<std::size_t>(::sysconf(_SC_PAGESIZE)));
-  const std::size_t generous =
-      up_by(std::max({missing, usable / 4, kLeastGrowth}), shared::kHugePage);
-  int code = get_memory(lock, generous);
-  if (code == GRADCUBE_ENOMEM && generous > least) code = get_memory(lock, least);
-  growing_ = false;
-  call_served();
-  return code;
+  const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
+  if (missing > kMostGrowth) {
+    const std::uint64_t all = shared::kHeapOffset + up_by(missing, page);
+    const int code = await_confirmation(lock, shared::kHeapOffset + usable, all);
+    if (code != GRADCUBE_OK) return code;
+  }
+  const std::size_t least = up_by(std::min(missing, kMostGrowth), page);
+  const std::size_t generous = up_by(
+      std::min(std::max({missing, usable / 4, kLeastGrowth}), kMostGrowth), shared::kHugePage);
+  const int code = get_memory(lock, generous);
+  return code == GRADCUBE_ENOMEM && generous > least ? get_memory(lock, least) : code;
 }
 
 int Session::get_memory(Lock& lock, std::size_t usable) {
