@@ -53,7 +53,7 @@ std::uint64_t SendWindow::record_send(Nanoseconds now) {
 }
 
 std::uint64_t SendWindow::record_unasked(std::uint32_t frame_bytes, Nanoseconds now) {
-  const std::uint32_t before = in_flight() == 0 ? 0 : unasked_bytes_;
+  const std::uint32_t before = unasked_on_the_way();
   const std::uint64_t sequence = record_send(now);
   unasked_bytes_ = before + frame_bytes;
   limit_ = next_;

@@ -103,7 +103,7 @@ class SendWindow {
  public:
   static constexpr unsigned kWindow = 128;
   // How many bytes of frames may be on their way unasked: a segment of 512 bytes, or a few shorter
-  // ones. A switch's queue needs room for as much from each neighbour beside what is granted.
+  // ones. A switch's queue needs room for as much from each sender beside what is granted.
   static constexpr std::uint32_t kUnaskedBytes = 640;
 
   // `window` and `first`: as for the ReceiveWindow at the other end.
@@ -117,10 +117,12 @@ class SendWindow {
   // nothing is on its way but what was sent unasked, all of it within kUnaskedBytes, and the
   // receiver has room.
   bool may_send_unasked(std::uint32_t frame_bytes) const {
-    const std::uint32_t on_the_way = in_flight() == 0 ? 0 : unasked_bytes_;
     return next_ >= limit_ && next_ - consumed_ < window_ &&
-           (in_flight() == 0 || unasked_bytes_ != 0) && on_the_way + frame_bytes <= kUnaskedBytes;
+           (in_flight() == 0 || unasked_bytes_ != 0) &&
+           unasked_on_the_way() + frame_bytes <= kUnaskedBytes;
   }
+  // Bytes of frames.
+  std::uint32_t unasked_on_the_way() const { return in_flight() == 0 ? 0 : unasked_bytes_; }
   // Whether a segment that is ready waits for a credit that the receiver has not been asked for.
   bool must_ask() const { return next_ >= limit_ && asked_ <= next_; }
   // A frame has just told the receiver that all sequences below `end` are ready to be sent.

@@ -7,10 +7,10 @@
 #include "control/base/units.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/byte_range.h"
+#include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/host/packet_memory.h"
-#include "protocol/send_window.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
 
@@ -44,13 +44,15 @@ constexpr std::uint32_t kMostUnlimited = 16;
 constexpr unsigned kLimitedWindow = 64;
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
-// neighbours at once. So the queue cannot overflow. Where neighbours are many and the queue is
-// short, half of the queue is granted all the same.
+// engines of all neighbours at once: a server has no more engines than levels. So the queue cannot
+// overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
+// same.
 std::uint64_t credit_budget(const control::ClusterSettings& settings) {
+  const std::uint64_t levels = settings.topology.dimensions().size();
   std::uint64_t unasked = 0;
   for (const control::Dimension& dimension : settings.topology.dimensions()) {
     const std::uint64_t neighbours = dimension.radix - 1;
-    unasked = std::max(unasked, neighbours * protocol::SendWindow::kUnaskedBytes);
+    unasked = std::max(unasked, neighbours * levels * UnaskedRoom::kBytes);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }

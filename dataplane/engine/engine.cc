@@ -50,6 +50,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
+    unasked_.emplace_back(space.radix(level));
   }
 }
 

@@ -39,6 +39,7 @@
 #include "dataplane/engine/job_watch.h"
 #include "dataplane/engine/neighbour_counters.h"
 #include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/pollable.h"
@@ -230,6 +231,7 @@ class Engine final : public Pollable {
   Nanoseconds now_ = 0;
   bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
   std::vector<std::deque<NeighbourCounters>> neighbour_counters_;  // by level and digit
+  std::vector<std::vector<UnaskedRoom>> unasked_;                  // the same
   EngineCounters counters_;
 };
 

@@ -82,6 +82,7 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
     for (Flow& flow : executor.flows()) {
       flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
       flow.neighbour = &neighbour_counters_[flow.first_hop.level][flow.first_hop.digit];
+      flow.unasked = &unasked_[flow.first_hop.level][flow.first_hop.digit];
     }
   }
   add_flows(job);
@@ -161,6 +162,9 @@ void Engine::detach(protocol::JobId id) {
 // Forgets all that is in flight. The flows leave their ports; the flow table keeps them.
 void Engine::clear(EngineJob& job, const LaneCuts& cuts) {
   for (const auto& port : ports_) port->remove_all_of(job);
+  for (auto& rooms : unasked_) {
+    for (UnaskedRoom& room : rooms) room.forget_all_of(job);
+  }
   std::erase_if(working_, [&job](PlanExecutor* executor) { return &executor->job() == &job; });
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) timers_.cancel(flow.timer);

@@ -75,7 +75,7 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   if (!segment) return Visit::nothing;
   const auto frame_bytes =
       segment->bytes + static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes);
-  if (!granted && !flow.send.may_send_unasked(frame_bytes)) {
+  if (!granted && !flow.unasked->may_send(flow, frame_bytes)) {
     return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
   }
   if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
@@ -85,6 +85,7 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
     flow.send.record_send(now_);
   } else {
     flow.send.record_unasked(frame_bytes, now_);
+    flow.unasked->record(flow);
   }
   bytes = frame_bytes;
   ++counters_.segments_sent;

@@ -27,6 +27,7 @@ class EngineJob;
 class FlowRotation;
 class PlanExecutor;
 class PortQueue;
+class UnaskedRoom;
 
 struct Flow;
 
@@ -76,6 +77,7 @@ struct Flow : FlowKey {
 
   // While an engine has it (port_queue.h).
   NeighbourCounters* neighbour = nullptr;  // those of its peer
+  UnaskedRoom* unasked = nullptr;          // that on the way to its peer
   PortQueue* queue = nullptr;
   std::size_t place = 0;  // in the queue's sets of all flows
   struct Scheduled {

@@ -98,6 +98,34 @@ TEST_P(Incast, OverflowsNoQueueWhenJobsConverge) {
   for (const Trainers& trainers : jobs) leave_all(cluster, trainers);
 }
 
+// What small collectives send unasked comes on top of what is granted to a large one.
+TEST_P(Incast, OverflowsNoQueueWhenManySmallJobsConvergeOnALargeOne) {
+  SimulatedCluster cluster(settings(5));
+  const Trainers large = cluster.join_all("large", heap_for(collective_));
+  Collective small = collective_;
+  small.kind = control::CollectiveKind::all_reduce;
+  small.count = 100 * cluster.servers();
+  std::vector<Trainers> jobs;
+  for (unsigned job = 0; job < 12; ++job) {
+    jobs.push_back(cluster.join_all("small-" + std::to_string(job), heap_for(small)));
+  }
+  for (const auto& trainer : large) fill_and_submit(*trainer, collective_);
+  for (unsigned round = 0; round < 4; ++round) {
+    for (const Trainers& trainers : jobs) {
+      for (const auto& trainer : trainers) fill_and_submit(*trainer, small);
+    }
+    for (const Trainers& trainers : jobs) {
+      EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
+      expect_right(cluster, trainers, small);
+    }
+  }
+  EXPECT_FALSE(all_idle(large)) << "the large one was over too soon";
+  run_to_the_end(cluster, large);
+  expect_no_drop(cluster);
+  for (const Trainers& trainers : jobs) leave_all(cluster, trainers);
+  leave_all(cluster, large);
+}
+
 INSTANTIATE_TEST_SUITE_P(Senders, Incast,
                          testing::Values(Case{8, "9000"}, Case{16, "9000"}, Case{24, "9000"},
                                          Case{24, "1500"}),
