@@ -10,16 +10,16 @@
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
 // what is granted can be sent.
 //
-// Slow start. In a round a flow gets 2 segments, or twice as many as have arrived of it since it was
-// granted something last. The first one to ask would else be granted the whole budget at once, and
+// Slow start. In a round a flow gets 2 segments, or twice as many as have arrived of it since its
+// last grant. The first one to ask would else be granted the whole budget at once, and
 // the port would be served by a sender that has other ports to serve, while the others wait for its
 // segments to arrive. So servers that do not begin at the same moment would fall out of step.
 //
 // Leases. A sender may become unable to use what it was granted: its collective has failed, its
 // process stands still, it is hostile. While others want credit, what is granted to a flow of which
 // no segment has come for a lease does not count against the budget any more, and the flow gets no
-// more until its sender asks anew. The limit stays: should the sender go on, its segments are taken,
-// and for so long more may be on their way than the budget.
+// more until its sender asks anew. The limit stays: should the sender go on, its segments are
+// taken, and for so long more may be on their way than the budget.
 //
 // Memory. A flow's limit is at most one window beyond its consumed prefix (ReceiveWindow::most()).
 // All sequences below this prefix have been used and hold no receive buffer.
@@ -96,7 +96,7 @@ class CreditPool {
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
     std::uint64_t arrived = 0;      // segments, since it was granted something last
-    // Since the last look one of its segments has come, or it was granted something and had nothing.
+    // Since the last look one of its segments has come, or it got its first grant after it had none.
     bool active = false;
     CreditRank rank;
   };

@@ -4,9 +4,9 @@
 // receive. So the engines share the port's budget: an engine may use all of it as long as no other
 // wants some. Engines that want some get equal parts. But if they want it for the same job, those
 // of the lowest rank (grant_round.h) come first, and each of the others has a single segment: the
-// job's later steps must not get ahead of its earlier ones, or its threads would get out of step. An
-// engine names one rank: the lowest of the first of its jobs. What slow start (credit.h) holds back
-// is wanted, too.
+// job's later steps must not get ahead of its earlier ones, or its threads would get out of step.
+// An engine names one rank: the lowest of the first of its jobs. What slow start (credit.h) holds
+// back is wanted, too.
 //
 // Each engine names the budget that the network leaves it (credit_budget.h), most() at most. Its
 // take() does not raise the sum above this, whichever engines call at the same time. One exception:

@@ -278,9 +278,8 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
 // not keep the next probe waiting for as long.
 Nanoseconds SendWindow::probe_timeout() const {
   const Nanoseconds delay = settings_.acknowledge_delay;
-  const Nanoseconds first =
-      std::max(settings_.probe_floor + delay,
-               std::min(2 * rtt_.smoothed() + delay, settings_.rto_ceiling));
+  const Nanoseconds first = std::max(settings_.probe_floor + delay,
+                                     std::min(2 * rtt_.smoothed() + delay, settings_.rto_ceiling));
   return std::max(first, std::min(first << unsampled_, settings_.rto_ceiling));
 }
 

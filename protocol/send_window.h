@@ -37,8 +37,8 @@
 //   RTO            min(max(rto_floor, srtt + 4 rttvar + acknowledge_delay) * 2^expiries,
 //                      rto_ceiling), at least the probe timeout
 //
-// A segment that was sent again measures no round trip. On a path that is slower than the timers all
-// would be sent again, so the timeouts stay long until one is measured (RFC 6298, section 5).
+// A segment that was sent again measures no round trip. On a path that is slower than the timers
+// all would be sent again, so the timeouts stay long until one is measured (RFC 6298, section 5).
 //
 // News from elsewhere. What the owner receives on another flow may show that a prefix of this one
 // has arrived. take_delivered() records it, and no acknowledgement has to be awaited.

@@ -1,9 +1,10 @@
 // What is on its way from one engine to one neighbour without having been granted.
 //
-// A flow may send a few bytes unasked (protocol/send_window.h), and the receiver's switch port keeps
+// A flow may send a few bytes unasked (protocol/send_window.h), and the receiver's switch port has
 // room for kBytes from each engine behind it: as much as two flows may send, a job's contributions
-// and its results. So the flows of all jobs to a neighbour share this room; who finds none asks. It is the flows themselves that know what has arrived; here stands only
-// whom to ask, and at most kMostFlows can have something on their way.
+// and its results. So the flows of all jobs to a neighbour share this room; who finds none asks for
+// credit. The flows themselves know what has arrived; here stands only whom to ask, and at most
+// kMostFlows can have something on their way.
 //
 // Owned and used by one engine; no allocation.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_UNASKED_ROOM_H_

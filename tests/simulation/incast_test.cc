@@ -103,7 +103,6 @@ TEST_P(Incast, OverflowsNoQueueWhenManySmallJobsConvergeOnALargeOne) {
   SimulatedCluster cluster(settings(5));
   const Trainers large = cluster.join_all("large", heap_for(collective_));
   Collective small = collective_;
-  small.kind = control::CollectiveKind::all_reduce;
   small.count = 100 * cluster.servers();
   std::vector<Trainers> jobs;
   for (unsigned job = 0; job < 12; ++job) {
@@ -119,7 +118,6 @@ TEST_P(Incast, OverflowsNoQueueWhenManySmallJobsConvergeOnALargeOne) {
       expect_right(cluster, trainers, small);
     }
   }
-  EXPECT_FALSE(all_idle(large)) << "the large one was over too soon";
   run_to_the_end(cluster, large);
   expect_no_drop(cluster);
   for (const Trainers& trainers : jobs) leave_all(cluster, trainers);

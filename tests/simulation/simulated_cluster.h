@@ -4,8 +4,9 @@
 //
 // Time. An iteration in which something moved takes kIteration. If nothing moved, time jumps to the
 // next event of a poller or a node, or to the time at which the test wants to look (look_at()), by
-// kLongestJump at most; not while a trainer rings, which would wake a poller. The seed determines the schedule: the order of the pollers, and when a
-// poller stalls for a while, as if the operating system had taken its core away.
+// kLongestJump at most; not while a trainer rings, which would wake a poller. The seed determines
+// the schedule: the order of the pollers, and when a poller stalls for a while, as if the operating
+// system had taken its core away.
 //
 // Faults of servers. A node can be killed, with all that its server held, and started anew; stopped
 // and continued; cut off, so that neither frames nor messages of it come through, one way or both.

@@ -15,9 +15,9 @@
 
 namespace gradcube::trainer {
 
-// An exchange of a value for itself changes nothing, and counts as a write. Compilers may turn other
-// operations that change nothing, such as fetch_or(0), into reads. Where the system has no memory
-// for a page, this process gets a signal.
+// An exchange of a value for itself changes nothing, and counts as a write. Compilers may turn
+// other operations that change nothing, such as fetch_or(0), into reads. Where the system has no
+// memory for a page, this process gets a signal.
 inline void touch_each_page(std::span<std::byte> pages) {
   const auto page = static_cast<std::size_t>(::sysconf(_SC_PAGESIZE));
   for (std::size_t at = 0; at < pages.size(); at += page) {

@@ -78,8 +78,8 @@ int Session::out_of_heap(std::size_t bytes) {
                   "): free buffers, or set GRADCUBE_HEAP to more");
 }
 
-// By `missing` bytes, or more, or by a part of them if they are many. The daemon is asked for all of
-// them before any is touched.
+// By `missing` bytes, or more, or by a part of them if they are many. The daemon is asked for all
+// of them before any is touched.
 int Session::grow(Lock& lock, std::size_t missing) {
   const Growing growing(*this);
   const std::size_t usable = heap_.usable();

@@ -123,7 +123,7 @@ TEST_F(GuardedMemoryTest, IsPendingUntilItsFaultIsSettled) {
 
 using GuardedMemoryDeathTest = GuardedMemoryTest;
 
-// For a process that is about to die: a sanitizer has a handler of its own, whose effect is another.
+// For a process that is about to die. A sanitizer's handler would give the signal another effect.
 void install_handler_over_the_default() {
   std::signal(SIGBUS, SIG_DFL);
   GuardedMemory::install_handler();
