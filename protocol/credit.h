@@ -96,7 +96,7 @@ class CreditPool {
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
     std::uint64_t arrived = 0;      // segments, since it was granted something last
-    // Since the last look one of its segments has come, or it got its first grant after it had none.
+    // Since the last look a segment of it has come, or it got a grant and had none before.
     bool active = false;
     CreditRank rank;
   };

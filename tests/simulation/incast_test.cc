@@ -105,11 +105,11 @@ TEST_P(Incast, OverflowsNoQueueWhenManySmallJobsConvergeOnALargeOne) {
   Collective small = collective_;
   small.count = 100 * cluster.servers();
   std::vector<Trainers> jobs;
-  for (unsigned job = 0; job < 12; ++job) {
+  for (unsigned job = 0; job < 8; ++job) {
     jobs.push_back(cluster.join_all("small-" + std::to_string(job), heap_for(small)));
   }
   for (const auto& trainer : large) fill_and_submit(*trainer, collective_);
-  for (unsigned round = 0; round < 4; ++round) {
+  for (unsigned round = 0; round < 2; ++round) {
     for (const Trainers& trainers : jobs) {
       for (const auto& trainer : trainers) fill_and_submit(*trainer, small);
     }
