@@ -34,7 +34,8 @@ constexpr std::uint32_t power(unsigned n) {
 // bit too low, which the shift makes up for; the 32 bits are those by which a factor is shorter
 // than what it multiplies.
 constexpr long long factor(unsigned distance) {
-  return static_cast<long long>(std::uint64_t{power(distance - 32)} << 1);
+  const std::uint64_t shifted = std::uint64_t{power(distance - 32)} << 1;
+  return static_cast<long long>(shifted);
 }
 
 struct Factors {

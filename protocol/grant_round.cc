@@ -14,8 +14,7 @@ CreditRank GrantRound::first_rank() const {
 // By job, rank, and turn.
 void GrantRound::sort() {
   std::sort(claims_.begin(), claims_.end(), [this](const Claim& a, const Claim& b) {
-    const auto order = a.rank <=> b.rank;
-    if (order != 0) return order < 0;
+    if (a.rank != b.rank) return a.rank < b.rank;
     return std::tuple(served_[a.flow], a.flow) < std::tuple(served_[b.flow], b.flow);
   });
   jobs_.clear();

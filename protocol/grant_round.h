@@ -34,10 +34,14 @@ struct CreditRank {
   std::uint16_t step = 0;
   std::uint64_t age = 0;  // of what would be granted next: the number of its collective
 
+  // The weight is the job's.
+  auto order() const { return std::tie(job, lane, age, step); }
   friend auto operator<=>(const CreditRank& a, const CreditRank& b) {
-    return std::tie(a.job, a.lane, a.age, a.step) <=> std::tie(b.job, b.lane, b.age, b.step);
+    return a.order() <=> b.order();
   }
-  friend bool operator==(const CreditRank& a, const CreditRank& b) { return (a <=> b) == 0; }
+  friend bool operator==(const CreditRank& a, const CreditRank& b) {
+    return a.order() == b.order();
+  }
 };
 
 class GrantRound {
