@@ -11,9 +11,9 @@
 // what is granted can be sent.
 //
 // Slow start. In a round a flow gets 2 segments, or twice as many as have arrived of it since its
-// last grant. The first one to ask would else be granted the whole budget at once, and
-// the port would be served by a sender that has other ports to serve, while the others wait for its
-// segments to arrive. So servers that do not begin at the same moment would fall out of step.
+// last grant. The first one to ask would else be granted the whole budget at once, and the port
+// would be served by a sender that has other ports to serve, while the others wait for its segments
+// to arrive. So servers that do not begin at the same moment would fall out of step.
 //
 // Leases. A sender may become unable to use what it was granted: its collective has failed, its
 // process stands still, it is hostile. While others want credit, what is granted to a flow of which

@@ -305,7 +305,7 @@ void Node::note_progress(Resident& resident) {
 }
 
 void Node::evict(Attempt attempt, const std::string& violation, control::Instant now) {
-  if (find(attempt)->gone) {
+  if (const Resident* resident = find(attempt); resident != nullptr && resident->gone) {
     return happened(attempt, control::event::TrainerAborted{violation}, now);
   }
   if (around_.channel != nullptr) {

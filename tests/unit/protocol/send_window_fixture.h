@@ -47,28 +47,26 @@ class SendWindowTest : public testing::Test {
     return resent;
   }
 
-  // The first of eight segments is lost; three deliveries behind it show this if no reordering has
-  // been seen, and else the reorder window does.
-  void recover() {
+  // The first of eight segments is missing; three deliveries behind it show this if no reordering
+  // has been seen, and else the reorder window does. It is sent again. Returns its sequence.
+  std::uint64_t resend_first_of_eight() {
     const auto first = send(8);
     now_ += kRtt;
     acknowledge(first, 0b111'1111);
     now_ = std::max(now_, std::min(window_.deadline(), now_ + kRtt));
     window_.on_timer(now_);
-    ASSERT_EQ(resend_all(), Sequences{first});
+    EXPECT_EQ(resend_all(), Sequences{first});
+    return first;
+  }
+  void recover() {
+    const auto first = resend_first_of_eight();
     now_ += kRtt;
     acknowledge(first + 8);
     now_ += kMillisecond;
   }
-
-  // The first of eight segments comes late, but it has been sent again by then.
+  // It was late, and not lost.
   void resend_in_vain() {
-    const auto first = send(8);
-    now_ += kRtt;
-    acknowledge(first, 0b111'1111);
-    now_ = std::max(now_, std::min(window_.deadline(), now_ + kRtt));
-    window_.on_timer(now_);
-    ASSERT_EQ(resend_all(), Sequences{first});
+    const auto first = resend_first_of_eight();
     now_ += kRtt / 8;
     acknowledge(first + 8);
     now_ += kMillisecond;
