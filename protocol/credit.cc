@@ -10,9 +10,6 @@ namespace {
 // A frame's field can say no more (TransportHeader::backlog).
 constexpr std::uint64_t kMostBacklog = 255;
 
-// What a flow may get in a round although nothing of it has arrived since the last one.
-constexpr std::uint64_t kFirstGrant = 2;
-
 }  // namespace
 
 CreditPool::CreditPool(PortCredit& port, unsigned engine)
@@ -66,7 +63,6 @@ void CreditPool::account(Member& member) {
   const auto left =
       static_cast<std::uint32_t>(std::min<std::uint64_t>(member.outstanding, missing));
   if (left != member.outstanding) {
-    member.arrived += member.outstanding - left;
     member.active = true;
   }
   set_outstanding(member, left);
@@ -118,7 +114,6 @@ void CreditPool::raise(Handle flow, std::uint64_t limit) {
   // What it has already keeps the lease that it has.
   if (member.outstanding == 0) member.active = true;
   const std::uint64_t granted = member.window->limit() - before;
-  member.arrived = 0;
   set_outstanding(member, static_cast<std::uint32_t>(member.outstanding + granted));
 }
 
@@ -149,8 +144,7 @@ std::uint64_t CreditPool::collect_claims() {
     } else {
       const std::uint64_t more = most - member.window->limit();
       demand += more;
-      round_.add(static_cast<Handle>(flow), member.rank,
-                 std::min(more, std::max(2 * member.arrived, kFirstGrant)));
+      round_.add(static_cast<Handle>(flow), member.rank, std::min(more, port_.round()));
     }
   }
   return demand;

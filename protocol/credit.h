@@ -10,10 +10,10 @@
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
 // what is granted can be sent.
 //
-// Slow start. In a round a flow gets 2 segments, or twice as many as have arrived of it since its
-// last grant. The first one to ask would else be granted the whole budget at once, and the port
-// would be served by a sender that has other ports to serve, while the others wait for its segments
-// to arrive. So servers that do not begin at the same moment would fall out of step.
+// Slow start. In a round a flow gets a few segments, PortCredit::round(); the next round comes with
+// the next arrival. The first one to ask would else be granted the whole budget at once, and the
+// port would be served by a sender that has other ports to serve, while the others wait for its
+// segments to arrive. So servers that do not begin at the same moment would fall out of step.
 //
 // Leases. A sender may become unable to use what it was granted: its collective has failed, its
 // process stands still, it is hostile. While others want credit, what is granted to a flow of which
@@ -95,7 +95,6 @@ class CreditPool {
     ReceiveWindow* window = nullptr;
     std::uint64_t demand = 0;       // the sender has segments ready up to this sequence
     std::uint32_t outstanding = 0;  // granted, not arrived, and within the lease
-    std::uint64_t arrived = 0;      // segments, since it was granted something last
     // Since the last look a segment of it has come, or it got a grant and had none before.
     bool active = false;
     CreditRank rank;

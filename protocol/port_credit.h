@@ -38,6 +38,8 @@ struct CreditSettings {
   std::uint64_t budget_bytes = kUnlimited;  // at most
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
+  // What one flow gets in one round (credit.h), but at least PortCredit::kLeastRound segments.
+  std::uint64_t round_bytes = 0;
   // What is granted to a flow of which nothing has come for so long is not counted any more while
   // others want it: its sender cannot use it, or does not want to.
   Nanoseconds lease = 20 * kMillisecond;
@@ -46,6 +48,8 @@ struct CreditSettings {
 class PortCredit {
  public:
   static constexpr unsigned kMostEngines = 64;
+  // With one the segments on their way would never become more.
+  static constexpr std::uint64_t kLeastRound = 2;
 
   // Throws std::invalid_argument for a segment of no bytes.
   explicit PortCredit(const CreditSettings& settings)
@@ -56,6 +60,7 @@ class PortCredit {
       throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
     }
     most_ = settings.budget_bytes / segment_bytes_;
+    round_ = std::max(kLeastRound, settings.round_bytes / segment_bytes_);
   }
 
   bool unlimited() const { return unlimited_; }
@@ -63,6 +68,8 @@ class PortCredit {
   Nanoseconds lease() const { return lease_; }
   // The budget, in segments, while the network does not say that it is too much.
   std::uint64_t most() const { return most_; }
+  // The most that a flow gets in one round, in segments.
+  std::uint64_t round() const { return round_; }
 
   // Segments that are granted and have not arrived.
   std::uint64_t outstanding() const { return outstanding_.load(std::memory_order_relaxed); }
@@ -149,6 +156,7 @@ class PortCredit {
   std::uint32_t segment_bytes_;
   Nanoseconds lease_;
   std::uint64_t most_ = 0;
+  std::uint64_t round_ = kLeastRound;
   alignas(64) std::atomic<std::uint64_t> outstanding_{0};
   std::atomic<std::uint64_t> want_{0};
   // Of the engines that want some: for what.

@@ -144,6 +144,9 @@ void tune_for_rate(const control::ClusterSettings& settings, FabricParameters& p
       std::clamp<std::int64_t>(kPollerIteration / frame_time, kLeastUplink, kMostUplink));
   parameters.window = kLimitedWindow;
   parameters.credit.budget_bytes = credit_budget(settings);
+  // What the port passes in a poller's iteration: a round comes with each.
+  parameters.credit.round_bytes =
+      static_cast<std::uint64_t>(rate / 8e9 * static_cast<double>(kPollerIteration));
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
   parameters.flows.acknowledgement.delay = std::clamp<std::int64_t>(
       kFramesPerAcknowledgeDelay * frame_time, protocol::kAcknowledgeDelay, kMostAcknowledgeDelay);

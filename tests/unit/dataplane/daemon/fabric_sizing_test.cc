@@ -72,6 +72,11 @@ TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
   }
 }
 
+TEST(FabricSizing, GrantsAFlowInARoundWhatThePortPassesIn100us) {
+  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000)).credit.round_bytes,
+            125'000u);
+}
+
 constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
 
 std::uint64_t packets_of(const PacketSizes& sizes) {
