@@ -1,6 +1,8 @@
 #include "dataplane/fabric/emulated/egress_queue.h"
 
 #include <bit>
+#include <cstddef>
+#include <memory>
 #include <utility>
 
 #include "dataplane/fabric/frame_fields.h"
@@ -24,7 +26,7 @@ EgressQueue::EgressQueue(RingPort& port, const LinkProfile& profile, std::uint32
       mark_limit_(or_without_limit(profile.mark_bytes)),
       waits_for_server_(!profile.limited()),
       mask_(std::bit_ceil(capacity) - 1),
-      entries_(mask_ + 1) {}
+      entries_(std::make_unique_for_overwrite<Entry[]>(std::size_t{mask_} + 1)) {}
 
 EgressQueue::EgressQueue(EgressQueue&& other) noexcept
     : port_(other.port_),

@@ -13,8 +13,8 @@
 #define GRADCUBE_DATAPLANE_FABRIC_EMULATED_EGRESS_QUEUE_H_
 
 #include <cstdint>
+#include <memory>
 #include <rte_mbuf.h>
-#include <vector>
 
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/emulated/ring_port.h"
@@ -80,7 +80,8 @@ class EgressQueue {
   std::uint32_t departed_ = 0;
   std::uint32_t tail_ = 0;
   std::uint32_t mask_;
-  std::vector<Entry> entries_;
+  // Not initialized: a switch of many ports takes only the memory that its frames have needed.
+  std::unique_ptr<Entry[]> entries_;
 };
 
 }  // namespace gradcube::dataplane
