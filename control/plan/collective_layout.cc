@@ -9,18 +9,30 @@ std::uint64_t divide_up(std::uint64_t count, std::uint64_t parts) {
   return count / parts + (count % parts != 0 ? 1 : 0);
 }
 
-// Enough for a piece of so many units, and at least one.
-std::uint64_t count_segments(std::uint64_t longest_piece, std::uint32_t segment_bytes) {
-  return std::max<std::uint64_t>(1, divide_up(longest_piece, segment_bytes / kUnitBytes));
+// Enough for a block of so many units, and at least one.
+std::uint64_t count_segments(std::uint64_t longest, std::uint32_t segment_bytes) {
+  return std::max<std::uint64_t>(1, divide_up(longest, segment_bytes / kUnitBytes));
 }
 
 // Of a contiguous layout.
+struct Depth {
+  unsigned steps = 0;               // that divide a block
+  std::uint64_t longest_block = 0;  // in units
+};
+
+// The least depth, from 1, at which no block is longer than `most` units; else the most there is.
+Depth depth_of_blocks(const ThreadSchedule& schedule, std::uint64_t thread_units,
+                      std::uint64_t most) {
+  Depth depth{0, thread_units};
+  do {
+    depth.longest_block = divide_up(depth.longest_block, schedule.step(depth.steps).radix);
+    ++depth.steps;
+  } while (depth.longest_block > most && depth.steps < schedule.steps());
+  return depth;
+}
+
 std::uint64_t longest_piece(const ThreadSchedule& schedule, std::uint64_t thread_units) {
-  std::uint64_t longest = thread_units;
-  for (unsigned w = 0; w < schedule.steps(); ++w) {
-    longest = divide_up(longest, schedule.step(w).radix);
-  }
-  return longest;
+  return depth_of_blocks(schedule, thread_units, 0).longest_block;
 }
 
 // The longest share that the thread can have of so many units, or of fewer.
@@ -50,32 +62,34 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
       divided_bytes_(is_rank_ordered(shape.kind) ? shape.bytes / schedule.ranks() : shape.bytes),
       first_(first) {
   active_[0] = part(units_of(divided_bytes_), schedule.thread_part());
-  const std::uint64_t longest =
-      is_rank_ordered(kind_) ? active_[0].count : longest_piece(schedule, active_[0].count);
-  segments_per_piece_ = static_cast<std::uint32_t>(count_segments(longest, segment_bytes));
+  Depth depth{schedule.steps(), active_[0].count};
+  if (!is_rank_ordered(kind_)) {
+    depth = depth_of_blocks(schedule, active_[0].count, segment_bytes / kUnitBytes);
+  }
+  positions_ = StreamPositions(schedule, depth.steps);
+  segments_per_block_ =
+      static_cast<std::uint32_t>(count_segments(depth.longest_block, segment_bytes));
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     const ScheduleStep& step = schedule.step(w);
     active_[w + 1] = part(active_[w], step.digit, step.radix);
-    length_[w] = std::uint64_t{segments_per_piece_} * step.pieces;
   }
   while (root_from_ > 0 && schedule.offset_of_rank(root_from_ - 1, root_) == 0) --root_from_;
 }
 
-// The divisions of the buffer lead to the piece.
+// The divisions of the buffer lead to the block.
 SegmentRange CollectiveLayout::contiguous_segment(const ThreadSchedule& schedule, unsigned w,
                                                   unsigned r, std::uint32_t q) const {
-  const std::uint32_t in_piece = q / schedule.step(w).pieces;
-  std::uint32_t index = q - in_piece * schedule.step(w).pieces;
+  const std::uint32_t in_block = q / positions_.blocks(w);
+  std::uint32_t index = q - in_block * positions_.blocks(w);
   UnitRange units = r == 0
                         ? active_[w + 1]
                         : part(active_[w], schedule.digit_at_offset(w, r), schedule.step(w).radix);
-  for (unsigned u = w + 1; u < schedule.steps(); ++u) {
-    const std::uint32_t pieces = schedule.step(u).pieces;
-    const unsigned offset = index / pieces;
-    index -= offset * pieces;
+  for (unsigned u = w + 1; u < positions_.depth(); ++u) {
+    const unsigned offset = index / positions_.blocks(u);
+    index -= offset * positions_.blocks(u);
     units = part(units, schedule.digit_at_offset(u, offset), schedule.step(u).radix);
   }
-  const ByteRange bytes = bytes_of(part(units, in_piece, segments_per_piece_), divided_bytes_);
+  const ByteRange bytes = bytes_of(part(units, in_block, segments_per_block_), divided_bytes_);
   return {bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }
 
@@ -91,7 +105,7 @@ SegmentRange CollectiveLayout::rank_ordered_segment(const ThreadSchedule& schedu
     index -= offset * step.pieces;
     owner += (schedule.digit_at_offset(u, offset) - step.digit) * step.stride;
   }
-  const ByteRange bytes = bytes_of(part(active_[0], in_piece, segments_per_piece_), divided_bytes_);
+  const ByteRange bytes = bytes_of(part(active_[0], in_piece, segments_per_block_), divided_bytes_);
   const Rank chunk = chunk_of_rank_ == nullptr ? owner : chunk_of_rank_[owner];
   return {chunk * divided_bytes_ + bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }

@@ -7,14 +7,17 @@
 // CONTIGUOUS (all_reduce, broadcast, reduce, barrier): the buffer is divided among the threads by
 // their weights, each share by the digits of the piece's owner in the order of the thread's steps,
 // and each piece into segments. So what a rank still works on when a step begins is one contiguous
-// range, and its part y is what goes to the peer with digit y.
+// range, and its part y is what goes to the peer with digit y. Where several pieces that lie side by
+// side fit into one segment, they travel as one: the streams have the least depth whose blocks are
+// no longer than a segment (stream_positions.h). So in a small collective each exchange is one
+// segment.
 //
 // RANK-ORDERED (reduce_scatter, all_gather): the buffer is a chunk for each rank. The piece of
 // thread t and owner o is thread t's share of chunk o, cut into segments. A chunk has any number of
 // bytes; its units count from its own begin, and its last one may be partial. What goes to a peer
-// is then several ranges, one in each chunk.
+// is then several ranges, one in each chunk, and every block is a piece.
 //
-// Every piece of a thread has the same number of segments, of nearly equal size. Short pieces have
+// Every block of a thread has the same number of segments, of nearly equal size. Short blocks have
 // empty segments. In a stage that the kind has, each exchange has at least one segment, so that
 // even an empty collective meets every peer and is checked against it. The streams of a stage that
 // the kind does not have are of no length.
@@ -39,6 +42,7 @@
 
 #include "control/plan/byte_range.h"
 #include "control/plan/collective_kind.h"
+#include "control/plan/stream_positions.h"
 #include "control/plan/thread_schedule.h"
 
 namespace gradcube::control {
@@ -85,8 +89,10 @@ class CollectiveLayout {
     return first_[static_cast<unsigned>(stage)][w];
   }
   std::uint64_t end(Stage stage, unsigned w) const {
-    return first(stage, w) + (has_stage(kind_, stage) ? length_[w] : 0);
+    return first(stage, w) + (has_stage(kind_, stage) ? length(w) : 0);
   }
+
+  const StreamPositions& positions() const { return positions_; }
 
   // The segment at position q of the send stream (w, r); with r = 0, of the receive stream of w.
   // Whether it carries these bytes is for sends() and receives() to say.
@@ -107,16 +113,19 @@ class CollectiveLayout {
   SegmentRange rank_ordered_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
                                     std::uint32_t q) const;
   bool is_up(const ThreadSchedule& schedule, unsigned w, unsigned r) const;
+  std::uint64_t length(unsigned w) const {
+    return std::uint64_t{segments_per_block_} * positions_.blocks(w);
+  }
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;
   // The first step from which on this rank's digits are the root's.
   unsigned root_from_ = 0;
-  std::uint32_t segments_per_piece_ = 1;
+  StreamPositions positions_;
+  std::uint32_t segments_per_block_ = 1;
   std::uint64_t divided_bytes_ = 0;  // of the buffer, or of a chunk
   StageSequences first_{};
-  StepSequences length_{};
   // active_[w]: what this rank still works on when step w begins. If rank-ordered, active_[0] alone
   // counts: the thread's share of a chunk.
   std::array<UnitRange, kMaxSteps + 1> active_{};

@@ -1,5 +1,7 @@
 #include "control/plan/streams.h"
 
+#include <algorithm>
+#include <cstddef>
 #include <fmt/format.h>
 
 namespace gradcube::control {
@@ -7,20 +9,26 @@ namespace {
 
 constexpr PieceId kNoPiece{UINT32_MAX, UINT32_MAX};
 
-// One segment can hold the longest piece.
-constexpr std::uint32_t kSegmentBytes = kMaxWeight * kUnitBytes;
+// Of a block that `depth` steps have divided: it is cut no further.
+std::uint32_t block_bytes(const Plan& plan, unsigned thread, unsigned depth) {
+  std::uint64_t bytes = plan.thread(thread).weight * kUnitBytes;
+  for (unsigned w = depth; w < plan.steps(thread); ++w) bytes *= plan.radix(thread, w);
+  return static_cast<std::uint32_t>(bytes);
+}
 
 }  // namespace
 
-Streams::Streams(const Plan& plan) : plan_(plan), pieces_(plan.pieces(), kNoPiece) {
-  const std::uint64_t units = std::uint64_t{plan.thread_part(0).of} * plan.ranks();
+Streams::Streams(const Plan& plan, unsigned depth) : plan_(plan), pieces_(plan.pieces(), kNoPiece) {
+  const std::uint64_t bytes = std::uint64_t{plan.thread_part(0).of} * plan.ranks() * kUnitBytes;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+    const std::uint32_t segment_bytes = block_bytes(plan, thread, depth);
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       const ThreadSchedule schedule(plan, rank, thread);
       members_.push_back(
-          {schedule, CollectiveLayout(schedule, {.bytes = units * kUnitBytes}, kSegmentBytes, {})});
-      PieceId& piece = pieces_[number_at(members_.back(), schedule.last_step(), 0, 0)];
-      if (piece != kNoPiece) {
+          {schedule, CollectiveLayout(schedule, {.bytes = bytes}, segment_bytes, {})});
+      const auto [first, end] = numbers_at(members_.back(), schedule.last_step(), 0, 0);
+      PieceId& piece = pieces_[first];
+      if (end != first + 1 || piece != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
                                     name(rank), name(piece.owner)));
       }
@@ -29,29 +37,37 @@ Streams::Streams(const Plan& plan) : plan_(plan), pieces_(plan.pieces(), kNoPiec
   }
 }
 
-std::size_t Streams::number_at(const Member& member, unsigned w, unsigned r,
-                               std::uint32_t q) const {
+std::pair<std::size_t, std::size_t> Streams::numbers_at(const Member& member, unsigned w,
+                                                        unsigned r, std::uint32_t q) const {
   const unsigned thread = member.schedule.thread();
   const std::uint64_t piece_bytes = plan_.thread(thread).weight * kUnitBytes;
   const std::uint64_t thread_begin =
       std::uint64_t{plan_.thread_part(thread).from} * plan_.ranks() * kUnitBytes;
   const SegmentRange range = member.layout.segment(member.schedule, w, r, q);
   const std::uint64_t number = (range.begin - thread_begin) / piece_bytes;
-  if (range.bytes != piece_bytes || range.begin < thread_begin || number >= plan_.ranks() ||
-      range.begin != thread_begin + number * piece_bytes) {
+  const std::uint64_t count = range.bytes / piece_bytes;
+  if (count == 0 || range.bytes != count * piece_bytes || range.begin < thread_begin ||
+      number + count > plan_.ranks() || range.begin != thread_begin + number * piece_bytes) {
     throw PlanError(fmt::format("position {} of step {}, offset {}, is bytes {} to {}: no piece", q,
                                 w, r, range.begin, range.begin + range.bytes));
   }
-  return std::size_t{thread} * plan_.ranks() + number;
+  const std::size_t first = std::size_t{thread} * plan_.ranks() + number;
+  return {first, first + count};
+}
+
+std::vector<PieceId> Streams::pieces_at(const Member& member, unsigned w, unsigned r,
+                                        std::uint32_t q) const {
+  const auto [first, end] = numbers_at(member, w, r, q);
+  return {pieces_.begin() + static_cast<std::ptrdiff_t>(first),
+          pieces_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
 std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned r) const {
   std::vector<PieceId> pieces;
   // The broadcast stage of an all-reduce runs the same streams.
-  const std::uint64_t first = member.layout.first(Stage::aggregation, w);
-  for (std::uint64_t sequence = first; sequence < member.layout.end(Stage::aggregation, w);
-       ++sequence) {
-    pieces.push_back(piece_at(member, w, r, static_cast<std::uint32_t>(sequence - first)));
+  for (std::uint32_t q = 0; q < member.layout.positions().blocks(w); ++q) {
+    const std::vector<PieceId> here = pieces_at(member, w, r, q);
+    pieces.insert(pieces.end(), here.begin(), here.end());
   }
   return pieces;
 }
@@ -87,12 +103,16 @@ void Streams::check_dependencies() const {
 // That every segment of step w's streams waits for its own partial sum of the step before.
 void Streams::check_steps(const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
+  const StreamPositions& positions = at.layout.positions();
   for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
-    for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
-      const std::uint32_t before = schedule.at_previous_step(w, r, q);
-      const ThreadSchedule::NextStep next = schedule.at_next_step(w - 1, before);
-      if (piece_at(at, w - 1, 0, before) != piece_at(at, w, r, q) || next.offset != r ||
-          next.position != q) {
+    for (std::uint32_t q = 0; q < positions.blocks(w); ++q) {
+      const std::uint32_t before = positions.at_previous_step(w, r, q);
+      const StreamPositions::NextStep next = positions.at_next_step(w - 1, before);
+      const auto [first, end] = numbers_at(at, w, r, q);
+      const auto [first_before, end_before] = numbers_at(at, w - 1, 0, before);
+      const bool all_of_it = first == first_before && end == end_before;
+      if (first < first_before || end > end_before || next.divided == all_of_it ||
+          (!next.divided && next.offset != r) || next.position != q) {
         throw PlanError(fmt::format(
             "thread {} of {}: position {} of step {}, offset {}, waits for another piece",
             schedule.thread(), name(schedule.rank()), q, w, r));
@@ -101,21 +121,39 @@ void Streams::check_steps(const Member& at, unsigned w) const {
   }
 }
 
+// What a result source names, if it lies after step w.
+std::vector<PieceId> Streams::results_from(const Member& at, unsigned w,
+                                           const StreamPositions::ResultSource& source) const {
+  const ThreadSchedule& schedule = at.schedule;
+  if (!source.own) {
+    if (source.offset == 0 || source.step <= w) return {};
+    return pieces_at(at, source.step, source.offset, source.position);
+  }
+  std::vector<PieceId> pieces = pieces_at(at, schedule.last_step(), 0, source.position);
+  if (source.step <= w || pieces.front().owner != schedule.rank()) return {};
+  for (unsigned u = source.step; u < schedule.steps(); ++u) {
+    for (unsigned r = 1; r < schedule.step(u).radix; ++r) {
+      const std::vector<PieceId> more = pieces_at(at, u, r, source.position);
+      pieces.insert(pieces.end(), more.begin(), more.end());
+    }
+  }
+  return pieces;
+}
+
 // That every result that step w's receive stream broadcasts is known: the rank's own, or one that a
 // later aggregation step, which is an earlier broadcast step, has brought back.
 void Streams::check_results(const Member& at, unsigned w) const {
-  const ThreadSchedule& schedule = at.schedule;
-  for (std::uint32_t q = 0; q < schedule.step(w).pieces; ++q) {
-    const PieceId piece = piece_at(at, w, 0, q);
-    const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
-    const bool right_place = source.own ? piece.owner == schedule.rank() && source.offset == 0
-                                        : source.offset != 0 && source.step > w;
-    if (!right_place || piece_at(at, source.step, source.offset, source.position) != piece) {
-      throw PlanError(
-          fmt::format("thread {} of {}: the result at position {} of step {} is "
-                      "expected from the wrong place",
-                      schedule.thread(), name(schedule.rank()), q, w));
-    }
+  const StreamPositions& positions = at.layout.positions();
+  for (std::uint32_t q = 0; q < positions.blocks(w); ++q) {
+    std::vector<PieceId> needed = pieces_at(at, w, 0, q);
+    std::vector<PieceId> known = results_from(at, w, positions.result_source(w, q));
+    std::sort(needed.begin(), needed.end());
+    std::sort(known.begin(), known.end());
+    if (needed == known) continue;
+    throw PlanError(
+        fmt::format("thread {} of {}: the result at position {} of step {} is "
+                    "expected from the wrong place",
+                    at.schedule.thread(), name(at.schedule.rank()), q, w));
   }
 }
 

@@ -2,9 +2,10 @@
 //
 // The lists are read off the streams: every position of every thread of every rank is asked for its
 // bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). In the
-// buffer that is laid out each piece has as many units as its thread's weight, and one segment; a
-// piece is recognised by its bytes, and belongs to the rank that still works on them after its last
-// step.
+// buffer that is laid out each piece has as many units as its thread's weight; a piece is recognised
+// by its bytes, and belongs to the rank that still works on them after its last step. Segments are
+// as long as a block of the depth that is looked at (stream_positions.h), and name its pieces in the
+// order of the buffer.
 //
 // For the verifier and tests: takes memory and time in proportion to threads x ranks.
 #ifndef GRADCUBE_CONTROL_PLAN_STREAMS_H_
@@ -13,6 +14,7 @@
 #include <cstdint>
 #include <stdexcept>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/plan/collective_layout.h"
@@ -38,16 +40,17 @@ struct Transfer {
 
 class Streams {
  public:
-  // Keeps a reference to the plan. Throws a PlanError unless the pieces fill the buffer exactly,
-  // and std::invalid_argument for a plan that ThreadSchedule refuses.
-  explicit Streams(const Plan& plan);
+  // Keeps a reference to the plan. depth: from 1, of all threads that have so many steps; the others
+  // have the most that they can. Throws a PlanError unless the pieces fill the buffer exactly, and
+  // std::invalid_argument for a plan that ThreadSchedule refuses.
+  Streams(const Plan& plan, unsigned depth);
 
   // All that `rank` sends and receives in a step of a stage, one entry for each peer. Nothing for a
   // step that the thread does not have.
   std::vector<Transfer> transfers(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
-  // Throws a PlanError unless every position needs the right one: what at_previous_step(),
-  // at_next_step() and result_source() name holds the same piece, in an earlier step.
+  // Throws a PlanError unless every position needs the right ones: what at_previous_step(),
+  // at_next_step() and result_source() name holds the same pieces, in an earlier step.
   void check_dependencies() const;
 
  private:
@@ -59,13 +62,16 @@ class Streams {
   const Member& member(Rank rank, unsigned thread) const {
     return members_[std::size_t{thread} * plan_.ranks() + rank];
   }
-  // The number of the piece whose bytes a position has, in the order of the buffer.
-  std::size_t number_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const;
-  PieceId piece_at(const Member& member, unsigned w, unsigned r, std::uint32_t q) const {
-    return pieces_[number_at(member, w, r, q)];
-  }
+  // The numbers of the pieces whose bytes a position has, in the order of the buffer: from .first
+  // to before .second.
+  std::pair<std::size_t, std::size_t> numbers_at(const Member& member, unsigned w, unsigned r,
+                                                 std::uint32_t q) const;
+  std::vector<PieceId> pieces_at(const Member& member, unsigned w, unsigned r,
+                                 std::uint32_t q) const;
   std::vector<PieceId> stream(const Member& member, unsigned w, unsigned r) const;
   void check_steps(const Member& member, unsigned w) const;
+  std::vector<PieceId> results_from(const Member& member, unsigned w,
+                                    const StreamPositions::ResultSource& source) const;
   void check_results(const Member& member, unsigned w) const;
   std::string name(Rank rank) const { return plan_.space().text(plan_.placement().server(rank)); }
 

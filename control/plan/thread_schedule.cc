@@ -24,16 +24,4 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
   }
 }
 
-ThreadSchedule::ResultSource ThreadSchedule::result_source(unsigned w, std::uint32_t q) const {
-  const std::uint32_t segment = q / schedule_[w].pieces;
-  std::uint32_t index = q - segment * schedule_[w].pieces;
-  for (unsigned u = w + 1; u < steps_; ++u) {
-    const std::uint32_t pieces = schedule_[u].pieces;
-    const unsigned offset = index / pieces;
-    index -= offset * pieces;
-    if (offset != 0) return {false, u, offset, segment * pieces + index};
-  }
-  return {true, last_step(), 0, segment};
-}
-
 }  // namespace gradcube::control

@@ -18,18 +18,7 @@
 // (r = 0) come first, then those that it passes on to its next peer; and in each later step no two
 // senders begin with the same receiver.
 //
-// Positions. Every piece of a thread is cut into the same number of segments (collective_layout.h).
-// A stream carries segment 0 of all its pieces, then segment 1 of all, and so on: position q is
-// segment q / pieces(w) of piece number q % pieces(w). Then what one step needs of another is
-// arithmetic:
-//
-//   - position q of the receive stream of step w needs the rank's own partial sum of step w-1, at
-//     receive position at_previous_step(w, 0, q);
-//   - position q of the send stream (w, r) is the partial sum of step w-1 at receive position
-//     at_previous_step(w, r, q);
-//   - the result at receive position q of step w is this rank's own final sum if every r(u) of q
-//     is 0; else it comes back through the send stream of the first later step whose r(u) is not 0:
-//     result_source(w, q).
+// Short pieces travel together, and long ones are cut (stream_positions.h).
 //
 // These streams are the sets that CalcGset and CheckDigits define in the BML paper's Algorithm 1,
 // in an order. Immutable after construction; any thread may read it. Nothing allocates. The
@@ -83,39 +72,6 @@ class ThreadSchedule {
   Rank peer(unsigned w, unsigned r) const {
     return rank_ + (digit_at_offset(w, r) - schedule_[w].digit) * schedule_[w].stride;
   }
-
-  // The receive position at step w-1 of what is position q of the send stream (w, r); with r = 0,
-  // of the receive stream. w >= 1.
-  std::uint32_t at_previous_step(unsigned w, unsigned r, std::uint32_t q) const {
-    const std::uint32_t pieces = schedule_[w].pieces;
-    const std::uint32_t segment = q / pieces;
-    return segment * schedule_[w - 1].pieces + r * pieces + (q - segment * pieces);
-  }
-
-  struct NextStep {
-    // 0: this rank keeps the segment; else it goes to the peer at this offset.
-    unsigned offset;
-    // In the send stream (w + 1, offset), or in the receive stream when the offset is 0.
-    std::uint32_t position;
-  };
-  // Where receive position q of step w goes at step w+1. w < last_step().
-  NextStep at_next_step(unsigned w, std::uint32_t q) const {
-    const std::uint32_t segment = q / schedule_[w].pieces;
-    const std::uint32_t index = q - segment * schedule_[w].pieces;
-    const std::uint32_t later = schedule_[w + 1].pieces;
-    const unsigned offset = index / later;
-    return {offset, segment * later + (index - offset * later)};
-  }
-
-  struct ResultSource {
-    // True: this rank owns the piece, and `position` is in the last step's receive stream.
-    bool own;
-    // Else the result comes back at `position` of the send stream (step, offset).
-    unsigned step;
-    unsigned offset;
-    std::uint32_t position;
-  };
-  ResultSource result_source(unsigned w, std::uint32_t q) const;
 
  private:
   Rank rank_;

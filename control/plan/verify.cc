@@ -294,12 +294,16 @@ void compare_with_exchanges(const Plan& plan, const Streams& streams) {
 }  // namespace
 
 VerifyReport verify(const Plan& plan) {
-  const Streams streams(plan);
-  streams.check_dependencies();
-  compare_with_exchanges(plan, streams);
-  return verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
-    return streams.transfers(rank, thread, stage, step);
-  });
+  VerifyReport report;
+  for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
+    const Streams streams(plan, depth);
+    streams.check_dependencies();
+    compare_with_exchanges(plan, streams);
+    report = verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
+      return streams.transfers(rank, thread, stage, step);
+    });
+  }
+  return report;
 }
 
 VerifyReport verify(const Plan& plan, const TransferFunction& transfers) {

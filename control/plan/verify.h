@@ -1,7 +1,7 @@
 // The verifier: runs a plan symbolically and proves that it is an all-reduce.
 //
 // What it runs is what the executor sends: the streams of segments, read off the functions that the
-// data path calls (streams.h). All ranks execute them step by step, in lock step; instead of
+// data path calls (streams.h), with blocks of every depth. All ranks execute them step by step, in lock step; instead of
 // gradients, every piece on every rank carries how often each rank's contribution is in it. It
 // throws a PlanError, naming the server, thread, stage and step, unless
 //

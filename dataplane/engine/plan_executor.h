@@ -6,7 +6,7 @@
 // can. docs/bml.md says which function executes which line.
 //
 // It keeps no queue and no state per segment. Streams are consumed and produced in order
-// (control/plan/thread_schedule.h), so "may this segment go out?" is a question about another
+// (control/plan/stream_positions.h), so "may this segment go out?" is a question about another
 // stream's progress: the reduce window of the step before, or the receive window of the flow that
 // brings results. Its memory is the windows', whatever the size of the gradients.
 //

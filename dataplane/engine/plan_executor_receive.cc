@@ -12,7 +12,7 @@ namespace gradcube::dataplane {
 
 using aggregation::Operation;
 using control::SegmentRange;
-using control::ThreadSchedule;
+using control::StreamPositions;
 using protocol::Stage;
 
 PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence,
@@ -189,12 +189,16 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
       }
       return;
     }
-    const ThreadSchedule::NextStep next = schedule_.at_next_step(w, position);
-    if (next.offset != 0) {
-      wake_segment(flow(Stage::aggregation, w + 1, next.offset));
+    const StreamPositions::NextStep next = collective.layout.positions().at_next_step(w, position);
+    ++w;
+    if (next.divided) {
+      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+        wake_segment(flow(Stage::aggregation, w, r));
+      }
+    } else if (next.offset != 0) {
+      wake_segment(flow(Stage::aggregation, w, next.offset));
       return;
     }
-    ++w;
     sequence = collective.layout.first(PlanStage::aggregation, w) + next.position;
   }
 }

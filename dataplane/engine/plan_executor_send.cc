@@ -7,7 +7,7 @@
 namespace gradcube::dataplane {
 
 using control::SegmentRange;
-using control::ThreadSchedule;
+using control::StreamPositions;
 using protocol::Stage;
 
 namespace {
@@ -22,7 +22,7 @@ constexpr std::uint64_t kMostCounted = 8;
 bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, unsigned r,
                                        std::uint32_t position) const {
   if (w == 0) return true;  // line 1: the trainer's own gradient
-  const std::uint32_t before = schedule_.at_previous_step(w, r, position);
+  const std::uint32_t before = collective.layout.positions().at_previous_step(w, r, position);
   return reduce_windows_[w - 1].reduced(collective.layout.first(PlanStage::aggregation, w - 1) +
                                         before);
 }
@@ -31,16 +31,23 @@ bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, u
 // its arrival over the level of an earlier broadcast step.
 bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
                                   std::uint32_t position) const {
-  const ThreadSchedule::ResultSource source = schedule_.result_source(w, position);
-  if (!source.own) {
-    return result_flow(source.step, source.offset)
-        .receive.received(collective.layout.first(PlanStage::broadcast, source.step) +
-                          source.position);
+  const StreamPositions::ResultSource source =
+      collective.layout.positions().result_source(w, position);
+  const auto has_come = [&](unsigned u, unsigned r) {
+    return result_flow(u, r).receive.received(collective.layout.first(PlanStage::broadcast, u) +
+                                              source.position);
+  };
+  if (!source.own) return has_come(source.step, source.offset);
+  for (unsigned u = source.step; u < schedule_.steps(); ++u) {
+    for (unsigned r = 1; r < schedule_.step(u).radix; ++r) {
+      if (!has_come(u, r)) return false;
+    }
   }
   // An all_gather's own piece is the trainer's.
+  const unsigned last = schedule_.last_step();
   return !control::has_stage(collective.request.kind, PlanStage::aggregation) ||
-         reduce_windows_[source.step].reduced(
-             collective.layout.first(PlanStage::aggregation, source.step) + source.position);
+         reduce_windows_[last].reduced(collective.layout.first(PlanStage::aggregation, last) +
+                                       source.position);
 }
 
 bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,

@@ -97,11 +97,11 @@ class ThreadOfAllServers {
     }
   }
 
-  // `ahead` segments of every piece take each step together.
+  // `ahead` segments of every block take each step together.
   void allreduce(std::uint32_t ahead) {
     const Server& any = servers_.front();
     const std::uint64_t length = any.layout.end(control::Stage::aggregation, 0);
-    const auto segments = static_cast<std::uint32_t>(length / any.schedule.step(0).pieces);
+    const auto segments = static_cast<std::uint32_t>(length / any.layout.positions().blocks(0));
     const unsigned steps = any.schedule.steps();
     for (std::uint32_t first = 0; first < segments; first += ahead) {
       const std::uint32_t end = std::min(first + ahead, segments);
@@ -125,11 +125,12 @@ class ThreadOfAllServers {
     return servers_[server.schedule.peer(w, r)];
   }
 
-  // What the server adds in aggregation step w, of these segments of all its pieces.
+  // What the server adds in aggregation step w, of these segments of all its blocks.
   void add(const Server& server, unsigned w, std::uint32_t first, std::uint32_t end) const {
     const control::ScheduleStep& step = server.schedule.step(w);
     std::array<const void*, control::step_pattern::kMaxRunnableRadix> sources{};
-    for (std::uint32_t q = first * step.pieces; q < end * step.pieces; ++q) {
+    const std::uint32_t blocks = server.layout.positions().blocks(w);
+    for (std::uint32_t q = first * blocks; q < end * blocks; ++q) {
       const control::SegmentRange range = server.layout.segment(server.schedule, w, 0, q);
       if (range.bytes == 0) continue;
       for (unsigned i = 0; i < step.radix; ++i) {
@@ -143,9 +144,10 @@ class ThreadOfAllServers {
   // What the server gets back in the mirror of step w.
   void copy(const Server& server, unsigned w, std::uint32_t first, std::uint32_t end) const {
     const control::ScheduleStep& step = server.schedule.step(w);
+    const std::uint32_t blocks = server.layout.positions().blocks(w);
     for (unsigned r = 1; r < step.radix; ++r) {
       const std::uint8_t* theirs = peer(server, w, r).buffer;
-      for (std::uint32_t q = first * step.pieces; q < end * step.pieces; ++q) {
+      for (std::uint32_t q = first * blocks; q < end * blocks; ++q) {
         const control::SegmentRange range = server.layout.segment(server.schedule, w, r, q);
         std::memcpy(server.buffer + range.begin, theirs + range.begin, range.bytes);
       }

@@ -28,20 +28,26 @@ std::uint32_t positions(const CollectiveLayout& layout, unsigned w) {
                                     layout.first(Stage::aggregation, w));
 }
 
-// The pieces of all streams of one thread of one server, against the layout of docs/bml.md.
+// The blocks of all streams of one thread of one server, against the layout of docs/bml.md.
 void expect_the_plans_bytes(const Plan& plan, ServerId server, unsigned thread, Size size) {
   const ThreadSchedule schedule(plan, server, thread);
   const CollectiveLayout layout = layout_of(schedule, size);
   for (unsigned w = 0; w < schedule.steps(); ++w) {
-    const std::uint32_t pieces = schedule.step(w).pieces;
-    ASSERT_EQ(positions(layout, w) % pieces, 0u);
+    const std::uint32_t blocks = layout.positions().blocks(w);
+    const std::uint32_t pieces_in_block = schedule.step(w).pieces / blocks;
+    ASSERT_EQ(positions(layout, w) % blocks, 0u);
     for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
       const ServerId receiver = plan.peer(server, thread, w, schedule.digit_at_offset(w, r));
       const std::vector<ServerId> owners = stream_owners(plan, thread, w, receiver);
-      for (std::uint32_t piece = 0; piece < pieces; ++piece) {
-        const ByteRange range = piece_bytes(plan, {thread, owners[piece]}, size.bytes);
+      for (std::uint32_t block = 0; block < blocks; ++block) {
+        ByteRange range{UINT64_MAX, 0};
+        for (std::uint32_t i = 0; i < pieces_in_block; ++i) {
+          const ServerId owner = owners[block * pieces_in_block + i];
+          const ByteRange piece = piece_bytes(plan, {thread, owner}, size.bytes);
+          range = {std::min(range.begin, piece.begin), std::max(range.end, piece.end)};
+        }
         std::uint64_t at = range.begin;
-        for (std::uint32_t q = piece; q < positions(layout, w); q += pieces) {
+        for (std::uint32_t q = block; q < positions(layout, w); q += blocks) {
           const SegmentRange segment = layout.segment(schedule, w, r, q);
           ASSERT_LE(segment.bytes, size.segment);
           if (segment.bytes == 0) continue;
@@ -54,7 +60,7 @@ void expect_the_plans_bytes(const Plan& plan, ServerId server, unsigned thread, 
   }
 }
 
-TEST(CollectiveLayout, CutsEachPieceIntoSegmentsThatAreExactlyThePlansBytes) {
+TEST(CollectiveLayout, CutsEachBlockIntoSegmentsThatAreExactlyThePlansBytes) {
   for (const Topology& topology : small_topologies(30)) {
     const Plan plan = make_plan("bml", topology, "test");
     SCOPED_TRACE(topology.spec());
@@ -115,8 +121,8 @@ TEST(CollectiveLayout, BringsEveryByteOfTheBufferIntoTheFirstStepOnce) {
 TEST(CollectiveLayout, DividesARangeByDigitsInTheOrderOfTheSteps) {
   const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
   const ServerId server = plan.space().parse("2,1");
-  // One segment for each piece: the segment is the piece.
-  const Size size{100 * kUnitBytes, 100 * kUnitBytes};
+  // One segment for each piece, which is too long for two of them: the segment is the piece.
+  const Size size{100 * kUnitBytes, 6 * kUnitBytes};
   const ThreadSchedule first(plan, server, 0);
   // Digit 1 at level 0 first: 50 units are 16, 17, 17; then digit 2: 17 units are 5, 6, 6.
   EXPECT_EQ(layout_of(first, size).segment(first, 1, 0, 0),
@@ -132,7 +138,7 @@ TEST(CollectiveLayout, BeginsWhereTheCollectiveBeforeItEnded) {
   const ThreadSchedule schedule(plan, 4, 1);
   const CollectiveLayout layout(schedule, {}, 64, {{{100, 70}, {100, 70}}});
   EXPECT_EQ(layout.first(Stage::aggregation, 0), 100u);
-  EXPECT_EQ(layout.end(Stage::aggregation, 0), 103u)
+  EXPECT_EQ(layout.end(Stage::aggregation, 0), 101u)
       << "even an empty collective meets every neighbour";
   EXPECT_EQ(layout.first(Stage::aggregation, 1), 70u);
   EXPECT_EQ(layout.end(Stage::aggregation, 1), 71u);
@@ -159,7 +165,66 @@ TEST(CollectiveLayout, CountsTheSequencesOfEachStageByItself) {
   EXPECT_EQ(ends(CollectiveKind::all_gather), (std::vector<std::uint64_t>{100, 70, 19, 23}));
 }
 
-// What ThreadSchedule says of positions holds for the bytes of every layout.
+TEST(CollectiveLayout, GivesASmallCollectiveOneSegmentForEachExchange) {
+  const Plan plan = make_plan("bml", parse_topology("bcube:3,2", "test"), "test");
+  const ThreadSchedule schedule(plan, plan.space().parse("2,1"), 0);
+  // A step's share is 16, 17 or 17 units, and the segment that has 17 of them goes to a peer whole.
+  const CollectiveLayout layout = layout_of(schedule, {100 * kUnitBytes, 17 * kUnitBytes});
+  for (unsigned w = 0; w < 2; ++w) ASSERT_EQ(positions(layout, w), 1u);
+  EXPECT_EQ(layout.segment(schedule, 0, 1, 0), (SegmentRange{33 * kUnitBytes, 17 * kUnitBytes}));
+  EXPECT_EQ(layout.segment(schedule, 1, 0, 0), (SegmentRange{27 * kUnitBytes, 6 * kUnitBytes}));
+  const CollectiveLayout shorter = layout_of(schedule, {100 * kUnitBytes, 16 * kUnitBytes});
+  EXPECT_EQ(positions(shorter, 0), 3u) << "17 units do not fit";
+}
+
+// Bytes of several segments, side by side or not.
+struct Bytes {
+  std::uint64_t begin = UINT64_MAX;
+  std::uint64_t end = 0;
+  std::uint64_t count = 0;
+
+  void add(SegmentRange range) {
+    begin = std::min(begin, range.begin);
+    end = std::max(end, range.begin + range.bytes);
+    count += range.bytes;
+  }
+  bool operator==(const Bytes&) const = default;
+};
+
+void expect_the_same_bytes_wherever_needed(const ThreadSchedule& schedule,
+                                           const CollectiveLayout& layout) {
+  const StreamPositions& positions = layout.positions();
+  const auto at = [&](unsigned w, unsigned r, std::uint32_t q) {
+    return layout.segment(schedule, w, r, q);
+  };
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    const auto count = static_cast<std::uint32_t>(layout.end(Stage::broadcast, w));
+    for (std::uint32_t q = 0; q < count; ++q) {
+      const StreamPositions::ResultSource source = positions.result_source(w, q);
+      Bytes needed, known;
+      needed.add(at(w, 0, q));
+      if (source.own) {
+        known.add(at(schedule.last_step(), 0, source.position));
+        for (unsigned u = source.step; u < schedule.steps(); ++u) {
+          for (unsigned r = 1; r < schedule.step(u).radix; ++r) {
+            known.add(at(u, r, source.position));
+          }
+        }
+      } else {
+        known.add(at(source.step, source.offset, source.position));
+      }
+      ASSERT_EQ(known, needed);
+      for (unsigned r = 0; w > 0 && r < schedule.step(w).radix; ++r) {
+        const SegmentRange sent = at(w, r, q);
+        const SegmentRange summed = at(w - 1, 0, positions.at_previous_step(w, r, q));
+        ASSERT_GE(sent.begin, summed.begin);
+        ASSERT_LE(sent.begin + sent.bytes, summed.begin + summed.bytes);
+      }
+    }
+  }
+}
+
+// What StreamPositions say holds for the bytes of every layout.
 TEST(CollectiveLayout, HasTheSameBytesWhereverASegmentIsNeeded) {
   for (const Topology& topology : small_topologies(30)) {
     const Plan plan = make_plan("bml", topology, "test");
@@ -168,20 +233,10 @@ TEST(CollectiveLayout, HasTheSameBytesWhereverASegmentIsNeeded) {
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       const ThreadSchedule schedule(plan, rank, thread);
       for (const CollectiveKind kind : {CollectiveKind::all_reduce, CollectiveKind::all_gather}) {
-        const CollectiveLayout layout(schedule, {kind, 0, plan.ranks() * std::uint64_t{333}}, 64,
-                                      CollectiveLayout::StageSequences{});
-        const auto at = [&](unsigned w, unsigned r, std::uint32_t q) {
-          return layout.segment(schedule, w, r, q);
-        };
-        for (unsigned w = 0; w < schedule.steps(); ++w) {
-          const auto count = static_cast<std::uint32_t>(layout.end(Stage::broadcast, w));
-          for (std::uint32_t q = 0; q < count; ++q) {
-            const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
-            ASSERT_EQ(at(source.step, source.offset, source.position), at(w, 0, q));
-            for (unsigned r = 0; w > 0 && r < schedule.step(w).radix; ++r) {
-              ASSERT_EQ(at(w - 1, 0, schedule.at_previous_step(w, r, q)), at(w, r, q));
-            }
-          }
+        for (const std::uint32_t segment_bytes : {64U, 448U, 1408U, 8896U}) {
+          const CollectiveLayout layout(schedule, {kind, 0, plan.ranks() * std::uint64_t{333}},
+                                        segment_bytes, CollectiveLayout::StageSequences{});
+          expect_the_same_bytes_wherever_needed(schedule, layout);
         }
       }
     }

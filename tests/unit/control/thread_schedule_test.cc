@@ -14,8 +14,6 @@
 namespace gradcube::control {
 namespace {
 
-constexpr std::uint32_t kSegments = 3;  // of each piece
-
 // Calls visit(plan, schedule, server, thread) for every thread of every server of small topologies.
 void for_every_thread(
     const std::function<void(const Plan&, const ThreadSchedule&, ServerId, unsigned)>& visit) {
@@ -28,13 +26,6 @@ void for_every_thread(
       }
     }
   }
-}
-
-// The owner of the piece at position q of the stream that `receiver` receives at step w.
-ServerId owner_at(const Plan& plan, unsigned thread, unsigned w, ServerId receiver,
-                  std::uint32_t q) {
-  const std::vector<ServerId> owners = stream_owners(plan, thread, w, receiver);
-  return owners[q % owners.size()];
 }
 
 TEST(ThreadSchedule, HasThePlansLevelsDigitsAndPieces) {
@@ -54,50 +45,6 @@ TEST(ThreadSchedule, HasThePlansLevelsDigitsAndPieces) {
           }
         }
       });
-}
-
-TEST(ThreadSchedule, NamesOnePieceByOnePositionInEveryStreamThatItPasses) {
-  for_every_thread(
-      [](const Plan& plan, const ThreadSchedule& schedule, ServerId server, unsigned thread) {
-        for (unsigned w = 1; w < schedule.steps(); ++w) {
-          for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
-            const ServerId receiver = plan.peer(server, thread, w, schedule.digit_at_offset(w, r));
-            for (std::uint32_t q = 0; q < kSegments * schedule.step(w).pieces; ++q) {
-              const std::uint32_t before = schedule.at_previous_step(w, r, q);
-              ASSERT_EQ(owner_at(plan, thread, w - 1, server, before),
-                        owner_at(plan, thread, w, receiver, q));
-              ASSERT_EQ(before / schedule.step(w - 1).pieces, q / schedule.step(w).pieces)
-                  << "another segment of it";
-              const ThreadSchedule::NextStep next = schedule.at_next_step(w - 1, before);
-              ASSERT_EQ(next.offset, r);
-              ASSERT_EQ(next.position, q);
-            }
-          }
-        }
-      });
-}
-
-TEST(ThreadSchedule, FindsEachResultAtItsOwnerOrInTheStreamThatBringsItBack) {
-  for_every_thread([](const Plan& plan, const ThreadSchedule& schedule, ServerId server,
-                      unsigned thread) {
-    for (unsigned w = 0; w < schedule.steps(); ++w) {
-      for (std::uint32_t q = 0; q < kSegments * schedule.step(w).pieces; ++q) {
-        const ServerId owner = owner_at(plan, thread, w, server, q);
-        const ThreadSchedule::ResultSource source = schedule.result_source(w, q);
-        ASSERT_EQ(source.own, owner == server);
-        if (source.own) {
-          ASSERT_EQ(source.step, schedule.last_step());
-          ASSERT_EQ(source.position, q / schedule.step(w).pieces);
-          continue;
-        }
-        ASSERT_GT(source.step, w);
-        const ServerId peer = plan.peer(server, thread, source.step,
-                                        schedule.digit_at_offset(source.step, source.offset));
-        ASSERT_EQ(owner_at(plan, thread, source.step, peer, source.position), owner);
-        ASSERT_EQ(source.position / schedule.step(source.step).pieces, q / schedule.step(w).pieces);
-      }
-    }
-  });
 }
 
 TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {

@@ -126,7 +126,7 @@ TEST(Verify, FindsTwoThreadsOnOneLink) {
 template <typename Change>
 std::string sabotage(ServerId where, unsigned thread, Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
-  const Streams streams(plan);
+  const Streams streams(plan, plan.steps());
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
       std::vector<Transfer> transfers = streams.transfers(server, t, s, w);
@@ -165,7 +165,7 @@ TEST(Verify, FindsThatTheTwoEndsDisagree) {
 template <typename Change>
 std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
   const Plan plan = bml("bcube:3,2");
-  const Streams streams(plan);
+  const Streams streams(plan, plan.steps());
   return message_of<PlanError>([&] {
     verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
       std::vector<Transfer> transfers = streams.transfers(server, t, s, w);
@@ -197,7 +197,7 @@ TEST(Verify, FindsALostContribution) {
 
 TEST(Verify, FindsAContributionAddedTwice) {
   const Plan plan = bml("bcube:3,2");
-  const Streams streams(plan);
+  const Streams streams(plan, plan.steps());
   // Thread 1 carries thread 0's pieces over level 1 at step 0; thread 0 does so again at step 1.
   EXPECT_EQ(message_of<PlanError>([&] {
               verify(plan, [&](ServerId server, unsigned t, Stage s, unsigned w) {
