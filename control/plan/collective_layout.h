@@ -7,9 +7,9 @@
 // CONTIGUOUS (all_reduce, broadcast, reduce, barrier): the buffer is divided among the threads by
 // their weights, each share by the digits of the piece's owner in the order of the thread's steps,
 // and each piece into segments. So what a rank still works on when a step begins is one contiguous
-// range, and its part y is what goes to the peer with digit y. Where several pieces that lie side by
-// side fit into one segment, they travel as one: the streams have the least depth whose blocks are
-// no longer than a segment (stream_positions.h). So in a small collective each exchange is one
+// range, and its part y is what goes to the peer with digit y. Where several pieces that lie side
+// by side fit into one segment, they travel as one: the streams have the least depth whose blocks
+// are no longer than a segment (stream_positions.h). So in a small collective each exchange is one
 // segment.
 //
 // RANK-ORDERED (reduce_scatter, all_gather): the buffer is a chunk for each rank. The piece of

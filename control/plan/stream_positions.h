@@ -3,15 +3,15 @@
 //
 // Blocks. A stream is cut into blocks, and each block into the same number of segments. A block is
 // all pieces whose owners agree in the digits of the steps before the DEPTH: these lie side by side
-// in a contiguous layout (collective_layout.h). At depth k, the number of steps, a block is a piece.
-// At depth 1 each stream is one block, and what a rank gives a peer in a step goes as one. A stream
-// of step w has the blocks of all its pieces, and never less than one: in steps that divide deeper
-// than the depth, the stream is a part of a block.
+// in a contiguous layout (collective_layout.h). At depth k, the number of steps, a block is a
+// piece. At depth 1 each stream is one block, and what a rank gives a peer in a step goes as one. A
+// stream of step w has the blocks of all its pieces, and never less than one: in steps that divide
+// deeper than the depth, the stream is a part of a block.
 //
 // Positions. A stream carries segment 0 of all its blocks, then segment 1 of all, and so on:
 // position q is segment q / blocks(w) of block number q % blocks(w). A block's number is that of a
-// piece, of the digits r(w+1), ..., r(depth-1) alone. If the depth is less than k, each block is one
-// segment. Then what one step needs of another is arithmetic:
+// piece, of the digits r(w+1), ..., r(depth-1) alone. If the depth is less than k, each block is
+// one segment. Then what one step needs of another is arithmetic:
 //
 //   - position q of the receive stream of step w needs the rank's own partial sum of step w-1, at
 //     receive position at_previous_step(w, 0, q);

@@ -2,10 +2,10 @@
 //
 // The lists are read off the streams: every position of every thread of every rank is asked for its
 // bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). In the
-// buffer that is laid out each piece has as many units as its thread's weight; a piece is recognised
-// by its bytes, and belongs to the rank that still works on them after its last step. Segments are
-// as long as a block of the depth that is looked at (stream_positions.h), and name its pieces in the
-// order of the buffer.
+// buffer that is laid out each piece has as many units as its thread's weight; a piece is
+// recognised by its bytes, and belongs to the rank that still works on them after its last step.
+// Segments are as long as a block of the depth that is looked at (stream_positions.h), and name its
+// pieces in the order of the buffer.
 //
 // For the verifier and tests: takes memory and time in proportion to threads x ranks.
 #ifndef GRADCUBE_CONTROL_PLAN_STREAMS_H_
@@ -40,9 +40,9 @@ struct Transfer {
 
 class Streams {
  public:
-  // Keeps a reference to the plan. depth: from 1, of all threads that have so many steps; the others
-  // have the most that they can. Throws a PlanError unless the pieces fill the buffer exactly, and
-  // std::invalid_argument for a plan that ThreadSchedule refuses.
+  // Keeps a reference to the plan. depth: from 1, of all threads that have so many steps; the
+  // others have the most that they can. Throws a PlanError unless the pieces fill the buffer
+  // exactly, and std::invalid_argument for a plan that ThreadSchedule refuses.
   Streams(const Plan& plan, unsigned depth);
 
   // All that `rank` sends and receives in a step of a stage, one entry for each peer. Nothing for a

@@ -1,9 +1,9 @@
 // The verifier: runs a plan symbolically and proves that it is an all-reduce.
 //
 // What it runs is what the executor sends: the streams of segments, read off the functions that the
-// data path calls (streams.h), with blocks of every depth. All ranks execute them step by step, in lock step; instead of
-// gradients, every piece on every rank carries how often each rank's contribution is in it. It
-// throws a PlanError, naming the server, thread, stage and step, unless
+// data path calls (streams.h), with blocks of every depth. All ranks execute them step by step, in
+// lock step; instead of gradients, every piece on every rank carries how often each rank's
+// contribution is in it. It throws a PlanError, naming the server, thread, stage and step, unless
 //
 //   - every segment waits for the right one of an earlier step (Streams::check_dependencies());
 //   - the streams carry the pieces that Plan::exchanges() says;
