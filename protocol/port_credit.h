@@ -38,7 +38,8 @@ struct CreditSettings {
   std::uint64_t budget_bytes = kUnlimited;  // at most
   // Bytes of one segment in the switch, all headers included.
   std::uint32_t segment_bytes = 1500;
-  // What one flow gets in one round (credit.h), but at least PortCredit::kLeastRound segments.
+  // What one flow gets in one round (credit.h), but at most a quarter of the budget and at least
+  // PortCredit::kLeastRound segments.
   std::uint64_t round_bytes = 0;
   // What is granted to a flow of which nothing has come for so long is not counted any more while
   // others want it: its sender cannot use it, or does not want to.
@@ -60,7 +61,7 @@ class PortCredit {
       throw std::invalid_argument("segment_bytes is 0: it must be at least 1");
     }
     most_ = settings.budget_bytes / segment_bytes_;
-    round_ = std::max(kLeastRound, settings.round_bytes / segment_bytes_);
+    round_ = std::max(kLeastRound, std::min(settings.round_bytes / segment_bytes_, most_ / 4));
   }
 
   bool unlimited() const { return unlimited_; }

@@ -54,7 +54,8 @@ bool CollectiveLayout::positions_fit(const ThreadSchedule& schedule, std::uint64
 }
 
 CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const CollectiveShape& shape,
-                                   std::uint32_t segment_bytes, const StageSequences& first)
+                                   std::uint32_t segment_bytes, const StageSequences& first,
+                                   std::uint32_t block_bytes)
     : kind_(shape.kind),
       root_(shape.root),
       chunk_of_rank_(shape.chunk_of_rank),
@@ -64,7 +65,8 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
   active_[0] = part(units_of(divided_bytes_), schedule.thread_part());
   Depth depth{schedule.steps(), active_[0].count};
   if (!is_rank_ordered(kind_)) {
-    depth = depth_of_blocks(schedule, active_[0].count, segment_bytes / kUnitBytes);
+    depth = depth_of_blocks(schedule, active_[0].count,
+                            std::min(segment_bytes, block_bytes) / kUnitBytes);
   }
   positions_ = StreamPositions(schedule, depth.steps);
   segments_per_block_ =

@@ -7,9 +7,9 @@
 // CONTIGUOUS (all_reduce, broadcast, reduce, barrier): the buffer is divided among the threads by
 // their weights, each share by the digits of the piece's owner in the order of the thread's steps,
 // and each piece into segments. So what a rank still works on when a step begins is one contiguous
-// range, and its part y is what goes to the peer with digit y. Where several pieces that lie side
-// by side fit into one segment, they travel as one: the streams have the least depth whose blocks
-// are no longer than a segment (stream_positions.h). So in a small collective each exchange is one
+// range, and its part y is what goes to the peer with digit y. Short pieces that lie side by side
+// travel as one: the streams have the least depth whose blocks are no longer than a segment, and no
+// longer than the caller wants (stream_positions.h). So in a small collective each exchange is one
 // segment.
 //
 // RANK-ORDERED (reduce_scatter, all_gather): the buffer is a chunk for each rank. The piece of
@@ -74,9 +74,10 @@ class CollectiveLayout {
 
   // Of a collective whose buffer's positions_fit(). segment_bytes: the most that a segment carries,
   // a multiple of kUnitBytes. first[stage][w]: the sequence of this collective's first segment in
-  // the stage's streams of step w.
+  // the stage's streams of step w. block_bytes: several pieces travel as one up to so many bytes.
   CollectiveLayout(const ThreadSchedule& schedule, const CollectiveShape& shape,
-                   std::uint32_t segment_bytes, const StageSequences& first);
+                   std::uint32_t segment_bytes, const StageSequences& first,
+                   std::uint32_t block_bytes = UINT32_MAX);
 
   // Whether the positions of a collective of any kind with a buffer of `bytes`, and with any
   // shorter one, fit into the 32 bits that they have. To be checked at set-up, against the largest

@@ -9,7 +9,7 @@
 // stage an all-gather.
 //
 // Nothing is stored but the steps. What one thread of one rank does with them is arithmetic on
-// digits: thread_schedule.h has the order of the segments, collective_layout.h their bytes. So a
+// digits: thread_schedule.h has the streams, collective_layout.h the bytes of their segments. So a
 // plan for 65536 servers takes as much memory as one for 4.
 //
 // Threads: immutable after construction; every engine may share one. The const functions allocate

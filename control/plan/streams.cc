@@ -13,6 +13,10 @@ constexpr PieceId kNoPiece{UINT32_MAX, UINT32_MAX};
 std::uint32_t block_bytes(const Plan& plan, unsigned thread, unsigned depth) {
   std::uint64_t bytes = plan.thread(thread).weight * kUnitBytes;
   for (unsigned w = depth; w < plan.steps(thread); ++w) bytes *= plan.radix(thread, w);
+  if (bytes > UINT32_MAX) {
+    throw PlanError(fmt::format("thread {}: its blocks are too long to be written out, {} bytes",
+                                thread, bytes));
+  }
   return static_cast<std::uint32_t>(bytes);
 }
 

@@ -1,7 +1,7 @@
 // What the executors of a plan send each other, written out as lists of pieces.
 //
 // The lists are read off the streams: every position of every thread of every rank is asked for its
-// bytes, with the functions that the data path calls (ThreadSchedule, CollectiveLayout). In the
+// bytes, with the functions that the data path calls (StreamPositions, CollectiveLayout). In the
 // buffer that is laid out each piece has as many units as its thread's weight; a piece is
 // recognised by its bytes, and belongs to the rank that still works on them after its last step.
 // Segments are as long as a block of the depth that is looked at (stream_positions.h), and name its

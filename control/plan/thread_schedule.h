@@ -1,7 +1,7 @@
-// The part of a plan that one thread of one rank executes: which segments it sends and receives at
-// each step, in which order, and which segment each of them needs first. The executor
-// (dataplane/engine/plan_executor.h) asks these functions for every packet, and the verifier
-// (verify.h) walks the same ones.
+// The part of a plan that one thread of one rank executes: its peers in each step, and the streams
+// that it exchanges with them. How a collective's streams are cut, and which segment needs which,
+// is in stream_positions.h. The executor (dataplane/engine/plan_executor.h) asks these functions
+// for every packet, and the verifier (verify.h) walks the same ones.
 //
 // Streams. At aggregation step w a rank receives, from each peer of the step, the same ordered
 // stream of segments: its RECEIVE STREAM of that step. What it sends to the peer whose digit is its

@@ -117,6 +117,7 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     place.settings.threads = assigned.threads;
     place.settings.all_threads = assignment_.threads();
     place.settings.segment_bytes = parameters_.segment_bytes;
+    place.settings.block_bytes = parameters_.block_bytes;
     place.settings.window = parameters_.window;
     place.settings.flows = parameters_.flows;
     const std::size_t where = poller_on(assigned.lcore);

@@ -43,6 +43,12 @@ constexpr std::uint32_t kMostUnlimited = 16;
 // at 1 Gbit/s).
 constexpr unsigned kLimitedWindow = 64;
 
+// --- Short pieces. Without a rate a packet costs the more the more there are, so that as many
+// pieces as fit share a segment. With a rate they may share one that need not wait for credit; a
+// longer one takes longer to pass, and the next step waits for all of it.
+constexpr std::uint32_t kLimitedBlock = 512;
+static_assert(kLimitedBlock + protocol::kSegmentHeaderBytes <= protocol::SendWindow::kUnaskedBytes);
+
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
 // engines of all neighbours at once: a server has no more engines than levels. So the queue cannot
 // overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
@@ -140,11 +146,12 @@ void tune_for_rate(const control::ClusterSettings& settings, FabricParameters& p
     return static_cast<std::int64_t>(bytes * 8e9 / rate);
   };
   const std::int64_t frame_time = time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes);
+  parameters.block_bytes = kLimitedBlock;
   parameters.uplink_depth = static_cast<std::uint32_t>(
       std::clamp<std::int64_t>(kPollerIteration / frame_time, kLeastUplink, kMostUplink));
   parameters.window = kLimitedWindow;
   parameters.credit.budget_bytes = credit_budget(settings);
-  // What the port passes in a poller's iteration: a round comes with each.
+  // What the port passes in a poller's iteration, which has one round at most.
   parameters.credit.round_bytes =
       static_cast<std::uint64_t>(rate / 8e9 * static_cast<double>(kPollerIteration));
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
@@ -173,6 +180,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
   if (settings.rate_bps.has_value()) {
     tune_for_rate(settings, parameters);
   } else {
+    parameters.block_bytes = parameters.segment_bytes;
     parameters.uplink_depth = kUnlimitedUplink;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);

@@ -19,6 +19,7 @@ namespace gradcube::dataplane {
 // The same for all servers of a cluster.
 struct FabricParameters {
   std::uint32_t segment_bytes = 0;  // the most that a segment carries
+  std::uint32_t block_bytes = 0;    // short pieces travel together up to so many
   std::uint32_t uplink_depth = 0;   // frames between an engine and its wire
   protocol::CreditSettings credit;  // of each port
   unsigned window = 0;              // segments per flow

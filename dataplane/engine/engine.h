@@ -77,6 +77,8 @@ struct EngineSettings {
   std::vector<unsigned> threads;
   unsigned all_threads = 1;         // over the engines of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
+  // Short pieces travel together up to so many. The same at all servers.
+  std::uint32_t block_bytes = UINT32_MAX;
   unsigned window = 32;             // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
 };

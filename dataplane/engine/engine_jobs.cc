@@ -63,9 +63,13 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::Plan& plan = *lanes[lane].plan;
-    const ExecutorContext context{plan,          plan.placement().rank(settings_.server).value(),
-                                  kernels,       settings_.segment_bytes,
-                                  job->window(), settings_.flows};
+    const ExecutorContext context{plan,
+                                  plan.placement().rank(settings_.server).value(),
+                                  kernels,
+                                  settings_.segment_bytes,
+                                  settings_.block_bytes,
+                                  job->window(),
+                                  settings_.flows};
     for (unsigned thread = 0; thread < plan.threads(); ++thread) {
       if (runs(thread)) job->executors().emplace_back(context, lane, thread, *job);
     }

@@ -93,10 +93,11 @@ void PlanExecutor::begin(std::uint64_t collective) {
   entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
   const RankOrder& order = job_.rank_order;
-  entry.layout = control::CollectiveLayout(schedule_,
-                                           {entry.request.kind, order.in_plan(entry.request.root),
-                                            entry.request.bytes, order.chunk_of_rank()},
-                                           context_.segment_bytes, end_of_streams_);
+  entry.layout =
+      control::CollectiveLayout(schedule_,
+                                {entry.request.kind, order.in_plan(entry.request.root),
+                                 entry.request.bytes, order.chunk_of_rank()},
+                                context_.segment_bytes, end_of_streams_, context_.block_bytes);
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     for (const PlanStage stage : {PlanStage::aggregation, PlanStage::broadcast}) {
       end_of_streams_[static_cast<std::size_t>(stage)][w] = entry.layout.end(stage, w);

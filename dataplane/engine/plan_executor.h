@@ -88,6 +88,7 @@ struct ExecutorContext {
   control::Rank rank;  // this server's, in the plan
   const aggregation::Kernels& kernels;
   std::uint32_t segment_bytes;  // the most a segment carries; a multiple of control::kUnitBytes
+  std::uint32_t block_bytes;    // short pieces travel together up to so many
   unsigned window;              // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
 };

@@ -28,7 +28,7 @@ bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, u
 }
 
 // BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or
-// its arrival over the level of an earlier broadcast step.
+// its arrival over the level of an earlier broadcast step. That of a block follows both.
 bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
                                   std::uint32_t position) const {
   const StreamPositions::ResultSource source =

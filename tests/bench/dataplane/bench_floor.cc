@@ -5,10 +5,10 @@
 //   bench_floor [--json]
 //
 // Plan thread t runs on core t modulo the cores, for all servers, as in the daemon. It takes some
-// segments of every piece through all its steps, then the next of every piece. What one step leaves
+// segments of every block through all its steps, then the next of every block. What one step leaves
 // in the cache is there for the next step, if it is little enough:
 //
-//   in_cache    one segment of every piece at a time; nothing can be faster
+//   in_cache    one segment of every block at a time; nothing can be faster
 //   in_windows  as many as an engine's window lets flow ahead: what the cache does for the daemon
 //   by_stage    all of a step, then the next: the cache helps nothing
 //

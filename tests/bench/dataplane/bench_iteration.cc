@@ -131,6 +131,7 @@ class Cluster {
       engine.server = id;
       engine.threads = {0};
       engine.segment_bytes = parameters.segment_bytes;
+      engine.block_bytes = parameters.block_bytes;
       engine.window = parameters.window;
       engine.flows = parameters.flows;
       server.engine = std::make_unique<Engine>(

@@ -37,9 +37,14 @@ void for_every_plan(const std::function<void(const Plan&)>& visit) {
   visit(Plan("flat", wide, Placement::all(wide), {{1, {{16, 1}}}}));
 }
 
-// The sizes of a buffer: of chunks that are no whole units, and of pieces with several segments.
-constexpr std::uint64_t kOddSizes[] = {0, 1, 3, 61, 64, 199, 1000};
-constexpr std::uint32_t kSegmentBytes = 64;
+// Of a buffer or a chunk: no whole units, pieces of several segments, and segments of several
+// pieces.
+struct Size {
+  std::uint64_t bytes;
+  std::uint32_t segment_bytes;
+};
+constexpr Size kOddSizes[] = {{0, 64},   {1, 64},    {3, 64},     {61, 64},    {64, 64},
+                              {199, 64}, {1000, 64}, {1000, 448}, {9001, 448}, {9001, 1408}};
 
 // Expects of what `rank` has of a segment that it is what `expected` says of each rank.
 template <typename Expected>
@@ -59,8 +64,8 @@ constexpr auto only(Rank rank) {
 
 TEST(CollectiveKind, AllReduceBringsEachRanksInputOnceToEveryRank) {
   for_every_plan([](const Plan& plan) {
-    for (const std::uint64_t size : kOddSizes) {
-      const CollectiveRun run(plan, {CollectiveKind::all_reduce, 0, size}, kSegmentBytes);
+    for (const auto& [size, segment_bytes] : kOddSizes) {
+      const CollectiveRun run(plan, {CollectiveKind::all_reduce, 0, size}, segment_bytes);
       for (Rank rank = 0; rank < plan.ranks(); ++rank) {
         for (std::size_t s = 0; s < run.segments().size(); ++s) {
           ASSERT_NO_FATAL_FAILURE(expect_counts(run, plan, rank, s, kEachOnce));
@@ -72,9 +77,9 @@ TEST(CollectiveKind, AllReduceBringsEachRanksInputOnceToEveryRank) {
 
 TEST(CollectiveKind, ReduceScatterReducesEachChunkAtTheRankOfItsNumber) {
   for_every_plan([](const Plan& plan) {
-    for (const std::uint64_t chunk : kOddSizes) {
+    for (const auto& [chunk, segment_bytes] : kOddSizes) {
       const CollectiveRun run(plan, {CollectiveKind::reduce_scatter, 0, chunk * plan.ranks()},
-                              kSegmentBytes);
+                              segment_bytes);
       ASSERT_EQ(run.bytes_sent(Stage::broadcast), 0u);
       // What a reduce-scatter needs: each rank sends and receives N-1 of N chunks.
       ASSERT_EQ(run.bytes_sent(Stage::aggregation), chunk * plan.ranks() * (plan.ranks() - 1));
@@ -88,9 +93,9 @@ TEST(CollectiveKind, ReduceScatterReducesEachChunkAtTheRankOfItsNumber) {
 
 TEST(CollectiveKind, AllGatherBringsTheChunkOfEachRankToEveryRank) {
   for_every_plan([](const Plan& plan) {
-    for (const std::uint64_t chunk : kOddSizes) {
+    for (const auto& [chunk, segment_bytes] : kOddSizes) {
       const CollectiveRun run(plan, {CollectiveKind::all_gather, 0, chunk * plan.ranks()},
-                              kSegmentBytes);
+                              segment_bytes);
       ASSERT_EQ(run.bytes_sent(Stage::aggregation), 0u);
       ASSERT_EQ(run.bytes_sent(Stage::broadcast), chunk * plan.ranks() * (plan.ranks() - 1));
       for (Rank rank = 0; rank < plan.ranks(); ++rank) {
@@ -106,8 +111,8 @@ TEST(CollectiveKind, AllGatherBringsTheChunkOfEachRankToEveryRank) {
 TEST(CollectiveKind, BroadcastBringsTheRootsBufferToEveryRank) {
   for_every_plan([](const Plan& plan) {
     for (const Rank root : roots(plan)) {
-      for (const std::uint64_t size : kOddSizes) {
-        const CollectiveRun run(plan, {CollectiveKind::broadcast, root, size}, kSegmentBytes);
+      for (const auto& [size, segment_bytes] : kOddSizes) {
+        const CollectiveRun run(plan, {CollectiveKind::broadcast, root, size}, segment_bytes);
         ASSERT_EQ(run.bytes_sent(Stage::broadcast), size * (plan.ranks() - 1));
         for (Rank rank = 0; rank < plan.ranks(); ++rank) {
           for (std::size_t s = 0; s < run.segments().size(); ++s) {
@@ -122,8 +127,8 @@ TEST(CollectiveKind, BroadcastBringsTheRootsBufferToEveryRank) {
 TEST(CollectiveKind, ReduceBringsEachRanksInputOnceToTheRoot) {
   for_every_plan([](const Plan& plan) {
     for (const Rank root : roots(plan)) {
-      for (const std::uint64_t size : kOddSizes) {
-        const CollectiveRun run(plan, {CollectiveKind::reduce, root, size}, kSegmentBytes);
+      for (const auto& [size, segment_bytes] : kOddSizes) {
+        const CollectiveRun run(plan, {CollectiveKind::reduce, root, size}, segment_bytes);
         ASSERT_EQ(run.bytes_sent(Stage::aggregation), size * (plan.ranks() - 1));
         for (std::size_t s = 0; s < run.segments().size(); ++s) {
           ASSERT_NO_FATAL_FAILURE(expect_counts(run, plan, root, s, kEachOnce));
@@ -143,9 +148,9 @@ TEST(CollectiveKind, ScattersAndGathersOnlyAlongTheTreeOfTheRoot) {
   // of four in both.
   const std::uint64_t along_the_tree = plan.threads() * (4 * 1 + 4 * 2) * kUnitBytes;
   for (const Rank root : roots(plan)) {
-    const CollectiveRun broadcast(plan, {CollectiveKind::broadcast, root, bytes}, kSegmentBytes);
+    const CollectiveRun broadcast(plan, {CollectiveKind::broadcast, root, bytes}, kUnitBytes);
     EXPECT_EQ(broadcast.bytes_sent(Stage::aggregation), along_the_tree);
-    const CollectiveRun reduce(plan, {CollectiveKind::reduce, root, bytes}, kSegmentBytes);
+    const CollectiveRun reduce(plan, {CollectiveKind::reduce, root, bytes}, kUnitBytes);
     EXPECT_EQ(reduce.bytes_sent(Stage::broadcast), along_the_tree);
   }
 }
@@ -153,13 +158,13 @@ TEST(CollectiveKind, ScattersAndGathersOnlyAlongTheTreeOfTheRoot) {
 TEST(CollectiveKind, BarrierMeetsEveryPeerInBothStagesWithoutABuffer) {
   for_every_plan([](const Plan& plan) {
     const ThreadSchedule schedule(plan, 0, 0);
-    const CollectiveLayout layout(schedule, {CollectiveKind::barrier, 0, 0}, kSegmentBytes,
+    const CollectiveLayout layout(schedule, {CollectiveKind::barrier, 0, 0}, kUnitBytes,
                                   CollectiveLayout::StageSequences{});
     for (unsigned w = 0; w < schedule.steps(); ++w) {
       EXPECT_GE(layout.end(Stage::aggregation, w), 1u);
       EXPECT_GE(layout.end(Stage::broadcast, w), 1u);
     }
-    const CollectiveRun run(plan, {CollectiveKind::barrier, 0, 0}, kSegmentBytes);
+    const CollectiveRun run(plan, {CollectiveKind::barrier, 0, 0}, kUnitBytes);
     EXPECT_TRUE(run.segments().empty());
   });
 }

@@ -37,17 +37,15 @@ CollectiveRun::CollectiveRun(const Plan& plan, const CollectiveShape& shape,
   }
 }
 
-// All segments of the first step's streams of rank 0: they are the whole buffer.
+// All segments of the last step's receive streams: they are the whole buffer.
 void CollectiveRun::find_segments() {
-  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    const Member& at = member(0, thread);
-    const Stage stage =
-        has_stage(shape_.kind, Stage::aggregation) ? Stage::aggregation : Stage::broadcast;
-    for (unsigned r = 0; r < at.schedule.step(0).radix; ++r) {
-      for (std::uint32_t q = 0; q < positions(at.layout, stage, 0); ++q) {
-        const SegmentRange segment = at.layout.segment(at.schedule, 0, r, q);
-        if (segment.bytes != 0) segments_.push_back(segment);
-      }
+  const Stage stage =
+      has_stage(shape_.kind, Stage::aggregation) ? Stage::aggregation : Stage::broadcast;
+  for (const Member& at : members_) {
+    const unsigned last = at.schedule.last_step();
+    for (std::uint32_t q = 0; q < positions(at.layout, stage, last); ++q) {
+      const SegmentRange segment = at.layout.segment(at.schedule, last, 0, q);
+      if (segment.bytes != 0) segments_.push_back(segment);
     }
   }
   std::sort(segments_.begin(), segments_.end(),
@@ -103,18 +101,26 @@ void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, 
 }
 
 void CollectiveRun::pass(const Member& from, const Member& to, Stage stage,
-                         const SegmentRange& segment) {
-  const auto found = segment_at_.find(segment.begin);
-  require(found != segment_at_.end() && segments_[found->second] == segment,
-          "a segment is no segment of the buffer");
-  const std::uint8_t* have = counts_of(from.schedule.rank(), found->second);
-  std::uint8_t* into = counts_of(to.schedule.rank(), found->second);
+                         const SegmentRange& sent) {
+  const auto found = segment_at_.find(sent.begin);
+  require(found != segment_at_.end(), "a segment begins within one of the buffer");
+  std::uint64_t at = sent.begin;
+  for (std::size_t s = found->second; at < sent.begin + sent.bytes; ++s) {
+    pass(from, to, stage, s);
+    at += segments_[s].bytes;
+  }
+  require(at == sent.begin + sent.bytes, "a segment ends within one of the buffer");
+  bytes_sent_[static_cast<unsigned>(stage)] += sent.bytes;
+}
+
+void CollectiveRun::pass(const Member& from, const Member& to, Stage stage, std::size_t segment) {
+  const std::uint8_t* have = counts_of(from.schedule.rank(), segment);
+  std::uint8_t* into = counts_of(to.schedule.rank(), segment);
   const bool adds = stage == Stage::aggregation && reduces(shape_.kind);
   for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
     into[rank] =
         static_cast<std::uint8_t>(adds ? std::min(255, into[rank] + have[rank]) : have[rank]);
   }
-  bytes_sent_[static_cast<unsigned>(stage)] += segment.bytes;
 }
 
 }  // namespace gradcube::control

@@ -1,9 +1,10 @@
 // Runs a collective symbolically, segment by segment, as the layout's streams say: what the tests
 // hold the kinds of collectives against.
 //
-// The buffer of each rank is a list of segments. Instead of bytes a segment has a count for each
-// rank: how often that rank's input is in it. What a rank has at the beginning but is no input
-// counts kGarbage times, so that it shows wherever it goes.
+// The buffer of each rank is a list of segments, as they are cut in the last step: in earlier steps
+// one segment may hold several of them. Instead of bytes a segment has a count for each rank: how
+// often that rank's input is in it. What a rank has at the beginning but is no input counts
+// kGarbage times, so that it shows wherever it goes.
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_COLLECTIVE_RUN_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_COLLECTIVE_RUN_H_
 
@@ -48,7 +49,8 @@ class CollectiveRun {
   void begin();
   void run_step(unsigned thread, Stage stage, unsigned w);
   void exchange(const Member& from, const Member& to, Stage stage, unsigned w);
-  void pass(const Member& from, const Member& to, Stage stage, const SegmentRange& segment);
+  void pass(const Member& from, const Member& to, Stage stage, const SegmentRange& sent);
+  void pass(const Member& from, const Member& to, Stage stage, std::size_t segment);
   const Member& member(Rank rank, unsigned thread) const {
     return members_[std::size_t{thread} * plan_.ranks() + rank];
   }

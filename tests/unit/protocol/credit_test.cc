@@ -6,6 +6,7 @@
 #include <memory>
 #include <random>
 #include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/protocol/seed.h"
@@ -144,13 +145,16 @@ TEST(CreditPool, SegmentsThatArriveOneByOneDoubleWhatIsOnItsWay) {
   EXPECT_EQ(flows.granted(0), 24U);
 }
 
-TEST(CreditPool, ARoundOfAFastPortIsWhatItsSettingsSay) {
-  CreditSettings settings = segments(24);
-  settings.round_bytes = 7 * kSegment;
-  Flows flows(settings, 1);
-  flows.ask(0, 100);
-  flows.pool.distribute();
-  EXPECT_EQ(flows.granted(0), 7U);
+TEST(CreditPool, ARoundOfAFastPortIsWhatItsSettingsSayUpToAQuarterOfTheBudget) {
+  for (const auto& [budget, granted] :
+       {std::pair(40U, 7U), std::pair(24U, 6U), std::pair(4U, 2U)}) {
+    CreditSettings settings = segments(budget);
+    settings.round_bytes = 7 * kSegment;
+    Flows flows(settings, 1);
+    flows.ask(0, 100);
+    flows.pool.distribute();
+    EXPECT_EQ(flows.granted(0), granted);
+  }
 }
 
 TEST(CreditPool, ABudgetOfLessThanTwoSegmentsIsTwo) {

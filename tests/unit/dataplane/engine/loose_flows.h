@@ -29,7 +29,10 @@ class LooseFlows {
   TestSession session_{1};
   EngineJob job_;
   PlanExecutor executor_{
-      {plan_, 0, aggregation::select_kernels(512), control::kUnitBytes, 16, {}}, 0, 0, job_};
+      {plan_, 0, aggregation::select_kernels(512), control::kUnitBytes, UINT32_MAX, 16, {}},
+      0,
+      0,
+      job_};
   std::deque<Flow> flows_;
 };
 

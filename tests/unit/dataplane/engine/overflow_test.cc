@@ -39,8 +39,9 @@ class ExecutorOverflow : public testing::Test {
         packets_(pool_options()),
         session_(whole_region(1 << 20), -1, {2, {1}}, {}),
         job_(1, session_, {}, 1, true),
-        executor_({plan_, 0, aggregation::select_kernels(512), 1024, 16, FlowSettings{}}, 0, 0,
-                  job_) {}
+        executor_(
+            {plan_, 0, aggregation::select_kernels(512), 1024, UINT32_MAX, 16, FlowSettings{}}, 0,
+            0, job_) {}
 
   // The trainer's next all-reduce of int32 elements that all are `value`.
   void submit(std::int32_t value, Operation operation = Operation::average) {

@@ -14,17 +14,23 @@ using protocol::Stage;
 
 constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
 
-// Thread 0 of one server. A segment has one unit of 16 floats, and so has each piece of a buffer of
-// kPerUnit * plan.pieces() elements.
+// Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kPerUnit *
+// plan.pieces() elements, and a segment has room for so many units.
 class Executor {
  public:
-  Executor(const std::string& topology, bcube::ServerId server)
+  Executor(const std::string& topology, bcube::ServerId server, std::uint32_t units = 1)
       : plan_(bml_plan(topology)),
         session_(plan_.threads()),
         job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511)),
-        executor_({plan_, server, aggregation::select_kernels(512), control::kUnitBytes, 16, {}}, 0,
-                  0, job_),
+        executor_({plan_,
+                   server,
+                   aggregation::select_kernels(512),
+                   units * static_cast<std::uint32_t>(control::kUnitBytes),
+                   UINT32_MAX,
+                   16,
+                   {}},
+                  0, 0, job_),
         schedule_(plan_, server, 0) {}
 
   PlanExecutor* operator->() { return &executor_; }
@@ -49,13 +55,13 @@ class Executor {
     EXPECT_TRUE(executor_.take(flow, sequence, contribution, {})) << "it is held";
   }
 
-  // A unit of equal elements, as a neighbour with the same request would send it.
+  // Units of equal elements, as a neighbour with the same request would send them.
   Contribution from_neighbour(float value, std::uint16_t bytes = control::kUnitBytes) {
     Contribution contribution;
     contribution.packet = packets_.allocate();
     auto* payload =
-        reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, control::kUnitBytes));
-    std::fill_n(payload, kPerUnit, value);
+        reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, 4 * control::kUnitBytes));
+    std::fill_n(payload, 4 * kPerUnit, value);
     contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
     contribution.bytes = bytes;
     contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0,
@@ -349,6 +355,59 @@ TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
   std::uint64_t sequence = 0;
   ASSERT_EQ(over_level_1.receive.arrive(0, sequence, 0), protocol::Arrival::fresh);
   EXPECT_TRUE(server->next_is_ready(over_level_0));
+}
+
+TEST(PlanExecutor, SendsALaterStepThePartsOfABlockThatTheStepBeforeHasReduced) {
+  Executor server("bcube:3,2", 0, 3);
+  server.submit(1.0F);
+  EXPECT_EQ(server->next_segment(server.flow(Stage::aggregation, 0, 1))->bytes,
+            3 * control::kUnitBytes)
+      << "the three pieces that go to this neighbour";
+  constexpr auto kBlock = static_cast<std::uint16_t>(3 * control::kUnitBytes);
+  for (const unsigned digit : {1U, 2U}) {
+    EXPECT_FALSE(server->next_is_ready(server.flow(Stage::aggregation, 1, 1)));
+    server.contribute(server.flow(Stage::aggregation, 0, digit), 0,
+                      server.from_neighbour(10.0F, kBlock));
+  }
+  for (const unsigned digit : {1U, 2U}) {
+    const auto part = server->next_segment(server.flow(Stage::aggregation, 1, digit));
+    ASSERT_TRUE(part.has_value());
+    EXPECT_EQ(part->bytes, control::kUnitBytes);
+    EXPECT_EQ(part->payload,
+              reinterpret_cast<std::uint8_t*>(server.session().buffer()) + digit * 64);
+    EXPECT_EQ(server.unit(digit), 21.0F);
+  }
+}
+
+// What goes back in step 0's mirror is this server's own piece and the two that its neighbours at
+// level 1 own.
+TEST(PlanExecutor, BroadcastsABlockOnceAllOfItsResultsAreHere) {
+  constexpr auto kBlock = static_cast<std::uint16_t>(3 * control::kUnitBytes);
+  const auto sum_up = [](Executor& server) {
+    for (const unsigned digit : {1U, 2U}) {
+      server.contribute(server.flow(Stage::aggregation, 1, digit), 0, server.from_neighbour(2.0F));
+    }
+  };
+  const auto receive = [](Executor& server, unsigned digit) {
+    std::uint64_t sequence = 0;
+    server.flow(Stage::broadcast, 1, digit).receive.arrive(0, sequence, 0);
+  };
+  const std::vector<std::vector<int>> orders = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}};
+  for (const std::vector<int>& order : orders) {
+    Executor server("bcube:3,2", 0, 3);
+    server.submit(1.0F);
+    for (const unsigned digit : {1U, 2U}) {
+      server.contribute(server.flow(Stage::aggregation, 0, digit), 0,
+                        server.from_neighbour(10.0F, kBlock));
+    }
+    Flow& back = server.flow(Stage::broadcast, 0, 1);
+    for (const int next : order) {
+      EXPECT_FALSE(server->next_is_ready(back));
+      next == 0 ? sum_up(server) : receive(server, static_cast<unsigned>(next));
+    }
+    ASSERT_TRUE(server->next_is_ready(back));
+    EXPECT_EQ(server->next_segment(back)->bytes, kBlock);
+  }
 }
 
 TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
