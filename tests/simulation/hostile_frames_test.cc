@@ -154,9 +154,12 @@ TEST_F(HostileFrames, ThatAreNoFramesAreCountedByWhatIsWrongWithThem) {
   expect_malformed(FrameError::not_gradcube, with(23, 6));
   expect_malformed(FrameError::bad_checksum, with(22, 1));
   expect_malformed(FrameError::bad_version, with(kRouting, 0x12));
-  expect_malformed(FrameError::bad_type, with(kRouting, 0x3f));
-  for (const std::uint8_t unused : {0x34, 0x35, 0x36, 0x37}) {
-    expect_malformed(FrameError::unsupported_type, with(kRouting, unused));
+  const auto of_type = [&](unsigned type) {
+    return with(kRouting, static_cast<std::uint8_t>(protocol::kVersion << 4 | type));
+  };
+  expect_malformed(FrameError::bad_type, of_type(15));
+  for (const unsigned unused : {4U, 5U, 6U, 7U}) {
+    expect_malformed(FrameError::unsupported_type, of_type(unused));
   }
   expect_malformed(FrameError::bad_hops, with(kRouting + 1, 0));
   Forgery own = forgery();

@@ -12,6 +12,7 @@ namespace {
 
 using protocol::Stage;
 
+constexpr std::uint16_t kPayload = 4 * control::kUnitBytes;  // room for the longest segment
 constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
 
 // Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kPerUnit *
@@ -22,7 +23,7 @@ class Executor {
       : plan_(bml_plan(topology)),
         session_(plan_.threads()),
         job_(1, *session_, {}, 1, true),
-        packets_(make_pool("contributions", 511)),
+        packets_(make_pool("contributions", 511, kPayload)),
         executor_({plan_,
                    server,
                    aggregation::select_kernels(512),
@@ -59,9 +60,8 @@ class Executor {
   Contribution from_neighbour(float value, std::uint16_t bytes = control::kUnitBytes) {
     Contribution contribution;
     contribution.packet = packets_.allocate();
-    auto* payload =
-        reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, 4 * control::kUnitBytes));
-    std::fill_n(payload, 4 * kPerUnit, value);
+    auto* payload = reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, kPayload));
+    std::fill_n(payload, kPayload / sizeof(float), value);
     contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
     contribution.bytes = bytes;
     contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0,
