@@ -10,11 +10,11 @@
 // than that, in the order of grant_round.h. So a flow that has nothing to send holds no credit, and
 // what is granted can be sent.
 //
-// Slow start. In each distribute() a flow gets a few segments at most, PortCredit::round(); the next
-// ones need a new arrival. The first one to ask would else be granted the whole budget at once, and
-// the port would be served by a sender that has other ports to serve, while the others wait for its
-// segments to arrive. So servers that do not begin at the same moment would fall out of step. The
-// price: a flow that is alone gets no more than this in an iteration of its poller.
+// Slow start. In each distribute() a flow gets a few segments at most, PortCredit::round(); the
+// next ones need a new arrival. The first one to ask would else be granted the whole budget at
+// once, and the port would be served by a sender that has other ports to serve, while the others
+// wait for its segments to arrive. So servers that do not begin at the same moment would fall out
+// of step. The price: a flow that is alone gets no more than this in an iteration of its poller.
 //
 // Leases. A sender may become unable to use what it was granted: its collective has failed, its
 // process stands still, it is hostile. While others want credit, what is granted to a flow of which

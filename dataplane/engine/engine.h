@@ -79,7 +79,7 @@ struct EngineSettings {
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
   // Short pieces travel together up to so many. The same at all servers.
   std::uint32_t block_bytes = UINT32_MAX;
-  unsigned window = 32;             // the most segments that a neighbour may be ahead, per flow
+  unsigned window = 32;  // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
 };
 

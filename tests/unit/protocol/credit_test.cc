@@ -6,75 +6,13 @@
 #include <memory>
 #include <random>
 #include <stdexcept>
-#include <utility>
 #include <vector>
 
+#include "tests/unit/protocol/credit_flows.h"
 #include "tests/unit/protocol/seed.h"
 
 namespace gradcube::protocol {
 namespace {
-
-constexpr std::uint32_t kSegment = 1'000;
-
-CreditSettings segments(std::uint64_t budget) {
-  return {.budget_bytes = budget * kSegment, .segment_bytes = kSegment};
-}
-
-// The sender says again and again that it has all below `ready`, until it is granted no more.
-void grant_all(CreditPool& pool, CreditPool::Handle flow, std::uint64_t ready) {
-  do pool.on_frame(flow, ready);
-  while (pool.distribute());
-}
-
-// Flows over one pool, whose segments arrive in order.
-struct Flows {
-  Flows(const CreditSettings& settings, std::size_t count, unsigned window = ReceiveWindow::kWindow)
-      : port(settings), pool(port, 0) {
-    for (std::size_t index = 0; index < count; ++index) add({}, window);
-    pool.distribute();
-  }
-
-  void add(const CreditRank& rank, unsigned window = ReceiveWindow::kWindow) {
-    windows.push_back(std::make_unique<ReceiveWindow>(window));
-    ids.push_back(pool.add(windows.back().get(), rank));
-  }
-
-  // The flow's sender has so many segments ready beyond what it was granted.
-  void ask(std::size_t flow, std::uint64_t more) {
-    pool.on_frame(ids[flow], windows[flow]->limit() + more);
-  }
-
-  // The same, by all flows, until none is granted more.
-  void ask_for_all(std::uint64_t more) {
-    do
-      for (std::size_t flow = 0; flow < windows.size(); ++flow) ask(flow, more);
-    while (pool.distribute());
-  }
-
-  // The flow's next segment arrives and is used up; its sender has `backlog` more.
-  void arrive(std::size_t flow, std::uint64_t backlog) {
-    std::uint64_t sequence = 0;
-    ReceiveWindow& window = *windows[flow];
-    ASSERT_EQ(window.arrive(window.acknowledged(), sequence, 0), Arrival::fresh);
-    pool.set_consumed(ids[flow], window.cumulative(), 0);
-    pool.on_frame(ids[flow], window.highest() + backlog);
-  }
-
-  std::uint64_t granted(std::size_t flow) const {
-    return windows[flow]->limit() - windows[flow]->arrivals();
-  }
-
-  std::uint64_t sum() const {
-    std::uint64_t total = 0;
-    for (std::size_t flow = 0; flow < windows.size(); ++flow) total += granted(flow);
-    return total;
-  }
-
-  PortCredit port;
-  CreditPool pool;
-  std::vector<std::unique_ptr<ReceiveWindow>> windows;
-  std::vector<CreditPool::Handle> ids;
-};
 
 // One queue, as in a switch: what is granted is sent at once, and arrives in this order.
 class Queue {
@@ -115,46 +53,6 @@ TEST(CreditPool, AFlowThatAsksForNothingHasNothing) {
   grant_all(flows.pool, flows.ids[3], 100);
   EXPECT_EQ(flows.granted(3), 24U);
   EXPECT_EQ(flows.sum(), 24U);
-}
-
-TEST(CreditPool, AFlowGetsTwoSegmentsInARoundHoweverManyHaveArrived) {
-  Flows flows(segments(24), 2);
-  flows.ask(0, 100);
-  flows.pool.distribute();
-  EXPECT_EQ(flows.granted(0), 2U);
-  flows.ask(1, 100);
-  flows.pool.distribute();
-  EXPECT_EQ(flows.granted(1), 2U) << "there is something for those that ask later";
-  ASSERT_EQ(flows.granted(0), 4U);
-  for (unsigned i = 0; i < 4; ++i) flows.arrive(0, 100);
-  flows.pool.distribute();
-  EXPECT_EQ(flows.granted(0), 2U) << "the others may fill the gap that a burst leaves";
-}
-
-TEST(CreditPool, SegmentsThatArriveOneByOneDoubleWhatIsOnItsWay) {
-  Flows flows(segments(24), 1);
-  flows.ask(0, 100);
-  flows.pool.distribute();
-  for (const std::uint64_t on_its_way : {2U, 4U, 8U, 16U}) {
-    ASSERT_EQ(flows.granted(0), on_its_way);
-    for (std::uint64_t i = 0; i < on_its_way; ++i) {
-      flows.arrive(0, 100);
-      flows.pool.distribute();
-    }
-  }
-  EXPECT_EQ(flows.granted(0), 24U);
-}
-
-TEST(CreditPool, ARoundOfAFastPortIsWhatItsSettingsSayUpToAQuarterOfTheBudget) {
-  for (const auto& [budget, granted] :
-       {std::pair(40U, 7U), std::pair(24U, 6U), std::pair(4U, 2U)}) {
-    CreditSettings settings = segments(budget);
-    settings.round_bytes = 7 * kSegment;
-    Flows flows(settings, 1);
-    flows.ask(0, 100);
-    flows.pool.distribute();
-    EXPECT_EQ(flows.granted(0), granted);
-  }
 }
 
 TEST(CreditPool, ABudgetOfLessThanTwoSegmentsIsTwo) {

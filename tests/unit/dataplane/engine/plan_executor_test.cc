@@ -4,90 +4,15 @@
 
 #include <gtest/gtest.h>
 
-#include "dataplane/engine/engine_job.h"
-#include "tests/unit/dataplane/engine/engine_fixture.h"
+#include "tests/unit/dataplane/engine/lone_executor.h"
 
 namespace gradcube::dataplane {
 namespace {
 
 using protocol::Stage;
 
-constexpr std::uint16_t kPayload = 4 * control::kUnitBytes;  // room for the longest segment
-constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
-
-// Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kPerUnit *
-// plan.pieces() elements, and a segment has room for so many units.
-class Executor {
- public:
-  Executor(const std::string& topology, bcube::ServerId server, std::uint32_t units = 1)
-      : plan_(bml_plan(topology)),
-        session_(plan_.threads()),
-        job_(1, *session_, {}, 1, true),
-        packets_(make_pool("contributions", 511, kPayload)),
-        executor_({plan_,
-                   server,
-                   aggregation::select_kernels(512),
-                   units * static_cast<std::uint32_t>(control::kUnitBytes),
-                   UINT32_MAX,
-                   16,
-                   {}},
-                  0, 0, job_),
-        schedule_(plan_, server, 0) {}
-
-  PlanExecutor* operator->() { return &executor_; }
-  TestSession& session() { return session_; }
-  PacketPool& packets() { return packets_; }
-  std::uint64_t elements() const { return std::uint64_t{plan_.pieces()} * kPerUnit; }
-
-  // The trainer submits its whole buffer, filled with `value`.
-  void submit(float value, control::CollectiveKind kind = control::CollectiveKind::all_reduce) {
-    session_.fill(elements(), value);
-    const bool chunks = control::is_rank_ordered(kind);
-    session_.publish(elements() / (chunks ? plan_.ranks() : 1), kind);
-    ++submitted_;
-    ASSERT_TRUE(executor_.begin_published());
-  }
-
-  // Thread 0 visits level w at step w.
-  Flow& flow(Stage stage, unsigned level, unsigned digit) {
-    return executor_.flow(stage, level, schedule_.offset_of_digit(level, digit));
-  }
-  void contribute(Flow& flow, std::uint64_t sequence, const Contribution& contribution) {
-    EXPECT_TRUE(executor_.take(flow, sequence, contribution, {})) << "it is held";
-  }
-
-  // Units of equal elements, as a neighbour with the same request would send them.
-  Contribution from_neighbour(float value, std::uint16_t bytes = control::kUnitBytes) {
-    Contribution contribution;
-    contribution.packet = packets_.allocate();
-    auto* payload = reinterpret_cast<float*>(rte_pktmbuf_append(contribution.packet, kPayload));
-    std::fill_n(payload, kPayload / sizeof(float), value);
-    contribution.payload = reinterpret_cast<const std::uint8_t*>(payload);
-    contribution.bytes = bytes;
-    contribution.signature = {0, static_cast<std::uint32_t>(elements()), 0, 0,
-                              std::max(submitted_, 1U)};
-    return contribution;
-  }
-
-  // The elements of one unit of the buffer, which are all equal.
-  float unit(unsigned index) {
-    const float* begin = session_.buffer() + index * kPerUnit;
-    for (unsigned i = 0; i < kPerUnit; ++i) EXPECT_EQ(begin[i], begin[0]) << "element " << i;
-    return *begin;
-  }
-
- private:
-  control::Plan plan_;
-  TestSession session_;
-  EngineJob job_;
-  PacketPool packets_;
-  PlanExecutor executor_;
-  control::ThreadSchedule schedule_;
-  unsigned submitted_ = 0;
-};
-
 TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits) {
-  Executor server("star:3", 1);
+  LoneExecutor server("star:3", 1);
   server.submit(1.0F);
   server.contribute(server.flow(Stage::aggregation, 0, 2), 0, server.from_neighbour(-1e8F));
   EXPECT_EQ(server.unit(1), 1.0F) << "one contribution is missing";
@@ -101,7 +26,7 @@ TEST(PlanExecutor, AddsASegmentOnceAllNeighboursHaveSentItInTheOrderOfTheDigits)
 }
 
 TEST(PlanExecutor, HoldsContributionsToWhatTheTrainerHasNotSubmittedYet) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F));
   EXPECT_FALSE(server->active());
   server.submit(1.0F);
@@ -110,7 +35,7 @@ TEST(PlanExecutor, HoldsContributionsToWhatTheTrainerHasNotSubmittedYet) {
 }
 
 TEST(PlanExecutor, TakesASumOnToTheNextStep) {
-  Executor server("bcube:2,2", 0);
+  LoneExecutor server("bcube:2,2", 0);
   server.submit(1.0F);
   // Step 1 first: its contribution waits for this server's own partial sum of step 0.
   server.contribute(server.flow(Stage::aggregation, 1, 1), 0, server.from_neighbour(10.0F));
@@ -120,7 +45,7 @@ TEST(PlanExecutor, TakesASumOnToTheNextStep) {
 }
 
 TEST(PlanExecutor, TellsWhoseContributionDisagreesAndAddsNothing) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   server.submit(1.0F);
   Contribution other = server.from_neighbour(2.0F);
   other.signature.type_and_operation = 1;
@@ -133,7 +58,7 @@ TEST(PlanExecutor, TellsWhoseContributionDisagreesAndAddsNothing) {
 }
 
 TEST(PlanExecutor, TellsOfAContributionOfTheWrongLength) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F);
   server.contribute(server.flow(Stage::aggregation, 0, 1), 0, server.from_neighbour(2.0F, 60));
   ASSERT_TRUE(server->disagreement().has_value());
@@ -141,7 +66,7 @@ TEST(PlanExecutor, TellsOfAContributionOfTheWrongLength) {
 }
 
 TEST(PlanExecutor, TellsOfADisagreementThatCameBeforeTheTrainersOwnRequest) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   Contribution other = server.from_neighbour(2.0F);
   ++other.signature.count;
   server.contribute(server.flow(Stage::aggregation, 0, 1), 0, other);
@@ -152,7 +77,7 @@ TEST(PlanExecutor, TellsOfADisagreementThatCameBeforeTheTrainersOwnRequest) {
 }
 
 TEST(PlanExecutor, WritesAResultWhereItBelongs) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   server.submit(1.0F);
   const Contribution result = server.from_neighbour(7.0F);
   Flow& flow = server.flow(Stage::broadcast, 0, 2);
@@ -166,7 +91,7 @@ TEST(PlanExecutor, WritesAResultWhereItBelongs) {
 }
 
 TEST(PlanExecutor, RefusesAResultThatDoesNotFit) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   server.submit(1.0F);
   const Contribution result = server.from_neighbour(7.0F, 32);
   EXPECT_EQ(server->accept(server.flow(Stage::broadcast, 0, 1), 0, result).refused,
@@ -177,7 +102,7 @@ TEST(PlanExecutor, RefusesAResultThatDoesNotFit) {
 }
 
 TEST(PlanExecutor, HoldsAResultOfWhatTheTrainerHasNotSubmittedYet) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   Flow& flow = server.flow(Stage::broadcast, 0, 1);
   server.contribute(flow, 0, server.from_neighbour(7.0F));
   std::uint64_t sequence = 0;
@@ -191,7 +116,7 @@ TEST(PlanExecutor, HoldsAResultOfWhatTheTrainerHasNotSubmittedYet) {
 }
 
 TEST(PlanExecutor, TellsOfAResultThatCameEarlyAndDoesNotFit) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   Contribution result = server.from_neighbour(7.0F);
   ++result.signature.count;
   server.contribute(server.flow(Stage::broadcast, 0, 2), 0, result);
@@ -203,7 +128,7 @@ TEST(PlanExecutor, TellsOfAResultThatCameEarlyAndDoesNotFit) {
 }
 
 TEST(PlanExecutor, PassesNothingOnAfterADisagreement) {
-  Executor server("bcube:2,2", 0);
+  LoneExecutor server("bcube:2,2", 0);
   // From the neighbour at level 1, step 1: what this server would pass on over level 0.
   Flow& from = server.flow(Stage::broadcast, 1, 1);
   Contribution early = server.from_neighbour(7.0F);
@@ -221,7 +146,7 @@ TEST(PlanExecutor, PassesNothingOnAfterADisagreement) {
 }
 
 TEST(PlanExecutor, FreesAResultThatCameEarlyAndDoesNotFit) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   Flow& flow = server.flow(Stage::broadcast, 0, 1);
   Contribution early = server.from_neighbour(7.0F);
   ++early.signature.count;
@@ -234,7 +159,7 @@ TEST(PlanExecutor, FreesAResultThatCameEarlyAndDoesNotFit) {
 }
 
 TEST(PlanExecutor, GoesOnWithWhatLiesBeforeADisagreement) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F);
   server.submit(1.0F);
   Flow& contributions = server.flow(Stage::aggregation, 0, 1);
@@ -264,7 +189,7 @@ TEST(PlanExecutor, GoesOnWithWhatLiesBeforeADisagreement) {
 }
 
 TEST(PlanExecutor, NamesTheFirstCollectiveOfTwoDisagreements) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   for (unsigned i = 0; i < 3; ++i) server.submit(1.0F);
   Flow& flow = server.flow(Stage::aggregation, 0, 1);
   const auto named_after = [&](unsigned number) {
@@ -280,7 +205,7 @@ TEST(PlanExecutor, NamesTheFirstCollectiveOfTwoDisagreements) {
 }
 
 TEST(PlanExecutor, BlamesTheEarlierCollectiveThatANeighbourIsStillIn) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F, control::CollectiveKind::all_gather);
   server.submit(1.0F);
   // Here no contribution belongs to the first one: this is the place of the second one's.
@@ -292,7 +217,7 @@ TEST(PlanExecutor, BlamesTheEarlierCollectiveThatANeighbourIsStillIn) {
 }
 
 TEST(PlanExecutor, TellsOfAStreamThatItsOwnKindOfCollectiveHasNot) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F, control::CollectiveKind::all_gather);
   server.contribute(server.flow(Stage::aggregation, 0, 1), 0,
                     server.from_neighbour(2.0F));  // of an all_reduce, as number 1 too
@@ -301,7 +226,7 @@ TEST(PlanExecutor, TellsOfAStreamThatItsOwnKindOfCollectiveHasNot) {
 }
 
 TEST(PlanExecutor, SendsTheSegmentsOfAllCollectivesInFlight) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F);
   server.submit(1.0F);
   Flow& flow = server.flow(Stage::aggregation, 0, 1);
@@ -312,7 +237,7 @@ TEST(PlanExecutor, SendsTheSegmentsOfAllCollectivesInFlight) {
 }
 
 TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
-  Executor server("bcube:2,2", 0);
+  LoneExecutor server("bcube:2,2", 0);
   Flow& first = server.flow(Stage::aggregation, 0, 1);
   Flow& later = server.flow(Stage::aggregation, 1, 1);
   EXPECT_FALSE(server->next_is_ready(first)) << "nothing has been submitted";
@@ -334,7 +259,7 @@ TEST(PlanExecutor, SendsALaterStepOnlyWhatTheStepBeforeHasReduced) {
 }
 
 TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
-  Executor server("bcube:2,2", 0);
+  LoneExecutor server("bcube:2,2", 0);
   server.submit(1.0F);
   Flow& over_level_1 = server.flow(Stage::broadcast, 1, 1);
   Flow& over_level_0 = server.flow(Stage::broadcast, 0, 1);
@@ -357,61 +282,8 @@ TEST(PlanExecutor, BroadcastsOnlyResultsThatAreHere) {
   EXPECT_TRUE(server->next_is_ready(over_level_0));
 }
 
-TEST(PlanExecutor, SendsALaterStepThePartsOfABlockThatTheStepBeforeHasReduced) {
-  Executor server("bcube:3,2", 0, 3);
-  server.submit(1.0F);
-  EXPECT_EQ(server->next_segment(server.flow(Stage::aggregation, 0, 1))->bytes,
-            3 * control::kUnitBytes)
-      << "the three pieces that go to this neighbour";
-  constexpr auto kBlock = static_cast<std::uint16_t>(3 * control::kUnitBytes);
-  for (const unsigned digit : {1U, 2U}) {
-    EXPECT_FALSE(server->next_is_ready(server.flow(Stage::aggregation, 1, 1)));
-    server.contribute(server.flow(Stage::aggregation, 0, digit), 0,
-                      server.from_neighbour(10.0F, kBlock));
-  }
-  for (const unsigned digit : {1U, 2U}) {
-    const auto part = server->next_segment(server.flow(Stage::aggregation, 1, digit));
-    ASSERT_TRUE(part.has_value());
-    EXPECT_EQ(part->bytes, control::kUnitBytes);
-    EXPECT_EQ(part->payload,
-              reinterpret_cast<std::uint8_t*>(server.session().buffer()) + digit * 64);
-    EXPECT_EQ(server.unit(digit), 21.0F);
-  }
-}
-
-// What goes back in step 0's mirror is this server's own piece and the two that its neighbours at
-// level 1 own.
-TEST(PlanExecutor, BroadcastsABlockOnceAllOfItsResultsAreHere) {
-  constexpr auto kBlock = static_cast<std::uint16_t>(3 * control::kUnitBytes);
-  const auto sum_up = [](Executor& server) {
-    for (const unsigned digit : {1U, 2U}) {
-      server.contribute(server.flow(Stage::aggregation, 1, digit), 0, server.from_neighbour(2.0F));
-    }
-  };
-  const auto receive = [](Executor& server, unsigned digit) {
-    std::uint64_t sequence = 0;
-    server.flow(Stage::broadcast, 1, digit).receive.arrive(0, sequence, 0);
-  };
-  const std::vector<std::vector<int>> orders = {{0, 1, 2}, {1, 2, 0}, {2, 0, 1}};
-  for (const std::vector<int>& order : orders) {
-    Executor server("bcube:3,2", 0, 3);
-    server.submit(1.0F);
-    for (const unsigned digit : {1U, 2U}) {
-      server.contribute(server.flow(Stage::aggregation, 0, digit), 0,
-                        server.from_neighbour(10.0F, kBlock));
-    }
-    Flow& back = server.flow(Stage::broadcast, 0, 1);
-    for (const int next : order) {
-      EXPECT_FALSE(server->next_is_ready(back));
-      next == 0 ? sum_up(server) : receive(server, static_cast<unsigned>(next));
-    }
-    ASSERT_TRUE(server->next_is_ready(back));
-    EXPECT_EQ(server->next_segment(back)->bytes, kBlock);
-  }
-}
-
 TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
-  Executor server("star:2", 0);
+  LoneExecutor server("star:2", 0);
   server.submit(1.0F);
   Flow& contributions = server.flow(Stage::aggregation, 0, 1);
   Flow& results = server.flow(Stage::broadcast, 0, 1);
@@ -431,7 +303,7 @@ TEST(PlanExecutor, EndsACollectiveWhenAllIsHereAndAllIsAcknowledged) {
 }
 
 TEST(PlanExecutor, StartsFreshAfterAReset) {
-  Executor server("star:3", 0);
+  LoneExecutor server("star:3", 0);
   server.submit(1.0F);
   Contribution other = server.from_neighbour(2.0F);
   ++other.signature.count;
