@@ -1,8 +1,10 @@
 // What the executor sends where short pieces travel together.
 
 #include <gtest/gtest.h>
+#include <set>
 #include <vector>
 
+#include "dataplane/engine/port_queue.h"
 #include "tests/unit/dataplane/engine/lone_executor.h"
 
 namespace gradcube::dataplane {
@@ -30,6 +32,35 @@ TEST(PlanExecutor, SendsALaterStepThePartsOfABlockThatTheStepBeforeHasReduced) {
               reinterpret_cast<std::uint8_t*>(server.session().buffer()) + digit * 64);
     EXPECT_EQ(server.unit(digit), 21.0F);
   }
+}
+
+// Those that are awake are asked what they have to send.
+std::set<const Flow*> awake(PortQueue& queue) {
+  std::set<const Flow*> flows;
+  queue.segments.serve(100, [&](const Flow& flow, std::uint32_t&) {
+    flows.insert(&flow);
+    return FlowRotation::Visit::nothing;
+  });
+  return flows;
+}
+
+TEST(PlanExecutor, WakesEveryFlowThatSendsAPartOfABlock) {
+  constexpr auto kBlock = static_cast<std::uint16_t>(3 * control::kUnitBytes);
+  LoneExecutor server("bcube:3,2", 0, 3);
+  FakePort port;
+  protocol::PortCredit credit({});
+  PortQueue queue(port, credit, 0);
+  Flow& first = server.flow(Stage::aggregation, 1, 1);
+  Flow& second = server.flow(Stage::aggregation, 1, 2);
+  for (Flow* flow : {&first, &second}) queue.add(*flow->job, {}, *flow);
+  server.submit(1.0F);
+  awake(queue);
+  for (const unsigned digit : {1U, 2U}) {
+    EXPECT_TRUE(awake(queue).empty());
+    server.contribute(server.flow(Stage::aggregation, 0, digit), 0,
+                      server.from_neighbour(10.0F, kBlock));
+  }
+  EXPECT_EQ(awake(queue), (std::set<const Flow*>{&first, &second}));
 }
 
 // What goes back in step 0's mirror is this server's own piece and the two that its neighbours at
