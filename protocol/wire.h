@@ -191,8 +191,7 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
                        ParsedFrame& out);
 
 // What a relay and a switch do to a frame that parse_frame() has accepted. They change nothing that
-// the CRC covers. The engine does not relay yet: until it does, only tests call advance_hop() and
-// readdress().
+// the CRC covers.
 void advance_hop(std::span<std::uint8_t> frame);  // only where !destination_reached()
 void readdress(std::span<std::uint8_t> frame, const LinkAddresses& link);
 void mark_congestion(std::span<std::uint8_t> frame);  // ECN: CE

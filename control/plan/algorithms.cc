@@ -6,6 +6,7 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/plan/bml.h"
+#include "control/plan/mesh.h"
 
 namespace gradcube::control {
 namespace {
@@ -15,7 +16,7 @@ struct Algorithm {
   Plan (*make)(const Topology&, const Placement&);
 };
 
-constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan}};
+constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan}, {"mesh", make_mesh_plan}};
 
 }  // namespace
 

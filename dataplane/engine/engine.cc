@@ -14,6 +14,7 @@ constexpr Nanoseconds kStarvedLook = 50'000;
 // What the modules below fix on their own, and have to agree on.
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
+static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
 static_assert(bcube::kMaxLevels <= protocol::kMaxThreads, "a plan has a thread per level");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxSteps);
@@ -63,21 +64,33 @@ unsigned Engine::poll(Nanoseconds now) {
   retries_ = false;
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
-  if (attached_.empty()) return moved;
+  if (attached_.empty()) return relays() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();
   run_timers();
   for (const auto& port : ports_) port->grant_credit(now_);
-  for (const auto& port : ports_) moved += transmit(*port);
+  moved += transmit_all();
   moved += finish_collectives();
   report_progress();
   return moved;
 }
 
+unsigned Engine::transmit_all() {
+  unsigned filled = 0;
+  for (const auto& port : ports_) filled += transmit(*port);
+  return filled;
+}
+
+// Whether frames wait to be sent on.
+bool Engine::relays() const {
+  return std::any_of(ports_.begin(), ports_.end(),
+                     [](const auto& port) { return !port->relayed.empty(); });
+}
+
 bool Engine::busy() const {
   const auto moves = [](const PlanExecutor* executor) { return executor->job().moves(); };
   const auto completes = [](const EngineJob* job) { return job->moves(); };
-  return std::any_of(working_.begin(), working_.end(), moves) ||
+  return relays() || std::any_of(working_.begin(), working_.end(), moves) ||
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(watch_.watched().begin(), watch_.watched().end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {
@@ -92,6 +105,7 @@ Nanoseconds Engine::next_event() const {
   for (const auto& port : ports_) {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;
+    if (has_room && !port->relayed.empty()) return now_;
     if (has_room) next = std::min(next, port->next_answer());
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);
@@ -212,6 +226,11 @@ bool Engine::report(const EngineJob& job, EngineEvent event) {
   const bool taken = events_.report(event);
   retries_ = retries_ || !taken;
   return taken;
+}
+
+protocol::LinkAddresses Engine::addresses_to(const bcube::Neighbour& neighbour) const {
+  const bcube::LinkAddress own = bcube::embedded_link_address(neighbour.level, settings_.server);
+  return {own.mac, neighbour.address.mac, own.ip, neighbour.address.ip};
 }
 
 NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {

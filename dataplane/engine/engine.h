@@ -2,10 +2,12 @@
 // completion.
 //
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
+//                                           -> relay, where hops remain
 //   for each session: take submissions
 //   timers
 //   for each port: grant credit
-//   for each port: fill the transmit burst: owed acknowledgements, resends, segments
+//   for each port: fill the transmit burst: owed acknowledgements, resends, then segments and
+//                  relayed frames
 //   for each executor with collectives in flight: finished ones
 //   for each held job: whether more has completed
 //
@@ -110,8 +112,8 @@ class Engine final : public Pollable {
   // One iteration of the loop above.
   unsigned poll(Nanoseconds now) override;
 
-  // Whether a job that moves has collectives or unanswered packets in flight, or progress has to be
-  // told: then timers run. Jobs that are armed or halted wait for the control thread, and keep no
+  // Whether a job that moves has collectives or unanswered packets in flight, relayed frames wait,
+  // or progress has to be told: then timers run. Jobs that are armed or halted wait for the control thread, and keep no
   // lcore awake.
   bool busy() const;
   // When the next timer or delayed acknowledgement of a busy engine is due; at once if the last
@@ -167,6 +169,7 @@ class Engine final : public Pollable {
   void receive_burst(rte_mbuf** packets, unsigned count);
   template <bool kDemandChecksum>
   bool receive_packet(rte_mbuf* packet);
+  bool relay(rte_mbuf* packet, const protocol::RoutingHeader& routing);
   bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
   Flow* find_flow(const protocol::ParsedFrame& frame);
@@ -195,6 +198,9 @@ class Engine final : public Pollable {
   void arm_timer(Flow& flow);
 
   // engine.cc
+  protocol::LinkAddresses addresses_to(const bcube::Neighbour& neighbour) const;
+  bool relays() const;
+  unsigned transmit_all();
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);
   void await_completions(EngineJob& job);
@@ -234,6 +240,10 @@ class Engine final : public Pollable {
   bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
   std::vector<std::deque<NeighbourCounters>> neighbour_counters_;  // by level and digit
   std::vector<std::vector<UnaskedRoom>> unasked_;                  // the same
+  // Of all servers that are no neighbours. Nothing goes there unasked: their switch ports have no
+  // room for it.
+  NeighbourCounters distant_counters_;
+  UnaskedRoom none_unasked_{0};
   EngineCounters counters_;
 };
 

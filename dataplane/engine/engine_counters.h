@@ -15,7 +15,7 @@ namespace gradcube::dataplane {
 
 // Why a well-formed frame was dropped. Malformed ones are counted by protocol::FrameError.
 enum class DropReason : std::uint8_t {
-  not_for_this_server,  // another destination, or hops still to go: this engine does not relay
+  not_for_this_server,  // its last hop led here, and its destination is another server
   unknown_job,
   stale_epoch,
   job_not_running,    // the job is halted: about to be reset, or aborted
@@ -25,9 +25,10 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
+  no_such_hop,  // to be relayed over a level or to a digit that there is not, or to this server
+  relay_full,   // to be relayed through a port for which too many frames wait
 };
-inline constexpr std::size_t kDropReasons =
-    static_cast<std::size_t>(DropReason::bad_acknowledgement) + 1;
+inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::relay_full) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {
@@ -37,6 +38,7 @@ struct EngineCounters {
   std::uint64_t credit_requests = 0;        // those of them that a ready segment made necessary
   std::uint64_t segments_received = 0;
   std::uint64_t duplicates = 0;
+  std::uint64_t relayed = 0;  // frames of other servers that were sent on
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
@@ -53,6 +55,7 @@ struct EngineCounters {
     visit(CounterEntry{"acknowledgements_sent"}, objects.acknowledgements_sent...);
     visit(CounterEntry{"credit_requests"}, objects.credit_requests...);
     visit(CounterEntry{"duplicates"}, objects.duplicates...);
+    visit(CounterEntry{"relayed"}, objects.relayed...);
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
     visit(CounterEntry{"collectives"}, objects.collectives...);

@@ -85,8 +85,10 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) {
       flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
-      flow.neighbour = &neighbour_counters_[flow.first_hop.level][flow.first_hop.digit];
-      flow.unasked = &unasked_[flow.first_hop.level][flow.first_hop.digit];
+      const bcube::Hop first = flow.route[0];
+      const bool near = flow.is_neighbours();
+      flow.neighbour = near ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
+      flow.unasked = near ? &unasked_[first.level][first.digit] : &none_unasked_;
     }
   }
   add_flows(job);
@@ -119,17 +121,17 @@ void Engine::hold(protocol::JobId id) {
 }
 
 protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {
-  const bcube::Neighbour& peer = *neighbours_.find(flow.first_hop.level, flow.first_hop.digit);
-  const bcube::LinkAddress own =
-      bcube::embedded_link_address(flow.first_hop.level, settings_.server);
   protocol::RoutingHeader route;
   route.source = static_cast<std::uint16_t>(settings_.server);
   route.destination = static_cast<std::uint16_t>(flow.peer);
-  route.hop_count = 1;
-  route.hops[0] = flow.first_hop;
+  route.hop_count = static_cast<std::uint8_t>(flow.route.size());
+  for (unsigned i = 0; i < flow.route.size(); ++i) {
+    route.hops[i] = {flow.route[i].level, flow.route[i].digit};
+  }
+  const bcube::Neighbour& first = *neighbours_.find(flow.route[0].level, flow.route[0].digit);
   protocol::TransportHeader constant = header_of(flow);
   constant.epoch = job.epoch;
-  return {{own.mac, peer.address.mac, own.ip, peer.address.ip}, route, constant};
+  return {addresses_to(first), route, constant};
 }
 
 void Engine::halt(protocol::JobId id) {
@@ -199,8 +201,10 @@ void Engine::add_flows(EngineJob& job) {
     for (Flow& flow : executor.flows()) {
       const unsigned step =
           flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
-      ports_[flow.port]->add(
-          job, {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step}, flow);
+      const FlowScheduler::Rank rank{job.weight(), lane, runs.priority, place_of(job.lanes(), lane),
+                                     step};
+      ports_[flow.port_out()]->add_outgoing(job, rank, flow);
+      ports_[flow.port_in]->add_incoming(job, rank, flow);
     }
   }
 }

@@ -61,6 +61,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     ++counters_.malformed[static_cast<std::size_t>(error)];
     return false;
   }
+  // A relay looks at nothing behind the routing header.
+  if (!protocol::destination_reached(frame.routing)) return relay(packet, frame.routing);
   const std::uint8_t* payload = payload_of(packet, frame);
   if (payload == nullptr) {
     counters_.drop(DropReason::scattered_payload);
@@ -98,11 +100,31 @@ bool Engine::receive_packet(rte_mbuf* packet) {
                                            segment.length,
                                            {segment.type_and_operation, segment.count, segment.root,
                                             segment.kind, segment.collective}});
-  flow->queue->credit.on_frame(flow->credit,
-                               flow->receive.expand(transport.sequence) + transport.backlog,
-                               flow->user->granting(*flow));
+  flow->in->credit.on_frame(flow->credit,
+                            flow->receive.expand(transport.sequence) + transport.backlog,
+                            flow->user->granting(*flow));
   wake_answer(*flow);
   return held;
+}
+
+// Sends a frame on that has hops to go: as its sender wrote them, whatever the servers between
+// know. True if it waits for room in the port of its next hop.
+bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+  const protocol::Hop hop = routing.hops[routing.hop_index + 1U];
+  const bcube::Neighbour* next = neighbours_.find(hop.level, hop.digit);
+  if (next == nullptr) {
+    counters_.drop(DropReason::no_such_hop);
+    return false;
+  }
+  if (!ports_[next->port]->relayed.put(packet)) {
+    counters_.drop(DropReason::relay_full);
+    return false;
+  }
+  const std::span<std::uint8_t> head{rte_pktmbuf_mtod(packet, std::uint8_t*), packet->data_len};
+  protocol::advance_hop(head);
+  protocol::readdress(head, addresses_to(*next));
+  ++counters_.relayed;
+  return true;
 }
 
 // True if the flow's user keeps the packet.
@@ -129,7 +151,7 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
       break;
   }
   ++counters_.segments_received;
-  flow.queue->credit.on_segment(frame.congestion_marked, frame.transport.sent_again);
+  flow.in->credit.on_segment(frame.congestion_marked, frame.transport.sent_again);
   return flow.user->take(flow, arrived, contribution, accepted);
 }
 
@@ -139,8 +161,7 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
     counters_.drop(reason);
     return nullptr;
   };
-  if (frame.routing.destination != settings_.server ||
-      !protocol::destination_reached(frame.routing)) {
+  if (frame.routing.destination != settings_.server) {
     return refuse(DropReason::not_for_this_server);
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));

@@ -36,10 +36,28 @@ void Engine::fill(PortQueue& out, unsigned room) {
   room -= out.resends.serve(room, [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& losing) { return send_again<kChecksum>(losing); });
   });
-  out.segments.serve(room, [&](Flow& flow, std::uint32_t& bytes) {
-    return unless_it_rests(
-        flow, [this, &bytes](Flow& ready) { return send_new<kChecksum>(ready, bytes); });
-  });
+  const auto serve_segments = [&](unsigned limit) {
+    return out.segments.serve(limit, [&](Flow& flow, std::uint32_t& bytes) {
+      return unless_it_rests(flow, [&](Flow& ready) {
+        const Visit found = send_new<kChecksum>(ready, bytes);
+        out.relayed.count_own(bytes);
+        return found;
+      });
+    });
+  };
+  while (room > 0 && !out.relayed.empty()) {
+    if (!out.relayed.has_turn() && serve_segments(1) != 0) {
+      --room;
+      continue;
+    }
+    if (!out.relayed.has_turn()) out.relayed.settle();
+    out.burst[out.filled++] = out.relayed.take();
+    --room;
+  }
+  if (out.relayed.empty()) {
+    serve_segments(room);
+    out.relayed.settle();
+  }
 }
 
 // A probe or an acknowledgement that is due and could not travel with a segment.
@@ -74,7 +92,7 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
   if (!segment) return Visit::nothing;
   const auto frame_bytes =
-      segment->bytes + static_cast<std::uint32_t>(protocol::kSegmentHeaderBytes);
+      static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), true) + segment->bytes);
   if (!granted && !flow.unasked->may_send(flow, frame_bytes)) {
     return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
   }
@@ -97,12 +115,17 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
 template <bool kChecksum>
 Visit Engine::ask_for_credit(Flow& flow, std::uint32_t& bytes) {
   if (!send_without_segment<kChecksum>(flow, false)) return Visit::later;
-  bytes = static_cast<std::uint32_t>(protocol::kAcknowledgementHeaderBytes);
+  bytes = static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), false));
   ++counters_.credit_requests;
   return Visit::served;
 }
 
 namespace {
+
+// Every packet of the pools has room for the headers of the longest route.
+std::span<std::uint8_t> header_room(rte_mbuf* head) {
+  return {rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kMaxHeaderBytes};
+}
 
 // A segment that was sent before comes with no backlog.
 protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uint8_t backlog,
@@ -141,12 +164,12 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   segment.type_and_operation = outgoing.signature.type_and_operation;
 
   rte_mbuf* head = parts[0];
-  flow.frame->write({rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kSegmentHeaderBytes},
-                    transport(flow, sequence, backlog, now_), &segment);
+  const std::size_t header_bytes =
+      flow.frame->write(header_room(head), transport(flow, sequence, backlog, now_), &segment);
   flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
   head->next = parts[1];
   head->nb_segs = kPacketsPerSegment;
-  put<kChecksum>(flow, head, protocol::kSegmentHeaderBytes, {outgoing.payload, outgoing.bytes});
+  put<kChecksum>(flow, head, header_bytes, {outgoing.payload, outgoing.bytes});
   return true;
 }
 
@@ -159,19 +182,14 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
     retries_ = true;
     return false;
   }
-  const std::span<std::uint8_t> headers{rte_pktmbuf_mtod(head, std::uint8_t*),
-                                        protocol::kAcknowledgementHeaderBytes};
   const protocol::TransportHeader header =
       transport(flow, flow.send.next(), flow.user->backlog(flow), now_);
-  if (probe) {
-    flow.frame->write_probe(headers, header);
-    flow.send.record_probe();
-  } else {
-    flow.frame->write(headers, header, nullptr);
-  }
+  const std::size_t header_bytes = probe ? flow.frame->write_probe(header_room(head), header)
+                                         : flow.frame->write(header_room(head), header, nullptr);
+  if (probe) flow.send.record_probe();
   arm_timer(flow);
   ++counters_.acknowledgements_sent;
-  put<kChecksum>(flow, head, headers.size(), {});
+  put<kChecksum>(flow, head, header_bytes, {});
   return true;
 }
 
@@ -185,7 +203,7 @@ void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
   head->data_len = static_cast<std::uint16_t>(header_bytes);
   head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());
   flow.receive.acknowledged_now();
-  PortQueue& out = *flow.queue;
+  PortQueue& out = *flow.out;
   out.burst[out.filled++] = head;
 }
 

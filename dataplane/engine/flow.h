@@ -1,5 +1,5 @@
-// One flow: the reliable exchange of one stage of one step of one thread of a lane with one
-// neighbour, both directions.
+// One flow: the reliable exchange of one stage of one step of one thread of a lane with one peer,
+// both directions. The peer is a neighbour, or a server that relays lead to.
 //
 // What it sends and receives are streams of segments (control/plan/thread_schedule.h), numbered by
 // position: a segment keeps its sequence when it is sent again. Neither half stores a payload: the
@@ -14,6 +14,7 @@
 #include <optional>
 
 #include "bcube_forwarding/address.h"
+#include "bcube_forwarding/route.h"
 #include "dataplane/engine/neighbour_counters.h"
 #include "protocol/credit.h"
 #include "protocol/receive_window.h"
@@ -46,10 +47,15 @@ struct FlowTimer : protocol::TimerEntry {
 struct FlowKey {
   protocol::Stage stage{};
   std::uint8_t step = 0;    // the aggregation step, in the broadcast stage too
-  std::uint8_t offset = 0;  // the neighbour's digit is ours plus this, modulo the radix
+  std::uint8_t offset = 0;  // the peer's digit is ours plus this, modulo the radix
   bcube::ServerId peer = 0;
-  std::uint8_t port = 0;    // ours, that its frames leave and its credit counts for
-  protocol::Hop first_hop;  // the only one of its route
+  bcube::Route route;  // to the peer
+  // Ours, by level: that the peer's frames come in through, as its route to us ends. Credit counts
+  // for it.
+  std::uint8_t port_in = 0;
+
+  std::uint8_t port_out() const { return route[0].level; }
+  bool is_neighbours() const { return route.size() == 1; }
 };
 
 struct Flow : FlowKey {
@@ -78,13 +84,15 @@ struct Flow : FlowKey {
   // While an engine has it (port_queue.h).
   NeighbourCounters* neighbour = nullptr;  // those of its peer
   UnaskedRoom* unasked = nullptr;          // that on the way to its peer
-  PortQueue* queue = nullptr;
-  std::size_t place = 0;  // in the queue's sets of all flows
+  PortQueue* out = nullptr;                // that its frames leave through
+  std::size_t place_out = 0;               // in the sets of all flows that leave there
   struct Scheduled {
     FlowRotation* rotation = nullptr;
     std::size_t in_rotation = 0;
     std::size_t share = 0;
-  } scheduled;  // by FlowScheduler
+  } scheduled;              // by FlowScheduler
+  PortQueue* in = nullptr;  // that grants its credit
+  std::size_t place_in = 0;
   protocol::CreditPool::Handle credit = 0;
 };
 

@@ -49,17 +49,18 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   first_flow_of_step_[schedule_.steps()] = count;
   sources_.resize(widest);
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
+  const control::Plan& plan = context.plan;
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
       for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
         const control::Rank peer = schedule_.peer(w, r);
-        const bcube::Hop hop = context.plan.route(context.rank, peer)[0];
+        const bcube::Route back = plan.route(peer, context.rank);
         const FlowKey key{.stage = stage,
                           .step = static_cast<std::uint8_t>(w),
                           .offset = static_cast<std::uint8_t>(r),
-                          .peer = context.plan.placement().server(peer),
-                          .port = hop.level,
-                          .first_hop = {hop.level, hop.digit}};
+                          .peer = plan.placement().server(peer),
+                          .route = plan.route(context.rank, peer),
+                          .port_in = back[back.size() - 1].level};
         flows_.emplace_back(key, job, *this, context.flows, context.window);
       }
     }

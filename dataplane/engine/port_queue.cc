@@ -7,12 +7,16 @@
 
 namespace gradcube::dataplane {
 
-void PortQueue::add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
-  flow.queue = this;
-  flow.place = answers.add(flow);
+void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
+  flow.out = this;
+  flow.place_out = answers.add(flow);
   resends.add(flow);
-  consumed.add(flow);
   segments.add(job, rank, flow);
+}
+
+void PortQueue::add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
+  flow.in = this;
+  flow.place_in = consumed.add(flow);
   flow.credit = credit.add(&flow.receive, {.job = job.id(),
                                            .weight = rank.weight,
                                            .lane = static_cast<std::uint16_t>(rank.place),
@@ -24,15 +28,19 @@ void PortQueue::add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow&
 void PortQueue::remove_all_of(const EngineJob& job) {
   const auto leaves = [&](const Flow& flow) { return flow.job == &job; };
   answers.for_each([&](Flow& flow) {
+    if (leaves(flow)) flow.out = nullptr;
+  });
+  for (FlowRotation* flows : {&answers, &resends}) {
+    flows->remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place_out = place; });
+  }
+  segments.remove_all_of(job);
+  consumed.for_each([&](Flow& flow) {
     if (!leaves(flow)) return;
     credit.remove(flow.credit);
     by_credit_[flow.credit] = nullptr;
-    flow.queue = nullptr;
+    flow.in = nullptr;
   });
-  for (FlowRotation* flows : {&answers, &resends, &consumed}) {
-    flows->remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place = place; });
-  }
-  segments.remove_all_of(job);
+  consumed.remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place_in = place; });
 }
 
 bool PortQueue::any_answers() {

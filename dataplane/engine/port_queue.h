@@ -1,11 +1,16 @@
 // One port as one engine uses it: its queue's burst, its flows, and what they wait for.
 //
-// Each flow of the port stands in four sets, asleep unless there is something to do for it:
+// A flow stands in three sets of the port that its frames leave through, and in one of the port
+// that those of its peer come in through: for a neighbour the same port. In each it sleeps unless
+// there is something to do for it:
 //
 //   answers   it may owe an acknowledgement or a probe
 //   resends   it may have lost a segment
-//   consumed  more of what it receives has been used: credit may be granted
 //   segments  a new segment may be ready, within the window
+//   consumed  of the incoming port: more of what it receives has been used: credit may be granted
+//
+// Frames that this server relays wait in `relayed`, and share the port with segments by bytes
+// (relay_queue.h).
 //
 // Waking a flow for nothing costs a look; not waking it would stall it. So what may change the
 // answer to "is there something to do?" wakes: an arrival, a timer, credit, a reduce, a result, a
@@ -16,7 +21,7 @@
 // its caches, and what a job has sent is best received and added while it still lies there: a turn
 // is 256 KiB. With turns of one segment, 64 jobs took more than twice as long.
 //
-// Owned and used by one engine. add() and remove_all_of() allocate and belong to set-up.
+// Owned and used by one engine. add_...() and remove_all_of() allocate and belong to set-up.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 
@@ -27,6 +32,7 @@
 #include "dataplane/engine/flow.h"
 #include "dataplane/engine/flow_rotation.h"
 #include "dataplane/engine/flow_scheduler.h"
+#include "dataplane/engine/relay_queue.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/credit.h"
 
@@ -45,7 +51,9 @@ class PortQueue {
   PortQueue(const PortQueue&) = delete;
   PortQueue& operator=(const PortQueue&) = delete;
 
-  void add(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
+  // A flow whose frames leave through this port, and one whose peer's come in through it.
+  void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
+  void add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
 
   // Grants what has become free, to flows of any job.
@@ -62,6 +70,7 @@ class PortQueue {
   FlowRotation consumed;
   FlowScheduler segments;
   protocol::CreditPool credit;
+  RelayQueue relayed;
   std::array<rte_mbuf*, kBurst> burst{};
   unsigned filled = 0;
 
@@ -71,16 +80,16 @@ class PortQueue {
 
 // The flow may owe an acknowledgement or a probe. These do nothing for a flow that no engine has.
 inline void wake_answer(Flow& flow) {
-  if (flow.queue != nullptr) flow.queue->answers.wake(flow.place);
+  if (flow.out != nullptr) flow.out->answers.wake(flow.place_out);
 }
 inline void wake_resend(Flow& flow) {
-  if (flow.queue != nullptr) flow.queue->resends.wake(flow.place);
+  if (flow.out != nullptr) flow.out->resends.wake(flow.place_out);
 }
 inline void wake_consumed(Flow& flow) {
-  if (flow.queue != nullptr) flow.queue->consumed.wake(flow.place);
+  if (flow.in != nullptr) flow.in->consumed.wake(flow.place_in);
 }
 inline void wake_segment(Flow& flow) {
-  if (flow.queue != nullptr) flow.queue->segments.wake(flow);
+  if (flow.out != nullptr) flow.out->segments.wake(flow);
 }
 
 }  // namespace gradcube::dataplane

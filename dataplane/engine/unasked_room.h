@@ -1,4 +1,5 @@
-// What is on its way from one engine to one neighbour without having been granted.
+// What is on its way from one engine to one neighbour without having been granted. To servers
+// further away nothing goes unasked: their room has no bytes.
 //
 // A flow may send a few bytes unasked (protocol/send_window.h), and the receiver's switch port has
 // room for kBytes from each engine behind it: as much as two flows may send, a job's contributions
@@ -24,6 +25,8 @@ class UnaskedRoom {
   static constexpr std::uint32_t kBytes = 2 * protocol::SendWindow::kUnaskedBytes;
   static constexpr std::size_t kMostFlows = 8;
 
+  explicit UnaskedRoom(std::uint32_t bytes = kBytes) : bytes_(bytes) {}
+
   // Whether the flow may send a frame of so many bytes unasked.
   bool may_send(const Flow& flow, std::uint32_t frame_bytes) {
     if (!flow.send.may_send_unasked(frame_bytes)) return false;
@@ -34,7 +37,7 @@ class UnaskedRoom {
       bytes += flows_[i]->send.unasked_on_the_way();
       known = known || flows_[i] == &flow;
     }
-    return bytes <= kBytes && (known || count_ < kMostFlows);
+    return bytes <= bytes_ && (known || count_ < kMostFlows);
   }
   // It is going to.
   void record(Flow& flow) {
@@ -55,6 +58,7 @@ class UnaskedRoom {
     count_ = static_cast<std::size_t>(stay - flows_.begin());
   }
 
+  std::uint32_t bytes_;
   std::array<Flow*, kMostFlows> flows_{};
   std::size_t count_ = 0;
 };

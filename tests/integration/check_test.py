@@ -53,6 +53,11 @@ class Check(TestCase):
     def test_every_type_is_right_with_two_servers(self):
         self.check_all("bcube:2,1", DTYPES, ["sum", "average"])
 
+    def test_a_mesh_over_relays_is_right_and_the_relays_count(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
+            self.assert_right(cluster.perf("--algorithm", "mesh", "--sizes", "0,4,1K,1M", "--iterations", "2"))
+            self.assertGreater(cluster.status()["counters"]["relayed"], 0)
+
     def test_small_packets_are_cut_right(self):
         with Cluster("--topology", "bcube:3,2", "--mtu", "1500") as cluster:
             self.assert_right(cluster.perf("--sizes", "1400,1404,26K,1M", "--iterations", "2"))

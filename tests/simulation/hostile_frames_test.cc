@@ -179,8 +179,8 @@ TEST_F(HostileFrames, ThatDoNotFitTheClusterAreCountedByWhatDoesNotFit) {
   };
   expect_dropped(DropReason::not_for_this_server,
                  with([](Forgery& f) { f.routing.destination = 3; }));
-  expect_dropped(DropReason::not_for_this_server,
-                 with([](Forgery& f) { f.routing.hop_count = 2; }));
+  // The second hop leads to this server itself.
+  expect_dropped(DropReason::no_such_hop, with([](Forgery& f) { f.routing.hop_count = 2; }));
   expect_dropped(DropReason::unknown_job, with([](Forgery& f) { f.transport.job ^= 0x100; }));
   for (std::uint32_t index = 1; index < 256; ++index) {
     expect_dropped(DropReason::unknown_job, with([&](Forgery& f) { f.transport.job ^= index; }));

@@ -12,8 +12,14 @@ namespace gradcube::simulation {
 Judgement::RunningJob Judgement::running(const ScenarioJob& job,
                                          const control::Topology& topology) {
   const auto placement = control::Placement::grid(topology, job.options.members, "members");
-  return {control::make_plan(control::kDefaultAlgorithm, topology, placement, "algorithm"),
-          job.ranks.empty() ? dataplane::RankOrder() : dataplane::RankOrder(job.ranks)};
+  RunningJob result;
+  for (const control::LaneOptions& lane : job.options.lanes) {
+    const std::string_view algorithm =
+        lane.algorithm.empty() ? control::kDefaultAlgorithm : std::string_view(lane.algorithm);
+    result.plans.push_back(control::make_plan(algorithm, topology, placement, "algorithm"));
+  }
+  if (!job.ranks.empty()) result.order = dataplane::RankOrder(job.ranks);
+  return result;
 }
 
 Judgement::Judgement(const Scenario& scenario, Outcome& outcome)
@@ -48,15 +54,16 @@ std::optional<Collective> Judgement::take(Worker& worker, const shared::Completi
 
 void Judgement::check_bits(Worker& worker, std::size_t index, const Collective& order) {
   const RunningJob& job = jobs_[worker.job];
+  const control::Plan& plan = job.plans[order.lane];
   const unsigned rank = worker.rank;
   const unsigned of = differs_by_rank(order.kind) ? rank : 0;
   // The element that overflows is the last one.
   const bool has_result =
       !order.overflows ||
-      (order.kind == control::CollectiveKind::reduce_scatter && rank + 1 < job.plan.servers());
+      (order.kind == control::CollectiveKind::reduce_scatter && rank + 1 < plan.servers());
   if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
   auto [known, fresh] = expected_.try_emplace({worker.job, index, of});
-  if (fresh) known->second = expected_result(job.plan, job.order, order, of);
+  if (fresh) known->second = expected_result(plan, job.order, order, of);
   const std::size_t wrong = wrong_elements(*worker.trainer, order, known->second);
   if (wrong != 0) complain_of(worker, index, fmt::format("{} elements are wrong", wrong));
 }

@@ -58,9 +58,9 @@ class Judgement {
   void complain_of(const Worker& worker, std::size_t index, const std::string& what);
 
  private:
-  // A job's plan, and the ranks that its trainers see.
+  // The plans of a job's lanes, and the ranks that its trainers see.
   struct RunningJob {
-    control::Plan plan;
+    std::vector<control::Plan> plans;
     dataplane::RankOrder order;
   };
   static RunningJob running(const ScenarioJob& job, const control::Topology& topology);

@@ -165,6 +165,16 @@ void make_overflow(Collective& collective) {
   collective.overflows = true;
 }
 
+// Some lanes run `mesh`, over relays where there are several levels: all of them members, since
+// members form a grid.
+void draw_algorithms(SeededRandom& random, Scenario& scenario) {
+  for (ScenarioJob& job : scenario.jobs) {
+    for (control::LaneOptions& lane : job.options.lanes) {
+      if (one_in(random, 4)) lane.algorithm = "mesh";
+    }
+  }
+}
+
 // What the nodes tell each other may go astray, and what befalls a node. Signs of life come so
 // often that chance alone makes no server silent.
 void draw_nodes(SeededRandom& random, Scenario& scenario) {
@@ -210,6 +220,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_work(random, scenario);
   if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(6));
   draw_nodes(random, scenario);
+  draw_algorithms(random, scenario);
   scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {

@@ -105,18 +105,25 @@ TEST(Topology, IsWrittenAsJson) {
 }
 
 TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(), (std::vector<std::string_view>{"bml"}));
+  EXPECT_EQ(algorithm_names(), (std::vector<std::string_view>{"bml", "mesh"}));
   EXPECT_EQ(make_plan("bml", parse_topology("star:5", "t"), "--algorithm").threads(), 1u);
+  EXPECT_EQ(make_plan("mesh", parse_topology("bcube:3,2", "t"), "--algorithm").steps(), 1u);
   EXPECT_EQ(message_of<UsageError>(
                 [] { make_plan("magic", parse_topology("star:5", "t"), "--algorithm"); }),
-            "--algorithm \"magic\": there is no such algorithm; expected bml");
+            "--algorithm \"magic\": there is no such algorithm; expected bml, mesh");
 }
 
 TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
-  const std::string message = message_of<UsageError>(
-      [] { make_plan("bml", parse_topology("torus:4,2", "t"), "--algorithm"); });
-  EXPECT_NE(message.find("torus:4,2"), std::string::npos);
-  EXPECT_NE(message.find("expected bcube:n,k or star:N"), std::string::npos);
+  for (const std::string_view algorithm : algorithm_names()) {
+    const std::string message = message_of<UsageError>(
+        [&] { make_plan(algorithm, parse_topology("torus:4,2", "t"), "--algorithm"); });
+    EXPECT_NE(message.find("torus:4,2"), std::string::npos);
+    EXPECT_NE(message.find("expected bcube:n,k or star:N"), std::string::npos);
+  }
+  EXPECT_EQ(message_of<UsageError>(
+                [] { make_plan("mesh", parse_topology("bcube:17,2", "t"), "--algorithm"); }),
+            "algorithm mesh on 289 servers: each exchanges with every other in one step; expected "
+            "2 to 256 servers");
 }
 
 }  // namespace

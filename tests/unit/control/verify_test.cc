@@ -42,6 +42,20 @@ TEST(Verify, ProvesBmlWhereLevelsHaveDifferentRadices) {
   }
 }
 
+// Every pair exchanges a piece in each stage, and a link carries what crosses it.
+TEST(Verify, ProvesMeshOnEveryTopologyUpTo81Servers) {
+  for (const Topology& topology : small_topologies(81)) {
+    SCOPED_TRACE(topology.spec());
+    const std::uint64_t servers = topology.servers();
+    const VerifyReport report = verify(make_plan("mesh", topology, "test"));
+    EXPECT_EQ(report.transfers, 2 * servers * (servers - 1));
+    for (unsigned level = 0; level < topology.levels(); ++level) {
+      const std::uint64_t alike = servers / topology.space().radix(level);
+      EXPECT_EQ(report.link_pieces[level], 2 * (servers - alike));
+    }
+  }
+}
+
 TEST(Verify, ProvesAPlanOfOneThreadToo) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
   const VerifyReport report = verify(plan);

@@ -52,7 +52,7 @@ TEST(PlanExecutor, WakesEveryFlowThatSendsAPartOfABlock) {
   PortQueue queue(port, credit, 0);
   Flow& first = server.flow(Stage::aggregation, 1, 1);
   Flow& second = server.flow(Stage::aggregation, 1, 2);
-  for (Flow* flow : {&first, &second}) queue.add(*flow->job, {}, *flow);
+  for (Flow* flow : {&first, &second}) queue.add_outgoing(*flow->job, {}, *flow);
   server.submit(1.0F);
   awake(queue);
   for (const unsigned digit : {1U, 2U}) {

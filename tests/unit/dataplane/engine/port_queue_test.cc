@@ -17,7 +17,8 @@ class PortQueueTest : public testing::Test {
  protected:
   Flow& add(LooseFlows& of) {
     Flow& flow = of.add();
-    queue_.add(of.job(), {}, flow);
+    queue_.add_outgoing(of.job(), {}, flow);
+    queue_.add_incoming(of.job(), {}, flow);
     return flow;
   }
   static std::vector<const Flow*> awake(FlowRotation& flows) {
@@ -38,7 +39,7 @@ class PortQueueTest : public testing::Test {
     PortQueue queue(port, port_credit, 0);
     for (LooseFlows* of : {&one, &other}) {
       Flow& flow = of->add();
-      queue.add(of->job(), {}, flow);
+      queue.add_outgoing(of->job(), {}, flow);
       queue.segments.wake(flow);
     }
     unsigned turn = 0;
