@@ -1,0 +1,56 @@
+// The parallel paths between two servers (BCube, section 3.3): one through each port of the first.
+// No two of them share a switch, nor a server but the two ends. So a link, a switch or a server
+// between the ends that fails breaks one of them at most.
+//
+// The path that leaves over a level at which the digits of the ends differ sets all differing
+// digits in turn, downwards from that level and round (DCRouting). If the digits are equal there,
+// the path first goes to another server of that switch, sets the differing digits from there, and
+// its last hop takes the detour back (AltDCRouting). A path has h hops or h + 2, where h digits
+// differ.
+//
+// Pure functions. They allocate, so they are for set-up and control, not for the data path. They
+// trust their servers and routes to be in the space.
+#ifndef GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
+#define GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
+
+#include <compare>
+#include <functional>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "bcube_forwarding/route.h"
+
+namespace gradcube::bcube {
+
+// Whether a frame gets from this server over the switch of its `level` to this neighbour. An empty
+// one means that every hop works.
+using HopFilter = std::function<bool(ServerId from, unsigned level, ServerId to)>;
+
+struct SwitchId {
+  unsigned level = 0;
+  ServerId first = 0;  // of its servers, the one whose digit at the level is 0
+
+  auto operator<=>(const SwitchId&) const = default;
+};
+
+// The switch that the server's port for this level leads to.
+SwitchId switch_of(const AddressSpace& space, ServerId server, unsigned level);
+
+// The servers that a route from `from` passes, both ends included.
+std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const Route& route);
+
+// The switch of each hop of a route from `from`.
+std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, const Route& route);
+
+// The parallel paths whose hops all work, by ascending number of hops, then by the level that they
+// leave over, which no two share. Each one that does not work is replaced, if possible, by a
+// shortest working path through servers and switches that the others leave free. So there is no
+// path only if none of at most kMaxLevels hops works, or if the ends are the same server. Paths of
+// more hops, for which a Route has no room, are left out: only a space of kMaxLevels levels has
+// such.
+std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
+                                  const HopFilter& works = {});
+
+}  // namespace gradcube::bcube
+
+#endif  // GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
