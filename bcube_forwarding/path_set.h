@@ -13,8 +13,8 @@
 #ifndef GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
 #define GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
 
-#include <compare>
 #include <functional>
+#include <tuple>
 #include <vector>
 
 #include "bcube_forwarding/address.h"
@@ -30,7 +30,10 @@ struct SwitchId {
   unsigned level = 0;
   ServerId first = 0;  // of its servers, the one whose digit at the level is 0
 
-  auto operator<=>(const SwitchId&) const = default;
+  bool operator==(const SwitchId&) const = default;
+  bool operator<(const SwitchId& other) const {
+    return std::tie(level, first) < std::tie(other.level, other.first);
+  }
 };
 
 // The switch that the server's port for this level leads to.
@@ -44,10 +47,10 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
 
 // The parallel paths whose hops all work, by ascending number of hops, then by the level that they
 // leave over, which no two share. Each one that does not work is replaced, if possible, by a
-// shortest working path through servers and switches that the others leave free. So there is no
-// path only if none of at most kMaxLevels hops works, or if the ends are the same server. Paths of
-// more hops, for which a Route has no room, are left out: only a space of kMaxLevels levels has
-// such.
+// shortest working path through servers and switches that the others leave free. The others stay,
+// even if there were room for more paths without them. So there is no path only if none of at most
+// kMaxLevels hops works, or if the ends are the same server. Paths of more hops, for which a Route
+// has no room, are left out: only a space of kMaxLevels levels has such.
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works = {});
 

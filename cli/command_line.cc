@@ -36,6 +36,7 @@ void add_commands(CLI::App& tool, Action& action) {
   add_status(tool, action);
   add_impair(tool, action);
   add_plan(tool, action);
+  add_paths(tool, action);
   add_perf(tool, action);
   add_doctor(tool, action);
 }

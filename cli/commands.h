@@ -21,6 +21,7 @@ void add_down(CLI::App& tool, Action& action);
 void add_status(CLI::App& tool, Action& action);
 void add_impair(CLI::App& tool, Action& action);
 void add_plan(CLI::App& tool, Action& action);
+void add_paths(CLI::App& tool, Action& action);
 void add_perf(CLI::App& tool, Action& action);
 void add_doctor(CLI::App& tool, Action& action);
 

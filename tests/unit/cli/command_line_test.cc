@@ -1,85 +1,23 @@
-// Runs the tool itself, with no cluster anywhere near: what it prints where, and its exit codes.
+// The tool with no cluster anywhere near: what it prints where, and its exit codes.
 #include <algorithm>
-#include <cstdlib>
-#include <fcntl.h>
 #include <filesystem>
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
-#include <sstream>
 #include <string>
-#include <sys/wait.h>
-#include <unistd.h>
 #include <vector>
 
+#include "tests/unit/cli/command_line_fixture.h"
+
+namespace gradcube::cli {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::AllOf;
 using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 using testing::StartsWith;
-
-struct Outcome {
-  int code;
-  std::string out;
-  std::string err;
-};
-
-class CommandLine : public testing::Test {
- protected:
-  CommandLine() {
-    std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
-    root_ = mkdtemp(name.data());
-  }
-  ~CommandLine() override { fs::remove_all(root_); }
-
-  // `output`: where standard output goes; by default a file of the test's own.
-  Outcome gradcube(const std::vector<std::string>& arguments, const char* output = nullptr) {
-    const std::string tool =
-        std::getenv("GRADCUBE_TOOL") != nullptr ? std::getenv("GRADCUBE_TOOL") : "gradcube";
-    std::vector<const char*> argv = {tool.c_str()};
-    for (const std::string& argument : arguments) argv.push_back(argument.c_str());
-    argv.push_back(nullptr);
-    const fs::path out = root_ / "out", err = root_ / "err";
-    const pid_t pid = fork();
-    if (pid == 0) {
-      setenv("GRADCUBE_RUN", (root_ / "run").c_str(), 1);
-      setenv("GRADCUBED", daemon_.c_str(), 1);
-      dup2(open(output != nullptr ? output : out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
-           STDOUT_FILENO);
-      dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
-      execvp(argv[0], const_cast<char* const*>(argv.data()));
-      _exit(126);
-    }
-    int status = 0;
-    waitpid(pid, &status, 0);
-    return {WIFEXITED(status) ? WEXITSTATUS(status) : -1, text_of(out), text_of(err)};
-  }
-
-  // One message on standard error, nothing on standard output, nothing started.
-  void expect_usage_error(const std::vector<std::string>& arguments, const std::string& what) {
-    const Outcome outcome = gradcube(arguments);
-    SCOPED_TRACE(testing::PrintToString(arguments));
-    EXPECT_EQ(outcome.code, 2) << outcome.err;
-    EXPECT_THAT(outcome.out, IsEmpty());
-    EXPECT_THAT(outcome.err, AllOf(StartsWith("gradcube: "), HasSubstr(what)));
-    EXPECT_EQ(std::count(outcome.err.begin(), outcome.err.end(), '\n'), 1) << outcome.err;
-    EXPECT_FALSE(fs::exists(root_ / "run")) << "nothing may be left behind";
-  }
-
-  static std::string text_of(const fs::path& path) {
-    std::ifstream file(path);
-    std::stringstream text;
-    text << file.rdbuf();
-    return text.str();
-  }
-
-  fs::path root_;
-  std::string daemon_ = "/nowhere/gradcubed";
-};
 
 TEST_F(CommandLine, RefusesTopologiesThatDoNotExist) {
   for (const char* command : {"up", "plan"}) {
@@ -111,7 +49,8 @@ TEST_F(CommandLine, RefusesAClusterFileWithAnUnknownKeyAndNamesIt) {
 
 TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({}, "--help");
-  for (const char* command : {"up", "down", "status", "impair", "plan", "perf", "doctor"}) {
+  for (const char* command :
+       {"up", "down", "status", "impair", "plan", "paths", "perf", "doctor"}) {
     expect_usage_error({}, command);
     expect_usage_error({"dance"}, command);
     expect_usage_error({"--json", "dance", "wildly"}, command);
@@ -258,6 +197,9 @@ TEST_F(CommandLine, ShortensAndEscapesForeignTextInItsMessages) {
       {"up", "--idle", foreign},
       {"plan", "--server", foreign},
       {"plan", "--algorithm", foreign},
+      {"paths", "--topology", "star:9", "--from", "0", "--to", foreign},
+      {"paths", "--topology", "star:9", "--from", "0", "--to", "1", "--without", foreign},
+      {"paths", "--topology", "star:9", "--from", "0", "--to", "1", "--without", "2:" + foreign},
       {"perf", foreign},
       {"perf", "allreduce", "--sizes", foreign},
       {"perf", "allreduce", "--dtype", foreign},
@@ -347,7 +289,8 @@ TEST_F(CommandLine, PlanOfOneServerIsSmallEvenInALargeCluster) {
 }
 
 TEST_F(CommandLine, HelpAndVersionGoToStandardOutput) {
-  for (const char* command : {"up", "down", "status", "impair", "plan", "perf", "doctor"}) {
+  for (const char* command :
+       {"up", "down", "status", "impair", "plan", "paths", "perf", "doctor"}) {
     const Outcome outcome = gradcube({command, "--help"});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Example"));
@@ -383,3 +326,4 @@ TEST_F(CommandLine, DoctorAnswersInJsonEvenWhenSomethingIsMissing) {
 }
 
 }  // namespace
+}  // namespace gradcube::cli

@@ -1,0 +1,128 @@
+// `gradcube paths`: what it prints, and what it refuses. Which paths there are is tested in
+// tests/unit/bcube_forwarding/path_set_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/cli/command_line_fixture.h"
+
+namespace gradcube::cli {
+namespace {
+
+using testing::IsEmpty;
+
+class PathsCommand : public CommandLine {
+ protected:
+  static std::vector<std::string> paths_on(const std::string& topology, const std::string& from,
+                                           const std::string& to,
+                                           const std::vector<std::string>& more = {}) {
+    std::vector<std::string> arguments = {"paths", "--topology", topology, "--from",
+                                          from,    "--to",       to};
+    arguments.insert(arguments.end(), more.begin(), more.end());
+    return arguments;
+  }
+
+  void expect_output(const std::vector<std::string>& arguments, const std::string& expected) {
+    const Outcome outcome = gradcube(arguments);
+    SCOPED_TRACE(testing::PrintToString(arguments));
+    EXPECT_EQ(outcome.code, 0);
+    EXPECT_EQ(outcome.out, expected);
+    EXPECT_THAT(outcome.err, IsEmpty());
+  }
+};
+
+TEST_F(PathsCommand, PrintsOneJsonObject) {
+  expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--json"}),
+                R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1]},)"
+                R"({"servers":[[0,0],[2,0],[2,1]],"levels":[1,0]}]})"
+                "\n");
+}
+
+TEST_F(PathsCommand, PrintsALineForEachPath) {
+  expect_output(paths_on("bcube:3,2", "0,0", "0,2"),
+                "bcube:3,2, from [0,0] to [0,2]: 2 of 2 parallel paths\n"
+                "hops  levels  servers\n"
+                "   1  0       [0,0] [0,2]\n"
+                "   3  1 0 1   [0,0] [1,0] [1,2] [0,2]\n");
+}
+
+TEST_F(PathsCommand, MarksTheSubstitutesOfPathsThatAreBroken) {
+  expect_output(paths_on("bcube:3,2", "0,0", "0,2", {"--without", "1,0"}),
+                "bcube:3,2, from [0,0] to [0,2]: 2 of 2 parallel paths\n"
+                "hops  levels  servers\n"
+                "   1  0       [0,0] [0,2]\n"
+                "   3  1 0 1   [0,0] [2,0] [2,2] [0,2]  substitute\n");
+  expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--without", "0,1"}),
+                "bcube:3,2, from [0,0] to [2,1]: 2 of 2 parallel paths\n"
+                "hops  levels   servers\n"
+                "   2  1 0      [0,0] [2,0] [2,1]\n"
+                "   4  0 1 0 1  [0,0] [0,2] [1,2] [1,1] [2,1]  substitute\n");
+  expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--without", "0,1", "--without", "[2,0]:1"}),
+                "bcube:3,2, from [0,0] to [2,1]: 2 of 2 parallel paths\n"
+                "hops  levels  servers\n"
+                "   3  0 1 0   [0,0] [0,2] [2,2] [2,1]  substitute\n"
+                "   3  1 0 1   [0,0] [1,0] [1,1] [2,1]  substitute\n");
+}
+
+TEST_F(PathsCommand, ALinkThatIsDownBreaksOnlyWhatCrossesIt) {
+  const auto without = [&](const std::string& link) {
+    return gradcube(paths_on("bcube:3,2", "0,0", "2,1", {"--without", link})).out;
+  };
+  EXPECT_EQ(without("0,1:0"), without("0,1")) << "both paths over [0,1] go there over level 0";
+  EXPECT_EQ(without("1,2"), gradcube(paths_on("bcube:3,2", "0,0", "2,1")).out)
+      << "no path goes through [1,2]";
+  EXPECT_EQ(without("0,0:1"),
+            "bcube:3,2, from [0,0] to [2,1]: 1 of 2 parallel paths\n"
+            "hops  levels  servers\n"
+            "   2  0 1     [0,0] [0,1] [2,1]\n");
+}
+
+TEST_F(PathsCommand, SaysWhenNoPathIsLeft) {
+  const std::vector<std::string> down = {"--without", "2,1:0", "--without", "2,1:1"};
+  expect_output(paths_on("bcube:3,2", "0,0", "2,1", down),
+                "bcube:3,2, from [0,0] to [2,1]: 0 of 2 parallel paths\n");
+  expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--without", "0,0", "--json"}),
+                "{\"paths\":[]}\n");
+}
+
+TEST_F(PathsCommand, KnowsThatAStarHasOnePath) {
+  expect_output(paths_on("star:9", "0", "8", {"--json"}),
+                "{\"paths\":[{\"servers\":[[0],[8]],\"levels\":[0]}]}\n");
+}
+
+TEST_F(PathsCommand, RefusesWhatIsNoPairOfServers) {
+  expect_usage_error(paths_on("bcube:3,2", "2,1", "[2,1]"),
+                     "--from and --to are both server [2,1]; expected two different servers");
+  expect_usage_error(paths_on("bcube:3,2", "3,0", "2,1"), "--from \"3,0\" is not a server's");
+  expect_usage_error(paths_on("bcube:3,2", "0,0", "2"), "--to \"2\" is not a server's address");
+  expect_usage_error(paths_on("bcube:3,2", "0,0", ""), "--to");
+  expect_usage_error({"paths", "--topology", "bcube:3,2", "--to", "2,1"}, "--from is required");
+  expect_usage_error({"paths", "--topology", "bcube:3,2", "--from", "2,1"}, "--to is required");
+}
+
+TEST_F(PathsCommand, RefusesTopologiesThatAreNoBCube) {
+  expect_usage_error({"paths", "--from", "0,0", "--to", "2,1"}, "--topology is required");
+  expect_usage_error(paths_on("torus:4,2", "0,0", "2,1"),
+                     "--topology \"torus:4,2\": there are parallel paths only on a BCube; expected "
+                     "bcube:n,k or star:N");
+  expect_usage_error(paths_on("bcube:3", "0,0", "2,1"), "--topology");
+}
+
+TEST_F(PathsCommand, RefusesFailuresOfWhatDoesNotExist) {
+  const auto without = [](const std::string& what) {
+    return paths_on("bcube:3,2", "0,0", "2,1", {"--without", what});
+  };
+  expect_usage_error(without("0,3"), "--without \"0,3\" is not a server's address");
+  expect_usage_error(without("0,1:2"),
+                     "--without \"0,1:2\": the level \"2\": expected a whole number in 0..1");
+  for (const char* what : {"", ":", ":1", "0,1:", "0,1:-1", "0,1:x", "0,1:0:0"}) {
+    expect_usage_error(without(what), "--without");
+  }
+  expect_usage_error(paths_on("bcube:3,2", "0,0", "2,1", {"--without", "0,1", "0,2"}),
+                     "\"0,2\" is not expected");
+}
+
+}  // namespace
+}  // namespace gradcube::cli
