@@ -17,8 +17,8 @@ unsigned level_below(const AddressSpace& space, unsigned level) {
   return (level == 0 ? space.levels() : level) - 1;
 }
 
-// Hops that set the digits in which the ends differ: at `level`, the level below it and so on, round
-// to the level above it.
+// Hops that set the digits in which the ends differ: at `level`, the level below it and so on,
+// round to the level above it.
 void set_digits(const AddressSpace& space, ServerId from, ServerId to, unsigned level,
                 Route& route) {
   for (unsigned i = 0; i < space.levels(); ++i) {
@@ -66,7 +66,7 @@ std::optional<Route> path_over(const AddressSpace& space, ServerId from, ServerI
     return all_hops_work(space, from, route, works) ? std::optional(route) : std::nullopt;
   }
   if (shortest_route(space, from, to).size() + 2 > kMostHops) return std::nullopt;
-  // The digit after the own one comes first: so the detours of different servers spread.
+  // The digit after the own one comes first, so that the detours of different servers spread.
   for (unsigned i = 1; i < space.radix(level); ++i) {
     const unsigned digit = (own + i) % space.radix(level);
     const Route route = detour_path(space, from, to, level, digit);

@@ -49,8 +49,8 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
 // leave over, which no two share. Each one that does not work is replaced, if possible, by a
 // shortest working path through servers and switches that the others leave free. The others stay,
 // even if there were room for more paths without them. So there is no path only if none of at most
-// kMaxLevels hops works, or if the ends are the same server. Paths of more hops, for which a Route
-// has no room, are left out: only a space of kMaxLevels levels has such.
+// kMaxLevels hops works, or if the ends are the same server. Longer paths are left out, because a
+// Route has no room for them.
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works = {});
 
