@@ -227,8 +227,8 @@ bool is_whole(const Damage& damage, const AddressSpace& space, ServerId from, co
   return true;
 }
 
-// Whether a path that first goes to another server of the switch at `level`, where the digits of the
-// ends are equal, is whole.
+// Whether a path is whole that first goes to another server of the switch at `level`, where the
+// digits of the ends are equal.
 bool is_a_detour_whole(const Damage& damage, const AddressSpace& space, ServerId from, ServerId to,
                        unsigned level) {
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
