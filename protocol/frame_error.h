@@ -13,17 +13,20 @@ namespace gradcube::protocol {
 enum class FrameError : std::uint8_t {
   none,
   // Found by parse_frame():
-  too_short,     // the frame, or its contiguous first part, ends inside the headers
-  bad_length,    // the lengths of IPv4, UDP and segment contradict each other or the frame
+  too_short,  // the frame, or its contiguous first part, ends inside the headers
+  // The lengths of IPv4, UDP and segment or message contradict each other or the frame.
+  bad_length,
   not_gradcube,  // foreign traffic: another ethertype, IP version, protocol, UDP port; IP options
   fragmented,    // a fragment of an IPv4 packet; Gradcube sends with DF
   bad_checksum,  // the IPv4 header checksum is wrong, or the UDP checksum is not 0
   bad_version,   // another version of this protocol
   bad_type,      // a type that this version does not number
-  unsupported_type,  // a type that is numbered and that nothing uses: FrameType 4 to 7
-  bad_hops,          // no hop, more than kMaxHops, or a current hop beyond the last
-  bad_address,       // the source is the destination
-  // Found by the engine, on a port whose medium can damage a frame:
+  // A type that is numbered and that nothing uses: FrameType 4, 6 and 7. Also one that this receiver
+  // does not use: a message in the engine, anything else in read_message_frame().
+  unsupported_type,
+  bad_hops,     // no hop, more than kMaxHops, or a current hop beyond the last
+  bad_address,  // the source is the destination
+  // Found by the engine, on a port whose medium can damage a frame, and by read_message_frame():
   bad_crc,  // crc_is_right() returned false
 };
 

@@ -5,35 +5,18 @@
 #include <stdexcept>
 
 #include "protocol/bytes.h"
+#include "protocol/frame_layout.h"
 
 namespace gradcube::protocol {
+
+using namespace frame_layout;
+
 namespace {
 
 using std::uint16_t;
 using std::uint32_t;
 using std::uint64_t;
 using std::uint8_t;
-
-// Offsets from the start of the frame.
-constexpr std::size_t kEtherTypeAt = 12;
-constexpr std::size_t kIpAt = 14;
-constexpr std::size_t kIpTosAt = kIpAt + 1;
-constexpr std::size_t kIpLengthAt = kIpAt + 2;
-constexpr std::size_t kIpFragmentAt = kIpAt + 6;
-constexpr std::size_t kIpTtlAt = kIpAt + 8;
-constexpr std::size_t kIpProtocolAt = kIpAt + 9;
-constexpr std::size_t kIpChecksumAt = kIpAt + 10;
-constexpr std::size_t kIpSourceAt = kIpAt + 12;
-constexpr std::size_t kIpDestinationAt = kIpAt + 16;
-constexpr std::size_t kUdpAt = kIpAt + 20;
-constexpr std::size_t kUdpDestinationAt = kUdpAt + 2;
-constexpr std::size_t kUdpLengthAt = kUdpAt + 4;
-constexpr std::size_t kUdpChecksumAt = kUdpAt + 6;
-constexpr std::size_t kRoutingAt = kOuterHeaderBytes;
-constexpr std::size_t kHopsAt = kRoutingAt + 1;
-constexpr std::size_t kSourceAt = kRoutingAt + 2;
-constexpr std::size_t kDestinationAt = kRoutingAt + 4;
-constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
 
 // Offsets in the transport header.
 constexpr std::size_t kJob = 0;
@@ -56,45 +39,17 @@ constexpr std::size_t kRoot = 10;
 constexpr std::size_t kKind = 12;
 constexpr std::size_t kTypeAndOperation = 13;
 
-constexpr std::uint8_t kIpVersionAndWords = 0x45;
 constexpr std::uint8_t kEcnMask = 0x03;
-constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)
-constexpr std::uint8_t kEcnMarked = 0x03;   // CE
-constexpr std::uint16_t kDoNotFragment = 0x4000;
-constexpr std::uint8_t kTimeToLive = 64;
+constexpr std::uint8_t kEcnMarked = 0x03;  // CE
 constexpr std::uint8_t kStageBit = 0x80;
 constexpr std::uint8_t kSentAgainBit = 0x01;  // of the flags
 constexpr unsigned kStepBits = 5;             // the lane has the other three
 static_assert(kMaxSteps == 1U << kStepBits && kMaxLanes == 1U << (8 - kStepBits));
 
-std::uint16_t fold(std::uint32_t sum) {
-  sum = (sum & 0xffffU) + (sum >> 16);
-  sum = (sum & 0xffffU) + (sum >> 16);
-  return static_cast<std::uint16_t>(sum);
-}
-
-// The one's-complement sum of the IPv4 header, unreduced.
-std::uint32_t ip_sum(const std::uint8_t* frame) {
-  std::uint32_t sum = 0;
-  for (std::size_t at = kIpAt; at < kUdpAt; at += 2) sum += load_network<std::uint16_t>(frame + at);
-  return sum;
-}
-
 void renew_ip_checksum(std::uint8_t* frame) {
   store_network<std::uint16_t>(frame + kIpChecksumAt, 0);
   store_network<std::uint16_t>(frame + kIpChecksumAt,
                                static_cast<std::uint16_t>(~fold(ip_sum(frame))));
-}
-
-void store_link(std::uint8_t* frame, const LinkAddresses& link) {
-  std::memcpy(frame, link.destination_mac.data(), link.destination_mac.size());
-  std::memcpy(frame + 6, link.source_mac.data(), link.source_mac.size());
-  store_network<std::uint32_t>(frame + kIpSourceAt, link.source_ip);
-  store_network<std::uint32_t>(frame + kIpDestinationAt, link.destination_ip);
-}
-
-std::uint8_t version_and(FrameType type) {
-  return static_cast<std::uint8_t>(kVersion << 4 | static_cast<std::uint8_t>(type));
 }
 
 FrameError check_link(const std::uint8_t* frame) {
@@ -121,7 +76,10 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
       type > static_cast<std::uint8_t>(FrameType::path_failure)) {
     return FrameError::bad_type;
   }
-  if (type > static_cast<std::uint8_t>(FrameType::probe)) return FrameError::unsupported_type;
+  if (type > static_cast<std::uint8_t>(FrameType::probe) &&
+      type != static_cast<std::uint8_t>(FrameType::message)) {
+    return FrameError::unsupported_type;
+  }
   out.type = static_cast<FrameType>(type);
   out.is_segment = out.type == FrameType::segment;
   out.routing.hop_count = frame[kHopsAt] >> 4;
@@ -167,15 +125,36 @@ void parse_segment(const std::uint8_t* at, SegmentHeader& out) {
   out.type_and_operation = at[kTypeAndOperation];
 }
 
+// Where the headers end and how long the payload is, if the frame has them.
+FrameError parse_extent(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
+                        std::size_t headers, ParsedFrame& out) {
+  if (readable < headers) return FrameError::too_short;
+  if (kUdpAt + udp_length < headers) return FrameError::bad_length;
+  parse_hops(frame + kFirstHopAt, out.routing);
+  out.header_bytes = headers;
+  out.payload_bytes = kUdpAt + udp_length - headers;
+  out.congestion_marked = (frame[kIpTosAt] & kEcnMask) == kEcnMarked;
+  return FrameError::none;
+}
+
+FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
+                         ParsedFrame& out) {
+  const std::size_t headers = message_header_bytes(out.routing.hop_count);
+  const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
+  if (error != FrameError::none) return error;
+  const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
+  out.message.incarnation = load_little<std::uint64_t>(at + kIncarnation);
+  out.message.number = load_little<std::uint32_t>(at + kNumber);
+  out.message.index = at[kFragmentIndex];
+  out.message.fragments = at[kFragments];
+  out.message.length = load_little<std::uint16_t>(at + kFragmentLength);
+  return out.payload_bytes == out.message.length ? FrameError::none : FrameError::bad_length;
+}
+
 }  // namespace
 
 FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
                              const TransportHeader& flow) {
-  if (routing.hop_count == 0 || routing.hop_count > kMaxHops ||
-      routing.hop_index >= routing.hop_count) {
-    throw std::invalid_argument(
-        "a route must have 1 to 8 hops, and the current hop must be one of them");
-  }
   if (flow.thread >= kMaxThreads) {
     throw std::invalid_argument("the number of a thread must be below 128");
   }
@@ -186,26 +165,10 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
     throw std::invalid_argument("the number of a step must be below 32");
   }
   std::uint8_t* const frame = prefix_.data();
-  store_link(frame, link);
-  store_network<std::uint16_t>(frame + kEtherTypeAt, kEtherTypeIpv4);
-  frame[kIpAt] = kIpVersionAndWords;
-  frame[kIpTosAt] = kEcnCapable;
-  store_network<std::uint16_t>(frame + kIpFragmentAt, kDoNotFragment);
-  frame[kIpTtlAt] = kTimeToLive;
-  frame[kIpProtocolAt] = kProtocolUdp;
+  transport_offset_ = static_cast<std::uint8_t>(store_prefix(
+      frame, link, routing, static_cast<std::uint16_t>(kFirstSourcePort + flow.thread)));
   address_sum_ = ip_sum(frame);
-  store_network<std::uint16_t>(frame + kUdpAt,
-                               static_cast<std::uint16_t>(kFirstSourcePort + flow.thread));
-  store_network<std::uint16_t>(frame + kUdpDestinationAt, kUdpPort);
-  frame[kHopsAt] = static_cast<std::uint8_t>(routing.hop_count << 4 | routing.hop_index);
-  store_little<std::uint16_t>(frame + kSourceAt, routing.source);
-  store_little<std::uint16_t>(frame + kDestinationAt, routing.destination);
-  std::uint8_t* at = frame + kFirstHopAt;
-  for (unsigned hop = 0; hop < routing.hop_count; ++hop, at += 2) {
-    at[0] = routing.hops[hop].level;
-    at[1] = routing.hops[hop].digit;
-  }
-  transport_offset_ = static_cast<std::uint8_t>(at - frame);
+  std::uint8_t* const at = frame + transport_offset_;
   store_little<std::uint32_t>(at + kJob, flow.job);
   store_little<std::uint16_t>(at + kEpoch, flow.epoch);
   at[kFlow] =
@@ -236,13 +199,7 @@ std::size_t FrameTemplate::write_frame(std::span<std::uint8_t> out, FrameType ty
   // fields below overwrite what it writes too much.
   static_assert(kAcknowledgementHeaderBytes >= kPrefixBytes);
   std::memcpy(frame, prefix_.data(), kPrefixBytes);
-  const auto ip_length = static_cast<std::uint16_t>(headers + payload - kIpAt);
-  store_network<std::uint16_t>(frame + kIpLengthAt, ip_length);
-  store_network<std::uint16_t>(frame + kIpChecksumAt,
-                               static_cast<std::uint16_t>(~fold(address_sum_ + ip_length)));
-  store_network<std::uint16_t>(frame + kUdpLengthAt,
-                               static_cast<std::uint16_t>(headers + payload - kUdpAt));
-  frame[kRoutingAt] = version_and(type);
+  store_type_and_lengths(frame, type, address_sum_, headers + payload);
   std::uint8_t* at = frame + transport_offset_;
   at[kBacklog] = transport.backlog;
   at[kHeld] = transport.held;
@@ -283,17 +240,14 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
     return FrameError::bad_length;
   }
   if (const FrameError error = parse_routing(frame, out); error != FrameError::none) return error;
+  if (out.type == FrameType::message) return parse_message(frame, readable, udp_length, out);
   const std::size_t headers = header_bytes(out.routing.hop_count, out.is_segment);
-  if (readable < headers) return FrameError::too_short;
-  if (kUdpAt + udp_length < headers) return FrameError::bad_length;
-  parse_hops(frame + kFirstHopAt, out.routing);
+  const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
+  if (error != FrameError::none) return error;
   const std::uint8_t* const transport = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
   parse_transport(transport, out.transport);
-  out.header_bytes = headers;
-  out.payload_bytes = kUdpAt + udp_length - headers;
   if (out.is_segment) parse_segment(transport + kTransportBytes, out.segment);
   if (out.payload_bytes != (out.is_segment ? out.segment.length : 0)) return FrameError::bad_length;
-  out.congestion_marked = (frame[kIpTosAt] & kEcnMask) == kEcnMarked;
   return FrameError::none;
 }
 

@@ -4,8 +4,8 @@
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14 | CRC 4
 //   | payload
 //
-// An acknowledgement or a probe has no segment header and no payload. Gradcube's own fields are
-// little-endian.
+// An acknowledgement or a probe has no segment header and no payload. A message has a header of its
+// own instead of both (message_frame.h). Gradcube's own fields are little-endian.
 //
 // Sending: a FrameTemplate is built once per flow and contains the constant fields; write() fills
 // in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
@@ -45,14 +45,19 @@ inline constexpr unsigned kMaxSteps = 32;
 inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4, UDP
 inline constexpr std::size_t kTransportBytes = 28;
 inline constexpr std::size_t kSegmentBytes = 14;
+inline constexpr std::size_t kMessageBytes = 16;
 inline constexpr std::size_t kCrcBytes = 4;
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
 
-// Length of all headers, from Ethernet to the CRC.
+// Length of all headers, from Ethernet to the CRC, of all types but messages.
 constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment) {
   return kOuterHeaderBytes + routing_bytes(hop_count) + kTransportBytes +
          (is_segment ? kSegmentBytes : 0) + kCrcBytes;
+}
+
+constexpr std::size_t message_header_bytes(unsigned hop_count) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kMessageBytes + kCrcBytes;
 }
 
 inline constexpr std::size_t kSegmentHeaderBytes = header_bytes(1, true);  // of a one-hop segment
@@ -69,10 +74,10 @@ enum class FrameType : std::uint8_t {
   segment = 1,
   acknowledgement = 2,  // the transport header alone
   probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
+  message = 5,          // a part of what one daemon tells another: message_frame.h
   // Numbered so that no other use takes the numbers. Nothing sends them, and parse_frame() refuses
   // them as FrameError::unsupported_type.
   greeting = 4,
-  message = 5,
   path_probe = 6,
   path_failure = 7,
 };
@@ -131,6 +136,15 @@ struct SegmentHeader {
   std::uint8_t type_and_operation = 0;  // element type | operation << 4; not interpreted here
 };
 
+// Of a frame that carries one fragment of a message.
+struct MessageHeader {
+  std::uint64_t incarnation = 0;  // of the sending daemon: greater after each restart
+  std::uint32_t number = 0;       // of the message; a sender counts up
+  std::uint8_t index = 0;         // of this fragment, from 0
+  std::uint8_t fragments = 0;     // of the whole message
+  std::uint16_t length = 0;       // bytes of this fragment
+};
+
 // True if the frame's current hop is its last: the server that received it is its destination.
 constexpr bool destination_reached(const RoutingHeader& routing) {
   return routing.hop_index + 1U == routing.hop_count;
@@ -174,8 +188,9 @@ std::size_t encode_frame(std::span<std::uint8_t> out, const LinkAddresses& link,
 
 struct ParsedFrame {
   RoutingHeader routing;
-  TransportHeader transport;
-  SegmentHeader segment;  // only if is_segment
+  TransportHeader transport;  // not of a message
+  SegmentHeader segment;      // only if is_segment
+  MessageHeader message;      // only of FrameType::message
   FrameType type = FrameType::segment;
   bool is_segment = false;
   bool congestion_marked = false;  // a switch on the way set ECN's CE

@@ -164,6 +164,10 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
   if (frame.routing.destination != settings_.server) {
     return refuse(DropReason::not_for_this_server);
   }
+  if (frame.type == protocol::FrameType::message) {  // nobody here reads it
+    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
+    return nullptr;
+  }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
   if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
   if (frame.transport.epoch != flow->job->epoch) return refuse(DropReason::stale_epoch);

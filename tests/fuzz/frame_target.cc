@@ -3,6 +3,7 @@
 // beyond its first buffer. The rest is that buffer.
 
 #include "protocol/crc.h"
+#include "protocol/message_frame.h"
 #include "protocol/wire.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -39,12 +40,17 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.header_bytes <= protocol::kMaxHeaderBytes, "headers are of bounded length");
   require(parsed.payload_bytes <= frame_bytes - parsed.header_bytes,
           "the payload lies in the frame");
-  require(parsed.is_segment || parsed.payload_bytes == 0, "only segments carry a payload");
+  const bool is_message = parsed.type == protocol::FrameType::message;
+  require(parsed.is_segment || is_message || parsed.payload_bytes == 0,
+          "only segments and messages carry a payload");
+  require(!is_message || parsed.payload_bytes == parsed.message.length,
+          "a message's fragment is as long as it says");
   require(parsed.routing.hop_index < parsed.routing.hop_count, "the hop is one of the route's");
   require(parsed.routing.hop_count <= protocol::kMaxHops, "the route is of bounded length");
   require(parsed.transport.lane < protocol::kMaxLanes, "the lane is one of the wire's");
   require(parsed.transport.step < protocol::kMaxSteps, "the step is one of the wire's");
-  require(parsed.type <= protocol::FrameType::probe, "only types that are used are accepted");
+  require(parsed.type <= protocol::FrameType::probe || is_message,
+          "only types that are used are accepted");
 
   // What a switch and a relay do leaves a frame that is accepted again.
   const bool relayed = !protocol::destination_reached(parsed.routing);
@@ -78,6 +84,11 @@ std::vector<Bytes> seeds() {
     routing.destination = 5;
     routing.hop_count = hops;
     for (std::uint8_t hop = 0; hop < hops; ++hop) routing.hops[hop] = {hop, 1};
+    Bytes message(200);
+    message.resize(
+        protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a)).write(0, message));
+    message.insert(message.begin(), {1, 0});
+    inputs.push_back(message);
     for (const bool is_segment : {false, true}) {
       Bytes frame(protocol::kMaxHeaderBytes);
       frame.resize(

@@ -62,9 +62,9 @@ TEST(ParseFrame, EveryBadFieldIsRefusedForItsReason) {
       {"type 8", set(42, 0x48), FrameError::bad_type},
       {"type 15", set(42, 0x4f), FrameError::bad_type},
       {"type greeting", set(42, 0x44), FrameError::unsupported_type},
-      {"type message", set(42, 0x45), FrameError::unsupported_type},
       {"type path probe", set(42, 0x46), FrameError::unsupported_type},
       {"type path failure", set(42, 0x47), FrameError::unsupported_type},
+      {"type message with a segment's headers", set(42, 0x45), FrameError::bad_length},
       {"type acknowledgement with a payload", set(42, 0x42), FrameError::bad_length},
       {"no hop", set(43, 0x00), FrameError::bad_hops},
       {"nine hops", set(43, 0x90), FrameError::bad_hops},
@@ -187,7 +187,7 @@ TEST(ParseFrame, RandomBytesNeverPassForMoreThanTheyAre) {
       frame[17] = static_cast<std::uint8_t>(ip);
       frame[38] = static_cast<std::uint8_t>((ip - 20) >> 8);
       frame[39] = static_cast<std::uint8_t>(ip - 20);
-      frame[42] = static_cast<std::uint8_t>(0x30 | random() % 4);
+      frame[42] = static_cast<std::uint8_t>(kVersion << 4 | random() % 8);
       renew_checksum(frame);
     }
     ParsedFrame parsed;
