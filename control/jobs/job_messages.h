@@ -17,7 +17,8 @@
 // are armed: no frame of an epoch meets an engine that would drop it.
 //
 // Plain data. Strings are for the user. Servers are those of the cluster; who decodes a message
-// checks that they and the numbers of lanes are in range.
+// (message_codec.h) checks that they and the numbers of lanes are in range. Every field has its
+// line in message_fields.h.
 #ifndef GRADCUBE_CONTROL_JOBS_JOB_MESSAGES_H_
 #define GRADCUBE_CONTROL_JOBS_JOB_MESSAGES_H_
 
@@ -109,39 +110,59 @@ struct Join {
   JobOptions options;
   std::optional<std::uint32_t> rank;
   TransportFacts transport;
+
+  bool operator==(const Join&) const = default;
 };
 // With the job's id: the trainer is a member of this job. Without one (kNoJob): not yet, as an old
 // job of this name is still ending; the Join is to be repeated.
 struct Pending {
   std::string missing;  // who has not joined yet, or that the old job is ending
+
+  bool operator==(const Pending&) const = default;
 };
 struct Refused {
   std::string text;
+
+  bool operator==(const Refused&) const = default;
 };
 // From a leader to the daemon of a member server whose trainer has not joined, again and again:
 // does a trainer there wait in another job of this name?
-struct Seek {};
+struct Seek {
+  bool operator==(const Seek&) const = default;
+};
 // It does: in one that has another leader.
 struct Elsewhere {
   TrainerInfo trainer;
   JobOptions options;
+
+  bool operator==(const Elsewhere&) const = default;
 };
 struct Prepare {
   JobDescriptor job;
+
+  bool operator==(const Prepare&) const = default;
 };
 struct Armed {
   Epoch epoch = 0;
+
+  bool operator==(const Armed&) const = default;
 };
 struct Start {
   Epoch epoch = 0;
+
+  bool operator==(const Start&) const = default;
 };
 // Also the agent's sign of life while the job runs: a server that knows no such job answers it.
 struct Started {
   Epoch epoch = 0;
+
+  bool operator==(const Started&) const = default;
 };
 struct Disagree {
   Epoch epoch = 0;
   Disagreement what;
+
+  bool operator==(const Disagree&) const = default;
 };
 // Take no more submissions; go on sending and receiving.
 struct Hold {
@@ -150,6 +171,8 @@ struct Hold {
   // What cannot be done, if that is the cause: each says what it has submitted as it. A later Hold
   // may ask for an earlier one of the lane.
   std::optional<CollectiveName> asked;
+
+  bool operator==(const Hold&) const = default;
 };
 struct Held {
   Epoch epoch = 0;
@@ -160,14 +183,20 @@ struct Held {
   // yet".
   std::optional<CollectiveName> asked;
   std::string submitted;
+
+  bool operator==(const Held&) const = default;
 };
 struct Reset {
   Epoch epoch = 0;  // the new one
   JobCut cut;
+
+  bool operator==(const Reset&) const = default;
 };
 struct Leave {
   std::string how;  // "the trainer ... left"
   bool died = false;
+
+  bool operator==(const Leave&) const = default;
 };
 // The job is over. Among agents: see abort_exchange.h.
 struct Abort {
@@ -176,20 +205,29 @@ struct Abort {
   std::optional<LaneNumbers> completed;  // the sender's, once its engines stand still
   std::optional<LaneNumbers> common;     // the decision, once there is one
   bool withdrawn = false;                // the sender does not take part in the decision
+
+  bool operator==(const Abort&) const = default;
 };
 // There is no such agent or leader here, and never will be again.
-struct Unknown {};
+struct Unknown {
+  bool operator==(const Unknown&) const = default;
+};
 // How far has the receiver's trainer come? From another agent (inquiry.h) or from the leader.
 struct Ask {
   std::uint64_t inquiry = 0;  // as the asking agent numbers them; 0: of the leader
+
+  bool operator==(const Ask&) const = default;
 };
 struct Counts {
   std::uint64_t inquiry = 0;
   std::int32_t pid = 0;
   LaneNumbers published;
   LaneNumbers completed;
+
+  bool operator==(const Counts&) const = default;
 };
 
+// The place in this list is the body's number in the byte form.
 using JobBody =
     std::variant<Join, Pending, Refused, Seek, Elsewhere, Prepare, Armed, Start, Started, Disagree,
                  Hold, Held, Reset, Leave, Abort, Unknown, Ask, Counts>;
@@ -209,6 +247,8 @@ struct JobMessage {
   JobId job = protocol::kNoJob;  // kNoJob in Join and while it is not known
   std::string name;
   JobBody body;
+
+  bool operator==(const JobMessage&) const = default;
 };
 
 }  // namespace gradcube::control

@@ -1,6 +1,7 @@
 // What the daemons of two servers tell each other.
 //
-// Plain data. Who decodes a message checks that the servers are those of the cluster.
+// Plain data. message_codec.h has its byte form, and checks that the servers are those of the
+// cluster.
 #ifndef GRADCUBE_CONTROL_JOBS_NODE_MESSAGE_H_
 #define GRADCUBE_CONTROL_JOBS_NODE_MESSAGE_H_
 
@@ -22,7 +23,10 @@ struct Greeting {
 struct NodeMessage {
   bcube::ServerId from = 0;
   bcube::ServerId to = 0;
+  // The place in this list is the body's number in the byte form.
   std::variant<Greeting, JobMessage> body;
+
+  bool operator==(const NodeMessage&) const = default;
 };
 
 }  // namespace gradcube::control

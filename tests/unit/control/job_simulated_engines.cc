@@ -17,7 +17,8 @@ using std::chrono::milliseconds;
 void JobSimulation::perform(ServerId server, JobActions actions) {
   for (JobAction& action : actions) {
     if (auto* message = std::get_if<JobMessage>(&action)) {
-      const JobMessage sent = *message;
+      const auto sent =
+          std::get<JobMessage>(through_bytes({server, message->to.server, *message}).body);
       const auto* abort = std::get_if<Abort>(&sent.body);
       if (abort != nullptr && sent.from.attempt != 0) {
         // The agent may have given others up and be over since.

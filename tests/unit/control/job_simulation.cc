@@ -4,6 +4,8 @@
 #include <algorithm>
 #include <fmt/format.h>
 
+#include "control/jobs/message_codec.h"
+
 namespace gradcube::control {
 namespace {
 
@@ -250,7 +252,8 @@ void JobSimulation::greet(ServerId server) {
   if (node.greetings->deadline().value_or(kLongest) <= now_) {
     node.greetings->on_time(now_, messages, silent);
   }
-  for (const NodeMessage& message : messages) {
+  for (const NodeMessage& greeting : messages) {
+    const NodeMessage message = through_bytes(greeting);
     send(server, message.to, [this, message](Node& there) {
       JobActions out;
       const Greeting& greeting = std::get<Greeting>(message.body);
@@ -306,6 +309,13 @@ void JobSimulation::on_node(ServerId server, Incarnation incarnation,
   } else {
     run(node);
   }
+}
+
+// As it arrives in another process.
+NodeMessage JobSimulation::through_bytes(const NodeMessage& message) {
+  const auto arrived = decode_message(encode_message(message, space_), space_);
+  if (arrived != message) complain("a message does not come out of its bytes as it went in");
+  return arrived.value_or(message);
 }
 
 bool JobSimulation::crosses(ServerId from, ServerId to) {

@@ -17,6 +17,7 @@
 //   7. Trainers that all leave and join again at once get a new job that does their work.
 //   8. In a calm run with one failure, all that comes before it in its lane completes.
 //   9. Two servers between which a link has broken for good, one way or both, both find it out.
+//  10. Every message comes out of its byte form as it went in.
 #ifndef GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 #define GRADCUBE_TESTS_UNIT_CONTROL_JOB_SIMULATION_H_
 
@@ -140,6 +141,7 @@ class JobSimulation {
   // Network
   void at(Instant when, std::function<void()> run);
   void on_node(bcube::ServerId server, Incarnation incarnation, std::function<void(Node&)> run);
+  NodeMessage through_bytes(const NodeMessage& message);
   bool crosses(bcube::ServerId from, bcube::ServerId to);
   Instant delay();
   void send(bcube::ServerId from, bcube::ServerId to, std::function<void(Node&)> deliver);

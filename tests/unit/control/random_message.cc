@@ -1,0 +1,138 @@
+#include "tests/unit/control/random_message.h"
+
+#include <array>
+#include <string_view>
+#include <utility>
+
+namespace gradcube::control {
+namespace {
+
+class Maker {
+ public:
+  Maker(std::mt19937_64& random, const bcube::AddressSpace& space)
+      : random_(random), space_(space) {}
+
+  NodeMessage message(std::size_t kind) {
+    NodeMessage message;
+    message.from = server();
+    message.to = (message.from + 1 + below(space_.servers() - 1)) % space_.servers();
+    if (kind == 0) {
+      message.body = Greeting{random_(), flag()};
+    } else {
+      message.body = JobMessage{{message.from, random_(), few()},
+                                {message.to, random_(), few()},
+                                word(),
+                                name(),
+                                body(kind - 1, std::make_index_sequence<kMessageKinds - 1>())};
+    }
+    return message;
+  }
+
+ private:
+  std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
+  bool flag() { return below(2) == 0; }
+  std::uint32_t word() { return static_cast<std::uint32_t>(random_()) | 1; }
+  std::uint64_t few() { return below(3); }
+  std::int32_t code() { return static_cast<std::int32_t>(random_()); }
+  bcube::ServerId server() { return below(space_.servers()); }
+  std::uint32_t lane() { return below(8); }
+
+  std::string name() {
+    constexpr std::string_view kCharacters = "abzABZ019._-";
+    std::string name;
+    for (std::uint32_t length = 1 + below(63); length > 0; --length) {
+      name += kCharacters[below(kCharacters.size())];
+    }
+    return name;
+  }
+  std::string text() {
+    std::string text(below(4) == 0 ? below(4097) : below(20), ' ');
+    for (char& character : text) character = static_cast<char>(random_());
+    return text;
+  }
+  std::vector<bcube::ServerId> servers() {
+    std::vector<bcube::ServerId> servers;
+    for (bcube::ServerId each = 0; each < space_.servers(); ++each) {
+      if (flag()) servers.push_back(each);
+    }
+    return servers;
+  }
+  LaneNumbers numbers() {
+    LaneNumbers numbers(below(9));
+    for (std::uint64_t& number : numbers) number = random_();
+    return numbers;
+  }
+  JobOptions options() {
+    JobOptions options;
+    for (std::uint32_t lanes = 1 + below(8); lanes > 0; --lanes) {
+      options.lanes.push_back({std::string(below(56), 'a'), code()});
+    }
+    options.weight = 1 + below(1000);
+    options.members = servers();
+    return options;
+  }
+  TrainerInfo trainer() { return {code(), word()}; }
+  TransportFacts transport() { return {word(), word(), flag()}; }
+  CollectiveName collective() { return {lane(), random_()}; }
+  Disagreement disagreement(std::uint32_t lane) {
+    const auto cause = flag() ? Disagreement::Cause::signatures : Disagreement::Cause::overflow;
+    return {lane, random_(), code(), text(), cause};
+  }
+  template <typename T>
+  std::optional<T> maybe(T value) {
+    if (flag()) return std::nullopt;
+    return value;
+  }
+
+  void fill(Join& join) { join = {trainer(), options(), maybe(server()), transport()}; }
+  void fill(Pending& pending) { pending = {text()}; }
+  void fill(Refused& refused) { refused = {text()}; }
+  void fill(Seek&) {}
+  void fill(Elsewhere& elsewhere) { elsewhere = {trainer(), options()}; }
+  void fill(Prepare& prepare) {
+    prepare.job = {word(), name(), options(), flag(), {}, transport(), word()};
+    for (const bcube::ServerId each : servers()) {
+      prepare.job.members.push_back({each, server(), random_(), random_()});
+    }
+  }
+  void fill(Armed& armed) { armed = {word()}; }
+  void fill(Start& start) { start = {word()}; }
+  void fill(Started& started) { started = {word()}; }
+  void fill(Disagree& disagree) { disagree = {word(), disagreement(lane())}; }
+  void fill(Hold& hold) { hold = {word(), text(), maybe(collective())}; }
+  void fill(Held& held) {
+    held = {word(), numbers(), numbers(), {}, maybe(collective()), text()};
+    for (std::uint32_t lane = 0; lane < 8; ++lane) {
+      if (flag()) held.disagreements.push_back(disagreement(lane));
+    }
+  }
+  void fill(Reset& reset) { reset = {word(), {numbers(), numbers(), code(), text()}}; }
+  void fill(Leave& leave) { leave = {text(), flag()}; }
+  void fill(Abort& abort) {
+    abort = {text(), servers(), maybe(numbers()), maybe(numbers()), flag()};
+  }
+  void fill(Unknown&) {}
+  void fill(Ask& ask) { ask = {random_()}; }
+  void fill(Counts& counts) { counts = {random_(), code(), numbers(), numbers()}; }
+
+  template <std::size_t... kPlaces>
+  JobBody body(std::size_t place, std::index_sequence<kPlaces...>) {
+    const std::array<JobBody, sizeof...(kPlaces)> empty = {
+        JobBody(std::in_place_index<kPlaces>)...};
+    JobBody body = empty[place];
+    std::visit([this](auto& each) { fill(each); }, body);
+    return body;
+  }
+
+  std::mt19937_64& random_;
+  const bcube::AddressSpace& space_;
+};
+
+}  // namespace
+
+NodeMessage random_message(std::size_t kind, std::mt19937_64& random,
+                           const bcube::AddressSpace& space) {
+  return Maker(random, space).message(kind);
+}
+
+}  // namespace gradcube::control

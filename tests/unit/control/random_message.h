@@ -1,0 +1,22 @@
+// Messages between daemons with random content, each within the rules of their byte form.
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
+
+#include <cstdint>
+#include <random>
+
+#include "bcube_forwarding/address.h"
+#include "control/jobs/node_message.h"
+
+namespace gradcube::control {
+
+// How many kinds there are: a greeting, and each body of a job message.
+inline constexpr std::size_t kMessageKinds = 1 + std::variant_size_v<JobBody>;
+
+// The kind 0 is a greeting, the others are job messages with the bodies in their order.
+NodeMessage random_message(std::size_t kind, std::mt19937_64& random,
+                           const bcube::AddressSpace& space);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_RANDOM_MESSAGE_H_
