@@ -36,9 +36,6 @@ inline constexpr std::size_t kSourceAt = kRoutingAt + 2;
 inline constexpr std::size_t kDestinationAt = kRoutingAt + 4;
 inline constexpr std::size_t kFirstHopAt = kRoutingAt + 6;
 
-// What store_prefix() writes at most.
-inline constexpr std::size_t kMostPrefixBytes = kFirstHopAt + std::size_t{2} * kMaxHops;
-
 // Offsets in the message header, which follows the hops.
 inline constexpr std::size_t kIncarnation = 0;
 inline constexpr std::size_t kNumber = 8;

@@ -6,7 +6,8 @@
 //
 //   - A source has at most `per_source` messages that have not arrived in full; then the oldest is
 //     given up. So is the oldest of all once `total_bytes` are held, and what is not complete after
-//     `expiry`. Whoever sends messages repeats them until they are answered.
+//     `expiry`, with the next fragment. Whoever sends messages repeats them until they are answered.
+//   - Besides, some 250 bytes are kept for each server heard of.
 //   - Fragments of an older incarnation of a source than the newest heard of are dropped. What a
 //     former incarnation has begun is given up.
 //   - Where two fragments contradict each other, the first counts.

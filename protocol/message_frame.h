@@ -2,13 +2,13 @@
 //
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | message 16 | CRC 4 | fragment
 //
-// A message has at most kMaxMessageBytes; what they mean is its sender's and receiver's business. It
-// travels in up to 255 fragments, each in a frame of its own, which names the sender's incarnation,
-// the message's number and the fragment's place in it. A MessageAssembler (message_assembler.h) puts
-// them together again.
+// A message has at most kMaxMessageBytes; what they mean is its sender's and receiver's business.
+// It travels in up to 255 fragments, each in a frame of its own, which names the sender's
+// incarnation, the message's number and the fragment's place in it. A MessageAssembler
+// (message_assembler.h) puts them together again.
 //
-// Every frame carries its CRC and is refused without it, whatever the port: a message is rare, and a
-// wrong one does more harm than a wrong number in a gradient.
+// Every frame carries its CRC and is refused without it, whatever the port: messages are rare, and
+// a wrong one does more harm than a wrong number in a gradient.
 //
 // No call here allocates or blocks. Any thread may call anything.
 #ifndef GRADCUBE_PROTOCOL_MESSAGE_FRAME_H_
@@ -64,7 +64,8 @@ struct MessageFragment {
 };
 
 // Reads and checks one whole frame, its CRC included. FrameError::unsupported_type: it is good and
-// carries something else. Unless the result is FrameError::none, `out` is undefined.
+// carries something else. The caller checks that the route has reached its destination, this server.
+// Unless the result is FrameError::none, `out` is undefined.
 FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out);
 
 }  // namespace gradcube::protocol

@@ -1,6 +1,6 @@
 // The fields of every message between daemons, in their order in the byte form, with the rules that
-// they obey. A ByteWriter and a ByteReader both follow this one list, so they cannot differ: for the
-// writer `Of<Form, T>` is const T, for the reader T.
+// they obey. A ByteWriter and a ByteReader both follow this one list, so they cannot differ: for
+// the writer `Of<Form, T>` is const T, for the reader T.
 //
 // For message_codec.cc. docs/protocol.md, section 5, has the same list as a table.
 #ifndef GRADCUBE_CONTROL_JOBS_MESSAGE_FIELDS_H_

@@ -120,7 +120,7 @@ class Maker {
     const std::array<JobBody, sizeof...(kPlaces)> empty = {
         JobBody(std::in_place_index<kPlaces>)...};
     JobBody body = empty[place];
-    std::visit([this](auto& each) { fill(each); }, body);
+    std::visit([this](auto& each) { this->fill(each); }, body);
     return body;
   }
 

@@ -107,6 +107,15 @@ TEST(MessageFrame, EthernetPaddingIsNoPartOfTheFragment) {
   EXPECT_EQ(fragment.bytes.size(), 2U);
 }
 
+TEST(MessageFrame, WithAnotherLengthThanItsFragmentIsRefused) {
+  for (const std::uint8_t length : {0, 19, 21}) {
+    Bytes frame = frame_of(split(counting(20), 1514), 0);
+    frame[64] = length;
+    ParsedFrame parsed;
+    EXPECT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::bad_length) << +length;
+  }
+}
+
 TEST(MessageFrame, WithoutItsCrcIsRefused) {
   Bytes frame = frame_of(split(counting(20), 1514), 0);
   const std::size_t crc = message_header_bytes(1) - kCrcBytes;
