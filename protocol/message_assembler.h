@@ -5,8 +5,9 @@
 // bounded memory, and so does what all send.
 //
 //   - A source has at most `per_source` messages that have not arrived in full; then the oldest is
-//     given up. So is the oldest of all once `total_bytes` are held, and what is not complete after
-//     `expiry`, with the next fragment. Whoever sends messages repeats them until they are answered.
+//     given up. So is the oldest of all once `total_bytes` are held. What is not complete after
+//     `expiry` is given up with the next fragment that comes. Whoever sends messages repeats them
+//     until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
 //   - Fragments of an older incarnation of a source than the newest heard of are dropped. What a
 //     former incarnation has begun is given up.

@@ -64,8 +64,8 @@ struct MessageFragment {
 };
 
 // Reads and checks one whole frame, its CRC included. FrameError::unsupported_type: it is good and
-// carries something else. The caller checks that the route has reached its destination, this server.
-// Unless the result is FrameError::none, `out` is undefined.
+// carries something else. Unless the result is FrameError::none, `out` is undefined. The caller
+// checks that the route ends at this server.
 FrameError read_message_frame(std::span<const std::uint8_t> frame, MessageFragment& out);
 
 }  // namespace gradcube::protocol
