@@ -17,6 +17,7 @@ BELOW = {
     "protocol": [],
     "bcube_forwarding": [],
     "control/base": [],
+    "control/model": ["control/base"],
     "control/plan": ["bcube_forwarding", "control/base"],
     "control/jobs": ["bcube_forwarding", "protocol", "trainer"],
     "control/settings": ["control/plan"],
@@ -36,7 +37,7 @@ BELOW = {
         "trainer/include/gradcube",
     ],
     "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated"],
-    "cli": ["aggregation", "control/settings", "trainer", "trainer/include/gradcube"],
+    "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 
 

@@ -1,0 +1,166 @@
+#include "control/model/gst_table.h"
+
+#include <bit>
+#include <fmt/format.h>
+#include <stdexcept>
+
+#include "control/model/blueconnect_model.h"
+#include "control/model/bml_model.h"
+#include "control/model/hips_model.h"
+#include "control/model/transfer_time.h"
+
+namespace gradcube::control::model {
+namespace {
+
+using Kind = ModelTopology::Kind;
+
+struct Estimate {
+  double seconds;
+  std::string_view source;
+};
+
+// One topology and load, as the equations take them.
+struct Question {
+  Kind kind;
+  std::uint64_t n;
+  unsigned levels;
+  std::uint64_t N;
+  double t_f;
+  ModelLoad load;
+
+  bool is_torus() const { return kind == Kind::torus; }
+  bool is_fattree() const { return kind == Kind::fattree; }
+  HipsNetwork network() const { return is_torus() ? HipsNetwork::torus : HipsNetwork::bcube; }
+  double latency(double messages) const { return messages * load.latency_seconds; }
+
+  // Of both stages, at each of the levels in turn n-1 messages.
+  double latency_by_levels() const { return latency(2.0 * levels * static_cast<double>(n - 1)); }
+  double latency_of_ring() const { return latency(2 * static_cast<double>(N - 1)); }
+  // In each stage a port passes what goes to the N (n-1)/n servers with another digit at its
+  // level. A torus has two ports for them.
+  double latency_of_flat_mesh() const {
+    const std::uint64_t per_stage = N / n * (n - 1);
+    return latency(static_cast<double>(is_torus() ? per_stage : 2 * per_stage));
+  }
+};
+
+using Answer = std::optional<Estimate>;
+
+Answer bml(const Question& q) {
+  if (q.is_torus()) return std::nullopt;
+  return Estimate{bml_gst(q.n, q.levels, q.t_f) + q.latency_by_levels(),
+                  q.is_fattree() ? "BML 3.3" : "BML 3.2"};
+}
+
+Answer mesh(const Question& q) {
+  const double latency = q.latency_of_flat_mesh();
+  if (q.is_fattree()) return Estimate{fat_tree_gst(q.N, q.t_f) + latency, "BML 2"};
+  return Estimate{hips_mesh_gst(q.network(), q.n, q.levels, q.t_f) + latency,
+                  q.is_torus() ? "HiPS Table 3, PSS/MS: a lower bound" : "HiPS Table 3, PSS/MS"};
+}
+
+Answer ring(const Question& q) {
+  if (q.is_fattree()) return Estimate{fat_tree_gst(q.N, q.t_f) + q.latency_of_ring(), "BML 2"};
+  return Estimate{hips_ring_gst(q.network(), q.n, q.levels, q.t_f) + q.latency_of_ring(),
+                  "HiPS Table 3, RS"};
+}
+
+Answer hips_ring(const Question& q) {
+  if (q.is_fattree()) return std::nullopt;
+  return Estimate{hips_gst(q.network(), q.n, q.levels, q.t_f) + q.latency_by_levels(),
+                  "HiPS Table 3, HiPS"};
+}
+
+Answer hips_mesh(const Question& q) { return q.is_torus() ? std::nullopt : hips_ring(q); }
+
+Answer hips_root(const Question& q) {
+  if (q.is_torus() || q.is_fattree()) return std::nullopt;
+  return Estimate{hips_root_gst(q.n, q.levels, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
+}
+
+Answer blueconnect(const Question& q) {
+  const ModelLoad& load = q.load;
+  const BlueConnectStage level{q.n, load.bits_per_second};
+  if (q.kind == Kind::star || q.is_fattree()) {
+    return Estimate{blueconnect_tree_seconds({&level, 1}, load.bytes, load.latency_seconds),
+                    "BlueConnect Eq. 9"};
+  }
+  std::vector<BlueConnectStage> stages(q.levels + 1, level);
+  stages[0].p = 1;  // learner in a node
+  return Estimate{blueconnect_torus_seconds(stages, load.bytes, load.latency_seconds),
+                  "BlueConnect Eq. 10"};
+}
+
+Answer halving_doubling(const Question& q) {
+  // Eq. 2 wants the same latency between any two servers.
+  if (q.is_torus() || !std::has_single_bit(q.N)) return std::nullopt;
+  const ModelLoad& load = q.load;
+  return Estimate{
+      halving_doubling_seconds(q.N, load.bytes, load.latency_seconds, load.bits_per_second),
+      "BlueConnect Eq. 2"};
+}
+
+Answer two_level(const Question& q) {
+  if (q.kind != Kind::bcube || q.levels < 2) return std::nullopt;
+  const ModelLoad& load = q.load;
+  return Estimate{two_level_seconds(q.n, q.N / q.n, load.bytes, load.latency_seconds,
+                                    load.bits_per_second, load.bits_per_second),
+                  "BlueConnect Eq. 7"};
+}
+
+struct Algorithm {
+  std::string_view name;
+  Answer (*answer)(const Question&);
+};
+
+constexpr Algorithm kAlgorithms[] = {{"bml", bml},
+                                     {"ps", mesh},
+                                     {"mesh", mesh},
+                                     {"ring", ring},
+                                     {"hips:mesh", hips_mesh},
+                                     {"hips:ring", hips_ring},
+                                     {"hips:root", hips_root},
+                                     {"blueconnect", blueconnect},
+                                     {"halving_doubling", halving_doubling},
+                                     {"two-level", two_level}};
+
+const Algorithm& algorithm_of(std::string_view name) {
+  for (const Algorithm& algorithm : kAlgorithms) {
+    if (algorithm.name == name) return algorithm;
+  }
+  throw std::invalid_argument(fmt::format("there is no algorithm {}", name));
+}
+
+}  // namespace
+
+std::vector<std::string_view> gst_algorithms() {
+  std::vector<std::string_view> names;
+  for (const Algorithm& algorithm : kAlgorithms) names.push_back(algorithm.name);
+  return names;
+}
+
+std::optional<ModelRow> gst_row(const ModelTopology& topology, std::string_view algorithm,
+                                const ModelLoad& load) {
+  const Algorithm& known = algorithm_of(algorithm);
+  const double t_f = transfer_seconds(load.bytes, load.bits_per_second);
+  if (t_f <= 0) throw std::invalid_argument("0 bytes take no time: there is nothing to compare");
+  if (!(load.latency_seconds >= 0)) {
+    throw std::invalid_argument(fmt::format("a latency of {} s", load.latency_seconds));
+  }
+  const Question question{.kind = topology.kind,
+                          .n = topology.n,
+                          .levels = topology.levels,
+                          .N = topology.servers(),
+                          .t_f = t_f,
+                          .load = load};
+  const Answer answer = known.answer(question);
+  if (!answer) return std::nullopt;
+  return ModelRow{.topology = topology.spec(),
+                  .algorithm = std::string(known.name),
+                  .servers = question.N,
+                  .seconds = answer->seconds,
+                  .relative = answer->seconds / t_f,
+                  .source = std::string(answer->source)};
+}
+
+}  // namespace gradcube::control::model

@@ -1,0 +1,64 @@
+#include "control/model/model_topology.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/base/errors.h"
+#include "control/model/grid.h"
+
+namespace gradcube::control::model {
+namespace {
+
+std::string refusal(const std::string& spec) {
+  try {
+    parse_model_topology(spec, "--topology");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(ModelTopology, IsReadAndWrittenTheSameWay) {
+  for (const char* spec : {"bcube:4,2", "bcube:9,1", "torus:4,3", "star:9", "fattree:1024"}) {
+    EXPECT_EQ(parse_model_topology(spec, "test").spec(), spec);
+  }
+}
+
+TEST(ModelTopology, CountsItsServers) {
+  EXPECT_EQ(parse_model_topology("bcube:16,4", "test").servers(), 65536u);
+  EXPECT_EQ(parse_model_topology("torus:4,3", "test").servers(), 64u);
+  EXPECT_EQ(parse_model_topology("star:9", "test").servers(), 9u);
+  EXPECT_EQ(parse_model_topology("fattree:1024", "test").servers(), 1024u);
+}
+
+TEST(ModelTopology, SaysWhatIsWrongWhereAndWhatIsAccepted) {
+  EXPECT_EQ(refusal("ring:4"),
+            "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k, torus:n,h, "
+            "star:N or fattree:N, for example bcube:3,2");
+  EXPECT_EQ(refusal("bcube:1,2"),
+            "--topology \"bcube:1,2\": n \"1\": expected a whole number in 2..1000000000");
+  EXPECT_EQ(refusal("torus:4,0"),
+            "--topology \"torus:4,0\": h \"0\": expected a whole number in 1..16");
+  EXPECT_EQ(refusal("fattree:1"),
+            "--topology \"fattree:1\": N \"1\": expected a whole number in 2..1000000000");
+}
+
+TEST(ModelTopology, RefusesWhatIsNoTopology) {
+  for (const char* spec : {"", ":", "bcube", "bcube:", "bcube:4", "bcube:4,", "bcube:4,2,2",
+                           "bcube4,2", "bcube:x,2", "bcube:4,17", "star:4,2", "star", "star:-1",
+                           "torus:4", "fattree:4,2", "bcube:2,2 ", "bcube:40000,2"}) {
+    EXPECT_NE(refusal(spec), "") << spec;
+  }
+}
+
+TEST(Grid, HasUpToTheMostServers) {
+  EXPECT_EQ(grid_servers(1000, 3), kMostServers);
+  EXPECT_THROW(grid_servers(1001, 3), std::invalid_argument);
+  EXPECT_THROW(grid_servers(std::uint64_t{1} << 63, 2), std::invalid_argument) << "no overflow";
+  EXPECT_EQ(checked_servers(2), 2u);
+  EXPECT_THROW(checked_servers(1), std::invalid_argument);
+  EXPECT_THROW(checked_servers(kMostServers + 1), std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace gradcube::control::model
