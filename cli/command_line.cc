@@ -38,6 +38,7 @@ void add_commands(CLI::App& tool, Action& action) {
   add_plan(tool, action);
   add_paths(tool, action);
   add_perf(tool, action);
+  add_model(tool, action);
   add_doctor(tool, action);
 }
 

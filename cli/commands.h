@@ -23,6 +23,7 @@ void add_impair(CLI::App& tool, Action& action);
 void add_plan(CLI::App& tool, Action& action);
 void add_paths(CLI::App& tool, Action& action);
 void add_perf(CLI::App& tool, Action& action);
+void add_model(CLI::App& tool, Action& action);
 void add_doctor(CLI::App& tool, Action& action);
 
 }  // namespace gradcube::cli

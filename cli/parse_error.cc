@@ -17,14 +17,26 @@ constexpr std::size_t kLongestParseError = 300;
 
 // The command that was being parsed; the tool itself before there is one.
 const CLI::App& command_of(const CLI::App& tool) {
-  const auto commands = tool.get_subcommands();
-  return commands.empty() ? tool : *commands.front();
+  const CLI::App* command = &tool;
+  for (auto inner = command->get_subcommands(); !inner.empty();
+       inner = command->get_subcommands()) {
+    command = inner.front();
+  }
+  return *command;
+}
+
+// Its name as it is typed behind the tool's: "up", "model gst"; empty for the tool itself.
+std::string name_of(const CLI::App& tool, const CLI::App& command) {
+  std::string name;
+  for (const CLI::App* app = &command; app != &tool; app = app->get_parent()) {
+    name = name.empty() ? app->get_name() : app->get_name() + " " + name;
+  }
+  return name;
 }
 
 std::string help_of(const CLI::App& tool) {
-  const CLI::App& command = command_of(tool);
-  return fmt::format("`{}{} --help`", tool.get_name(),
-                     &command == &tool ? "" : " " + command.get_name());
+  const std::string name = name_of(tool, command_of(tool));
+  return fmt::format("`{}{} --help`", tool.get_name(), name.empty() ? "" : " " + name);
 }
 
 std::vector<std::string> command_names(const CLI::App& tool) {
@@ -56,9 +68,12 @@ std::string one_line(std::string text) {
 }
 
 std::string unknown_command(const CLI::App& tool, const std::string& word) {
-  return fmt::format("there is no command {}{}; the commands are {}: `gradcube --help` tells more",
-                     control::quoted(word), did_you_mean(word, command_names(tool)),
-                     command_list(tool));
+  const CLI::App& command = command_of(tool);
+  const std::string name = name_of(tool, command);
+  return fmt::format("there is no command {}{}; the commands are {}: {} tells more",
+                     control::quoted(name.empty() ? word : name + " " + word),
+                     did_you_mean(word, command_names(command)), command_list(command),
+                     help_of(tool));
 }
 
 // A word too many may be the value of a flag that is not known: the flag is to be named.
@@ -92,7 +107,7 @@ std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty()) {
     const auto command = std::find_if(
         words.begin(), words.end(), [](const std::string& word) { return !word.starts_with('-'); });
-    return tool.get_subcommands().empty() && command != words.end()
+    return !command_names(command_of(tool)).empty() && command != words.end()
                ? unknown_command(tool, *command)
                : unexpected_word(tool, words);
   }

@@ -8,7 +8,7 @@
 
 namespace gradcube::cli {
 
-// "up, down, ...": all commands of the tool.
+// "up, down, ...": all commands of the tool, or of a command that has some.
 std::string command_list(const CLI::App& tool);
 
 // One line; names what is wrong, what was perhaps meant, and where to read more.

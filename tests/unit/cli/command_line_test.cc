@@ -50,7 +50,7 @@ TEST_F(CommandLine, RefusesAClusterFileWithAnUnknownKeyAndNamesIt) {
 TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({}, "--help");
   for (const char* command :
-       {"up", "down", "status", "impair", "plan", "paths", "perf", "doctor"}) {
+       {"up", "down", "status", "impair", "plan", "paths", "perf", "model", "doctor"}) {
     expect_usage_error({}, command);
     expect_usage_error({"dance"}, command);
     expect_usage_error({"--json", "dance", "wildly"}, command);
@@ -290,7 +290,7 @@ TEST_F(CommandLine, PlanOfOneServerIsSmallEvenInALargeCluster) {
 
 TEST_F(CommandLine, HelpAndVersionGoToStandardOutput) {
   for (const char* command :
-       {"up", "down", "status", "impair", "plan", "paths", "perf", "doctor"}) {
+       {"up", "down", "status", "impair", "plan", "paths", "perf", "model", "doctor"}) {
     const Outcome outcome = gradcube({command, "--help"});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Example"));

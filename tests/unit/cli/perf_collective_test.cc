@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 #include <vector>
 
+#include "control/model/bml_model.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
@@ -91,9 +92,14 @@ TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
 }
 
 TEST(BusiestLinkShare, OfAnAllReduceOnABcubeIsThatOfThePaper) {
-  EXPECT_EQ(busiest_link_share(plan_on("bcube:3,2"), CollectiveKind::all_reduce), 2.0 * 8 / 18);
-  EXPECT_EQ(busiest_link_share(plan_on("bcube:2,3"), CollectiveKind::all_reduce), 2.0 * 7 / 24);
-  EXPECT_EQ(busiest_link_share(plan_on("star:5"), CollectiveKind::all_reduce), 2.0 * 4 / 5);
+  const auto share = [](const char* spec) {
+    return busiest_link_share(plan_on(spec), CollectiveKind::all_reduce).value();
+  };
+  EXPECT_DOUBLE_EQ(share("bcube:3,2"), control::model::bml_gst(3, 2, 1));
+  EXPECT_DOUBLE_EQ(share("bcube:2,3"), control::model::bml_gst(2, 3, 1));
+  EXPECT_DOUBLE_EQ(share("bcube:16,4"), control::model::bml_gst(16, 4, 1));
+  EXPECT_DOUBLE_EQ(share("star:5"), control::model::bml_gst(5, 1, 1));
+  EXPECT_EQ(share("bcube:3,2"), 2.0 * 8 / 18);
 }
 
 TEST(BusiestLinkShare, IsNotClaimedForABarrierOrAStepOverSeveralLevels) {
