@@ -1,0 +1,35 @@
+// What the plans' busiest links carry, by the verifier's count, is what the papers' models say.
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/model/bml_model.h"
+#include "control/model/hips_model.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/verify.h"
+
+namespace gradcube::control::model {
+namespace {
+
+// The share of the gradient that the busiest link carries, both stages together: GST / T_F.
+double busiest_share(const std::string& algorithm, std::uint64_t n, unsigned k) {
+  const Topology cube =
+      parse_topology("bcube:" + std::to_string(n) + "," + std::to_string(k), "test");
+  const VerifyReport report = verify(make_plan(algorithm, cube, "test"));
+  const std::uint64_t most =
+      *std::max_element(report.link_pieces.begin(), report.link_pieces.end());
+  return static_cast<double>(most) / report.pieces;
+}
+
+TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
+  for (const std::uint64_t n : {2u, 3u, 4u}) {
+    for (unsigned k = 1; k <= 3; ++k) {
+      SCOPED_TRACE(testing::Message() << "bcube:" << n << "," << k);
+      EXPECT_DOUBLE_EQ(busiest_share("bml", n, k), bml_gst(n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("mesh", n, k), hips_mesh_gst(HipsNetwork::bcube, n, k, 1));
+    }
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::control::model
