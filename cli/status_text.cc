@@ -1,5 +1,6 @@
 #include "cli/status_text.h"
 
+#include <algorithm>
 #include <cmath>
 #include <cstdint>
 #include <fmt/format.h>
@@ -152,6 +153,7 @@ std::string switches_text(const json& status) {
                    {"marked"},
                    {"dropped: queue"},
                    {"loss"},
+                   {"down"},
                    {"duplicated"},
                    {"reordered"},
                    {"corrupted"}});
@@ -159,15 +161,16 @@ std::string switches_text(const json& status) {
     table.add_row({cell_text(one, "name"), cell_text(one, "level"), cell_text(one, "forwarded"),
                    bytes_text(one, "bytes"), bytes_text(one, "queue_peak_bytes"),
                    cell_text(one, "marked"), cell_text(one, "dropped_queue"),
-                   cell_text(one, "dropped_loss"), cell_text(one, "duplicated"),
-                   cell_text(one, "reordered"), cell_text(one, "corrupted")});
+                   cell_text(one, "dropped_loss"), cell_text(one, "dropped_down"),
+                   cell_text(one, "duplicated"), cell_text(one, "reordered"),
+                   cell_text(one, "corrupted")});
   }
   return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
 }
 
-constexpr std::string_view kNone = "none";
+bool is_down(const json& impairments) { return !flag_field(impairments, "up").value_or(true); }
 
-// "loss 1 %, reorder 5 %"
+// "loss 1 %, reorder 5 %"; empty when all are 0.
 std::string probabilities_text(const json& impairments) {
   std::string text;
   for (const std::string_view key : {"loss", "duplicate", "reorder", "corrupt"}) {
@@ -176,7 +179,21 @@ std::string probabilities_text(const json& impairments) {
     if (!text.empty()) text += ", ";
     text += fmt::format("{} {:.4g} %", key, probability * 100);
   }
-  return text.empty() ? std::string(kNone) : text;
+  return text;
+}
+
+// "down", "down, loss 1 %", "loss 1 %", "none"
+std::string impairments_text(const json& impairments, const std::string& probabilities) {
+  if (!is_down(impairments)) return probabilities.empty() ? "none" : probabilities;
+  return probabilities.empty() ? "down" : "down, " + probabilities;
+}
+
+// "2 links differ (1 down)"
+std::string differing_text(const json& links) {
+  const auto down = std::count_if(links.begin(), links.end(), is_down);
+  return fmt::format(
+      "{}{}", links.size() == 1 ? "1 link differs" : fmt::format("{} links differ", links.size()),
+      down > 0 ? fmt::format(" ({} down)", down) : "");
 }
 
 std::string flows_text(const json& status, bool all_flows) {
@@ -243,21 +260,20 @@ std::string topology_text(const json& topology) {
 
 std::string impairments_summary(const json& status) {
   const json& impairments = field(status, "impairments");
-  std::string text = probabilities_text(impairments);
+  std::string probabilities = probabilities_text(impairments);
   const auto seed = count_field(impairments, "seed");
-  const std::size_t differ = items(status, "impaired_links").size();
-  if (seed && text != kNone) text += fmt::format(", seed {}", *seed);
-  if (differ > 0)
-    text += fmt::format("; {}",
-                        differ == 1 ? "1 link differs" : fmt::format("{} links differ", differ));
+  if (seed && !probabilities.empty()) probabilities += fmt::format(", seed {}", *seed);
+  std::string text = impairments_text(impairments, probabilities);
+  const json& links = items(status, "impaired_links");
+  if (!links.empty()) text += "; " + differing_text(links);
   return text;
 }
 
 std::string impaired_links_text(const json& status) {
   TextTable table({{"switch", Align::left}, {"server"}, {"impairments", Align::left}});
   for (const json& link : items(status, "impaired_links")) {
-    table.add_row(
-        {cell_text(link, "switch"), address_text(field(link, "server")), probabilities_text(link)});
+    table.add_row({cell_text(link, "switch"), address_text(field(link, "server")),
+                   impairments_text(link, probabilities_text(link))});
   }
   return table.empty() ? "" : fmt::format("\nlinks that differ\n{}", table.text());
 }

@@ -23,7 +23,7 @@ std::string status_summary(const nlohmann::json& status);
 std::string topology_text(const nlohmann::json& topology);
 
 // Of a status, or of the daemon's answer to "impair": "loss 1 %, reorder 5 %, seed 7; 2 links
-// differ", "none" without any.
+// differ (1 down)"; "down, ..." when all links are down but those that differ; "none" without any.
 std::string impairments_summary(const nlohmann::json& status);
 // A table of the links that differ; empty when there are none.
 std::string impaired_links_text(const nlohmann::json& status);

@@ -32,7 +32,7 @@ constexpr Probability kProbabilities[] = {{"loss", &Impairments::loss},
                                           {"reorder", &Impairments::reorder},
                                           {"corrupt", &Impairments::corrupt}};
 
-constexpr std::string_view kOtherKeys[] = {"command", "server", "level", "switch", "clear"};
+constexpr std::string_view kOtherKeys[] = {"command", "server", "level", "switch", "clear", "up"};
 
 void check_keys(const nlohmann::json& request) {
   for (const auto& [key, value] : request.items()) {
@@ -44,8 +44,8 @@ void check_keys(const nlohmann::json& request) {
       continue;
     }
     throw UsageError(
-        fmt::format("impair: unknown key {}; expected loss, duplicate, reorder, corrupt, clear, "
-                    "server, level and switch",
+        fmt::format("impair: unknown key {}; expected loss, duplicate, reorder, corrupt, up, "
+                    "clear, server, level and switch",
                     control::quoted(key)));
   }
 }
@@ -75,6 +75,15 @@ std::string text_of(const nlohmann::json& request, const char* key) {
   return request[key].get<std::string>();
 }
 
+std::optional<bool> flag_of(const nlohmann::json& request, const char* key) {
+  if (!request.contains(key)) return std::nullopt;
+  if (!request[key].is_boolean()) {
+    throw UsageError(fmt::format("impair: \"{}\" is {}; expected true or false", key,
+                                 control::printable(request[key].dump())));
+  }
+  return request[key].get<bool>();
+}
+
 // Which links a request is about.
 class Selection {
  public:
@@ -82,7 +91,7 @@ class Selection {
             const nlohmann::json& request)
       : fabric_(fabric) {
     if (request.contains("server")) {
-      server_ = control::parse_server(topology, text_of(request, "server"), "--server");
+      server_ = control::parse_server(topology, text_of(request, "server"), "impair:");
     }
     if (request.contains("level")) level_ = level_of(request["level"]);
     if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));
@@ -107,7 +116,7 @@ class Selection {
     const unsigned levels = fabric_.space().levels();
     // A negative number becomes one that is too large.
     if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
-      throw UsageError(fmt::format("--level {}: this cluster has the levels 0 to {}",
+      throw UsageError(fmt::format("impair: level {}: this cluster has the levels 0 to {}",
                                    control::printable(level.dump()), levels - 1));
     }
     return level.get<unsigned>();
@@ -154,14 +163,11 @@ class Selection {
   std::optional<std::size_t> switch_;
 };
 
-// Which probabilities become what.
+// Which impairments become what.
 class Change {
  public:
-  explicit Change(const nlohmann::json& request) {
-    if (request.contains("clear")) {
-      if (!request["clear"].is_boolean()) throw UsageError("impair: \"clear\" is true or false");
-      clear_ = request["clear"].get<bool>();
-    }
+  explicit Change(const nlohmann::json& request)
+      : clear_(flag_of(request, "clear").value_or(false)), up_(flag_of(request, "up")) {
     for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
       const char* name = kProbabilities[i].name;
       if (!request.contains(name)) continue;
@@ -175,21 +181,24 @@ class Change {
   }
 
   Impairments applied_to(Impairments impairments) const {
+    if (clear_) impairments = {};
     for (std::size_t i = 0; i < std::size(kProbabilities); ++i) {
       double& probability = impairments.*kProbabilities[i].member;
-      if (clear_) probability = 0;
       probability = values_[i].value_or(probability);
     }
+    impairments.up = up_.value_or(impairments.up);
     return impairments;
   }
 
  private:
-  bool clear_ = false;
+  bool clear_;
+  std::optional<bool> up_;
   std::optional<double> values_[std::size(kProbabilities)];
 };
 
-void add_probabilities(const Impairments& impairments, Json& json) {
+void add_impairments(const Impairments& impairments, Json& json) {
   for (const Probability& one : kProbabilities) json[one.name] = impairments.*one.member;
+  json["up"] = impairments.up;
 }
 
 }  // namespace
@@ -208,7 +217,7 @@ nlohmann::ordered_json impair(EmbeddedFabric& fabric, const control::Topology& t
 
 nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uint64_t seed) {
   Json common;
-  add_probabilities(fabric.impairments(), common);
+  add_impairments(fabric.impairments(), common);
   common["seed"] = seed;
   Json links = Json::array();
   for (const LinkAt& link : fabric.links()) {
@@ -217,7 +226,7 @@ nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uin
     Json one = {{"server", control::address_json(fabric.space(), link.server)},
                 {"level", link.level},
                 {"switch", fabric.switches()[link.switch_index].name}};
-    add_probabilities(impairments, one);
+    add_impairments(impairments, one);
     links.push_back(std::move(one));
   }
   return {{"impairments", std::move(common)}, {"impaired_links", std::move(links)}};

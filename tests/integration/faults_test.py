@@ -2,7 +2,10 @@
 
 import json
 
-from harness import PATIENCE, Cluster, TestCase, main
+import gradcube
+import numpy
+
+from harness import PATIENCE, Cluster, TestCase, all_of, job, main, wait_until
 
 FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
 
@@ -52,6 +55,54 @@ class Faults(TestCase):
         flags = ["--rate", "1gbit", "--delay", "100us", "--loss", "0.01", "--reorder", "0.02"]
         with Cluster("--topology", "bcube:3,2", *flags, "--seed", str(self.seed)) as cluster:
             self.assert_right(cluster.perf("--sizes", "4K,2M", "--iterations", "3"))
+
+
+class LinkDown(TestCase):
+    """On a star, where no other way leads to the server."""
+
+    def test_a_collective_waits_for_the_link_and_is_right_when_it_is_up_again(self):
+        with Cluster("--topology", "star:3") as cluster, job(cluster, "patient") as sessions:
+            generator = numpy.random.default_rng(self.seed)
+            inputs = [generator.integers(-(2**31), 2**31, 100_000, dtype="int32") for _ in sessions]
+            self.reduce(sessions, inputs)
+
+            cluster.answer("impair", "--down", "1")
+            requests = self.submit(sessions, inputs)
+            wait_until(lambda: self.dropped(cluster) > 0, "frames to meet the link that is down")
+            for result in all_of(lambda request: request[0].wait(0.5), requests):
+                self.assert_fails(gradcube.TimeoutError, result)
+
+            cluster.answer("impair", "--up", "1")
+            self.finish(requests, inputs)
+            before = self.dropped(cluster)
+            self.reduce(sessions, inputs)
+            self.assertEqual(self.dropped(cluster), before)
+
+    def test_a_measurement_over_a_link_that_is_down_names_it_as_the_reason(self):
+        with Cluster("--topology", "star:3") as cluster:
+            cluster.answer("impair", "--down", "1")
+            done = cluster.tool("perf", "allreduce", "--sizes", "1K", "--timeout", "0.5", "--json")
+            self.assert_one_message(done, 1, "not done after 0.5 s (--timeout)", "1 link differs (1 down)")
+            cluster.answer("impair", "--clear")
+            self.assert_works(cluster)
+
+    def submit(self, sessions, inputs):
+        """(request, array) for each session."""
+        arrays = [session.alloc(len(values), "int32") for session, values in zip(sessions, inputs)]
+        for array, values in zip(arrays, inputs):
+            array[:] = values
+        return [(session.allreduce_async(array), array) for session, array in zip(sessions, arrays)]
+
+    def finish(self, requests, inputs):
+        self.assertEqual(all_of(lambda request: request[0].wait(PATIENCE), requests), [None] * len(requests))
+        for _, array in requests:
+            numpy.testing.assert_array_equal(array, sum(inputs))
+
+    def reduce(self, sessions, inputs):
+        self.finish(self.submit(sessions, inputs), inputs)
+
+    def dropped(self, cluster):
+        return sum(switch["dropped_down"] for switch in cluster.status()["switches"])
 
 
 class Concurrent(TestCase):

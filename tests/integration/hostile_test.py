@@ -345,6 +345,7 @@ class HostileClient(WithACluster):
             b'{"command":"impair","loss":2}\n',
             b'{"command":"impair","loss":"much"}\n',
             b'{"command":"impair","gain":1}\n',
+            b'{"command":"impair","up":0}\n',
             b'{"command":"\xff\xfe"}\n',
             b"[" * 60000 + b"\n",
             *(generator.randbytes(100).replace(b"\n", b" ") + b"\n" for _ in range(50)),
@@ -354,7 +355,8 @@ class HostileClient(WithACluster):
                 self.assertIsNotNone(answer)
                 self.assertIs(answer["ok"], False)
                 self.assertTrue(answer["error"])
-        self.assertEqual(self.cluster.status()["impairments"]["loss"], 0)
+        impairments = self.cluster.status()["impairments"]
+        self.assertEqual((impairments["loss"], impairments["up"]), (0, True))
 
     def test_a_line_without_end_on_the_control_socket(self):
         self.assertIsNone(self.ask(b"x" * (1 << 20)))

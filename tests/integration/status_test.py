@@ -88,6 +88,36 @@ class OneBadLink(TestCase):
             self.assertEqual((status["impairments"]["loss"], status["impaired_links"]), (0, []))
 
 
+class LinksDown(TestCase):
+    def test_are_chosen_by_their_server_their_level_their_switch_or_all(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            for flags, links in (
+                (["2,1:0"], {("[2,1]", "0/[2,*]")}),
+                (["[2,1]"], {("[2,1]", "0/[2,*]"), ("[2,1]", "1/[*,1]")}),
+                (["--server", "2,1", "--level", "1"], {("[2,1]", "1/[*,1]")}),
+                (["--switch", "1/[*,2]"], {(f"[{server},2]", "1/[*,2]") for server in range(3)}),
+            ):
+                with self.subTest(flags=flags):
+                    self.assertEqual(cluster.answer("impair", "--down", *flags)["changed"], len(links))
+                    self.assertEqual(self.down(cluster), links)
+                    self.assertEqual(cluster.answer("impair", "--up", *flags)["impaired_links"], [])
+            for back in ("--up", "--clear"):
+                self.assertFalse(cluster.answer("impair", "--down")["impairments"]["up"])
+                self.assertRegex(cluster.tool("status").stdout, "impairments +down\n")
+                self.assertTrue(cluster.answer("impair", back)["impairments"]["up"])
+
+    def test_are_refused_where_there_are_none(self):
+        with Cluster("--topology", "bcube:3,2") as cluster:
+            for links, words in (("3,0", ['"3,0"', "0..2"]), ("2,1:2", ["level 2", "0 to 1"])):
+                self.assert_one_message(cluster.tool("impair", "--down", links), 2, *words)
+            self.assertEqual(self.down(cluster), set())
+
+    def down(self, cluster):
+        """The links that are down, as `gradcube status` shows them: {(server, switch)}."""
+        rows = re.findall(r"(\S+) +(\[\d,\d\]) +down\n", cluster.tool("status").stdout)
+        return {(server, switch) for switch, server in rows}
+
+
 class Perf(TestCase):
     def test_measures_the_ranges_of_nccl_tests_and_prints_their_bandwidths(self):
         with Cluster("--topology", "star:4") as cluster:

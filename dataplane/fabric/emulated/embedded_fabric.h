@@ -89,7 +89,7 @@ class EmbeddedFabric final : public Fabric {
   const std::vector<SwitchAt>& switches() const { return switches_; }
 
   // The link between a server and a switch. Its impairments concern the frames that the server
-  // sends.
+  // sends, and Impairments::up also those that it is sent.
   struct LinkAt {
     bcube::ServerId server;
     unsigned level;

@@ -158,6 +158,38 @@ TEST(StatusText, ShowsWhereAnImpairmentDiffers) {
               ContainsRegex("1/\\[\\*,1\\] +\\[2,1\\] +loss 10 %"));
 }
 
+TEST(StatusText, ShowsWhichLinksAreDown) {
+  json status = whole_status();
+  status["impairments"]["up"] = true;
+  json& links = status["impaired_links"];
+  links[0]["up"] = true;
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("(1 down)")));
+  links[0]["up"] = false;
+  EXPECT_EQ(impairments_summary(status), "loss 2 %, reorder 5 %, seed 7; 1 link differs (1 down)");
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +down, loss 10 %\n"));
+  links[0]["loss"] = 0;
+  links.push_back(links[0]);
+  links[1]["up"] = true;
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +down\n.+\\[2,1\\] +none\n"));
+  EXPECT_THAT(impairments_summary(status), HasSubstr("; 2 links differ (1 down)"));
+}
+
+TEST(StatusText, ShowsThatAllLinksAreDown) {
+  json status = {{"impairments", {{"loss", 0}, {"up", false}, {"seed", 7}}}};
+  EXPECT_EQ(impairments_summary(status), "down");
+  status["impairments"]["loss"] = 0.02;
+  EXPECT_EQ(impairments_summary(status), "down, loss 2 %, seed 7");
+  status["impairments"]["up"] = true;
+  EXPECT_EQ(impairments_summary(status), "loss 2 %, seed 7");
+}
+
+TEST(StatusText, CountsFramesThatLinksThatAreDownHaveDropped) {
+  json status = whole_status();
+  status["switches"][0]["dropped_down"] = 123;
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("loss +down +duplicated"));
+  EXPECT_THAT(status_text(status, {}), ContainsRegex("level 0, .+ 3 +123 +0 +1 +0\n"));
+}
+
 TEST(StatusText, ShowsTheRatesOfPortsBetweenTwoStatuses) {
   json later = whole_status();
   later["uptime_seconds"] = 127.5;

@@ -16,7 +16,9 @@ namespace {
 
 using nlohmann::json;
 using testing::AllOf;
+using testing::ElementsAre;
 using testing::HasSubstr;
+using testing::IsEmpty;
 using testing::Not;
 
 constexpr std::uint64_t kSeed = 7;
@@ -61,6 +63,17 @@ class ImpairRequest : public testing::Test {
       if (link.server == server && link.level == level) return fabric_->impairments(link).loss;
     }
     return -1;
+  }
+
+  // The links that are down: "[2,1] 0/[2,*]".
+  std::vector<std::string> down() const {
+    std::vector<std::string> down;
+    for (const EmbeddedFabric::LinkAt& link : fabric_->links()) {
+      if (fabric_->impairments(link).up) continue;
+      down.push_back(fabric_->space().text(link.server) + ' ' +
+                     fabric_->switches()[link.switch_index].name);
+    }
+    return down;
   }
 
   unsigned lossy_links() const {
@@ -116,7 +129,7 @@ TEST_F(ImpairRequest, ShowsWhereALinkDiffersFromTheRest) {
   impair({{"duplicate", 0.5}, {"server", "2,1"}, {"level", 1}});
   EXPECT_EQ(report()["impaired_links"],
             json::parse(R"([{"server":[2,1],"level":1,"switch":"1/[*,1]",
-      "loss":0.01,"duplicate":0.5,"reorder":0.0,"corrupt":0.0}])"));
+      "loss":0.01,"duplicate":0.5,"reorder":0.0,"corrupt":0.0,"up":true}])"));
 }
 
 TEST_F(ImpairRequest, LeavesWhatIsNotNamedAsItIs) {
@@ -139,9 +152,61 @@ TEST_F(ImpairRequest, TakesBackWhatOneLinkHas) {
   EXPECT_EQ(lossy_links(), 0u);
 }
 
+TEST_F(ImpairRequest, TakesLinksDownAndUp) {
+  EXPECT_EQ(impair({{"up", false}, {"server", "2,1"}, {"level", 0}})["changed"], 1);
+  EXPECT_THAT(down(), ElementsAre("[2,1] 0/[2,*]"));
+  EXPECT_EQ(impair({{"up", false}, {"switch", "1/[*,2]"}})["changed"], 3);
+  EXPECT_THAT(down(),
+              ElementsAre("[2,1] 0/[2,*]", "[0,2] 1/[*,2]", "[1,2] 1/[*,2]", "[2,2] 1/[*,2]"));
+  EXPECT_EQ(impair({{"up", true}, {"level", 1}})["changed"], 9);
+  EXPECT_THAT(down(), ElementsAre("[2,1] 0/[2,*]"));
+  impair({{"up", true}});
+  EXPECT_THAT(down(), IsEmpty());
+}
+
+TEST_F(ImpairRequest, ShowsWhichLinksAreDown) {
+  EXPECT_EQ(report()["impairments"]["up"], true);
+  impair({{"up", false}, {"server", "2,1"}, {"level", 0}});
+  EXPECT_EQ(report()["impairments"]["up"], true);
+  EXPECT_EQ(report()["impaired_links"],
+            json::parse(R"([{"server":[2,1],"level":0,"switch":"0/[2,*]",
+      "loss":0.0,"duplicate":0.0,"reorder":0.0,"corrupt":0.0,"up":false}])"));
+  impair({{"up", false}});
+  EXPECT_EQ(report()["impairments"]["up"], false);
+  EXPECT_EQ(report()["impaired_links"], json::array());
+  impair({{"up", true}, {"server", "0,0"}, {"level", 1}});
+  EXPECT_EQ(report()["impaired_links"].size(), 1u);
+  EXPECT_EQ(report()["impaired_links"][0]["up"], true);
+}
+
+TEST_F(ImpairRequest, ALinkThatIsDownKeepsItsProbabilities) {
+  impair({{"loss", 0.1}, {"up", false}, {"server", "2,1"}, {"level", 0}});
+  impair({{"duplicate", 0.2}});
+  EXPECT_THAT(down(), ElementsAre("[2,1] 0/[2,*]"));
+  impair({{"up", true}});
+  EXPECT_THAT(down(), IsEmpty());
+  EXPECT_EQ(loss(7, 0), 0.1);
+}
+
+TEST_F(ImpairRequest, ClearBringsLinksUpBeforeOthersGoDown) {
+  impair({{"up", false}});
+  impair({{"clear", false}});
+  EXPECT_EQ(down().size(), 18u);
+  impair({{"clear", true}, {"server", "2,1"}});
+  EXPECT_EQ(down().size(), 16u);
+  impair({{"clear", true}});
+  EXPECT_THAT(down(), IsEmpty());
+  impair({{"loss", 0.1}});
+  impair({{"clear", true}, {"up", false}, {"server", "2,1"}});
+  EXPECT_EQ(down().size(), 2u);
+  EXPECT_EQ(loss(7, 0), 0);
+}
+
 TEST_F(ImpairRequest, RefusesFiltersThatFitNothingAndListsWhatExists) {
-  EXPECT_THAT(refusal({{"loss", 0.1}, {"server", "3,0"}}), HasSubstr("must be 0..2"));
-  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 2}}), HasSubstr("levels 0 to 1"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"server", "3,0"}}),
+              HasSubstr("impair: \"3,0\" is not a server"));
+  EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 2}}),
+              HasSubstr("level 2: this cluster has the levels 0 to 1"));
   EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", "2/[*,0]"}}),
               AllOf(HasSubstr("0/[0,*]"), HasSubstr("1/[*,2]")));
   EXPECT_THAT(refusal({{"loss", 0.1}, {"level", 0}, {"switch", "1/[*,0]"}}),
@@ -167,17 +232,21 @@ TEST_F(ImpairRequest, NamesSomeOfManySwitchesAndCountsTheRest) {
 }
 
 TEST_F(ImpairRequest, RefusesEverythingThatIsNotARequest) {
-  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("expected loss, duplicate"));
+  EXPECT_THAT(refusal({{"losss", 0.1}}), HasSubstr("duplicate, reorder, corrupt, up, "));
   for (const json& value :
        {json(1.5), json(-0.1), json("0.1"), json(), json::array(), json(true)}) {
     EXPECT_THAT(refusal({{"loss", value}}), HasSubstr("\"loss\"")) << value;
   }
   for (const json& value : {json(-1), json(1.0), json("1"), json(), json(UINT64_MAX)}) {
-    EXPECT_THAT(refusal({{"loss", 0.1}, {"level", value}}), HasSubstr("--level")) << value;
+    EXPECT_THAT(refusal({{"loss", 0.1}, {"level", value}}), HasSubstr("impair: level")) << value;
   }
   EXPECT_THAT(refusal({{"loss", 0.1}, {"server", 7}}), HasSubstr("\"server\" must be a text"));
   EXPECT_THAT(refusal({{"loss", 0.1}, {"switch", json::array()}}), HasSubstr("\"switch\""));
-  EXPECT_THAT(refusal({{"clear", "yes"}}), HasSubstr("\"clear\""));
+  for (const json& value : {json("yes"), json(1), json(), json::array()}) {
+    const std::string told = " is " + value.dump() + "; expected true or false";
+    EXPECT_THAT(refusal({{"clear", value}}), HasSubstr("\"clear\"" + told));
+    EXPECT_THAT(refusal({{"up", value}}), HasSubstr("\"up\"" + told));
+  }
   const std::string message = refusal({{"loss", 0.1}, {"server", std::string(20'000, '\x1b')}});
   EXPECT_LT(message.size(), 1000u);
   EXPECT_THAT(message, Not(HasSubstr("\x1b")));
