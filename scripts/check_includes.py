@@ -28,6 +28,7 @@ BELOW = {
     "dataplane/host": ["control/settings", "protocol"],
     "dataplane/fabric": ["dataplane/host"],
     "dataplane/fabric/emulated": ["dataplane/fabric"],
+    "dataplane/fabric/kernel": ["dataplane/fabric"],
     "dataplane/engine": [
         "aggregation",
         "control/plan",

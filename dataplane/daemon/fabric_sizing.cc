@@ -10,6 +10,7 @@
 #include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/fabric/link_clock.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"

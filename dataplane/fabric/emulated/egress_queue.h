@@ -19,6 +19,7 @@
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/emulated/ring_port.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
+#include "dataplane/fabric/link_clock.h"
 #include "dataplane/host/clock.h"
 
 namespace gradcube::dataplane {

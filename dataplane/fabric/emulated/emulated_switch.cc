@@ -5,6 +5,7 @@
 #include <string>
 
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/fabric/link_clock.h"
 
 namespace gradcube::dataplane {
 

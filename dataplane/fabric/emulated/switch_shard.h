@@ -21,6 +21,7 @@
 #include "dataplane/fabric/emulated/reorder_buffer.h"
 #include "dataplane/fabric/emulated/ring_port.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
+#include "dataplane/fabric/link_clock.h"
 #include "dataplane/host/pollable.h"
 
 namespace gradcube::dataplane {

@@ -2,6 +2,7 @@
 #include <gtest/gtest.h>
 
 #include "dataplane/fabric/emulated/link.h"
+#include "dataplane/fabric/link_clock.h"
 #include "tests/unit/dataplane/dpdk_environment.h"
 #include "tests/unit/dataplane/fabric/switch_fixture.h"
 

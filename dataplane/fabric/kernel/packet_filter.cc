@@ -1,0 +1,66 @@
+#include "dataplane/fabric/kernel/packet_filter.h"
+
+#include <array>
+#include <cstdint>
+#include <linux/if_packet.h>
+
+#include "dataplane/fabric/frame_fields.h"
+#include "protocol/wire.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint32_t kWholeFrame = UINT32_MAX;
+constexpr std::uint32_t kEtherTypeAt = 12;
+constexpr std::uint32_t kUdpAt = kEthernetBytes + kIpv4Bytes;
+constexpr std::uint32_t kIpv4WithoutOptions = 0x45;
+constexpr std::uint32_t kFragment = 0x3FFF;  // "more fragments", or an offset
+
+constexpr sock_filter load8(std::uint32_t at) { return BPF_STMT(BPF_LD | BPF_B | BPF_ABS, at); }
+constexpr sock_filter load16(std::uint32_t at) { return BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at); }
+constexpr sock_filter give(std::uint32_t bytes) { return BPF_STMT(BPF_RET | BPF_K, bytes); }
+// Skips so many instructions unless the value that was loaded is this.
+constexpr sock_filter expect(std::uint32_t value, std::uint8_t otherwise_skip) {
+  return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, otherwise_skip);
+}
+// Skips so many instructions if one of these bits is set.
+constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_skip) {
+  return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, otherwise_skip, 0);
+}
+
+constexpr std::array kNoFrames{give(0)};
+
+// A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
+// out of the frame; a frame of a VLAN that the interface is not in counts as one for another host.
+constexpr std::array kFramesOfGradcube{
+    load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+    expect(PACKET_HOST, 11),
+    load16(kEtherTypeAt),
+    expect(protocol::kEtherTypeIpv4, 9),
+    load8(kEthernetBytes),
+    expect(kIpv4WithoutOptions, 7),
+    load16(kEthernetBytes + 6),
+    expect_none_of(kFragment, 5),
+    load8(kEthernetBytes + 9),
+    expect(protocol::kProtocolUdp, 3),
+    load16(kUdpAt + 2),
+    expect(protocol::kUdpPort, 1),
+    give(kWholeFrame),
+    give(0),
+};
+
+constexpr std::array kThreadOfFrame{
+    load16(kUdpAt - kEthernetBytes),
+    sock_filter BPF_STMT(BPF_ALU | BPF_SUB | BPF_K, protocol::kFirstSourcePort),
+    sock_filter BPF_STMT(BPF_ALU | BPF_AND | BPF_K, UINT16_MAX),
+    sock_filter BPF_STMT(BPF_RET | BPF_A, 0),
+};
+
+}  // namespace
+
+PacketProgram no_frames() { return kNoFrames; }
+PacketProgram frames_of_gradcube() { return kFramesOfGradcube; }
+PacketProgram thread_of_frame() { return kThreadOfFrame; }
+
+}  // namespace gradcube::dataplane

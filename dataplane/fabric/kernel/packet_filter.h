@@ -1,0 +1,28 @@
+// What the kernel asks about a frame before it gives it to a packet socket: programs of classic
+// BPF, which the kernel checks and runs itself.
+//
+// Constants; any thread.
+#ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_FILTER_H_
+#define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_FILTER_H_
+
+#include <linux/filter.h>
+#include <span>
+
+namespace gradcube::dataplane {
+
+using PacketProgram = std::span<const sock_filter>;
+
+// Lets no frame in.
+PacketProgram no_frames();
+
+// Lets in what may be a frame of Gradcube's for this interface: addressed to its MAC, of no foreign
+// VLAN, IPv4 without options and not a fragment, UDP to Gradcube's port.
+PacketProgram frames_of_gradcube();
+
+// The number whose remainder by the number of queues is the frame's queue: the sender's thread, as
+// thread_of() has it. Unlike a filter, the program sees the frame from its IP header on.
+PacketProgram thread_of_frame();
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_FILTER_H_

@@ -1,0 +1,78 @@
+// A packet socket of the kernel on one network interface, with the two rings of slots that the
+// process shares with it: received frames lie in one, frames to send in the other.
+//
+// A socket is made deaf: it sees no frame until listen(). So the sockets of one port first form
+// their group, and no frame reaches one of them that is meant for another.
+//
+// Owns the descriptor and the mapping. Set-up, for the control thread; take_drops() too. The rings
+// belong to who uses the slots (receive_ring.h, transmit_ring.h).
+//
+// Errors: control::SetupError.
+#ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
+#define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "dataplane/fabric/kernel/network_interface.h"
+#include "dataplane/fabric/kernel/packet_filter.h"
+
+namespace gradcube::dataplane {
+
+struct PacketRingSizes {
+  std::uint32_t mtu = 1500;            // of the largest frame that a slot holds
+  std::uint32_t receive_slots = 1024;  // the rings have at least so many
+  std::uint32_t transmit_slots = 256;
+};
+
+class PacketSocket {
+ public:
+  using Slots = std::vector<std::byte*>;
+
+  // The number of a group of sockets, among which the kernel distributes the interface's frames.
+  using Group = std::uint16_t;
+
+  // On an interface that is up. The process needs CAP_NET_RAW in the interface's network namespace.
+  PacketSocket(const NetworkInterface& interface, const PacketRingSizes& sizes);
+  ~PacketSocket();
+  PacketSocket(const PacketSocket&) = delete;
+  PacketSocket& operator=(const PacketSocket&) = delete;
+
+  // A group of its own, that gives member thread_of() mod members a frame. Members are numbered in
+  // the order of their making: the kernel has this order, too, after the interface was down.
+  Group found_group();
+  void join(Group group);
+
+  // From now on it gets the frames of Gradcube.
+  void listen();
+
+  int descriptor() const { return descriptor_; }
+  const Slots& receive_slots() const { return receive_slots_; }
+  const Slots& transmit_slots() const { return transmit_slots_; }
+
+  // Frames that found no free slot since the last call.
+  std::uint32_t take_drops();
+
+ private:
+  template <typename Value>
+  void set(int option, const Value& value, const std::string& purpose);
+  void attach(int level, int option, PacketProgram program, const std::string& purpose);
+  void make_rings(const PacketRingSizes& sizes);
+  void bind_to(int interface_index);
+  void release();
+  // With errno.
+  [[noreturn]] void fail(const std::string& purpose) const;
+
+  std::string interface_;  // its name, for messages
+  int descriptor_ = -1;
+  void* mapping_ = nullptr;
+  std::size_t mapped_bytes_ = 0;
+  Slots receive_slots_;
+  Slots transmit_slots_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_

@@ -1,0 +1,181 @@
+// Frames between two ports over a veth.
+#include "dataplane/fabric/kernel/packet_port.h"
+
+#include <algorithm>
+#include <chrono>
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <random>
+#include <string>
+#include <sys/epoll.h>
+#include <vector>
+
+#include "tests/unit/dataplane/dpdk_environment.h"
+#include "tests/unit/dataplane/fabric/packet_port_fixture.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+TEST_F(PacketPortTest, FramesOfAllLengthsArriveWholeHoweverTheyAreChained) {
+  const std::uint64_t seed = test_seed();
+  SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+  std::mt19937_64 random(seed);
+  const auto between = [&](std::size_t least, std::size_t most) {
+    return std::uniform_int_distribution<std::size_t>(least, most)(random);
+  };
+  const auto from = port("a");
+  const auto to = port("b");
+  std::vector<std::uint32_t> lengths{82, 95, 96, 97, 1514, kMtu + kEthernetBytes};
+  while (lengths.size() < 400) {
+    lengths.push_back(static_cast<std::uint32_t>(between(82, kMtu + kEthernetBytes)));
+  }
+  std::uint64_t bytes = 0;
+  for (std::uint32_t i = 0; i < lengths.size(); ++i) {
+    const std::string sent = frame(lengths[i], i);
+    bytes += sent.size();
+    rte_mbuf* packet = nullptr;
+    if (between(0, 3) == 0) {
+      packet = in_one_segment(sent);
+    } else {
+      std::vector<std::size_t> ends(between(0, 4));
+      const std::size_t header = between(0, 82);
+      for (std::size_t& end : ends) end = between(header, sent.size());
+      std::sort(ends.begin(), ends.end());
+      ends.push_back(sent.size());
+      packet = chained(sent, header, ends);
+    }
+    ASSERT_TRUE(send(*from, std::vector{packet}));
+    ASSERT_EQ(awaited(*to, 1), Frames{sent}) << "frame " << i << " of " << sent.size() << " bytes";
+  }
+  EXPECT_EQ(from->counts().sent_packets, lengths.size());
+  EXPECT_EQ(from->counts().sent_bytes, bytes);
+  EXPECT_EQ(to->counts().received_packets, lengths.size());
+  EXPECT_EQ(to->counts().received_bytes, bytes);
+}
+
+TEST_F(PacketPortTest, ABurstIsAcceptedAsFarAsThereIsRoomAndArrivesInOrder) {
+  const auto from = port("a", {.transmit_depth = 8});
+  const auto to = port("b");
+  const std::uint16_t room = from->transmit_room(0);
+  ASSERT_GE(room, 8u);
+  ASSERT_LT(room, 100u);
+  const Frames sent = frames(100, 9014);
+  std::vector<rte_mbuf*> packets;
+  for (const std::string& whole : sent) packets.push_back(in_one_segment(whole));
+  ASSERT_EQ(from->transmit(0, packets.data(), 100), room);
+  EXPECT_EQ(packets_in_use(buffers()), 100u - room) << "what is accepted belongs to the port";
+  packets.erase(packets.begin(), packets.begin() + room);
+  ASSERT_TRUE(send(*from, packets));
+  EXPECT_EQ(awaited(*to, 100, from.get()), sent);
+}
+
+TEST_F(PacketPortTest, AServerDoesNotReceiveWhatItSends) {
+  const auto a = port("a");
+  const auto b = port("b");
+  for (std::uint32_t i = 0; i < 50; ++i) {
+    ASSERT_TRUE(send(*a, Frames{frame(1514, i)}));
+    ASSERT_TRUE(send(*b, Frames{frame(1514, i, 0, true)}));
+    EXPECT_EQ(awaited(*a, 1), Frames{frame(1514, i, 0, true)});
+    EXPECT_EQ(awaited(*b, 1), Frames{frame(1514, i)});
+  }
+  EXPECT_EQ(a->counts().received_packets, 50u);
+  EXPECT_EQ(b->counts().received_packets, 50u);
+}
+
+TEST_F(PacketPortTest, FramesStayInTheRingUntilThereIsABuffer) {
+  PacketPool few({.name = "few", .count = 3, .frame_bytes = kMtu + kEthernetBytes, .cache = 0});
+  const auto from = port("a");
+  const auto to = port("b", {.pools = {&few}});
+  const Frames sent = frames(10, 4000);
+  ASSERT_TRUE(send(*from, sent));
+  Frames arrived;
+  while (arrived.size() < sent.size()) {
+    rte_mbuf* burst[32];
+    const std::uint16_t count = to->receive(0, burst, 32);
+    ASSERT_EQ(count, std::min<std::size_t>(3, sent.size() - arrived.size()));
+    const bool more = arrived.size() + count < sent.size();
+    EXPECT_EQ(to->next_event(0), more ? clock_.now() + PacketPort::kRetry : kNever);
+    if (more) {
+      rte_mbuf* none[1];
+      EXPECT_EQ(to->receive(0, none, 1), 0u);
+      EXPECT_GT(to->drop_counts(0).rx_no_buffer, 0u);
+    }
+    for (std::uint16_t i = 0; i < count; ++i) {
+      arrived.emplace_back(rte_pktmbuf_mtod(burst[i], const char*), burst[i]->pkt_len);
+      rte_pktmbuf_free(burst[i]);
+    }
+  }
+  EXPECT_EQ(arrived, sent);
+  EXPECT_EQ(to->drop_counts(0).rx_ring_full, 0u);
+}
+
+TEST_F(PacketPortTest, TheKernelCountsFramesForWhichThereIsNoSlot) {
+  const auto from = port("a");
+  const auto to = port("b", {.receive_depth = 16});
+  const RawSocket watcher("b");
+  const Frames sent = frames(200, 1000);
+  ASSERT_TRUE(send(*from, sent));
+  ASSERT_TRUE(watcher.sees(sent.back(), kPatience));
+  const Frames arrived = awaited(*to, 16);
+  const std::uint64_t dropped = to->drop_counts(0).rx_ring_full;
+  EXPECT_EQ(arrived.size() + dropped, sent.size());
+  EXPECT_GT(dropped, 0u);
+  ASSERT_TRUE(send(*from, Frames{sent.back()}));
+  EXPECT_EQ(awaited(*to, 1), Frames{sent.back()}) << "the ring goes on";
+  EXPECT_EQ(to->drop_counts(0).rx_ring_full, dropped) << "a sum, not what the kernel has new";
+}
+
+TEST_F(PacketPortTest, FramesLongerThanTheReceiversMtuAreDroppedAndCounted) {
+  const auto from = port("a");
+  const auto to = port("b", {.mtu = 1500});
+  EXPECT_EQ(to->mtu(), 1500u);
+  // One that does not fit into a slot, one that fits into neither slot nor buffer, and a good one.
+  PacketPool small({.name = "small", .count = 15, .frame_bytes = 1514, .cache = 0});
+  const auto narrow = port("b", {.mtu = 1500, .pools = {&small}});
+  const Frames sent{frame(1518, 0), frame(1600, 1), frame(9014, 2), frame(1514, 3)};
+  ASSERT_TRUE(send(*from, sent));
+  EXPECT_EQ(awaited(*narrow, 1), Frames{sent[3]});
+  EXPECT_EQ(narrow->drop_counts(0).rx_too_long, 3u);
+  EXPECT_EQ(narrow->counts().received_packets, 1u);
+  const Frames arrived = awaited(*to, 2);
+  EXPECT_EQ(arrived.back(), sent[3]);
+  EXPECT_EQ(arrived.size() + to->drop_counts(0).rx_too_long, sent.size());
+}
+
+TEST_F(PacketPortTest, FramesThatTheInterfaceCannotCarryAreDroppedAndCounted) {
+  const auto from = port("a", {.mtu = 1500});
+  const auto to = port("b");
+  const Frames sent{frame(1515, 0), frame(1514, 1), frame(9014, 2), frame(200, 3)};
+  ASSERT_TRUE(send(*from, sent));
+  ASSERT_TRUE(send(*from, Frames{std::string(13, 'x')}));
+  EXPECT_EQ(awaited(*to, 2), (Frames{sent[1], sent[3]}));
+  EXPECT_EQ(from->drop_counts(0).tx_refused, 3u);
+  EXPECT_EQ(from->counts().sent_packets, 2u);
+}
+
+TEST_F(PacketPortTest, TheDescriptorAnnouncesEachFrame) {
+  const auto from = port("a");
+  const auto to = port("b");
+  // As a poller watches it.
+  const int epoll = epoll_create1(EPOLL_CLOEXEC);
+  epoll_event event{.events = EPOLLIN | EPOLLET, .data = {}};
+  ASSERT_EQ(epoll_ctl(epoll, EPOLL_CTL_ADD, to->wake_descriptor(0), &event), 0);
+  const auto announced = [&](std::chrono::milliseconds patience) {
+    return epoll_wait(epoll, &event, 1, static_cast<int>(patience.count())) == 1;
+  };
+  EXPECT_FALSE(announced(std::chrono::milliseconds(0)));
+  EXPECT_EQ(to->next_event(0), kNever);
+  for (std::uint32_t i = 0; i < 9; ++i) {
+    ASSERT_TRUE(send(*from, Frames{frame(500, i)}));
+    ASSERT_TRUE(announced(kPatience));
+    EXPECT_FALSE(announced(std::chrono::milliseconds(0)));
+    // Some are left, and the next one is announced all the same.
+    if (i % 3 == 2) {
+      EXPECT_EQ(awaited(*to, 3).size(), 3u);
+    }
+  }
+  close(epoll);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
