@@ -12,7 +12,6 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr std::uint32_t kWholeFrame = UINT32_MAX;
-constexpr std::uint32_t kEtherTypeAt = 12;
 constexpr std::uint32_t kUdpAt = kEthernetBytes + kIpv4Bytes;
 constexpr std::uint32_t kIpv4WithoutOptions = 0x45;
 constexpr std::uint32_t kFragment = 0x3FFF;  // "more fragments", or an offset
@@ -31,13 +30,12 @@ constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_
 
 constexpr std::array kNoFrames{give(0)};
 
-// A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
+// The socket is one for IPv4. A frame that ends before a field that is loaded is not let in. The
+// kernel takes the tag of a VLAN
 // out of the frame; a frame of a VLAN that the interface is not in counts as one for another host.
 constexpr std::array kFramesOfGradcube{
     load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-    expect(PACKET_HOST, 11),
-    load16(kEtherTypeAt),
-    expect(protocol::kEtherTypeIpv4, 9),
+    expect(PACKET_HOST, 9),
     load8(kEthernetBytes),
     expect(kIpv4WithoutOptions, 7),
     load16(kEthernetBytes + 6),

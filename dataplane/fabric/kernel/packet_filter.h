@@ -15,8 +15,8 @@ using PacketProgram = std::span<const sock_filter>;
 // Lets no frame in.
 PacketProgram no_frames();
 
-// Lets in what may be a frame of Gradcube's for this interface: addressed to its MAC, of no foreign
-// VLAN, IPv4 without options and not a fragment, UDP to Gradcube's port.
+// For IPv4 frames. Lets in what may be one of Gradcube's for this interface: addressed to its MAC,
+// of no foreign VLAN, without IP options and not a fragment, UDP to Gradcube's port.
 PacketProgram frames_of_gradcube();
 
 // The number whose remainder by the number of queues is the frame's queue: the sender's thread, as

@@ -56,7 +56,7 @@ PacketSocket::Slots slots_of(const tpacket_req& ring, std::byte* base) {
 PacketSocket::PacketSocket(const NetworkInterface& interface, const PacketRingSizes& sizes)
     : interface_(interface.name) {
   // Without a protocol it is bound to nothing.
-  descriptor_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+  descriptor_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (descriptor_ < 0 && errno == EPERM) {
     throw control::SetupError(fmt::format(
         "this process may not open network interface {}: it needs CAP_NET_RAW (run it as root, or "
@@ -101,7 +101,8 @@ void PacketSocket::make_rings(const PacketRingSizes& sizes) {
   transmit_slots_ = slots_of(transmit, base + bytes_of(receive));
 }
 
-// To IPv4 alone: the kernel shows a socket of one protocol no frame that this host sends.
+// To IPv4 alone: a socket of one protocol sees no frame that this host sends. (To ignore outgoing
+// frames is an option for sockets of all protocols; older kernels forget it in a group.)
 void PacketSocket::bind_to(int interface_index) {
   sockaddr_ll address{};
   address.sll_family = AF_PACKET;

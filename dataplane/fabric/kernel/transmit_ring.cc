@@ -16,7 +16,7 @@ constexpr std::size_t kFrameAt = TPACKET2_HDRLEN - sizeof(sockaddr_ll);
 }  // namespace
 
 std::uint32_t TransmitRing::room() const {
-  while (used_ > unsent_ && slot_status(slots_[before_head(used_)]) == TP_STATUS_AVAILABLE) --used_;
+  while (used_ != 0 && slot_status(slots_[before_head(used_)]) == TP_STATUS_AVAILABLE) --used_;
   return static_cast<std::uint32_t>(slots_.size()) - used_;
 }
 

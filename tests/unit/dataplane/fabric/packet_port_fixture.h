@@ -72,7 +72,9 @@ class PacketPortTest : public testing::Test {
     return std::make_unique<PacketPort>(options, clock_);
   }
   std::unique_ptr<PacketPort> port_of_queues(const std::string& interface, std::size_t queues) {
-    return port(interface, {.pools = std::vector<PacketPool*>(queues, &buffers())});
+    return port(interface, {.pools = std::vector<PacketPool*>(queues, &buffers()),
+                            .receive_depth = 512,
+                            .transmit_depth = 16});
   }
 
   // For received frames, and for frames in one segment.

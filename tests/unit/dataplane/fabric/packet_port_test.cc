@@ -113,19 +113,21 @@ TEST_F(PacketPortTest, TheKernelCountsFramesForWhichThereIsNoSlot) {
   const auto from = port("a");
   const auto to = port("b", {.receive_depth = 16});
   const Frames sent = frames(200, 1000);
-  ASSERT_TRUE(send(*from, sent));
-  std::size_t arrived = 0;
   std::uint64_t dropped = 0;
-  const auto end = std::chrono::steady_clock::now() + kPatience;
-  while (arrived + dropped < sent.size() && std::chrono::steady_clock::now() < end) {
-    arrived += received(*to).size();
-    dropped = to->drop_counts(0).rx_ring_full;
+  for (int i = 0; i < 3; ++i) {
+    const std::uint64_t before = dropped;
+    ASSERT_TRUE(send(*from, sent));
+    std::size_t arrived = 0;
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (arrived + dropped - before < sent.size() && std::chrono::steady_clock::now() < end) {
+      arrived += received(*to).size();
+      dropped = to->drop_counts(0).rx_ring_full;
+    }
+    EXPECT_EQ(arrived + dropped - before, sent.size());
+    EXPECT_GT(dropped, before);
+    ASSERT_TRUE(send(*from, Frames{sent.back()}));
+    EXPECT_EQ(awaited(*to, 1), Frames{sent.back()}) << "the ring goes on";
   }
-  EXPECT_EQ(arrived + dropped, sent.size());
-  EXPECT_GT(dropped, 0u);
-  ASSERT_TRUE(send(*from, Frames{sent.back()}));
-  EXPECT_EQ(awaited(*to, 1), Frames{sent.back()}) << "the ring goes on";
-  EXPECT_EQ(to->drop_counts(0).rx_ring_full, dropped) << "a sum, not what the kernel has new";
 }
 
 TEST_F(PacketPortTest, FramesLongerThanTheReceiversMtuAreDroppedAndCounted) {
@@ -143,6 +145,9 @@ TEST_F(PacketPortTest, FramesLongerThanTheReceiversMtuAreDroppedAndCounted) {
   const Frames arrived = awaited(*to, 2);
   EXPECT_EQ(arrived.back(), sent[3]);
   EXPECT_EQ(arrived.size() + to->drop_counts(0).rx_too_long, sent.size());
+  for (const std::string& whole : arrived) {
+    EXPECT_NE(std::find(sent.begin(), sent.end(), whole), sent.end()) << "a part of a frame";
+  }
 }
 
 TEST_F(PacketPortTest, FramesThatTheInterfaceCannotCarryAreDroppedAndCounted) {
