@@ -30,8 +30,7 @@ constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_
 
 constexpr std::array kNoFrames{give(0)};
 
-// The socket is one for IPv4. A frame that ends before a field that is loaded is not let in. The
-// kernel takes the tag of a VLAN
+// A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
 // out of the frame; a frame of a VLAN that the interface is not in counts as one for another host.
 constexpr std::array kFramesOfGradcube{
     load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),

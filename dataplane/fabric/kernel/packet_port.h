@@ -1,5 +1,6 @@
 // A port on a network interface of the kernel: a veth, or a NIC for which DPDK has no driver. It
-// needs CAP_NET_RAW and Linux 4.20 or later, and no change of the interface.
+// needs CAP_NET_RAW, and Linux 4.20 or later: an older one gives a slot back while its frame is
+// still under way through a veth. The interface keeps its settings.
 //
 // Frames pass through rings that the process shares with the kernel, by packet sockets (AF_PACKET),
 // one per queue. They are copied into a slot to be sent, and out of a slot into an mbuf when they

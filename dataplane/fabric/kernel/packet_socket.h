@@ -4,8 +4,9 @@
 // A socket is made deaf: it sees no frame until listen(). So the sockets of one port first form
 // their group, and no frame reaches one of them that is meant for another.
 //
-// Owns the descriptor and the mapping. Set-up, for the control thread; take_drops() too. The rings
-// belong to who uses the slots (receive_ring.h, transmit_ring.h).
+// Owns the descriptor and the mapping. Who uses the slots: receive_ring.h, transmit_ring.h.
+//
+// Threads: one makes it and takes its drops; any asks for the descriptor and the slots.
 //
 // Errors: control::SetupError.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
@@ -40,8 +41,8 @@ class PacketSocket {
   PacketSocket(const PacketSocket&) = delete;
   PacketSocket& operator=(const PacketSocket&) = delete;
 
-  // A group of its own, that gives member thread_of() mod members a frame. Members are numbered in
-  // the order of their making: the kernel has this order, too, after the interface was down.
+  // A group of its own, which gives a frame to member thread_of() mod members. Sockets join in the
+  // order in which they were made: in that order the kernel numbers them when the interface comes up.
   Group found_group();
   void join(Group group);
 
