@@ -44,8 +44,7 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
     for (unsigned digit = 0; digit < space.radix(level); ++digit) {
       if (digit == own_digits_[level]) continue;
       const ServerId server = space.with_digit(self, level, digit);
-      rows_.push_back(
-          {server, level, digit, ports[level], embedded_link_address(level, server), true});
+      rows_.push_back({server, level, digit, ports[level], embedded_link_address(level, server)});
     }
   }
 }
@@ -65,11 +64,6 @@ const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
 bool NeighbourTable::is_neighbour(unsigned level, ServerId server) const {
   if (level >= space_.levels() || !space_.contains(server) || server == self_) return false;
   return space_.with_digit(server, level, own_digits_[level]) == self_;
-}
-
-void NeighbourTable::set_alive(unsigned level, unsigned digit, bool alive) {
-  const std::uint32_t index = row(level, digit);
-  if (index != kNoRow) rows_[index].alive = alive;
 }
 
 }  // namespace gradcube::bcube

@@ -1,12 +1,12 @@
-// A server's 1-hop neighbours: the servers under the switch of each of its levels, their port,
-// their link addresses, and whether they are alive (BML, section 3.1).
+// A server's 1-hop neighbours: the servers under the switch of each of its levels, their port and
+// their link addresses (BML, section 3.1).
 //
 // Each engine makes its table at start; the table allocates only then. It has one row per (level,
 // digit), except for the server's own digits. A look-up is O(1). A relay needs no more: a hop on
 // the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes from
 // a frame unchecked.
 //
-// Threads: only the owning engine changes `alive`. The engines of one server have a table each.
+// Threads: it never changes. The engines of one server have a table each.
 #ifndef GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
 #define GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
 
@@ -40,7 +40,6 @@ struct Neighbour {
   unsigned digit = 0;  // the neighbour's digit at `level`, the only one in which it differs from us
   unsigned port = 0;   // our port that leads to it
   LinkAddress address;
-  bool alive = true;
 };
 
 class NeighbourTable {
@@ -65,10 +64,6 @@ class NeighbourTable {
   // Whether `server` (any number) is under our switch at `level` (any number) and is not this
   // server.
   bool is_neighbour(unsigned level, ServerId server) const;
-
-  // The same as find(level, digit)->alive = alive; does nothing if there is no such row. Only tests
-  // call it: no neighbour's signs of life are heard yet.
-  void set_alive(unsigned level, unsigned digit, bool alive);
 
  private:
   static constexpr std::uint32_t kNoRow = UINT32_MAX;

@@ -1,6 +1,13 @@
 #include "bcube_forwarding/route.h"
 
+#include <algorithm>
+
 namespace gradcube::bcube {
+
+unsigned most_hops(const AddressSpace& space) {
+  constexpr unsigned kDetour = 2;
+  return space.levels() == 1 ? 1 : std::min(kMaxLevels, space.levels() + kDetour);
+}
 
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
   Route route;

@@ -37,6 +37,11 @@ class Route {
   unsigned size_ = 0;
 };
 
+// The most hops that a frame may take: one for each level, and two more for a way around a failure;
+// kMaxLevels at most. Where there is one level, all servers are neighbours and there is no way
+// around.
+unsigned most_hops(const AddressSpace& space);
+
 // A shortest route: sets one differing digit after the other, from level 0 up. Empty if the servers
 // are the same; one hop if they are neighbours.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);

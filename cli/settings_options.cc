@@ -29,6 +29,9 @@ constexpr Help kHelp[] = {
     {"trainer-memory",
      "Shared memory that the trainers of a user may use together: 8G (default: half of the "
      "host's)"},
+    {"greeting",
+     "How often neighbours greet each other: 10ms, 0 for never (default: 80ms, or more on large "
+     "clusters). A link is down after three without an answer"},
 };
 
 constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};

@@ -1,5 +1,6 @@
 // Where the headers of a frame are, and how those that all types share are written: Ethernet, IPv4,
-// UDP, routing. For wire.cc and message_frame.cc alone.
+// UDP, routing. For wire.cc, message_frame.cc and link_frame.cc
+// alone.
 //
 // The callers have checked that the frame is long enough.
 #ifndef GRADCUBE_PROTOCOL_FRAME_LAYOUT_H_
@@ -43,6 +44,13 @@ inline constexpr std::size_t kFragmentIndex = 12;
 inline constexpr std::size_t kFragments = 13;
 inline constexpr std::size_t kFragmentLength = 14;
 
+// Offsets in the link header, which follows the hops.
+inline constexpr std::size_t kLinkServer = 0;
+inline constexpr std::size_t kLinkLevel = 2;
+inline constexpr std::size_t kLinkDigit = 3;
+inline constexpr std::size_t kLinkFlags = 4;  // 16 bits
+inline constexpr std::uint8_t kHearsYouBit = 0x01;
+
 inline constexpr std::uint8_t kIpVersionAndWords = 0x45;
 inline constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)
 inline constexpr std::uint16_t kDoNotFragment = 0x4000;
@@ -68,12 +76,16 @@ inline void store_link(std::uint8_t* frame, const LinkAddresses& link) {
   store_network<std::uint32_t>(frame + kIpDestinationAt, link.destination_ip);
 }
 
+inline bool has_hops(const RoutingHeader& routing) {
+  return routing.hop_count != 0 && routing.hop_count <= kMaxHops &&
+         routing.hop_index < routing.hop_count;
+}
+
 // Everything up to the last hop but the type, the lengths and IPv4's checksum, into zeroed bytes.
 // Returns how many they are. Throws std::invalid_argument if the hops are out of range.
 inline std::size_t store_prefix(std::uint8_t* frame, const LinkAddresses& link,
                                 const RoutingHeader& routing, std::uint16_t source_port) {
-  if (routing.hop_count == 0 || routing.hop_count > kMaxHops ||
-      routing.hop_index >= routing.hop_count) {
+  if (!has_hops(routing)) {
     throw std::invalid_argument(
         "a route must have 1 to 8 hops, and the current hop must be one of them");
   }

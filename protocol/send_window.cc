@@ -309,6 +309,19 @@ Nanoseconds SendWindow::deadline() const {
   return std::min({reorder_deadline_, tail_deadline(), news_deadline()});
 }
 
+void SendWindow::change_path(bool old_one_failed, Nanoseconds now) {
+  if (old_one_failed) {
+    if (missing().any() && cumulative_ >= recovery_end_) recovery_end_ = next_;
+    lost_ = lost_ | missing();
+    reorder_deadline_ = kNever;
+  }
+  rtt_ = RttEstimator(settings_.initial_rtt);
+  progress_at_ = now;
+  expiries_ = 0;
+  unsampled_ = 0;
+  tail_probed_ = false;
+}
+
 void SendWindow::on_timer(Nanoseconds now) {
   if (reorder_deadline_ <= now) detect_losses(now);
   if (tail_deadline() <= now) {

@@ -164,6 +164,10 @@ class SendWindow {
   // Returns how many of them no acknowledgement had reported. Gives no sample of the round trip.
   unsigned take_delivered(std::uint64_t end, Nanoseconds now);
 
+  // Segments take another path from now on, whose round trip is not known. Where the old one has
+  // failed, all that is in flight is lost and sent again; else its acknowledgements still come.
+  void change_path(bool old_one_failed, Nanoseconds now);
+
   // When on_timer() is next needed; kNever if nothing waits.
   Nanoseconds deadline() const;
   void on_timer(Nanoseconds now);

@@ -76,18 +76,14 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
       type > static_cast<std::uint8_t>(FrameType::path_failure)) {
     return FrameError::bad_type;
   }
-  if (type > static_cast<std::uint8_t>(FrameType::probe) &&
-      type != static_cast<std::uint8_t>(FrameType::message)) {
+  if (type == static_cast<std::uint8_t>(FrameType::path_probe)) {
     return FrameError::unsupported_type;
   }
   out.type = static_cast<FrameType>(type);
   out.is_segment = out.type == FrameType::segment;
   out.routing.hop_count = frame[kHopsAt] >> 4;
   out.routing.hop_index = frame[kHopsAt] & 0x0f;
-  if (out.routing.hop_count == 0 || out.routing.hop_count > kMaxHops ||
-      out.routing.hop_index >= out.routing.hop_count) {
-    return FrameError::bad_hops;
-  }
+  if (!has_hops(out.routing)) return FrameError::bad_hops;
   out.routing.source = load_little<std::uint16_t>(frame + kSourceAt);
   out.routing.destination = load_little<std::uint16_t>(frame + kDestinationAt);
   if (out.routing.source == out.routing.destination) return FrameError::bad_address;
@@ -149,6 +145,19 @@ FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::s
   out.message.fragments = at[kFragments];
   out.message.length = load_little<std::uint16_t>(at + kFragmentLength);
   return out.payload_bytes == out.message.length ? FrameError::none : FrameError::bad_length;
+}
+
+FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
+                      ParsedFrame& out) {
+  const std::size_t headers = link_header_bytes(out.routing.hop_count);
+  const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
+  if (error != FrameError::none) return error;
+  const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
+  out.link.server = load_little<std::uint16_t>(at + kLinkServer);
+  out.link.level = at[kLinkLevel];
+  out.link.digit = at[kLinkDigit];
+  out.link.hears_you = (at[kLinkFlags] & kHearsYouBit) != 0;
+  return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
 }
 
 }  // namespace
@@ -240,7 +249,10 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
     return FrameError::bad_length;
   }
   if (const FrameError error = parse_routing(frame, out); error != FrameError::none) return error;
-  if (out.type == FrameType::message) return parse_message(frame, readable, udp_length, out);
+  if (out.type > FrameType::probe) {
+    return out.type == FrameType::message ? parse_message(frame, readable, udp_length, out)
+                                          : parse_link(frame, readable, udp_length, out);
+  }
   const std::size_t headers = header_bytes(out.routing.hop_count, out.is_segment);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;

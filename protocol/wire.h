@@ -4,8 +4,9 @@
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14 | CRC 4
 //   | payload
 //
-// An acknowledgement or a probe has no segment header and no payload. A message has a header of its
-// own instead of both (message_frame.h). Gradcube's own fields are little-endian.
+// An acknowledgement or a probe has no segment header and no payload. A message, and a
+// frame that tells about a link, has a header of its own instead of both (message_frame.h,
+// link_frame.h). Gradcube's own fields are little-endian.
 //
 // Sending: a FrameTemplate is built once per flow and contains the constant fields; write() fills
 // in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
@@ -46,14 +47,19 @@ inline constexpr std::size_t kOuterHeaderBytes = 14 + 20 + 8;  // Ethernet, IPv4
 inline constexpr std::size_t kTransportBytes = 28;
 inline constexpr std::size_t kSegmentBytes = 14;
 inline constexpr std::size_t kMessageBytes = 16;
+inline constexpr std::size_t kLinkBytes = 6;
 inline constexpr std::size_t kCrcBytes = 4;
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
 
-// Length of all headers, from Ethernet to the CRC, of all types but messages.
+// Length of all headers, from Ethernet to the CRC, of segments, acknowledgements and probes.
 constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment) {
   return kOuterHeaderBytes + routing_bytes(hop_count) + kTransportBytes +
          (is_segment ? kSegmentBytes : 0) + kCrcBytes;
+}
+
+constexpr std::size_t link_header_bytes(unsigned hop_count) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes + kCrcBytes;
 }
 
 constexpr std::size_t message_header_bytes(unsigned hop_count) {
@@ -74,12 +80,12 @@ enum class FrameType : std::uint8_t {
   segment = 1,
   acknowledgement = 2,  // the transport header alone
   probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
+  greeting = 4,         // a sign of life over a link: link_frame.h
   message = 5,          // a part of what one daemon tells another: message_frame.h
-  // Numbered so that no other use takes the numbers. Nothing sends them, and parse_frame() refuses
-  // them as FrameError::unsupported_type.
-  greeting = 4,
+  // Numbered so that no other use takes the number. Nothing sends it, and parse_frame() refuses it
+  // as FrameError::unsupported_type.
   path_probe = 6,
-  path_failure = 7,
+  path_failure = 7,  // a link that a relay cannot use: link_frame.h
 };
 
 // Host byte order: 10.0.0.1 is 0x0a000001.
@@ -145,6 +151,15 @@ struct MessageHeader {
   std::uint16_t length = 0;       // bytes of this fragment
 };
 
+// Of a greeting and of a path failure: the link from `server` over its port of `level` to the
+// neighbour with `digit`. In a greeting the server is its sender.
+struct LinkHeader {
+  std::uint16_t server = 0;
+  std::uint8_t level = 0;
+  std::uint8_t digit = 0;
+  bool hears_you = false;  // greeting: the sender has heard the receiver over this link lately
+};
+
 // True if the frame's current hop is its last: the server that received it is its destination.
 constexpr bool destination_reached(const RoutingHeader& routing) {
   return routing.hop_index + 1U == routing.hop_count;
@@ -188,9 +203,10 @@ std::size_t encode_frame(std::span<std::uint8_t> out, const LinkAddresses& link,
 
 struct ParsedFrame {
   RoutingHeader routing;
-  TransportHeader transport;  // not of a message
+  TransportHeader transport;  // of a segment, an acknowledgement or a probe
   SegmentHeader segment;      // only if is_segment
   MessageHeader message;      // only of FrameType::message
+  LinkHeader link;            // only of FrameType::greeting and path_failure
   FrameType type = FrameType::segment;
   bool is_segment = false;
   bool congestion_marked = false;  // a switch on the way set ECN's CE

@@ -32,6 +32,9 @@ struct ClusterSettings {
   std::optional<std::uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
   unsigned mtu = kMaxMtu;                            // bytes of IP packet per frame
   std::int64_t delay_ns = 0;                         // of a switch, on top of serialization
+  // How often neighbours greet each other over each link; 0: never, and no link is found to be down;
+  // none: the daemon chooses.
+  std::optional<std::int64_t> greeting_ns;
   std::uint64_t queue_bytes = 128'000;               // of each switch port
   std::optional<std::uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue
   double loss = 0;                                   // probabilities, per frame
@@ -51,7 +54,7 @@ struct ClusterSettings {
 };
 
 // topology, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
-// packet-memory, lcores, idle, trainer-memory.
+// packet-memory, lcores, idle, trainer-memory, greeting.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

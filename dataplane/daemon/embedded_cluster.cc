@@ -120,6 +120,7 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
     place.settings.block_bytes = parameters_.block_bytes;
     place.settings.window = parameters_.window;
     place.settings.flows = parameters_.flows;
+    if (assigned.queue == 0) place.settings.greeting_interval = parameters_.greeting_interval;
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();
     place.memory = memories_[where].get();

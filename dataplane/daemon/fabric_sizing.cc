@@ -85,6 +85,22 @@ constexpr unsigned kSegmentsPerAcknowledgement = kLimitedWindow / 4;
 constexpr std::int64_t kFramesPerAcknowledgeDelay = 8;
 constexpr std::int64_t kMostAcknowledgeDelay = 3 * kMillisecond;
 
+// --- Greetings. Three intervals find a link that is down: a quarter of a second, and far more than
+// a time slice, so that a neighbour that waits for its core is not taken for a link. All servers
+// share this host's cores, so there are at most so many greetings in a second.
+constexpr std::int64_t kGreetingInterval = 80 * kMillisecond;
+constexpr std::int64_t kGreetingsPerSecond = 4000;
+
+Nanoseconds greeting_interval(const control::ClusterSettings& settings) {
+  if (settings.greeting_ns.has_value()) return *settings.greeting_ns;
+  std::int64_t neighbours = 0;
+  for (const control::Dimension& dimension : settings.topology.dimensions()) {
+    neighbours += dimension.radix - 1;
+  }
+  const std::int64_t greetings = neighbours * settings.topology.servers();
+  return std::max(kGreetingInterval, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
+}
+
 // --- Packet memory.
 // Jobs with full windows that there is packet memory for. A job takes at most half of what is free
 // (packet_offer.h), so all jobs that a server accepts have full windows if there is memory for
@@ -125,19 +141,11 @@ std::uint64_t flows_per_thread(const control::Topology& topology) {
   return kStages * neighbours;
 }
 
-// The most hops that a frame may take: one for each level, and two more for a way around a failure.
-// With one level all servers are neighbours.
-unsigned longest_route(const control::Topology& topology) {
-  constexpr unsigned kDetour = 2;
-  if (topology.levels() == 1) return 1;
-  return std::min(protocol::kMaxHops, topology.levels() + kDetour);
-}
-
 // The largest payload whose packet fits the MTU with the headers of the longest route, in whole
 // units of the layout.
 std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
   const std::size_t headers =
-      protocol::header_bytes(longest_route(topology), true) - RTE_ETHER_HDR_LEN;
+      protocol::header_bytes(bcube::most_hops(topology.space()), true) - RTE_ETHER_HDR_LEN;
   return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
@@ -188,6 +196,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
+  parameters.greeting_interval = greeting_interval(settings);
   return parameters;
 }
 

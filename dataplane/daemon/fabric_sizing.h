@@ -24,6 +24,7 @@ struct FabricParameters {
   protocol::CreditSettings credit;  // of each port
   unsigned window = 0;              // segments per flow
   FlowSettings flows;
+  Nanoseconds greeting_interval = 0;  // over each link; 0: none
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 

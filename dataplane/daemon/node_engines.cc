@@ -8,14 +8,17 @@ namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
                          const protocol::CreditSettings& credit,
-                         const std::vector<EnginePlace>& places, EventSink& events) {
+                         const std::vector<EnginePlace>& places, EventSink& events)
+    : links_(space) {
   std::vector<EnginePort> with_credit;
   for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
   std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {
     numa_nodes.push_back(place.numa_node);
     const EnginePools pools{place.memory->segments(), place.memory->answers()};
-    engines_.push_back(std::make_unique<Engine>(place.settings, space, with_credit, pools, events));
+    EngineSettings settings = place.settings;
+    settings.links = &links_;
+    engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
     all_.push_back({engines_.back().get(), place.poller, place.packets, leader});

@@ -53,9 +53,11 @@ class NodeEngines {
 
   // Over all engines.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
+  const ServerLinks& links() const { return links_; }
 
  private:
   std::deque<protocol::PortCredit> credit_;  // by level
+  ServerLinks links_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
   std::optional<unsigned> numa_node_;

@@ -45,14 +45,21 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       neighbours_(space, settings.server, port_per_level(ports.size())),
       pools_(pools),
       events_(events),
-      timers_(0, kTimerTick) {
-  for (const EnginePort& port : ports) {
-    ports_.push_back(std::make_unique<PortQueue>(*port.port, *port.credit, settings.queue));
+      timers_(0, kTimerTick),
+      own_links_(space),
+      links_(settings.links == nullptr ? own_links_ : *settings.links),
+      link_watch_(space) {
+  for (unsigned level = 0; level < ports.size(); ++level) {
+    ports_.push_back(std::make_unique<PortQueue>(level, *ports[level].port, *ports[level].credit,
+                                                 settings.queue));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
     unasked_.emplace_back(space.radix(level));
+    direct_frames_.emplace_back(space.radix(level));
   }
+  links_.add(neighbour_counters_);
+  if (settings.greeting_interval == 0) next_greeting_ = protocol::kNever;
 }
 
 Engine::~Engine() {
@@ -64,6 +71,7 @@ unsigned Engine::poll(Nanoseconds now) {
   retries_ = false;
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
+  keep_links();
   if (attached_.empty()) return relays() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();
@@ -100,8 +108,9 @@ bool Engine::busy() const {
 
 Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
-  if (!busy()) return kNever;
-  Nanoseconds next = timers_.next_expiry();
+  const Nanoseconds for_links = std::min(next_greeting_, failed_hops_.next_over());
+  if (!busy()) return for_links;
+  Nanoseconds next = std::min(timers_.next_expiry(), for_links);
   for (const auto& port : ports_) {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;

@@ -3,6 +3,7 @@
 //
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
 //                                           -> relay, where hops remain
+//   greetings of neighbours, and routes where links have gone down or come up
 //   for each session: take submissions
 //   timers
 //   for each port: grant credit
@@ -33,14 +34,17 @@
 #include <span>
 #include <vector>
 
+#include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
 #include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/failed_hops.h"
 #include "dataplane/engine/flow_table.h"
 #include "dataplane/engine/job_watch.h"
 #include "dataplane/engine/neighbour_counters.h"
 #include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/server_links.h"
 #include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
@@ -83,6 +87,10 @@ struct EngineSettings {
   std::uint32_t block_bytes = UINT32_MAX;
   unsigned window = 32;  // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
+  // What the engines of the server know of its links; without, all work. One engine of a server
+  // has an interval: it greets the neighbours (engine_links.cc). 0: it does not.
+  ServerLinks* links = nullptr;
+  Nanoseconds greeting_interval = 0;
 };
 
 // A port of the server's, and the credit for what comes in through it, which its engines share.
@@ -169,11 +177,32 @@ class Engine final : public Pollable {
   void receive_burst(rte_mbuf** packets, unsigned count);
   template <bool kDemandChecksum>
   bool receive_packet(rte_mbuf* packet);
+  void receive_unsegmented(const protocol::ParsedFrame& frame, std::span<const std::uint8_t> head);
   bool relay(rte_mbuf* packet, const protocol::RoutingHeader& routing);
   bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
   Flow* find_flow(const protocol::ParsedFrame& frame);
   DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
+
+  // engine_links.cc
+  void keep_links();
+  void greet();
+  void publish_links();
+  void send_greetings(PortQueue& out);
+  rte_mbuf* greeting_to(const bcube::Neighbour& neighbour);
+  rte_mbuf* make_link_frame(protocol::FrameType type, const bcube::Neighbour& next,
+                            const protocol::RoutingHeader& routing, std::uint16_t source_port,
+                            const protocol::LinkHeader& link);
+  void receive_link_frame(const protocol::ParsedFrame& frame,
+                          std::span<const std::uint8_t> headers);
+  bool take_greeting(const protocol::ParsedFrame& frame);
+  bool take_path_failure(const protocol::ParsedFrame& frame);
+  bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
+  bool works(const bcube::Route& route) const;
+  bcube::Route route_of(const Flow& flow) const;
+  void reroute();
+  void move(Flow& flow, const bcube::Route& route);
+  void tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing);
 
   // engine_transmit.cc
   unsigned transmit(PortQueue& out);
@@ -214,6 +243,8 @@ class Engine final : public Pollable {
   bool report(const EngineJob& job, EngineEvent event);
 
   // engine_jobs.cc
+  static FlowScheduler::Rank rank_of(const Flow& flow);
+  void take_route(Flow& flow, const bcube::Route& route);
   bool runs(unsigned thread) const;
   void arm(EngineJob& job, std::uint16_t epoch);
   void add_flows(EngineJob& job);
@@ -238,14 +269,33 @@ class Engine final : public Pollable {
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
   bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
-  std::vector<std::deque<NeighbourCounters>> neighbour_counters_;  // by level and digit
-  std::vector<std::vector<UnaskedRoom>> unasked_;                  // the same
+  NeighbourRows neighbour_counters_;               // by level and digit
+  std::vector<std::vector<UnaskedRoom>> unasked_;  // the same
   // Of all servers that are no neighbours. Nothing goes there unasked: their switch ports have no
   // room for it.
   NeighbourCounters distant_counters_;
   UnaskedRoom none_unasked_{0};
+  ServerLinks own_links_;  // in use where the settings have none
+  ServerLinks& links_;
+  std::uint32_t links_seen_ = 0;  // their version
+  FailedHops failed_hops_;
+  Nanoseconds next_path_failure_ = 0;
+  // Of the engine that greets.
+  bcube::LinkWatch link_watch_;
+  Nanoseconds next_greeting_ = 0;
+  std::vector<std::vector<std::uint64_t>> direct_frames_;  // by level and digit, one interval ago
   EngineCounters counters_;
 };
+
+// The hop that leads to a neighbour: the link to it.
+inline bcube::Hop hop_to(const bcube::Neighbour& neighbour) {
+  return {static_cast<std::uint8_t>(neighbour.level), static_cast<std::uint8_t>(neighbour.digit)};
+}
+
+// Where the headers of a packet go: all of the pools have room for the longest route.
+inline std::span<std::uint8_t> header_room(rte_mbuf* head) {
+  return {rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kMaxHeaderBytes};
+}
 
 }  // namespace gradcube::dataplane
 

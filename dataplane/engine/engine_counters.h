@@ -25,10 +25,12 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
-  no_such_hop,  // to be relayed over a level or to a digit that there is not, or to this server
-  relay_full,   // to be relayed through a port for which too many frames wait
+  no_such_hop,    // to be relayed over a level or to a digit that there is not, or to this server
+  next_hop_down,  // to be relayed over a link that is down
+  relay_full,     // to be relayed through a port for which too many frames wait
+  wrong_link,     // tells of a link that there is not, or comes over another than it names
 };
-inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::relay_full) + 1;
+inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::wrong_link) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {
@@ -38,7 +40,9 @@ struct EngineCounters {
   std::uint64_t credit_requests = 0;        // those of them that a ready segment made necessary
   std::uint64_t segments_received = 0;
   std::uint64_t duplicates = 0;
-  std::uint64_t relayed = 0;  // frames of other servers that were sent on
+  std::uint64_t relayed = 0;        // frames of other servers that were sent on
+  std::uint64_t reroutes = 0;       // times that a flow took another route
+  std::uint64_t path_failures = 0;  // that relays told of
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
@@ -56,6 +60,8 @@ struct EngineCounters {
     visit(CounterEntry{"credit_requests"}, objects.credit_requests...);
     visit(CounterEntry{"duplicates"}, objects.duplicates...);
     visit(CounterEntry{"relayed"}, objects.relayed...);
+    visit(CounterEntry{"reroutes"}, objects.reroutes...);
+    visit(CounterEntry{"path_failures"}, objects.path_failures...);
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
     visit(CounterEntry{"collectives"}, objects.collectives...);

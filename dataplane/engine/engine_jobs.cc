@@ -85,10 +85,9 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) {
       flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
-      const bcube::Hop first = flow.route[0];
-      const bool near = flow.is_neighbours();
-      flow.neighbour = near ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
-      flow.unasked = near ? &unasked_[first.level][first.digit] : &none_unasked_;
+      const bcube::Hop first = flow.planned[0];
+      flow.neighbour = flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit]
+                                            : &distant_counters_;
     }
   }
   add_flows(job);
@@ -193,17 +192,28 @@ unsigned place_of(const LanePlans& lanes, unsigned lane) {
 
 }  // namespace
 
+FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
+  const EngineJob& job = *flow.job;
+  const unsigned lane = flow.user->lane();
+  const LanePlan& runs = job.lanes()[lane];
+  const unsigned step = flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
+  return {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step};
+}
+
+void Engine::take_route(Flow& flow, const bcube::Route& route) {
+  const bcube::Hop first = route[0];
+  flow.route = route;
+  flow.out = ports_[flow.port_out()].get();
+  flow.unasked = route.size() == 1 ? &unasked_[first.level][first.digit] : &none_unasked_;
+}
+
 // The flows of other jobs keep their credit, and what their senders have asked for.
 void Engine::add_flows(EngineJob& job) {
   for (PlanExecutor& executor : job.executors()) {
-    const unsigned lane = executor.lane();
-    const LanePlan& runs = job.lanes()[lane];
     for (Flow& flow : executor.flows()) {
-      const unsigned step =
-          flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
-      const FlowScheduler::Rank rank{job.weight(), lane, runs.priority, place_of(job.lanes(), lane),
-                                     step};
-      ports_[flow.port_out()]->add_outgoing(job, rank, flow);
+      const FlowScheduler::Rank rank = rank_of(flow);
+      take_route(flow, route_of(flow));
+      flow.out->add_outgoing(job, rank, flow);
       ports_[flow.port_in]->add_incoming(job, rank, flow);
     }
   }

@@ -63,6 +63,10 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   }
   // A relay looks at nothing behind the routing header.
   if (!protocol::destination_reached(frame.routing)) return relay(packet, frame.routing);
+  if (frame.type > protocol::FrameType::probe) {
+    receive_unsegmented(frame, head);
+    return false;
+  }
   const std::uint8_t* payload = payload_of(packet, frame);
   if (payload == nullptr) {
     counters_.drop(DropReason::scattered_payload);
@@ -86,6 +90,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     return false;
   }
   flow->neighbour->received.add(1);
+  flow->neighbour->direct.add(frame.routing.hop_count == 1 ? 1 : 0);
   flow->neighbour->acknowledged.add(acknowledged.delivered);
   arm_timer(*flow);
   if (acknowledged.lost != 0) wake_resend(*flow);
@@ -107,6 +112,17 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   return held;
 }
 
+// What belongs to no flow.
+void Engine::receive_unsegmented(const ParsedFrame& frame, std::span<const std::uint8_t> head) {
+  if (frame.routing.destination != settings_.server) {
+    counters_.drop(DropReason::not_for_this_server);
+  } else if (frame.type == protocol::FrameType::message) {  // nobody here reads it
+    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
+  } else {
+    receive_link_frame(frame, head.first(frame.header_bytes));
+  }
+}
+
 // Sends a frame on that has hops to go: as its sender wrote them, whatever the servers between
 // know. True if it waits for room in the port of its next hop.
 bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
@@ -114,6 +130,11 @@ bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
   const bcube::Neighbour* next = neighbours_.find(hop.level, hop.digit);
   if (next == nullptr) {
     counters_.drop(DropReason::no_such_hop);
+    return false;
+  }
+  if (!links_.up({hop.level, hop.digit})) {
+    counters_.drop(DropReason::next_hop_down);
+    tell_path_failure(packet, routing);
     return false;
   }
   if (!ports_[next->port]->relayed.put(packet)) {
@@ -163,10 +184,6 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
   };
   if (frame.routing.destination != settings_.server) {
     return refuse(DropReason::not_for_this_server);
-  }
-  if (frame.type == protocol::FrameType::message) {  // nobody here reads it
-    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
-    return nullptr;
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
   if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));

@@ -122,11 +122,6 @@ Visit Engine::ask_for_credit(Flow& flow, std::uint32_t& bytes) {
 
 namespace {
 
-// Every packet of the pools has room for the headers of the longest route.
-std::span<std::uint8_t> header_room(rte_mbuf* head) {
-  return {rte_pktmbuf_mtod(head, std::uint8_t*), protocol::kMaxHeaderBytes};
-}
-
 // A segment that was sent before comes with no backlog.
 protocol::TransportHeader transport(Flow& flow, std::uint64_t sequence, std::uint8_t backlog,
                                     Nanoseconds now) {

@@ -49,13 +49,12 @@ struct FlowKey {
   std::uint8_t step = 0;    // the aggregation step, in the broadcast stage too
   std::uint8_t offset = 0;  // the peer's digit is ours plus this, modulo the radix
   bcube::ServerId peer = 0;
-  bcube::Route route;  // to the peer
-  // Ours, by level: that the peer's frames come in through, as its route to us ends. Credit counts
-  // for it.
+  bcube::Route planned;  // to the peer, as long as all links work
+  // Ours, by level: that the peer's frames come in through, as its planned route to us ends. Credit
+  // counts for it, also while they take another route.
   std::uint8_t port_in = 0;
 
-  std::uint8_t port_out() const { return route[0].level; }
-  bool is_neighbours() const { return route.size() == 1; }
+  bool is_neighbours() const { return planned.size() == 1; }
 };
 
 struct Flow : FlowKey {
@@ -63,12 +62,16 @@ struct Flow : FlowKey {
   Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_user, const FlowSettings& settings,
        unsigned window)
       : FlowKey(key),
+        route(planned),
         send(settings.recovery, window),
         receive(window, 0, settings.acknowledgement),
         job(&its_job),
         user(&its_user) {
     timer.flow = this;
   }
+
+  bcube::Route route;  // to the peer, that its frames take now
+  std::uint8_t port_out() const { return route[0].level; }
 
   protocol::SendWindow send;
   protocol::ReceiveWindow receive;

@@ -45,6 +45,12 @@ void FlowScheduler::renew_quanta() {
   }
 }
 
+void FlowScheduler::remove(Flow& flow) {
+  flow.scheduled.rotation->remove_if(
+      [&flow](const Flow& each) { return &each == &flow; },
+      [](Flow& each, std::size_t place) { each.scheduled.in_rotation = place; });
+}
+
 void FlowScheduler::remove_all_of(const EngineJob& job) {
   const auto leaves = std::find_if(shares_.begin(), shares_.end(),
                                    [&job](const Share& known) { return known.job == &job; });

@@ -10,7 +10,7 @@
 //
 // Flows sleep until wake(), so the cost is that of what is awake, not of what is attached.
 //
-// add() and remove_all_of() allocate and belong to set-up. Owned and used by one engine.
+// add() and remove_...() allocate and belong to set-up. Owned and used by one engine.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_SCHEDULER_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOW_SCHEDULER_H_
 
@@ -44,6 +44,7 @@ class FlowScheduler {
   // Sets flow.scheduled.
   void add(const EngineJob& job, const Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
+  void remove(Flow& flow);
 
   void wake(const Flow& flow) {
     flow.scheduled.rotation->wake(flow.scheduled.in_rotation);

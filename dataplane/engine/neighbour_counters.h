@@ -12,13 +12,14 @@
 namespace gradcube::dataplane {
 
 struct NeighbourNumbers {
-  std::uint64_t received = 0;      // frames from it, of a job's flow and present epoch
-  std::uint64_t resent = 0;        // segments sent to it again
+  std::uint64_t received = 0;  // frames from it, of a job's flow and present epoch, by any route
+  std::uint64_t resent = 0;    // segments sent to it again
   std::uint64_t acknowledged = 0;  // segments that it has acknowledged
 };
 
 struct NeighbourCounters {
   RelaxedCounter received;
+  RelaxedCounter direct;  // of those received, frames that came over the link itself
   RelaxedCounter resent;
   RelaxedCounter acknowledged;
 

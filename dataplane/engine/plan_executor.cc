@@ -59,7 +59,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
                           .step = static_cast<std::uint8_t>(w),
                           .offset = static_cast<std::uint8_t>(r),
                           .peer = plan.placement().server(peer),
-                          .route = plan.route(context.rank, peer),
+                          .planned = plan.route(context.rank, peer),
                           .port_in = back[back.size() - 1].level};
         flows_.emplace_back(key, job, *this, context.flows, context.window);
       }

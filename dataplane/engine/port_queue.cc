@@ -43,6 +43,15 @@ void PortQueue::remove_all_of(const EngineJob& job) {
   consumed.remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place_in = place; });
 }
 
+void PortQueue::remove_outgoing(Flow& flow) {
+  const auto leaves = [&](const Flow& each) { return &each == &flow; };
+  for (FlowRotation* flows : {&answers, &resends}) {
+    flows->remove_if(leaves, [](Flow& each, std::size_t place) { each.place_out = place; });
+  }
+  segments.remove(flow);
+  flow.out = nullptr;
+}
+
 bool PortQueue::any_answers() {
   bool any = false;
   answers.for_each_awake([&any](const Flow& flow) {

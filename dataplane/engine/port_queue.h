@@ -21,7 +21,7 @@
 // its caches, and what a job has sent is best received and added while it still lies there: a turn
 // is 256 KiB. With turns of one segment, 64 jobs took more than twice as long.
 //
-// Owned and used by one engine. add_...() and remove_all_of() allocate and belong to set-up.
+// Owned and used by one engine. add_...() and remove_...() allocate and belong to set-up.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 
@@ -44,8 +44,9 @@ class PortQueue {
   static constexpr std::uint32_t kTurnWithoutARate = 256 * 1024;  // bytes
 
   // engine: the number of this engine among those that share the port's credit.
-  PortQueue(Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
-      : port(&its_port),
+  PortQueue(unsigned its_level, Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
+      : level(its_level),
+        port(&its_port),
         segments(port_credit.unlimited() ? kTurnWithoutARate : port_credit.segment_bytes()),
         credit(port_credit, engine) {}
   PortQueue(const PortQueue&) = delete;
@@ -55,6 +56,8 @@ class PortQueue {
   void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
+  // A flow whose frames are to leave through another port.
+  void remove_outgoing(Flow& flow);
 
   // Grants what has become free, to flows of any job.
   void grant_credit(protocol::Nanoseconds now);
@@ -64,6 +67,7 @@ class PortQueue {
   bool any_answers();
   protocol::Nanoseconds next_answer();
 
+  unsigned level;
   Port* port;
   FlowRotation answers;
   FlowRotation resends;

@@ -41,6 +41,9 @@ struct SimulationSettings {
   double stalls = 0;  // per iteration and poller: the probability of a stall of up to kLongestStall
   dataplane::MessageFaults messages{};
   dataplane::NodeTiming timing{};
+  // Whether engines greet their neighbours, as those of a daemon do unless the cluster's settings
+  // say otherwise. Without greetings nothing moves where nothing is to be done.
+  bool links_are_watched = false;
 };
 
 // What a node told its trainer.

@@ -39,13 +39,13 @@ inline bool all_idle(const Trainers& trainers) {
   return true;
 }
 
-// All collectives that have ended must have succeeded with the right bits.
-inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
+// All collectives that have ended must have succeeded with the right bits, as the plan adds them.
+inline void expect_right(const control::Plan& plan, const Trainers& trainers,
                          const Collective& collective) {
   Expected expected;
   for (const auto& trainer : trainers) {
     if (trainer == trainers.front() || differs_by_rank(collective.kind)) {
-      expected = expected_result(cluster.plan(), {}, collective, trainer->rank());
+      expected = expected_result(plan, {}, collective, trainer->rank());
     }
     for (const shared::Completion& completion : trainer->take_completions()) {
       EXPECT_EQ(completion.code, 0);
@@ -55,15 +55,24 @@ inline void expect_right(SimulatedCluster& cluster, const Trainers& trainers,
   }
 }
 
-// One all-reduce; returns how long it took.
-inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainers,
-                              const Collective& collective) {
+inline void expect_right(const SimulatedCluster& cluster, const Trainers& trainers,
+                         const Collective& collective) {
+  expect_right(cluster.plan(), trainers, collective);
+}
+
+// One all-reduce by the plan; returns how long it took.
+inline std::int64_t allreduce(SimulatedCluster& cluster, const control::Plan& plan,
+                              const Trainers& trainers, const Collective& collective) {
   for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
   const std::int64_t begin = cluster.now();
   EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
   const std::int64_t taken = cluster.now() - begin;
-  expect_right(cluster, trainers, collective);
+  expect_right(plan, trainers, collective);
   return taken;
+}
+inline std::int64_t allreduce(SimulatedCluster& cluster, const Trainers& trainers,
+                              const Collective& collective) {
+  return allreduce(cluster, cluster.plan(), trainers, collective);
 }
 
 // All trainers leave; then every packet must be back in its pool.

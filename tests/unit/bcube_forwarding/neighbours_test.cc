@@ -48,7 +48,6 @@ TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
         EXPECT_EQ(row->level, level);
         EXPECT_EQ(row->digit, digit);
         EXPECT_EQ(row->port, kPorts[level]);
-        EXPECT_TRUE(row->alive);
       }
     }
   }
@@ -81,17 +80,6 @@ TEST(NeighbourTable, TellsNeighboursFromAllOtherServers) {
       EXPECT_EQ(table.is_neighbour(level, server), expected) << level << " " << server;
     }
   }
-}
-
-TEST(NeighbourTable, RemembersWhichNeighbourIsDown) {
-  NeighbourTable table(kSpace, kSpace.parse("1,2"), kPorts);
-  table.set_alive(1, 3, false);
-  EXPECT_FALSE(table.find(1, 3)->alive);
-  EXPECT_TRUE(table.find(1, 0)->alive);
-  table.set_alive(1, 3, true);
-  EXPECT_TRUE(table.find(1, 3)->alive);
-  table.set_alive(1, 1, false);  // our own digit
-  table.set_alive(9, 9, false);
 }
 
 TEST(NeighbourTable, RefusesAServerOutsideTheSpaceAndAMissingPort) {

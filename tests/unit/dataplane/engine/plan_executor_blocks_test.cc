@@ -49,7 +49,7 @@ TEST(PlanExecutor, WakesEveryFlowThatSendsAPartOfABlock) {
   LoneExecutor server("bcube:3,2", 0, 3);
   FakePort port;
   protocol::PortCredit credit({});
-  PortQueue queue(port, credit, 0);
+  PortQueue queue(0, port, credit, 0);
   Flow& first = server.flow(Stage::aggregation, 1, 1);
   Flow& second = server.flow(Stage::aggregation, 1, 2);
   for (Flow* flow : {&first, &second}) queue.add_outgoing(*flow->job, {}, *flow);

@@ -36,7 +36,7 @@ class PortQueueTest : public testing::Test {
     FakePort port;
     LooseFlows one(1);
     LooseFlows other(2);
-    PortQueue queue(port, port_credit, 0);
+    PortQueue queue(0, port, port_credit, 0);
     for (LooseFlows* of : {&one, &other}) {
       Flow& flow = of->add();
       queue.add_outgoing(of->job(), {}, flow);
@@ -57,7 +57,7 @@ class PortQueueTest : public testing::Test {
   LooseFlows other_{2};
   FakePort port_;
   protocol::PortCredit credit_{{.segment_bytes = 1000}};
-  PortQueue queue_{port_, credit_, 0};
+  PortQueue queue_{0, port_, credit_, 0};
 };
 
 TEST_F(PortQueueTest, WakesAFlowInTheSetThatIsMeantAlone) {

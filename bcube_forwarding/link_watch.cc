@@ -1,0 +1,43 @@
+#include "bcube_forwarding/link_watch.h"
+
+#include <algorithm>
+
+namespace gradcube::bcube {
+
+LinkWatch::LinkWatch(const AddressSpace& space) {
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    links_.emplace_back(space.radix(level));
+  }
+}
+
+bool LinkWatch::end_interval() {
+  bool changed = false;
+  for (std::vector<Link>& of_level : links_) {
+    for (Link& link : of_level) changed = end_interval(link) || changed;
+  }
+  return changed;
+}
+
+bool LinkWatch::end_interval(Link& link) {
+  link.silent = link.heard ? 0 : std::min(link.silent + 1, kSilentIntervals);
+  const bool silent = link.silent == kSilentIntervals;
+  const bool calm = link.heard && link.hears_me;
+  link.heard = false;
+  // What it said before it fell silent holds no longer.
+  if (silent) link.hears_me = true;
+  const bool was_up = link.up;
+  if (link.up) {
+    link.steady = std::min(link.steady + 1, kForget);
+    if (!silent && link.hears_me) return false;
+    link.needed = link.steady == kForget ? kCalm : std::min(2 * link.needed, kMostCalm);
+    link.up = false;
+    link.calm = 0;
+  } else {
+    link.calm = calm ? link.calm + 1 : 0;
+    link.up = link.calm >= link.needed;
+    link.steady = 0;
+  }
+  return link.up != was_up;
+}
+
+}  // namespace gradcube::bcube

@@ -1,0 +1,231 @@
+// What an engine does about links: one engine of each server greets the neighbours and finds out
+// which links work; all keep their flows on routes whose links do; and a relay tells the source of
+// a frame that it cannot send on.
+
+#include <algorithm>
+#include <span>
+
+#include "bcube_forwarding/path_set.h"
+#include "dataplane/engine/engine.h"
+#include "dataplane/fabric/frame_fields.h"
+#include "protocol/crc.h"
+#include "protocol/link_frame.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// So often a relay tells of frames that it could not send on: a burst of them says the same.
+constexpr Nanoseconds kBetweenPathFailures = 20'000;
+
+}  // namespace
+
+// Each iteration, after what has arrived: a sign of life counts before its absence does.
+void Engine::keep_links() {
+  if (now_ >= next_greeting_) greet();
+  const bool over = failed_hops_.forget(now_);
+  const std::uint32_t version = links_.version();
+  if (version == links_seen_ && !over) return;
+  links_seen_ = version;
+  reroute();
+}
+
+void Engine::greet() {
+  next_greeting_ = now_ + settings_.greeting_interval;
+  for (const auto& port : ports_) {
+    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+      const bcube::Hop link = hop_to(neighbour);
+      std::uint64_t& before = direct_frames_[link.level][link.digit];
+      const std::uint64_t frames = links_.direct_frames(link);
+      if (frames != before) link_watch_.on_frame(link);
+      before = frames;
+    }
+  }
+  if (link_watch_.end_interval()) publish_links();
+  for (const auto& port : ports_) send_greetings(*port);
+}
+
+void Engine::publish_links() {
+  for (const auto& port : ports_) {
+    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+      const bcube::Hop link = hop_to(neighbour);
+      links_.set(link, link_watch_.up(link));
+    }
+  }
+  links_.publish();
+}
+
+// What finds no room is lost: the next one comes soon.
+void Engine::send_greetings(PortQueue& out) {
+  out.filled = 0;
+  const auto send = [&] {
+    const unsigned sent = out.port->transmit(settings_.queue, out.burst.data(),
+                                             static_cast<std::uint16_t>(out.filled));
+    for (unsigned i = sent; i < out.filled; ++i) rte_pktmbuf_free(out.burst[i]);
+    out.filled = 0;
+  };
+  for (const bcube::Neighbour& neighbour : neighbours_.at_level(out.level)) {
+    rte_mbuf* greeting = greeting_to(neighbour);
+    if (greeting == nullptr) break;
+    out.burst[out.filled++] = greeting;
+    if (out.filled == kBurst) send();
+  }
+  if (out.filled != 0) send();
+}
+
+rte_mbuf* Engine::greeting_to(const bcube::Neighbour& neighbour) {
+  protocol::RoutingHeader routing;
+  routing.source = static_cast<std::uint16_t>(settings_.server);
+  routing.destination = static_cast<std::uint16_t>(neighbour.server);
+  const bcube::Hop link = hop_to(neighbour);
+  routing.hops[0] = {link.level, link.digit};
+  return make_link_frame(protocol::FrameType::greeting, neighbour, routing,
+                         protocol::kFirstSourcePort,
+                         {routing.source, link.level, link.digit, link_watch_.hears(link)});
+}
+
+rte_mbuf* Engine::make_link_frame(protocol::FrameType type, const bcube::Neighbour& next,
+                                  const protocol::RoutingHeader& routing, std::uint16_t source_port,
+                                  const protocol::LinkHeader& link) {
+  rte_mbuf* packet = pools_.answers.allocate();
+  if (packet == nullptr) {
+    ++counters_.no_packet_memory;
+    return nullptr;
+  }
+  const std::size_t bytes = protocol::write_link_frame(
+      header_room(packet), type, addresses_to(next), routing, source_port, link);
+  packet->data_len = static_cast<std::uint16_t>(bytes);
+  packet->pkt_len = static_cast<std::uint32_t>(bytes);
+  return packet;
+}
+
+// A greeting, or a path failure.
+void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
+                                std::span<const std::uint8_t> headers) {
+  if (!protocol::crc_is_right(headers, {})) {
+    ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
+    return;
+  }
+  const bool known =
+      frame.type == protocol::FrameType::greeting ? take_greeting(frame) : take_path_failure(frame);
+  if (!known) counters_.drop(DropReason::wrong_link);
+}
+
+// Over the link that it names, from the neighbour that is there.
+bool Engine::take_greeting(const protocol::ParsedFrame& frame) {
+  const protocol::LinkHeader& link = frame.link;
+  const bcube::ServerId source = frame.routing.source;
+  if (settings_.greeting_interval == 0 || frame.routing.hop_count != 1 || link.server != source ||
+      !neighbours_.is_neighbour(link.level, source) ||
+      link.digit != neighbours_.own_digit(link.level)) {
+    return false;
+  }
+  const unsigned digit = neighbours_.space().digit(source, link.level);
+  link_watch_.on_greeting({link.level, static_cast<std::uint8_t>(digit)}, link.hears_you);
+  return true;
+}
+
+bool Engine::take_path_failure(const protocol::ParsedFrame& frame) {
+  const protocol::LinkHeader& link = frame.link;
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (!space.contains(link.server) || link.server == settings_.server ||
+      link.level >= space.levels() || link.digit >= space.radix(link.level) ||
+      link.digit == space.digit(link.server, link.level)) {
+    return false;
+  }
+  ++counters_.path_failures;
+  if (failed_hops_.add(link.server, space.with_digit(link.server, link.level, link.digit), now_)) {
+    reroute();
+  }
+  return true;
+}
+
+bool Engine::works(bcube::ServerId from, unsigned level, bcube::ServerId to) const {
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (from == settings_.server) {
+    return links_.up(bcube::Hop{static_cast<std::uint8_t>(level),
+                                static_cast<std::uint8_t>(space.digit(to, level))});
+  }
+  return !failed_hops_.has(from, to);
+}
+
+bool Engine::works(const bcube::Route& route) const {
+  bcube::ServerId at = settings_.server;
+  for (const bcube::Hop& hop : route) {
+    const bcube::ServerId next = neighbours_.space().with_digit(at, hop.level, hop.digit);
+    if (!works(at, hop.level, next)) return false;
+    at = next;
+  }
+  return true;
+}
+
+// The planned one, or else the shortest of the parallel paths that works. Where none does, the flow
+// stays where it is. Allocates: routes change when links fail, not when frames come.
+bcube::Route Engine::route_of(const Flow& flow) const {
+  if (works(flow.planned)) return flow.planned;
+  const bcube::AddressSpace& space = neighbours_.space();
+  const std::vector<bcube::Route> paths =
+      bcube::parallel_paths(space, settings_.server, flow.peer,
+                            [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
+                              return works(from, level, to);
+                            });
+  const bool fits = !paths.empty() && paths.front().size() <= bcube::most_hops(space);
+  return fits ? paths.front() : flow.route;
+}
+
+void Engine::reroute() {
+  for (EngineJob* job : attached_) {
+    for (PlanExecutor& executor : job->executors()) {
+      for (Flow& flow : executor.flows()) move(flow, route_of(flow));
+    }
+  }
+}
+
+// The segments that are on their way over a route that has failed are sent again at once, over the
+// new one.
+void Engine::move(Flow& flow, const bcube::Route& route) {
+  if (route == flow.route) return;
+  const bool failed = !works(flow.route);
+  flow.out->remove_outgoing(flow);
+  take_route(flow, route);
+  flow.frame.emplace(frame_template_of(flow, *flow.job));
+  flow.out->add_outgoing(*flow.job, rank_of(flow), flow);
+  flow.send.change_path(failed, now_);
+  // The acknowledgements that were on their way may be lost, too.
+  flow.receive.acknowledge_at_once();
+  ++counters_.reroutes;
+  wake_answer(flow);
+  wake_resend(flow);
+  wake_segment(flow);
+  arm_timer(flow);
+}
+
+// Tells the source of a frame that this relay cannot send on over its next hop, the way back that
+// the frame has come.
+void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+  const bcube::AddressSpace& space = neighbours_.space();
+  if (now_ < next_path_failure_ || !space.contains(routing.source)) return;
+  next_path_failure_ = now_ + kBetweenPathFailures;
+  protocol::RoutingHeader back;
+  back.source = static_cast<std::uint16_t>(settings_.server);
+  back.destination = routing.source;
+  back.hop_count = static_cast<std::uint8_t>(routing.hop_index + 1);
+  bcube::ServerId at = routing.source;
+  for (unsigned i = 0; i < back.hop_count; ++i) {
+    const protocol::Hop hop = routing.hops[i];
+    if (hop.level >= space.levels() || hop.digit >= space.radix(hop.level)) return;
+    back.hops[back.hop_count - 1 - i] = {hop.level,
+                                         static_cast<std::uint8_t>(space.digit(at, hop.level))};
+    at = space.with_digit(at, hop.level, hop.digit);
+  }
+  const bcube::Neighbour* next = neighbours_.find(back.hops[0].level, back.hops[0].digit);
+  if (at != settings_.server || next == nullptr) return;
+  const protocol::Hop failed = routing.hops[routing.hop_index + 1U];
+  rte_mbuf* notice =
+      make_link_frame(protocol::FrameType::path_failure, *next, back,
+                      static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
+                      {back.source, failed.level, failed.digit, false});
+  if (notice != nullptr && !ports_[next->port]->relayed.put(notice)) rte_pktmbuf_free(notice);
+}
+
+}  // namespace gradcube::dataplane

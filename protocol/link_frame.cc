@@ -1,0 +1,30 @@
+#include "protocol/link_frame.h"
+
+#include <algorithm>
+
+#include "protocol/bytes.h"
+#include "protocol/crc.h"
+#include "protocol/frame_layout.h"
+
+namespace gradcube::protocol {
+
+using namespace frame_layout;
+
+std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
+                             const LinkAddresses& addresses, const RoutingHeader& routing,
+                             std::uint16_t source_port, const LinkHeader& link) {
+  const std::size_t bytes = link_header_bytes(routing.hop_count);
+  if (out.size() < bytes || !has_hops(routing)) return 0;
+  std::uint8_t* const frame = out.data();
+  std::fill_n(frame, bytes, std::uint8_t{0});
+  std::uint8_t* const at = frame + store_prefix(frame, addresses, routing, source_port);
+  store_type_and_lengths(frame, type, ip_sum(frame), bytes);
+  store_little<std::uint16_t>(at + kLinkServer, link.server);
+  at[kLinkLevel] = link.level;
+  at[kLinkDigit] = link.digit;
+  at[kLinkFlags] = link.hears_you ? kHearsYouBit : 0;
+  seal(out.first(bytes), {});
+  return bytes;
+}
+
+}  // namespace gradcube::protocol

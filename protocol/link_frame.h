@@ -1,0 +1,30 @@
+// Frames that tell about links: a greeting, over the link itself, and a path failure, from a relay
+// to the source of a frame that it could not send on.
+//
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | CRC 4
+//
+// Both name a link by one of its ends, its level and the other end's digit. They always carry their
+// CRC, whatever the port: they are rare, and a wrong one would lead segments astray.
+// docs/protocol.md has the fields with their offsets.
+//
+// No call here allocates or blocks. Any thread may call anything.
+#ifndef GRADCUBE_PROTOCOL_LINK_FRAME_H_
+#define GRADCUBE_PROTOCOL_LINK_FRAME_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <span>
+
+#include "protocol/wire.h"
+
+namespace gradcube::protocol {
+
+// Writes the whole frame, CRC included, and returns its length. Writes nothing and returns 0 if
+// `out` is shorter, or the hops are out of range.
+std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
+                             const LinkAddresses& addresses, const RoutingHeader& routing,
+                             std::uint16_t source_port, const LinkHeader& link);
+
+}  // namespace gradcube::protocol
+
+#endif  // GRADCUBE_PROTOCOL_LINK_FRAME_H_

@@ -1,0 +1,196 @@
+// Links that go down while collectives are under way: they end with the right bits over other
+// levels, and traffic returns when the links are back.
+
+#include <algorithm>
+#include <functional>
+
+#include "control/plan/algorithms.h"
+#include "tests/simulation/work.h"
+
+namespace gradcube::simulation {
+namespace {
+
+using LinkAt = dataplane::EmbeddedFabric::LinkAt;
+using Links = std::vector<LinkAt>;
+
+// In the time that finds a link that is down: three intervals, and what passes until the first.
+constexpr std::int64_t kInterval = 10 * kMillisecond;
+constexpr std::int64_t kFound = 4 * kInterval;
+
+class FailingLinks : public testing::TestWithParam<const char*> {
+ protected:
+  explicit FailingLinks(const std::string& topology = "bcube:3,2") : cluster_(settings(topology)) {
+    collective_.count = 300'007;
+    for (bcube::ServerId server = 0; server < cluster_.servers(); ++server) {
+      dataplane::TrainerRequest request{"links", 1000 + server, 1000, heap_for(collective_)};
+      request.options.lanes.resize(1);
+      request.options.lanes[0].algorithm = GetParam();
+      trainers_.push_back(cluster_.join(server, request));
+    }
+    allreduce(cluster_, plan_, trainers_, collective_);
+  }
+
+  static SimulationSettings settings(const std::string& topology) {
+    SimulationSettings settings =
+        settings_of({{"topology", topology}, {"rate", "1gbit"}, {"greeting", "10ms"}});
+    settings.links_are_watched = true;
+    return settings;
+  }
+
+  Links links_that(const std::function<bool(const LinkAt&)>& fit) {
+    Links links;
+    const Links& all = cluster_.cluster().fabric().links();
+    std::copy_if(all.begin(), all.end(), std::back_inserter(links), fit);
+    return links;
+  }
+  void set_up(const Links& links, bool up) {
+    cluster_.cluster().fabric().change_impairments(links, [up](dataplane::Impairments impairments) {
+      impairments.up = up;
+      return impairments;
+    });
+  }
+
+  // Flows that are not on their planned route.
+  unsigned rerouted() {
+    unsigned count = 0;
+    for (const dataplane::EngineAt& at : cluster_.cluster().engines()) {
+      for (dataplane::EngineJob* job : at.engine->jobs()) {
+        for (dataplane::PlanExecutor& executor : job->executors()) {
+          for (const dataplane::Flow& flow : executor.flows()) {
+            count += flow.route == flow.planned ? 0 : 1;
+          }
+        }
+      }
+    }
+    return count;
+  }
+  bool run_until_done(std::int64_t limit) {
+    return cluster_.run_until([&] { return all_idle(trainers_); }, limit);
+  }
+  void submit() {
+    for (const auto& trainer : trainers_) fill_and_submit(*trainer, collective_);
+  }
+
+  // The links go down in mid-collective and come back after it.
+  void go_around(const Links& links) {
+    submit();
+    cluster_.run_for(2 * kMillisecond);
+    ASSERT_FALSE(all_idle(trainers_));
+    set_up(links, false);
+    // A path that is longer, and shared: several times as slow for a part of the bytes.
+    EXPECT_TRUE(run_until_done(kFound + 200 * kMillisecond));
+    expect_right(plan_, trainers_, collective_);
+    EXPECT_GT(rerouted(), 0u);
+    allreduce(cluster_, plan_, trainers_, collective_);
+    set_up(links, true);
+    EXPECT_TRUE(cluster_.run_until([&] { return rerouted() == 0; }, 2 * kSecond));
+    allreduce(cluster_, plan_, trainers_, collective_);
+    EXPECT_EQ(rerouted(), 0u);
+  }
+
+  SimulatedCluster cluster_;
+  control::Plan plan_ = control::make_plan(GetParam(), cluster_.plan().topology(), "test");
+  Collective collective_;
+  Trainers trainers_;
+};
+
+TEST_P(FailingLinks, AreGoneAroundWhicheverItIs) {
+  for (bcube::ServerId server = 0; server < cluster_.servers(); ++server) {
+    for (unsigned level = 0; level < 2; ++level) {
+      SCOPED_TRACE(std::to_string(server) + ":" + std::to_string(level));
+      go_around(links_that(
+          [&](const LinkAt& link) { return link.server == server && link.level == level; }));
+      // Else it takes longer each time: it flaps.
+      cluster_.run_for(3 * kSecond);
+    }
+  }
+  leave_all(cluster_, trainers_);
+}
+
+TEST_P(FailingLinks, AreGoneAroundWhenAWholeSwitchFails) {
+  for (std::size_t failed = 0; failed < cluster_.cluster().fabric().switches().size(); ++failed) {
+    SCOPED_TRACE(cluster_.cluster().fabric().switches()[failed].name);
+    go_around(links_that([&](const LinkAt& link) { return link.switch_index == failed; }));
+    cluster_.run_for(3 * kSecond);
+  }
+  leave_all(cluster_, trainers_);
+}
+
+// Its neighbours hear it, and it does not hear them.
+TEST_P(FailingLinks, AreFoundWhenTheyAreBrokenOneWay) {
+  submit();
+  cluster_.run_for(2 * kMillisecond);
+  const Links links =
+      links_that([](const LinkAt& link) { return link.server != 0 && link.level == 0; });
+  cluster_.cluster().fabric().change_impairments({links.front()},
+                                                 [](dataplane::Impairments impairments) {
+                                                   impairments.loss = 1;
+                                                   return impairments;
+                                                 });
+  EXPECT_TRUE(run_until_done(kFound + 200 * kMillisecond));
+  expect_right(plan_, trainers_, collective_);
+  leave_all(cluster_, trainers_);
+}
+
+TEST_P(FailingLinks, AreNotSuspectedWhenAServerPausesFor20Milliseconds) {
+  for (unsigned i = 0; i < 5 * cluster_.servers(); ++i) {
+    submit();
+    cluster_.run_for(i * 300'000);
+    cluster_.stop(i % cluster_.servers());
+    cluster_.run_for(20 * kMillisecond);
+    cluster_.go_on(i % cluster_.servers());
+    EXPECT_TRUE(run_until_done(kSecond));
+    expect_right(plan_, trainers_, collective_);
+  }
+  EXPECT_EQ(cluster_.counters().reroutes, 0u);
+  leave_all(cluster_, trainers_);
+}
+
+TEST_P(FailingLinks, AreLeftAloneWhenTheyFlap) {
+  const Links links =
+      links_that([](const LinkAt& link) { return link.server == 4 && link.level == 0; });
+  for (unsigned i = 0; i < 40; ++i) {
+    set_up(links, i % 2 != 0);
+    cluster_.run_for(6 * kInterval);
+  }
+  // Of 20 times that it came up for six intervals it was used once or twice.
+  const std::uint64_t flows_of_the_link = cluster_.counters().reroutes;
+  EXPECT_GT(flows_of_the_link, 0u);
+  set_up(links, false);
+  cluster_.run_for(kFound);
+  const std::uint64_t before = cluster_.counters().reroutes;
+  set_up(links, true);
+  cluster_.run_for(6 * kInterval);
+  set_up(links, false);
+  cluster_.run_for(kFound);
+  EXPECT_EQ(cluster_.counters().reroutes, before);
+  allreduce(cluster_, plan_, trainers_, collective_);
+  leave_all(cluster_, trainers_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, FailingLinks, testing::Values("bml", "mesh"),
+                         [](const auto& info) { return std::string(info.param); });
+
+class OnlyLinks : public FailingLinks {
+ protected:
+  OnlyLinks() : FailingLinks("star:3") {}
+};
+
+TEST_P(OnlyLinks, AreWaitedFor) {
+  submit();
+  cluster_.run_for(2 * kMillisecond);
+  const Links links = links_that([](const LinkAt& link) { return link.server == 1; });
+  set_up(links, false);
+  EXPECT_FALSE(run_until_done(kSecond));
+  EXPECT_EQ(rerouted(), 0u);
+  set_up(links, true);
+  EXPECT_TRUE(run_until_done(kSecond));
+  expect_right(plan_, trainers_, collective_);
+  leave_all(cluster_, trainers_);
+}
+
+INSTANTIATE_TEST_SUITE_P(Algorithms, OnlyLinks, testing::Values("bml"),
+                         [](const auto& info) { return std::string(info.param); });
+
+}  // namespace
+}  // namespace gradcube::simulation

@@ -1,0 +1,99 @@
+#include "bcube_forwarding/link_watch.h"
+
+#include <gtest/gtest.h>
+#include <vector>
+
+namespace gradcube::bcube {
+namespace {
+
+constexpr Hop kLink{0, 1};
+constexpr unsigned kSilent = LinkWatch::kSilentIntervals;
+
+class LinkWatchTest : public testing::Test {
+ protected:
+  void greet(unsigned intervals, bool hears_me = true) {
+    for (unsigned i = 0; i < intervals; ++i) {
+      watch_.on_greeting(kLink, hears_me);
+      watch_.end_interval();
+    }
+  }
+  void wait(unsigned intervals) {
+    for (unsigned i = 0; i < intervals; ++i) watch_.end_interval();
+  }
+  // How many greetings in a row bring the link up again.
+  unsigned greetings_until_up() {
+    unsigned count = 0;
+    for (; !watch_.up(kLink) && count < 1000; ++count) greet(1);
+    return count;
+  }
+
+  LinkWatch watch_{AddressSpace(std::vector<unsigned>{3, 3})};
+};
+
+TEST_F(LinkWatchTest, TakesALinkToBeUpUntilItHasBeenSilent) {
+  wait(kSilent - 1);
+  EXPECT_TRUE(watch_.up(kLink));
+  EXPECT_TRUE(watch_.hears(kLink));
+  EXPECT_TRUE(watch_.end_interval());
+  EXPECT_FALSE(watch_.up(kLink));
+  EXPECT_FALSE(watch_.hears(kLink));
+  EXPECT_FALSE(watch_.end_interval());
+}
+
+TEST_F(LinkWatchTest, TakesAnyFrameForASignOfLife) {
+  for (unsigned i = 0; i < 10; ++i) {
+    wait(kSilent - 1);
+    watch_.on_frame(kLink);
+    wait(1);
+  }
+  EXPECT_TRUE(watch_.up(kLink));
+  EXPECT_FALSE(watch_.up({0, 2}));
+}
+
+TEST_F(LinkWatchTest, BelievesANeighbourThatDoesNotHearIt) {
+  greet(5);
+  greet(1, false);
+  EXPECT_FALSE(watch_.up(kLink));
+  EXPECT_TRUE(watch_.hears(kLink));
+  // Data still comes: that end of the link works.
+  for (unsigned i = 0; i < 20; ++i) {
+    watch_.on_frame(kLink);
+    wait(1);
+  }
+  EXPECT_FALSE(watch_.up(kLink));
+  EXPECT_EQ(greetings_until_up(), LinkWatch::kCalm);
+}
+
+// A neighbour that starts anew may have heard nothing, and said so, before it fell silent.
+TEST_F(LinkWatchTest, ForgetsWhatASilentNeighbourHasSaid) {
+  greet(1, false);
+  wait(kSilent);
+  for (unsigned i = 0; i < LinkWatch::kCalm; ++i) {
+    watch_.on_frame(kLink);
+    wait(1);
+  }
+  EXPECT_TRUE(watch_.up(kLink));
+}
+
+TEST_F(LinkWatchTest, BringsALinkUpAfterASteadyWhile) {
+  wait(kSilent);
+  greet(LinkWatch::kCalm - 1);
+  wait(1);
+  EXPECT_FALSE(watch_.up(kLink));
+  EXPECT_EQ(greetings_until_up(), LinkWatch::kCalm);
+}
+
+TEST_F(LinkWatchTest, LeavesALinkThatFlapsAlone) {
+  std::vector<unsigned> needed;
+  for (unsigned i = 0; i < 7; ++i) {
+    wait(kSilent);
+    needed.push_back(greetings_until_up());
+  }
+  EXPECT_EQ(needed, (std::vector<unsigned>{3, 6, 12, 24, 48, 48, 48}));
+  greet(LinkWatch::kForget);
+  wait(kSilent);
+  EXPECT_EQ(greetings_until_up(), LinkWatch::kCalm);
+}
+
+}  // namespace
+}  // namespace gradcube::bcube
