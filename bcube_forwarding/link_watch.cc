@@ -21,7 +21,7 @@ bool LinkWatch::end_interval() {
 bool LinkWatch::end_interval(Link& link) {
   link.silent = link.heard ? 0 : std::min(link.silent + 1, kSilentIntervals);
   const bool silent = link.silent == kSilentIntervals;
-  const bool calm = link.heard && link.hears_me;
+  const bool heard = link.heard;
   link.heard = false;
   // What it said before it fell silent holds no longer.
   if (silent) link.hears_me = true;
@@ -33,7 +33,7 @@ bool LinkWatch::end_interval(Link& link) {
     link.up = false;
     link.calm = 0;
   } else {
-    link.calm = calm ? link.calm + 1 : 0;
+    link.calm = silent || !link.hears_me ? 0 : link.calm + (heard ? 1 : 0);
     link.up = link.calm >= link.needed;
     link.steady = 0;
   }

@@ -4,9 +4,9 @@
 // sender hears the receiver, so both ends of a link that is broken one way find out. Data counts as
 // a sign of life too. A link is down after kSilentIntervals without anything, or as soon as the
 // neighbour says that it does not hear this server. It is up again when the neighbour has been
-// heard, and hears this server, in kCalm intervals in a row; in twice as many each time that it
-// goes down again within kForget intervals, so that a link that flaps is left alone. At first every
-// link is taken to be up.
+// heard, and hears this server, in kCalm intervals without a silence between them; in twice as many
+// each time that it goes down again within kForget intervals, so that a link that flaps is left
+// alone. At first every link is taken to be up.
 //
 // Time is counted in the caller's intervals: while the caller itself stands still, nobody falls
 // silent.
@@ -51,7 +51,7 @@ class LinkWatch {
     bool heard = false;  // in this interval
     bool hears_me = true;
     unsigned silent = 0;        // intervals
-    unsigned calm = 0;          // of those since it went down
+    unsigned calm = 0;          // intervals in which it was heard, since it was silent
     unsigned needed = kCalm;    // of them until it is up
     unsigned steady = kForget;  // intervals since it came up
   };

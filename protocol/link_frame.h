@@ -1,5 +1,5 @@
 // Frames that tell about links: a greeting, over the link itself, and a path failure, from a relay
-// to the source of a frame that it could not send on.
+// to the source of a frame whose next hop is down.
 //
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | CRC 4
 //

@@ -6,8 +6,8 @@ std::string_view name(DropReason reason) {
   constexpr std::array<std::string_view, kDropReasons> kNames = {
       "not_for_this_server", "unknown_job",         "stale_epoch",       "job_not_running",
       "foreign_thread",      "not_a_neighbour",     "scattered_payload", "outside_window",
-      "disagreement",        "bad_acknowledgement", "no_such_hop",       "next_hop_down",
-      "relay_full",          "wrong_link"};
+      "disagreement",        "bad_acknowledgement", "no_such_hop",       "relay_full",
+      "wrong_link"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

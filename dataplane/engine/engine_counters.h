@@ -25,10 +25,9 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
-  no_such_hop,    // to be relayed over a level or to a digit that there is not, or to this server
-  next_hop_down,  // to be relayed over a link that is down
-  relay_full,     // to be relayed through a port for which too many frames wait
-  wrong_link,     // tells of a link that there is not, or comes over another than it names
+  no_such_hop,  // to be relayed over a level or to a digit that there is not, or to this server
+  relay_full,   // to be relayed through a port for which too many frames wait
+  wrong_link,   // tells of a link that there is not, or comes over another than it names
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::wrong_link) + 1;
 std::string_view name(DropReason reason);

@@ -1,6 +1,6 @@
 // What an engine does about links: one engine of each server greets the neighbours and finds out
 // which links work; all keep their flows on routes whose links do; and a relay tells the source of
-// a frame that it cannot send on.
+// a frame that its next hop is down.
 
 #include <algorithm>
 #include <span>
@@ -15,7 +15,7 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// So often a relay tells of frames that it could not send on: a burst of them says the same.
+// So often a relay tells of frames whose next hop is down: a burst of them says the same.
 constexpr Nanoseconds kBetweenPathFailures = 20'000;
 
 }  // namespace
@@ -159,8 +159,9 @@ bool Engine::works(const bcube::Route& route) const {
   return true;
 }
 
-// The planned one, or else the shortest of the parallel paths that works. Where none does, the flow
-// stays where it is. Allocates: routes change when links fail, not when frames come.
+// The planned one, or else the shortest of the parallel paths that works. Where none does, the
+// planned one again: it may come back first, and links that lose much are not always down when they
+// seem to be. Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (works(flow.planned)) return flow.planned;
   const bcube::AddressSpace& space = neighbours_.space();
@@ -170,7 +171,7 @@ bcube::Route Engine::route_of(const Flow& flow) const {
                               return works(from, level, to);
                             });
   const bool fits = !paths.empty() && paths.front().size() <= bcube::most_hops(space);
-  return fits ? paths.front() : flow.route;
+  return fits ? paths.front() : flow.planned;
 }
 
 void Engine::reroute() {
@@ -200,8 +201,8 @@ void Engine::move(Flow& flow, const bcube::Route& route) {
   arm_timer(flow);
 }
 
-// Tells the source of a frame that this relay cannot send on over its next hop, the way back that
-// the frame has come.
+// Tells the source of a frame that its next hop from this relay is down, the way back that the frame
+// has come.
 void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
   const bcube::AddressSpace& space = neighbours_.space();
   if (now_ < next_path_failure_ || !space.contains(routing.source)) return;

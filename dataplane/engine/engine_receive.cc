@@ -132,11 +132,8 @@ bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
     counters_.drop(DropReason::no_such_hop);
     return false;
   }
-  if (!links_.up({hop.level, hop.digit})) {
-    counters_.drop(DropReason::next_hop_down);
-    tell_path_failure(packet, routing);
-    return false;
-  }
+  // It is sent on all the same: a link that loses much may only seem to be down.
+  if (!links_.up({hop.level, hop.digit})) tell_path_failure(packet, routing);
   if (!ports_[next->port]->relayed.put(packet)) {
     counters_.drop(DropReason::relay_full);
     return false;

@@ -1,6 +1,6 @@
-// Links of other servers that relays have said they cannot use.
+// Links of other servers that relays have said are down.
 //
-// A relay tells the source of a frame that it had to drop (protocol/link_frame.h). The source keeps
+// A relay tells the source of a frame that was to take such a link (protocol/link_frame.h). The source keeps
 // away from the link for kKept; then it uses it again, and is told again if it is still down. At
 // most kMost are known: who says more hides the oldest.
 //

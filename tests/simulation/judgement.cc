@@ -108,7 +108,7 @@ bool Judgement::must_end_alike(unsigned job, std::size_t index) const {
 
 // In the time that the others have after a trainer has gone.
 bool Judgement::shared_work_can_be_done() const {
-  return scenario_.simulation.cluster.loss <= 0.02;
+  return scenario_.simulation.cluster.loss <= 0.02 && scenario_.outages.empty();
 }
 
 // The collectives in flight fail, and the job goes on.

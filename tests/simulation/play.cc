@@ -20,7 +20,9 @@ bool has_same_signature(const Collective& one, const Collective& other) {
 class Run {
  public:
   explicit Run(const Scenario& scenario)
-      : scenario_(scenario), cluster_(scenario.simulation), random_(scenario.simulation.seed ^ 1) {}
+      : scenario_(scenario), cluster_(scenario.simulation), random_(scenario.simulation.seed ^ 1) {
+    for (const Outage& outage : scenario.outages) outages_.push_back({outage});
+  }
 
   Outcome play() {
     join();
@@ -37,6 +39,11 @@ class Run {
   }
 
  private:
+  struct OutageState {
+    Outage drawn;
+    bool down = false;
+  };
+
   bool unlucky(const Worker& worker) const {
     return worker.job == 0 && worker.rank == scenario_.victim;
   }
@@ -83,6 +90,7 @@ class Run {
   bool step() {
     if (scenario_.guests && random_.below(300) == 0) let_guests_come_or_go();
     if (cluster_.now() >= over_at_) end_misfortune();
+    for (OutageState& outage : outages_) change_link(outage);
     bool all_done = true;
     for (Worker& worker : workers_) {
       if (worker.gone || stands_still(worker)) continue;
@@ -95,6 +103,22 @@ class Run {
     cluster_.look_at(over_at_);
     // What has gone wrong is said at once, not at the end of all time.
     return (all_done && over_at_ == dataplane::kNever) || !outcome_.complaints.empty();
+  }
+
+  // Takes its link down or brings it up, when it is time.
+  void change_link(OutageState& outage) {
+    const bool down = cluster_.now() >= outage.drawn.from && cluster_.now() < outage.drawn.until;
+    if (down != outage.down) {
+      dataplane::EmbeddedFabric& fabric = cluster_.cluster().fabric();
+      fabric.change_impairments({fabric.links()[outage.drawn.link % fabric.links().size()]},
+                                [down](dataplane::Impairments impairments) {
+                                  impairments.up = !down;
+                                  return impairments;
+                                });
+      outage.down = down;
+    }
+    if (cluster_.now() < outage.drawn.from) cluster_.look_at(outage.drawn.from);
+    if (down) cluster_.look_at(outage.drawn.until);
   }
 
   bool stands_still(const Worker& worker) const {
@@ -273,6 +297,10 @@ class Run {
 
   void leave_all() {
     if (scenario_.lasts == dataplane::kNever) cluster_.mend();
+    for (OutageState& outage : outages_) {
+      outage.drawn.until = cluster_.now();
+      change_link(outage);
+    }
     for (const auto& guest : guests_) cluster_.leave(*guest, dataplane::Departure::orderly);
     guests_.clear();
     for (Worker& worker : workers_) {
@@ -334,6 +362,7 @@ class Run {
   std::vector<Worker> workers_;
   std::vector<std::unique_ptr<SimulatedTrainer>> guests_;
   std::int64_t guests_come_at_ = 0;  // not before
+  std::vector<OutageState> outages_;
   Damage damage_;
   std::optional<bcube::ServerId> still_;
   std::int64_t over_at_ = dataplane::kNever;

@@ -195,6 +195,24 @@ void draw_nodes(SeededRandom& random, Scenario& scenario) {
   if (may_last && one_in(random, 3)) scenario.lasts = dataplane::kNever;
 }
 
+// Links that go down, found out by greetings or by nobody. What befalls a node changes links, too.
+void draw_outages(SeededRandom& random, Scenario& scenario) {
+  if (befalls_a_node(scenario.misfortune)) return;
+  scenario.simulation.links_are_watched = one_in(random, 2);
+  scenario.simulation.cluster.greeting_ns =
+      static_cast<std::int64_t>(kMillisecond + random.below(30 * kMillisecond));
+  if (!one_in(random, 3)) return;
+  scenario.outages.resize(1 + random.below(3));
+  for (Outage& outage : scenario.outages) {
+    outage.link = random.next();
+    outage.from = static_cast<std::int64_t>(random.below(100 * kMillisecond));
+    outage.until = outage.from + static_cast<std::int64_t>(
+                                     random.below((one_in(random, 2) ? 50 : 1000) * kMillisecond));
+  }
+  std::sort(scenario.outages.begin(), scenario.outages.end(),
+            [](const Outage& one, const Outage& other) { return one.until < other.until; });
+}
+
 }  // namespace
 
 Collective Scenario::collective(unsigned job, std::size_t index) const {
@@ -221,6 +239,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   if (one_in(random, 2)) scenario.misfortune = static_cast<Misfortune>(random.below(6));
   draw_nodes(random, scenario);
   draw_algorithms(random, scenario);
+  draw_outages(random, scenario);
   scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {
@@ -250,6 +269,12 @@ std::string describe(const Scenario& scenario) {
       scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
       messages.longest_delay.count());
+  if (scenario.simulation.links_are_watched) {
+    text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
+  }
+  for (const Outage& outage : scenario.outages) {
+    text += fmt::format(" link {} down from {} to {};", outage.link, outage.from, outage.until);
+  }
   for (const ScenarioJob& job : scenario.jobs) {
     text += fmt::format(" job: {}, ranks [{}];", describe(job.options, cluster.topology.space()),
                         fmt::join(job.ranks, " "));

@@ -45,6 +45,13 @@ struct ScenarioJob {
   std::vector<std::uint32_t> ranks;  // wished, by member; empty: nobody wishes
 };
 
+// A link that is down for a while.
+struct Outage {
+  std::uint64_t link = 0;  // of all, modulo how many there are
+  std::int64_t from = 0;   // virtual time
+  std::int64_t until = 0;
+};
+
 struct Scenario {
   SimulationSettings simulation;
   std::vector<ScenarioJob> jobs;
@@ -57,8 +64,9 @@ struct Scenario {
   std::int64_t late_until = 0;
   std::size_t when = 0;    // the collective at which it happens
   std::int64_t lasts = 0;  // of what befalls a node: until it is over; dataplane::kNever: for ever
-  bool guests = false;     // another job comes and goes during the whole run
-  std::int64_t limit = 0;  // virtual time within which everything must have ended
+  std::vector<Outage> outages;  // by their ends
+  bool guests = false;          // another job comes and goes during the whole run
+  std::int64_t limit = 0;       // virtual time within which everything must have ended
 
   // A collective as this job submits it: with a root and a lane that the job has, and a count that
   // its ranks can share. It takes no more room than scenario.cc has left for it.

@@ -78,9 +78,23 @@ TEST_F(LinkWatchTest, ForgetsWhatASilentNeighbourHasSaid) {
 TEST_F(LinkWatchTest, BringsALinkUpAfterASteadyWhile) {
   wait(kSilent);
   greet(LinkWatch::kCalm - 1);
-  wait(1);
+  wait(kSilent);
   EXPECT_FALSE(watch_.up(kLink));
   EXPECT_EQ(greetings_until_up(), LinkWatch::kCalm);
+}
+
+TEST_F(LinkWatchTest, BringsALinkUpThatLosesEveryOtherGreeting) {
+  for (unsigned i = 0; i < 7; ++i) {
+    wait(kSilent);
+    greetings_until_up();
+  }
+  wait(kSilent);
+  for (unsigned i = 0; i < LinkWatch::kMostCalm; ++i) {
+    EXPECT_FALSE(watch_.up(kLink));
+    wait(1);
+    greet(1);
+  }
+  EXPECT_TRUE(watch_.up(kLink));
 }
 
 TEST_F(LinkWatchTest, LeavesALinkThatFlapsAlone) {
