@@ -144,6 +144,22 @@ std::string servers_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
 }
 
+// Links over which servers hear nothing, or are not heard.
+std::string silent_text(const json& status) {
+  TextTable table({{"server"}, {"level"}, {"no link to", Align::left}});
+  for (const json& server : items(status, "servers")) {
+    for (const json& port : items(server, "ports")) {
+      std::string neighbours;
+      for (const json& neighbour : items(port, "silent")) {
+        neighbours += (neighbours.empty() ? "" : " ") + address_text(neighbour);
+      }
+      if (neighbours.empty()) continue;
+      table.add_row({address_text(field(server, "address")), cell_text(port, "level"), neighbours});
+    }
+  }
+  return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
+}
+
 std::string switches_text(const json& status) {
   TextTable table({{"switch", Align::left},
                    {"level"},
@@ -316,8 +332,8 @@ std::string status_summary(const json& status) {
 std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
-         switches_text(status) + jobs_text(status) + flows_text(status, view.all_flows) +
-         counters_text(status);
+         silent_text(status) + switches_text(status) + jobs_text(status) +
+         flows_text(status, view.all_flows) + counters_text(status);
 }
 
 }  // namespace gradcube::cli

@@ -44,6 +44,16 @@ std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Inst
   return std::nullopt;
 }
 
+std::optional<std::string> cut_off_servers(const std::vector<PeerFacts>& peers,
+                                           const bcube::AddressSpace& space) {
+  std::vector<std::string> servers;
+  for (const PeerFacts& peer : peers) {
+    if (peer.no_way) servers.push_back(space.text(peer.standing.server));
+  }
+  if (servers.empty()) return std::nullopt;
+  return fmt::format("links are down, and no other way leads to {}", fmt::join(servers, ", "));
+}
+
 std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
                                       const bcube::AddressSpace& space) {
   const PeerFacts* lossy = nullptr;
@@ -78,6 +88,9 @@ std::string explain_wait(const std::string& job, std::size_t lanes,
   if (!late.empty()) {
     return fmt::format("{} waits for trainers that have not submitted it: {}", name,
                        fmt::join(late, ", "));
+  }
+  if (const auto cut_off = cut_off_servers(peers, space); cut_off.has_value() && !at_work.empty()) {
+    return fmt::format("{} waits: {}", name, *cut_off);
   }
   if (const auto lossy = lossy_link(peers, space); lossy.has_value() && !at_work.empty()) {
     return fmt::format("{} waits: {}", name, *lossy);

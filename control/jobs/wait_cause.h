@@ -1,6 +1,6 @@
 // Why a collective is not done, as far as one server can tell: plain data in, a sentence out. Tells
-// causes apart: a daemon that is silent, a trainer that has not submitted it, a link that loses
-// what is sent, and none of them.
+// causes apart: a daemon that is silent, a trainer that has not submitted it, a server to which no
+// way leads, a link that loses what is sent, and none of them.
 #ifndef GRADCUBE_CONTROL_JOBS_WAIT_CAUSE_H_
 #define GRADCUBE_CONTROL_JOBS_WAIT_CAUSE_H_
 
@@ -21,11 +21,13 @@ struct PeerFacts {
   Instant since_heard{};           // since anything came from it
   std::uint64_t resent = 0;        // segments to it, since the wait began
   std::uint64_t acknowledged = 0;  // segments to it, since the wait began
+  bool no_way = false;             // every path to it begins with a link that is down
 };
 
 // `peers`: all members of the job, by server; `lanes`: how many the job has. `silent`: as long as a
 // healthy daemon never says nothing. The first cause of these that applies: a daemon that is silent
-// or has not answered, trainers that have not submitted the collective, a link that loses.
+// or has not answered, trainers that have not submitted the collective, a server to which no way
+// leads, a link that loses.
 std::string explain_wait(const std::string& job, std::size_t lanes,
                          const std::vector<PeerFacts>& peers, CollectiveName collective,
                          Instant silent, const bcube::AddressSpace& space);

@@ -16,8 +16,8 @@ namespace {
 
 constexpr unsigned kMaxLcore = 1023;
 constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
-constexpr std::int64_t kShortestGreeting = 1'000'000;
-constexpr std::int64_t kLongestGreeting = 60'000'000'000;
+constexpr std::uint64_t kShortestGreeting = 1'000'000;
+constexpr std::uint64_t kLongestGreeting = 60'000'000'000;
 constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
@@ -110,8 +110,10 @@ constexpr Setting kSettings[] = {
      [](ClusterSettings& s, std::string_view text, std::string_view where) {
        s.trainer_memory_bytes = parse_size(text, where);
      }},
-    {"greeting", [](ClusterSettings& s, std::string_view text,
-                    std::string_view where) { s.greeting_ns = parse_duration(text, where); }},
+    {"greeting",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.greeting_ns = static_cast<std::uint64_t>(parse_duration(text, where));
+     }},
 };
 
 template <typename Value>
@@ -172,11 +174,11 @@ void validate(const ClusterSettings& s) {
                       format_rate(kMostRate)));
   require(s.delay_ns >= 0 && s.delay_ns <= 3'600'000'000'000,
           "the delay is out of range: expected 0 to one hour");
-  const std::int64_t greeting = s.greeting_ns.value_or(0);
+  const std::uint64_t greeting = s.greeting_ns.value_or(0);
   require(greeting == 0 || (greeting >= kShortestGreeting && greeting <= kLongestGreeting),
           fmt::format("the interval of greetings is {}; expected 0 (none), or {} to {}",
-                      format_duration(greeting), format_duration(kShortestGreeting),
-                      format_duration(kLongestGreeting)));
+                      format_duration(static_cast<std::int64_t>(greeting)),
+                      format_duration(kShortestGreeting), format_duration(kLongestGreeting)));
   const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= 1'000'000'000,
           fmt::format("the queue of a switch port is {}; at MTU {} expected {} bytes (two "
@@ -241,9 +243,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.lcores = json.at("lcores").get<std::vector<unsigned>>();
     s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
     s.trainer_memory_bytes = whole_or_null(json, "trainer_memory_bytes");
-    if (const auto greeting = whole_or_null(json, "greeting_ns")) {
-      s.greeting_ns = static_cast<std::int64_t>(std::min<std::uint64_t>(*greeting, INT64_MAX));
-    }
+    s.greeting_ns = whole_or_null(json, "greeting_ns");
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(
         fmt::format("{} they are not as written by gradcube: {}", kWhere, error.what()));

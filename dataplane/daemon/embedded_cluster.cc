@@ -131,8 +131,8 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
 }
 
 void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), fabric_->ports(server), parameters_.credit,
-                                               places(server), events_);
+  auto engines = std::make_unique<NodeEngines>(space(), server, fabric_->ports(server),
+                                               parameters_.credit, places(server), events_);
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

@@ -92,7 +92,7 @@ constexpr std::int64_t kGreetingInterval = 80 * kMillisecond;
 constexpr std::int64_t kGreetingsPerSecond = 4000;
 
 Nanoseconds greeting_interval(const control::ClusterSettings& settings) {
-  if (settings.greeting_ns.has_value()) return *settings.greeting_ns;
+  if (settings.greeting_ns.has_value()) return static_cast<Nanoseconds>(*settings.greeting_ns);
   std::int64_t neighbours = 0;
   for (const control::Dimension& dimension : settings.topology.dimensions()) {
     neighbours += dimension.radix - 1;

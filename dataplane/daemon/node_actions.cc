@@ -183,6 +183,7 @@ std::vector<control::PeerFacts> Node::peer_facts(const Resident& resident,
   for (const control::MemberStanding& standing : report.members) {
     control::PeerFacts& peer = peers.emplace_back();
     peer.standing = standing;
+    peer.no_way = !engines_->reaches(standing.server);
     // Only those that are greeted would have been heard.
     const auto heard = greetings_.last_heard(standing.server);
     if (heard.has_value() && heard_.contains(standing.server)) peer.since_heard = now - *heard;

@@ -2,14 +2,15 @@
 
 #include <algorithm>
 
+#include "bcube_forwarding/path_set.h"
 #include "dataplane/host/memory_placement.h"
 
 namespace gradcube::dataplane {
 
-NodeEngines::NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
-                         const protocol::CreditSettings& credit,
+NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
+                         const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
                          const std::vector<EnginePlace>& places, EventSink& events)
-    : links_(space) {
+    : space_(space), server_(server), links_(space) {
   std::vector<EnginePort> with_credit;
   for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
   std::vector<int> numa_nodes;
@@ -39,6 +40,18 @@ void NodeEngines::go_on() {
   if (running_) return;
   running_ = true;
   on_each(all_, [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
+}
+
+bool NodeEngines::reaches(bcube::ServerId server) const {
+  const auto works = [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
+    return from != server_ ||
+           links_.up(bcube::Hop{static_cast<std::uint8_t>(level),
+                                static_cast<std::uint8_t>(space_.digit(to, level))});
+  };
+  const auto paths = bcube::parallel_paths(space_, server_, server, works);
+  return server == server_ || std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
+           return path.size() <= bcube::most_hops(space_);
+         });
 }
 
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {

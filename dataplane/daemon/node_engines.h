@@ -31,11 +31,11 @@ struct EnginePlace {
 
 class NodeEngines {
  public:
-  // ports: the server's, by level. credit: what each of them may have granted. Without places: a
+  // server: whose engines they are. ports: the server's, by level. credit: what each of them may have granted. Without places: a
   // server that runs nothing.
-  NodeEngines(const bcube::AddressSpace& space, const std::vector<Port*>& ports,
-              const protocol::CreditSettings& credit, const std::vector<EnginePlace>& places,
-              EventSink& events);
+  NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
+              const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
+              const std::vector<EnginePlace>& places, EventSink& events);
   ~NodeEngines();
   NodeEngines(const NodeEngines&) = delete;
   NodeEngines& operator=(const NodeEngines&) = delete;
@@ -54,9 +54,13 @@ class NodeEngines {
   // Over all engines.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const ServerLinks& links() const { return links_; }
+  // Whether some path to the server begins with a link that works.
+  bool reaches(bcube::ServerId server) const;
 
  private:
   std::deque<protocol::PortCredit> credit_;  // by level
+  bcube::AddressSpace space_;
+  bcube::ServerId server_ = 0;
   ServerLinks links_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;

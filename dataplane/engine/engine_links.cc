@@ -159,19 +159,25 @@ bool Engine::works(const bcube::Route& route) const {
   return true;
 }
 
-// The planned one, or else the shortest of the parallel paths that works. Where none does, the
-// planned one again: it may come back first, and links that lose much are not always down when they
-// seem to be. Allocates: routes change when links fail, not when frames come.
+// The planned one, or else the shortest of the parallel paths that works; first of those that leave
+// through another port, as the whole port may have failed here or at the other end. Where none does,
+// the planned one again: it may come back first, and links that lose much are not always down when
+// they seem to be. Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (works(flow.planned)) return flow.planned;
   const bcube::AddressSpace& space = neighbours_.space();
-  const std::vector<bcube::Route> paths =
+  std::vector<bcube::Route> paths =
       bcube::parallel_paths(space, settings_.server, flow.peer,
                             [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
                               return works(from, level, to);
                             });
-  const bool fits = !paths.empty() && paths.front().size() <= bcube::most_hops(space);
-  return fits ? paths.front() : flow.planned;
+  std::erase_if(paths,
+                [&](const bcube::Route& path) { return path.size() > bcube::most_hops(space); });
+  if (paths.empty()) return flow.planned;
+  const auto elsewhere = std::find_if(paths.begin(), paths.end(), [&](const bcube::Route& path) {
+    return path[0].level != flow.planned[0].level;
+  });
+  return elsewhere == paths.end() ? paths.front() : *elsewhere;
 }
 
 void Engine::reroute() {

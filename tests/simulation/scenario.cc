@@ -200,7 +200,7 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
   if (befalls_a_node(scenario.misfortune)) return;
   scenario.simulation.links_are_watched = one_in(random, 2);
   scenario.simulation.cluster.greeting_ns =
-      static_cast<std::int64_t>(kMillisecond + random.below(30 * kMillisecond));
+      static_cast<std::uint64_t>(kMillisecond) + random.below(30 * kMillisecond);
   if (!one_in(random, 3)) return;
   scenario.outages.resize(1 + random.below(3));
   for (Outage& outage : scenario.outages) {

@@ -48,7 +48,7 @@ const bcube::AddressSpace kSpace(std::vector<unsigned>{3});
 PeerFacts peer(ServerId server, std::uint64_t published, std::uint64_t completed) {
   const MemberStanding standing{
       server, 70 + static_cast<std::int32_t>(server), true, {published}, {completed}};
-  return {standing, milliseconds(10), 0, 100};
+  return {standing, milliseconds(10), 0, 100, false};
 }
 
 std::string explain(const std::vector<PeerFacts>& peers, std::size_t lanes = 1) {
@@ -69,7 +69,7 @@ TEST(WaitCause, TellsWhereItIsUnderWayOrThatItHasEnded) {
             "collective 7 of job \"mnist\" has just ended");
 }
 
-TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenALink) {
+TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenLinks) {
   PeerFacts lossy = peer(1, 7, 6);
   lossy.resent = 50;
   EXPECT_EQ(
@@ -77,6 +77,12 @@ TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenALink) {
       "collective 7 of job \"mnist\" waits: the link to server [1] loses segments: 50 resent, "
       "100 acknowledged since the wait began");
   EXPECT_NE(explain({peer(0, 6, 6), lossy}).find("have not submitted it: [0]"), std::string::npos);
+  PeerFacts cut_off = peer(2, 7, 6);
+  cut_off.no_way = true;
+  EXPECT_EQ(explain({peer(0, 7, 6), lossy, cut_off}),
+            "collective 7 of job \"mnist\" waits: links are down, and no other way leads to [2]");
+  EXPECT_NE(explain({peer(0, 6, 6), cut_off}).find("have not submitted it: [0]"),
+            std::string::npos);
   PeerFacts silent = peer(2, 6, 6);
   silent.since_heard = milliseconds(1200);
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
