@@ -57,6 +57,37 @@ class Faults(TestCase):
             self.assert_right(cluster.perf("--sizes", "4K,2M", "--iterations", "3"))
 
 
+class OtherPaths(TestCase):
+    """Where other paths lead around a link that is down."""
+
+    def silent(self, cluster):
+        return [
+            (server["address"], port["level"], neighbour)
+            for server in cluster.status()["servers"] for port in server["ports"] for neighbour in port["silent"]
+        ]
+
+    def test_collectives_go_around_a_link_and_return(self):
+        with Cluster("--topology", "bcube:3,2", "--greeting", "20ms") as cluster:
+            self.assertEqual(self.silent(cluster), [])
+            cluster.answer("impair", "--down", "2,1:0")
+            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "5", "--timeout", "20"))
+            ends = [([2, 0], 0, [2, 1]), ([2, 1], 0, [2, 0]), ([2, 1], 0, [2, 2]), ([2, 2], 0, [2, 1])]
+            self.assertEqual(self.silent(cluster), ends)
+            self.assertGreater(cluster.status()["counters"]["relayed"], 0)
+
+            cluster.answer("impair", "--up")
+            wait_until(lambda: self.silent(cluster) == [], "the link to be found to be up")
+            relayed = cluster.status()["counters"]["relayed"]
+            self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
+            self.assertEqual(cluster.status()["counters"]["relayed"], relayed)
+
+    def test_collectives_go_around_a_whole_switch(self):
+        with Cluster("--topology", "bcube:3,2", "--greeting", "20ms", "--loss", "0.01") as cluster:
+            cluster.answer("impair", "--switch", "1/[*,2]", "--down")
+            for algorithm in ("bml", "mesh"):
+                self.assert_right(cluster.perf("--sizes", "1K,1M", "--algorithm", algorithm, "--timeout", "20"))
+
+
 class LinkDown(TestCase):
     """On a star, where no other way leads to the server."""
 

@@ -77,7 +77,7 @@ class Nodes : public testing::Test {
 
   void start(bcube::ServerId server, control::Incarnation incarnation) {
     nodes_.add(server, incarnation,
-               std::make_unique<NodeEngines>(topology_.space(), std::vector<Port*>(),
+               std::make_unique<NodeEngines>(topology_.space(), server, std::vector<Port*>(),
                                              protocol::CreditSettings(), std::vector<EnginePlace>(),
                                              events_));
   }
