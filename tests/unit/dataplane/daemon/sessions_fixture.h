@@ -30,7 +30,7 @@ class Sessions : public testing::Test {
   Sessions() {
     for (const bcube::ServerId server : {0U, 1U}) {
       nodes_.add(server, 1,
-                 std::make_unique<NodeEngines>(topology_.space(), 0, std::vector<Port*>(),
+                 std::make_unique<NodeEngines>(topology_.space(), server, std::vector<Port*>(),
                                                protocol::CreditSettings(),
                                                std::vector<EnginePlace>(), events_));
     }
