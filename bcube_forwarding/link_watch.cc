@@ -4,7 +4,7 @@
 
 namespace gradcube::bcube {
 
-LinkWatch::LinkWatch(const AddressSpace& space) {
+LinkWatch::LinkWatch(const AddressSpace& space, ServerId self) : space_(space), self_(self) {
   for (unsigned level = 0; level < space.levels(); ++level) {
     links_.emplace_back(space.radix(level));
   }
@@ -12,8 +12,11 @@ LinkWatch::LinkWatch(const AddressSpace& space) {
 
 bool LinkWatch::end_interval() {
   bool changed = false;
-  for (std::vector<Link>& of_level : links_) {
-    for (Link& link : of_level) changed = end_interval(link) || changed;
+  for (unsigned level = 0; level < space_.levels(); ++level) {
+    for (unsigned digit = 0; digit < space_.radix(level); ++digit) {
+      if (digit == space_.digit(self_, level)) continue;
+      changed = end_interval(links_[level][digit]) || changed;
+    }
   }
   return changed;
 }

@@ -30,7 +30,7 @@ class LinkWatch {
   static constexpr unsigned kMostCalm = 48;
   static constexpr unsigned kForget = 100;
 
-  explicit LinkWatch(const AddressSpace& space);
+  LinkWatch(const AddressSpace& space, ServerId self);
 
   // Something came over the link in this interval.
   void on_frame(Hop link) { at(link).heard = true; }
@@ -60,6 +60,8 @@ class LinkWatch {
   const Link& at(Hop link) const { return links_[link.level][link.digit]; }
   static bool end_interval(Link& link);
 
+  AddressSpace space_;
+  ServerId self_;
   std::vector<std::vector<Link>> links_;  // by level and the neighbour's digit
 };
 

@@ -144,13 +144,13 @@ std::string servers_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
 }
 
-// Links over which servers hear nothing, or are not heard.
-std::string silent_text(const json& status) {
+// Links that servers have found to be down.
+std::string links_down_text(const json& status) {
   TextTable table({{"server"}, {"level"}, {"no link to", Align::left}});
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
       std::string neighbours;
-      for (const json& neighbour : items(port, "silent")) {
+      for (const json& neighbour : items(port, "down")) {
         neighbours += (neighbours.empty() ? "" : " ") + address_text(neighbour);
       }
       if (neighbours.empty()) continue;
@@ -332,7 +332,7 @@ std::string status_summary(const json& status) {
 std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
-         silent_text(status) + switches_text(status) + jobs_text(status) +
+         links_down_text(status) + switches_text(status) + jobs_text(status) +
          flows_text(status, view.all_flows) + counters_text(status);
 }
 

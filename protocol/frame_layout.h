@@ -1,6 +1,5 @@
 // Where the headers of a frame are, and how those that all types share are written: Ethernet, IPv4,
-// UDP, routing. For wire.cc, message_frame.cc and link_frame.cc
-// alone.
+// UDP, routing. For wire.cc, message_frame.cc and link_frame.cc alone.
 //
 // The callers have checked that the frame is long enough.
 #ifndef GRADCUBE_PROTOCOL_FRAME_LAYOUT_H_

@@ -131,7 +131,9 @@ void SendWindow::take_deliveries(Bitmap128 fresh, Nanoseconds now) {
     left.clear(bit);
     const std::uint64_t sequence = cumulative_ + bit;
     const Nanoseconds sent_at = sent_at_[slot(sequence)];
-    if (!resent_.test(bit)) {
+    if (on_old_path(sequence)) {
+      // Says nothing of the path that the others take.
+    } else if (!resent_.test(bit)) {
       sampled_sent_at = std::max(sampled_sent_at, sent_at);
       if (sequence < highest_before) see_reordering();
       take_newest(sequence, now);
@@ -260,7 +262,7 @@ unsigned SendWindow::detect_losses(Nanoseconds now) {
     const unsigned bit = left.lowest();
     left.clear(bit);
     const std::uint64_t sequence = cumulative_ + bit;
-    if (!sent_before_newest(sequence)) continue;
+    if (!sent_before_newest(sequence) || on_old_path(sequence)) continue;
     Nanoseconds due = newest_rtt_ + window;
     if (resent_.test(bit)) due = std::max(due, rtt_.smoothed());
     due += sent_at_[slot(sequence)];
@@ -315,6 +317,7 @@ void SendWindow::change_path(bool old_one_failed, Nanoseconds now) {
     lost_ = lost_ | missing();
     reorder_deadline_ = kNever;
   }
+  path_begin_ = next_;
   rtt_ = RttEstimator(settings_.initial_rtt);
   progress_at_ = now;
   expiries_ = 0;

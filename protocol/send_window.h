@@ -165,7 +165,8 @@ class SendWindow {
   unsigned take_delivered(std::uint64_t end, Nanoseconds now);
 
   // Segments take another path from now on, whose round trip is not known. Where the old one has
-  // failed, all that is in flight is lost and sent again; else its acknowledgements still come.
+  // failed, all that is in flight is lost and sent again. Else it still arrives, and may be
+  // overtaken: its acknowledgements measure nothing, and only a timer finds that it was lost.
   void change_path(bool old_one_failed, Nanoseconds now);
 
   // When on_timer() is next needed; kNever if nothing waits.
@@ -200,6 +201,10 @@ class SendWindow {
   // Sequences sent and not known to be delivered.
   Bitmap128 missing() const { return Bitmap128::below(in_flight()) & ~delivered_; }
   bool sent_before_newest(std::uint64_t sequence) const;
+  // Whether it is on its way over a path that the flow does not take any more.
+  bool on_old_path(std::uint64_t sequence) const {
+    return sequence < path_begin_ && !resent_.test(offset(sequence));
+  }
   void take_deliveries(Bitmap128 fresh, Nanoseconds now);
   void take_newest(std::uint64_t sequence, Nanoseconds now);
   void see_reordering();
@@ -237,6 +242,7 @@ class SendWindow {
   Nanoseconds newest_rtt_ = 0;
   std::uint64_t highest_delivered_ = 0;  // one more than the highest sequence delivered
   std::uint64_t visible_end_ = 0;      // acknowledgements have covered all sequences below this one
+  std::uint64_t path_begin_ = 0;       // the first sequence that took the path
   std::uint64_t recovery_end_ = 0;     // a recovery lasts until cumulative_ reaches this
   std::uint8_t reorder_quarters_ = 1;  // the reorder window in quarters of min_rtt
   // So many recoveries without a spurious resend until reordering is forgotten.

@@ -32,8 +32,8 @@ struct ClusterSettings {
   std::optional<std::uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
   unsigned mtu = kMaxMtu;                            // bytes of IP packet per frame
   std::int64_t delay_ns = 0;                         // of a switch, on top of serialization
-  // How often neighbours greet each other over each link; 0: never, and no link is found to be down;
-  // none: the daemon chooses.
+  // How often neighbours greet each other over each link; 0: never, and no link is found to be
+  // down; none: the daemon chooses.
   std::optional<std::uint64_t> greeting_ns;
   std::uint64_t queue_bytes = 128'000;               // of each switch port
   std::optional<std::uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue

@@ -31,8 +31,8 @@ struct EnginePlace {
 
 class NodeEngines {
  public:
-  // server: whose engines they are. ports: the server's, by level. credit: what each of them may have granted. Without places: a
-  // server that runs nothing.
+  // server: whose engines they are. ports: the server's, by level. credit: what each of them may
+  // have granted. Without places: a server that runs nothing.
   NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
               const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
               const std::vector<EnginePlace>& places, EventSink& events);
@@ -54,7 +54,7 @@ class NodeEngines {
   // Over all engines.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const ServerLinks& links() const { return links_; }
-  // Whether some path to the server begins with a link that works.
+  // Whether some path to the server begins with a link that works; those of others are taken to.
   bool reaches(bcube::ServerId server) const;
 
  private:

@@ -127,16 +127,16 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
 }
 
 // Of a port: to whom its links are down, as the server has found out.
-Json silent_neighbours_json(const StatusSources& sources, bcube::ServerId server, unsigned level) {
+Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, unsigned level) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   const ServerLinks& links = sources.cluster.nodes().at(server).engines().links();
-  Json silent = Json::array();
+  Json down = Json::array();
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
     const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
     if (links.up(link)) continue;
-    silent.push_back(control::address_json(space, space.with_digit(server, level, digit)));
+    down.push_back(control::address_json(space, space.with_digit(server, level, digit)));
   }
-  return silent;
+  return down;
 }
 
 Json servers_json(const StatusSources& sources) {
@@ -147,7 +147,7 @@ Json servers_json(const StatusSources& sources) {
     for (unsigned level = 0; level < space.levels(); ++level) {
       Json port = {{"level", level}};
       port.update(counters_json(sources.cluster.fabric().port(server, level).counts()));
-      port["silent"] = silent_neighbours_json(sources, server, level);
+      port["down"] = neighbours_down_json(sources, server, level);
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},

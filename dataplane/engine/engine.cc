@@ -48,7 +48,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       timers_(0, kTimerTick),
       own_links_(space),
       links_(settings.links == nullptr ? own_links_ : *settings.links),
-      link_watch_(space) {
+      link_watch_(space, settings.server) {
   for (unsigned level = 0; level < ports.size(); ++level) {
     ports_.push_back(std::make_unique<PortQueue>(level, *ports[level].port, *ports[level].credit,
                                                  settings.queue));
@@ -57,6 +57,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
     neighbour_counters_.emplace_back(space.radix(level));
     unasked_.emplace_back(space.radix(level));
     direct_frames_.emplace_back(space.radix(level));
+    ports_[level]->greetings.resize(space.radix(level));
   }
   links_.add(neighbour_counters_);
   if (settings.greeting_interval == 0) next_greeting_ = protocol::kNever;
@@ -72,7 +73,7 @@ unsigned Engine::poll(Nanoseconds now) {
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
   keep_links();
-  if (attached_.empty()) return relays() ? moved + transmit_all() : moved;
+  if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();
   run_timers();
@@ -89,16 +90,16 @@ unsigned Engine::transmit_all() {
   return filled;
 }
 
-// Whether frames wait to be sent on.
-bool Engine::relays() const {
+// Whether frames wait to be sent on, or neighbours to be greeted.
+bool Engine::owes_others() const {
   return std::any_of(ports_.begin(), ports_.end(),
-                     [](const auto& port) { return !port->relayed.empty(); });
+                     [](const auto& port) { return port->owes_others(); });
 }
 
 bool Engine::busy() const {
   const auto moves = [](const PlanExecutor* executor) { return executor->job().moves(); };
   const auto completes = [](const EngineJob* job) { return job->moves(); };
-  return relays() || std::any_of(working_.begin(), working_.end(), moves) ||
+  return owes_others() || std::any_of(working_.begin(), working_.end(), moves) ||
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(watch_.watched().begin(), watch_.watched().end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {
@@ -108,13 +109,13 @@ bool Engine::busy() const {
 
 Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
-  const Nanoseconds for_links = std::min(next_greeting_, failed_hops_.next_over());
+  const Nanoseconds for_links = std::min({next_greeting_, failed_hops_.next_over(), reroute_at_});
   if (!busy()) return for_links;
   Nanoseconds next = std::min(timers_.next_expiry(), for_links);
   for (const auto& port : ports_) {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;
-    if (has_room && !port->relayed.empty()) return now_;
+    if (has_room && port->owes_others()) return now_;
     if (has_room) next = std::min(next, port->next_answer());
     // Another engine may give back credit at any time.
     if (port->credit.starved()) next = std::min(next, now_ + kStarvedLook);

@@ -24,7 +24,7 @@
 //
 // Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
 // throws, locks, allocates or logs: what goes wrong is counted (EngineCounters) and the frame
-// dropped.
+// dropped. Only where links go down or come up are flows moved, which allocates.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 
@@ -121,14 +121,14 @@ class Engine final : public Pollable {
   unsigned poll(Nanoseconds now) override;
 
   // Whether a job that moves has collectives or unanswered packets in flight, relayed frames wait,
-  // or progress has to be told: then timers run. Jobs that are armed or halted wait for the control thread, and keep no
-  // lcore awake.
+  // or progress has to be told: then timers run. Jobs that are armed or halted wait for the control
+  // thread, and keep no lcore awake.
   bool busy() const;
   // When the next timer or delayed acknowledgement of a busy engine is due; at once if the last
   // poll() could not send or report something, because nobody announces that there is room again.
-  // kNever for an engine that is not busy: what its timers still wait for (news of credit) can wait
-  // until there is work. Takes time in the number of active flows: for a poller that is about to
-  // sleep, and a virtual clock that jumps.
+  // For an engine that is not busy the next greeting, if it greets: what its timers still wait for
+  // (news of credit) can wait until there is work. Takes time in the number of active flows: for a
+  // poller that is about to sleep, and a virtual clock that jumps.
   Nanoseconds next_event() const override;
   // Its trainers ring their sessions' doorbells while it sleeps.
   void prepare_wait() override;
@@ -188,7 +188,7 @@ class Engine final : public Pollable {
   void keep_links();
   void greet();
   void publish_links();
-  void send_greetings(PortQueue& out);
+  unsigned send_greetings(PortQueue& out, unsigned room);
   rte_mbuf* greeting_to(const bcube::Neighbour& neighbour);
   rte_mbuf* make_link_frame(protocol::FrameType type, const bcube::Neighbour& next,
                             const protocol::RoutingHeader& routing, std::uint16_t source_port,
@@ -228,7 +228,7 @@ class Engine final : public Pollable {
 
   // engine.cc
   protocol::LinkAddresses addresses_to(const bcube::Neighbour& neighbour) const;
-  bool relays() const;
+  bool owes_others() const;
   unsigned transmit_all();
   unsigned take_requests();
   unsigned take_submissions(EngineJob& job);
@@ -279,6 +279,8 @@ class Engine final : public Pollable {
   ServerLinks& links_;
   std::uint32_t links_seen_ = 0;  // their version
   FailedHops failed_hops_;
+  Nanoseconds rerouted_at_ = 0;
+  Nanoseconds reroute_at_ = protocol::kNever;  // for what relays have told
   Nanoseconds next_path_failure_ = 0;
   // Of the engine that greets.
   bcube::LinkWatch link_watch_;

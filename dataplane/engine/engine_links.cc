@@ -15,18 +15,22 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// So often a relay tells of frames whose next hop is down: a burst of them says the same.
+// So often a relay tells of frames whose next hop is down: mostly a burst of them says the same.
 constexpr Nanoseconds kBetweenPathFailures = 20'000;
+// So often flows are moved for what relays tell: whoever sends such notices takes little time.
+constexpr Nanoseconds kBetweenReroutes = 1'000'000;
 
 }  // namespace
 
 // Each iteration, after what has arrived: a sign of life counts before its absence does.
 void Engine::keep_links() {
   if (now_ >= next_greeting_) greet();
-  const bool over = failed_hops_.forget(now_);
+  if (failed_hops_.forget(now_)) reroute_at_ = std::min(reroute_at_, now_);
   const std::uint32_t version = links_.version();
-  if (version == links_seen_ && !over) return;
+  if (version == links_seen_ && now_ < reroute_at_) return;
   links_seen_ = version;
+  rerouted_at_ = now_;
+  reroute_at_ = protocol::kNever;
   reroute();
 }
 
@@ -42,7 +46,11 @@ void Engine::greet() {
     }
   }
   if (link_watch_.end_interval()) publish_links();
-  for (const auto& port : ports_) send_greetings(*port);
+  for (const auto& port : ports_) {
+    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+      port->greetings.insert(neighbour.digit);
+    }
+  }
 }
 
 void Engine::publish_links() {
@@ -55,22 +63,17 @@ void Engine::publish_links() {
   links_.publish();
 }
 
-// What finds no room is lost: the next one comes soon.
-void Engine::send_greetings(PortQueue& out) {
-  out.filled = 0;
-  const auto send = [&] {
-    const unsigned sent = out.port->transmit(settings_.queue, out.burst.data(),
-                                             static_cast<std::uint16_t>(out.filled));
-    for (unsigned i = sent; i < out.filled; ++i) rte_pktmbuf_free(out.burst[i]);
-    out.filled = 0;
-  };
-  for (const bcube::Neighbour& neighbour : neighbours_.at_level(out.level)) {
-    rte_mbuf* greeting = greeting_to(neighbour);
+// Into the port's burst. Those that find no room stay owed.
+unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
+  unsigned sent = 0;
+  for (; sent < room && !out.greetings.empty(); ++sent) {
+    const std::size_t digit = out.greetings.next(0);
+    rte_mbuf* greeting = greeting_to(*neighbours_.find(out.level, static_cast<unsigned>(digit)));
     if (greeting == nullptr) break;
+    out.greetings.erase(digit);
     out.burst[out.filled++] = greeting;
-    if (out.filled == kBurst) send();
   }
-  if (out.filled != 0) send();
+  return sent;
 }
 
 rte_mbuf* Engine::greeting_to(const bcube::Neighbour& neighbour) {
@@ -128,14 +131,14 @@ bool Engine::take_greeting(const protocol::ParsedFrame& frame) {
 bool Engine::take_path_failure(const protocol::ParsedFrame& frame) {
   const protocol::LinkHeader& link = frame.link;
   const bcube::AddressSpace& space = neighbours_.space();
-  if (!space.contains(link.server) || link.server == settings_.server ||
+  if (!space.contains(link.server) || link.server != frame.routing.source ||
       link.level >= space.levels() || link.digit >= space.radix(link.level) ||
       link.digit == space.digit(link.server, link.level)) {
     return false;
   }
   ++counters_.path_failures;
   if (failed_hops_.add(link.server, space.with_digit(link.server, link.level, link.digit), now_)) {
-    reroute();
+    reroute_at_ = std::min(reroute_at_, rerouted_at_ + kBetweenReroutes);
   }
   return true;
 }
@@ -160,9 +163,9 @@ bool Engine::works(const bcube::Route& route) const {
 }
 
 // The planned one, or else the shortest of the parallel paths that works; first of those that leave
-// through another port, as the whole port may have failed here or at the other end. Where none does,
-// the planned one again: it may come back first, and links that lose much are not always down when
-// they seem to be. Allocates: routes change when links fail, not when frames come.
+// through another port, as the whole port may have failed here or at the other end. Where none
+// does, the planned one again: it may come back first, and links that lose much are not always down
+// when they seem to be. Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (works(flow.planned)) return flow.planned;
   const bcube::AddressSpace& space = neighbours_.space();
@@ -207,12 +210,11 @@ void Engine::move(Flow& flow, const bcube::Route& route) {
   arm_timer(flow);
 }
 
-// Tells the source of a frame that its next hop from this relay is down, the way back that the frame
-// has come.
+// Tells the source of a frame that its next hop from this relay is down, the way back that the
+// frame has come.
 void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
   const bcube::AddressSpace& space = neighbours_.space();
   if (now_ < next_path_failure_ || !space.contains(routing.source)) return;
-  next_path_failure_ = now_ + kBetweenPathFailures;
   protocol::RoutingHeader back;
   back.source = static_cast<std::uint16_t>(settings_.server);
   back.destination = routing.source;
@@ -232,7 +234,12 @@ void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& 
       make_link_frame(protocol::FrameType::path_failure, *next, back,
                       static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
                       {back.source, failed.level, failed.digit, false});
-  if (notice != nullptr && !ports_[next->port]->relayed.put(notice)) rte_pktmbuf_free(notice);
+  if (notice == nullptr) return;
+  if (ports_[next->port]->relayed.put(notice)) {
+    next_path_failure_ = now_ + kBetweenPathFailures;
+  } else {
+    rte_pktmbuf_free(notice);
+  }
 }
 
 }  // namespace gradcube::dataplane

@@ -61,7 +61,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     ++counters_.malformed[static_cast<std::size_t>(error)];
     return false;
   }
-  // A relay looks at nothing behind the routing header.
+  // Before the checksum and the job: these are its destination's business.
   if (!protocol::destination_reached(frame.routing)) return relay(packet, frame.routing);
   if (frame.type > protocol::FrameType::probe) {
     receive_unsegmented(frame, head);

@@ -30,14 +30,15 @@ void Engine::fill(PortQueue& out, unsigned room) {
   const auto unless_it_rests = [](Flow& flow, auto&& send) {
     return flow.job->moves() ? send(flow) : Visit::later;
   };
+  room -= send_greetings(out, room);
   room -= out.answers.serve(room, [&](Flow& flow) {
     return unless_it_rests(flow, [this](Flow& owing) { return send_owed<kChecksum>(owing); });
   });
-  room -= out.resends.serve(room, [&](Flow& flow) {
-    return unless_it_rests(flow, [this](Flow& losing) { return send_again<kChecksum>(losing); });
-  });
-  const auto serve_segments = [&](unsigned limit) {
-    return out.segments.serve(limit, [&](Flow& flow, std::uint32_t& bytes) {
+  const auto serve_own = [&](unsigned limit) {
+    const unsigned again = out.resends.serve(limit, [&](Flow& flow) {
+      return unless_it_rests(flow, [this](Flow& losing) { return send_again<kChecksum>(losing); });
+    });
+    return again + out.segments.serve(limit - again, [&](Flow& flow, std::uint32_t& bytes) {
       return unless_it_rests(flow, [&](Flow& ready) {
         const Visit found = send_new<kChecksum>(ready, bytes);
         out.relayed.count_own(bytes);
@@ -46,7 +47,7 @@ void Engine::fill(PortQueue& out, unsigned room) {
     });
   };
   while (room > 0 && !out.relayed.empty()) {
-    if (!out.relayed.has_turn() && serve_segments(1) != 0) {
+    if (!out.relayed.has_turn() && serve_own(1) != 0) {
       --room;
       continue;
     }
@@ -55,7 +56,7 @@ void Engine::fill(PortQueue& out, unsigned room) {
     --room;
   }
   if (out.relayed.empty()) {
-    serve_segments(room);
+    serve_own(room);
     out.relayed.settle();
   }
 }
@@ -72,6 +73,15 @@ Visit Engine::send_owed(Flow& flow) {
   return send_without_segment<kChecksum>(flow, probe) ? Visit::served : Visit::later;
 }
 
+namespace {
+
+std::uint32_t frame_bytes(const Flow& flow, const OutgoingSegment& segment) {
+  return static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), true)) +
+         segment.bytes;
+}
+
+}  // namespace
+
 template <bool kChecksum>
 Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
@@ -79,6 +89,7 @@ Visit Engine::send_again(Flow& flow) {
   const OutgoingSegment segment = flow.user->sent_segment(flow, *lost);
   if (!send_segment<kChecksum>(flow, *lost, segment, 0)) return Visit::later;
   flow.send.record_resend(*lost, now_);
+  flow.out->relayed.count_own(frame_bytes(flow, segment));
   ++counters_.resent;
   flow.neighbour->resent.add(1);
   arm_timer(flow);
@@ -91,9 +102,8 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   if (!granted && !flow.send.may_send_unasked(0) && !flow.send.must_ask()) return Visit::nothing;
   const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
   if (!segment) return Visit::nothing;
-  const auto frame_bytes =
-      static_cast<std::uint32_t>(protocol::header_bytes(flow.route.size(), true) + segment->bytes);
-  if (!granted && !flow.unasked->may_send(flow, frame_bytes)) {
+  const std::uint32_t frame = frame_bytes(flow, *segment);
+  if (!granted && !flow.unasked->may_send(flow, frame)) {
     return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
   }
   if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
@@ -102,10 +112,10 @@ Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   if (granted) {
     flow.send.record_send(now_);
   } else {
-    flow.send.record_unasked(frame_bytes, now_);
+    flow.send.record_unasked(frame, now_);
     flow.unasked->record(flow);
   }
-  bytes = frame_bytes;
+  bytes = frame;
   ++counters_.segments_sent;
   arm_timer(flow);
   return Visit::served;

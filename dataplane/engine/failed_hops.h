@@ -1,8 +1,8 @@
 // Links of other servers that relays have said are down.
 //
-// A relay tells the source of a frame that was to take such a link (protocol/link_frame.h). The source keeps
-// away from the link for kKept; then it uses it again, and is told again if it is still down. At
-// most kMost are known: who says more hides the oldest.
+// A relay tells the source of a frame that was to take such a link (protocol/link_frame.h). The
+// source keeps away from the link for kKept; then it uses it again, and is told again if it is
+// still down. At most kMost are known: who says more hides the oldest.
 //
 // Owned and used by one engine; no allocation.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FAILED_HOPS_H_

@@ -9,8 +9,9 @@
 //   segments  a new segment may be ready, within the window
 //   consumed  of the incoming port: more of what it receives has been used: credit may be granted
 //
-// Frames that this server relays wait in `relayed`, and share the port with segments by bytes
-// (relay_queue.h).
+// Frames that this server relays wait in `relayed`, and share the port with what its flows send by
+// bytes (relay_queue.h). Greetings that neighbours are to get go before all else: few and short,
+// and without them a link that is busy would seem to be down.
 //
 // Waking a flow for nothing costs a look; not waking it would stall it. So what may change the
 // answer to "is there something to do?" wakes: an arrival, a timer, credit, a reduce, a result, a
@@ -21,7 +22,8 @@
 // its caches, and what a job has sent is best received and added while it still lies there: a turn
 // is 256 KiB. With turns of one segment, 64 jobs took more than twice as long.
 //
-// Owned and used by one engine. add_...() and remove_...() allocate and belong to set-up.
+// Owned and used by one engine. add_...() and remove_...() allocate: they belong to set-up, and to
+// the moment when a link goes down or comes up.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_PORT_QUEUE_H_
 
@@ -35,6 +37,7 @@
 #include "dataplane/engine/relay_queue.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/credit.h"
+#include "protocol/index_set.h"
 
 namespace gradcube::dataplane {
 
@@ -59,6 +62,9 @@ class PortQueue {
   // A flow whose frames are to leave through another port.
   void remove_outgoing(Flow& flow);
 
+  // Whether something waits for room that belongs to no flow.
+  bool owes_others() const { return !relayed.empty() || !greetings.empty(); }
+
   // Grants what has become free, to flows of any job.
   void grant_credit(protocol::Nanoseconds now);
 
@@ -75,6 +81,7 @@ class PortQueue {
   FlowScheduler segments;
   protocol::CreditPool credit;
   RelayQueue relayed;
+  protocol::IndexSet greetings;  // owed, by the neighbour's digit
   std::array<rte_mbuf*, kBurst> burst{};
   unsigned filled = 0;
 

@@ -60,23 +60,23 @@ class Faults(TestCase):
 class OtherPaths(TestCase):
     """Where other paths lead around a link that is down."""
 
-    def silent(self, cluster):
+    def down(self, cluster):
         return [
             (server["address"], port["level"], neighbour)
-            for server in cluster.status()["servers"] for port in server["ports"] for neighbour in port["silent"]
+            for server in cluster.status()["servers"] for port in server["ports"] for neighbour in port["down"]
         ]
 
     def test_collectives_go_around_a_link_and_return(self):
         with Cluster("--topology", "bcube:3,2", "--greeting", "20ms") as cluster:
-            self.assertEqual(self.silent(cluster), [])
+            self.assertEqual(self.down(cluster), [])
             cluster.answer("impair", "--down", "2,1:0")
             self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "5", "--timeout", "20"))
             ends = [([2, 0], 0, [2, 1]), ([2, 1], 0, [2, 0]), ([2, 1], 0, [2, 2]), ([2, 2], 0, [2, 1])]
-            self.assertEqual(self.silent(cluster), ends)
+            self.assertEqual(self.down(cluster), ends)
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
 
             cluster.answer("impair", "--up")
-            wait_until(lambda: self.silent(cluster) == [], "the link to be found to be up")
+            wait_until(lambda: self.down(cluster) == [], "the link to be found to be up")
             relayed = cluster.status()["counters"]["relayed"]
             self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
             self.assertEqual(cluster.status()["counters"]["relayed"], relayed)

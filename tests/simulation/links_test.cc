@@ -77,8 +77,8 @@ class FailingLinks : public testing::TestWithParam<const char*> {
     cluster_.run_for(2 * kMillisecond);
     ASSERT_FALSE(all_idle(trainers_));
     set_up(links, false);
-    // As a rule within 70 ms. What is sent again all at once may overflow a queue, and is then found
-    // by a timer.
+    // As a rule within 70 ms. What is sent again all at once may overflow a queue, and is then
+    // found by a timer.
     EXPECT_TRUE(run_until_done(kFound + 500 * kMillisecond));
     expect_right(plan_, trainers_, collective_);
     EXPECT_GT(rerouted(), 0u);
@@ -117,7 +117,7 @@ TEST_P(FailingLinks, AreGoneAroundWhenAWholeSwitchFails) {
   leave_all(cluster_, trainers_);
 }
 
-// Its neighbours hear it, and it does not hear them.
+// It hears its neighbours, and they do not hear it.
 TEST_P(FailingLinks, AreFoundWhenTheyAreBrokenOneWay) {
   submit();
   cluster_.run_for(2 * kMillisecond);
@@ -171,6 +171,26 @@ TEST_P(FailingLinks, AreLeftAloneWhenTheyFlap) {
 
 INSTANTIATE_TEST_SUITE_P(Algorithms, FailingLinks, testing::Values("bml", "mesh"),
                          [](const auto& info) { return std::string(info.param); });
+
+// The uplink of a port has room for three frames here, and a server has seven neighbours at it.
+TEST(ManyNeighbours, AreAllGreetedOverSlowLinks) {
+  SimulationSettings settings =
+      settings_of({{"topology", "star:8"}, {"rate", "10mbit"}, {"greeting", "80ms"}});
+  settings.links_are_watched = true;
+  SimulatedCluster cluster(settings);
+  ASSERT_LT(cluster.cluster().parameters().uplink_depth, 7u);
+  Collective collective;
+  collective.count = 100'000;
+  const Trainers trainers = cluster.join_all("slow", heap_for(collective));
+  allreduce(cluster, trainers, collective);
+  cluster.run_for(kSecond);
+  for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
+    for (std::uint8_t digit = 0; digit < 8; ++digit) {
+      EXPECT_TRUE(cluster.nodes().at(server).engines().links().up(bcube::Hop{0, digit}));
+    }
+  }
+  leave_all(cluster, trainers);
+}
 
 class OnlyLinks : public FailingLinks {
  protected:

@@ -42,7 +42,8 @@ class PacketSocket {
   PacketSocket& operator=(const PacketSocket&) = delete;
 
   // A group of its own, which gives a frame to member thread_of() mod members. Sockets join in the
-  // order in which they were made: in that order the kernel numbers them when the interface comes up.
+  // order in which they were made: in that order the kernel numbers them when the interface comes
+  // up.
   Group found_group();
   void join(Group group);
 

@@ -27,7 +27,7 @@ class LinkWatchTest : public testing::Test {
     return count;
   }
 
-  LinkWatch watch_{AddressSpace(std::vector<unsigned>{3, 3})};
+  LinkWatch watch_{AddressSpace(std::vector<unsigned>{3, 3}), 0};
 };
 
 TEST_F(LinkWatchTest, TakesALinkToBeUpUntilItHasBeenSilent) {
@@ -38,6 +38,15 @@ TEST_F(LinkWatchTest, TakesALinkToBeUpUntilItHasBeenSilent) {
   EXPECT_FALSE(watch_.up(kLink));
   EXPECT_FALSE(watch_.hears(kLink));
   EXPECT_FALSE(watch_.end_interval());
+}
+
+TEST_F(LinkWatchTest, SeesNoChangeWhileAllNeighboursGreet) {
+  for (unsigned i = 0; i < 10; ++i) {
+    for (const Hop link : {Hop{0, 1}, Hop{0, 2}, Hop{1, 1}, Hop{1, 2}}) {
+      watch_.on_greeting(link, true);
+    }
+    EXPECT_FALSE(watch_.end_interval());
+  }
 }
 
 TEST_F(LinkWatchTest, TakesAnyFrameForASignOfLife) {

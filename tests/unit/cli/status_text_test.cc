@@ -54,7 +54,7 @@ TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
 TEST(StatusText, ShowsTheLinksThatServersHaveFoundToBeDown) {
   json status = whole_status();
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("found to be down")));
-  status["servers"][0]["ports"][1]["silent"] = {{0, 1}, {1, 1}};
+  status["servers"][0]["ports"][1]["down"] = {{0, 1}, {1, 1}};
   EXPECT_THAT(
       status_text(status, {}),
       HasSubstr("links found to be down\nserver  level  no link to\n [2,1]      1  [0,1] [1,1]"));

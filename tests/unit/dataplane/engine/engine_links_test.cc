@@ -86,6 +86,27 @@ TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {
   EXPECT_LE(here_.engine->next_event(), now_ + kInterval);
 }
 
+TEST_F(EngineLinks, GreetNeighboursBeforeAllElseAsSoonAsThereIsRoom) {
+  session_.submit(kElements);
+  poll();
+  for (const bcube::ServerId near : {1U, 2U}) grant(near, 32);
+  for (FakePort& port : here_.ports) sent(port);
+  here_.ports[0].room = 0;
+  now_ += kInterval;
+  poll();
+  here_.ports[0].room = 1;
+  EXPECT_EQ(here_.engine->next_event(), now_);
+  std::vector<unsigned> greeted;
+  for (unsigned i = 0; i < 2; ++i) {
+    poll();
+    const std::vector<Sent> frames = sent(here_.ports[0]);
+    ASSERT_EQ(frames.size(), 1u);
+    EXPECT_EQ(frames[0].frame.type, FrameType::greeting);
+    greeted.push_back(frames[0].frame.routing.destination);
+  }
+  EXPECT_THAT(greeted, ElementsAre(1, 2));
+}
+
 TEST_F(EngineLinks, FindWhoIsSilentAndTellThem) {
   pass(4, {1, 2, 3});
   EXPECT_TRUE(up(0, 1) && up(0, 2) && up(1, 1));
@@ -188,7 +209,10 @@ TEST_F(EngineLinks, OfRelaysAreNotBelievedWhenTheyDoNotExist) {
                                                         {1, 1, 0, false}}) {
     tell_of_path_failure(link);
   }
-  EXPECT_EQ(dropped(DropReason::wrong_link), 5u);
+  put(here_, 0,  // of a link of [0,2]
+      link_frame(FrameType::path_failure, routing(1, 0, {{0, 0}}), {2, 1, 1, false}));
+  poll();
+  EXPECT_EQ(dropped(DropReason::wrong_link), 6u);
   EXPECT_EQ(here_.engine->counters().reroutes, 0u);
 }
 
