@@ -1,7 +1,13 @@
 // The algorithms that can make a plan, by name.
+//
+// A name may have parameters behind a colon, separated by commas: "hips:mesh,mesh". All of it is
+// the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. There
+// it has at most 55 bytes (trainer/shared_layout.h, kAlgorithmNameBytes), enough for a parameter of
+// four letters for each of 7 levels.
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -14,10 +20,12 @@ namespace gradcube::control {
 // What a cluster runs.
 inline constexpr std::string_view kDefaultAlgorithm = "bml";
 
-std::vector<std::string_view> algorithm_names();
+// Of each algorithm a name that can be asked for; of one with parameters, for each value that a
+// parameter can have.
+std::vector<std::string> algorithm_names();
 
-// Throws a UsageError when there is no such algorithm (naming those there are) or it does not fit
-// the topology and the placement. `where` begins the message: "--algorithm".
+// Throws a UsageError when there is no such algorithm or parameter (naming those there are) or it
+// does not fit the topology and the placement. `where` begins the message: "--algorithm".
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where);
 

@@ -19,6 +19,13 @@ std::string_view pattern_name(Pattern pattern) {
   return "local";
 }
 
+std::optional<Pattern> pattern_named(std::string_view name) {
+  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+    if (pattern_name(pattern) == name) return pattern;
+  }
+  return std::nullopt;
+}
+
 namespace step_pattern {
 
 void require_runnable(const PlanStep& step) {

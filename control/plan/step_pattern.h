@@ -12,7 +12,9 @@
 #ifndef GRADCUBE_CONTROL_PLAN_STEP_PATTERN_H_
 #define GRADCUBE_CONTROL_PLAN_STEP_PATTERN_H_
 
+#include <array>
 #include <cstdint>
+#include <optional>
 #include <string_view>
 
 namespace gradcube::control {
@@ -30,6 +32,8 @@ enum class Pattern : std::uint8_t {
   local,  // they share a server's memory
 };
 std::string_view pattern_name(Pattern pattern);
+// Nothing if no pattern has this name.
+std::optional<Pattern> pattern_named(std::string_view name);
 
 struct PlanStep {
   unsigned radix = 1;
@@ -47,6 +51,9 @@ namespace step_pattern {
 
 // A stream names its peer by an offset of 8 bits.
 inline constexpr unsigned kMaxRunnableRadix = 256;
+
+// The patterns that an executor runs.
+inline constexpr std::array kRunnable = {Pattern::mesh};
 
 // Throws std::invalid_argument, with a message, for a step that no executor runs.
 void require_runnable(const PlanStep& step);

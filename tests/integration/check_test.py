@@ -58,6 +58,14 @@ class Check(TestCase):
             self.assert_right(cluster.perf("--algorithm", "mesh", "--sizes", "0,4,1K,1M", "--iterations", "2"))
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
 
+    def test_every_algorithm_is_right_where_it_fits(self):
+        with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
+            for algorithm in ["halving_doubling", "hips:mesh", "hips:mesh,mesh,mesh"]:
+                with self.subTest(algorithm=algorithm):
+                    self.assert_right(
+                        cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
+                    )
+
     def test_small_packets_are_cut_right(self):
         with Cluster("--topology", "bcube:3,2", "--mtu", "1500") as cluster:
             self.assert_right(cluster.perf("--sizes", "1400,1404,26K,1M", "--iterations", "2"))

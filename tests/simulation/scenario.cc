@@ -7,6 +7,8 @@
 #include <fmt/ranges.h>
 #include <numeric>
 
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "trainer/shared_layout.h"
 
@@ -165,12 +167,22 @@ void make_overflow(Collective& collective) {
   collective.overflows = true;
 }
 
-// Some lanes run `mesh`, over relays where there are several levels: all of them members, since
-// members form a grid.
+// Some lanes run another algorithm than the default, if it fits the members: `mesh` over relays
+// where there are several levels, all of them members, since members form a grid.
 void draw_algorithms(SeededRandom& random, Scenario& scenario) {
+  const control::Topology& topology = scenario.simulation.cluster.topology;
+  const std::vector<std::string> names = control::algorithm_names();
   for (ScenarioJob& job : scenario.jobs) {
+    const auto placement = control::Placement::grid(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {
-      if (one_in(random, 4)) lane.algorithm = "mesh";
+      if (!one_in(random, 2)) continue;
+      const std::string& name = names[random.below(names.size())];
+      try {
+        control::make_plan(name, topology, placement, "algorithm");
+        lane.algorithm = name;
+      } catch (const control::UsageError&) {
+        // The lane keeps the default.
+      }
     }
   }
 }

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <utility>
 #include <vector>
 
 #include "control/plan/algorithms.h"
@@ -76,8 +77,8 @@ TEST(CollectiveLayout, FollowsThePlanOnGridsOfServersAndWithUnequalWeights) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   std::vector<Plan> plans;
   for (const std::vector<ServerId>& members : all_grids(topology)) {
-    if (members.size() < 2) continue;
-    plans.push_back(make_plan("bml", topology, Placement::grid(topology, members, "test"), "test"));
+    const Placement placement = Placement::grid(topology, members, "test");
+    for (Plan& plan : fitting_plans(topology, placement)) plans.push_back(std::move(plan));
   }
   plans.emplace_back("weighted", topology, Placement::all(topology),
                      std::vector<PlanThread>{{1, {{3, 1}, {3, 3}}}, {3, {{3, 3}, {3, 1}}}});

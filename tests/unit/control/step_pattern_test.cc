@@ -39,6 +39,14 @@ TEST(PlanStep, ReadsAndSetsADigitOfARank) {
   EXPECT_EQ(step.with_digit(15, 1), 19u);
 }
 
+TEST(Pattern, IsFoundByName) {
+  for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
+    EXPECT_EQ(pattern_named(pattern_name(pattern)), pattern);
+  }
+  EXPECT_EQ(pattern_named(""), std::nullopt);
+  EXPECT_EQ(pattern_named("meshes"), std::nullopt);
+}
+
 TEST(StepPattern, RunsMeshesAlone) {
   EXPECT_NO_THROW(step_pattern::require_runnable({256, 1, Pattern::mesh}));
   EXPECT_THROW(step_pattern::require_runnable({257, 1, Pattern::mesh}), std::invalid_argument);

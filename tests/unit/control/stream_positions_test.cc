@@ -43,16 +43,17 @@ struct Member {
   }
 };
 
-// Every thread of every server of small topologies, at every depth.
+// Every thread of every server of small topologies, at every depth, by every algorithm that fits.
 void for_every_member(const std::function<void(const Member&)>& visit) {
   for (const Topology& topology : small_topologies(30)) {
-    const Plan plan = make_plan("bml", topology, "test");
-    SCOPED_TRACE(topology.spec());
-    for (ServerId server = 0; server < plan.servers(); ++server) {
-      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-        const ThreadSchedule schedule(plan, server, thread);
-        for (unsigned depth = 1; depth <= schedule.steps(); ++depth) {
-          visit({plan, schedule, StreamPositions(schedule, depth)});
+    for (const Plan& plan : fitting_plans(topology, Placement::all(topology))) {
+      SCOPED_TRACE(plan.algorithm() + " on " + topology.spec());
+      for (ServerId server = 0; server < plan.servers(); ++server) {
+        for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+          const ThreadSchedule schedule(plan, server, thread);
+          for (unsigned depth = 1; depth <= schedule.steps(); ++depth) {
+            visit({plan, schedule, StreamPositions(schedule, depth)});
+          }
         }
       }
     }

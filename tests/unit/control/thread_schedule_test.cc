@@ -14,29 +14,31 @@
 namespace gradcube::control {
 namespace {
 
-// Calls visit(plan, schedule, server, thread) for every thread of every server of small topologies.
+// Calls visit(plan, schedule, server, thread) for every thread of every server of small topologies,
+// by every algorithm that fits.
 void for_every_thread(
     const std::function<void(const Plan&, const ThreadSchedule&, ServerId, unsigned)>& visit) {
   for (const Topology& topology : small_topologies(30)) {
-    const Plan plan = make_plan("bml", topology, "test");
-    SCOPED_TRACE(topology.spec());
-    for (ServerId server = 0; server < plan.servers(); ++server) {
-      for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-        visit(plan, ThreadSchedule(plan, server, thread), server, thread);
+    for (const Plan& plan : fitting_plans(topology, Placement::all(topology))) {
+      SCOPED_TRACE(plan.algorithm() + " on " + topology.spec());
+      for (ServerId server = 0; server < plan.servers(); ++server) {
+        for (unsigned thread = 0; thread < plan.threads(); ++thread) {
+          visit(plan, ThreadSchedule(plan, server, thread), server, thread);
+        }
       }
     }
   }
 }
 
-TEST(ThreadSchedule, HasThePlansLevelsDigitsAndPieces) {
+TEST(ThreadSchedule, HasThePlansStepsDigitsAndPieces) {
   for_every_thread(
       [](const Plan& plan, const ThreadSchedule& schedule, ServerId server, unsigned thread) {
         ASSERT_EQ(schedule.steps(), plan.steps());
         for (unsigned w = 0; w < schedule.steps(); ++w) {
           const ScheduleStep& step = schedule.step(w);
-          ASSERT_EQ(step.stride, plan.space().weight(plan.level(thread, w).value()));
+          ASSERT_EQ(step.stride, plan.step(thread, w).stride);
           ASSERT_EQ(step.radix, plan.radix(thread, w));
-          ASSERT_EQ(step.digit, plan.space().digit(server, plan.level(thread, w).value()));
+          ASSERT_EQ(step.digit, plan.digit(server, thread, w));
           ASSERT_EQ(step.pieces, stream_owners(plan, thread, w, server).size());
           for (unsigned r = 0; r < step.radix; ++r) {
             ASSERT_EQ(schedule.offset_of_digit(w, schedule.digit_at_offset(w, r)), r);

@@ -6,6 +6,8 @@
 #include <string>
 #include <vector>
 
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
 #include "control/plan/plan.h"
 #include "control/plan/topology.h"
 
@@ -74,6 +76,19 @@ inline Plan plan_over_levels(const Topology& topology,
     }
   }
   return Plan("levels", topology, Placement::all(topology), threads);
+}
+
+// The plans of all algorithms that fit these ranks.
+inline std::vector<Plan> fitting_plans(const Topology& topology, const Placement& placement) {
+  std::vector<Plan> plans;
+  for (const std::string& algorithm : algorithm_names()) {
+    try {
+      plans.push_back(make_plan(algorithm, topology, placement, "test"));
+    } catch (const UsageError&) {
+      // It does not fit: topology_test.cc has what each of them requires.
+    }
+  }
+  return plans;
 }
 
 }  // namespace gradcube::control

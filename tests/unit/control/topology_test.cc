@@ -5,7 +5,6 @@
 #include <string>
 
 #include "control/base/errors.h"
-#include "control/plan/algorithms.h"
 #include "tests/unit/control/message.h"
 #include "tests/unit/control/topologies.h"
 
@@ -102,28 +101,6 @@ TEST(Topology, IsWrittenAsJson) {
   EXPECT_EQ(topology_json(mixed_topology({2, 3})).dump(),
             R"({"kind":"bcube","radices":[3,2],"k":2,"servers":6})");
   EXPECT_EQ(address_json(parse_topology("bcube:3,2", "t").space(), 7).dump(), "[2,1]");
-}
-
-TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(), (std::vector<std::string_view>{"bml", "mesh"}));
-  EXPECT_EQ(make_plan("bml", parse_topology("star:5", "t"), "--algorithm").threads(), 1u);
-  EXPECT_EQ(make_plan("mesh", parse_topology("bcube:3,2", "t"), "--algorithm").steps(), 1u);
-  EXPECT_EQ(message_of<UsageError>(
-                [] { make_plan("magic", parse_topology("star:5", "t"), "--algorithm"); }),
-            "--algorithm \"magic\": there is no such algorithm; expected bml, mesh");
-}
-
-TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
-  for (const std::string_view algorithm : algorithm_names()) {
-    const std::string message = message_of<UsageError>(
-        [&] { make_plan(algorithm, parse_topology("torus:4,2", "t"), "--algorithm"); });
-    EXPECT_NE(message.find("torus:4,2"), std::string::npos);
-    EXPECT_NE(message.find("expected bcube:n,k or star:N"), std::string::npos);
-  }
-  EXPECT_EQ(message_of<UsageError>(
-                [] { make_plan("mesh", parse_topology("bcube:17,2", "t"), "--algorithm"); }),
-            "algorithm mesh on 289 servers: each exchanges with every other in one step; expected "
-            "2 to 256 servers");
 }
 
 }  // namespace

@@ -56,6 +56,37 @@ TEST(Verify, ProvesMeshOnEveryTopologyUpTo81Servers) {
   }
 }
 
+TEST(Verify, ProvesEveryAlgorithmOnEveryTopologyUpTo32Servers) {
+  for (const Topology& topology : small_topologies(32)) {
+    for (const Plan& plan : fitting_plans(topology, Placement::all(topology))) {
+      SCOPED_TRACE(plan.algorithm() + " on " + topology.spec());
+      EXPECT_EQ(verify(plan).ranks, topology.servers());
+    }
+  }
+}
+
+TEST(Verify, ProvesEveryAlgorithmOnEveryGridOfServersThatItFits) {
+  for (const Topology& topology :
+       {parse_topology("bcube:4,2", "test"), mixed_topology({2, 3, 2})}) {
+    for (const std::vector<ServerId>& members : all_grids(topology)) {
+      const Placement placement = Placement::grid(topology, members, "test");
+      for (const Plan& plan : fitting_plans(topology, placement)) {
+        SCOPED_TRACE(plan.algorithm());
+        ASSERT_EQ(verify(plan).ranks, members.size());
+      }
+    }
+  }
+}
+
+// A rank sends half of what it has at each step.
+TEST(Verify, CountsThePiecesOfHalvingAndDoubling) {
+  const VerifyReport report =
+      verify(make_plan("halving_doubling", parse_topology("bcube:4,2", "test"), "test"));
+  EXPECT_EQ(report.pieces, 16u);
+  EXPECT_EQ(report.transfers, 2u * 16 * 15);
+  EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{2 * 3, 2 * 12}));
+}
+
 TEST(Verify, ProvesAPlanOfOneThreadToo) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
   const VerifyReport report = verify(plan);

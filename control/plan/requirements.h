@@ -1,0 +1,23 @@
+// What algorithms require of the servers they run on, and the words in which they refuse.
+//
+// `algorithm` is the name as it was asked for: "hips:mesh".
+#ifndef GRADCUBE_CONTROL_PLAN_REQUIREMENTS_H_
+#define GRADCUBE_CONTROL_PLAN_REQUIREMENTS_H_
+
+#include <string_view>
+
+#include "control/plan/placement.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+// Throws a UsageError unless every dimension has a switch. `why` says what it is needed for, as the
+// first half of a sentence.
+void require_switches(std::string_view algorithm, const Topology& topology, std::string_view why);
+
+// Throws a UsageError for a single rank.
+void require_company(std::string_view algorithm, const Placement& placement);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_REQUIREMENTS_H_

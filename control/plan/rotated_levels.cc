@@ -1,0 +1,18 @@
+#include "control/plan/rotated_levels.h"
+
+namespace gradcube::control {
+
+std::vector<PlanThread> rotated_threads(const Placement& placement,
+                                        std::span<const Pattern> patterns) {
+  const std::vector<GridDimension>& levels = placement.dimensions();
+  std::vector<PlanThread> threads(levels.size());
+  for (std::size_t t = 0; t < threads.size(); ++t) {
+    for (std::size_t w = 0; w < levels.size(); ++w) {
+      const GridDimension& level = levels[(t + w) % levels.size()];
+      threads[t].steps.push_back({level.radix, level.stride, patterns[w]});
+    }
+  }
+  return threads;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,21 @@
+// Threads that visit the levels of the logical grid in rotated order: thread t visits the levels
+// t, t+1, ..., t+h-1 (mod h), a step for each, and there are h threads. So at every step each level
+// is used by exactly one thread. BML and HiPS have these threads.
+#ifndef GRADCUBE_CONTROL_PLAN_ROTATED_LEVELS_H_
+#define GRADCUBE_CONTROL_PLAN_ROTATED_LEVELS_H_
+
+#include <span>
+#include <vector>
+
+#include "control/plan/placement.h"
+#include "control/plan/plan.h"
+
+namespace gradcube::control {
+
+// patterns[w] is that of step w of every thread: one for each of placement.dimensions().
+std::vector<PlanThread> rotated_threads(const Placement& placement,
+                                        std::span<const Pattern> patterns);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_ROTATED_LEVELS_H_

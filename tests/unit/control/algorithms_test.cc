@@ -1,0 +1,137 @@
+#include "control/plan/algorithms.h"
+
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::control {
+namespace {
+
+Plan plan_of(std::string_view algorithm, const char* spec) {
+  return make_plan(algorithm, parse_topology(spec, "test"), "--algorithm");
+}
+
+std::string refusal(std::string_view algorithm, const char* spec) {
+  return message_of<UsageError>([&] { plan_of(algorithm, spec); });
+}
+
+// That the two plans differ in nothing but their names.
+void expect_same_threads(const Plan& plan, const Plan& other) {
+  ASSERT_EQ(plan.threads(), other.threads());
+  for (unsigned t = 0; t < plan.threads(); ++t) EXPECT_EQ(plan.thread(t), other.thread(t));
+  EXPECT_EQ(plan.link_use(), other.link_use());
+}
+
+TEST(Algorithms, AreFoundByName) {
+  EXPECT_EQ(algorithm_names(),
+            (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh", "mesh"}));
+  for (const std::string& name : algorithm_names()) {
+    EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
+  }
+  EXPECT_EQ(plan_of("bml", "star:5").threads(), 1u);
+  EXPECT_EQ(plan_of("mesh", "bcube:3,2").steps(), 1u);
+}
+
+TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
+  for (const char* name : {"magic", "", "hip", "magic:mesh"}) {
+    EXPECT_EQ(refusal(name, "star:5"),
+              "--algorithm \"" + std::string(name) +
+                  "\": there is no such algorithm; expected bml, halving_doubling, hips:mesh, "
+                  "mesh");
+  }
+}
+
+TEST(Algorithms, SayWhichParametersTheyTake) {
+  EXPECT_EQ(refusal("mesh:4", "star:5"),
+            "--algorithm \"mesh:4\": mesh takes no parameters; expected mesh alone");
+  EXPECT_EQ(refusal("hips", "star:5"),
+            "--algorithm \"hips\": expected a pattern for all stages or a list with one for each, "
+            "for example hips:mesh or hips:mesh,mesh");
+  for (const char* pattern : {"", "star", "root", "MESH"}) {
+    EXPECT_EQ(refusal(std::string("hips:mesh,") + pattern, "bcube:3,2"),
+              "--algorithm \"hips:mesh," + std::string(pattern) +
+                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh");
+  }
+}
+
+TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
+  for (const std::string& algorithm : algorithm_names()) {
+    const std::string message = refusal(algorithm, "torus:4,2");
+    EXPECT_NE(message.find("algorithm " + algorithm + " on topology torus:4,2"), std::string::npos);
+    EXPECT_NE(message.find("expected bcube:n,k or star:N"), std::string::npos);
+  }
+  EXPECT_EQ(refusal("mesh", "bcube:17,2"),
+            "algorithm mesh on 289 servers: each exchanges with every other in one step; expected "
+            "2 to 256 servers");
+}
+
+TEST(Algorithms, RefuseASingleServer) {
+  const Topology topology = parse_topology("bcube:3,2", "test");
+  const Placement alone = Placement::grid(topology, std::vector<ServerId>{4}, "test");
+  EXPECT_TRUE(fitting_plans(topology, alone).empty());
+}
+
+TEST(Algorithms, HaveNamesThatTravelWithAParameterForEachLevel) {
+  std::string name = "hips:mesh";
+  for (unsigned level = 1; level < kMaxDimensions; ++level) name += ",mesh";
+  EXPECT_LT(name.size(), shared::kAlgorithmNameBytes);
+  EXPECT_EQ(plan_of(name, "bcube:2,7").algorithm(), name);
+}
+
+TEST(HalvingDoubling, HalvesTheRanksFromTheFarthestOn) {
+  const Plan plan = plan_of("halving_doubling", "bcube:4,2");
+  ASSERT_EQ(plan.threads(), 1u);
+  EXPECT_EQ(plan.thread(0).steps, (std::vector<PlanStep>{{2, 8}, {2, 4}, {2, 2}, {2, 1}}));
+  // Rank 5 = 0101 exchanges with 1101 first, and gives it the upper half.
+  const std::vector<Exchange> first = plan.exchanges(5, 0, Stage::aggregation, 0);
+  ASSERT_EQ(first.size(), 1u);
+  EXPECT_EQ(first[0].peer, 13u);
+  EXPECT_EQ(first[0].send.text(), "<0,1,*,*,*>");
+  EXPECT_EQ(plan.exchanges(5, 0, Stage::broadcast, 0)[0].peer, 4u);
+}
+
+TEST(HalvingDoubling, JoinsNeighboursAloneAndRefusesWhatIsNoPowerOfTwo) {
+  for (const Topology& topology : small_topologies(81)) {
+    for (const std::vector<ServerId>& members :
+         topology.servers() <= 12 ? all_grids(topology) : std::vector<std::vector<ServerId>>{}) {
+      if (members.size() < 2) continue;
+      const Placement placement = Placement::grid(topology, members, "test");
+      const auto make = [&] { return make_plan("halving_doubling", topology, placement, "test"); };
+      if ((members.size() & (members.size() - 1)) != 0) {
+        EXPECT_EQ(message_of<UsageError>([&] { make(); }),
+                  "algorithm halving_doubling on " + std::to_string(members.size()) +
+                      " servers: every step halves them; expected a power of two of servers, or "
+                      "bml or hips:mesh, which run on any number");
+        continue;
+      }
+      const Plan plan = make();
+      for (unsigned w = 0; w < plan.steps(); ++w) EXPECT_TRUE(plan.level(0, w).has_value());
+    }
+  }
+}
+
+TEST(Hips, WithMeshInEveryStageHasTheExchangesOfBml) {
+  for (const Topology& topology : small_topologies(81)) {
+    SCOPED_TRACE(topology.spec());
+    expect_same_threads(make_plan("hips:mesh", topology, "test"),
+                        make_plan("bml", topology, "test"));
+  }
+  expect_same_threads(plan_of("hips:mesh,mesh,mesh", "bcube:3,3"), plan_of("bml", "bcube:3,3"));
+}
+
+TEST(Hips, TakesOnePatternForAllStagesOrOneForEach) {
+  EXPECT_EQ(refusal("hips:mesh,mesh,mesh", "bcube:3,2"),
+            "algorithm hips:mesh,mesh,mesh on 9 servers: it lists 3 patterns; expected 1 for all "
+            "stages, or 2: one for each level at which the servers have several digits");
+  EXPECT_EQ(refusal("hips:mesh,mesh", "star:3"),
+            "algorithm hips:mesh,mesh on 3 servers: it lists 2 patterns; expected 1 for all "
+            "stages, of which there is one here");
+}
+
+}  // namespace
+}  // namespace gradcube::control
