@@ -57,11 +57,12 @@ class Oracle::Block {
     result_.resize(kBlockElements * oracle.element_bytes_);
   }
 
-  const void* compute(unsigned thread, std::size_t first, std::size_t length) {
+  // Of elements that end at `owner`.
+  const void* compute(unsigned thread, Rank owner, std::size_t first, std::size_t length) {
     thread_ = thread;
     first_ = first;
     length_ = length;
-    partial_result(oracle_.plan_.steps(thread), 0, result_.data());
+    partial_result(oracle_.plan_.steps(thread), owner, result_.data());
     const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.collective_.type);
     if (oracle_.collective_.operation == Operation::average && divide != nullptr) {
       divide(result_.data(), length, oracle_.plan_.ranks());
@@ -83,9 +84,34 @@ class Oracle::Block {
       partial_result(steps - 1, plan.peer(rank, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
-    const aggregation::ReduceFunction reduce =
+    if (plan.step(thread_, steps - 1).is_ring()) {
+      reduce_along_ring(sources, plan.digit(rank, thread_, steps - 1), out);
+    } else {
+      reduce(out, sources);
+    }
+  }
+
+  // sources[digit]; what is reduced ends at the digit `end`.
+  void reduce_along_ring(const std::vector<const void*>& sources, unsigned end, void* out) {
+    const auto [operation, type] =
+        std::pair(oracle_.collective_.operation, oracle_.collective_.type);
+    const bool is_mean =
+        operation == Operation::average && scalar_kernels().divide(type) == nullptr;
+    const auto radix = static_cast<unsigned>(sources.size());
+    std::vector<std::byte> travelling(length_ * oracle_.element_bytes_);
+    std::memcpy(travelling.data(), sources[(end + 1) % radix], travelling.size());
+    for (unsigned hop = 1; hop < radix; ++hop) {
+      std::vector<const void*> both(is_mean ? hop : 1, travelling.data());
+      both.push_back(sources[(end + 1 + hop) % radix]);
+      reduce(out, both);
+      std::memcpy(travelling.data(), out, travelling.size());
+    }
+  }
+
+  void reduce(void* out, const std::vector<const void*>& sources) const {
+    const aggregation::ReduceFunction function =
         scalar_kernels().reduce(oracle_.collective_.type, oracle_.collective_.operation);
-    if (!reduce(out, sources.data(), radix, length_)) {
+    if (!function(out, sources.data(), sources.size(), length_)) {
       throw std::overflow_error("the average of integers overflows");
     }
   }
@@ -140,22 +166,52 @@ void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
   }
 }
 
-// Each thread has its share of the part.
+// In a contiguous buffer of `bytes`; a thread without rings has one piece for all.
+template <typename Visit>
+void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const {
+  unsigned steps = plan_.steps(thread);
+  while (steps > 0 && !plan_.step(thread, steps - 1).is_ring()) --steps;
+  std::uint32_t pieces = 1;
+  for (unsigned w = 0; w < steps; ++w) pieces *= plan_.radix(thread, w);
+  for (std::uint32_t piece = 0; piece < pieces; ++piece) {
+    control::UnitRange units = control::part(control::units_of(bytes), plan_.thread_part(thread));
+    Rank owner = 0;
+    std::uint32_t later = pieces;
+    for (unsigned w = 0; w < steps; ++w) {
+      const control::PlanStep& step = plan_.step(thread, w);
+      later /= step.radix;
+      const unsigned digit = piece / later % step.radix;
+      units = control::part(units, digit, step.radix);
+      owner += digit * step.stride;
+    }
+    visit(owner, control::bytes_of(units, bytes));
+  }
+}
+
+// Each thread has its share of the part. Where an element ends is of no matter to a mesh.
 void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
                             const ExpectedBlock& check) const {
   Block block(*this, contribution);
-  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    const control::ByteRange range =
-        plan_.thread_range(thread, (part.end - part.begin) * element_bytes_);
+  const std::uint64_t bytes = (part.end - part.begin) * element_bytes_;
+  const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
     std::size_t first =
         std::max<std::size_t>(wanted.begin, part.begin + range.begin / element_bytes_);
     const std::size_t last =
         std::min<std::size_t>(wanted.end, part.begin + range.end / element_bytes_);
     while (first < last) {
       const std::size_t length = std::min(kBlockElements, last - first);
-      check(first, length, block.compute(thread, first, length));
+      check(first, length, block.compute(thread, owner, first, length));
       first += length;
     }
+  };
+  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+    if (collective_.kind == CollectiveKind::reduce_scatter) {
+      const auto owner = static_cast<Rank>(part.begin / std::max<std::size_t>(1, chunk()));
+      visit(thread, owner, plan_.thread_range(thread, bytes));
+      continue;
+    }
+    for_each_piece(thread, bytes,
+                   [&](Rank owner, control::ByteRange range) { visit(thread, owner, range); });
   }
 }
 

@@ -8,9 +8,11 @@
 //   Thread t's part of the gradient is reduced in steps. Aggregation step 0 reduces, for each
 //   setting of the other digits, the n contributions of the ranks that differ in the digit of step
 //   0, in the order of that digit; step 1 reduces those n partial results along its own digit; and
-//   so on until one value is left. Each reduce rounds to the element type once (16-bit
-//   floats) or at each addition (the others). An average of 16-bit floats is a mean of means: each
-//   reduce returns the mean of its n values. An average of any other type divides the last value by
+//   so on until one value is left. In a step that is a ring, what ends at digit o is added as it
+//   travels: o+1 first, then o+2 and so on to o, in n-1 reduces of two. Each reduce rounds to the
+//   element type once (16-bit floats) or at each addition (the others). An average of 16-bit floats
+//   is a mean of means: each reduce returns the mean of its n values, and in a ring counts the mean
+//   of m values that has come round m times. An average of any other type divides the last value by
 //   the number of ranks.
 //
 // The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk. An
@@ -90,6 +92,8 @@ class Oracle {
   Elements defined(control::Rank rank) const;
   void reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
                       const ExpectedBlock& check) const;
+  template <typename Visit>
+  void for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const;
   void copied_blocks(control::Rank from, Elements part, Elements wanted,
                      const Contribution& contribution, const ExpectedBlock& check) const;
 

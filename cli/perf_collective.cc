@@ -49,7 +49,7 @@ std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKi
     std::uint64_t pieces = plan.ranks();  // that a rank still works on
     for (unsigned w = 0; w < plan.steps(thread); ++w) {
       const auto level = plan.level(thread, w);
-      if (!level || plan.step(thread, w).pattern != control::Pattern::mesh) return std::nullopt;
+      if (!level) return std::nullopt;
       pieces /= plan.radix(thread, w);
       carried[*level] += weight * pieces * (plan.radix(thread, w) - 1);
     }

@@ -83,7 +83,8 @@ std::vector<std::string> algorithm_names() {
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where) {
   const std::string what = fmt::format("{} {}", where, quoted(algorithm));
-  const auto [name, parameters] = split(algorithm);
+  const Request request = split(algorithm);
+  const std::string_view name = request.name;
   const auto* known = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
                                    [&](const Algorithm& each) { return each.name == name; });
   if (known == std::end(kAlgorithms)) {
@@ -91,18 +92,18 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, const Place
                                  fmt::join(algorithm_names(), ", ")));
   }
   if (known->make != nullptr) {
-    if (!parameters) return known->make(topology, placement);
+    if (!request.parameters) return known->make(topology, placement);
     throw UsageError(
         fmt::format("{}: {} takes no parameters; expected {} alone", what, name, name));
   }
-  if (!parameters) {
+  if (!request.parameters) {
     throw UsageError(
         fmt::format("{}: expected a pattern for all stages or a list with one for each, for "
                     "example {}:mesh or {}:mesh,mesh",
                     what, name, name));
   }
   return make_hips_plan(std::string(algorithm), topology, placement,
-                        read_patterns(*parameters, what));
+                        read_patterns(*request.parameters, what));
 }
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {

@@ -50,7 +50,11 @@ bool CollectiveLayout::positions_fit(const ThreadSchedule& schedule, std::uint64
   const std::uint64_t contiguous = longest_piece(schedule, longest_share(schedule, units));
   const std::uint64_t rank_ordered = longest_share(schedule, divide_up(units, schedule.ranks()));
   const std::uint64_t segments = count_segments(std::max(contiguous, rank_ordered), segment_bytes);
-  return segments <= UINT32_MAX / schedule.step(0).pieces;
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    const ScheduleStep& step = schedule.step(w);
+    if (segments > UINT32_MAX / (std::uint64_t{step.pieces} * step.rounds)) return false;
+  }
+  return true;
 }
 
 CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const CollectiveShape& shape,
@@ -74,6 +78,7 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     const ScheduleStep& step = schedule.step(w);
     active_[w + 1] = part(active_[w], step.digit, step.radix);
+    rounds_[w] = static_cast<std::uint16_t>(step.rounds);
   }
   while (root_from_ > 0 && schedule.offset_of_rank(root_from_ - 1, root_) == 0) --root_from_;
 }
@@ -112,17 +117,19 @@ SegmentRange CollectiveLayout::rank_ordered_segment(const ThreadSchedule& schedu
   return {chunk * divided_bytes_ + bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }
 
-bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsigned w,
-                             unsigned r) const {
+bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                             unsigned round) const {
   if (!has_stage(kind_, stage)) return false;
+  if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, 0, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) return w >= root_from_;
   if (kind_ == CollectiveKind::reduce && stage == Stage::broadcast) return is_up(schedule, w, r);
   return true;
 }
 
-bool CollectiveLayout::receives(const ThreadSchedule& schedule, Stage stage, unsigned w,
-                                unsigned r) const {
+bool CollectiveLayout::receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                                unsigned round) const {
   if (!has_stage(kind_, stage)) return false;
+  if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, r, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) {
     return is_up(schedule, w, r);
   }
@@ -134,6 +141,24 @@ bool CollectiveLayout::receives(const ThreadSchedule& schedule, Stage stage, uns
 // to this rank on the way to the root.
 bool CollectiveLayout::is_up(const ThreadSchedule& schedule, unsigned w, unsigned r) const {
   return w + 1 >= root_from_ && r == schedule.offset_of_rank(w, root_);
+}
+
+// Whether the rank at `sender_offset` of a ring's step, this one or the one before it, carries in a
+// round what it sends. A broadcast's buffer has reached a rank that is d digits behind the root
+// when the part that set out at the root in round 0 has made d steps. A result of a reduce goes on
+// until it is at the root.
+bool CollectiveLayout::ring_carries(const ThreadSchedule& schedule, Stage stage, unsigned w,
+                                    unsigned sender_offset, unsigned round) const {
+  const bool scatters = kind_ == CollectiveKind::broadcast && stage == Stage::aggregation;
+  const bool gathers = kind_ == CollectiveKind::reduce && stage == Stage::broadcast;
+  if (!scatters && !gathers) return true;
+  if (w + 1 < root_from_) return false;  // not the root's ring
+  const unsigned radix = schedule.step(w).radix;
+  const unsigned sender = schedule.digit_at_offset(w, sender_offset);
+  const unsigned root = root_ / schedule.step(w).stride % radix;
+  if (scatters) return step_pattern::offset_of_digit(radix, root, sender) <= round;
+  const unsigned to_root = step_pattern::offset_of_digit(radix, sender, root);
+  return to_root != 0 && to_root + round < radix;
 }
 
 }  // namespace gradcube::control

@@ -22,6 +22,10 @@
 // even an empty collective meets every peer and is checked against it. The streams of a stage that
 // the kind does not have are of no length.
 //
+// ROUNDS. The streams of a mesh's step are one round long. Those of a ring's step have radix-1
+// rounds of that length, one behind the other, and which part of the buffer a round is about is
+// known from both ends (thread_schedule.h): part_sent(), part_received().
+//
 // CARRYING. With a root, streams keep their full length, but only some segments carry bytes; the
 // others are sent empty.
 //
@@ -31,12 +35,15 @@
 //   - A reduce gathers the results in the broadcast stage: at the mirror of step w a rank carries
 //     to the peer whose digit in step w is the root's, iff its own digits in the steps after w
 //     equal the root's.
+//   - In a ring it is the rounds that carry or do not, as the root's buffer comes round from the
+//     root, and as results come round to it.
 //
 // Units: bytes of the buffer. Sequences are 64 bits, counted from the job's last reset, for each
 // stage and step. A plain value, owned by the thread's PlanExecutor; nothing allocates.
 #ifndef GRADCUBE_CONTROL_PLAN_COLLECTIVE_LAYOUT_H_
 #define GRADCUBE_CONTROL_PLAN_COLLECTIVE_LAYOUT_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -95,6 +102,40 @@ class CollectiveLayout {
 
   const StreamPositions& positions() const { return positions_; }
 
+  // The positions of step w's streams in one round.
+  std::uint32_t round_length(unsigned w) const {
+    return segments_per_block_ * positions_.blocks(w);
+  }
+  // The sequence of position 0 of the receive stream of step w in the last round of the aggregation
+  // stage: there its sums become complete.
+  std::uint64_t sums(unsigned w) const {
+    return first(Stage::aggregation, w) + std::uint64_t{round_length(w)} * (rounds_[w] - 1U);
+  }
+
+  // A position of the send stream (w, offset); with offset 0, of the receive stream.
+  struct Part {
+    unsigned offset;
+    std::uint32_t position;
+  };
+  // What this rank sends to the peer at offset r of step w at this position of a stage's stream,
+  // counted over all rounds. r <= last_target.
+  Part part_sent(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                 std::uint32_t position) const {
+    const auto [round, q] = in_round(w, position);
+    if (stage == Stage::aggregation) {
+      return {std::max(r, schedule.step(w).first_source) - round, q};
+    }
+    return {round == 0 ? 0 : schedule.step(w).radix - round, q};
+  }
+  // The same of what it receives from the peer at offset r >= first_source.
+  Part part_received(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                     std::uint32_t position) const {
+    const auto [round, q] = in_round(w, position);
+    if (stage == Stage::aggregation) return {schedule.step(w).first_source - 1 - round, q};
+    return {r - round, q};
+  }
+  unsigned round(unsigned w, std::uint32_t position) const { return in_round(w, position).round; }
+
   // The segment at position q of the send stream (w, r); with r = 0, of the receive stream of w.
   // Whether it carries these bytes is for sends() and receives() to say.
   SegmentRange segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
@@ -103,10 +144,12 @@ class CollectiveLayout {
                                   : contiguous_segment(schedule, w, r, q);
   }
 
-  // Whether the segments that this rank sends to the peer at offset r != 0 of step w, or gets from
-  // it, carry their bytes. If not, they are empty.
-  bool sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r) const;
-  bool receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r) const;
+  // Whether the segment that this rank sends to the peer at offset r != 0 of step w in a round, or
+  // gets from it, carries its bytes. If not, it is empty.
+  bool sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+             unsigned round) const;
+  bool receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
+                unsigned round) const;
 
  private:
   SegmentRange contiguous_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
@@ -114,9 +157,18 @@ class CollectiveLayout {
   SegmentRange rank_ordered_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
                                     std::uint32_t q) const;
   bool is_up(const ThreadSchedule& schedule, unsigned w, unsigned r) const;
-  std::uint64_t length(unsigned w) const {
-    return std::uint64_t{segments_per_block_} * positions_.blocks(w);
+  bool ring_carries(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned sender_offset,
+                    unsigned round) const;
+  struct InRound {
+    unsigned round;
+    std::uint32_t position;
+  };
+  InRound in_round(unsigned w, std::uint32_t position) const {
+    const std::uint32_t length = round_length(w);
+    if (position < length) return {0, position};  // as always in a mesh
+    return {position / length, position % length};
   }
+  std::uint64_t length(unsigned w) const { return std::uint64_t{round_length(w)} * rounds_[w]; }
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
   Rank root_ = 0;
@@ -125,7 +177,8 @@ class CollectiveLayout {
   unsigned root_from_ = 0;
   StreamPositions positions_;
   std::uint32_t segments_per_block_ = 1;
-  std::uint64_t divided_bytes_ = 0;  // of the buffer, or of a chunk
+  std::array<std::uint16_t, kMaxSteps> rounds_{};  // of each step
+  std::uint64_t divided_bytes_ = 0;                // of the buffer, or of a chunk
   StageSequences first_{};
   // active_[w]: what this rank still works on when step w begins. If rank-ordered, active_[0] alone
   // counts: the thread's share of a chunk.

@@ -97,10 +97,17 @@ PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
 std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
                                       unsigned step) const {
   const unsigned aggregation_step = mirrored(thread, stage, step);
-  const PlanStep& s = this->step(thread, aggregation_step);
+  return this->step(thread, aggregation_step).is_ring()
+             ? ring_exchanges(rank, thread, stage, aggregation_step)
+             : mesh_exchanges(rank, thread, stage, aggregation_step);
+}
+
+std::vector<Exchange> Plan::mesh_exchanges(Rank rank, unsigned thread, Stage stage,
+                                           unsigned aggregation_step) const {
+  const PlanStep& s = step(thread, aggregation_step);
   const PieceSet own = piece_set(rank, thread, aggregation_step);
   std::vector<Exchange> result;
-  result.reserve(step_pattern::peers(s.radix));
+  result.reserve(s.radix - 1);
   for (unsigned digit = 0; digit < s.radix; ++digit) {
     if (digit == s.digit(rank)) continue;
     const Rank other = s.with_digit(rank, digit);
@@ -110,6 +117,28 @@ std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
     } else {
       result.push_back({other, own, theirs});
     }
+  }
+  return result;
+}
+
+// HiPS, Algorithm 2: Scatter, lines 4-11, and Gather, lines 18-27, where what a server ends up with
+// is the portion of its own rank.
+std::vector<Exchange> Plan::ring_exchanges(Rank rank, unsigned thread, Stage stage,
+                                           unsigned aggregation_step) const {
+  const PlanStep& s = step(thread, aggregation_step);
+  const unsigned own = s.digit(rank);
+  const Rank next = s.with_digit(rank, (own + 1) % s.radix);
+  const Rank before = s.with_digit(rank, (own + s.radix - 1) % s.radix);
+  // That end at so many digits before this rank.
+  const auto pieces = [&](unsigned behind) {
+    const Rank owner = s.with_digit(rank, (own + s.radix - behind) % s.radix);
+    return piece_set(owner, thread, aggregation_step);
+  };
+  std::vector<Exchange> result;
+  result.reserve(s.rounds());
+  for (unsigned round = 0; round < s.rounds(); ++round) {
+    const unsigned sent = stage == Stage::aggregation ? round + 1 : round;
+    result.push_back({next, pieces(sent), pieces(sent + 1), before, round});
   }
   return result;
 }

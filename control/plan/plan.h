@@ -48,11 +48,13 @@ struct PlanThread {
 // Whether transfers of one round of one step may share a link in one direction.
 enum class LinkUse { exclusive, shared };
 
-// What a rank gives to, and gets from, one peer in one step of one thread.
+// What a rank gives to one peer, and gets from the same or another, in one step of one thread.
 struct Exchange {
-  Rank peer = 0;
+  Rank peer = 0;  // that it gives to
   PieceSet send;
   PieceSet receive;
+  Rank source = peer;  // that it gets from; in a ring another one
+  unsigned round = 0;  // in a ring: those of a later round follow
 
   bool operator==(const Exchange&) const = default;
 };
@@ -129,9 +131,9 @@ class Plan {
     return bytes_of(part(units_of(bytes), thread_part(thread)), bytes);
   }
 
-  // Everything that `rank` exchanges in thread `thread` at step `step` of the stage, by ascending
-  // digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14). This is the plan as people and JSON
-  // read it; verify() proves that the streams carry the same pieces.
+  // Everything that `rank` exchanges in thread `thread` at step `step` of the stage: in a mesh by
+  // ascending digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14), in a ring by round. This
+  // is the plan as people and JSON read it; verify() proves that the streams carry the same pieces.
   std::vector<Exchange> exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // The set of pieces that `rank` still has to aggregate after aggregation step `step`: the paper's
@@ -144,6 +146,11 @@ class Plan {
   }
 
  private:
+  std::vector<Exchange> mesh_exchanges(Rank rank, unsigned thread, Stage stage,
+                                       unsigned aggregation_step) const;
+  std::vector<Exchange> ring_exchanges(Rank rank, unsigned thread, Stage stage,
+                                       unsigned aggregation_step) const;
+
   std::string algorithm_;
   Topology topology_;
   Placement placement_;

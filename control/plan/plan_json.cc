@@ -113,12 +113,19 @@ class Writer {
     fmt::format_to(std::back_inserter(buffer_),
                    "{{\"stage\":\"{}\",\"step\":{},\"level\":{},\"exchanges\":[", stage_name(stage),
                    w, level ? std::to_string(*level) : "null");
+    const bool ring = plan_.step(thread, plan_.mirrored(thread, stage, w)).is_ring();
     bool first = true;
     for (const Exchange& exchange : plan_.exchanges(rank, thread, stage, w)) {
       text(first ? "{\"peer\":[" : ",{\"peer\":[");
       first = false;
       address(plan_.placement().server(exchange.peer));
-      text("],\"send\":");
+      if (ring) {
+        text("],\"source\":[");
+        address(plan_.placement().server(exchange.source));
+        fmt::format_to(std::back_inserter(buffer_), "],\"round\":{},\"send\":", exchange.round);
+      } else {
+        text("],\"send\":");
+      }
       list(exchange.send);
       text(",\"receive\":");
       list(exchange.receive);

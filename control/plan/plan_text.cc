@@ -12,23 +12,38 @@ std::string level_text(const Plan& plan, unsigned thread, unsigned step) {
   return level ? std::to_string(*level) : "-";
 }
 
+std::string server_text(const Plan& plan, Rank rank) {
+  return plan.space().text(plan.placement().server(rank));
+}
+
+// In a ring a rank sends to one server and receives from another.
+bool has_ring(const Plan& plan, unsigned thread) {
+  for (unsigned w = 0; w < plan.steps(thread); ++w) {
+    if (plan.step(thread, w).is_ring()) return true;
+  }
+  return false;
+}
+
 void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignment, Rank rank) {
-  const AddressSpace& space = plan.space();
   const ServerId server = plan.placement().server(rank);
-  out << "\nserver " << space.text(server) << "\n";
+  out << "\nserver " << server_text(plan, rank) << "\n";
   for (unsigned t = 0; t < plan.threads(); ++t) {
     out << fmt::format("  thread {} on lcore {}, owns {}\n", t, assignment.lcore(server, t),
                        plan.owned(rank, t).text());
-    out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}\n", "stage", "step",
-                       "level", "peer", "sends", "receives", "pieces");
+    const bool rings = has_ring(plan, t);
+    out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}", "stage", "step",
+                       "level", rings ? "to" : "peer", "sends", "receives", "pieces");
+    out << (rings ? fmt::format("  {:<12} {:>5}\n", "from", "round") : "\n");
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
       for (unsigned w = 0; w < plan.steps(t); ++w) {
         const std::string level = level_text(plan, t, plan.mirrored(t, stage, w));
         for (const Exchange& exchange : plan.exchanges(rank, t, stage, w)) {
-          out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}\n",
-                             stage_name(stage), w, level,
-                             space.text(plan.placement().server(exchange.peer)),
+          out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}",
+                             stage_name(stage), w, level, server_text(plan, exchange.peer),
                              exchange.send.text(), exchange.receive.text(), exchange.send.count());
+          out << (rings ? fmt::format("  {:<12} {:>5}\n", server_text(plan, exchange.source),
+                                      exchange.round)
+                        : "\n");
         }
       }
     }

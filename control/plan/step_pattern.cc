@@ -1,5 +1,6 @@
 #include "control/plan/step_pattern.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <stdexcept>
 
@@ -29,15 +30,15 @@ std::optional<Pattern> pattern_named(std::string_view name) {
 namespace step_pattern {
 
 void require_runnable(const PlanStep& step) {
-  if (step.pattern != Pattern::mesh) {
+  if (std::find(kRunnable.begin(), kRunnable.end(), step.pattern) == kRunnable.end()) {
     throw std::invalid_argument(
-        fmt::format("a step of pattern {} cannot be run; expected a step of pattern mesh",
+        fmt::format("a step of pattern {} cannot be run; expected a step of pattern mesh or ring",
                     pattern_name(step.pattern)));
   }
   if (step.radix > kMaxRunnableRadix) {
     throw std::invalid_argument(
-        fmt::format("a mesh of {} ranks cannot be run; expected a radix of at most {}", step.radix,
-                    kMaxRunnableRadix));
+        fmt::format("a {} of {} ranks cannot be run; expected a radix of at most {}",
+                    pattern_name(step.pattern), step.radix, kMaxRunnableRadix));
   }
 }
 

@@ -5,8 +5,19 @@
 // The peers of a step are the ranks that differ in this digit alone. Streams name a peer by its
 // OFFSET: the peer's digit is the rank's own plus the offset, modulo the radix.
 //
-// A plan may name every pattern. The schedule, and so the executor, runs meshes only:
-// require_runnable() refuses the others. The functions below it are those of a mesh.
+// A mesh. Each rank sends to every peer, and adds all contributions at once, by ascending digit of
+// their ranks.
+//
+// A ring. Each rank sends to the next digit alone, offset 1, and receives from the one before, in
+// radix-1 rounds 0, 1, .... What ends at digit o sets out at digit o+1. In round t of the
+// aggregation stage a rank sends the sum that ends at its own digit minus 1+t, and adds itself to
+// the one that ends at its own digit minus 2+t (HiPS, Algorithm 2, where t is step-1). So a sum is
+// added in the order in which it travels: ((x(o+1) + x(o+2)) + ...) + x(o), one addition at each
+// rank. In the broadcast stage results go on in the same direction: in round t a rank sends that of
+// its own digit minus t. A ring of two digits is a mesh of two.
+//
+// A plan may name every pattern. The schedule, and so the executor, runs meshes and rings only:
+// require_runnable() refuses the others.
 //
 // Plain values and arithmetic, which trusts its arguments to be in range.
 #ifndef GRADCUBE_CONTROL_PLAN_STEP_PATTERN_H_
@@ -44,25 +55,23 @@ struct PlanStep {
   Rank with_digit(Rank rank, unsigned digit_value) const {
     return rank + (digit_value - digit(rank)) * stride;
   }
+  bool is_ring() const { return pattern == Pattern::ring && radix > 2; }
+  // That follow each other: what one brings, the next can send on. 1 in a mesh.
+  unsigned rounds() const { return is_ring() ? radix - 1 : 1; }
   bool operator==(const PlanStep&) const = default;
 };
 
 namespace step_pattern {
 
-// A stream names its peer by an offset of 8 bits.
+// A stream names its peer by an offset of 8 bits. The sum that goes round a ring of 16-bit floats
+// is a mean, which a kernel takes of at most 256 values (aggregation/kernels.h).
 inline constexpr unsigned kMaxRunnableRadix = 256;
 
 // The patterns that an executor runs.
-inline constexpr std::array kRunnable = {Pattern::mesh};
+inline constexpr std::array kRunnable = {Pattern::mesh, Pattern::ring};
 
 // Throws std::invalid_argument, with a message, for a step that no executor runs.
 void require_runnable(const PlanStep& step);
-
-// Peers of each rank. In round r, 1..peers, each rank sends to the peer at offset r.
-inline unsigned peers(unsigned radix) { return radix - 1; }
-
-// Contributions that must have arrived before a rank adds them to its own.
-inline unsigned arrivals(unsigned radix) { return radix - 1; }
 
 // The digit of the peer at offset r of a rank with digit `own`, and back. Offset 0 is the rank.
 inline unsigned digit_at_offset(unsigned radix, unsigned own, unsigned r) {
@@ -73,8 +82,8 @@ inline unsigned offset_of_digit(unsigned radix, unsigned own, unsigned digit) {
   return digit >= own ? digit - own : digit + radix - own;
 }
 
-// The offset of the i-th summand, i < radix: by ascending digit, so that the sum does not depend on
-// who adds it.
+// In a mesh, the offset of the i-th summand, i < radix: by ascending digit, so that the sum does
+// not depend on who adds it.
 inline unsigned summand(unsigned radix, unsigned own, unsigned i) {
   return offset_of_digit(radix, own, i);
 }

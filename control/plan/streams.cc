@@ -66,11 +66,17 @@ std::vector<PieceId> Streams::pieces_at(const Member& member, unsigned w, unsign
           pieces_.begin() + static_cast<std::ptrdiff_t>(end)};
 }
 
-std::vector<PieceId> Streams::stream(const Member& member, unsigned w, unsigned r) const {
+std::vector<PieceId> Streams::stream(const Member& member, End end, Stage stage, unsigned w,
+                                     unsigned r, unsigned round) const {
+  const auto& [schedule, layout] = member;
   std::vector<PieceId> pieces;
-  // The broadcast stage of an all-reduce runs the same streams.
-  for (std::uint32_t q = 0; q < member.layout.positions().blocks(w); ++q) {
-    const std::vector<PieceId> here = pieces_at(member, w, r, q);
+  // Of an all-reduce at this depth, a block is one segment.
+  const std::uint32_t length = layout.round_length(w);
+  for (std::uint32_t q = round * length; q < (round + 1) * length; ++q) {
+    const CollectiveLayout::Part part = end == End::sender
+                                            ? layout.part_sent(schedule, stage, w, r, q)
+                                            : layout.part_received(schedule, stage, w, r, q);
+    const std::vector<PieceId> here = pieces_at(member, w, part.offset, part.position);
     pieces.insert(pieces.end(), here.begin(), here.end());
   }
   return pieces;
@@ -81,15 +87,14 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
   if (step >= plan_.steps(thread)) return {};
   const Member& at = member(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
-  const std::vector<PieceId> own = stream(at, w, 0);
+  const ScheduleStep& of = at.schedule.step(w);
   std::vector<Transfer> result;
-  for (unsigned r = 1; r <= step_pattern::peers(at.schedule.step(w).radix); ++r) {
-    const Rank peer = at.schedule.peer(w, r);
-    std::vector<PieceId> theirs = stream(at, w, r);
-    if (stage == Stage::aggregation) {
-      result.push_back({peer, std::move(theirs), own});
-    } else {
-      result.push_back({peer, own, std::move(theirs)});
+  for (unsigned round = 0; round < of.rounds; ++round) {
+    for (unsigned r = 1; r <= of.last_target; ++r) {
+      const unsigned source = std::max(r, of.first_source);
+      result.push_back({at.schedule.peer(w, r), stream(at, End::sender, stage, w, r, round),
+                        stream(at, End::receiver, stage, w, source, round),
+                        at.schedule.peer(w, source), round});
     }
   }
   return result;

@@ -30,12 +30,14 @@ class PlanError : public std::runtime_error {
   using std::runtime_error::runtime_error;
 };
 
-// What a rank sends to, and gets from, one peer in one step of one thread, in the order of the
-// stream.
+// What a rank sends to one peer, and gets from the same or another, in one step of one thread, in
+// the order of the stream.
 struct Transfer {
-  Rank peer = 0;
+  Rank peer = 0;  // that it sends to
   std::vector<PieceId> send;
   std::vector<PieceId> receive;
+  Rank source = peer;  // that it gets from; in a ring another one
+  unsigned round = 0;  // in a ring: what one brings, the next can send on
 };
 
 class Streams {
@@ -45,8 +47,8 @@ class Streams {
   // exactly, and std::invalid_argument for a plan that ThreadSchedule refuses.
   Streams(const Plan& plan, unsigned depth);
 
-  // All that `rank` sends and receives in a step of a stage, one entry for each peer. Nothing for a
-  // step that the thread does not have.
+  // All that `rank` sends and receives in a step of a stage: one entry for each peer of a mesh, and
+  // for each round of a ring. Nothing for a step that the thread does not have.
   std::vector<Transfer> transfers(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // Throws a PlanError unless every position needs the right ones: what at_previous_step(),
@@ -68,7 +70,10 @@ class Streams {
                                                  std::uint32_t q) const;
   std::vector<PieceId> pieces_at(const Member& member, unsigned w, unsigned r,
                                  std::uint32_t q) const;
-  std::vector<PieceId> stream(const Member& member, unsigned w, unsigned r) const;
+  // What a rank sends to, or gets from, the peer at offset r in a round.
+  enum class End { sender, receiver };
+  std::vector<PieceId> stream(const Member& member, End end, Stage stage, unsigned w, unsigned r,
+                              unsigned round) const;
   void check_steps(const Member& member, unsigned w) const;
   std::vector<PieceId> results_from(const Member& member, unsigned w,
                                     const StreamPositions::ResultSource& source) const;

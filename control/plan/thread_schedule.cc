@@ -19,7 +19,13 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
       throw std::invalid_argument(fmt::format("algorithm {}, thread {}, step {}: {}",
                                               plan.algorithm(), thread, w, error.what()));
     }
-    schedule_[w] = {step.radix, step.stride, step.digit(rank), pieces};
+    schedule_[w] = {.radix = step.radix,
+                    .stride = step.stride,
+                    .digit = step.digit(rank),
+                    .pieces = pieces,
+                    .rounds = step.rounds(),
+                    .first_source = step.is_ring() ? step.radix - 1 : 1,
+                    .last_target = step.is_ring() ? 1 : step.radix - 1};
     pieces *= step.radix;
   }
 }

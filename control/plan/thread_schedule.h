@@ -10,6 +10,13 @@
 // now holds results, to every peer of that step, and gets the send stream (w, r) back from the peer
 // at offset r.
 //
+// A ring (step_pattern.h) carries the same streams to others. In its rounds a rank sends to the
+// peer at offset 1 alone and receives from the one at offset radix-1 alone; each round carries a
+// stream as long as any of the step. In round t of the aggregation stage a rank sends what is named
+// (w, radix-1-t), and receives what is named (w, radix-2-t), which it adds itself to; in the last
+// round that is its own receive stream. In round t of the broadcast stage it sends its receive
+// stream if t is 0 and what is named (w, radix-t) else, and receives (w, radix-1-t).
+//
 // Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver in
 // the digits of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
 // as a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
@@ -26,6 +33,7 @@
 #ifndef GRADCUBE_CONTROL_PLAN_THREAD_SCHEDULE_H_
 #define GRADCUBE_CONTROL_PLAN_THREAD_SCHEDULE_H_
 
+#include <algorithm>
 #include <array>
 #include <cstdint>
 
@@ -38,6 +46,17 @@ struct ScheduleStep {
   std::uint32_t stride = 1;
   unsigned digit = 0;        // this rank's digit in the step
   std::uint32_t pieces = 1;  // in each of the step's streams
+  unsigned rounds = 1;       // 1 in a mesh, radix - 1 in a ring
+  // The peers that this rank receives from are those at the offsets first_source, ..., radix - 1.
+  unsigned first_source = 1;  // radix - 1 in a ring
+  // Those that it sends to are at the offsets 1, ..., last_target.
+  unsigned last_target = 0;  // radix - 1 in a mesh, 1 in a ring
+
+  bool is_ring() const { return rounds > 1; }
+  // Whom it sends to or receives from, by number 0, 1, ...: their offsets, and back.
+  unsigned peers() const { return is_ring() ? 2 : radix - 1; }
+  unsigned offset_of_peer(unsigned i) const { return is_ring() && i == 1 ? radix - 1 : i + 1; }
+  unsigned number_of_peer(unsigned r) const { return std::min(r, peers()) - 1; }
 };
 
 class ThreadSchedule {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <map>
+#include <set>
 #include <tuple>
 
 namespace gradcube::control {
@@ -115,35 +116,54 @@ class Interpreter {
         fmt::format("{} step {}, thread {}: {}", stage_name(stage), step, thread, what));
   }
 
+  // What all ranks say that they transfer in a step of a thread: [rank].
+  using StepTransfers = std::vector<std::vector<Transfer>>;
+
   void run_step(Stage stage, unsigned step) {
-    std::vector<Message> messages;
-    Claims claims;
+    std::vector<StepTransfers> all(plan_.threads());
+    unsigned rounds = 1;
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      if (step < plan_.steps(thread)) run_thread(stage, step, thread, claims, messages);
+      if (step >= plan_.steps(thread)) continue;
+      rounds = std::max(rounds, plan_step(stage, step, thread).rounds());
+      for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+        all[thread].push_back(transfers_(rank, thread, stage, step));
+      }
     }
-    for (const Message& message : messages) deliver(stage, step, message);
+    Claims claims;
+    for (unsigned round = 0; round < rounds; ++round) {
+      std::vector<Message> messages;
+      for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+        run_thread(stage, step, round, thread, all[thread], claims, messages);
+      }
+      for (const Message& message : messages) deliver(stage, step, message);
+    }
   }
 
-  void run_thread(Stage stage, unsigned step, unsigned thread, Claims& claims,
-                  std::vector<Message>& messages) {
+  void run_thread(Stage stage, unsigned step, unsigned round, unsigned thread,
+                  const StepTransfers& transfers, Claims& claims, std::vector<Message>& messages) {
     // By (from, to): what the sender says that it sends, and what the receiver says that it
     // receives.
     std::map<std::pair<Rank, Rank>, std::pair<Pieces, Pieces>> agreed;
-    std::map<std::pair<Rank, Rank>, unsigned> ends;
-    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
-      for (const Transfer& transfer : transfers_(rank, thread, stage, step)) {
+    std::set<std::pair<Rank, Rank>> senders;
+    std::set<std::pair<Rank, Rank>> receivers;
+    for (Rank rank = 0; rank < transfers.size(); ++rank) {
+      for (const Transfer& transfer : transfers[rank]) {
+        if (transfer.round != round) continue;
         check_peer(stage, step, thread, rank, transfer.peer);
+        check_peer(stage, step, thread, rank, transfer.source);
         agreed[{rank, transfer.peer}].first = transfer.send;
-        agreed[{transfer.peer, rank}].second = transfer.receive;
-        if (++ends[{rank, transfer.peer}] > 1) {
+        agreed[{transfer.source, rank}].second = transfer.receive;
+        receivers.insert({transfer.source, rank});
+        if (!senders.insert({rank, transfer.peer}).second) {
           fail(stage, step, thread, name(rank) + " names peer " + name(transfer.peer) + " twice");
         }
-        claim_links(stage, step, thread, rank, transfer.peer, claims);
+        claim_links(stage, step, thread, rank, transfer, claims);
       }
     }
     for (const auto& [ends_of, lists] : agreed) {
       const auto [from, to] = ends_of;
-      if (!ends.contains({from, to}) || !ends.contains({to, from}) || lists.first != lists.second) {
+      if (!senders.contains(ends_of) || !receivers.contains(ends_of) ||
+          lists.first != lists.second) {
         fail(stage, step, thread,
              fmt::format("{} and {} do not agree on what passes between them", name(from),
                          name(to)));
@@ -165,12 +185,15 @@ class Interpreter {
     }
   }
 
-  void claim_links(Stage stage, unsigned step, unsigned thread, Rank from, Rank to,
+  // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
+  void claim_links(Stage stage, unsigned step, unsigned thread, Rank from, const Transfer& transfer,
                    Claims& claims) const {
     if (plan_.link_use() == LinkUse::shared) return;
     const PlanStep& s = plan_step(stage, step, thread);
-    const unsigned round = step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(to));
-    for_each_link(plan_, from, to, [&](LinkId link) {
+    const unsigned offset =
+        step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(transfer.peer));
+    const unsigned round = transfer.round + offset;
+    for_each_link(plan_, from, transfer.peer, [&](LinkId link) {
       const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
       if (fresh) return;
       fail(stage, step, thread,
@@ -268,10 +291,11 @@ void compare_with_exchanges(const Plan& plan, const Streams& streams, Rank rank,
   const std::vector<Transfer> transfers = streams.transfers(rank, thread, stage, step);
   bool agree = exchanges.size() == transfers.size();
   for (const Transfer& transfer : transfers) {
-    const auto exchange = std::find_if(exchanges.begin(), exchanges.end(),
-                                       [&](const Exchange& e) { return e.peer == transfer.peer; });
-    agree = agree && exchange != exchanges.end() && same(exchange->send, transfer.send) &&
-            same(exchange->receive, transfer.receive);
+    const auto exchange = std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) {
+      return e.peer == transfer.peer && e.round == transfer.round;
+    });
+    agree = agree && exchange != exchanges.end() && exchange->source == transfer.source &&
+            same(exchange->send, transfer.send) && same(exchange->receive, transfer.receive);
   }
   if (!agree) {
     throw PlanError(fmt::format("{} step {}, thread {}: the streams of {} are not its exchanges",

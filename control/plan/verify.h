@@ -1,9 +1,10 @@
 // The verifier: runs a plan symbolically and proves that it is an all-reduce.
 //
 // What it runs is what the executor sends: the streams of segments, read off the functions that the
-// data path calls (streams.h), with blocks of every depth. All ranks execute them step by step, in
-// lock step; instead of gradients, every piece on every rank carries how often each rank's
-// contribution is in it. It throws a PlanError, naming the server, thread, stage and step, unless
+// data path calls (streams.h), with blocks of every depth. All ranks execute them step by step, and
+// in a ring round by round, in lock step; instead of gradients, every piece on every rank carries
+// how often each rank's contribution is in it. It throws a PlanError, naming the server, thread,
+// stage and step, unless
 //
 //   - every segment waits for the right one of an earlier step (Streams::check_dependencies());
 //   - the streams carry the pieces that Plan::exchanges() says;
@@ -12,8 +13,8 @@
 //   - the owner of every piece ends the aggregation stage with each rank's contribution in it
 //     exactly once;
 //   - only complete pieces are broadcast, and at the end every rank has every piece, complete;
-//   - no round of a step uses a link for two transfers, if the plan promises that: in round r each
-//     rank sends to its peer at offset r;
+//   - no round of a step uses a link for two transfers, if the plan promises that: in round r of a
+//     mesh, from 1, each rank sends to its peer at offset r;
 //   - no link carries more pieces than its share: what the exchanges of the plan bring to it. On
 //     BCube(n,k) with BML that is N-1 pieces per stage for every link and direction, 2(N-1) in all
 //     (BML, section 3.2).

@@ -23,7 +23,7 @@ namespace {
 
 unsigned count_flows(const control::ThreadSchedule& schedule) {
   unsigned flows = 0;
-  for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).radix - 1;
+  for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).peers();
   return flows;
 }
 
@@ -41,10 +41,10 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   unsigned widest = 1;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
-    const unsigned radix = schedule_.step(w).radix;
-    reduce_windows_.emplace_back(control::step_pattern::arrivals(radix));
-    count += radix - 1;
-    widest = std::max(widest, radix);
+    const control::ScheduleStep& step = schedule_.step(w);
+    reduce_windows_.emplace_back(step.radix - step.first_source);
+    count += step.peers();
+    widest = std::max(widest, step.radix);
   }
   first_flow_of_step_[schedule_.steps()] = count;
   sources_.resize(widest);
@@ -52,7 +52,8 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   const control::Plan& plan = context.plan;
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+      for (unsigned i = 0; i < schedule_.step(w).peers(); ++i) {
+        const unsigned r = schedule_.step(w).offset_of_peer(i);
         const control::Rank peer = schedule_.peer(w, r);
         const bcube::Route back = plan.route(peer, context.rank);
         const FlowKey key{.stage = stage,
@@ -62,6 +63,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
                           .planned = plan.route(context.rank, peer),
                           .port_in = back[back.size() - 1].level};
         flows_.emplace_back(key, job, *this, context.flows, context.window);
+        begin_streams(flows_.back(), next_);
       }
     }
   }
@@ -122,8 +124,10 @@ const PlanExecutor::InFlight* PlanExecutor::holder(PlanStage stage, unsigned w,
 
 // With a broadcast stage, what comes back shows that a contribution was used: a neighbour sends
 // nothing of a segment, not even an empty one, before it has reduced it. Without one, the neighbour
-// has to say so.
+// has to say so. In a ring results come from the server before: those of all parts, and each needed
+// the contribution of the next server, which had this one's in it.
 bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now) {
+  if (!sends(flow)) return true;
   const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
   if (flow.stage == Stage::broadcast) return flow.send.cumulative() >= end;
   if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
@@ -142,7 +146,8 @@ bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nan
 }
 
 // The end of a stream that something answers needs no word: a contribution's answer is the result,
-// and a result goes both ways, so that the later of the two carries the word.
+// and a result goes both ways, so that the later of the two carries the word. In a ring nothing
+// goes back to the server before.
 bool PlanExecutor::sender_waits(const Flow& flow, std::uint64_t first) const {
   const InFlight* collective = holder(stage_of(flow), flow.step, first);
   if (collective == nullptr) return false;
@@ -152,13 +157,14 @@ bool PlanExecutor::sender_waits(const Flow& flow, std::uint64_t first) const {
       control::has_stage(collective->request.kind, PlanStage::broadcast)) {
     return false;
   }
-  return flow.send.next() >= end;
+  return !sends(flow) || flow.send.next() >= end;
 }
 
 // Of all neighbours at once, so that lost news of one does not delay the question to the next.
 void PlanExecutor::await_consumed(protocol::Nanoseconds now) {
   const std::size_t contributions = first_flow(Stage::broadcast, 0);
   for (std::size_t i = 0; i < contributions; ++i) {
+    if (!sends(flows_[i])) continue;
     flows_[i].send.await_consumed(now);
     wake_answer(flows_[i]);  // which arms the flow's timer
   }
@@ -167,10 +173,9 @@ void PlanExecutor::await_consumed(protocol::Nanoseconds now) {
 bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds now) {
   for (std::size_t checked = 0; checked < flows_.size(); ++checked) {
     Flow& flow = flows_[blocking_flow_];
-    if (consumed(flow) < collective.layout.end(stage_of(flow), flow.step) ||
-        !is_sent(flow, collective, now)) {
-      return false;
-    }
+    const bool waits =
+        receives(flow) && consumed(flow) < collective.layout.end(stage_of(flow), flow.step);
+    if (waits || !is_sent(flow, collective, now)) return false;
     blocking_flow_ = (blocking_flow_ + 1) % flows_.size();
   }
   return true;
@@ -191,7 +196,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   for (Flow& flow : flows_) {
     flow.send = protocol::SendWindow(context_.flows.recovery, context_.window);
     flow.receive = protocol::ReceiveWindow(context_.window, 0, context_.flows.acknowledgement);
-    flow.sending = flow.granting = last_failed + 1;
+    begin_streams(flow, last_failed + 1);
   }
   end_of_streams_ = {};
   oldest_ = next_ = last_failed + 1;

@@ -12,8 +12,15 @@
 //
 // Why it cannot deadlock: every server sends a stream's segments in the same order, and a receiver
 // grants a window beyond the first segment that it has not reduced yet. So the server that owes the
-// first unreduced segment of a stream can always send it. Results are written when they arrive and
-// wait for nothing.
+// first unreduced segment of a stream can always send it. In a ring that segment needs one of an
+// earlier round, which is here, as it comes before in the stream that the sender receives. Results
+// are written when they arrive and wait for nothing.
+//
+// Rings (control/plan/step_pattern.h). A step's flows are one to the next server, which only sends,
+// and one from the server before, which only receives; in a mesh each flow does both. A stream has
+// the rounds one behind the other, so a segment waits for the one that is a round's length before
+// it in the stream that comes in. Nothing else differs: the same arithmetic, with one round, is a
+// mesh's.
 //
 // Several collectives may be in flight. Each begins as soon as it is submitted, behind the earlier
 // ones in every stream. A contribution to a collective that this server's trainer has not submitted
@@ -118,9 +125,9 @@ class PlanExecutor {
   unsigned thread() const { return schedule_.thread(); }
   std::deque<Flow>& flows() { return flows_; }
 
-  // The flow of a step of the stage with the neighbour at this offset.
+  // The flow of a step of the stage with the neighbour at this offset, with whom it has one.
   Flow& flow(protocol::Stage stage, unsigned step, unsigned offset) {
-    return flows_[first_flow(stage, step) + offset - 1];
+    return flows_[first_flow(stage, step) + schedule_.step(step).number_of_peer(offset)];
   }
 
   // Whether a collective is in flight.
@@ -149,6 +156,7 @@ class PlanExecutor {
 
   // How far the stream that this flow receives has been consumed: what credit is counted from.
   std::uint64_t consumed(const Flow& flow) const {
+    if (!receives(flow)) return 0;
     if (flow.stage == protocol::Stage::aggregation) return reduce_windows_[flow.step].base();
     // What lies beyond the submitted collectives is held.
     return std::min(flow.receive.cumulative(), end_of_streams_[kBroadcast][flow.step]);
@@ -211,9 +219,28 @@ class PlanExecutor {
   using PlanStage = control::Stage;
   static constexpr std::size_t kBroadcast = static_cast<std::size_t>(PlanStage::broadcast);
   static PlanStage stage_of(const Flow& flow) { return static_cast<PlanStage>(flow.stage); }
+  // Of a flow that never sends, or never receives: the collective that it has reached there.
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+
+  // Which of its two streams a flow has: both in a mesh.
+  bool sends(const Flow& flow) const {
+    return flow.offset <= schedule_.step(flow.step).last_target;
+  }
+  bool receives(const Flow& flow) const {
+    return flow.offset >= schedule_.step(flow.step).first_source;
+  }
+  void begin_streams(Flow& flow, std::uint64_t collective) const {
+    flow.sending = sends(flow) ? collective : kNone;
+    flow.granting = receives(flow) ? collective : kNone;
+  }
   // The place among a stage's flows.
   unsigned number_of(const Flow& flow) const {
-    return first_flow_of_step_[flow.step] + flow.offset - 1;
+    return first_flow_of_step_[flow.step] + schedule_.step(flow.step).number_of_peer(flow.offset);
+  }
+  // That of the contribution of the peer at offset r among those to a segment of step w, from 1.
+  unsigned place_of(unsigned w, unsigned r) const { return r - schedule_.step(w).first_source + 1; }
+  const Contribution& contribution(unsigned w, std::uint64_t sequence, unsigned r) const {
+    return reduce_windows_[w].contribution(sequence, place_of(w, r));
   }
 
   // The collective in flight that has this sequence in a stage's streams of step w; null if none
@@ -224,6 +251,10 @@ class PlanExecutor {
   static std::uint32_t position_of(const InFlight& collective, PlanStage stage, unsigned w,
                                    std::uint64_t sequence) {
     return static_cast<std::uint32_t>(sequence - collective.layout.first(stage, w));
+  }
+  // Of a segment of the aggregation stage: 0 in a mesh.
+  static unsigned round_of(const InFlight& collective, unsigned w, std::uint64_t sequence) {
+    return collective.layout.round(w, position_of(collective, PlanStage::aggregation, w, sequence));
   }
   OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
                            std::uint32_t position) const;
@@ -252,9 +283,16 @@ class PlanExecutor {
   void reduce_if_complete(const InFlight& collective, unsigned w, std::uint64_t sequence);
   // Marks a segment as reduced, and wakes what waits for its room.
   void finish_segment(unsigned w, std::uint64_t sequence);
+  // What waited at the ring of step w for a sum of the step before, which is here now.
+  void enter_ring(const InFlight& collective, unsigned w,
+                  const control::StreamPositions::NextStep& sum);
   void wake_results_before(unsigned w);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            std::uint32_t bytes);
+  // Into sources_: what is added for a segment, in the order of addition. Returns their number.
+  unsigned mesh_sources(unsigned w, std::uint64_t sequence, const std::uint8_t* own);
+  unsigned ring_sources(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                        const std::uint8_t* own);
   // False when the sum overflowed: overflow_ then says where.
   bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
               control::SegmentRange range);
@@ -263,8 +301,11 @@ class PlanExecutor {
   bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
   bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);
   void await_consumed(protocol::Nanoseconds now);
+  // The flow that brings back the results of the send stream (w, r).
   const Flow& result_flow(unsigned w, unsigned r) const {
-    return flows_[first_flow(protocol::Stage::broadcast, w) + r - 1];
+    const control::ScheduleStep& step = schedule_.step(w);
+    return flows_[first_flow(protocol::Stage::broadcast, w) +
+                  step.number_of_peer(std::max(r, step.first_source))];
   }
   // The place in flows_ of the step's flow at offset 1.
   std::size_t first_flow(protocol::Stage stage, unsigned w) const {
@@ -278,7 +319,7 @@ class PlanExecutor {
   control::ThreadSchedule schedule_;
   Session& session_;
 
-  std::deque<Flow> flows_;  // stage by stage, step by step, offsets 1..radix-1: see flow()
+  std::deque<Flow> flows_;  // stage by stage, step by step, by ascending offset: see flow()
   std::array<unsigned, control::kMaxSteps + 1> first_flow_of_step_{};
   std::vector<ReduceWindow> reduce_windows_;  // one per step
   EarlyResults early_results_;

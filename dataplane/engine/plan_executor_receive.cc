@@ -17,6 +17,7 @@ using protocol::Stage;
 
 PlanExecutor::Acceptance PlanExecutor::accept(Flow& flow, std::uint64_t sequence,
                                               const Contribution& segment) {
+  if (!receives(flow)) return {DropReason::outside_window, std::nullopt};
   if (flow.stage == Stage::aggregation) return {};
   if (sequence >= end_of_streams_[kBroadcast][flow.step]) {
     check_beyond(flow, segment.signature);
@@ -52,10 +53,13 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
   if (collective == nullptr) return std::nullopt;
   const std::uint32_t position =
       position_of(*collective, PlanStage::broadcast, flow.step, sequence);
-  SegmentRange range = collective->layout.segment(schedule_, flow.step, flow.offset, position);
-  if (!collective->layout.receives(schedule_, PlanStage::broadcast, flow.step, flow.offset)) {
-    range.bytes = 0;
-  }
+  const control::CollectiveLayout& layout = collective->layout;
+  const unsigned w = flow.step;
+  const auto [r, in_stream] =
+      layout.part_received(schedule_, PlanStage::broadcast, w, flow.offset, position);
+  SegmentRange range = layout.segment(schedule_, w, r, in_stream);
+  const unsigned round = layout.round(w, position);
+  if (!layout.receives(schedule_, PlanStage::broadcast, w, flow.offset, round)) range.bytes = 0;
   if (collective->signature == result.signature && range.bytes == result.bytes) {
     return Place{collective, range};
   }
@@ -67,7 +71,8 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
 void PlanExecutor::write_result(const Flow& flow, const Place& place, const Contribution& result) {
   std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
               place.range.bytes);
-  wake_results_before(flow.step);
+  // In a ring it is passed on in the same step, too.
+  wake_results_before(flow.step + (schedule_.step(flow.step).is_ring() ? 1 : 0));
 }
 
 // A result that has come in step w is passed on in all earlier steps, which the broadcast stage
@@ -79,7 +84,7 @@ void PlanExecutor::wake_results_before(unsigned w) {
 
 void PlanExecutor::contribute(const Flow& flow, std::uint64_t sequence,
                               const Contribution& contribution) {
-  reduce_windows_[flow.step].hold(sequence, flow.offset, contribution);
+  reduce_windows_[flow.step].hold(sequence, place_of(flow.step, flow.offset), contribution);
   const InFlight* collective = holder(PlanStage::aggregation, flow.step, sequence);
   if (collective == nullptr) {  // not submitted here yet: see begin_published()
     check_beyond(flow, contribution.signature);
@@ -127,12 +132,13 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     const std::uint64_t first = collective.layout.first(PlanStage::aggregation, w);
     const std::uint64_t end = collective.layout.end(PlanStage::aggregation, w);
-    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-      const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, r);
+    for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+      const unsigned place = place_of(w, r);
+      const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, place);
       if (fits != nullptr && fits->signature != collective.signature) {
         disagree(collective, fits->signature, w, r);
       }
-      const Contribution* beyond = reduce_windows_[w].waiting(end, r);
+      const Contribution* beyond = reduce_windows_[w].waiting(end, place);
       if (beyond != nullptr) {
         check_beyond(flow(Stage::aggregation, w, r), beyond->signature);
       }
@@ -140,7 +146,7 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
   }
   if (!early_results_.any()) return;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
-    for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+    for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
       const Flow& over = flow(Stage::broadcast, w, r);
       const Contribution* beyond =
           early_results_.find(number_of(over), collective.layout.end(PlanStage::broadcast, w));
@@ -171,11 +177,14 @@ void PlanExecutor::write_early_results(const InFlight& collective) {
 // Reduces a segment if all that it needs is here, and what waited for it at the following steps.
 void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
                                       std::uint64_t sequence) {
+  const control::CollectiveLayout& layout = collective.layout;
   for (;;) {
     if (!reduce_windows_[w].all_arrived(sequence)) return;
-    const std::uint32_t position = position_of(collective, PlanStage::aggregation, w, sequence);
-    if (!partial_sum_is_here(collective, w, 0, position)) return;
-    const SegmentRange range = collective.layout.segment(schedule_, w, 0, position);
+    const auto [r, position] =
+        layout.part_received(schedule_, PlanStage::aggregation, w, 0,
+                             position_of(collective, PlanStage::aggregation, w, sequence));
+    if (!partial_sum_is_here(collective, w, r, position)) return;
+    const SegmentRange range = layout.segment(schedule_, w, r, position);
     if (!contributions_agree(collective, w, sequence, range.bytes)) return;
     if (!control::reduces(collective.request.kind)) {
       pass_on(collective, w, sequence, range);
@@ -183,23 +192,47 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
       return;
     }
     finish_segment(w, sequence);
+    if (sequence < layout.sums(w)) {  // the next server of the ring adds itself to it
+      wake_segment(flow(Stage::aggregation, w, 1));
+      return;
+    }
     if (w == schedule_.last_step()) {
       if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
         wake_results_before(schedule_.steps());
       }
       return;
     }
-    const StreamPositions::NextStep next = collective.layout.positions().at_next_step(w, position);
+    const StreamPositions::NextStep next = layout.positions().at_next_step(w, position);
     ++w;
+    if (schedule_.step(w).is_ring()) return enter_ring(collective, w, next);
     if (next.divided) {
-      for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-        wake_segment(flow(Stage::aggregation, w, r));
+      for (unsigned offset = 1; offset < schedule_.step(w).radix; ++offset) {
+        wake_segment(flow(Stage::aggregation, w, offset));
       }
     } else if (next.offset != 0) {
       wake_segment(flow(Stage::aggregation, w, next.offset));
       return;
     }
-    sequence = collective.layout.first(PlanStage::aggregation, w) + next.position;
+    sequence = layout.first(PlanStage::aggregation, w) + next.position;
+  }
+}
+
+// What is named (w, radix-1) goes out in the first round, and what is named (w, radix-2-t) comes in
+// in round t. Each depends on one round of the stream: so this calls itself no deeper than there
+// are steps.
+void PlanExecutor::enter_ring(const InFlight& collective, unsigned w,
+                              const StreamPositions::NextStep& sum) {
+  wake_segment(flow(Stage::aggregation, w, 1));
+  const control::CollectiveLayout& layout = collective.layout;
+  const std::uint64_t first = layout.first(PlanStage::aggregation, w) + sum.position;
+  const std::uint64_t round_length = layout.round_length(w);
+  const unsigned rounds = schedule_.step(w).rounds;
+  if (sum.divided) {
+    for (unsigned t = 0; t < rounds; ++t) {
+      reduce_if_complete(collective, w, first + t * round_length);
+    }
+  } else if (sum.offset < rounds) {
+    reduce_if_complete(collective, w, first + (rounds - 1 - sum.offset) * round_length);
   }
 }
 
@@ -207,16 +240,17 @@ void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
   const std::uint64_t consumed_before = reduce_windows_[w].base();
   reduce_windows_[w].finish(sequence);
   if (reduce_windows_[w].base() == consumed_before) return;
-  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
+  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
     wake_consumed(flow(Stage::aggregation, w, r));
   }
 }
 
 bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
                                        std::uint64_t sequence, std::uint32_t bytes) {
-  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-    const Contribution& their = reduce_windows_[w].contribution(sequence, r);
-    const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r);
+  const unsigned round = round_of(collective, w, sequence);
+  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+    const Contribution& their = contribution(w, sequence, r);
+    const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round);
     if (their.signature == collective.signature && their.bytes == (carries ? bytes : 0)) continue;
     disagree(collective, their.signature, w, r);
     return false;
@@ -230,35 +264,57 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
                           SegmentRange range) {
   if (range.bytes == 0) return true;
   const CollectiveRequest& request = collective.request;
-  const auto& [radix, stride, own_digit, pieces] = schedule_.step(w);
   std::uint8_t* own = request.buffer + range.begin;
-  for (unsigned i = 0; i < radix; ++i) {
-    const unsigned r = control::step_pattern::summand(radix, own_digit, i);
-    sources_[i] = r == 0 ? own : reduce_windows_[w].contribution(sequence, r).payload;
-  }
+  const unsigned summands = schedule_.step(w).is_ring() ? ring_sources(collective, w, sequence, own)
+                                                        : mesh_sources(w, sequence, own);
   const std::size_t size = aggregation::element_bytes(request.dtype);
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
-  if (!add(own, sources_.data(), radix, count)) {
+  if (!add(own, sources_.data(), summands, count)) {
     if (!overflow_.has_value() || request.number < overflow_->collective) {
       overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
     }
     return false;
   }
-  if (w == schedule_.last_step() && request.operation == Operation::average) {
+  const bool is_last = w == schedule_.last_step() && sequence >= collective.layout.sums(w);
+  if (is_last && request.operation == Operation::average) {
     const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
     if (divide != nullptr) divide(own, count, context_.plan.ranks());
   }
   return true;
 }
 
+unsigned PlanExecutor::mesh_sources(unsigned w, std::uint64_t sequence, const std::uint8_t* own) {
+  const control::ScheduleStep& step = schedule_.step(w);
+  for (unsigned i = 0; i < step.radix; ++i) {
+    const unsigned r = control::step_pattern::summand(step.radix, step.digit, i);
+    sources_[i] = r == 0 ? own : contribution(w, sequence, r).payload;
+  }
+  return step.radix;
+}
+
+// What comes round has one rank's contribution in it in round 0, and one more in each further
+// round. A mean of 16-bit floats counts it so often.
+unsigned PlanExecutor::ring_sources(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                                    const std::uint8_t* own) {
+  const CollectiveRequest& request = collective.request;
+  const bool is_mean =
+      request.operation == Operation::average && context_.kernels.divide(request.dtype) == nullptr;
+  const unsigned copies = is_mean ? round_of(collective, w, sequence) + 1 : 1;
+  const void* theirs = contribution(w, sequence, schedule_.step(w).first_source).payload;
+  std::fill_n(sources_.begin(), copies, theirs);
+  sources_[copies] = own;
+  return copies + 1;
+}
+
 // A broadcast on its way down from the root: at most one neighbour carries something.
 void PlanExecutor::pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            SegmentRange range) {
-  for (unsigned r = 1; r < schedule_.step(w).radix; ++r) {
-    if (!collective.layout.receives(schedule_, PlanStage::aggregation, w, r)) continue;
-    std::memcpy(collective.request.buffer + range.begin,
-                reduce_windows_[w].contribution(sequence, r).payload, range.bytes);
+  const unsigned round = round_of(collective, w, sequence);
+  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+    if (!collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round)) continue;
+    std::memcpy(collective.request.buffer + range.begin, contribution(w, sequence, r).payload,
+                range.bytes);
   }
 }
 

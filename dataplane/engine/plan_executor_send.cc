@@ -23,8 +23,7 @@ bool PlanExecutor::partial_sum_is_here(const InFlight& collective, unsigned w, u
                                        std::uint32_t position) const {
   if (w == 0) return true;  // line 1: the trainer's own gradient
   const std::uint32_t before = collective.layout.positions().at_previous_step(w, r, position);
-  return reduce_windows_[w - 1].reduced(collective.layout.first(PlanStage::aggregation, w - 1) +
-                                        before);
+  return reduce_windows_[w - 1].reduced(collective.layout.sums(w - 1) + before);
 }
 
 // BML, Algorithm 1, lines 4-5: the broadcast of a piece follows its aggregation at its owner, or
@@ -33,8 +32,12 @@ bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
                                   std::uint32_t position) const {
   const StreamPositions::ResultSource source =
       collective.layout.positions().result_source(w, position);
+  // In a ring what is named (u, r) comes in an earlier or a later round.
   const auto has_come = [&](unsigned u, unsigned r) {
+    const unsigned first_source = schedule_.step(u).first_source;
+    const std::uint64_t rounds_before = std::max(r, first_source) - r;
     return result_flow(u, r).receive.received(collective.layout.first(PlanStage::broadcast, u) +
+                                              rounds_before * collective.layout.round_length(u) +
                                               source.position);
   };
   if (!source.own) return has_come(source.step, source.offset);
@@ -46,15 +49,23 @@ bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
   // An all_gather's own piece is the trainer's.
   const unsigned last = schedule_.last_step();
   return !control::has_stage(collective.request.kind, PlanStage::aggregation) ||
-         reduce_windows_[last].reduced(collective.layout.first(PlanStage::aggregation, last) +
-                                       source.position);
+         reduce_windows_[last].reduced(collective.layout.sums(last) + source.position);
 }
 
+// In the rounds of a ring after the first, it passes on what came a round before.
 bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
                          std::uint32_t position) const {
-  return flow.stage == Stage::broadcast
-             ? result_is_here(collective, flow.step, position)
-             : partial_sum_is_here(collective, flow.step, flow.offset, position);
+  const unsigned w = flow.step;
+  const std::uint32_t round_length = collective.layout.round_length(w);
+  if (position >= round_length) [[unlikely]] {
+    const std::uint64_t sequence =
+        collective.layout.first(stage_of(flow), w) + position - round_length;
+    return flow.stage == Stage::broadcast ? result_flow(w, flow.offset).receive.received(sequence)
+                                          : reduce_windows_[w].reduced(sequence);
+  }
+  if (flow.stage == Stage::broadcast) return result_is_here(collective, w, position);
+  const unsigned r = std::max<unsigned>(flow.offset, schedule_.step(w).first_source);
+  return partial_sum_is_here(collective, w, r, position);
 }
 
 const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
@@ -90,11 +101,13 @@ std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
   const InFlight& collective = in_flight(flow.sending);
   const std::uint64_t next = flow.send.next();
   const std::uint64_t left = collective.layout.end(stage_of(flow), flow.step) - next;
-  if (flow.stage == Stage::aggregation && flow.step == 0) {
-    return static_cast<std::uint8_t>(std::min(left, kMostBacklog));
+  const std::uint32_t position = position_of(collective, stage_of(flow), flow.step, next);
+  const std::uint32_t round_length = collective.layout.round_length(flow.step);
+  if (flow.stage == Stage::aggregation && flow.step == 0 && position < round_length) {
+    return static_cast<std::uint8_t>(
+        std::min<std::uint64_t>(round_length - position, kMostBacklog));
   }
   const std::uint64_t most = std::min(left, kMostCounted);
-  const std::uint32_t position = position_of(collective, stage_of(flow), flow.step, next);
   std::uint32_t count = 1;
   while (count < most && ready(flow, collective, position + count)) ++count;
   return static_cast<std::uint8_t>(count);
@@ -107,11 +120,15 @@ OutgoingSegment PlanExecutor::sent_segment(const Flow& flow, std::uint64_t seque
 
 // BML, Algorithm 1, lines 8-9: to s go the pieces of CalcGset(s, w); lines 12-14: to all go those
 // of CalcGset(a, k-1-w). Here they are the send stream of s, and the receive stream.
+// In a ring they are what the round is about.
 OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collective,
                                        std::uint32_t position) const {
-  const unsigned r = flow.stage == Stage::aggregation ? flow.offset : 0;
-  SegmentRange range = collective.layout.segment(schedule_, flow.step, r, position);
-  if (!collective.layout.sends(schedule_, stage_of(flow), flow.step, flow.offset)) range.bytes = 0;
+  const control::CollectiveLayout& layout = collective.layout;
+  const PlanStage stage = stage_of(flow);
+  const unsigned w = flow.step;
+  const auto [r, in_stream] = layout.part_sent(schedule_, stage, w, flow.offset, position);
+  SegmentRange range = layout.segment(schedule_, w, r, in_stream);
+  if (!layout.sends(schedule_, stage, w, flow.offset, layout.round(w, position))) range.bytes = 0;
   return {collective.request.number, collective.signature, collective.request.buffer + range.begin,
           range.bytes};
 }

@@ -60,11 +60,26 @@ class Check(TestCase):
 
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
-            for algorithm in ["halving_doubling", "hips:mesh", "hips:mesh,mesh,mesh"]:
+            for algorithm in ["halving_doubling", "hips:mesh", "hips:mesh,mesh,mesh", "hips:ring"]:
                 with self.subTest(algorithm=algorithm):
                     self.assert_right(
                         cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
                     )
+
+    def test_rings_are_right_for_every_type_and_operation(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
+            for algorithm in ["hips:ring", "hips:mesh,ring", "hips:ring,mesh"]:
+                for dtype in DTYPES:
+                    for operation in OPERATIONS:
+                        if operation == "average" and DTYPES[dtype] == 1:
+                            continue  # there is none
+                        with self.subTest(algorithm=algorithm, dtype=dtype, operation=operation):
+                            self.assert_right(
+                                cluster.perf(
+                                    "--algorithm", algorithm, "--sizes", "0,8,1K,300K", "--iterations", "1"
+                                    , "--warmup", "0", "--dtype", dtype, "--op", operation
+                                )
+                            )
 
     def test_small_packets_are_cut_right(self):
         with Cluster("--topology", "bcube:3,2", "--mtu", "1500") as cluster:

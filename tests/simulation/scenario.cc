@@ -171,7 +171,8 @@ void make_overflow(Collective& collective) {
 // where there are several levels, all of them members, since members form a grid.
 void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   const control::Topology& topology = scenario.simulation.cluster.topology;
-  const std::vector<std::string> names = control::algorithm_names();
+  std::vector<std::string> names = control::algorithm_names();
+  names.insert(names.end(), {"hips:mesh,ring", "hips:ring,mesh"});
   for (ScenarioJob& job : scenario.jobs) {
     const auto placement = control::Placement::grid(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {

@@ -29,22 +29,67 @@ constexpr std::uint64_t kSeed = 7;
 template <typename Wide, typename Stored>
 class NaiveOracle {
  public:
-  NaiveOracle(const control::Plan& plan, DataType type, Operation operation)
-      : plan_(plan), type_(type), operation_(operation) {}
+  NaiveOracle(const control::Plan& plan, DataType type, Operation operation, std::size_t count)
+      : plan_(plan), type_(type), operation_(operation), bytes_(count * sizeof(Stored)) {}
 
   Stored expect(unsigned thread, std::size_t index) const {
-    const Stored reduced = reduce(thread, plan_.steps(thread), 0, index);
+    const Stored reduced = reduce(thread, plan_.steps(thread), owner(thread, index), index);
     if (operation_ != Operation::average || sizeof(Stored) == 2) return reduced;
     return narrow(divide(widen(reduced), plan_.ranks()));
   }
 
  private:
-  Stored reduce(unsigned thread, unsigned steps, control::ServerId server,
-                std::size_t index) const {
+  // Where the element ends: the buffer's units are divided by the digits of the thread's steps.
+  control::Rank owner(unsigned thread, std::size_t index) const {
+    const std::uint64_t unit = index * sizeof(Stored) / control::kUnitBytes;
+    control::UnitRange units = control::part(control::units_of(bytes_), plan_.thread_part(thread));
+    control::Rank rank = 0;
+    for (unsigned w = 0; w < plan_.steps(thread); ++w) {
+      unsigned digit = 0;
+      control::UnitRange here = control::part(units, digit, plan_.radix(thread, w));
+      while (unit >= here.begin + here.count && digit + 1 < plan_.radix(thread, w)) {
+        here = control::part(units, ++digit, plan_.radix(thread, w));
+      }
+      rank = plan_.peer(rank, thread, w, digit);
+      units = here;
+    }
+    return rank;
+  }
+
+  // From the digit after the owner's on, one after the other.
+  Stored reduce_ring(unsigned thread, unsigned w, control::Rank owner, std::size_t index) const {
+    const unsigned radix = plan_.radix(thread, w);
+    const unsigned end = plan_.digit(owner, thread, w);
+    Stored sum{};
+    for (unsigned hop = 1; hop <= radix; ++hop) {
+      const control::Rank from = plan_.peer(owner, thread, w, (end + hop) % radix);
+      const Stored next = reduce(thread, w, from, index);
+      if (hop == 1) {
+        sum = next;
+        continue;
+      }
+      if constexpr (sizeof(Stored) == 2) {
+        if (operation_ == Operation::average) {
+          Wide all = scaled(widen(sum), hop);
+          for (unsigned copy = 2; copy < hop; ++copy) all = all + scaled(widen(sum), hop);
+          all = all + scaled(widen(next), hop);
+          sum = narrow(all / scaled(static_cast<Wide>(hop), hop));
+          continue;
+        }
+      }
+      sum = narrow(combine(widen(sum), widen(next)));
+    }
+    return sum;
+  }
+
+  Stored reduce(unsigned thread, unsigned steps, control::Rank server, std::size_t index) const {
     if (steps == 0) {
       Stored value;
       fill_input(type_, operation_, kSeed, server, index, 1, &value);
       return value;
+    }
+    if (plan_.step(thread, steps - 1).is_ring()) {
+      return reduce_ring(thread, steps - 1, server, index);
     }
     Wide sum{};
     const unsigned radix = plan_.radix(thread, steps - 1);
@@ -106,11 +151,13 @@ class NaiveOracle {
   const control::Plan& plan_;
   DataType type_;
   Operation operation_;
+  std::uint64_t bytes_;
 };
 
 struct Case {
   const char* topology;
   std::size_t count;
+  const char* algorithm = "bml";
 };
 
 template <typename Wide, typename Stored>
@@ -118,8 +165,8 @@ void expect_oracle_agrees(const Case& which, DataType type, Operation operation)
   SCOPED_TRACE(std::string(which.topology) + " count " + std::to_string(which.count) + " " +
                std::string(data_type_name(type)) + " " + std::string(operation_name(operation)));
   const auto topology = control::parse_topology(which.topology, "test");
-  const auto plan = control::make_plan("bml", topology, "test");
-  const NaiveOracle<Wide, Stored> naive(plan, type, operation);
+  const auto plan = control::make_plan(which.algorithm, topology, "test");
+  const NaiveOracle<Wide, Stored> naive(plan, type, operation, which.count);
   const Oracle oracle(plan, type, operation, which.count);
 
   std::vector<int> seen(which.count, 0);
@@ -163,13 +210,16 @@ TEST_P(OracleOnTopology, AgreesWithOneElementAtATimeForEveryTypeAndOperation) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Topologies, OracleOnTopology,
-                         testing::Values(Case{"bcube:3,2", 0}, Case{"bcube:3,2", 1},
-                                         Case{"bcube:3,2", 8}, Case{"bcube:3,2", 1001},
-                                         Case{"bcube:2,1", 100}, Case{"bcube:2,3", 777},
-                                         Case{"bcube:4,2", 333}, Case{"bcube:3,3", 259},
-                                         Case{"star:5", 97},
-                                         Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5}));
+INSTANTIATE_TEST_SUITE_P(
+    Topologies, OracleOnTopology,
+    testing::Values(Case{"bcube:3,2", 0}, Case{"bcube:3,2", 1}, Case{"bcube:3,2", 8},
+                    Case{"bcube:3,2", 1001}, Case{"bcube:2,1", 100}, Case{"bcube:2,3", 777},
+                    Case{"bcube:4,2", 333}, Case{"bcube:3,3", 259}, Case{"star:5", 97},
+                    Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5},
+                    Case{"bcube:4,2", 333, "halving_doubling"},
+                    Case{"bcube:3,2", 1001, "hips:ring"}, Case{"star:5", 97, "hips:ring"},
+                    Case{"bcube:4,2", 333, "hips:ring,mesh"},
+                    Case{"bcube:3,2", 777, "hips:mesh,ring"}));
 
 TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
@@ -237,7 +287,8 @@ class OracleOfKind : public testing::Test {
     return value;
   }
   float average(unsigned thread, std::size_t index) const {
-    const NaiveOracle<float, std::uint32_t> naive(plan_, DataType::float32, Operation::average);
+    const NaiveOracle<float, std::uint32_t> naive(plan_, DataType::float32, Operation::average,
+                                                  kCount);
     return std::bit_cast<float>(naive.expect(thread, index));
   }
   // The average of the threads' shares of the elements [begin, end).

@@ -18,11 +18,12 @@ using control::Plan;
 using control::Rank;
 using control::Stage;
 
-Plan plan_on(const char* spec, const std::vector<control::ServerId>& members = {}) {
+Plan plan_on(const char* spec, const std::vector<control::ServerId>& members = {},
+             const char* algorithm = "bml") {
   const auto topology = control::parse_topology(spec, "test");
   const auto placement = members.empty() ? control::Placement::all(topology)
                                          : control::Placement::grid(topology, members, "test");
-  return control::make_plan("bml", topology, placement, "test");
+  return control::make_plan(algorithm, topology, placement, "test");
 }
 
 // The most bytes that a port of a server sends or receives in a collective, counted segment by
@@ -49,19 +50,22 @@ class PortLoad {
            std::vector<std::uint64_t>& received) const {
     const control::ThreadSchedule schedule(plan_, rank, thread);
     const control::CollectiveLayout layout(schedule, shape_, 4096, {});
+    const control::ScheduleStep& step = schedule.step(w);
     const unsigned level = plan_.level(thread, w).value();
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-      const auto stream = [&](unsigned r) {
-        std::uint64_t bytes = 0;
-        for (std::uint64_t q = layout.first(stage, w); q < layout.end(stage, w); ++q) {
-          bytes += layout.segment(schedule, w, r, static_cast<std::uint32_t>(q)).bytes;
+      const auto length = static_cast<std::uint32_t>(layout.end(stage, w) - layout.first(stage, w));
+      for (std::uint32_t q = 0; q < length; ++q) {
+        const unsigned round = layout.round(w, q);
+        for (unsigned r = 1; r <= step.last_target; ++r) {
+          if (!layout.sends(schedule, stage, w, r, round)) continue;
+          const auto [part, at] = layout.part_sent(schedule, stage, w, r, q);
+          sent[level] += layout.segment(schedule, w, part, at).bytes;
         }
-        return bytes;
-      };
-      for (unsigned r = 1; r < plan_.radix(thread, w); ++r) {
-        const unsigned outgoing = stage == Stage::aggregation ? r : 0;
-        if (layout.sends(schedule, stage, w, r)) sent[level] += stream(outgoing);
-        if (layout.receives(schedule, stage, w, r)) received[level] += stream(r - outgoing);
+        for (unsigned r = step.first_source; r < step.radix; ++r) {
+          if (!layout.receives(schedule, stage, w, r, round)) continue;
+          const auto [part, at] = layout.part_received(schedule, stage, w, r, q);
+          received[level] += layout.segment(schedule, w, part, at).bytes;
+        }
       }
     }
   }
@@ -72,9 +76,13 @@ class PortLoad {
 };
 
 TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
-  const std::vector<Plan> plans = {plan_on("bcube:3,2"), plan_on("bcube:2,3"), plan_on("star:5"),
+  const std::vector<Plan> plans = {plan_on("bcube:3,2"),
+                                   plan_on("bcube:2,3"),
+                                   plan_on("star:5"),
                                    plan_on("bcube:3,2", {3, 4, 5}),
-                                   plan_on("bcube:3,2", {0, 1, 2, 3, 4, 5})};
+                                   plan_on("bcube:3,2", {0, 1, 2, 3, 4, 5}),
+                                   plan_on("bcube:3,2", {}, "hips:ring"),
+                                   plan_on("bcube:4,2", {}, "hips:mesh,ring")};
   for (const Plan& plan : plans) {
     // Whole units for every piece, so that every share is exact.
     const std::uint64_t bytes = 64 * 3 * plan.pieces();

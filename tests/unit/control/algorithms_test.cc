@@ -28,8 +28,8 @@ void expect_same_threads(const Plan& plan, const Plan& other) {
 }
 
 TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(),
-            (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh", "mesh"}));
+  EXPECT_EQ(algorithm_names(), (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh",
+                                                         "hips:ring", "mesh"}));
   for (const std::string& name : algorithm_names()) {
     EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
   }
@@ -42,7 +42,7 @@ TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
     EXPECT_EQ(refusal(name, "star:5"),
               "--algorithm \"" + std::string(name) +
                   "\": there is no such algorithm; expected bml, halving_doubling, hips:mesh, "
-                  "mesh");
+                  "hips:ring, mesh");
   }
 }
 
@@ -55,7 +55,7 @@ TEST(Algorithms, SayWhichParametersTheyTake) {
   for (const char* pattern : {"", "star", "root", "MESH"}) {
     EXPECT_EQ(refusal(std::string("hips:mesh,") + pattern, "bcube:3,2"),
               "--algorithm \"hips:mesh," + std::string(pattern) +
-                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh");
+                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh, ring");
   }
 }
 
@@ -122,6 +122,14 @@ TEST(Hips, WithMeshInEveryStageHasTheExchangesOfBml) {
                         make_plan("bml", topology, "test"));
   }
   expect_same_threads(plan_of("hips:mesh,mesh,mesh", "bcube:3,3"), plan_of("bml", "bcube:3,3"));
+}
+
+TEST(Hips, ListsThePatternsOfTheStagesOfEveryProcess) {
+  const Plan plan = plan_of("hips:mesh,ring", "bcube:3,2");
+  EXPECT_EQ(plan.thread(0).steps,
+            (std::vector<PlanStep>{{3, 1, Pattern::mesh}, {3, 3, Pattern::ring}}));
+  EXPECT_EQ(plan.thread(1).steps,
+            (std::vector<PlanStep>{{3, 3, Pattern::mesh}, {3, 1, Pattern::ring}}));
 }
 
 TEST(Hips, TakesOnePatternForAllStagesOrOneForEach) {

@@ -25,8 +25,7 @@ CollectiveLayout layout_of(const ThreadSchedule& schedule, Size size) {
 }
 
 std::uint32_t positions(const CollectiveLayout& layout, unsigned w) {
-  return static_cast<std::uint32_t>(layout.end(Stage::aggregation, w) -
-                                    layout.first(Stage::aggregation, w));
+  return layout.round_length(w);
 }
 
 // The blocks of all streams of one thread of one server, against the layout of docs/bml.md.

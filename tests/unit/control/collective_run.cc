@@ -39,11 +39,9 @@ CollectiveRun::CollectiveRun(const Plan& plan, const CollectiveShape& shape,
 
 // All segments of the last step's receive streams: they are the whole buffer.
 void CollectiveRun::find_segments() {
-  const Stage stage =
-      has_stage(shape_.kind, Stage::aggregation) ? Stage::aggregation : Stage::broadcast;
   for (const Member& at : members_) {
     const unsigned last = at.schedule.last_step();
-    for (std::uint32_t q = 0; q < positions(at.layout, stage, last); ++q) {
+    for (std::uint32_t q = 0; q < at.layout.round_length(last); ++q) {
       const SegmentRange segment = at.layout.segment(at.schedule, last, 0, q);
       if (segment.bytes != 0) segments_.push_back(segment);
     }
@@ -71,30 +69,35 @@ void CollectiveRun::begin() {
   }
 }
 
+// In a round of a ring no rank sends what it receives.
 void CollectiveRun::run_step(unsigned thread, Stage stage, unsigned w) {
-  for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
-    const Member& from = member(rank, thread);
-    for (unsigned r = 1; r < from.schedule.step(w).radix; ++r) {
-      exchange(from, member(from.schedule.peer(w, r), thread), stage, w);
+  for (unsigned round = 0; round < member(0, thread).schedule.step(w).rounds; ++round) {
+    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+      const Member& from = member(rank, thread);
+      for (unsigned r = 1; r <= from.schedule.step(w).last_target; ++r) {
+        exchange(from, member(from.schedule.peer(w, r), thread), stage, w, round);
+      }
     }
   }
 }
 
-// In the aggregation stage a rank sends its send stream, which is the peer's receive stream; in the
-// broadcast stage the other way round.
-void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, unsigned w) {
+void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, unsigned w,
+                             unsigned round) {
   const unsigned to_offset = from.schedule.offset_of_rank(w, to.schedule.rank());
   const unsigned from_offset = to.schedule.offset_of_rank(w, from.schedule.rank());
-  const bool carries = from.layout.sends(from.schedule, stage, w, to_offset);
-  require(carries == to.layout.receives(to.schedule, stage, w, from_offset),
+  require(from_offset >= to.schedule.step(w).first_source, "it receives from no such offset");
+  const bool carries = from.layout.sends(from.schedule, stage, w, to_offset, round);
+  require(carries == to.layout.receives(to.schedule, stage, w, from_offset, round),
           "the ends of a stream do not agree whether it carries");
   const std::uint32_t count = positions(from.layout, stage, w);
   require(count == positions(to.layout, stage, w), "the ends of a stream have other lengths");
   require((count > 0) == has_stage(shape_.kind, stage), "a stage has streams if it runs");
-  for (std::uint32_t q = 0; q < count; ++q) {
-    const bool aggregates = stage == Stage::aggregation;
-    const SegmentRange sent = from.layout.segment(from.schedule, w, aggregates ? to_offset : 0, q);
-    const SegmentRange taken = to.layout.segment(to.schedule, w, aggregates ? 0 : from_offset, q);
+  const std::uint32_t length = count / from.schedule.step(w).rounds;
+  for (std::uint32_t q = round * length; q < (round + 1) * length; ++q) {
+    const auto [r, at] = from.layout.part_sent(from.schedule, stage, w, to_offset, q);
+    const SegmentRange sent = from.layout.segment(from.schedule, w, r, at);
+    const auto [s, to_at] = to.layout.part_received(to.schedule, stage, w, from_offset, q);
+    const SegmentRange taken = to.layout.segment(to.schedule, w, s, to_at);
     require(sent == taken, "the ends of a stream have other bytes");
     if (carries && sent.bytes != 0) pass(from, to, stage, sent);
   }

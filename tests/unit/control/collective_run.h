@@ -48,7 +48,7 @@ class CollectiveRun {
   void find_segments();
   void begin();
   void run_step(unsigned thread, Stage stage, unsigned w);
-  void exchange(const Member& from, const Member& to, Stage stage, unsigned w);
+  void exchange(const Member& from, const Member& to, Stage stage, unsigned w, unsigned round);
   void pass(const Member& from, const Member& to, Stage stage, const SegmentRange& sent);
   void pass(const Member& from, const Member& to, Stage stage, std::size_t segment);
   const Member& member(Rank rank, unsigned thread) const {

@@ -116,6 +116,32 @@ TEST(PlanText, ShowsTheServersOfAGridByTheirAddresses) {
       << text;
 }
 
+TEST(PlanText, ShowsARingRoundByRound) {
+  const Plan plan = make_plan("hips:ring", parse_topology("star:3", "test"), "test");
+  const std::vector<Lcore> lcores = {{0, 0}};
+  std::ostringstream out;
+  write_plan_text(out, plan, Assignment::all_servers(plan, lcores), 0);
+  const std::string text = out.str();
+  EXPECT_NE(
+      text.find("aggregation     0     0  [1]          <0,2>            <0,1>                  "
+                "1  [2]              0\n"),
+      std::string::npos)
+      << text;
+  EXPECT_NE(
+      text.find("broadcast       0     0  [1]          <0,2>            <0,1>                  "
+                "1  [2]              1\n"),
+      std::string::npos)
+      << text;
+}
+
+TEST(PlanJson, ShowsARingRoundByRound) {
+  const Plan plan = make_plan("hips:ring", parse_topology("star:3", "test"), "test");
+  const json parsed = json::parse(written(plan, 0));
+  EXPECT_EQ(parsed["servers"][0]["threads"][0]["steps"][0]["exchanges"], json::parse(R"([
+    {"peer":[1],"source":[2],"round":0,"send":[[0,2]],"receive":[[0,1]]},
+    {"peer":[1],"source":[2],"round":1,"send":[[0,1]],"receive":[[0,0]]}])"));
+}
+
 TEST(PlanJson, HasNoLevelForAStepOverSeveral) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   const Plan plan("flat", topology, Placement::all(topology), {{1, {{9, 1}}}});

@@ -274,5 +274,41 @@ TEST(Plan, MayNameEveryPattern) {
   }
 }
 
+// HiPS, Algorithm 2, as it is written there: the index of the portion that the server with this
+// rank sends, and of that which it receives, in step 1, ..., n-1.
+struct Portions {
+  unsigned sent;
+  unsigned received;
+};
+Portions hips_portions(Stage stage, unsigned rank, unsigned n, unsigned step) {
+  const Portions scatter = {(rank + n - step) % n, (rank + n - step - 1) % n};
+  // Gather's indices as printed send a portion that has not come yet; a portion goes on a step
+  // after it was received.
+  return stage == Stage::aggregation ? scatter
+                                     : Portions{(rank + n - (step - 1)) % n, (rank + n - step) % n};
+}
+
+TEST(Plan, ExchangesOfARingAreThoseOfHips) {
+  for (const unsigned n : {3u, 4u, 7u}) {
+    const Topology topology = parse_topology("star:" + std::to_string(n), "test");
+    const Plan plan = make_plan("hips:ring", topology, "test");
+    for (Rank rank = 0; rank < n; ++rank) {
+      for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+        const std::vector<Exchange> exchanges = plan.exchanges(rank, 0, stage, 0);
+        ASSERT_EQ(exchanges.size(), n - 1);
+        for (unsigned step = 1; step < n; ++step) {
+          const Exchange& e = exchanges[step - 1];
+          const Portions portions = hips_portions(stage, rank, n, step);
+          EXPECT_EQ(e.round, step - 1);
+          EXPECT_EQ(e.peer, (rank + 1) % n);
+          EXPECT_EQ(e.source, (rank + n - 1) % n);
+          EXPECT_EQ(e.send, plan.piece_set(portions.sent, 0, 0));
+          EXPECT_EQ(e.receive, plan.piece_set(portions.received, 0, 0));
+        }
+      }
+    }
+  }
+}
+
 }  // namespace
 }  // namespace gradcube::control

@@ -63,14 +63,14 @@ TEST(ThreadSchedule, RotatesStreamsByTheReceiversOwnDigits) {
 
 TEST(ThreadSchedule, RefusesAPatternThatIsNotRun) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  for (const Pattern pattern : {Pattern::ring, Pattern::root, Pattern::local}) {
+  for (const Pattern pattern : {Pattern::root, Pattern::local}) {
     const Plan plan("other", topology, Placement::all(topology),
                     {{1, {{9, 1}}}, {1, {{3, 3}, {3, 1, pattern}}}});
     EXPECT_NO_THROW(ThreadSchedule(plan, 0, 0));
     EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 1); }),
               "algorithm other, thread 1, step 1: a step of pattern " +
                   std::string(pattern_name(pattern)) +
-                  " cannot be run; expected a step of pattern mesh");
+                  " cannot be run; expected a step of pattern mesh or ring");
   }
 }
 
@@ -80,6 +80,32 @@ TEST(ThreadSchedule, RefusesAMeshOfMoreRanksThanAnOffsetCanName) {
   EXPECT_EQ(message_of<std::invalid_argument>([&] { ThreadSchedule(plan, 0, 0); }),
             "algorithm flat, thread 0, step 0: a mesh of 1024 ranks cannot be run; expected a "
             "radix of at most 256");
+}
+
+TEST(ThreadSchedule, OfARingHasTwoPeersAndARoundLessThanDigits) {
+  const Topology topology = parse_topology("bcube:5,2", "test");
+  const Plan plan = make_plan("hips:ring,mesh", topology, "test");
+  const ThreadSchedule schedule(plan, 7, 0);
+  const ScheduleStep& ring = schedule.step(0);
+  EXPECT_EQ(ring.rounds, 4u);
+  ASSERT_EQ(ring.peers(), 2u);
+  EXPECT_EQ(schedule.peer(0, ring.offset_of_peer(0)), 8u);
+  EXPECT_EQ(schedule.peer(0, ring.offset_of_peer(1)), 6u);
+  const ScheduleStep& mesh = schedule.step(1);
+  EXPECT_EQ(mesh.rounds, 1u);
+  EXPECT_EQ(mesh.peers(), 4u);
+  for (const ScheduleStep* step : {&ring, &mesh}) {
+    for (unsigned i = 0; i < step->peers(); ++i) {
+      EXPECT_EQ(step->number_of_peer(step->offset_of_peer(i)), i);
+    }
+  }
+}
+
+TEST(ThreadSchedule, TakesARingOfTwoForAMesh) {
+  const Topology topology = parse_topology("bcube:2,1", "test");
+  const ThreadSchedule schedule(make_plan("hips:ring", topology, "test"), 1, 0);
+  EXPECT_FALSE(schedule.step(0).is_ring());
+  EXPECT_EQ(schedule.step(0).peers(), 1u);
 }
 
 }  // namespace

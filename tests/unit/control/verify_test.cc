@@ -87,6 +87,24 @@ TEST(Verify, CountsThePiecesOfHalvingAndDoubling) {
   EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{2 * 3, 2 * 12}));
 }
 
+TEST(Verify, ProvesEveryMixtureOfMeshesAndRings) {
+  for (const char* spec : {"bcube:3,2", "bcube:4,2", "bcube:3,3"}) {
+    const Topology topology = parse_topology(spec, "test");
+    for (unsigned mixture = 0; mixture < 1U << topology.levels(); ++mixture) {
+      std::string name = "hips";
+      for (unsigned w = 0; w < topology.levels(); ++w) {
+        name += w == 0 ? ":" : ",";
+        name += (mixture >> w & 1U) != 0 ? "ring" : "mesh";
+      }
+      SCOPED_TRACE(name + " on " + spec);
+      const VerifyReport report = verify(make_plan(name, topology, "test"));
+      // A link carries as much in a ring as in a mesh.
+      EXPECT_EQ(report.link_pieces,
+                std::vector<uint64_t>(topology.levels(), 2 * (uint64_t{topology.servers()} - 1)));
+    }
+  }
+}
+
 TEST(Verify, ProvesAPlanOfOneThreadToo) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,3", "test"), {{2, 0, 1}});
   const VerifyReport report = verify(plan);
@@ -218,6 +236,34 @@ std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
       return transfers;
     });
   });
+}
+
+TEST(Verify, FindsARingThatSendsWhatHasNotComeYet) {
+  const Plan plan = make_plan("hips:ring", parse_topology("star:4", "test"), "test");
+  const Streams streams(plan, plan.steps());
+  const auto message = message_of<PlanError>([&] {
+    verify(plan, [&](Rank rank, unsigned t, Stage s, unsigned w) {
+      std::vector<Transfer> transfers = streams.transfers(rank, t, s, w);
+      if (s == Stage::broadcast) {
+        std::swap(transfers[0].round, transfers[1].round);
+      }
+      return transfers;
+    });
+  });
+  EXPECT_NE(message.find("before it is complete"), std::string::npos) << message;
+}
+
+TEST(Verify, FindsARingWhoseNeighboursDisagree) {
+  const Plan plan = make_plan("hips:ring", parse_topology("star:4", "test"), "test");
+  const Streams streams(plan, plan.steps());
+  EXPECT_EQ(message_of<PlanError>([&] {
+              verify(plan, [&](Rank rank, unsigned t, Stage s, unsigned w) {
+                std::vector<Transfer> transfers = streams.transfers(rank, t, s, w);
+                if (rank == 2 && s == Stage::aggregation) transfers[1].source = 3;
+                return transfers;
+              });
+            }),
+            "aggregation step 0, thread 0: [1] and [2] do not agree on what passes between them");
 }
 
 TEST(Verify, FindsThatTheTwoEndsExpectAnotherOrder) {

@@ -27,6 +27,7 @@ TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
       SCOPED_TRACE(testing::Message() << "bcube:" << n << "," << k);
       EXPECT_DOUBLE_EQ(busiest_share("bml", n, k), bml_gst(n, k, 1));
       EXPECT_DOUBLE_EQ(busiest_share("hips:mesh", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("hips:ring", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
       EXPECT_DOUBLE_EQ(busiest_share("mesh", n, k), hips_mesh_gst(HipsNetwork::bcube, n, k, 1));
     }
   }
