@@ -182,7 +182,7 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
       later /= step.radix;
       const unsigned digit = piece / later % step.radix;
       units = control::part(units, digit, step.radix);
-      owner += digit * step.stride;
+      owner = step.with_digit(owner, digit);
     }
     visit(owner, control::bytes_of(units, bytes));
   }

@@ -11,6 +11,7 @@
 #include "control/plan/halving_doubling.h"
 #include "control/plan/hips.h"
 #include "control/plan/mesh.h"
+#include "control/plan/ring.h"
 #include "control/plan/step_pattern.h"
 
 namespace gradcube::control {
@@ -26,7 +27,8 @@ struct Algorithm {
 constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan},
                                      {"halving_doubling", make_halving_doubling_plan},
                                      {"hips", nullptr},
-                                     {"mesh", make_mesh_plan}};
+                                     {"mesh", make_mesh_plan},
+                                     {"ring", make_ring_plan}};
 
 // "hips:mesh,mesh" is hips, with these parameters.
 struct Request {

@@ -107,10 +107,10 @@ SegmentRange CollectiveLayout::rank_ordered_segment(const ThreadSchedule& schedu
   std::uint32_t index = q - in_piece * schedule.step(w).pieces;
   Rank owner = schedule.peer(w, r);
   for (unsigned u = w + 1; u < schedule.steps(); ++u) {
-    const ScheduleStep& step = schedule.step(u);
-    const unsigned offset = index / step.pieces;
-    index -= offset * step.pieces;
-    owner += (schedule.digit_at_offset(u, offset) - step.digit) * step.stride;
+    const std::uint32_t pieces = schedule.step(u).pieces;
+    const unsigned offset = index / pieces;
+    index -= offset * pieces;
+    owner += schedule.distance(u, offset);
   }
   const ByteRange bytes = bytes_of(part(active_[0], in_piece, segments_per_block_), divided_bytes_);
   const Rank chunk = chunk_of_rank_ == nullptr ? owner : chunk_of_rank_[owner];
@@ -155,7 +155,7 @@ bool CollectiveLayout::ring_carries(const ThreadSchedule& schedule, Stage stage,
   if (w + 1 < root_from_) return false;  // not the root's ring
   const unsigned radix = schedule.step(w).radix;
   const unsigned sender = schedule.digit_at_offset(w, sender_offset);
-  const unsigned root = root_ / schedule.step(w).stride % radix;
+  const unsigned root = schedule.digit_of_rank(w, root_);
   if (scatters) return step_pattern::offset_of_digit(radix, root, sender) <= round;
   const unsigned to_root = step_pattern::offset_of_digit(radix, sender, root);
   return to_root != 0 && to_root + round < radix;

@@ -11,11 +11,11 @@ namespace gradcube::control {
 Plan make_mesh_plan(const Topology& topology, const Placement& placement) {
   require_switches("mesh", topology, "a route is a hop over a switch for each digit");
   const std::uint32_t ranks = placement.ranks();
-  if (ranks < 2 || ranks > step_pattern::kMaxRunnableRadix) {
+  if (ranks < 2 || ranks > kMaxRunnableRadix) {
     throw UsageError(
         fmt::format("algorithm mesh on {} servers: each exchanges with every other in one step; "
                     "expected 2 to {} servers",
-                    ranks, step_pattern::kMaxRunnableRadix));
+                    ranks, kMaxRunnableRadix));
   }
   return Plan("mesh", topology, placement, {{1, {{ranks, 1, Pattern::mesh}}}}, LinkUse::shared);
 }

@@ -87,7 +87,7 @@ PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
   for (unsigned w = 0; w < set.size; ++w) {
     const PlanStep& s = this->step(thread, w);
     set.digits[w] = {s.stride, s.radix,
-                     w <= step ? static_cast<int>(s.digit(rank)) : PieceSet::kAnyDigit};
+                     w <= step ? static_cast<int>(s.digit_by_number(rank)) : PieceSet::kAnyDigit};
   }
   std::sort(set.digits.begin(), set.digits.begin() + set.size,
             [](const PieceSet::Digit& a, const PieceSet::Digit& b) { return a.stride > b.stride; });

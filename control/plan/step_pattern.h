@@ -1,9 +1,10 @@
 // A step of a plan, and all that depends on its pattern: how many peers a rank has in the step, who
 // they are, what must have arrived before it adds, and in which order it adds.
 //
-// Ranks are numbers 0..N-1 on a logical grid. A rank's digit in a step is (rank / stride) % radix.
-// The peers of a step are the ranks that differ in this digit alone. Streams name a peer by its
-// OFFSET: the peer's digit is the rank's own plus the offset, modulo the radix.
+// Ranks are numbers 0..N-1 on a logical grid. A rank's digit in a step is (rank / stride) % radix,
+// or what a DigitOrder has in its place. The peers of a step are the ranks that differ in this
+// digit alone. Streams name a peer by its OFFSET: the peer's digit is the rank's own plus the
+// offset, modulo the radix.
 //
 // A mesh. Each rank sends to every peer, and adds all contributions at once, by ascending digit of
 // their ranks.
@@ -25,6 +26,7 @@
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <optional>
 #include <string_view>
 
@@ -46,14 +48,42 @@ std::string_view pattern_name(Pattern pattern);
 // Nothing if no pattern has this name.
 std::optional<Pattern> pattern_named(std::string_view name);
 
+// A stream names its peer by an offset of 8 bits. The sum that goes round a ring of 16-bit floats
+// is a mean, which a kernel takes of at most 256 values (aggregation/kernels.h).
+inline constexpr unsigned kMaxRunnableRadix = 256;
+
+// Another numbering of the digits of a step: a ring goes round by it.
+class DigitOrder {
+ public:
+  // Gives the digit that ranks have by their number another one, a step's. Both are less than
+  // kMaxRunnableRadix.
+  void set(unsigned digit, unsigned by_number) {
+    digit_[by_number] = static_cast<std::uint8_t>(digit);
+    by_number_[digit] = static_cast<std::uint8_t>(by_number);
+  }
+  unsigned digit(unsigned by_number) const { return digit_[by_number]; }
+  unsigned by_number(unsigned digit) const { return by_number_[digit]; }
+
+ private:
+  std::array<std::uint8_t, kMaxRunnableRadix> digit_{};
+  std::array<std::uint8_t, kMaxRunnableRadix> by_number_{};
+};
+
 struct PlanStep {
   unsigned radix = 1;
   std::uint32_t stride = 1;
   Pattern pattern = Pattern::mesh;
+  // Null: a rank's digit is that by its number.
+  std::shared_ptr<const DigitOrder> order = nullptr;
 
-  unsigned digit(Rank rank) const { return rank / stride % radix; }
+  unsigned digit_by_number(Rank rank) const { return rank / stride % radix; }
+  unsigned digit(Rank rank) const {
+    const unsigned by_number = digit_by_number(rank);
+    return order == nullptr ? by_number : order->digit(by_number);
+  }
   Rank with_digit(Rank rank, unsigned digit_value) const {
-    return rank + (digit_value - digit(rank)) * stride;
+    const unsigned by_number = order == nullptr ? digit_value : order->by_number(digit_value);
+    return rank + (by_number - digit_by_number(rank)) * stride;
   }
   bool is_ring() const { return pattern == Pattern::ring && radix > 2; }
   // That follow each other: what one brings, the next can send on. 1 in a mesh.
@@ -62,10 +92,6 @@ struct PlanStep {
 };
 
 namespace step_pattern {
-
-// A stream names its peer by an offset of 8 bits. The sum that goes round a ring of 16-bit floats
-// is a mean, which a kernel takes of at most 256 values (aggregation/kernels.h).
-inline constexpr unsigned kMaxRunnableRadix = 256;
 
 // The patterns that an executor runs.
 inline constexpr std::array kRunnable = {Pattern::mesh, Pattern::ring};

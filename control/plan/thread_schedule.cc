@@ -22,6 +22,7 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
     schedule_[w] = {.radix = step.radix,
                     .stride = step.stride,
                     .digit = step.digit(rank),
+                    .order = step.order,
                     .pieces = pieces,
                     .rounds = step.rounds(),
                     .first_source = step.is_ring() ? step.radix - 1 : 1,

@@ -36,6 +36,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <memory>
 
 #include "control/plan/plan.h"
 
@@ -44,9 +45,10 @@ namespace gradcube::control {
 struct ScheduleStep {
   unsigned radix = 1;
   std::uint32_t stride = 1;
-  unsigned digit = 0;        // this rank's digit in the step
-  std::uint32_t pieces = 1;  // in each of the step's streams
-  unsigned rounds = 1;       // 1 in a mesh, radix - 1 in a ring
+  unsigned digit = 0;                                 // this rank's digit in the step
+  std::shared_ptr<const DigitOrder> order = nullptr;  // of the step's digits, if it has one
+  std::uint32_t pieces = 1;                           // in each of the step's streams
+  unsigned rounds = 1;                                // 1 in a mesh, radix - 1 in a ring
   // The peers that this rank receives from are those at the offsets first_source, ..., radix - 1.
   unsigned first_source = 1;  // radix - 1 in a ring
   // Those that it sends to are at the offsets 1, ..., last_target.
@@ -81,15 +83,25 @@ class ThreadSchedule {
     return step_pattern::offset_of_digit(schedule_[w].radix, schedule_[w].digit, digit);
   }
 
+  // Of any rank.
+  unsigned digit_of_rank(unsigned w, Rank rank) const {
+    const unsigned by_number = rank / schedule_[w].stride % schedule_[w].radix;
+    return schedule_[w].order == nullptr ? by_number : schedule_[w].order->digit(by_number);
+  }
   // The offset of the peer that has the digit of `rank` in step w, whatever its other digits are; 0
   // if this rank has it.
   unsigned offset_of_rank(unsigned w, Rank rank) const {
-    return offset_of_digit(w, rank / schedule_[w].stride % schedule_[w].radix);
+    return offset_of_digit(w, digit_of_rank(w, rank));
   }
 
   // The peer at offset r of step w; with r = 0, this rank.
-  Rank peer(unsigned w, unsigned r) const {
-    return rank_ + (digit_at_offset(w, r) - schedule_[w].digit) * schedule_[w].stride;
+  Rank peer(unsigned w, unsigned r) const { return rank_ + distance(w, r); }
+  // How much greater the rank of the peer at offset r is, modulo 2^32.
+  Rank distance(unsigned w, unsigned r) const {
+    const ScheduleStep& step = schedule_[w];
+    const unsigned digit = digit_at_offset(w, r);
+    if (step.order == nullptr) return (digit - step.digit) * step.stride;
+    return (step.order->by_number(digit) - step.order->by_number(step.digit)) * step.stride;
   }
 
  private:

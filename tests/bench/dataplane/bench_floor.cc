@@ -128,7 +128,7 @@ class ThreadOfAllServers {
   // What the server adds in aggregation step w, of these segments of all its blocks.
   void add(const Server& server, unsigned w, std::uint32_t first, std::uint32_t end) const {
     const control::ScheduleStep& step = server.schedule.step(w);
-    std::array<const void*, control::step_pattern::kMaxRunnableRadix> sources{};
+    std::array<const void*, control::kMaxRunnableRadix> sources{};
     const std::uint32_t blocks = server.layout.positions().blocks(w);
     for (std::uint32_t q = first * blocks; q < end * blocks; ++q) {
       const control::SegmentRange range = server.layout.segment(server.schedule, w, 0, q);

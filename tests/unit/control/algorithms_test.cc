@@ -29,7 +29,7 @@ void expect_same_threads(const Plan& plan, const Plan& other) {
 
 TEST(Algorithms, AreFoundByName) {
   EXPECT_EQ(algorithm_names(), (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh",
-                                                         "hips:ring", "mesh"}));
+                                                         "hips:ring", "mesh", "ring"}));
   for (const std::string& name : algorithm_names()) {
     EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
   }
@@ -42,7 +42,7 @@ TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
     EXPECT_EQ(refusal(name, "star:5"),
               "--algorithm \"" + std::string(name) +
                   "\": there is no such algorithm; expected bml, halving_doubling, hips:mesh, "
-                  "hips:ring, mesh");
+                  "hips:ring, mesh, ring");
   }
 }
 
@@ -68,6 +68,9 @@ TEST(Algorithms, RefuseATopologyTheyDoNotFit) {
   EXPECT_EQ(refusal("mesh", "bcube:17,2"),
             "algorithm mesh on 289 servers: each exchanges with every other in one step; expected "
             "2 to 256 servers");
+  EXPECT_EQ(refusal("ring", "bcube:17,2"),
+            "algorithm ring on 289 servers: one ring has at most 256; expected fewer servers, or "
+            "hips:ring, which has a ring of its own for each level");
 }
 
 TEST(Algorithms, RefuseASingleServer) {
@@ -113,6 +116,24 @@ TEST(HalvingDoubling, JoinsNeighboursAloneAndRefusesWhatIsNoPowerOfTwo) {
       for (unsigned w = 0; w < plan.steps(); ++w) EXPECT_TRUE(plan.level(0, w).has_value());
     }
   }
+}
+
+TEST(Ring, JoinsNeighboursAndOwnsThePiecesInTheOrderOfTheCycle) {
+  const Plan plan = plan_of("ring", "bcube:3,2");
+  const AddressSpace& space = plan.space();
+  ASSERT_EQ(plan.threads(), 1u);
+  ASSERT_EQ(plan.steps(), 1u);
+  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+    const std::vector<Exchange> exchanges = plan.exchanges(rank, 0, Stage::aggregation, 0);
+    ASSERT_EQ(exchanges.size(), 8u);
+    for (const Exchange& e : exchanges) {
+      EXPECT_EQ(plan.route(rank, e.peer).size(), 1u);
+      EXPECT_EQ(plan.route(e.source, rank).size(), 1u);
+    }
+    EXPECT_EQ(exchanges.back().receive, plan.owned(rank, 0));
+  }
+  EXPECT_EQ(plan.exchanges(space.parse("0,2"), 0, Stage::aggregation, 0)[0].peer,
+            space.parse("1,2"));
 }
 
 TEST(Hips, WithMeshInEveryStageHasTheExchangesOfBml) {

@@ -238,6 +238,13 @@ std::string sabotage_everywhere(Stage stage, unsigned step, Change&& change) {
   });
 }
 
+TEST(Verify, CountsTheLinksOfAFlatRing) {
+  const VerifyReport report =
+      verify(make_plan("ring", parse_topology("bcube:3,2", "test"), "test"));
+  EXPECT_EQ(report.transfers, 2u * 9 * 8);
+  EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{16, 16}));
+}
+
 TEST(Verify, FindsARingThatSendsWhatHasNotComeYet) {
   const Plan plan = make_plan("hips:ring", parse_topology("star:4", "test"), "test");
   const Streams streams(plan, plan.steps());

@@ -28,6 +28,7 @@ TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
       EXPECT_DOUBLE_EQ(busiest_share("bml", n, k), bml_gst(n, k, 1));
       EXPECT_DOUBLE_EQ(busiest_share("hips:mesh", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
       EXPECT_DOUBLE_EQ(busiest_share("hips:ring", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("ring", n, k), hips_ring_gst(HipsNetwork::bcube, n, k, 1));
       EXPECT_DOUBLE_EQ(busiest_share("mesh", n, k), hips_mesh_gst(HipsNetwork::bcube, n, k, 1));
     }
   }

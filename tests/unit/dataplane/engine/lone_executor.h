@@ -21,8 +21,9 @@ inline constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
 // plan.pieces() elements, and a segment has room for so many units.
 class LoneExecutor {
  public:
-  LoneExecutor(const std::string& topology, bcube::ServerId server, std::uint32_t units = 1)
-      : plan_(bml_plan(topology)),
+  LoneExecutor(const std::string& topology, bcube::ServerId server, std::uint32_t units = 1,
+               const std::string& algorithm = "bml")
+      : plan_(control::make_plan(algorithm, control::parse_topology(topology, "test"), "test")),
         session_(plan_.threads()),
         job_(1, *session_, {}, 1, true),
         packets_(make_pool("contributions", 511, kPayload)),

@@ -1,0 +1,30 @@
+#include "control/plan/ring.h"
+
+#include <fmt/format.h>
+#include <memory>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "control/plan/requirements.h"
+#include "control/plan/server_cycle.h"
+#include "control/plan/step_pattern.h"
+
+namespace gradcube::control {
+
+Plan make_ring_plan(const Topology& topology, const Placement& placement) {
+  require_switches("ring", topology, "a server and the next are those under one switch");
+  require_company("ring", placement);
+  const std::uint32_t ranks = placement.ranks();
+  if (ranks > kMaxRunnableRadix) {
+    throw UsageError(fmt::format(
+        "algorithm ring on {} servers: one ring has at most {}; expected fewer servers, "
+        "or hips:ring, which has a ring of its own for each level",
+        ranks, kMaxRunnableRadix));
+  }
+  auto order = std::make_shared<DigitOrder>();
+  unsigned place = 0;
+  for (const Rank rank : server_cycle(placement)) order->set(place++, rank);
+  return Plan("ring", topology, placement, {{1, {{ranks, 1, Pattern::ring, std::move(order)}}}});
+}
+
+}  // namespace gradcube::control
