@@ -116,6 +116,7 @@ class CollectiveLayout {
   struct Part {
     unsigned offset;
     std::uint32_t position;
+    unsigned round;  // in which it passes
   };
   // What this rank sends to the peer at offset r of step w at this position of a stage's stream,
   // counted over all rounds. r <= last_target.
@@ -123,18 +124,17 @@ class CollectiveLayout {
                  std::uint32_t position) const {
     const auto [round, q] = in_round(w, position);
     if (stage == Stage::aggregation) {
-      return {std::max(r, schedule.step(w).first_source) - round, q};
+      return {std::max(r, schedule.step(w).first_source) - round, q, round};
     }
-    return {round == 0 ? 0 : schedule.step(w).radix - round, q};
+    return {round == 0 ? 0 : schedule.step(w).radix - round, q, round};
   }
   // The same of what it receives from the peer at offset r >= first_source.
   Part part_received(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
                      std::uint32_t position) const {
     const auto [round, q] = in_round(w, position);
-    if (stage == Stage::aggregation) return {schedule.step(w).first_source - 1 - round, q};
-    return {r - round, q};
+    if (stage == Stage::aggregation) return {schedule.step(w).first_source - 1 - round, q, round};
+    return {r - round, q, round};
   }
-  unsigned round(unsigned w, std::uint32_t position) const { return in_round(w, position).round; }
 
   // The segment at position q of the send stream (w, r); with r = 0, of the receive stream of w.
   // Whether it carries these bytes is for sends() and receives() to say.

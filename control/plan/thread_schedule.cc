@@ -22,11 +22,12 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
     schedule_[w] = {.radix = step.radix,
                     .stride = step.stride,
                     .digit = step.digit(rank),
-                    .order = step.order,
                     .pieces = pieces,
                     .rounds = step.rounds(),
+                    .peers = step.is_ring() ? 2 : step.radix - 1,
                     .first_source = step.is_ring() ? step.radix - 1 : 1,
-                    .last_target = step.is_ring() ? 1 : step.radix - 1};
+                    .last_target = step.is_ring() ? 1 : step.radix - 1,
+                    .order = step.order};
     pieces *= step.radix;
   }
 }

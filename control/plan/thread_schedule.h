@@ -45,20 +45,20 @@ namespace gradcube::control {
 struct ScheduleStep {
   unsigned radix = 1;
   std::uint32_t stride = 1;
-  unsigned digit = 0;                                 // this rank's digit in the step
-  std::shared_ptr<const DigitOrder> order = nullptr;  // of the step's digits, if it has one
-  std::uint32_t pieces = 1;                           // in each of the step's streams
-  unsigned rounds = 1;                                // 1 in a mesh, radix - 1 in a ring
+  unsigned digit = 0;        // this rank's digit in the step
+  std::uint32_t pieces = 1;  // in each of the step's streams
+  unsigned rounds = 1;       // 1 in a mesh, radix - 1 in a ring
+  unsigned peers = 0;        // that it sends to or receives from: radix - 1 in a mesh, 2 in a ring
   // The peers that this rank receives from are those at the offsets first_source, ..., radix - 1.
   unsigned first_source = 1;  // radix - 1 in a ring
   // Those that it sends to are at the offsets 1, ..., last_target.
-  unsigned last_target = 0;  // radix - 1 in a mesh, 1 in a ring
+  unsigned last_target = 0;                           // radix - 1 in a mesh, 1 in a ring
+  std::shared_ptr<const DigitOrder> order = nullptr;  // of the step's digits, if it has one
 
   bool is_ring() const { return rounds > 1; }
-  // Whom it sends to or receives from, by number 0, 1, ...: their offsets, and back.
-  unsigned peers() const { return is_ring() ? 2 : radix - 1; }
+  // Of the peers by number 0, 1, ...: their offsets, and back.
   unsigned offset_of_peer(unsigned i) const { return is_ring() && i == 1 ? radix - 1 : i + 1; }
-  unsigned number_of_peer(unsigned r) const { return std::min(r, peers()) - 1; }
+  unsigned number_of_peer(unsigned r) const { return std::min(r, peers) - 1; }
 };
 
 class ThreadSchedule {

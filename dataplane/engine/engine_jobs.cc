@@ -49,7 +49,7 @@ std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) 
       const control::ThreadSchedule schedule(*lane.plan, rank, thread);
       require_numbered_segments(schedule, region_bytes, settings_.segment_bytes);
       // One to each neighbour of a step in each of the two stages.
-      for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers();
+      for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
     }
   }
   return flows;

@@ -23,7 +23,7 @@ namespace {
 
 unsigned count_flows(const control::ThreadSchedule& schedule) {
   unsigned flows = 0;
-  for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).peers();
+  for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).peers;
   return flows;
 }
 
@@ -43,7 +43,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
     first_flow_of_step_[w] = count;
     const control::ScheduleStep& step = schedule_.step(w);
     reduce_windows_.emplace_back(step.radix - step.first_source);
-    count += step.peers();
+    count += step.peers;
     widest = std::max(widest, step.radix);
   }
   first_flow_of_step_[schedule_.steps()] = count;
@@ -52,7 +52,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   const control::Plan& plan = context.plan;
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      for (unsigned i = 0; i < schedule_.step(w).peers(); ++i) {
+      for (unsigned i = 0; i < schedule_.step(w).peers; ++i) {
         const unsigned r = schedule_.step(w).offset_of_peer(i);
         const control::Rank peer = schedule_.peer(w, r);
         const bcube::Route back = plan.route(peer, context.rank);

@@ -252,10 +252,6 @@ class PlanExecutor {
                                    std::uint64_t sequence) {
     return static_cast<std::uint32_t>(sequence - collective.layout.first(stage, w));
   }
-  // Of a segment of the aggregation stage: 0 in a mesh.
-  static unsigned round_of(const InFlight& collective, unsigned w, std::uint64_t sequence) {
-    return collective.layout.round(w, position_of(collective, PlanStage::aggregation, w, sequence));
-  }
   OutgoingSegment outgoing(const Flow& flow, const InFlight& collective,
                            std::uint32_t position) const;
 
@@ -288,15 +284,15 @@ class PlanExecutor {
                   const control::StreamPositions::NextStep& sum);
   void wake_results_before(unsigned w);
   bool contributions_agree(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                           std::uint32_t bytes);
+                           unsigned round, std::uint32_t bytes);
   // Into sources_: what is added for a segment, in the order of addition. Returns their number.
   unsigned mesh_sources(unsigned w, std::uint64_t sequence, const std::uint8_t* own);
-  unsigned ring_sources(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                        const std::uint8_t* own);
+  unsigned ring_sources(const CollectiveRequest& request, unsigned w, std::uint64_t sequence,
+                        unsigned round, const std::uint8_t* own);
   // False when the sum overflowed: overflow_ then says where.
-  bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
+  bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
               control::SegmentRange range);
-  void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
+  void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
                control::SegmentRange range);
   bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
   bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);

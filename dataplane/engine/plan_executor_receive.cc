@@ -55,10 +55,9 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
       position_of(*collective, PlanStage::broadcast, flow.step, sequence);
   const control::CollectiveLayout& layout = collective->layout;
   const unsigned w = flow.step;
-  const auto [r, in_stream] =
+  const auto [r, in_stream, round] =
       layout.part_received(schedule_, PlanStage::broadcast, w, flow.offset, position);
   SegmentRange range = layout.segment(schedule_, w, r, in_stream);
-  const unsigned round = layout.round(w, position);
   if (!layout.receives(schedule_, PlanStage::broadcast, w, flow.offset, round)) range.bytes = 0;
   if (collective->signature == result.signature && range.bytes == result.bytes) {
     return Place{collective, range};
@@ -180,19 +179,19 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
   const control::CollectiveLayout& layout = collective.layout;
   for (;;) {
     if (!reduce_windows_[w].all_arrived(sequence)) return;
-    const auto [r, position] =
+    const auto [r, position, round] =
         layout.part_received(schedule_, PlanStage::aggregation, w, 0,
                              position_of(collective, PlanStage::aggregation, w, sequence));
     if (!partial_sum_is_here(collective, w, r, position)) return;
     const SegmentRange range = layout.segment(schedule_, w, r, position);
-    if (!contributions_agree(collective, w, sequence, range.bytes)) return;
+    if (!contributions_agree(collective, w, sequence, round, range.bytes)) return;
     if (!control::reduces(collective.request.kind)) {
-      pass_on(collective, w, sequence, range);
-    } else if (!reduce(collective, w, sequence, range)) {
+      pass_on(collective, w, sequence, round, range);
+    } else if (!reduce(collective, w, sequence, round, range)) {
       return;
     }
     finish_segment(w, sequence);
-    if (sequence < layout.sums(w)) {  // the next server of the ring adds itself to it
+    if (round + 1 < schedule_.step(w).rounds) {  // the next server of the ring adds itself to it
       wake_segment(flow(Stage::aggregation, w, 1));
       return;
     }
@@ -246,8 +245,8 @@ void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
 }
 
 bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
-                                       std::uint64_t sequence, std::uint32_t bytes) {
-  const unsigned round = round_of(collective, w, sequence);
+                                       std::uint64_t sequence, unsigned round,
+                                       std::uint32_t bytes) {
   for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
     const Contribution& their = contribution(w, sequence, r);
     const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round);
@@ -261,12 +260,13 @@ bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
 // Here the contributions of aggregation step w are added to the server's own. BML, Algorithm 1,
 // line 10: aggregate a's local gradient pieces and the received pieces from N_l(a).
 bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                          SegmentRange range) {
+                          unsigned round, SegmentRange range) {
   if (range.bytes == 0) return true;
   const CollectiveRequest& request = collective.request;
   std::uint8_t* own = request.buffer + range.begin;
-  const unsigned summands = schedule_.step(w).is_ring() ? ring_sources(collective, w, sequence, own)
-                                                        : mesh_sources(w, sequence, own);
+  const unsigned summands = schedule_.step(w).is_ring()
+                                ? ring_sources(request, w, sequence, round, own)
+                                : mesh_sources(w, sequence, own);
   const std::size_t size = aggregation::element_bytes(request.dtype);
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
@@ -276,7 +276,7 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
     }
     return false;
   }
-  const bool is_last = w == schedule_.last_step() && sequence >= collective.layout.sums(w);
+  const bool is_last = w == schedule_.last_step() && round + 1 == schedule_.step(w).rounds;
   if (is_last && request.operation == Operation::average) {
     const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
     if (divide != nullptr) divide(own, count, context_.plan.ranks());
@@ -295,12 +295,12 @@ unsigned PlanExecutor::mesh_sources(unsigned w, std::uint64_t sequence, const st
 
 // What comes round has one rank's contribution in it in round 0, and one more in each further
 // round. A mean of 16-bit floats counts it so often.
-unsigned PlanExecutor::ring_sources(const InFlight& collective, unsigned w, std::uint64_t sequence,
+unsigned PlanExecutor::ring_sources(const CollectiveRequest& request, unsigned w,
+                                    std::uint64_t sequence, unsigned round,
                                     const std::uint8_t* own) {
-  const CollectiveRequest& request = collective.request;
   const bool is_mean =
       request.operation == Operation::average && context_.kernels.divide(request.dtype) == nullptr;
-  const unsigned copies = is_mean ? round_of(collective, w, sequence) + 1 : 1;
+  const unsigned copies = is_mean ? round + 1 : 1;
   const void* theirs = contribution(w, sequence, schedule_.step(w).first_source).payload;
   std::fill_n(sources_.begin(), copies, theirs);
   sources_[copies] = own;
@@ -309,8 +309,7 @@ unsigned PlanExecutor::ring_sources(const InFlight& collective, unsigned w, std:
 
 // A broadcast on its way down from the root: at most one neighbour carries something.
 void PlanExecutor::pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
-                           SegmentRange range) {
-  const unsigned round = round_of(collective, w, sequence);
+                           unsigned round, SegmentRange range) {
   for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
     if (!collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round)) continue;
     std::memcpy(collective.request.buffer + range.begin, contribution(w, sequence, r).payload,

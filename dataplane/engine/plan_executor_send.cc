@@ -126,9 +126,9 @@ OutgoingSegment PlanExecutor::outgoing(const Flow& flow, const InFlight& collect
   const control::CollectiveLayout& layout = collective.layout;
   const PlanStage stage = stage_of(flow);
   const unsigned w = flow.step;
-  const auto [r, in_stream] = layout.part_sent(schedule_, stage, w, flow.offset, position);
+  const auto [r, in_stream, round] = layout.part_sent(schedule_, stage, w, flow.offset, position);
   SegmentRange range = layout.segment(schedule_, w, r, in_stream);
-  if (!layout.sends(schedule_, stage, w, flow.offset, layout.round(w, position))) range.bytes = 0;
+  if (!layout.sends(schedule_, stage, w, flow.offset, round)) range.bytes = 0;
   return {collective.request.number, collective.signature, collective.request.buffer + range.begin,
           range.bytes};
 }

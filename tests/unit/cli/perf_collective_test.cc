@@ -55,15 +55,14 @@ class PortLoad {
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
       const auto length = static_cast<std::uint32_t>(layout.end(stage, w) - layout.first(stage, w));
       for (std::uint32_t q = 0; q < length; ++q) {
-        const unsigned round = layout.round(w, q);
         for (unsigned r = 1; r <= step.last_target; ++r) {
+          const auto [part, at, round] = layout.part_sent(schedule, stage, w, r, q);
           if (!layout.sends(schedule, stage, w, r, round)) continue;
-          const auto [part, at] = layout.part_sent(schedule, stage, w, r, q);
           sent[level] += layout.segment(schedule, w, part, at).bytes;
         }
         for (unsigned r = step.first_source; r < step.radix; ++r) {
+          const auto [part, at, round] = layout.part_received(schedule, stage, w, r, q);
           if (!layout.receives(schedule, stage, w, r, round)) continue;
-          const auto [part, at] = layout.part_received(schedule, stage, w, r, q);
           received[level] += layout.segment(schedule, w, part, at).bytes;
         }
       }

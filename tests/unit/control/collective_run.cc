@@ -94,10 +94,12 @@ void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, 
   require((count > 0) == has_stage(shape_.kind, stage), "a stage has streams if it runs");
   const std::uint32_t length = count / from.schedule.step(w).rounds;
   for (std::uint32_t q = round * length; q < (round + 1) * length; ++q) {
-    const auto [r, at] = from.layout.part_sent(from.schedule, stage, w, to_offset, q);
+    const auto [r, at, sent_in] = from.layout.part_sent(from.schedule, stage, w, to_offset, q);
     const SegmentRange sent = from.layout.segment(from.schedule, w, r, at);
-    const auto [s, to_at] = to.layout.part_received(to.schedule, stage, w, from_offset, q);
+    const auto [s, to_at, taken_in] =
+        to.layout.part_received(to.schedule, stage, w, from_offset, q);
     const SegmentRange taken = to.layout.segment(to.schedule, w, s, to_at);
+    require(sent_in == round && taken_in == round, "a segment passes in another round");
     require(sent == taken, "the ends of a stream have other bytes");
     if (carries && sent.bytes != 0) pass(from, to, stage, sent);
   }

@@ -88,14 +88,14 @@ TEST(ThreadSchedule, OfARingHasTwoPeersAndARoundLessThanDigits) {
   const ThreadSchedule schedule(plan, 7, 0);
   const ScheduleStep& ring = schedule.step(0);
   EXPECT_EQ(ring.rounds, 4u);
-  ASSERT_EQ(ring.peers(), 2u);
+  ASSERT_EQ(ring.peers, 2u);
   EXPECT_EQ(schedule.peer(0, ring.offset_of_peer(0)), 8u);
   EXPECT_EQ(schedule.peer(0, ring.offset_of_peer(1)), 6u);
   const ScheduleStep& mesh = schedule.step(1);
   EXPECT_EQ(mesh.rounds, 1u);
-  EXPECT_EQ(mesh.peers(), 4u);
+  EXPECT_EQ(mesh.peers, 4u);
   for (const ScheduleStep* step : {&ring, &mesh}) {
-    for (unsigned i = 0; i < step->peers(); ++i) {
+    for (unsigned i = 0; i < step->peers; ++i) {
       EXPECT_EQ(step->number_of_peer(step->offset_of_peer(i)), i);
     }
   }
@@ -105,7 +105,7 @@ TEST(ThreadSchedule, TakesARingOfTwoForAMesh) {
   const Topology topology = parse_topology("bcube:2,1", "test");
   const ThreadSchedule schedule(make_plan("hips:ring", topology, "test"), 1, 0);
   EXPECT_FALSE(schedule.step(0).is_ring());
-  EXPECT_EQ(schedule.step(0).peers(), 1u);
+  EXPECT_EQ(schedule.step(0).peers, 1u);
 }
 
 }  // namespace
