@@ -161,6 +161,18 @@ TEST(CollectiveKind, ScattersAndGathersOnlyAlongTheTreeOfTheRoot) {
   }
 }
 
+// Each piece passes as many digits as lie between its owner and the root.
+TEST(CollectiveKind, ScattersAndGathersOverARingNoFurtherThanItMust) {
+  const Plan plan = make_plan("hips:ring", parse_topology("star:5", "test"), "test");
+  const std::uint64_t bytes = plan.pieces() * kUnitBytes;
+  for (const Rank root : roots(plan)) {
+    const CollectiveRun broadcast(plan, {CollectiveKind::broadcast, root, bytes}, kUnitBytes);
+    EXPECT_EQ(broadcast.bytes_sent(Stage::aggregation), (1 + 2 + 3 + 4) * kUnitBytes);
+    const CollectiveRun reduce(plan, {CollectiveKind::reduce, root, bytes}, kUnitBytes);
+    EXPECT_EQ(reduce.bytes_sent(Stage::broadcast), (1 + 2 + 3 + 4) * kUnitBytes);
+  }
+}
+
 TEST(CollectiveKind, BarrierMeetsEveryPeerInBothStagesWithoutABuffer) {
   for_every_plan([](const Plan& plan) {
     const ThreadSchedule schedule(plan, 0, 0);
