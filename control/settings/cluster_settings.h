@@ -29,9 +29,9 @@ inline constexpr unsigned kMaxMtu = 9000;
 
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
-  std::optional<std::uint64_t> rate_bps;             // of every link; none: as fast as the CPU goes
-  unsigned mtu = kMaxMtu;                            // bytes of IP packet per frame
-  std::int64_t delay_ns = 0;                         // of a switch, on top of serialization
+  std::optional<std::uint64_t> rate_bps;  // of every link; none: as fast as the CPU goes
+  unsigned mtu = kMaxMtu;                 // bytes of IP packet per frame
+  std::int64_t delay_ns = 0;              // of a switch, on top of serialization
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
   // down; none: the daemon chooses.
   std::optional<std::uint64_t> greeting_ns;

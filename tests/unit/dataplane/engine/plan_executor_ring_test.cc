@@ -1,4 +1,5 @@
-// The executor in a ring: server [1] of star:4, between [0] and [2]. Piece o is unit o of the buffer.
+// The executor in a ring: server [1] of star:4, between [0] and [2]. Piece o is unit o of the
+// buffer.
 
 #include <gtest/gtest.h>
 #include <optional>
