@@ -86,7 +86,7 @@ class Members(TestCase):
                         self.assert_right(answer["results"])
 
     def test_servers_that_are_no_members_send_and_receive_nothing(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+        with Cluster("--topology", "bcube:3,2", "--greeting", "0") as cluster:
             self.assert_right(self.perf_members(cluster, ROW, "allreduce", "--algorithm", "bml")["results"])
             for server in cluster.status()["servers"]:
                 for port in server["ports"]:
