@@ -1,7 +1,5 @@
 #include "dataplane/fabric/kernel/packet_filter.h"
 
-#include <array>
-#include <cstdint>
 #include <linux/if_packet.h>
 
 #include "dataplane/fabric/frame_fields.h"
@@ -16,6 +14,7 @@ constexpr std::uint32_t kUdpAt = kEthernetBytes + kIpv4Bytes;
 constexpr std::uint32_t kIpv4WithoutOptions = 0x45;
 constexpr std::uint32_t kFragment = 0x3FFF;  // "more fragments", or an offset
 
+constexpr sock_filter load32(std::uint32_t at) { return BPF_STMT(BPF_LD | BPF_W | BPF_ABS, at); }
 constexpr sock_filter load8(std::uint32_t at) { return BPF_STMT(BPF_LD | BPF_B | BPF_ABS, at); }
 constexpr sock_filter load16(std::uint32_t at) { return BPF_STMT(BPF_LD | BPF_H | BPF_ABS, at); }
 constexpr sock_filter give(std::uint32_t bytes) { return BPF_STMT(BPF_RET | BPF_K, bytes); }
@@ -23,29 +22,16 @@ constexpr sock_filter give(std::uint32_t bytes) { return BPF_STMT(BPF_RET | BPF_
 constexpr sock_filter expect(std::uint32_t value, std::uint8_t otherwise_skip) {
   return BPF_JUMP(BPF_JMP | BPF_JEQ | BPF_K, value, 0, otherwise_skip);
 }
+// The same unless it is at most this.
+constexpr sock_filter expect_at_most(std::uint32_t value, std::uint8_t otherwise_skip) {
+  return BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, value, otherwise_skip, 0);
+}
 // Skips so many instructions if one of these bits is set.
 constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_skip) {
   return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, otherwise_skip, 0);
 }
 
 constexpr std::array kNoFrames{give(0)};
-
-// A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
-// out of the frame; a frame of a VLAN that the interface is not in counts as one for another host.
-constexpr std::array kFramesOfGradcube{
-    load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-    expect(PACKET_HOST, 9),
-    load8(kEthernetBytes),
-    expect(kIpv4WithoutOptions, 7),
-    load16(kEthernetBytes + 6),
-    expect_none_of(kFragment, 5),
-    load8(kEthernetBytes + 9),
-    expect(protocol::kProtocolUdp, 3),
-    load16(kUdpAt + 2),
-    expect(protocol::kUdpPort, 1),
-    give(kWholeFrame),
-    give(0),
-};
 
 constexpr std::array kThreadOfFrame{
     load16(kUdpAt - kEthernetBytes),
@@ -57,7 +43,34 @@ constexpr std::array kThreadOfFrame{
 }  // namespace
 
 PacketProgram no_frames() { return kNoFrames; }
-PacketProgram frames_of_gradcube() { return kFramesOfGradcube; }
+
+// A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
+// out of the frame; a frame of a VLAN that the interface is not in counts as one for another host,
+// and so does one for a MAC that is not the interface's.
+FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces) {
+  const auto high = std::uint32_t{mac[0]} << 24 | std::uint32_t{mac[1]} << 16 |
+                    std::uint32_t{mac[2]} << 8 | mac[3];
+  const auto low = std::uint32_t{mac[4]} << 8 | mac[5];
+  return {
+      load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
+      expect_at_most(is_the_interfaces ? PACKET_HOST : PACKET_OTHERHOST, 13),
+      load32(0),
+      expect(high, 11),
+      load16(4),
+      expect(low, 9),
+      load8(kEthernetBytes),
+      expect(kIpv4WithoutOptions, 7),
+      load16(kEthernetBytes + 6),
+      expect_none_of(kFragment, 5),
+      load8(kEthernetBytes + 9),
+      expect(protocol::kProtocolUdp, 3),
+      load16(kUdpAt + 2),
+      expect(protocol::kUdpPort, 1),
+      give(kWholeFrame),
+      give(0),
+  };
+}
+
 PacketProgram thread_of_frame() { return kThreadOfFrame; }
 
 }  // namespace gradcube::dataplane

@@ -1,10 +1,12 @@
 // What the kernel asks about a frame before it gives it to a packet socket: programs of classic
 // BPF, which the kernel checks and runs itself.
 //
-// Constants; any thread.
+// Plain values; any thread.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_FILTER_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_FILTER_H_
 
+#include <array>
+#include <cstdint>
 #include <linux/filter.h>
 #include <span>
 
@@ -15,9 +17,11 @@ using PacketProgram = std::span<const sock_filter>;
 // Lets no frame in.
 PacketProgram no_frames();
 
-// For IPv4 frames. Lets in what may be one of Gradcube's for this interface: addressed to its MAC,
-// of no foreign VLAN, without IP options and not a fragment, UDP to Gradcube's port.
-PacketProgram frames_of_gradcube();
+// For IPv4 frames. Lets in what may be one of Gradcube's for a port of this MAC: addressed to it,
+// without IP options and not a fragment, UDP to Gradcube's port; and of no foreign VLAN, if the MAC
+// is the interface's. The kernel says of no other frame whether it had a tag.
+using FrameFilter = std::array<sock_filter, 16>;
+FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces);
 
 // The number whose remainder by the number of queues is the frame's queue: the sender's thread, as
 // thread_of() has it. Unlike a filter, the program sees the frame from its IP header on.

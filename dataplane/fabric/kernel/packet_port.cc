@@ -52,7 +52,7 @@ PacketPort::PacketPort(const PacketPortOptions& options, Clock& clock)
 PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface& interface,
                        Clock& clock)
     : Port(static_cast<std::uint16_t>(options.pools.size()), checked_mtu(options, interface)),
-      mac_(interface.mac),
+      mac_(options.mac == decltype(options.mac){} ? interface.mac : options.mac),
       clock_(clock) {
   const std::uint32_t full_frame = mtu() + kEthernetBytes;
   const Pacer pacer(rate_of_queue(options), full_frame + kWireOverheadBytes);
@@ -72,7 +72,7 @@ PacketPort::PacketPort(const PacketPortOptions& options, const NetworkInterface&
       queue->socket.join(group);
     }
   }
-  for (Queue& queue : queues_) queue.socket.listen();
+  for (Queue& queue : queues_) queue.socket.listen(mac_);
 }
 
 std::uint16_t PacketPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {

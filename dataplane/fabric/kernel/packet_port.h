@@ -18,9 +18,12 @@
 //
 // Queues. The frames of thread t are received on queue t mod queues, as the thread's engine
 // expects it; the thread is in the UDP source port. A filter in the kernel lets in Gradcube's
-// frames for this interface's MAC alone, so what this host sends or what others flood never takes a
-// slot. The kernel's own IP stack gets a copy of each frame: if the interface has the destination's
-// IP address, it answers with ICMP errors. Give it none.
+// frames for the port's MAC alone, so what this host sends or what others flood never takes a slot.
+//
+// The port's MAC may be another than the interface's. Then the interface keeps its own, and takes
+// frames for both while the port lives; one that cannot filter by two takes all frames. The
+// kernel's own IP stack gets a copy of what comes for the interface's MAC: if the interface has the
+// destination's IP address, it answers with ICMP errors. Give it none.
 //
 // Back-pressure. Without a free mbuf frames stay in the ring; when no slot is free the kernel drops
 // them. What the kernel does not take, because its queue is full or the interface is down, stays in
@@ -65,6 +68,8 @@ namespace gradcube::dataplane {
 
 struct PacketPortOptions {
   std::string interface = {};
+  // Whose frames it receives; zeros: the interface's.
+  std::array<std::uint8_t, 6> mac = {};
   // The largest IP packet, in bytes; 0: the interface's.
   std::uint32_t mtu = 0;
   // One for each queue, for received frames: of mtu + kEthernetBytes bytes at least. Queues of one
@@ -94,7 +99,7 @@ class PacketPort final : public Port {
   // In full frames; of shorter ones more may be accepted.
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  // Of the interface, when the port was made.
+  // Whose frames it receives. The interface's is that of when the port was made.
   const std::array<std::uint8_t, 6>& mac() const { return mac_; }
 
   // For Poller::watch() and poll(): readable when a frame has arrived.

@@ -54,7 +54,7 @@ PacketSocket::Slots slots_of(const tpacket_req& ring, std::byte* base) {
 }  // namespace
 
 PacketSocket::PacketSocket(const NetworkInterface& interface, const PacketRingSizes& sizes)
-    : interface_(interface.name) {
+    : interface_(interface.name), index_(interface.index), mac_(interface.mac) {
   // Without a protocol it is bound to nothing.
   descriptor_ = socket(AF_PACKET, SOCK_RAW | SOCK_CLOEXEC, 0);
   if (descriptor_ < 0 && errno == EPERM) {
@@ -127,8 +127,14 @@ void PacketSocket::join(Group group) {
   set(PACKET_FANOUT, group | PACKET_FANOUT_CBPF << 16, kDistribute);
 }
 
-void PacketSocket::listen() {
-  attach(SOL_SOCKET, SO_ATTACH_FILTER, frames_of_gradcube(), "filter frames");
+void PacketSocket::listen(const std::array<std::uint8_t, 6>& mac) {
+  packet_mreq membership{};
+  membership.mr_ifindex = index_;
+  membership.mr_type = PACKET_MR_UNICAST;
+  membership.mr_alen = static_cast<unsigned short>(mac.size());
+  std::copy(mac.begin(), mac.end(), std::begin(membership.mr_address));
+  set(PACKET_ADD_MEMBERSHIP, membership, "listen to another MAC address");
+  attach(SOL_SOCKET, SO_ATTACH_FILTER, frames_of_gradcube(mac, mac == mac_), "filter frames");
 }
 
 std::uint32_t PacketSocket::take_drops() {

@@ -12,6 +12,7 @@
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACKET_SOCKET_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <string>
@@ -47,8 +48,9 @@ class PacketSocket {
   Group found_group();
   void join(Group group);
 
-  // From now on it gets the frames of Gradcube.
-  void listen();
+  // From now on it gets the frames of Gradcube for this MAC, which need not be the interface's own:
+  // as long as the socket lives, the interface takes frames for both.
+  void listen(const std::array<std::uint8_t, 6>& mac);
 
   int descriptor() const { return descriptor_; }
   const Slots& receive_slots() const { return receive_slots_; }
@@ -68,6 +70,8 @@ class PacketSocket {
   [[noreturn]] void fail(const std::string& purpose) const;
 
   std::string interface_;  // its name, for messages
+  int index_;
+  std::array<std::uint8_t, 6> mac_;
   int descriptor_ = -1;
   void* mapping_ = nullptr;
   std::size_t mapped_bytes_ = 0;

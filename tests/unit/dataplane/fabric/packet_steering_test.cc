@@ -113,5 +113,21 @@ TEST_F(PacketSteeringTest, ForeignFramesAreNotReceived) {
   EXPECT_TRUE(received(*to).empty());
 }
 
+TEST_F(PacketSteeringTest, FramesForAMacOfItsOwnAreReceivedWhileThePortLives) {
+  const RawSocket from("a");
+  const std::array<std::uint8_t, 6> own{0x02, 0x47, 1, 0, 0, 7};
+  std::string whole = frame(500, 7);
+  std::copy(own.begin(), own.end(), whole.begin());
+  {
+    const auto to = port("b", {.mac = own});
+    EXPECT_EQ(to->mac(), own);
+    from.send(frame(500, 3));
+    from.send(whole);
+    EXPECT_EQ(awaited(*to, 1), Frames{whole});
+    EXPECT_TRUE(received(*to).empty()) << "what is for the interface's own MAC";
+  }
+  EXPECT_EQ(find_network_interface("b").mac, b_.mac);
+}
+
 }  // namespace
 }  // namespace gradcube::dataplane
