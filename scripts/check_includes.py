@@ -37,7 +37,8 @@ BELOW = {
         "trainer",
         "trainer/include/gradcube",
     ],
-    "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated"],
+    "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated",
+                         "dataplane/fabric/kernel"],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 

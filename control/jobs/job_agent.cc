@@ -162,9 +162,10 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
     return;
   }
   const bool heeded = !exchange_.gone().contains(message.from.server);
+  const bool decides_all_lanes =
+      abort.common.has_value() && abort.common->size() == descriptor_.options.lanes.size();
   // The leader tells its decision to all: the members need not tell each other.
-  const bool decides = from_leader && heeded && abort.common.has_value() &&
-                       abort.common->size() == descriptor_.options.lanes.size();
+  const bool decides = from_leader && heeded && decides_all_lanes;
   leader_tells_ = leader_tells_ || decides;
   if (!is_ending()) begin_abort(abort.why, now, out);
   if (from_leader) {
@@ -174,6 +175,8 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
     }
     if (phase_ >= Phase::aborting) answer(exchange_.message(why_), out);
   } else {
+    // A decision about lanes that the job does not have is none.
+    if (abort.common.has_value() && !decides_all_lanes) return;
     exchange_.on_abort(message.from.server, abort);
     const bool waits = !abort.common.has_value() && !abort.withdrawn;
     if (phase_ == Phase::ended && waits) send(message.from, exchange_.message(why_), out);

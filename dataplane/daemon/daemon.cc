@@ -13,7 +13,9 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/impair_request.h"
+#include "dataplane/daemon/interface_cluster.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/daemon/trainer_region.h"
 #include "dataplane/engine/guarded_memory.h"
@@ -27,14 +29,21 @@ constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
 constexpr auto kTouchLockEvery = std::chrono::hours(1);
 
-control::ClusterSettings with_lcores(control::ClusterSettings settings) {
+// How many lcores are of use to the servers that are here.
+std::size_t useful_lcores(const control::ClusterSettings& settings,
+                          const std::optional<LoneServer>& lone) {
+  const std::size_t threads = settings.topology.levels();
+  if (!lone.has_value()) return settings.topology.servers() * threads;
+  // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
+  return settings.rate_bps.has_value() ? 1 : threads;
+}
+
+control::ClusterSettings with_lcores(control::ClusterSettings settings,
+                                     const std::optional<LoneServer>& lone) {
   const std::vector<unsigned> usable = usable_cores();
   if (settings.lcores.empty()) {
-    // More lcores than all servers have threads would stay idle.
-    const std::size_t useful =
-        std::size_t{settings.topology.servers()} * settings.topology.levels();
-    settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(
-                                                                std::min(useful, usable.size())));
+    const std::size_t useful = std::min(useful_lcores(settings, lone), usable.size());
+    settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
   }
   for (const unsigned core : settings.lcores) {
     if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
@@ -46,11 +55,11 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings) {
   return settings;
 }
 
-EalOptions eal_options(const control::ClusterSettings& settings) {
+EalOptions eal_options(const control::ClusterSettings& settings, Payloads payloads) {
   EalOptions options;
   options.cores = settings.lcores;
   options.memory_megabytes =
-      packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()));
+      packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()), payloads);
   options.log = stderr;
   return options;
 }
@@ -64,7 +73,7 @@ std::vector<control::Lcore> lcores_of(const Eal& eal) {
 }
 
 std::map<bcube::ServerId, std::filesystem::path> server_sockets(
-    const control::RunDirectory& directory, const EmbeddedCluster& cluster) {
+    const control::RunDirectory& directory, const LocalCluster& cluster) {
   std::map<bcube::ServerId, std::filesystem::path> sockets;
   for (const bcube::ServerId server : cluster.nodes().servers()) {
     sockets[server] = directory.server_socket(cluster.topology().space().suffix(server));
@@ -79,12 +88,10 @@ control::Incarnation fresh_incarnation() {
                                                .count());
 }
 
-EmbeddedClusterOptions cluster_options(const control::ClusterSettings& settings,
-                                       const std::vector<bcube::ServerId>& servers,
-                                       const Eal& eal) {
-  EmbeddedClusterOptions options;
+template <typename Options>
+Options cluster_options(const control::ClusterSettings& settings, const Eal& eal) {
+  Options options;
   options.settings = settings;
-  options.servers = servers;
   options.lcores = lcores_of(eal);
   options.incarnation = fresh_incarnation();
   return options;
@@ -97,27 +104,47 @@ int run_poller(void* poller) {
 
 }  // namespace
 
-Daemon::Daemon(control::ClusterSettings settings, const std::vector<bcube::ServerId>& servers,
-               control::RunDirectory directory, const control::DaemonLock& lock)
-    : settings_(with_lcores(std::move(settings))),
+Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer>& lone,
+               control::RunDirectory directory, const control::DaemonLock& lock,
+               const control::RunDirectory& sockets)
+    : settings_(with_lcores(std::move(settings), lone)),
       directory_(std::move(directory)),
+      sockets_(sockets),
       lock_(lock),
-      eal_(eal_options(settings_)),
+      eal_(eal_options(settings_, lone.has_value() ? Payloads::copied : Payloads::referenced)),
       quota_(settings_.trainer_memory_bytes.value_or(default_memory_quota())),
-      cluster_(cluster_options(settings_, servers, eal_), clock_,
-               aggregation::select_kernels(eal_.facts().simd_bits), events_),
-      sessions_(loop_, cluster_.nodes(), nodes_clock_, cluster_.topology().space(),
-                server_sockets(directory_, cluster_), quota_),
+      cluster_(make_cluster(lone)),
+      sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
+                server_sockets(sockets_, *cluster_), quota_),
       control_(loop_, directory_.control_socket()) {
   GuardedMemory::install_handler();
   watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
     for (const EngineEvent& event : events_.take())
-      cluster_.nodes().handle(event, nodes_clock_.now());
+      cluster_->nodes().handle(event, nodes_clock_.now());
   });
   loop_.on_tick([this] { tick(); });
+  // What has come from other daemons is taken in the tick that follows.
+  for (const bcube::ServerId server : cluster_->nodes().servers()) {
+    const MessageInbox* inbox = cluster_->nodes().at(server).engines().inbox();
+    if (inbox != nullptr) loop_.add(inbox->descriptor(), [] {});
+  }
   launch_pollers();
+}
+
+std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServer>& lone) {
+  const aggregation::Kernels& kernels = aggregation::select_kernels(eal_.facts().simd_bits);
+  if (!lone.has_value()) {
+    auto cluster = std::make_unique<EmbeddedCluster>(
+        cluster_options<EmbeddedClusterOptions>(settings_, eal_), clock_, kernels, events_);
+    embedded_ = &cluster->fabric();
+    return cluster;
+  }
+  auto options = cluster_options<InterfaceClusterOptions>(settings_, eal_);
+  options.servers = {lone->server};
+  options.interfaces = lone->interfaces;
+  return std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
 }
 
 Daemon::~Daemon() {
@@ -130,11 +157,11 @@ Daemon::~Daemon() {
 }
 
 void Daemon::launch_pollers() {
-  for (std::size_t i = 0; i < cluster_.pollers().size(); ++i) {
-    Poller& poller = *cluster_.pollers()[i];
+  for (std::size_t i = 0; i < cluster_->pollers().size(); ++i) {
+    Poller& poller = *cluster_->pollers()[i];
     poller.announce_run();
     running_.push_back(&poller);
-    if (rte_eal_remote_launch(run_poller, &poller, cluster_.lcore_of(i)) != 0) {
+    if (rte_eal_remote_launch(run_poller, &poller, cluster_->lcore_of(i)) != 0) {
       running_.pop_back();
       stop_pollers();
       throw control::SetupError(
@@ -167,11 +194,16 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-    return {{"status", status_json({settings_, directory_, eal_, cluster_, quota_,
+    return {{"status", status_json({settings_, sockets_, eal_, *cluster_, embedded_, quota_,
                                     nodes_clock_.now(), uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    return impair(cluster_.fabric(), cluster_.topology(), request, settings_.seed);
+    if (embedded_ == nullptr) {
+      throw control::UsageError(
+          "the links of this server are not emulated: `ip link set dev INTERFACE down` takes one "
+          "down");
+    }
+    return impair(*embedded_, cluster_->topology(), request, settings_.seed);
   });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     spdlog::info("ending on request");
@@ -182,7 +214,7 @@ void Daemon::add_commands() {
 
 void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
-  NodeGroup& nodes = cluster_.nodes();
+  NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
   sessions_.tick(now);
   nodes.run(nodes_clock_.now());

@@ -1,5 +1,5 @@
-// gradcubed: the nodes of an embedded cluster, all of them or one, the pollers' threads, and the
-// sockets on which it serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, the
+// pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
@@ -12,6 +12,8 @@
 
 #include <chrono>
 #include <memory>
+#include <optional>
+#include <string>
 #include <vector>
 
 #include "control/settings/cluster_settings.h"
@@ -19,22 +21,31 @@
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/control_server.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory_quota.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
+
+// A server whose neighbours are in other processes.
+struct LoneServer {
+  bcube::ServerId server = 0;
+  std::vector<std::string> interfaces;  // by level
+};
 
 class Daemon {
  public:
   using SteadyClock = std::chrono::steady_clock;
 
-  // servers: whose nodes it runs; without any: all of the topology. lock: the run directory's;
-  // outlives the daemon. Throws control::UsageError or SetupError.
-  Daemon(control::ClusterSettings settings, const std::vector<bcube::ServerId>& servers,
-         control::RunDirectory directory, const control::DaemonLock& lock);
+  // lone: the server that it runs; nothing: all of an embedded cluster. lock: the run directory's;
+  // outlives the daemon. sockets: where the trainers' are. Throws control::UsageError or
+  // SetupError.
+  Daemon(control::ClusterSettings settings, const std::optional<LoneServer>& lone,
+         control::RunDirectory directory, const control::DaemonLock& lock,
+         const control::RunDirectory& sockets);
   ~Daemon();
   Daemon(const Daemon&) = delete;
   Daemon& operator=(const Daemon&) = delete;
@@ -45,19 +56,22 @@ class Daemon {
   void launch_pollers();
   void stop_pollers();
   void watch_signals();
+  std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
   void tick();
   void look_at_run_directory(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
+  control::RunDirectory sockets_;
   const control::DaemonLock& lock_;
   SteadyClock::time_point started_ = SteadyClock::now();
   Eal eal_;
   TscClock clock_;
   EventQueue events_;
   MemoryQuota quota_;
-  EmbeddedCluster cluster_;
+  EmbeddedFabric* embedded_ = nullptr;  // of the cluster, if it is embedded
+  std::unique_ptr<LocalCluster> cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;
   AttendedClock nodes_clock_;

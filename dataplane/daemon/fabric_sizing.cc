@@ -7,6 +7,8 @@
 #include "control/base/units.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/byte_range.h"
+#include "dataplane/engine/message_inbox.h"
+#include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/unasked_room.h"
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
@@ -131,6 +133,18 @@ constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
 constexpr std::uint64_t kHeapReserve = 4;    // one more byte for every so many
 constexpr std::uint64_t kEalMegabytes = 64;  // what EAL itself and its per-lcore data take
 constexpr std::uint64_t kMegabyte = 1'000'000;
+// With copied payloads a packet holds a whole frame, and a poller's share of what is reserved takes
+// this much at most, unless the settings say how much it is.
+constexpr std::uint64_t kMostCopiedBytes = 256'000'000;
+// Messages leave as soon as there is room in a port. Beyond this many frames they are lost, and
+// sent again by those who wait for an answer.
+constexpr std::uint32_t kMessageFrames = 511;
+
+// --- Rings between a port on a network interface and the kernel, in frames per queue. With a rate
+// the switch's queue bounds what arrives while the poller is away, and the port keeps to the rate
+// itself. Without, the rings bridge the time until the poller gets its core back.
+constexpr std::uint32_t kLimitedReceiveRing = 256;
+constexpr std::uint32_t kLimitedTransmitRing = 64;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
   std::uint64_t neighbours = 0;
@@ -201,14 +215,19 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
 }
 
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
-                         unsigned threads_on_poller) {
+                         unsigned threads_on_poller, Payloads payloads) {
   const control::Topology& topology = settings.topology;
   const std::uint64_t window = fabric_parameters(settings).window;
   const std::uint64_t of_a_job =
       kPacketsPerSegment * threads_on_poller * flows_per_thread(topology) * window;
   std::uint64_t packets = std::clamp(of_a_job * kJobsAtOnce, kFewestPackets, kMostPackets);
+  std::uint64_t bytes_of_packet = kMbufBytes;
+  if (payloads == Payloads::copied) {
+    bytes_of_packet += (kMbufBytes + full_frame_bytes(settings.mtu)) / kPacketsPerSegment;
+    packets = std::min(packets, kMostCopiedBytes / bytes_of_packet);
+  }
   if (settings.packet_memory_bytes.has_value()) {
-    packets = *settings.packet_memory_bytes / pollers / kMbufBytes;
+    packets = *settings.packet_memory_bytes / pollers / bytes_of_packet;
   }
   const std::uint64_t ports = std::uint64_t{threads_on_poller} * topology.levels();
   PacketSizes sizes;
@@ -217,6 +236,10 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
       static_cast<std::uint32_t>(std::clamp(ports * kAnswersPerPort, kFewestAnswers, kMostAnswers));
   // The pollers, and the main thread.
   sizes.idle = static_cast<std::uint32_t>((pollers + 1) * kIdlePerLcore);
+  if (payloads == Payloads::copied) {
+    sizes.received_beside = static_cast<std::uint32_t>(
+        MessageInbox::kCapacity + ports * (RelayQueue::kCapacity + PortQueue::kBurst));
+  }
   return sizes;
 }
 
@@ -239,20 +262,50 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
   return options;
 }
 
-unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores) {
+InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& settings,
+                                                std::vector<std::string> interfaces) {
+  InterfaceFabricOptions options;
+  options.interfaces = std::move(interfaces);
+  options.mtu = settings.mtu;
+  if (!settings.rate_bps.has_value()) return options;
+  options.bits_per_second = *settings.rate_bps;
+  options.receive_depth = kLimitedReceiveRing;
+  options.transmit_depth = kLimitedTransmitRing;
+  return options;
+}
+
+std::uint32_t full_frame_bytes(unsigned mtu) { return mtu + RTE_ETHER_HDR_LEN; }
+
+PacketPoolOptions message_pool(unsigned mtu) {
+  PacketPoolOptions options;
+  options.name = "messages";
+  options.count = kMessageFrames;
+  options.frame_bytes = full_frame_bytes(mtu);
+  options.cache = 0;
+  return options;
+}
+
+unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores,
+                          Payloads payloads) {
   const control::Topology& topology = settings.topology;
-  const unsigned threads = topology.servers() * topology.levels();
+  const unsigned servers = payloads == Payloads::copied ? 1 : topology.servers();
+  const unsigned threads = servers * topology.levels();
   // The threads are dealt out by server, so a poller may get one server's more than its share.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
-  const PacketSizes sizes = packet_sizes(settings, lcores, per_poller);
+  const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads);
   const std::uint64_t packets =
       lcores * (std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.idle + sizes.answers);
   const std::uint64_t rings =
       std::uint64_t{threads} * topology.levels() * kRingsPerQueue * kRingEntries * sizeof(void*);
-  const PacketPoolOptions clones = clone_pool(settings.mtu);
-  const std::uint64_t clone_bytes = clones.count * (clones.frame_bytes + kMbufBytes);
-  const std::uint64_t bytes =
-      packets * (kMbufBytes + kPoolBytesPerPacket) + 2 * lcores * kPoolBytes + rings + clone_bytes;
+  std::uint64_t frames = kMessageFrames;
+  if (payloads == Payloads::copied) {
+    frames += lcores * (std::uint64_t{sizes.segments} + sizes.received_beside + 2 * sizes.idle);
+  } else {
+    frames += clone_pool(settings.mtu).count;
+  }
+  const std::uint64_t bytes = packets * (kMbufBytes + kPoolBytesPerPacket) +
+                              3 * lcores * kPoolBytes + rings +
+                              frames * (full_frame_bytes(settings.mtu) + kMbufBytes);
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);
 }
 

@@ -1,17 +1,20 @@
-// How large an embedded fabric's parts are, and how its protocol is tuned: what follows from a
-// cluster's settings, with the reason for each number beside it in fabric_sizing.cc.
+// How large a fabric's parts are, and how its protocol is tuned: what follows from a cluster's
+// settings, with the reason for each number beside it in fabric_sizing.cc.
 //
 // Pure functions; any thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_FABRIC_SIZING_H_
 #define GRADCUBE_DATAPLANE_DAEMON_FABRIC_SIZING_H_
 
 #include <cstdint>
+#include <string>
 #include <vector>
 
 #include "control/plan/topology.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/engine/flow.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/host/packet_pool.h"
 #include "protocol/port_credit.h"
 
 namespace gradcube::dataplane {
@@ -28,15 +31,23 @@ struct FabricParameters {
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 
+// Where the payload of a received frame lies.
+enum class Payloads : std::uint8_t {
+  referenced,  // in the memory of its sender's trainer: both run in this process
+  copied,      // in a packet of this server, the only one of its process
+};
+
 // The packet memory of one of `pollers` pollers, which runs so many of the servers' threads. Only
 // what jobs reserve of it is ever touched.
 struct PacketSizes {
   std::uint32_t segments = 0;  // that jobs can reserve
   std::uint32_t answers = 0;   // packets for acknowledgements and probes
   std::uint32_t idle = 0;      // packets that lie idle in the caches of lcores
+  // With copied payloads: frames that are received and belong to no segment of a job.
+  std::uint32_t received_beside = 0;
 };
 PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned pollers,
-                         unsigned threads_on_poller);
+                         unsigned threads_on_poller, Payloads payloads = Payloads::referenced);
 
 // The embedded fabric that such a cluster's servers need, or some of them (in ascending order).
 EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& settings,
@@ -44,8 +55,20 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
                                               unsigned engines_per_server,
                                               std::vector<bcube::ServerId> servers);
 
-// Megabytes of memory that EAL must have for such a cluster, if its jobs reserve all they can.
-unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores);
+// The ports of a server on these interfaces, by level; its server and pools are left open.
+InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& settings,
+                                                std::vector<std::string> interfaces);
+
+// Of a frame with the longest IP packet.
+std::uint32_t full_frame_bytes(unsigned mtu);
+
+// For the frames of messages to the daemons of other processes.
+PacketPoolOptions message_pool(unsigned mtu);
+
+// Megabytes of memory that EAL must have for a process that runs such a cluster, or one server of
+// it with copied payloads, if its jobs reserve all they can.
+unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lcores,
+                          Payloads payloads = Payloads::referenced);
 
 }  // namespace gradcube::dataplane
 

@@ -36,6 +36,7 @@ using gradcube::control::DaemonLock;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
+using gradcube::dataplane::LoneServer;
 
 // The end of the pipe to the process that started this daemon.
 class Starter {
@@ -108,22 +109,33 @@ void raise_descriptor_limit() {
   }
 }
 
-std::vector<gradcube::bcube::ServerId> servers_of(const std::optional<std::string>& server,
-                                                  const ClusterSettings& settings) {
-  if (!server.has_value()) return {};
+// What the command line says.
+struct Options {
+  bool all = false;
+  std::string server;
+  std::vector<std::string> interfaces;
+  std::string run_dir;
+  std::string socket_dir;
+  std::string settings;
+  int ready_descriptor = -1;
+};
+
+std::optional<LoneServer> lone_server(const Options& options, const ClusterSettings& settings) {
+  if (options.all) return std::nullopt;
   try {
-    return {settings.topology.space().parse(*server)};
+    return LoneServer{settings.topology.space().parse(options.server), options.interfaces};
   } catch (const std::invalid_argument& error) {
     throw UsageError(fmt::format("--server: {}", error.what()));
   }
 }
 
-// server: whose node to run; nothing: all servers'.
-int serve(const std::string& run_dir, const std::string& settings_text,
-          const std::optional<std::string>& server, Starter& starter) {
+int serve(const Options& options, Starter& starter) {
   const RunDirectory directory =
-      run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(run_dir);
+      options.run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(options.run_dir);
   directory.create();
+  const RunDirectory sockets =
+      options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
+  sockets.create();
   const std::optional<DaemonLock> lock = DaemonLock::acquire(directory);
   if (!lock.has_value()) {
     throw SetupError(fmt::format(
@@ -133,12 +145,13 @@ int serve(const std::string& run_dir, const std::string& settings_text,
   lock->write_pid();
   directory.remove_stale_sockets(*lock);
   const ClusterSettings settings =
-      settings_text.empty()
+      options.settings.empty()
           ? ClusterSettings{}
-          : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(settings_text));
+          : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(options.settings));
+  const std::optional<LoneServer> lone = lone_server(options, settings);
   {
-    gradcube::dataplane::Daemon daemon(settings, servers_of(server, settings), directory, *lock);
-    spdlog::info("ready: {}{}", server.has_value() ? "server " + *server + " of " : "",
+    gradcube::dataplane::Daemon daemon(settings, lone, directory, *lock, sockets);
+    spdlog::info("ready: {}{}", lone.has_value() ? "server " + options.server + " of " : "",
                  settings.topology.spec());
     if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
       throw SetupError("the process that started this daemon ended before it was ready");
@@ -149,36 +162,50 @@ int serve(const std::string& run_dir, const std::string& settings_text,
   return 0;
 }
 
-}  // namespace
-
-int main(int argc, char** argv) {
+// Returns how the process is to end now, or nothing.
+std::optional<int> read_options(int argc, char** argv, Options& options) {
   CLI::App app{
       "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
-  bool all = false;
-  std::string server;
-  std::string run_dir;
-  std::string settings;
-  int ready_descriptor = -1;
   auto* which = app.add_option_group("servers", "which servers this process runs");
-  which->add_flag("--all", all, "every server of an embedded cluster");
-  which->add_option("--server", server,
-                    "one server, by its address (\"2,1\"). Its ports lead to emulated switches "
-                    "that no other process is connected to, so no job can begin on it");
+  which->add_flag("--all", options.all, "every server of an embedded cluster");
+  auto* server = which->add_option("--server", options.server,
+                                   "one server, by its address (\"2,1\"), on --interfaces");
   which->require_option(1);
-  app.add_option("--run-dir", run_dir, "where its sockets are made (default: as gradcube's)");
-  app.add_option("--settings", settings,
-                 "the cluster's settings as JSON (default: an unlimited bcube:3,2)");
-  app.add_option("--ready-fd", ready_descriptor,
+  auto* interfaces =
+      app.add_option("--interfaces", options.interfaces,
+                     "the server's ports: a network interface for each level, level 0 first "
+                     "(\"eth1,eth2\"). They must be up, and should have no IP address")
+          ->delimiter(',')
+          ->needs(server);
+  server->needs(interfaces);
+  app.add_option("--run-dir", options.run_dir,
+                 "where its control socket and lock are made (default: as gradcube's)");
+  app.add_option("--socket-dir", options.socket_dir,
+                 "where the trainers' sockets are made (default: the run directory)");
+  app.add_option("--settings", options.settings,
+                 "the cluster's settings as JSON, the same for all of its servers (default: an "
+                 "unlimited bcube:3,2)");
+  app.add_option("--ready-fd", options.ready_descriptor,
                  "a pipe that gets a line of JSON when the daemon is ready; the daemon ends if the "
                  "pipe's other end closes before that");
   app.footer(
-      "example:\n  gradcubed --all --run-dir /tmp/cube &\n  GRADCUBE_RUN=/tmp/cube gradcube "
-      "status");
+      "examples:\n"
+      "  gradcubed --all --run-dir /tmp/cube &\n"
+      "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
+      "  gradcubed --server 2,1 --interfaces eth1,eth2 --settings '{\"topology\":\"bcube:3,2\"}'");
   try {
     app.parse(argc, argv);
+    return std::nullopt;
   } catch (const CLI::ParseError& error) {
     return app.exit(error) == 0 ? 0 : 2;
   }
+}
+
+}  // namespace
+
+int main(int argc, char** argv) {
+  Options options;
+  if (const auto end = read_options(argc, argv, options); end.has_value()) return *end;
 
   spdlog::set_default_logger(spdlog::stderr_logger_st("gradcubed"));
   spdlog::set_pattern("%Y-%m-%dT%H:%M:%S.%e %l %v");
@@ -192,10 +219,10 @@ int main(int argc, char** argv) {
   sigprocmask(SIG_BLOCK, &set, nullptr);
   signal(SIGPIPE, SIG_IGN);
 
-  Starter starter(ready_descriptor);
+  Starter starter(options.ready_descriptor);
   try {
     raise_descriptor_limit();
-    return serve(run_dir, settings, all ? std::nullopt : std::optional(server), starter);
+    return serve(options, starter);
   } catch (const nlohmann::json::exception& error) {
     spdlog::error("--settings: {}", error.what());
     starter.tell({{"ok", false}, {"error", error.what()}});

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
 
 #include <algorithm>
 #include <numeric>
@@ -22,8 +22,8 @@ std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
 
 }  // namespace
 
-EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
-                                 const aggregation::Kernels& kernels, EventSink& events)
+LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
+                           const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
@@ -32,24 +32,25 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
           control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
           options.lcores)),
       parameters_(fabric_parameters(settings_)) {
-  make_pollers(options.lcores, clock);
+  make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
-  make_fabric();
   nodes_ =
       std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
-  nodes_->set_greet_each_other(options.nodes_greet_each_other);
-  for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
-  fabric_->set_impairments(
-      {settings_.loss, settings_.duplicate, settings_.reorder, settings_.corrupt, true});
 }
 
-// Packets on their way still point into the trainers' memory, which goes with the nodes' group.
-EmbeddedCluster::~EmbeddedCluster() {
+LocalCluster::~LocalCluster() = default;
+
+void LocalCluster::start_nodes(control::Incarnation incarnation) {
+  for (const bcube::ServerId server : servers_) start_node(server, incarnation);
+}
+
+void LocalCluster::end_traffic() {
   for (const bcube::ServerId server : servers_) nodes_->remove(server);
-  fabric_->discard_packets();
+  fabric().discard_packets();
 }
 
-void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock) {
+void LocalCluster::make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads,
+                                Clock& clock) {
   std::vector<unsigned> threads_on(lcores.size(), 0);
   const auto index_of = [&](unsigned id) {
     return static_cast<std::size_t>(
@@ -69,14 +70,18 @@ void EmbeddedCluster::make_pollers(const std::vector<control::Lcore>& lcores, Cl
     poller_lcores_.push_back(lcores[i].id);
     poller_numa_nodes_.push_back(lcores[i].numa_node);
     const PacketSizes sizes =
-        packet_sizes(settings_, static_cast<unsigned>(pollers), threads_on[i]);
-    const PacketMemoryOptions options{std::to_string(lcores[i].id), sizes.segments, sizes.answers,
-                                      sizes.idle};
+        packet_sizes(settings_, static_cast<unsigned>(pollers), threads_on[i], payloads);
+    PacketMemoryOptions options{std::to_string(lcores[i].id), sizes.segments, sizes.answers,
+                                sizes.idle};
+    if (payloads == Payloads::copied) {
+      options.received_frame_bytes = full_frame_bytes(settings_.mtu);
+      options.received_beside = sizes.received_beside;
+    }
     memories_.push_back(std::make_unique<PacketMemory>(options, *pollers_.back()));
   }
 }
 
-void EmbeddedCluster::share_packet_memory() {
+void LocalCluster::share_packet_memory() {
   std::vector<std::uint32_t> engines_on(pollers_.size(), 0);
   for (const bcube::ServerId server : servers_) {
     for (const auto& engine : assignment_.engines(server)) ++engines_on[poller_on(engine.lcore)];
@@ -90,25 +95,20 @@ void EmbeddedCluster::share_packet_memory() {
   }
 }
 
-void EmbeddedCluster::make_fabric() {
-  fabric_ = std::make_unique<EmbeddedFabric>(embedded_fabric_options(
-      settings_, parameters_, static_cast<unsigned>(assignment_.engines(0).size()), servers_));
-  fabric_->on_corruption([this] { demand_checksums(); });
-  std::vector<Poller*> pollers;
-  for (const auto& poller : pollers_) pollers.push_back(poller.get());
-  fabric_->connect(
-      [this](bcube::ServerId server, std::uint16_t queue) -> Poller& {
-        return *pollers_[poller_on(assignment_.engines(server)[queue].lcore)];
-      },
-      pollers);
+std::uint16_t LocalCluster::queues() const {
+  return static_cast<std::uint16_t>(assignment_.engines(servers_.front()).size());
 }
 
-std::size_t EmbeddedCluster::poller_on(unsigned lcore) const {
+std::size_t LocalCluster::poller_of(bcube::ServerId server, std::uint16_t queue) const {
+  return poller_on(assignment_.engines(server)[queue].lcore);
+}
+
+std::size_t LocalCluster::poller_on(unsigned lcore) const {
   return static_cast<std::size_t>(std::find(poller_lcores_.begin(), poller_lcores_.end(), lcore) -
                                   poller_lcores_.begin());
 }
 
-std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
+std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
   std::vector<EnginePlace> places;
   for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
     EnginePlace& place = places.emplace_back();
@@ -130,16 +130,17 @@ std::vector<EnginePlace> EmbeddedCluster::places(bcube::ServerId server) const {
   return places;
 }
 
-void EmbeddedCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), server, fabric_->ports(server),
-                                               parameters_.credit, places(server), events_);
+void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
+  auto engines =
+      std::make_unique<NodeEngines>(space(), server, fabric().ports(server), parameters_.credit,
+                                    places(server), events_, nodes_->carries_messages());
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }
   nodes_->add(server, incarnation, std::move(engines));
 }
 
-std::vector<EngineAt> EmbeddedCluster::engines() const {
+std::vector<EngineAt> LocalCluster::engines() const {
   std::vector<EngineAt> all;
   for (const bcube::ServerId server : nodes_->servers()) {
     const std::vector<EngineAt>& own = engines(server);
@@ -148,32 +149,32 @@ std::vector<EngineAt> EmbeddedCluster::engines() const {
   return all;
 }
 
-void EmbeddedCluster::set_checksums(bool send, bool demand) {
+void LocalCluster::set_checksums(bool send, bool demand) {
   on_each(engines(), [=](const EngineAt& at) { at.engine->set_checksums(send, demand); });
 }
 
 // The order matters: every sender must seal before a receiver demands it, and every receiver must
 // look before a frame may be damaged. Frames that are on their way without a checksum when the
 // demand begins are dropped and sent again.
-void EmbeddedCluster::demand_checksums() {
+void LocalCluster::demand_checksums() {
   set_checksums(true, false);
   set_checksums(true, true);
   checksums_demanded_ = true;
 }
 
-std::uint64_t EmbeddedCluster::pool_bytes() const {
-  std::uint64_t bytes = fabric_->pool_bytes();
+std::uint64_t LocalCluster::pool_bytes() const {
+  std::uint64_t bytes = 0;
   for (const auto& memory : memories_) bytes += memory->bytes();
   return bytes;
 }
 
-std::uint64_t EmbeddedCluster::reserved_bytes() const {
+std::uint64_t LocalCluster::reserved_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& memory : memories_) bytes += memory->reserved() * memory->bytes_of_segment();
   return bytes;
 }
 
-std::uint64_t EmbeddedCluster::reservable_bytes() const {
+std::uint64_t LocalCluster::reservable_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& memory : memories_) bytes += memory->most() * memory->bytes_of_segment();
   return bytes;

@@ -1,19 +1,16 @@
-// The nodes of an embedded BCube in one process: all of them, or some; the emulated fabric between
-// them; and the pollers that run both. gradcubed runs it on lcores; the simulation tests poll it
-// under a virtual clock.
+// The nodes of one process, what joins their ports with those of others, and the pollers that run
+// both. What joins them differs: an embedded fabric (embedded_cluster.h), network interfaces
+// (interface_cluster.h).
 //
 // Engines that exchange packets lie on one core (control/plan/assignment.h). With at most as many
-// lcores as threads, thread t of every server runs on lcore t mod L. As long as links are
-// unlimited, the switches' shards for queue t run there too, and no packet changes cores. A limited
-// link needs one clock for all its queues: then each switch is one shard, and the lcores share the
-// switches.
+// lcores as threads, thread t of every server runs on lcore t mod L.
 //
 // Each poller has a packet memory, in equal shares for its engines.
 //
-// Ownership: owns packet memory, fabric, pollers and nodes, and destroys them in the right order.
-// The control thread makes and destroys it while no poller runs; the Eal must outlive it.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
+// Ownership: owns packet memory, pollers and nodes, and destroys them in the right order. The
+// control thread makes and destroys it while no poller runs; the Eal must outlive it.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_LOCAL_CLUSTER_H_
+#define GRADCUBE_DATAPLANE_DAEMON_LOCAL_CLUSTER_H_
 
 #include <map>
 #include <memory>
@@ -23,29 +20,30 @@
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/fabric_sizing.h"
 #include "dataplane/daemon/node_group.h"
-#include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "dataplane/fabric/fabric.h"
 #include "dataplane/host/packet_memory.h"
 
 namespace gradcube::dataplane {
 
-struct EmbeddedClusterOptions {
+struct LocalClusterOptions {
   control::ClusterSettings settings;
   // Whose nodes live here, in ascending order; without any: all.
   std::vector<bcube::ServerId> servers;
   std::vector<control::Lcore> lcores;  // one poller each, as far as the assignment uses them
   control::Incarnation incarnation = 1;
   NodeTiming timing{};
-  bool nodes_greet_each_other = false;  // as in different processes: for simulations
 };
 
-class EmbeddedCluster {
+class LocalCluster {
  public:
-  // Throws control::UsageError or SetupError.
-  EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
-                  const aggregation::Kernels& kernels, EventSink& events);
-  ~EmbeddedCluster();
-  EmbeddedCluster(const EmbeddedCluster&) = delete;
-  EmbeddedCluster& operator=(const EmbeddedCluster&) = delete;
+  virtual ~LocalCluster();
+  LocalCluster(const LocalCluster&) = delete;
+  LocalCluster& operator=(const LocalCluster&) = delete;
+
+  // What joins the servers.
+  virtual Fabric& fabric() = 0;
+  // In bytes: what pools take.
+  virtual std::uint64_t pool_bytes() const;
 
   const control::Topology& topology() const { return settings_.topology; }
   const aggregation::Kernels& kernels() const { return kernels_; }
@@ -63,27 +61,41 @@ class EmbeddedCluster {
 
   // One per lcore in use; lcore_of(i) is where poller i is to run.
   std::vector<std::unique_ptr<Poller>>& pollers() { return pollers_; }
+  const std::vector<std::unique_ptr<Poller>>& pollers() const { return pollers_; }
   unsigned lcore_of(std::size_t poller) const { return poller_lcores_[poller]; }
 
-  // What joins the servers. From the first corruption of a link on to the cluster's end, frames
-  // must carry a checksum.
-  EmbeddedFabric& fabric() { return *fabric_; }
-  const EmbeddedFabric& fabric() const { return *fabric_; }
-
-  // In bytes: what pools take; what jobs have reserved for their segments, and could in all.
-  std::uint64_t pool_bytes() const;
+  // In bytes: what jobs have reserved for their segments, and could in all.
   std::uint64_t reserved_bytes() const;
   std::uint64_t reservable_bytes() const;
   const FabricParameters& parameters() const { return parameters_; }
 
+ protected:
+  // payloads: where those that the fabric brings lie. Throws control::UsageError or SetupError.
+  // Whoever derives makes the fabric, calls start_nodes(), and end_traffic() before the fabric
+  // ends.
+  LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
+               const aggregation::Kernels& kernels, EventSink& events);
+
+  void start_nodes(control::Incarnation incarnation);
+  // Takes all nodes out and frees all packets: those on their way may still point into the
+  // trainers' memory, which goes with the nodes' group.
+  void end_traffic();
+  // From now on all frames carry a checksum and are refused without.
+  void demand_checksums();
+
+  const control::ClusterSettings& settings() const { return settings_; }
+  const std::vector<bcube::ServerId>& servers() const { return servers_; }
+  // Of each server; the same for all.
+  std::uint16_t queues() const;
+  std::size_t poller_of(bcube::ServerId server, std::uint16_t queue) const;
+  PacketMemory& memory_of(std::size_t poller) { return *memories_[poller]; }
+
  private:
-  void make_pollers(const std::vector<control::Lcore>& lcores, Clock& clock);
+  void make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads, Clock& clock);
   void share_packet_memory();
-  void make_fabric();
   std::size_t poller_on(unsigned lcore) const;
   std::vector<EnginePlace> places(bcube::ServerId server) const;
   void set_checksums(bool send, bool demand);
-  void demand_checksums();
 
   const bcube::AddressSpace& space() const { return settings_.topology.space(); }
 
@@ -100,10 +112,9 @@ class EmbeddedCluster {
   std::vector<int> poller_numa_nodes_;
   std::vector<std::unique_ptr<PacketMemory>> memories_;          // one per poller
   std::map<bcube::ServerId, std::vector<PacketShare*>> shares_;  // by engine of the server
-  std::unique_ptr<EmbeddedFabric> fabric_;
   std::unique_ptr<NodeGroup> nodes_;
 };
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_EMBEDDED_CLUSTER_H_
+#endif  // GRADCUBE_DATAPLANE_DAEMON_LOCAL_CLUSTER_H_

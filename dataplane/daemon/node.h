@@ -34,6 +34,7 @@
 #include "control/plan/topology.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
+#include "dataplane/daemon/message_courier.h"
 #include "dataplane/daemon/message_queue.h"
 #include "dataplane/daemon/node_engines.h"
 #include "dataplane/daemon/trainer_channel.h"
@@ -43,6 +44,12 @@ namespace gradcube::dataplane {
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
+};
+
+// For the messages to nodes of other processes.
+struct MessageFrames {
+  PacketPool* pool = nullptr;  // null: there are no others
+  std::size_t bytes = 0;       // of the longest
 };
 
 // What a node shares with the other nodes of its process. All of it outlives the node.
@@ -59,6 +66,7 @@ struct NodeSurroundings {
   // Jobs whose abort is in the log: all nodes of a process learn of it.
   std::set<protocol::JobId>& logged;
   NodeTiming timing;
+  MessageFrames frames;
 };
 
 class Node {
@@ -87,6 +95,12 @@ class Node {
 
   void on_event(const EngineEvent& event, control::Instant now);
   void on_message(const control::NodeMessage& message, control::Instant now);
+  // Sends it to the node of another process. It leaves with the next send_carried().
+  void carry(const control::NodeMessage& message);
+  // Takes what nodes of other processes have sent. Whether there was something.
+  bool take_messages(control::Instant now);
+  // Sends what carry() has gathered.
+  void send_carried();
   // What is due: repetitions, deadlines, greetings. To be called at deadline() or soon after.
   void on_time(control::Instant now);
   std::optional<control::Instant> deadline() const;
@@ -174,6 +188,7 @@ class Node {
   bcube::ServerId server_;
   NodeSurroundings around_;
   std::unique_ptr<NodeEngines> engines_;
+  std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;
   control::JobActions actions_;  // to be carried out

@@ -9,8 +9,12 @@ namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
                          const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
-                         const std::vector<EnginePlace>& places, EventSink& events)
-    : space_(space), server_(server), links_(space) {
+                         const std::vector<EnginePlace>& places, EventSink& events,
+                         bool hears_others)
+    : space_(space),
+      server_(server),
+      links_(space),
+      inbox_(hears_others ? std::make_unique<MessageInbox>() : nullptr) {
   std::vector<EnginePort> with_credit;
   for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
   std::vector<int> numa_nodes;
@@ -19,6 +23,7 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
     const EnginePools pools{place.memory->segments(), place.memory->answers()};
     EngineSettings settings = place.settings;
     settings.links = &links_;
+    settings.inbox = inbox_.get();
     engines_.push_back(std::make_unique<Engine>(settings, space, with_credit, pools, events));
     const auto& threads = place.settings.threads;
     const bool leader = std::find(threads.begin(), threads.end(), 0U) != threads.end();
@@ -42,16 +47,19 @@ void NodeEngines::go_on() {
   on_each(all_, [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
 }
 
-bool NodeEngines::reaches(bcube::ServerId server) const {
+std::vector<bcube::Route> NodeEngines::paths_to(bcube::ServerId server) const {
   const auto works = [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
     return from != server_ ||
            links_.up(bcube::Hop{static_cast<std::uint8_t>(level),
                                 static_cast<std::uint8_t>(space_.digit(to, level))});
   };
-  const auto paths = bcube::parallel_paths(space_, server_, server, works);
-  return server == server_ || std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
-           return path.size() <= bcube::most_hops(space_);
-         });
+  auto paths = bcube::parallel_paths(space_, server_, server, works);
+  std::erase_if(paths, [this](const auto& path) { return path.size() > bcube::most_hops(space_); });
+  return paths;
+}
+
+bool NodeEngines::reaches(bcube::ServerId server) const {
+  return server == server_ || !paths_to(server).empty();
 }
 
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {

@@ -32,10 +32,11 @@ struct EnginePlace {
 class NodeEngines {
  public:
   // server: whose engines they are. ports: the server's, by level. credit: what each of them may
-  // have granted. Without places: a server that runs nothing.
+  // have granted. Without places: a server that runs nothing. hears_others: whether nodes of other
+  // processes send messages to this one's.
   NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
               const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
-              const std::vector<EnginePlace>& places, EventSink& events);
+              const std::vector<EnginePlace>& places, EventSink& events, bool hears_others = false);
   ~NodeEngines();
   NodeEngines(const NodeEngines&) = delete;
   NodeEngines& operator=(const NodeEngines&) = delete;
@@ -54,14 +55,23 @@ class NodeEngines {
   // Over all engines.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const ServerLinks& links() const { return links_; }
-  // Whether some path to the server begins with a link that works; those of others are taken to.
+  // The parallel paths to another server that begin with a link that works, the shortest first; the
+  // links of others are taken to.
+  std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
+  // Whether there is such a path, or this is the server.
   bool reaches(bcube::ServerId server) const;
+
+  const bcube::AddressSpace& space() const { return space_; }
+  bcube::ServerId server() const { return server_; }
+  // What nodes of other processes have sent to this one's; null if there are none.
+  MessageInbox* inbox() { return inbox_.get(); }
 
  private:
   std::deque<protocol::PortCredit> credit_;  // by level
   bcube::AddressSpace space_;
   bcube::ServerId server_ = 0;
   ServerLinks links_;
+  std::unique_ptr<MessageInbox> inbox_;
   std::vector<std::unique_ptr<Engine>> engines_;
   std::vector<EngineAt> all_;
   std::optional<unsigned> numa_node_;

@@ -12,7 +12,7 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
   const NodeSurroundings around{topology_, kernels_,          messages_, departed_, channel_,
-                                here_,     greet_each_other_, logged_,   timing_};
+                                here_,     greet_each_other_, logged_,   timing_,   frames_};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
@@ -66,15 +66,22 @@ bool NodeGroup::deliver(control::Instant now) {
   for (bool worked = true; worked;) {
     worked = false;
     for (const auto& [server, node] : nodes_) {
-      if (!stopped_.contains(server)) worked = node->work(now) || worked;
+      if (stopped_.contains(server)) continue;
+      worked = node->take_messages(now) || worked;
+      worked = node->work(now) || worked;
     }
-    while (const auto message = messages_.take(now)) {
-      worked = true;
-      if (Node* node = find(message->to); node != nullptr) node->on_message(*message, now);
-    }
+    for (; const auto message = messages_.take(now); worked = true) deliver(*message, now);
     any = any || worked;
   }
+  for (const auto& [server, node] : nodes_) node->send_carried();
   return any;
+}
+
+void NodeGroup::deliver(const control::NodeMessage& message, control::Instant now) {
+  Node* to = find(message.to);
+  const bool here = to != nullptr && (!carries_all_ || message.to == message.from);
+  if (here) return to->on_message(message, now);
+  if (Node* from = find(message.from); from != nullptr) from->carry(message);
 }
 
 std::optional<control::Instant> NodeGroup::deadline() const {

@@ -38,6 +38,15 @@ class NodeGroup {
   // Whether the nodes greet each other as those of different processes do: for simulations. Before
   // the first add(); by default they do.
   void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
+  // How messages reach the nodes of other processes; without, there are none. all: those between
+  // the nodes of this one travel so, too: for simulations. Before the first add(). The frames' pool
+  // outlives the nodes.
+  void carry_messages(const MessageFrames& frames, bool all) {
+    frames_ = frames;
+    carries_all_ = all;
+  }
+
+  bool carries_messages() const { return frames_.pool != nullptr; }
 
   // There is no node of this server yet.
   Node& add(bcube::ServerId server, control::Incarnation incarnation,
@@ -75,6 +84,7 @@ class NodeGroup {
 
  private:
   bool deliver(control::Instant now);
+  void deliver(const control::NodeMessage& message, control::Instant now);
 
   const control::Topology& topology_;
   const aggregation::Kernels& kernels_;
@@ -87,6 +97,8 @@ class NodeGroup {
   std::set<bcube::ServerId> here_;
   std::set<bcube::ServerId> stopped_;
   bool greet_each_other_ = true;
+  MessageFrames frames_;
+  bool carries_all_ = false;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
 };

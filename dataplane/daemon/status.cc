@@ -68,7 +68,7 @@ EngineFacts read_engine(const Engine& engine) {
   return facts;
 }
 
-std::vector<EngineFacts> read_engines(const EmbeddedCluster& cluster) {
+std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
   const std::vector<EngineAt> all = cluster.engines();
   std::map<const Engine*, EngineFacts> facts;
   for (const EngineAt& at : all) facts[at.engine];
@@ -143,15 +143,16 @@ Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json servers = Json::array();
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
+    const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
     Json ports = Json::array();
     for (unsigned level = 0; level < space.levels(); ++level) {
       Json port = {{"level", level}};
-      port.update(counters_json(sources.cluster.fabric().port(server, level).counts()));
+      port.update(counters_json(of_server[level]->counts()));
       port["down"] = neighbours_down_json(sources, server, level);
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},
-                       {"socket", sources.directory.server_socket(space.suffix(server)).string()},
+                       {"socket", sources.sockets.server_socket(space.suffix(server)).string()},
                        {"trainers", sources.cluster.nodes().at(server).trainers()},
                        {"ports", std::move(ports)}});
   }
@@ -242,7 +243,7 @@ Json status_json(const StatusSources& sources) {
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
   status["algorithm"] = control::kDefaultAlgorithm;
-  status["fabric"] = "embedded";
+  status["fabric"] = sources.embedded != nullptr ? "embedded" : "interfaces";
   status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json(nullptr);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
@@ -255,7 +256,9 @@ Json status_json(const StatusSources& sources) {
   status["instruction_set"] =
       aggregation::instruction_set_name(sources.cluster.kernels().instruction_set);
   status["huge_pages"] = eal.huge_pages;
-  status.update(impairments_report(sources.cluster.fabric(), settings.seed));
+  if (sources.embedded != nullptr) {
+    status.update(impairments_report(*sources.embedded, settings.seed));
+  }
   status["memory"] = {{"daemon_bytes", own_resident_bytes()},
                       {"pool_bytes", sources.cluster.pool_bytes()},
                       {"packets_reserved_bytes", sources.cluster.reserved_bytes()},
@@ -264,7 +267,8 @@ Json status_json(const StatusSources& sources) {
                       {"trainer_quota_bytes", sources.quota.limit()},
                       {"users", users_json(sources.quota)}};
   status["servers"] = servers_json(sources);
-  status["switches"] = switches_json(sources.cluster.fabric());
+  status["switches"] =
+      sources.embedded == nullptr ? Json::array() : switches_json(*sources.embedded);
   status["jobs"] = jobs_json(sources);
   status["flows"] = flows_json(sources, engines);
   status["counters"] = engine_counters_json(engines);

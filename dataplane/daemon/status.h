@@ -11,16 +11,18 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
-#include "dataplane/daemon/embedded_cluster.h"
+#include "dataplane/daemon/local_cluster.h"
+#include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
 
 struct StatusSources {
   const control::ClusterSettings& settings;
-  const control::RunDirectory& directory;
+  const control::RunDirectory& sockets;  // where the trainers' are
   const Eal& eal;
-  EmbeddedCluster& cluster;
+  LocalCluster& cluster;
+  const EmbeddedFabric* embedded;  // the cluster's; null if it is not embedded
   const MemoryQuota& quota;
   control::Instant now;  // of the nodes
   double uptime_seconds;

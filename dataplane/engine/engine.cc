@@ -248,6 +248,12 @@ NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {
   return neighbour_counters_[hop.level][hop.digit].read();
 }
 
+void Engine::post(unsigned level, rte_mbuf* frame) {
+  if (ports_[level]->relayed.put(frame)) return;
+  counters_.drop(DropReason::relay_full);
+  rte_pktmbuf_free(frame);
+}
+
 void Engine::run_timers() {
   timers_.advance(now_, [this](protocol::TimerEntry& entry) {
     Flow& flow = *static_cast<FlowTimer&>(entry).flow;

@@ -42,6 +42,7 @@
 #include "dataplane/engine/failed_hops.h"
 #include "dataplane/engine/flow_table.h"
 #include "dataplane/engine/job_watch.h"
+#include "dataplane/engine/message_inbox.h"
 #include "dataplane/engine/neighbour_counters.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/server_links.h"
@@ -91,6 +92,8 @@ struct EngineSettings {
   // has an interval: it greets the neighbours (engine_links.cc). 0: it does not.
   ServerLinks* links = nullptr;
   Nanoseconds greeting_interval = 0;
+  // Where the messages of other servers go; without, nobody here reads them.
+  MessageInbox* inbox = nullptr;
 };
 
 // A port of the server's, and the credit for what comes in through it, which its engines share.
@@ -158,6 +161,10 @@ class Engine final : public Pollable {
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
 
+  // Takes a whole frame that begins with a hop over this level, and sends it among those that it
+  // relays. If too many of them wait, the frame is dropped.
+  void post(unsigned level, rte_mbuf* frame);
+
   // Whether frames carry CRC32C, and whether it is demanded of what comes in.
   void set_checksums(bool send, bool demand) {
     checksum_sent_ = send;
@@ -177,7 +184,8 @@ class Engine final : public Pollable {
   void receive_burst(rte_mbuf** packets, unsigned count);
   template <bool kDemandChecksum>
   bool receive_packet(rte_mbuf* packet);
-  void receive_unsegmented(const protocol::ParsedFrame& frame, std::span<const std::uint8_t> head);
+  bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
+                           std::span<const std::uint8_t> head);
   bool relay(rte_mbuf* packet, const protocol::RoutingHeader& routing);
   bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);

@@ -64,8 +64,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   // Before the checksum and the job: these are its destination's business.
   if (!protocol::destination_reached(frame.routing)) return relay(packet, frame.routing);
   if (frame.type > protocol::FrameType::probe) {
-    receive_unsegmented(frame, head);
-    return false;
+    return receive_unsegmented(packet, frame, head);
   }
   const std::uint8_t* payload = payload_of(packet, frame);
   if (payload == nullptr) {
@@ -112,15 +111,21 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   return held;
 }
 
-// What belongs to no flow.
-void Engine::receive_unsegmented(const ParsedFrame& frame, std::span<const std::uint8_t> head) {
+// What belongs to no flow. True if the packet waits in the inbox.
+bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
+                                 std::span<const std::uint8_t> head) {
   if (frame.routing.destination != settings_.server) {
     counters_.drop(DropReason::not_for_this_server);
-  } else if (frame.type == protocol::FrameType::message) {  // nobody here reads it
-    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
-  } else {
+  } else if (frame.type != protocol::FrameType::message) {
     receive_link_frame(frame, head.first(frame.header_bytes));
+  } else if (settings_.inbox == nullptr) {
+    ++counters_.malformed[static_cast<std::size_t>(FrameError::unsupported_type)];
+  } else if (settings_.inbox->put(packet)) {
+    return true;
+  } else {
+    counters_.drop(DropReason::inbox_full);
   }
+  return false;
 }
 
 // Sends a frame on that has hops to go: as its sender wrote them, whatever the servers between

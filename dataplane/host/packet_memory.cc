@@ -22,6 +22,15 @@ PacketPoolOptions answer_pool(const PacketMemoryOptions& options) {
   return pool;
 }
 
+PacketPoolOptions received_pool(const PacketMemoryOptions& options) {
+  PacketPoolOptions pool;
+  pool.name = "received-" + options.name;
+  pool.at_start = options.received_beside + options.idle;
+  pool.count = options.segments + pool.at_start;
+  pool.frame_bytes = options.received_frame_bytes;
+  return pool;
+}
+
 }  // namespace
 
 PacketReservation& PacketReservation::operator=(PacketReservation&& other) noexcept {
@@ -65,8 +74,12 @@ PacketMemory::PacketMemory(const PacketMemoryOptions& options, Poller& poller)
     : poller_(poller),
       most_(options.segments),
       idle_(options.idle),
+      received_beside_(options.received_beside + options.idle),
       segments_(segment_pool(options)),
-      answers_(answer_pool(options)) {}
+      answers_(answer_pool(options)) {
+  if (options.received_frame_bytes == 0) return;
+  received_ = std::make_unique<PacketPool>(received_pool(options));
+}
 
 std::uint64_t PacketMemory::reserved() const {
   return std::accumulate(
@@ -77,13 +90,27 @@ std::uint64_t PacketMemory::reserved() const {
 // The memory is taken from the host on this thread; the poller only stands still while the chunk's
 // packets are put into the pool.
 void PacketMemory::commit(std::uint32_t segments) {
-  const std::uint32_t wanted = kPacketsPerSegment * (committed_ + segments) + idle_;
-  while (segments_.made() < wanted) {
-    PacketPool::Chunk chunk = segments_.make_chunk(wanted - segments_.made());
+  const std::uint32_t all = committed_ + segments;
+  grow(segments_, kPacketsPerSegment * all + idle_);
+  if (received_ != nullptr) grow(*received_, all + received_beside_);
+  committed_ = all;
+}
+
+void PacketMemory::grow(PacketPool& pool, std::uint32_t packets) {
+  while (pool.made() < packets) {
+    PacketPool::Chunk chunk = pool.make_chunk(packets - pool.made());
     std::memset(chunk.memory.get(), 0, chunk.bytes);
-    poller_.call([&] { segments_.add(std::move(chunk)); });
+    poller_.call([&] { pool.add(std::move(chunk)); });
   }
-  committed_ += segments;
+}
+
+std::uint64_t PacketMemory::bytes_of_segment() const {
+  return kPacketsPerSegment * segments_.bytes_of_packet() +
+         (received_ == nullptr ? 0 : received_->bytes_of_packet());
+}
+
+std::uint64_t PacketMemory::bytes() const {
+  return segments_.bytes() + answers_.bytes() + (received_ == nullptr ? 0 : received_->bytes());
 }
 
 }  // namespace gradcube::dataplane

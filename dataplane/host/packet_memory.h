@@ -11,6 +11,10 @@
 // more segments out than it holds (EngineJob::may_point()). So a job never waits for packets of
 // another. What a pool has grown stays.
 //
+// Where ports copy what they receive, segments that wait for their trainer lie in packets of this
+// side. A job holds no more of them than it may have segments out, as the window is the same in
+// both directions: so a reservation is also one for so many received frames.
+//
 // Ownership: the shares belong to the memory, and outlive all reservations.
 //
 // Threads: the control thread. A pool grows through Poller::call().
@@ -22,6 +26,7 @@
 
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <optional>
 #include <string>
 #include <utility>
@@ -94,6 +99,12 @@ struct PacketMemoryOptions {
   std::uint32_t answers = 0;   // packets for what has no segment
   // Packets that lie idle in the caches of lcores that free them.
   std::uint32_t idle = 0;
+  // Where a port copies what it receives: bytes of the longest frame. 0: ports pass on the packets
+  // of their senders.
+  std::uint32_t received_frame_bytes = 0;
+  // Received frames that belong to no segment that a job may hold: in bursts, queues of relays, and
+  // messages.
+  std::uint32_t received_beside = 0;
 };
 
 class PacketMemory {
@@ -109,26 +120,29 @@ class PacketMemory {
   // The poller's engines allocate, any thread frees.
   PacketPool& segments() { return segments_; }
   PacketPool& answers() { return answers_; }
+  // For received frames; null where ports pass on the packets of their senders.
+  PacketPool* received() { return received_.get(); }
 
   // Of segments, over all shares.
   std::uint64_t reserved() const;
   std::uint64_t most() const { return most_; }
-  std::uint64_t bytes_of_segment() const {
-    return kPacketsPerSegment * segments_.bytes_of_packet();
-  }
+  std::uint64_t bytes_of_segment() const;
   // What the pools have grown to.
-  std::uint64_t bytes() const { return segments_.bytes() + answers_.bytes(); }
+  std::uint64_t bytes() const;
 
  private:
   friend class PacketReservation;
   void commit(std::uint32_t segments);
   void uncommit(std::uint32_t segments) { committed_ -= segments; }
+  void grow(PacketPool& pool, std::uint32_t packets);
 
   Poller& poller_;
   std::uint32_t most_;
   std::uint32_t idle_;
+  std::uint32_t received_beside_;
   PacketPool segments_;
   PacketPool answers_;
+  std::unique_ptr<PacketPool> received_;
   std::deque<PacketShare> shares_;
   std::uint32_t committed_ = 0;
 };

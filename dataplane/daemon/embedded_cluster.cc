@@ -1,0 +1,40 @@
+#include "dataplane/daemon/embedded_cluster.h"
+
+#include <vector>
+
+namespace gradcube::dataplane {
+
+EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
+                                 const aggregation::Kernels& kernels, EventSink& events)
+    : LocalCluster(options, Payloads::referenced, clock, kernels, events) {
+  make_fabric();
+  nodes().set_greet_each_other(options.nodes_greet_each_other);
+  if (options.messages_pass_the_fabric) {
+    message_frames_ = std::make_unique<PacketPool>(message_pool(settings().mtu));
+    nodes().carry_messages({message_frames_.get(), full_frame_bytes(settings().mtu)}, true);
+  }
+  start_nodes(options.incarnation);
+  fabric_->set_impairments(
+      {settings().loss, settings().duplicate, settings().reorder, settings().corrupt, true});
+}
+
+EmbeddedCluster::~EmbeddedCluster() { end_traffic(); }
+
+void EmbeddedCluster::make_fabric() {
+  fabric_ = std::make_unique<EmbeddedFabric>(
+      embedded_fabric_options(settings(), parameters(), queues(), servers()));
+  fabric_->on_corruption([this] { demand_checksums(); });
+  std::vector<Poller*> all;
+  for (const auto& poller : pollers()) all.push_back(poller.get());
+  fabric_->connect(
+      [this](bcube::ServerId server, std::uint16_t queue) -> Poller& {
+        return *pollers()[poller_of(server, queue)];
+      },
+      all);
+}
+
+std::uint64_t EmbeddedCluster::pool_bytes() const {
+  return LocalCluster::pool_bytes() + fabric_->pool_bytes();
+}
+
+}  // namespace gradcube::dataplane

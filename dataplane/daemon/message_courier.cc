@@ -1,0 +1,117 @@
+#include "dataplane/daemon/message_courier.h"
+
+#include <utility>
+
+#include "bcube_forwarding/neighbours.h"
+#include "control/jobs/message_codec.h"
+#include "protocol/message_frame.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+protocol::RoutingHeader routing_of(bcube::ServerId source, bcube::ServerId destination,
+                                   const bcube::Route& route) {
+  protocol::RoutingHeader routing;
+  routing.source = static_cast<std::uint16_t>(source);
+  routing.destination = static_cast<std::uint16_t>(destination);
+  routing.hop_count = static_cast<std::uint8_t>(route.size());
+  for (std::size_t i = 0; i < route.size(); ++i) {
+    routing.hops[i] = {route[i].level, route[i].digit};
+  }
+  return routing;
+}
+
+// Of the link that the route begins with.
+protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::ServerId from,
+                                     const bcube::Hop& hop) {
+  const auto own = bcube::embedded_link_address(hop.level, from);
+  const auto next =
+      bcube::embedded_link_address(hop.level, space.with_digit(from, hop.level, hop.digit));
+  return {own.mac, next.mac, own.ip, next.ip};
+}
+
+bool speaks_for_itself(const control::NodeMessage& message) {
+  const auto* about_job = std::get_if<control::JobMessage>(&message.body);
+  return about_job == nullptr || about_job->from.server == message.from;
+}
+
+}  // namespace
+
+MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
+                               PacketPool& frames, std::size_t frame_bytes)
+    : engines_(engines),
+      incarnation_(incarnation),
+      frames_(frames),
+      frame_bytes_(frame_bytes),
+      assembler_(engines.space().servers()) {}
+
+MessageCourier::~MessageCourier() {
+  for (const Departing& departing : departing_) rte_pktmbuf_free(departing.frame);
+}
+
+bcube::Route MessageCourier::route_to(bcube::ServerId server) const {
+  const auto paths = engines_.paths_to(server);
+  if (paths.empty()) return {};
+  return paths.front().size() == 1 ? paths.front() : paths[number_ % paths.size()];
+}
+
+void MessageCourier::send(const control::NodeMessage& message) {
+  const std::uint32_t number = number_++;
+  const std::vector<std::uint8_t> bytes = control::encode_message(message, engines_.space());
+  const bcube::Route route = route_to(message.to);
+  if (bytes.empty() || route.size() == 0 || engines_.all().empty()) return;
+  const protocol::MessageSplitter splitter(
+      addresses_of(engines_.space(), engines_.server(), route[0]),
+      routing_of(engines_.server(), message.to, route), frame_bytes_, incarnation_, number, bytes);
+  for (unsigned i = 0; i < splitter.fragments(); ++i) {
+    rte_mbuf* frame = frames_.allocate();
+    if (frame == nullptr) return;
+    const std::size_t length =
+        splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frame_bytes_});
+    frame->data_len = static_cast<std::uint16_t>(length);
+    frame->pkt_len = static_cast<std::uint32_t>(length);
+    departing_.push_back({route[0].level, frame});
+  }
+}
+
+bool MessageCourier::flush() {
+  if (departing_.empty()) return false;
+  const EngineAt& at = engines_.all().front();
+  at.poller->call([&] {
+    for (const Departing& departing : departing_) at.engine->post(departing.level, departing.frame);
+  });
+  departing_.clear();
+  return true;
+}
+
+std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now) {
+  while (rte_mbuf* frame = engines_.inbox()->take()) {
+    auto message = take_frame(*frame, now);
+    rte_pktmbuf_free(frame);
+    if (message.has_value()) return message;
+  }
+  return std::nullopt;
+}
+
+// The message that the frame completes, if it is one that its sender may send.
+std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& frame,
+                                                               control::Instant now) {
+  protocol::MessageFragment fragment;
+  const std::span<const std::uint8_t> bytes{rte_pktmbuf_mtod(&frame, const std::uint8_t*),
+                                            frame.data_len};
+  if (frame.nb_segs != 1 ||
+      protocol::read_message_frame(bytes, fragment) != protocol::FrameError::none) {
+    return std::nullopt;
+  }
+  const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
+  if (!whole.has_value()) return std::nullopt;
+  auto message = control::decode_message(*whole, engines_.space());
+  if (!message.has_value() || message->to != engines_.server() ||
+      message->from != fragment.routing.source || !speaks_for_itself(*message)) {
+    return std::nullopt;
+  }
+  return message;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,56 @@
+#include "dataplane/engine/message_inbox.h"
+
+#include <bit>
+#include <cerrno>
+#include <rte_errno.h>
+#include <rte_malloc.h>
+#include <stdexcept>
+#include <string>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+
+namespace gradcube::dataplane {
+
+// In memory of its own: a ring with a name would take one of DPDK's memory zones.
+MessageInbox::MessageInbox() {
+  const auto bytes = static_cast<std::size_t>(rte_ring_get_memsize(std::bit_ceil(kCapacity + 1)));
+  ring_.reset(static_cast<rte_ring*>(rte_zmalloc("message_inbox", bytes, RTE_CACHE_LINE_SIZE)));
+  if (ring_ == nullptr) {
+    throw std::runtime_error("no memory for the messages of other servers: give DPDK more memory");
+  }
+  const int failed =
+      rte_ring_init(ring_.get(), "messages", kCapacity, RING_F_SC_DEQ | RING_F_EXACT_SZ);
+  if (failed != 0) {
+    throw std::runtime_error(std::string("cannot make a ring for messages: ") +
+                             rte_strerror(-failed));
+  }
+  descriptor_ = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (descriptor_ < 0) {
+    throw std::system_error(errno, std::generic_category(), "cannot create an event descriptor");
+  }
+}
+
+MessageInbox::~MessageInbox() {
+  while (rte_mbuf* frame = take()) rte_pktmbuf_free(frame);
+  close(descriptor_);
+}
+
+void MessageInbox::Free::operator()(rte_ring* ring) const { rte_free(ring); }
+
+bool MessageInbox::put(rte_mbuf* frame) {
+  if (rte_ring_mp_enqueue(ring_.get(), frame) != 0) return false;
+  eventfd_write(descriptor_, 1);
+  return true;
+}
+
+rte_mbuf* MessageInbox::take() {
+  void* frame = nullptr;
+  if (rte_ring_sc_dequeue(ring_.get(), &frame) == 0) return static_cast<rte_mbuf*>(frame);
+  // What is put in from here on rings again; what was put in before is seen by the second look.
+  eventfd_t rung = 0;
+  eventfd_read(descriptor_, &rung);
+  return rte_ring_sc_dequeue(ring_.get(), &frame) == 0 ? static_cast<rte_mbuf*>(frame) : nullptr;
+}
+
+}  // namespace gradcube::dataplane
