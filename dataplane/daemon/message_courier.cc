@@ -31,11 +31,6 @@ protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::Se
   return {own.mac, next.mac, own.ip, next.ip};
 }
 
-bool speaks_for_itself(const control::NodeMessage& message) {
-  const auto* about_job = std::get_if<control::JobMessage>(&message.body);
-  return about_job == nullptr || about_job->from.server == message.from;
-}
-
 }  // namespace
 
 MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
@@ -108,7 +103,7 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
   if (!whole.has_value()) return std::nullopt;
   auto message = control::decode_message(*whole, engines_.space());
   if (!message.has_value() || message->to != engines_.server() ||
-      message->from != fragment.routing.source || !speaks_for_itself(*message)) {
+      message->from != fragment.routing.source) {
     return std::nullopt;
   }
   return message;

@@ -259,6 +259,7 @@ Scenario draw_scenario(std::uint64_t seed) {
     make_overflow(scenario.collectives[scenario.when]);
   }
   scenario.guests = one_in(random, 3);
+  scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
   scenario.limit = 120 * kSecond;
   return scenario;
 }
@@ -282,6 +283,7 @@ std::string describe(const Scenario& scenario) {
       scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,
       messages.longest_delay.count());
+  if (scenario.simulation.messages_pass_the_fabric) text += " in frames;";
   if (scenario.simulation.links_are_watched) {
     text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
   }

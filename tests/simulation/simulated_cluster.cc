@@ -41,6 +41,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   options.incarnation = incarnation_;
   options.timing = settings.timing;
   options.nodes_greet_each_other = true;
+  options.messages_pass_the_fabric = settings.messages_pass_the_fabric;
   cluster_ = std::make_unique<dataplane::EmbeddedCluster>(
       options, clock_, aggregation::select_kernels(512), events_);
   nodes().set_channel(this);
@@ -272,8 +273,10 @@ unsigned SimulatedCluster::packets_in_use_of(const char* pools) const {
 }
 
 unsigned SimulatedCluster::packets_in_use() const {
+  const rte_mempool* messages = rte_mempool_lookup("messages");
   return packets_in_use_of("segments") + packets_in_use_of("answers") +
-         rte_mempool_in_use_count(rte_mempool_lookup("clones"));
+         rte_mempool_in_use_count(rte_mempool_lookup("clones")) +
+         (messages == nullptr ? 0 : rte_mempool_in_use_count(messages));
 }
 
 std::uint64_t SimulatedCluster::trace() const {

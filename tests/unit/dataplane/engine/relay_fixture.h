@@ -31,6 +31,7 @@ struct Relay {
           settings.segment_bytes = kSegmentBytes;
           settings.links = &links;
           settings.greeting_interval = greeting_interval;
+          settings.inbox = &inbox;
           return std::make_unique<Engine>(
               settings, cube(),
               std::vector<EnginePort>{{&ports[0], &credit[0]}, {&ports[1], &credit[1]}}, pools,
@@ -41,6 +42,7 @@ struct Relay {
   std::array<protocol::PortCredit, 2> credit;
   Events events;
   ServerLinks links{cube()};
+  MessageInbox inbox;
   std::unique_ptr<Engine> engine;
 };
 

@@ -5,8 +5,10 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
+#include <poll.h>
 #include <random>
 
+#include "protocol/message_frame.h"
 #include "tests/unit/dataplane/engine/relay_fixture.h"
 #include "tests/unit/protocol/seed.h"
 
@@ -15,6 +17,14 @@ namespace {
 
 using protocol::Hop;
 using testing::IsEmpty;
+
+// A frame of a daemon's message.
+std::vector<std::uint8_t> message(const protocol::RoutingHeader& route) {
+  const std::vector<std::uint8_t> content(100, 0x5a);
+  std::vector<std::uint8_t> bytes(1024);
+  bytes.resize(protocol::MessageSplitter({}, route, bytes.size(), 1, 1, content).write(0, bytes));
+  return bytes;
+}
 
 TEST_F(RelayTest, SendsAFrameOnThroughThePortOfItsNextHop) {
   const std::vector<std::uint8_t> bytes = frame(routing(1, 6, kThroughHere));
@@ -73,6 +83,47 @@ TEST_F(RelayTest, DropsWhatFindsNoRoomAndSendsTheRestInOrder) {
   ASSERT_EQ(frames.size(), std::size_t{RelayQueue::kCapacity});
   for (unsigned i = 0; i < frames.size(); ++i) EXPECT_EQ(frames[i].frame.routing.source, i + 10);
   EXPECT_FALSE(here_.engine->busy());
+}
+
+TEST_F(RelayTest, HandsMessagesToTheControlThreadAsLongAsThereIsRoom) {
+  const std::vector<std::uint8_t> mine = message(routing(1, 0, {{0, 0}}));
+  for (unsigned i = 0; i < MessageInbox::kCapacity + 2; ++i) {
+    put(here_, 0, mine);
+    poll();
+  }
+  EXPECT_EQ(dropped(DropReason::inbox_full), 2u);
+  pollfd readable{here_.inbox.descriptor(), POLLIN, 0};
+  EXPECT_EQ(::poll(&readable, 1, 0), 1);
+  unsigned taken = 0;
+  for (; rte_mbuf* frame = here_.inbox.take(); ++taken) {
+    const auto* bytes = rte_pktmbuf_mtod(frame, const std::uint8_t*);
+    EXPECT_TRUE(std::equal(mine.begin(), mine.end(), bytes, bytes + frame->data_len));
+    rte_pktmbuf_free(frame);
+  }
+  EXPECT_EQ(taken, MessageInbox::kCapacity);
+  EXPECT_EQ(::poll(&readable, 1, 0), 0) << "nothing is left";
+}
+
+TEST_F(RelayTest, SendsAMessageOnLikeAnyOtherFrame) {
+  put(here_, 0, message(routing(1, 6, kThroughHere)));
+  put(here_, 0, message(routing(1, 6, {{0, 0}})));
+  poll();
+  EXPECT_EQ(sent(here_.ports[1]).size(), 1u);
+  EXPECT_EQ(dropped(DropReason::not_for_this_server), 1u);
+  EXPECT_EQ(here_.inbox.take(), nullptr);
+}
+
+TEST_F(RelayTest, SendsWhatTheControlThreadPosts) {
+  const std::vector<std::uint8_t> bytes = message(routing(0, 3, {{1, 1}}));
+  rte_mbuf* frame = frames_.allocate();
+  std::memcpy(rte_pktmbuf_append(frame, static_cast<std::uint16_t>(bytes.size())), bytes.data(),
+              bytes.size());
+  here_.engine->post(1, frame);
+  EXPECT_LE(here_.engine->next_event(), now_);
+  poll();
+  const std::vector<Sent> frames = sent(here_.ports[1]);
+  ASSERT_EQ(frames.size(), 1u);
+  EXPECT_EQ(frames[0].bytes, bytes);
 }
 
 TEST_F(RelayTest, FreesTheFramesThatWaitWhenItEnds) {

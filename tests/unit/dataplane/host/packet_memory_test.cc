@@ -2,6 +2,7 @@
 
 #include "dataplane/host/packet_memory.h"
 
+#include <algorithm>
 #include <gtest/gtest.h>
 #include <optional>
 #include <utility>
@@ -70,6 +71,25 @@ TEST_F(PacketMemoryTest, HasAPacketForAllThatIsCommitted) {
   for (rte_mbuf* packet : more) rte_pktmbuf_free(packet);
   EXPECT_EQ(memory_.segments().in_use(), 0u);
   EXPECT_LE(memory_.segments().made(), memory_.segments().most());
+}
+
+TEST_F(PacketMemoryTest, HasAReceivedFrameForEachSegmentThatIsCommitted) {
+  EXPECT_EQ(memory_.received(), nullptr) << "ports pass on the packets of their senders";
+  PacketMemoryOptions options{"copies", 500, 63, 10};
+  options.received_frame_bytes = 1514;
+  options.received_beside = 40;
+  PacketMemory copies(options, poller_);
+  PacketShare& share = copies.add_share(500);
+  ASSERT_NE(copies.received(), nullptr);
+  EXPECT_GE(copies.received()->made(), 50u);
+  EXPECT_LT(copies.received()->made(), 150u);
+  EXPECT_GT(copies.bytes_of_segment(), memory_.bytes_of_segment() + 1514);
+  PacketReservation job = *share.reserve(500);
+  job.commit(500);
+  std::vector<rte_mbuf*> frames;
+  for (unsigned i = 0; i < 540; ++i) frames.push_back(copies.received()->allocate());
+  EXPECT_EQ(std::count(frames.begin(), frames.end(), nullptr), 0);
+  for (rte_mbuf* frame : frames) rte_pktmbuf_free(frame);
 }
 
 }  // namespace

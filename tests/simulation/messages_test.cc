@@ -1,0 +1,127 @@
+// Messages between nodes that travel in frames, as those of different processes do: over links that
+// lose them, through relays, and from whoever can put a frame on a link.
+
+#include <algorithm>
+
+#include "control/jobs/message_codec.h"
+#include "dataplane/host/packet_pool.h"
+#include "protocol/message_frame.h"
+#include "tests/simulation/work.h"
+
+namespace gradcube::simulation {
+namespace {
+
+class MessagesInFrames : public testing::Test {
+ protected:
+  static SimulationSettings settings(const std::string& loss) {
+    SimulationSettings settings = settings_of({{"topology", "bcube:3,2"}, {"loss", loss}});
+    settings.messages_pass_the_fabric = true;
+    return settings;
+  }
+
+  void make(const std::string& loss = "0") {
+    cluster_ = std::make_unique<SimulatedCluster>(settings(loss));
+    collective_.count = 5'003;
+  }
+
+  static bool admitted(const Trainers& trainers) {
+    return std::all_of(trainers.begin(), trainers.end(),
+                       [](const auto& trainer) { return trainer->admitted(); });
+  }
+  Trainers join(const std::vector<bcube::ServerId>& members) {
+    Trainers trainers;
+    for (const bcube::ServerId server : members) {
+      dataplane::TrainerRequest request{"job", 1};
+      request.heap_bytes = heap_for(collective_);
+      request.options.members = members;
+      trainers.push_back(cluster_->join(server, request));
+    }
+    return trainers;
+  }
+
+  // A Leave of the trainer on server `speaks` to a leader on server `to`, in a frame from `source` to
+  // [0,0].
+  void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to) {
+    control::JobMessage leave;
+    leave.from = {speaks, 1, 1};
+    leave.to = {to, 1, 0};
+    leave.job = cluster_->jobs()[0].id;
+    leave.name = "job";
+    leave.body = control::Leave{"left", false};
+    const auto bytes =
+        control::encode_message({speaks, to, leave}, cluster_->plan().topology().space());
+    ASSERT_FALSE(bytes.empty());
+    protocol::RoutingHeader routing;
+    routing.source = static_cast<std::uint16_t>(source);
+    const protocol::MessageSplitter splitter({}, routing, 1514, 1, 1'000 + ++forged_, bytes);
+    rte_mbuf* frame = frames_.allocate();
+    auto* room = rte_pktmbuf_mtod(frame, std::uint8_t*);
+    rte_pktmbuf_append(frame, static_cast<std::uint16_t>(splitter.write(0, {room, 1514})));
+    ASSERT_EQ(cluster_->cluster().fabric().port(0, 0).switch_transmit(0, &frame, 1), 1);
+    cluster_->run_for(kSecond);
+  }
+  bool anyone_is_told(const Trainers& trainers) {
+    return std::any_of(trainers.begin(), trainers.end(),
+                       [&](const auto& trainer) { return !cluster_->told(*trainer).empty(); });
+  }
+
+  dataplane::PacketPool frames_{{.name = "forged", .count = 63, .frame_bytes = 1514, .cache = 0}};
+  unsigned forged_ = 0;
+  std::unique_ptr<SimulatedCluster> cluster_;
+  Collective collective_;
+};
+
+TEST_F(MessagesInFrames, BeginAJobAndEndIt) {
+  make();
+  Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
+  allreduce(*cluster_, cluster_->plan(), trainers, collective_);
+  for (const auto& trainer : trainers) cluster_->leave(*trainer, dataplane::Departure::orderly);
+  trainers.clear();
+  EXPECT_TRUE(cluster_->run_until(
+      [&] { return cluster_->idle() && cluster_->packets_in_use() == 0; }, 10 * kSecond));
+}
+
+TEST_F(MessagesInFrames, AreRepeatedUntilTheyArrive) {
+  make("0.2");
+  Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, 10 * kSecond));
+  cluster_->leave(*trainers[4], dataplane::Departure::death);
+  const auto all_know = [&] {
+    for (std::size_t i = 0; i < trainers.size(); ++i) {
+      if (i != 4 && cluster_->told(*trainers[i]).empty()) return false;
+    }
+    return true;
+  };
+  EXPECT_TRUE(cluster_->run_until(all_know, 10 * kSecond));
+}
+
+// Between [0,0] and [1,1] they pass [0,1], whose link to [1,1] is down, or [1,0].
+TEST_F(MessagesInFrames, FindAWayAroundALinkThatIsDown) {
+  make();
+  auto& fabric = cluster_->cluster().fabric();
+  for (const auto& link : fabric.links()) {
+    if (link.server != 1 || link.level != 1) continue;
+    fabric.change_impairments({link}, [](dataplane::Impairments impairments) {
+      impairments.up = false;
+      return impairments;
+    });
+  }
+  const Trainers trainers = join({0, 1, 3, 4});
+  EXPECT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, 10 * kSecond));
+}
+
+TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
+  make();
+  const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
+  put_leave(1, 2, 0);  // the frame and what it says are of different servers
+  put_leave(2, 2, 1);  // it leads to [0,0], and the message to [0,1]
+  EXPECT_FALSE(anyone_is_told(trainers));
+  allreduce(*cluster_, cluster_->plan(), trainers, collective_);
+  put_leave(2, 2, 0);
+  EXPECT_TRUE(anyone_is_told(trainers)) << "what it says would have been heeded";
+}
+
+}  // namespace
+}  // namespace gradcube::simulation
