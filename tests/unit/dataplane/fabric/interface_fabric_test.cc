@@ -1,0 +1,110 @@
+// The ports of servers on network interfaces: two fabrics on the ends of a veth, and the pollers
+// that sleep until something comes.
+
+#include "dataplane/fabric/kernel/interface_fabric.h"
+
+#include <atomic>
+#include <thread>
+
+#include "bcube_forwarding/neighbours.h"
+#include "tests/unit/dataplane/fabric/packet_port_fixture.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+class InterfaceFabricTest : public PacketPortTest {
+ protected:
+  std::unique_ptr<InterfaceFabric> fabric(bcube::ServerId server, const std::string& interface,
+                                          std::uint64_t rate = 0) {
+    InterfaceFabricOptions options;
+    options.server = server;
+    options.interfaces = {interface};
+    options.bits_per_second = rate;
+    options.pools = {&buffers()};
+    return std::make_unique<InterfaceFabric>(options, clock_);
+  }
+  // From one server's port of level 0 to another's.
+  static std::string between(bcube::ServerId from, bcube::ServerId to, std::string whole) {
+    const auto source = bcube::embedded_link_address(0, from).mac;
+    const auto destination = bcube::embedded_link_address(0, to).mac;
+    std::copy(destination.begin(), destination.end(), whole.begin());
+    std::copy(source.begin(), source.end(), whole.begin() + 6);
+    return whole;
+  }
+};
+
+// Receives, and counts what it received.
+class Receiver final : public Pollable {
+ public:
+  explicit Receiver(Port& port) : port_(port) {}
+  unsigned poll(Nanoseconds) override {
+    rte_mbuf* packets[8];
+    const unsigned count = port_.receive(0, packets, 8);
+    rte_pktmbuf_free_bulk(packets, count);
+    received += count;
+    return count;
+  }
+  Nanoseconds next_event() const override { return kNever; }
+
+  std::atomic<unsigned> received{0};
+
+ private:
+  Port& port_;
+};
+
+TEST_F(InterfaceFabricTest, GivesAServerThePortsThatItsNumberIsKnownBy) {
+  const auto one = fabric(7, "a");
+  const auto other = fabric(8, "b");
+  EXPECT_EQ(one->port(0).mac(), bcube::embedded_link_address(0, 7).mac);
+  ASSERT_EQ(one->ports(7).size(), 1u);
+  EXPECT_THROW(one->ports(8), std::invalid_argument);
+  const std::string whole = between(7, 8, frame(500, 3));
+  rte_mbuf* packet = in_one_segment(whole);
+  ASSERT_EQ(one->ports(7)[0]->transmit(0, &packet, 1), 1);
+  EXPECT_EQ(awaited(other->port(0), 1), Frames{whole});
+}
+
+TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
+  const auto to = fabric(8, "b");
+  TscClock clock;
+  Poller poller(clock, control::Idle::adaptive, Poller::kCallPatience, 3'600'000'000'000);
+  to->connect([&](std::uint16_t) -> Poller& { return poller; });
+  Receiver receiver(to->port(0));
+  poller.add(receiver, Poller::TimeBase::clock);
+  poller.announce_run();
+  std::thread thread([&] { poller.run(); });
+  const RawSocket from("a");
+  for (unsigned sent = 1; sent <= 3; ++sent) {
+    std::this_thread::sleep_for(std::chrono::milliseconds(20));
+    from.send(between(7, 8, frame(500, sent)));
+    const auto end = std::chrono::steady_clock::now() + kPatience;
+    while (receiver.received < sent && std::chrono::steady_clock::now() < end) {
+      std::this_thread::sleep_for(std::chrono::milliseconds(1));
+    }
+    EXPECT_EQ(receiver.received, sent) << "the poller sleeps on";
+  }
+  poller.stop();
+  poller.await_end();
+  thread.join();
+  poller.remove(receiver);
+}
+
+TEST_F(InterfaceFabricTest, SaysWhenAPacedPortHasRoomAgain) {
+  const auto from = fabric(7, "a", 100'000'000);
+  Poller poller(clock_, control::Idle::adaptive);
+  from->connect([&](std::uint16_t) -> Poller& { return poller; });
+  EXPECT_EQ(poller.next_event(), kNever);
+  Port& port = *from->ports(7)[0];
+  while (port.transmit_room(0) != 0) {
+    rte_mbuf* packet = in_one_segment(between(7, 8, frame(kMtu, 1)));
+    ASSERT_EQ(port.transmit(0, &packet, 1), 1);
+  }
+  const Nanoseconds next = poller.next_event();
+  EXPECT_GT(next, clock_.now());
+  EXPECT_LT(next, clock_.now() + 10'000'000);
+  from->discard_packets();
+  EXPECT_EQ(poller.next_event(), kNever) << "it is watched no more";
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
