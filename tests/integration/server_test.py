@@ -1,9 +1,13 @@
-"""gradcubed --server: a process that runs one server of a cluster, whose other servers are not there."""
+"""gradcubed --server: a process that runs one server of a cluster, whose other servers are not there.
+
+Its ports are veths in a network namespace of its own, at whose other ends nobody listens.
+"""
 
 import contextlib
 import os
 import subprocess
 import time
+import unittest
 
 import gradcube
 
@@ -11,6 +15,29 @@ from harness import Cluster, TestCase, main, wait_until
 from raw_session import connect, hello, knock, read_notice
 
 DAEMON = os.environ["GRADCUBE_DAEMON"]
+PORTS = ["--interfaces", "port0,port1"]
+MAKE_PORTS = """
+set -e
+for i in 0 1; do
+  ip link add name port$i mtu 9000 type veth peer name far$i mtu 9000
+  ip link set dev port$i up
+  ip link set dev far$i up
+done
+exec "$@"
+"""
+IN_A_NAMESPACE = ["unshare", "--net", "sh", "-c", MAKE_PORTS, "sh"]
+
+
+def why_there_are_no_ports():
+    """What the system says when it refuses them; empty if it does not."""
+    try:
+        done = subprocess.run([*IN_A_NAMESPACE, "true"], capture_output=True, text=True, timeout=20)
+    except OSError as error:
+        return str(error)
+    return done.stderr if done.returncode != 0 else ""
+
+
+NO_PORTS = why_there_are_no_ports()
 
 
 def run_daemon(*arguments, cluster):
@@ -30,7 +57,8 @@ def one_server(address):
     with Cluster(up=False) as cluster, open(cluster.directory / "gradcubed.log", "w") as log:
         ready, tells = os.pipe()
         process = subprocess.Popen(
-            [DAEMON, "--server", address, "--run-dir", str(cluster.directory), "--ready-fd", str(tells)],
+            [*IN_A_NAMESPACE, DAEMON, "--server", address, *PORTS]
+            + ["--run-dir", str(cluster.directory), "--ready-fd", str(tells)],
             stdin=subprocess.DEVNULL,
             stdout=log,
             stderr=log,
@@ -65,25 +93,41 @@ class Refused(TestCase):
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_an_address_that_there_is_not(self):
-        self.check("--server", '"3,1"', "0..2", "2,2", flags=["--server", "3,1"])
+        self.check("--server", '"3,1"', "0..2", "2,2", flags=["--server", "3,1", *PORTS])
 
     def test_an_address_of_too_few_digits(self):
-        self.check("--server", '"2"', "2 digits", flags=["--server", "2"])
+        self.check("--server", '"2"', "2 digits", flags=["--server", "2", *PORTS])
 
     def test_an_address_that_is_none(self):
-        self.check("--server", '"here"', "2 digits", flags=["--server", "here"])
+        self.check("--server", '"here"', "2 digits", flags=["--server", "here", *PORTS])
 
     def test_an_empty_address(self):
         """As of a shell variable that is not set: it must not start all servers."""
-        self.check("--server", '""', "2 digits", flags=["--server", ""])
+        self.check("--server", '""', "2 digits", flags=["--server", "", *PORTS])
 
     def test_all_servers_and_one(self):
-        self.check("--all", "--server", flags=["--all", "--server", "2,1"])
+        self.check("--all", "--server", flags=["--all", "--server", "2,1", *PORTS])
+
+    def test_a_server_without_ports(self):
+        self.check("--server", "--interfaces", flags=["--server", "2,1"])
+
+    def test_ports_for_some_levels_only(self):
+        self.check("--interfaces", "names 1", "2 levels", flags=["--server", "2,1", "--interfaces", "port0"])
 
     def test_no_servers(self):
         self.check("--all", "--server", flags=[])
 
 
+class NoSuchInterface(TestCase):
+    def test_is_named(self):
+        with Cluster(up=False) as cluster:
+            done = run_daemon("--server", "2,1", "--interfaces", "nowhere0,nowhere1", cluster=cluster)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("'nowhere0'", done.stderr)
+            self.assertIn("ip link", done.stderr)
+
+
+@unittest.skipIf(NO_PORTS, f"this user may not make a network namespace: {NO_PORTS}")
 class OneServer(TestCase):
     def test_is_all_that_status_shows(self):
         with one_server("2,1") as (cluster, process):
@@ -132,7 +176,7 @@ class OneServer(TestCase):
 
     def test_keeps_a_second_daemon_out_of_its_run_directory(self):
         with one_server("2,1") as (cluster, process):
-            done = run_daemon("--server", "2,2", cluster=cluster)
+            done = run_daemon("--server", "2,2", *PORTS, cluster=cluster)
             self.assertEqual(done.returncode, 1)
             self.assertIn("a cluster runs already", done.stderr)
             self.assertEqual(cluster.pid(), process.pid)
