@@ -25,6 +25,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/daemon.h"
@@ -117,8 +118,21 @@ struct Options {
   std::string run_dir;
   std::string socket_dir;
   std::string settings;
+  std::string cluster_file;
   int ready_descriptor = -1;
 };
+
+ClusterSettings settings_of(const Options& options) {
+  if (!options.settings.empty()) {
+    return gradcube::control::settings_from_json(nlohmann::ordered_json::parse(options.settings));
+  }
+  ClusterSettings settings;
+  if (!options.cluster_file.empty()) {
+    settings = gradcube::control::read_cluster_file(options.cluster_file);
+  }
+  gradcube::control::validate(settings);
+  return settings;
+}
 
 std::optional<LoneServer> lone_server(const Options& options, const ClusterSettings& settings) {
   if (options.all) return std::nullopt;
@@ -144,10 +158,7 @@ int serve(const Options& options, Starter& starter) {
   }
   lock->write_pid();
   directory.remove_stale_sockets(*lock);
-  const ClusterSettings settings =
-      options.settings.empty()
-          ? ClusterSettings{}
-          : gradcube::control::settings_from_json(nlohmann::ordered_json::parse(options.settings));
+  const ClusterSettings settings = settings_of(options);
   const std::optional<LoneServer> lone = lone_server(options, settings);
   {
     gradcube::dataplane::Daemon daemon(settings, lone, directory, *lock, sockets);
@@ -182,9 +193,12 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
                  "where its control socket and lock are made (default: as gradcube's)");
   app.add_option("--socket-dir", options.socket_dir,
                  "where the trainers' sockets are made (default: the run directory)");
+  auto* file = app.add_option("--cluster", options.cluster_file,
+                              "the cluster file (TOML), the same for all servers (default: an "
+                              "unlimited bcube:3,2)");
   app.add_option("--settings", options.settings,
-                 "the cluster's settings as JSON, the same for all of its servers (default: an "
-                 "unlimited bcube:3,2)");
+                 "what `gradcube up` has made of its flags, as JSON, in place of a cluster file")
+      ->excludes(file);
   app.add_option("--ready-fd", options.ready_descriptor,
                  "a pipe that gets a line of JSON when the daemon is ready; the daemon ends if the "
                  "pipe's other end closes before that");
@@ -192,7 +206,7 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "examples:\n"
       "  gradcubed --all --run-dir /tmp/cube &\n"
       "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
-      "  gradcubed --server 2,1 --interfaces eth1,eth2 --settings '{\"topology\":\"bcube:3,2\"}'");
+      "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml");
   try {
     app.parse(argc, argv);
     return std::nullopt;

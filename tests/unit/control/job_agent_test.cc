@@ -151,6 +151,20 @@ TEST_F(JobAgentTest, LearnsWithTheOtherSurvivorHowFarAllCame) {
   EXPECT_TRUE(agent_.over());
 }
 
+TEST_F(JobAgentTest, DoesNotListenToADecisionAboutLanesThatTheJobDoesNotHave) {
+  run();
+  JobActions out;
+  agent_.on_server_gone(0, "nothing is heard of server 0", now_, out);
+  happen(event::EnginesHalted{{7}});
+  for (const LaneNumbers& common : {LaneNumbers{}, LaneNumbers{6, 6}}) {
+    const Abort wrong{"x", {0}, LaneNumbers{6}, common, false};
+    EXPECT_FALSE(told<notice::Ended>(hear(wrong, kTwo)));
+  }
+  const auto ended = told<notice::Ended>(hear(Abort{"x", {0}, LaneNumbers{6}, {}, false}, kTwo));
+  ASSERT_TRUE(ended);
+  EXPECT_EQ(ended->common, LaneNumbers{6});
+}
+
 TEST_F(JobAgentTest, AbortsWhenItsTrainerDoes) {
   run();
   const JobActions out = happen(event::TrainerAborted{"the trainer on server [1] aborted"});

@@ -99,6 +99,26 @@ TEST(FabricSizing, LeavesRoomForThePoolsOfAllPollers) {
   }
 }
 
+TEST(FabricSizing, LeavesRoomForTheFramesThatAServerOnInterfacesCopies) {
+  for (const char* topology : {"bcube:3,2", "bcube:8,2", "star:256"}) {
+    for (const unsigned mtu : {1500U, 9000U}) {
+      control::ClusterSettings settings = settings_of(topology, 10'000'000'000, mtu);
+      const unsigned threads = settings.topology.levels();
+      for (const std::uint64_t memory : {0U, 50'000'000U, 2'000'000'000U}) {
+        if (memory != 0) settings.packet_memory_bytes = memory;
+        const PacketSizes sizes = packet_sizes(settings, 1, threads, Payloads::copied);
+        const std::uint64_t frames = std::uint64_t{sizes.segments} + sizes.received_beside;
+        const std::uint64_t bytes = packets_of(sizes) * kLeastMbufBytes +
+                                    frames * (full_frame_bytes(mtu) + kLeastMbufBytes);
+        EXPECT_GE(std::uint64_t{packet_megabytes(settings, 1, Payloads::copied)} * 1'000'000, bytes)
+            << topology << " with " << memory;
+        EXPECT_LE(sizes.segments * std::uint64_t{mtu}, memory == 0 ? 256'000'000 : memory);
+        EXPECT_GT(sizes.segments, 1'000u);
+      }
+    }
+  }
+}
+
 TEST(FabricSizing, DividesThePacketMemoryOfTheSettingsAmongThePollers) {
   control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
   const PacketSizes chosen = packet_sizes(settings, 2, 9);
