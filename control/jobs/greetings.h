@@ -25,7 +25,7 @@
 namespace gradcube::control {
 
 struct GreetingTiming {
-  Instant interval = std::chrono::milliseconds(200);
+  Instant interval = std::chrono::milliseconds(100);
   Instant silent_after = std::chrono::seconds(1);
 };
 
