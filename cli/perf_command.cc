@@ -3,6 +3,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -40,29 +41,36 @@ using nlohmann::json;
 // What the status says of the cluster, and the plan of a job on it.
 struct Cluster {
   control::Plan plan;
-  std::vector<std::string> sockets;  // by rank
+  std::vector<PerfTrainer> trainers;  // of the servers that are here
   PerfLinks links;
   json rate_bps;
 };
 
-// Where each server takes trainers, by its number.
-std::vector<std::string> sockets_of(const json& status, const control::Topology& topology,
-                                    const RunDirectory& directory) {
-  std::vector<std::string> sockets(topology.servers());
-  const json& servers = field(status, "servers");
-  if (servers.is_array()) {
-    for (const json& server : servers) {
-      const auto id = control::parse_server(topology, address_text(field(server, "address")),
-                                            "the daemon's list of servers");
-      sockets[id] = text_field(server, "socket").value_or("");
-    }
+// The ranks whose servers are here, and where these take trainers.
+std::vector<PerfTrainer> trainers_of(const json& status, const control::Plan& plan) {
+  std::map<control::ServerId, std::string> sockets;
+  for (const json& server : items(status, "servers")) {
+    const auto id = control::parse_server(plan.topology(), address_text(field(server, "address")),
+                                          "the daemon's list of servers");
+    sockets[id] = text_field(server, "socket").value_or("");
   }
-  for (control::ServerId id = 0; id < topology.servers(); ++id) {
-    if (sockets[id].empty()) {
-      sockets[id] = directory.server_socket(topology.space().suffix(id)).string();
-    }
+  std::vector<PerfTrainer> trainers;
+  for (control::Rank rank = 0; rank < plan.ranks(); ++rank) {
+    const auto found = sockets.find(plan.placement().server(rank));
+    if (found != sockets.end()) trainers.push_back({rank, found->second});
   }
-  return sockets;
+  return trainers;
+}
+
+// Where some servers are elsewhere, their trainers are those of the same command on their hosts.
+void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Plan& plan,
+                      const PerfOptions& options) {
+  if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
+  if (trainers.size() == plan.ranks() || !options.job.empty()) return;
+  throw control::UsageError(fmt::format(
+      "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
+      "the same --job NAME",
+      trainers.size(), plan.ranks()));
 }
 
 // Fills in the settings' members.
@@ -79,16 +87,13 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
       settings.algorithm.empty() ? std::string(control::kDefaultAlgorithm) : settings.algorithm;
   control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   require_root(settings, plan);
-  const std::vector<std::string> by_server = sockets_of(status, topology, directory);
-  std::vector<std::string> sockets;
-  for (control::Rank rank = 0; rank < plan.ranks(); ++rank) {
-    sockets.push_back(by_server[placement.server(rank)]);
-  }
+  std::vector<PerfTrainer> trainers = trainers_of(status, plan);
+  require_trainers(trainers, plan, options);
   const PerfLinks links{.ranks = plan.ranks(),
                         .busiest_share = busiest_link_share(plan, settings.kind),
                         .rate_bps = number_field(status, "rate_bps")};
   return Cluster{.plan = std::move(plan),
-                 .sockets = std::move(sockets),
+                 .trainers = std::move(trainers),
                  .links = links,
                  .rate_bps = field(status, "rate_bps")};
 }
@@ -213,13 +218,13 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
 void require_memory(const Cluster& cluster, const PerfSettings& settings,
                     const std::vector<std::uint64_t>& sizes) {
   const double largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
-  const double needed = largest * settings.in_flight * cluster.plan.ranks();
+  const double needed = largest * settings.in_flight * static_cast<double>(cluster.trainers.size());
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(
       "{} of {} on {} servers{} take {}, and {} are available",
       settings.kind == control::CollectiveKind::all_reduce ? "gradients" : "buffers",
-      human_bytes(largest), cluster.plan.ranks(),
+      human_bytes(largest), cluster.trainers.size(),
       settings.in_flight > 1 ? fmt::format(", {} in flight,", settings.in_flight) : std::string(),
       human_bytes(needed), human_bytes(static_cast<double>(*available))));
 }
@@ -238,21 +243,24 @@ int run_perf(const PerfOptions& options) {
   }
   require_memory(cluster, settings, sizes);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
-  PerfRunner runner(cluster.plan, cluster.sockets, job, settings);
+  PerfRunner runner(cluster.plan, cluster.trainers, job, settings);
+  // One of the processes that measure together prints.
+  const bool prints = cluster.trainers.front().rank == 0;
+  const bool table = prints && !options.json;
 
   std::vector<PerfRow> rows;
   std::uint64_t wrong = 0;
-  if (!options.json) print_head(cluster, settings, job);
+  if (table) print_head(cluster, settings, job);
   for (const std::uint64_t count : counts) {
     rows.push_back(measure(runner, count, directory, job));
     wrong += rows.back().wrong.value_or(0);
-    if (options.json) continue;
+    if (!table) continue;
     write_output(table_row(rows.back(), cluster.links));
     flush_output();
   }
-  if (options.json) {
+  if (options.json && prints) {
     write_output(report_json(cluster, settings, rows).dump() + "\n");
-  } else {
+  } else if (table || wrong != 0) {
     print_foot(settings, rows, cluster.links, wrong);
   }
   flush_output();

@@ -36,10 +36,12 @@ std::uint64_t seed_of(unsigned iteration, unsigned collective) {
 // One row: what its threads share, and what each of them does.
 class Row {
  public:
-  Row(const control::Plan& plan, const PerfSettings& settings, std::vector<Session>& sessions,
-      std::uint64_t count)
+  Row(const control::Plan& plan, const PerfSettings& settings,
+      const std::vector<control::Rank>& ranks, std::vector<Session>& sessions, std::uint64_t count)
       : settings_(settings),
+        ranks_(ranks),
         sessions_(sessions),
+        all_ranks_(plan.ranks()),
         count_(count),
         element_bytes_(aggregation::element_bytes(settings.type)),
         oracle_(plan, {settings.kind, settings.type, settings.operation, count, settings.root}),
@@ -88,9 +90,10 @@ class Row {
     for (unsigned iteration = 0; iteration < settings_.warmup + settings_.iterations; ++iteration) {
       throw_if_interrupted();  // short iterations never get to where wait() looks
       for (unsigned i = 0; i < settings_.in_flight; ++i) {
-        fill_input(settings_.type, settings_.operation, seed_of(iteration, i), trainer, 0, count_,
-                   buffers_[trainer][i].data());
+        fill_input(settings_.type, settings_.operation, seed_of(iteration, i), ranks_[trainer], 0,
+                   count_, buffers_[trainer][i].data());
       }
+      if (trainers_ < all_ranks_) meet_others(trainer);
       if (!barrier_.arrive_and_wait()) return;
       run(trainer);
       if (!barrier_.arrive_and_wait()) return;
@@ -114,11 +117,21 @@ class Row {
     ends_[trainer] = Clock::now();
   }
 
+  // The trainers of other processes.
+  void meet_others(unsigned trainer) {
+    gradcube_session* session = sessions_[trainer].handle();
+    gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
+    barrier.kind = GRADCUBE_BARRIER;
+    std::uint64_t request = 0;
+    detail::check(gradcube_submit(session, &barrier, &request), session);
+    wait(session, request, Clock::now() + settings_.timeout);
+  }
+
   // All but its buffer.
   gradcube_collective collective() const {
     gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
     collective.kind = static_cast<int>(settings_.kind);
-    collective.count = control::is_rank_ordered(settings_.kind) ? count_ / trainers_ : count_;
+    collective.count = control::is_rank_ordered(settings_.kind) ? count_ / all_ranks_ : count_;
     collective.dtype = static_cast<int>(settings_.type);
     collective.op = static_cast<int>(settings_.operation);
     collective.root = settings_.root;
@@ -170,9 +183,10 @@ class Row {
     const bool rooted = settings_.kind == CollectiveKind::reduce;
     const std::size_t begin = own ? 0 : count_ * trainer / trainers_;
     const std::size_t end = own ? count_ : count_ * (trainer + 1) / trainers_;
-    const control::Rank rank = own ? trainer : rooted ? settings_.root : 0;
-    const unsigned first_buffer = own || rooted ? rank : 0;
-    const unsigned end_buffer = own || rooted ? rank + 1 : trainers_;
+    const control::Rank rank = own ? ranks_[trainer] : rooted ? settings_.root : 0;
+    const auto has_result = [&](unsigned buffer) {
+      return own ? buffer == trainer : !rooted || ranks_[buffer] == settings_.root;
+    };
     const auto contribution = [&](std::uint32_t from, std::size_t first, std::size_t length,
                                   void* out) {
       fill_input(settings_.type, settings_.operation, seed_of(iteration, i), from, first, length,
@@ -180,7 +194,8 @@ class Row {
     };
     oracle_.for_each_block(rank, begin, end, contribution,
                            [&](std::size_t first, std::size_t length, const void* expected) {
-                             for (unsigned buffer = first_buffer; buffer < end_buffer; ++buffer) {
+                             for (unsigned buffer = 0; buffer < trainers_; ++buffer) {
+                               if (!has_result(buffer)) continue;
                                const auto* found =
                                    reinterpret_cast<const std::byte*>(buffers_[buffer][i].data()) +
                                    first * element_bytes_;
@@ -190,7 +205,9 @@ class Row {
   }
 
   const PerfSettings& settings_;
+  const std::vector<control::Rank>& ranks_;  // that are here
   std::vector<Session>& sessions_;
+  const std::uint32_t all_ranks_;
   const std::uint64_t count_;
   const std::size_t element_bytes_;
   const Oracle oracle_;
@@ -213,27 +230,28 @@ IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
                                       with_article(kind), bytes,
                                       std::chrono::duration<double>(timeout).count())) {}
 
-PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
+PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>& trainers,
                        const std::string& job, const PerfSettings& settings)
     : plan_(plan), settings_(settings) {
   Options options;
   options.algorithm = settings.algorithm;
   options.members.assign(settings.members.begin(), settings.members.end());
-  for (const std::string& socket : sockets) {
-    sessions_.emplace_back(job, socket, options);
+  for (const PerfTrainer& trainer : trainers) {
+    ranks_.push_back(trainer.rank);
+    sessions_.emplace_back(job, trainer.socket, options);
     const Session& session = sessions_.back();
-    if (session.size() != static_cast<int>(sockets.size()) ||
-        session.rank() != static_cast<int>(sessions_.size()) - 1) {
+    if (session.size() != static_cast<int>(plan.ranks()) ||
+        session.rank() != static_cast<int>(trainer.rank)) {
       throw control::SetupError(fmt::format(
           "the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
           "does another trainer use the job {}?",
-          socket, session.rank(), session.size(), sessions_.size() - 1, sockets.size(), job));
+          trainer.socket, session.rank(), session.size(), trainer.rank, plan.ranks(), job));
     }
   }
 }
 
 PerfRow PerfRunner::run(std::uint64_t count) {
-  return Row(plan_, settings_, sessions_, count).measure();
+  return Row(plan_, settings_, ranks_, sessions_, count).measure();
 }
 
 }  // namespace gradcube::cli

@@ -1,11 +1,14 @@
-// Measures collectives with one trainer per server of the job: threads of this process, each with a
-// session of its own.
+// Measures collectives with one trainer per server of the job, or of those that are on this host:
+// threads of this process, each with a session of its own. The other servers' trainers are those of
+// other processes, which measure the same at the same time.
 //
 // An iteration: every trainer fills its buffers, all meet at a barrier, every trainer takes the
 // time, submits, waits for the end, and takes the time again. The iteration's time is from the
 // first start to the last end. With checks, all meet again and compare what the kind defines with
 // the oracle. Where ranks have the same result, they share its elements among them: each compares
 // its share of every rank's buffer. A barrier is right if nobody left it before the last one came.
+// With trainers elsewhere a barrier of the job's stands before each start; times and checks are of
+// the trainers that are here.
 //
 // An error or an interrupt (interrupt.h) in one trainer ends the row for all of them: run() throws
 // it once.
@@ -48,11 +51,17 @@ class IterationTimeout : public control::SetupError {
                    std::chrono::milliseconds timeout);
 };
 
+// A rank whose server is here, and where it takes trainers.
+struct PerfTrainer {
+  control::Rank rank = 0;
+  std::string socket;
+};
+
 class PerfRunner {
  public:
-  // sockets[r] is where the server of rank r takes trainers. Opens all the sessions. The plan is
+  // trainers: of this process, by ascending rank; at least one. Opens their sessions. The plan is
   // that of the settings' algorithm and members, and must outlive the runner.
-  PerfRunner(const control::Plan& plan, const std::vector<std::string>& sockets,
+  PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>& trainers,
              const std::string& job, const PerfSettings& settings);
 
   // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
@@ -63,7 +72,8 @@ class PerfRunner {
  private:
   const control::Plan& plan_;
   PerfSettings settings_;
-  std::vector<Session> sessions_;
+  std::vector<control::Rank> ranks_;
+  std::vector<Session> sessions_;  // of these ranks
 };
 
 }  // namespace gradcube::cli
