@@ -6,6 +6,11 @@
 namespace gradcube::control {
 namespace {
 
+// "1 step", "2 steps"
+std::string counted(std::uint32_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
+
 // The level of a step's peers; nothing for a step over several.
 std::string level_text(const Plan& plan, unsigned thread, unsigned step) {
   const std::optional<unsigned> level = plan.level(thread, step);
@@ -54,9 +59,9 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
 
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
                      std::optional<Rank> rank) {
-  out << fmt::format("{} on {}: {} servers, {} threads, {} pieces, {} steps in each stage\n",
-                     plan.algorithm(), plan.topology().spec(), plan.ranks(), plan.threads(),
-                     plan.pieces(), plan.steps());
+  out << fmt::format("{} on {}: {} servers, {}, {}, {} in each stage\n", plan.algorithm(),
+                     plan.topology().spec(), plan.ranks(), counted(plan.threads(), "thread"),
+                     counted(plan.pieces(), "piece"), counted(plan.steps(), "step"));
   if (rank) {
     write_rank(out, plan, assignment, *rank);
     return;

@@ -86,8 +86,10 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bcube:4,2", 333}, Case{"bcube:3,3", 259}, Case{"star:5", 97},
                     Case{"bcube:2,2", 2 * Oracle::kBlockElements + 5},
                     Case{"bcube:4,2", 333, "halving_doubling"},
-                    Case{"bcube:3,2", 1001, "hips:ring"}, Case{"star:5", 97, "hips:ring"},
-                    Case{"bcube:3,2", 500, "ring"}, Case{"bcube:4,2", 333, "hips:ring,mesh"},
+                    Case{"star:12", 301, "blueconnect:2x3x2,ring"},
+                    Case{"bcube:3,2", 77, "blueconnect"}, Case{"bcube:3,2", 1001, "hips:ring"},
+                    Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
+                    Case{"bcube:4,2", 333, "hips:ring,mesh"},
                     Case{"bcube:3,2", 777, "hips:mesh,ring"}));
 
 TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {

@@ -28,8 +28,10 @@ void expect_same_threads(const Plan& plan, const Plan& other) {
 }
 
 TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(), (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh",
-                                                         "hips:ring", "mesh", "ring"}));
+  EXPECT_EQ(algorithm_names(),
+            (std::vector<std::string>{"bml", "blueconnect", "blueconnect:ring",
+                                      "blueconnect:halving_doubling", "halving_doubling",
+                                      "hips:mesh", "hips:ring", "mesh", "ring"}));
   for (const std::string& name : algorithm_names()) {
     EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
   }
@@ -39,10 +41,11 @@ TEST(Algorithms, AreFoundByName) {
 
 TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
   for (const char* name : {"magic", "", "hip", "magic:mesh"}) {
-    EXPECT_EQ(refusal(name, "star:5"),
-              "--algorithm \"" + std::string(name) +
-                  "\": there is no such algorithm; expected bml, halving_doubling, hips:mesh, "
-                  "hips:ring, mesh, ring");
+    EXPECT_EQ(
+        refusal(name, "star:5"),
+        "--algorithm \"" + std::string(name) +
+            "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
+            "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, mesh, ring");
   }
 }
 
