@@ -92,8 +92,9 @@ TEST(BlueConnect, IsProvedOnEveryTopologyUpTo81Servers) {
       const Plan plan = make_plan(name, topology, "test");
       EXPECT_EQ(plan.link_use(), LinkUse::exclusive);
       const VerifyReport report = verify(plan);
-      EXPECT_EQ(std::accumulate(report.link_pieces.begin(), report.link_pieces.end(), 0u),
-                2 * (topology.servers() - 1));
+      EXPECT_EQ(
+          std::accumulate(report.link_pieces.begin(), report.link_pieces.end(), std::uint64_t{0}),
+          2 * (topology.servers() - 1));
     }
   }
 }
