@@ -172,32 +172,34 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
   unsigned steps = plan_.steps(thread);
   while (steps > 0 && !plan_.step(thread, steps - 1).is_ring()) --steps;
   std::uint32_t pieces = 1;
-  for (unsigned w = 0; w < steps; ++w) pieces *= plan_.radix(thread, w);
+  for (unsigned w = 0; w < steps; ++w) pieces *= plan_.step(thread, w).parts();
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     control::UnitRange units = control::part(control::units_of(bytes), plan_.thread_part(thread));
     Rank owner = 0;
     std::uint32_t later = pieces;
     for (unsigned w = 0; w < steps; ++w) {
       const control::PlanStep& step = plan_.step(thread, w);
-      later /= step.radix;
-      const unsigned digit = piece / later % step.radix;
-      units = control::part(units, digit, step.radix);
+      later /= step.parts();
+      const unsigned digit = piece / later % step.parts();
+      units = control::part(units, digit, step.parts());
       owner = step.with_digit(owner, digit);
     }
     visit(owner, control::bytes_of(units, bytes));
   }
 }
 
-// Each thread has its share of the part. Where an element ends is of no matter to a mesh.
+// Each thread has its share of the part, or with a root step of the whole buffer. Where an element ends is of no matter to a mesh.
 void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
                             const ExpectedBlock& check) const {
   Block block(*this, contribution);
-  const std::uint64_t bytes = (part.end - part.begin) * element_bytes_;
+  const Elements whole = is_chunk_by_chunk() ? part : Elements{0, collective_.count};
+  const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
   const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
     std::size_t first =
-        std::max<std::size_t>(wanted.begin, part.begin + range.begin / element_bytes_);
-    const std::size_t last =
-        std::min<std::size_t>(wanted.end, part.begin + range.end / element_bytes_);
+        std::max({wanted.begin, part.begin,
+                  whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_});
+    const std::size_t last = std::min(
+        {wanted.end, part.end, whole.begin + static_cast<std::size_t>(range.end) / element_bytes_});
     while (first < last) {
       const std::size_t length = std::min(kBlockElements, last - first);
       check(first, length, block.compute(thread, owner, first, length));
@@ -205,7 +207,7 @@ void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& 
     }
   };
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    if (collective_.kind == CollectiveKind::reduce_scatter) {
+    if (is_chunk_by_chunk()) {
       const auto owner = static_cast<Rank>(part.begin / std::max<std::size_t>(1, chunk()));
       visit(thread, owner, plan_.thread_range(thread, bytes));
       continue;

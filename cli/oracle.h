@@ -15,8 +15,11 @@
 //   of m values that has come round m times. An average of any other type divides the last value by
 //   the number of ranks.
 //
-// The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk. An
-// all-gather and a broadcast copy contributions.
+// In a step of the pattern root one rank reduces all n, in the order of the digits, for itself and
+// every later step: what it reduces is the same whatever digit an element would end at.
+//
+// The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk,
+// unless the plan has a step of the pattern root. An all-gather and a broadcast copy contributions.
 //
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
@@ -89,6 +92,10 @@ class Oracle {
   };
 
   std::size_t chunk() const { return collective_.count / plan_.ranks(); }
+  // Whether the threads divide each chunk instead of the whole buffer.
+  bool is_chunk_by_chunk() const {
+    return collective_.kind == control::CollectiveKind::reduce_scatter && !plan_.has_root_step();
+  }
   Elements defined(control::Rank rank) const;
   void reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
                       const ExpectedBlock& check) const;

@@ -91,7 +91,7 @@ constexpr Algorithm kAlgorithms[] = {
     {kDefaultAlgorithm, make_alone<make_bml_plan>, kDefaultAlgorithm},
     {"blueconnect", make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
     {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
-    {"hips", make_hips, "hips:mesh,hips:ring"},
+    {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
     {"ring", make_alone<make_ring_plan>, "ring"}};
 

@@ -1,5 +1,6 @@
 #include "control/plan/plan_text.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string>
 
@@ -34,7 +35,7 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
   out << "\nserver " << server_text(plan, rank) << "\n";
   for (unsigned t = 0; t < plan.threads(); ++t) {
     out << fmt::format("  thread {} on lcore {}, owns {}\n", t, assignment.lcore(server, t),
-                       plan.owned(rank, t).text());
+                       plan.owned(rank, t).none ? "nothing" : plan.owned(rank, t).text());
     const bool rings = has_ring(plan, t);
     out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}", "stage", "step",
                        "level", rings ? "to" : "peer", "sends", "receives", "pieces");
@@ -45,7 +46,8 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
         for (const Exchange& exchange : plan.exchanges(rank, t, stage, w)) {
           out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}",
                              stage_name(stage), w, level, server_text(plan, exchange.peer),
-                             exchange.send.text(), exchange.receive.text(), exchange.send.count());
+                             exchange.send.text(), exchange.receive.text(),
+                             std::max(exchange.send.count(), exchange.receive.count()));
           out << (rings ? fmt::format("  {:<12} {:>5}\n", server_text(plan, exchange.source),
                                       exchange.round)
                         : "\n");

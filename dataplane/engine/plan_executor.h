@@ -16,7 +16,10 @@
 // earlier round, which is here, as it comes before in the stream that the sender receives. Results
 // are written when they arrive and wait for nothing.
 //
-// Rings (control/plan/step_pattern.h). A step's flows are one to the next server, which only sends,
+// Roots (control/plan/step_pattern.h). A flow with the root of a step sends in one stage and receives
+// in the other. A rank that has given all to a root has no flows in later steps.
+//
+// Rings. A step's flows are one to the next server, which only sends,
 // and one from the server before, which only receives; in a mesh each flow does both. A stream has
 // the rounds one behind the other, so a segment waits for the one that is a round's length before
 // it in the stream that comes in. Nothing else differs: the same arithmetic, with one round, is a
@@ -27,7 +30,8 @@
 // yet waits in its window, and so does a result.
 //
 // Kinds (control/plan/collective_kind.h). A reduce_scatter has no broadcast stage and an all_gather
-// no aggregation stage: the streams of that stage have no length. With a root, a segment that has
+// no aggregation stage: the streams of that stage have no length. On a plan with a step of the
+// pattern root both have both stages (control/plan/collective_layout.h). With a root, a segment that has
 // nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
 //
 // Ends. A collective ends here when all its results are here and the neighbours have all that was
@@ -224,10 +228,10 @@ class PlanExecutor {
 
   // Which of its two streams a flow has: both in a mesh.
   bool sends(const Flow& flow) const {
-    return flow.offset <= schedule_.step(flow.step).last_target;
+    return schedule_.step(flow.step).targets_in(stage_of(flow)).contains(flow.offset);
   }
   bool receives(const Flow& flow) const {
-    return flow.offset >= schedule_.step(flow.step).first_source;
+    return schedule_.step(flow.step).sources_in(stage_of(flow)).contains(flow.offset);
   }
   void begin_streams(Flow& flow, std::uint64_t collective) const {
     flow.sending = sends(flow) ? collective : kNone;
@@ -238,7 +242,11 @@ class PlanExecutor {
     return first_flow_of_step_[flow.step] + schedule_.step(flow.step).number_of_peer(flow.offset);
   }
   // That of the contribution of the peer at offset r among those to a segment of step w, from 1.
-  unsigned place_of(unsigned w, unsigned r) const { return r - schedule_.step(w).first_source + 1; }
+  unsigned place_of(unsigned w, unsigned r) const { return r - contributors(w).first + 1; }
+  // The peers whose contributions are added in step w.
+  const control::Offsets& contributors(unsigned w) const {
+    return schedule_.step(w).sources_in(PlanStage::aggregation);
+  }
   const Contribution& contribution(unsigned w, std::uint64_t sequence, unsigned r) const {
     return reduce_windows_[w].contribution(sequence, place_of(w, r));
   }
@@ -294,6 +302,8 @@ class PlanExecutor {
               control::SegmentRange range);
   void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
                control::SegmentRange range);
+  void choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
+              control::SegmentRange range);
   bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
   bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);
   void await_consumed(protocol::Nanoseconds now);
@@ -301,7 +311,7 @@ class PlanExecutor {
   const Flow& result_flow(unsigned w, unsigned r) const {
     const control::ScheduleStep& step = schedule_.step(w);
     return flows_[first_flow(protocol::Stage::broadcast, w) +
-                  step.number_of_peer(std::max(r, step.first_source))];
+                  step.number_of_peer(std::max(r, step.first_sent))];
   }
   // The place in flows_ of the step's flow at offset 1.
   std::size_t first_flow(protocol::Stage stage, unsigned w) const {

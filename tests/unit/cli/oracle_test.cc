@@ -90,7 +90,9 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bcube:3,2", 77, "blueconnect"}, Case{"bcube:3,2", 1001, "hips:ring"},
                     Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
                     Case{"bcube:4,2", 333, "hips:ring,mesh"},
-                    Case{"bcube:3,2", 777, "hips:mesh,ring"}));
+                    Case{"bcube:3,2", 777, "hips:mesh,ring"}, Case{"bcube:3,2", 777, "hips:root"},
+                    Case{"bcube:4,2", 777, "hips:root,ring"},
+                    Case{"bcube:2,3", 400, "hips:ring,root,mesh"}));
 
 TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");

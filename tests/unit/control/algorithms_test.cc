@@ -31,7 +31,7 @@ TEST(Algorithms, AreFoundByName) {
   EXPECT_EQ(algorithm_names(),
             (std::vector<std::string>{"bml", "blueconnect", "blueconnect:ring",
                                       "blueconnect:halving_doubling", "halving_doubling",
-                                      "hips:mesh", "hips:ring", "mesh", "ring"}));
+                                      "hips:mesh", "hips:ring", "hips:root", "mesh", "ring"}));
   for (const std::string& name : algorithm_names()) {
     EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
   }
@@ -41,11 +41,11 @@ TEST(Algorithms, AreFoundByName) {
 
 TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
   for (const char* name : {"magic", "", "hip", "magic:mesh"}) {
-    EXPECT_EQ(
-        refusal(name, "star:5"),
-        "--algorithm \"" + std::string(name) +
-            "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
-            "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, mesh, ring");
+    EXPECT_EQ(refusal(name, "star:5"),
+              "--algorithm \"" + std::string(name) +
+                  "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
+                  "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, "
+                  "hips:root, mesh, ring");
   }
 }
 
@@ -55,10 +55,10 @@ TEST(Algorithms, SayWhichParametersTheyTake) {
   EXPECT_EQ(refusal("hips", "star:5"),
             "--algorithm \"hips\": expected a pattern for all stages or a list with one for each, "
             "for example hips:mesh or hips:mesh,mesh");
-  for (const char* pattern : {"", "star", "root", "MESH"}) {
+  for (const char* pattern : {"", "star", "local", "MESH"}) {
     EXPECT_EQ(refusal(std::string("hips:mesh,") + pattern, "bcube:3,2"),
               "--algorithm \"hips:mesh," + std::string(pattern) +
-                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh, ring");
+                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh, ring, root");
   }
 }
 
