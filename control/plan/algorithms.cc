@@ -13,8 +13,10 @@
 #include "control/plan/hips.h"
 #include "control/plan/mesh.h"
 #include "control/plan/name_parameters.h"
+#include "control/plan/parameter_server.h"
 #include "control/plan/ring.h"
 #include "control/plan/step_pattern.h"
+#include "control/plan/two_level.h"
 
 namespace gradcube::control {
 namespace {
@@ -81,6 +83,14 @@ Plan make_blueconnect(const Request& request, const Topology& topology,
   return make_blueconnect_plan(std::string(request.algorithm), topology, placement, stages);
 }
 
+// "ps:2,1" is at server [2,1].
+Plan make_ps(const Request& request, const Topology& topology, const Placement& placement) {
+  const ServerId server = request.parameters
+                              ? parse_server(topology, *request.parameters, request.what + ":")
+                              : placement.server(0);
+  return make_parameter_server_plan(std::string(request.algorithm), topology, placement, server);
+}
+
 struct Algorithm {
   std::string_view name;
   Plan (*make)(const Request&, const Topology&, const Placement&);
@@ -93,7 +103,9 @@ constexpr Algorithm kAlgorithms[] = {
     {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
     {"mesh", make_alone<make_mesh_plan>, "mesh"},
-    {"ring", make_alone<make_ring_plan>, "ring"}};
+    {"ps", make_ps, "ps"},
+    {"ring", make_alone<make_ring_plan>, "ring"},
+    {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
 }  // namespace
 

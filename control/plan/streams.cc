@@ -93,7 +93,7 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
   const unsigned w = plan_.mirrored(thread, stage, step);
   const ScheduleStep& of = at.schedule.step(w);
   std::vector<Transfer> result;
-  const unsigned exchanges = of.is_ring() ? 1 : of.peers;  // in a round
+  const unsigned exchanges = of.is_ring() ? std::min(of.peers, 1U) : of.peers;  // in a round
   for (unsigned round = 0; round < of.rounds; ++round) {
     for (unsigned i = 0; i < exchanges; ++i) {
       const unsigned r = of.offset_of_peer(i);

@@ -62,7 +62,7 @@ struct ScheduleStep {
   std::uint32_t pieces = 1;  // in each of the step's streams
   unsigned rounds = 1;       // radix - 1 in a ring, else 1
   bool sums = false;         // whether this rank has a receive stream
-  Offsets send_streams{};      // those that it has
+  Offsets send_streams{};    // those that it has
   unsigned peers = 0;        // that it sends to or receives from
   // Those that it receives from, and those that it sends to.
   std::array<Offsets, kStages> sources{};

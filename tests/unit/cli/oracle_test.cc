@@ -91,6 +91,7 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"star:5", 97, "hips:ring"}, Case{"bcube:3,2", 500, "ring"},
                     Case{"bcube:4,2", 333, "hips:ring,mesh"},
                     Case{"bcube:3,2", 777, "hips:mesh,ring"}, Case{"bcube:3,2", 777, "hips:root"},
+                    Case{"bcube:3,2", 777, "ps:1,1"}, Case{"bcube:3,2", 777, "two-level"},
                     Case{"bcube:4,2", 777, "hips:root,ring"},
                     Case{"bcube:2,3", 400, "hips:ring,root,mesh"}));
 
