@@ -138,7 +138,7 @@ Oracle::Oracle(const control::Plan& plan, const OracleCollective& collective)
 Oracle::Elements Oracle::defined(Rank rank) const {
   switch (collective_.kind) {
     case CollectiveKind::reduce_scatter:
-      return {rank * chunk(), (rank + 1) * chunk()};
+      return chunk(rank);
     case CollectiveKind::reduce:
       return {0, rank == collective_.root ? collective_.count : 0};
     case CollectiveKind::barrier:
@@ -156,12 +156,12 @@ void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
   const Elements part = defined(rank);
   const Elements wanted{begin, end};
   if (control::reduces(collective_.kind)) {
-    reduced_blocks(part, wanted, contribution, check);
+    reduced_blocks(rank, part, wanted, contribution, check);
   } else if (collective_.kind == CollectiveKind::broadcast) {
     copied_blocks(collective_.root, part, wanted, contribution, check);
   } else {
     for (Rank from = 0; from < plan_.ranks(); ++from) {
-      copied_blocks(from, {from * chunk(), (from + 1) * chunk()}, wanted, contribution, check);
+      copied_blocks(from, chunk(from), wanted, contribution, check);
     }
   }
 }
@@ -189,8 +189,8 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
 }
 
 // Each thread has its share of the part, or with a root step of the whole buffer. Where an element ends is of no matter to a mesh.
-void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
-                            const ExpectedBlock& check) const {
+void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
+                            const Contribution& contribution, const ExpectedBlock& check) const {
   Block block(*this, contribution);
   const Elements whole = is_chunk_by_chunk() ? part : Elements{0, collective_.count};
   const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
@@ -208,8 +208,7 @@ void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& 
   };
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
     if (is_chunk_by_chunk()) {
-      const auto owner = static_cast<Rank>(part.begin / std::max<std::size_t>(1, chunk()));
-      visit(thread, owner, plan_.thread_range(thread, bytes));
+      visit(thread, rank, plan_.thread_range(thread, bytes));
       continue;
     }
     for_each_piece(thread, bytes,

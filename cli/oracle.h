@@ -52,6 +52,9 @@ struct OracleCollective {
   aggregation::Operation operation{};
   std::size_t count = 0;  // elements of the whole buffer
   control::Rank root = 0;
+  // If the kind is rank-ordered: whose chunk is where, by rank; null: each rank's at its own
+  // number. Must outlive the oracle.
+  const control::Rank* chunk_of_rank = nullptr;
 };
 
 class Oracle {
@@ -91,14 +94,19 @@ class Oracle {
     std::size_t end;
   };
 
-  std::size_t chunk() const { return collective_.count / plan_.ranks(); }
+  Elements chunk(control::Rank rank) const {
+    const std::size_t length = collective_.count / plan_.ranks();
+    const std::size_t place =
+        collective_.chunk_of_rank == nullptr ? rank : collective_.chunk_of_rank[rank];
+    return {place * length, (place + 1) * length};
+  }
   // Whether the threads divide each chunk instead of the whole buffer.
   bool is_chunk_by_chunk() const {
     return collective_.kind == control::CollectiveKind::reduce_scatter && !plan_.has_root_step();
   }
   Elements defined(control::Rank rank) const;
-  void reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
-                      const ExpectedBlock& check) const;
+  void reduced_blocks(control::Rank rank, Elements part, Elements wanted,
+                      const Contribution& contribution, const ExpectedBlock& check) const;
   template <typename Visit>
   void for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const;
   void copied_blocks(control::Rank from, Elements part, Elements wanted,

@@ -41,6 +41,16 @@ TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
   }
 }
 
+// A root receives in the one stage and sends in the other, so its link carries half of it each way.
+TEST(PlansAndModels, AgreeOnTheBusiestLinkOfARoot) {
+  for (const std::uint64_t n : {2u, 3u, 4u}) {
+    EXPECT_DOUBLE_EQ(2 * busiest_share("ps", n, 1), hips_root_gst(n, 1, 1));
+    for (unsigned k = 1; k <= 3; ++k) {
+      EXPECT_DOUBLE_EQ(2 * busiest_share("hips:root", n, k), hips_root_gst(n, k, 1));
+    }
+  }
+}
+
 // Its levels work one after the other.
 TEST(PlansAndModels, AgreeOnTheLevelsOfBlueConnect) {
   for (const std::uint64_t n : {2u, 3u, 4u}) {
