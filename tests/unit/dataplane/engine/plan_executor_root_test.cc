@@ -9,7 +9,6 @@
 namespace gradcube::dataplane {
 namespace {
 
-using control::CollectiveKind;
 using protocol::Stage;
 
 constexpr unsigned kRootsDigit = 0;  // in the step; those of [0] and [2] are 1 and 2
