@@ -188,7 +188,8 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
   }
 }
 
-// Each thread has its share of the part, or with a root step of the whole buffer. Where an element ends is of no matter to a mesh.
+// Each thread has its share of the part, or, with a root step, of the whole buffer. Where an
+// element ends is of no matter to a mesh.
 void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
                             const Contribution& contribution, const ExpectedBlock& check) const {
   Block block(*this, contribution);

@@ -117,8 +117,8 @@ inline unsigned offset_of_digit(unsigned radix, unsigned own, unsigned digit) {
   return digit >= own ? digit - own : digit + radix - own;
 }
 
-// In a mesh or at a root, the offset of the i-th summand, i < radix: by ascending digit, so that the sum does
-// not depend on who adds it.
+// In a mesh or at a root, the offset of the i-th summand, i < radix: by ascending digit, so that
+// the sum does not depend on who adds it.
 inline unsigned summand(unsigned radix, unsigned own, unsigned i) {
   return offset_of_digit(radix, own, i);
 }

@@ -16,14 +16,15 @@
 // earlier round, which is here, as it comes before in the stream that the sender receives. Results
 // are written when they arrive and wait for nothing.
 //
-// Roots (control/plan/step_pattern.h). A flow with the root of a step sends in one stage and receives
-// in the other. A rank that has given all to a root has no flows in later steps.
-//
-// Rings. A step's flows are one to the next server, which only sends,
+// Rings (control/plan/step_pattern.h). A step's flows are one to the next server, which only sends,
 // and one from the server before, which only receives; in a mesh each flow does both. A stream has
 // the rounds one behind the other, so a segment waits for the one that is a round's length before
 // it in the stream that comes in. Nothing else differs: the same arithmetic, with one round, is a
 // mesh's.
+//
+// Roots. A flow between the root of a step and another rank carries contributions to the root in
+// the one stage and results from it in the other. A rank that has given all to a root has no flows
+// in later steps.
 //
 // Several collectives may be in flight. Each begins as soon as it is submitted, behind the earlier
 // ones in every stream. A contribution to a collective that this server's trainer has not submitted
@@ -31,8 +32,9 @@
 //
 // Kinds (control/plan/collective_kind.h). A reduce_scatter has no broadcast stage and an all_gather
 // no aggregation stage: the streams of that stage have no length. On a plan with a step of the
-// pattern root both have both stages (control/plan/collective_layout.h). With a root, a segment that has
-// nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
+// pattern root both have both stages (control/plan/collective_layout.h). In a broadcast and a
+// reduce, a segment that has nothing to carry is sent empty, so the streams stay aligned and every
+// exchange is checked.
 //
 // Ends. A collective ends here when all its results are here and the neighbours have all that was
 // sent. On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A

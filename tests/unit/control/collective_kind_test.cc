@@ -86,7 +86,8 @@ TEST(CollectiveKind, ReduceScatterReducesEachChunkAtTheRankOfItsNumber) {
     for (const auto& [chunk, segment_bytes] : kOddSizes) {
       const CollectiveRun run(plan, {CollectiveKind::reduce_scatter, 0, chunk * plan.ranks()},
                               segment_bytes);
-      // What an all-reduce needs, or a reduce-scatter: each rank sends and receives N-1 of N chunks.
+      // What a reduce-scatter needs: each rank sends and receives N-1 of N chunks. With a root it
+      // is an all-reduce.
       const std::uint64_t bytes = chunk * plan.ranks() * (plan.ranks() - 1);
       ASSERT_EQ(run.bytes_sent(Stage::broadcast), plan.has_root_step() ? bytes : 0);
       ASSERT_EQ(run.bytes_sent(Stage::aggregation), bytes);
