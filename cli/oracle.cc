@@ -138,7 +138,7 @@ Oracle::Oracle(const control::Plan& plan, const OracleCollective& collective)
 Oracle::Elements Oracle::defined(Rank rank) const {
   switch (collective_.kind) {
     case CollectiveKind::reduce_scatter:
-      return {rank * chunk(), (rank + 1) * chunk()};
+      return chunk(rank);
     case CollectiveKind::reduce:
       return {0, rank == collective_.root ? collective_.count : 0};
     case CollectiveKind::barrier:
@@ -156,12 +156,12 @@ void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
   const Elements part = defined(rank);
   const Elements wanted{begin, end};
   if (control::reduces(collective_.kind)) {
-    reduced_blocks(part, wanted, contribution, check);
+    reduced_blocks(rank, part, wanted, contribution, check);
   } else if (collective_.kind == CollectiveKind::broadcast) {
     copied_blocks(collective_.root, part, wanted, contribution, check);
   } else {
     for (Rank from = 0; from < plan_.ranks(); ++from) {
-      copied_blocks(from, {from * chunk(), (from + 1) * chunk()}, wanted, contribution, check);
+      copied_blocks(from, chunk(from), wanted, contribution, check);
     }
   }
 }
@@ -172,32 +172,35 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
   unsigned steps = plan_.steps(thread);
   while (steps > 0 && !plan_.step(thread, steps - 1).is_ring()) --steps;
   std::uint32_t pieces = 1;
-  for (unsigned w = 0; w < steps; ++w) pieces *= plan_.radix(thread, w);
+  for (unsigned w = 0; w < steps; ++w) pieces *= plan_.step(thread, w).parts();
   for (std::uint32_t piece = 0; piece < pieces; ++piece) {
     control::UnitRange units = control::part(control::units_of(bytes), plan_.thread_part(thread));
     Rank owner = 0;
     std::uint32_t later = pieces;
     for (unsigned w = 0; w < steps; ++w) {
       const control::PlanStep& step = plan_.step(thread, w);
-      later /= step.radix;
-      const unsigned digit = piece / later % step.radix;
-      units = control::part(units, digit, step.radix);
+      later /= step.parts();
+      const unsigned digit = piece / later % step.parts();
+      units = control::part(units, digit, step.parts());
       owner = step.with_digit(owner, digit);
     }
     visit(owner, control::bytes_of(units, bytes));
   }
 }
 
-// Each thread has its share of the part. Where an element ends is of no matter to a mesh.
-void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
-                            const ExpectedBlock& check) const {
+// Each thread has its share of the part, or, with a root step, of the whole buffer. Where an
+// element ends is of no matter to a mesh.
+void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
+                            const Contribution& contribution, const ExpectedBlock& check) const {
   Block block(*this, contribution);
-  const std::uint64_t bytes = (part.end - part.begin) * element_bytes_;
+  const Elements whole = is_chunk_by_chunk() ? part : Elements{0, collective_.count};
+  const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
   const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
     std::size_t first =
-        std::max<std::size_t>(wanted.begin, part.begin + range.begin / element_bytes_);
-    const std::size_t last =
-        std::min<std::size_t>(wanted.end, part.begin + range.end / element_bytes_);
+        std::max({wanted.begin, part.begin,
+                  whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_});
+    const std::size_t last = std::min(
+        {wanted.end, part.end, whole.begin + static_cast<std::size_t>(range.end) / element_bytes_});
     while (first < last) {
       const std::size_t length = std::min(kBlockElements, last - first);
       check(first, length, block.compute(thread, owner, first, length));
@@ -205,9 +208,8 @@ void Oracle::reduced_blocks(Elements part, Elements wanted, const Contribution& 
     }
   };
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-    if (collective_.kind == CollectiveKind::reduce_scatter) {
-      const auto owner = static_cast<Rank>(part.begin / std::max<std::size_t>(1, chunk()));
-      visit(thread, owner, plan_.thread_range(thread, bytes));
+    if (is_chunk_by_chunk()) {
+      visit(thread, rank, plan_.thread_range(thread, bytes));
       continue;
     }
     for_each_piece(thread, bytes,

@@ -15,8 +15,11 @@
 //   of m values that has come round m times. An average of any other type divides the last value by
 //   the number of ranks.
 //
-// The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk. An
-// all-gather and a broadcast copy contributions.
+// In a step of the pattern root one rank reduces all n, in the order of the digits, for itself and
+// every later step: what it reduces is the same whatever digit an element would end at.
+//
+// The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk,
+// unless the plan has a step of the pattern root. An all-gather and a broadcast copy contributions.
 //
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
@@ -49,6 +52,9 @@ struct OracleCollective {
   aggregation::Operation operation{};
   std::size_t count = 0;  // elements of the whole buffer
   control::Rank root = 0;
+  // If the kind is rank-ordered: whose chunk is where, by rank; null: each rank's at its own
+  // number. Must outlive the oracle.
+  const control::Rank* chunk_of_rank = nullptr;
 };
 
 class Oracle {
@@ -88,10 +94,19 @@ class Oracle {
     std::size_t end;
   };
 
-  std::size_t chunk() const { return collective_.count / plan_.ranks(); }
+  Elements chunk(control::Rank rank) const {
+    const std::size_t length = collective_.count / plan_.ranks();
+    const std::size_t place =
+        collective_.chunk_of_rank == nullptr ? rank : collective_.chunk_of_rank[rank];
+    return {place * length, (place + 1) * length};
+  }
+  // Whether the threads divide each chunk instead of the whole buffer.
+  bool is_chunk_by_chunk() const {
+    return collective_.kind == control::CollectiveKind::reduce_scatter && !plan_.has_root_step();
+  }
   Elements defined(control::Rank rank) const;
-  void reduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
-                      const ExpectedBlock& check) const;
+  void reduced_blocks(control::Rank rank, Elements part, Elements wanted,
+                      const Contribution& contribution, const ExpectedBlock& check) const;
   template <typename Visit>
   void for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const;
   void copied_blocks(control::Rank from, Elements part, Elements wanted,

@@ -39,8 +39,11 @@ double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
 
 std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKind kind) {
   if (kind == CollectiveKind::barrier) return std::nullopt;
-  // Of one stage, in pieces times the weight of their thread: a stage's steps move the same both
-  // ways.
+  if (plan.has_root_step() && control::has_root(kind)) return std::nullopt;
+  // A chunk by itself passes in one stage alone.
+  const unsigned stages = control::is_rank_ordered(kind) && !plan.has_root_step() ? 1 : 2;
+  // In all stages one way, in pieces times the weight of their thread: a step of a mesh or a ring
+  // moves the same both ways, and the root of one receives in the one stage and sends in the other.
   std::vector<std::uint64_t> carried(plan.topology().levels());
   std::uint64_t weights = 0;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
@@ -50,13 +53,13 @@ std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKi
     for (unsigned w = 0; w < plan.steps(thread); ++w) {
       const auto level = plan.level(thread, w);
       if (!level) return std::nullopt;
-      pieces /= plan.radix(thread, w);
-      carried[*level] += weight * pieces * (plan.radix(thread, w) - 1);
+      const control::PlanStep& step = plan.step(thread, w);
+      pieces /= step.parts();
+      carried[*level] += (step.is_root() ? 1 : stages) * weight * pieces * (step.radix - 1);
     }
   }
   const auto most = static_cast<double>(*std::max_element(carried.begin(), carried.end()));
-  const unsigned stages = control::is_rank_ordered(kind) ? 1 : 2;
-  return stages * most / (static_cast<double>(weights) * plan.ranks());
+  return most / (static_cast<double>(weights) * plan.ranks());
 }
 
 }  // namespace gradcube::cli

@@ -29,8 +29,9 @@ double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
 
 // The share of the buffer that the busiest link of the plan carries in one direction; it may be
 // more than 1. All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a
-// reduce its incoming ones. Nothing for a barrier, and for a plan with a step over several
-// levels of switches. In a step a mesh and a ring load a rank's port alike.
+// reduce its incoming ones. Nothing for a barrier, for a plan with a step over several levels of
+// switches, and for a kind with a root on a plan with a step of the pattern root. In a step a mesh
+// and a ring load a rank's port alike.
 std::optional<double> busiest_link_share(const control::Plan& plan, control::CollectiveKind kind);
 
 }  // namespace gradcube::cli

@@ -73,6 +73,12 @@ Answer hips_ring(const Question& q) {
 
 Answer hips_mesh(const Question& q) { return q.is_torus() ? std::nullopt : hips_ring(q); }
 
+// One group, of all servers.
+Answer ps(const Question& q) {
+  if (q.is_torus() || q.levels > 1) return std::nullopt;
+  return Estimate{hips_root_gst(q.n, 1, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
+}
+
 Answer hips_root(const Question& q) {
   if (q.is_torus() || q.is_fattree()) return std::nullopt;
   return Estimate{hips_root_gst(q.n, q.levels, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
@@ -114,7 +120,7 @@ struct Algorithm {
 };
 
 constexpr Algorithm kAlgorithms[] = {{"bml", bml},
-                                     {"ps", mesh},
+                                     {"ps", ps},
                                      {"mesh", mesh},
                                      {"ring", ring},
                                      {"hips:mesh", hips_mesh},

@@ -2,7 +2,9 @@
 // by the names that the project uses for them.
 //
 //   bml               BML. On a star and a Fat-Tree, whose servers have one NIC, that of BCube(N,1)
-//   ps, mesh          PS and MS, which the papers do not tell apart: every server is the parameter
+//   ps                one parameter server for all, under one switch or a Fat-Tree: that of
+//                     hips:root with one group
+//   mesh              PS and MS, which the papers do not tell apart: every server is the parameter
 //                     server for 1/N of the gradient (bml_model.h, hips_model.h)
 //   ring              one ring of all servers
 //   hips:mesh,        HiPS, with mesh, ring or one parameter server in every group

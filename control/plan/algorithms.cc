@@ -7,39 +7,32 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/plan/blueconnect.h"
 #include "control/plan/bml.h"
 #include "control/plan/halving_doubling.h"
 #include "control/plan/hips.h"
 #include "control/plan/mesh.h"
+#include "control/plan/name_parameters.h"
+#include "control/plan/parameter_server.h"
 #include "control/plan/ring.h"
 #include "control/plan/step_pattern.h"
+#include "control/plan/two_level.h"
 
 namespace gradcube::control {
 namespace {
 
-using Make = Plan (*)(const Topology&, const Placement&);
-
-struct Algorithm {
-  std::string_view name;
-  Make make;  // null: it takes patterns, one for each stage
-};
-
-constexpr Algorithm kAlgorithms[] = {{kDefaultAlgorithm, make_bml_plan},
-                                     {"halving_doubling", make_halving_doubling_plan},
-                                     {"hips", nullptr},
-                                     {"mesh", make_mesh_plan},
-                                     {"ring", make_ring_plan}};
-
 // "hips:mesh,mesh" is hips, with these parameters.
 struct Request {
+  std::string_view algorithm;  // all of it
   std::string_view name;
   std::optional<std::string_view> parameters;
+  std::string what;  // the begin of an error about the parameters
 };
 
-Request split(std::string_view algorithm) {
+Request split(std::string_view algorithm, std::string what) {
   const std::size_t colon = algorithm.find(':');
-  if (colon == std::string_view::npos) return {algorithm, std::nullopt};
-  return {algorithm.substr(0, colon), algorithm.substr(colon + 1)};
+  if (colon == std::string_view::npos) return {algorithm, algorithm, {}, std::move(what)};
+  return {algorithm, algorithm.substr(0, colon), algorithm.substr(colon + 1), std::move(what)};
 }
 
 std::vector<std::string_view> runnable_patterns() {
@@ -51,9 +44,7 @@ std::vector<std::string_view> runnable_patterns() {
 // Of "mesh,mesh". The message of a UsageError begins with `what`.
 std::vector<Pattern> read_patterns(std::string_view list, const std::string& what) {
   std::vector<Pattern> patterns;
-  for (std::size_t begin = 0; begin <= list.size();) {
-    const std::size_t end = std::min(list.find(',', begin), list.size());
-    const std::string_view name = list.substr(begin, end - begin);
+  for (const std::string_view name : listed(list, ',')) {
     const std::optional<Pattern> pattern = pattern_named(name);
     const auto& runnable = step_pattern::kRunnable;
     if (!pattern || std::find(runnable.begin(), runnable.end(), *pattern) == runnable.end()) {
@@ -61,51 +52,82 @@ std::vector<Pattern> read_patterns(std::string_view list, const std::string& wha
                                    quoted(name), fmt::join(runnable_patterns(), ", ")));
     }
     patterns.push_back(*pattern);
-    begin = end + 1;
   }
   return patterns;
 }
+
+using Make = Plan (*)(const Topology&, const Placement&);
+
+template <Make kMake>
+Plan make_alone(const Request& request, const Topology& topology, const Placement& placement) {
+  if (!request.parameters) return kMake(topology, placement);
+  throw UsageError(fmt::format("{}: {} takes no parameters; expected {} alone", request.what,
+                               request.name, request.name));
+}
+
+Plan make_hips(const Request& request, const Topology& topology, const Placement& placement) {
+  if (!request.parameters) {
+    throw UsageError(
+        fmt::format("{}: expected a pattern for all stages or a list with one for each, for "
+                    "example hips:mesh or hips:mesh,mesh",
+                    request.what));
+  }
+  return make_hips_plan(std::string(request.algorithm), topology, placement,
+                        read_patterns(*request.parameters, request.what));
+}
+
+Plan make_blueconnect(const Request& request, const Topology& topology,
+                      const Placement& placement) {
+  BlueConnectStages stages;
+  if (request.parameters) stages = read_blueconnect_stages(*request.parameters, request.what);
+  return make_blueconnect_plan(std::string(request.algorithm), topology, placement, stages);
+}
+
+// "ps:2,1" is at server [2,1].
+Plan make_ps(const Request& request, const Topology& topology, const Placement& placement) {
+  const ServerId server = request.parameters
+                              ? parse_server(topology, *request.parameters, request.what + ":")
+                              : placement.server(0);
+  return make_parameter_server_plan(std::string(request.algorithm), topology, placement, server);
+}
+
+struct Algorithm {
+  std::string_view name;
+  Plan (*make)(const Request&, const Topology&, const Placement&);
+  std::string_view examples;  // names that can be asked for
+};
+
+constexpr Algorithm kAlgorithms[] = {
+    {kDefaultAlgorithm, make_alone<make_bml_plan>, kDefaultAlgorithm},
+    {"blueconnect", make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
+    {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
+    {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
+    {"mesh", make_alone<make_mesh_plan>, "mesh"},
+    {"ps", make_ps, "ps"},
+    {"ring", make_alone<make_ring_plan>, "ring"},
+    {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
 }  // namespace
 
 std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;
   for (const Algorithm& algorithm : kAlgorithms) {
-    if (algorithm.make != nullptr) {
-      names.emplace_back(algorithm.name);
-      continue;
-    }
-    for (const std::string_view pattern : runnable_patterns()) {
-      names.push_back(fmt::format("{}:{}", algorithm.name, pattern));
-    }
+    for (const std::string_view name : listed(algorithm.examples, ',')) names.emplace_back(name);
   }
   return names;
 }
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where) {
-  const std::string what = fmt::format("{} {}", where, quoted(algorithm));
-  const Request request = split(algorithm);
-  const std::string_view name = request.name;
-  const auto* known = std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
-                                   [&](const Algorithm& each) { return each.name == name; });
+  const Request request = split(algorithm, fmt::format("{} {}", where, quoted(algorithm)));
+  const auto* known =
+      std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
+                   [&](const Algorithm& each) { return each.name == request.name; });
   if (known == std::end(kAlgorithms)) {
-    throw UsageError(fmt::format("{}: there is no such algorithm; expected {}", what,
+    throw UsageError(fmt::format("{}: there is no such algorithm; expected {}", request.what,
                                  fmt::join(algorithm_names(), ", ")));
   }
-  if (known->make != nullptr) {
-    if (!request.parameters) return known->make(topology, placement);
-    throw UsageError(
-        fmt::format("{}: {} takes no parameters; expected {} alone", what, name, name));
-  }
-  if (!request.parameters) {
-    throw UsageError(
-        fmt::format("{}: expected a pattern for all stages or a list with one for each, for "
-                    "example {}:mesh or {}:mesh,mesh",
-                    what, name, name));
-  }
-  return make_hips_plan(std::string(algorithm), topology, placement,
-                        read_patterns(*request.parameters, what));
+  return known->make(request, topology, placement);
 }
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {

@@ -3,7 +3,7 @@
 // A name may have parameters behind a colon, separated by commas: "hips:mesh,mesh". All of it is
 // the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. There
 // it has at most 55 bytes (trainer/shared_layout.h, kAlgorithmNameBytes), enough for a parameter of
-// four letters for each of 7 levels.
+// four letters for each of 7 levels, or for "blueconnect:4x4,halving_doubling,halving_doubling".
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 

@@ -25,7 +25,7 @@ Depth depth_of_blocks(const ThreadSchedule& schedule, std::uint64_t thread_units
                       std::uint64_t most) {
   Depth depth{0, thread_units};
   do {
-    depth.longest_block = divide_up(depth.longest_block, schedule.step(depth.steps).radix);
+    depth.longest_block = divide_up(depth.longest_block, schedule.step(depth.steps).parts);
     ++depth.steps;
   } while (depth.longest_block > most && depth.steps < schedule.steps());
   return depth;
@@ -61,14 +61,15 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
                                    std::uint32_t segment_bytes, const StageSequences& first,
                                    std::uint32_t block_bytes)
     : kind_(shape.kind),
+      as_all_reduce_(is_rank_ordered(shape.kind) && schedule.plan_has_root_step()),
       root_(shape.root),
       chunk_of_rank_(shape.chunk_of_rank),
       root_from_(schedule.steps()),
-      divided_bytes_(is_rank_ordered(shape.kind) ? shape.bytes / schedule.ranks() : shape.bytes),
+      divided_bytes_(is_contiguous() ? shape.bytes : shape.bytes / schedule.ranks()),
       first_(first) {
   active_[0] = part(units_of(divided_bytes_), schedule.thread_part());
   Depth depth{schedule.steps(), active_[0].count};
-  if (!is_rank_ordered(kind_)) {
+  if (is_contiguous()) {
     depth = depth_of_blocks(schedule, active_[0].count,
                             std::min(segment_bytes, block_bytes) / kUnitBytes);
   }
@@ -77,7 +78,7 @@ CollectiveLayout::CollectiveLayout(const ThreadSchedule& schedule, const Collect
       static_cast<std::uint32_t>(count_segments(depth.longest_block, segment_bytes));
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     const ScheduleStep& step = schedule.step(w);
-    active_[w + 1] = part(active_[w], step.digit, step.radix);
+    active_[w + 1] = step.part_of(active_[w], step.digit);
     rounds_[w] = static_cast<std::uint16_t>(step.rounds);
   }
   while (root_from_ > 0 && schedule.offset_of_rank(root_from_ - 1, root_) == 0) --root_from_;
@@ -88,13 +89,12 @@ SegmentRange CollectiveLayout::contiguous_segment(const ThreadSchedule& schedule
                                                   unsigned r, std::uint32_t q) const {
   const std::uint32_t in_block = q / positions_.blocks(w);
   std::uint32_t index = q - in_block * positions_.blocks(w);
-  UnitRange units = r == 0
-                        ? active_[w + 1]
-                        : part(active_[w], schedule.digit_at_offset(w, r), schedule.step(w).radix);
+  UnitRange units = r == 0 ? active_[w + 1]
+                           : schedule.step(w).part_of(active_[w], schedule.digit_at_offset(w, r));
   for (unsigned u = w + 1; u < positions_.depth(); ++u) {
     const unsigned offset = index / positions_.blocks(u);
     index -= offset * positions_.blocks(u);
-    units = part(units, schedule.digit_at_offset(u, offset), schedule.step(u).radix);
+    units = schedule.step(u).part_of(units, schedule.digit_at_offset(u, offset));
   }
   const ByteRange bytes = bytes_of(part(units, in_block, segments_per_block_), divided_bytes_);
   return {bytes.begin, static_cast<std::uint32_t>(bytes.size())};
@@ -117,9 +117,19 @@ SegmentRange CollectiveLayout::rank_ordered_segment(const ThreadSchedule& schedu
   return {chunk * divided_bytes_ + bytes.begin, static_cast<std::uint32_t>(bytes.size())};
 }
 
+SegmentRange CollectiveLayout::chunk_part(const ThreadSchedule& schedule, Rank rank,
+                                          SegmentRange segment) const {
+  const std::uint64_t chunk_bytes = divided_bytes_ / schedule.ranks();
+  const std::uint64_t chunk = chunk_of_rank_ == nullptr ? rank : chunk_of_rank_[rank];
+  const std::uint64_t begin = std::max(segment.begin, chunk * chunk_bytes);
+  const std::uint64_t end = std::min(segment.begin + segment.bytes, (chunk + 1) * chunk_bytes);
+  if (begin >= end) return {segment.begin, 0};
+  return {begin, static_cast<std::uint32_t>(end - begin)};
+}
+
 bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
                              unsigned round) const {
-  if (!has_stage(kind_, stage)) return false;
+  if (!has_stage(stage)) return false;
   if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, 0, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) return w >= root_from_;
   if (kind_ == CollectiveKind::reduce && stage == Stage::broadcast) return is_up(schedule, w, r);
@@ -128,7 +138,7 @@ bool CollectiveLayout::sends(const ThreadSchedule& schedule, Stage stage, unsign
 
 bool CollectiveLayout::receives(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
                                 unsigned round) const {
-  if (!has_stage(kind_, stage)) return false;
+  if (!has_stage(stage)) return false;
   if (schedule.step(w).is_ring()) return ring_carries(schedule, stage, w, r, round);
   if (kind_ == CollectiveKind::broadcast && stage == Stage::aggregation) {
     return is_up(schedule, w, r);

@@ -17,6 +17,12 @@
 // bytes; its units count from its own begin, and its last one may be partial. What goes to a peer
 // is then several ranges, one in each chunk, and every block is a piece.
 //
+// A plan with a step of the pattern root (step_pattern.h) has no such pieces: where it has a root,
+// a chunk has not ended at its rank, or is not there yet. It runs both as an all-reduce, contiguous
+// and in both stages. In a reduce_scatter every rank then gets more than its chunk. In an
+// all_gather, what would be added is chosen: of each chunk the value that has come from its rank's
+// side, chunk_part().
+//
 // Every block of a thread has the same number of segments, of nearly equal size. Short blocks have
 // empty segments. In a stage that the kind has, each exchange has at least one segment, so that
 // even an empty collective meets every peer and is checked against it. The streams of a stage that
@@ -97,8 +103,10 @@ class CollectiveLayout {
     return first_[static_cast<unsigned>(stage)][w];
   }
   std::uint64_t end(Stage stage, unsigned w) const {
-    return first(stage, w) + (has_stage(kind_, stage) ? length(w) : 0);
+    return first(stage, w) + (has_stage(stage) ? length(w) : 0);
   }
+  // Whether its streams have any length.
+  bool has_stage(Stage stage) const { return as_all_reduce_ || control::has_stage(kind_, stage); }
 
   const StreamPositions& positions() const { return positions_; }
 
@@ -118,21 +126,21 @@ class CollectiveLayout {
     std::uint32_t position;
     unsigned round;  // in which it passes
   };
-  // What this rank sends to the peer at offset r of step w at this position of a stage's stream,
-  // counted over all rounds. r <= last_target.
+  // What this rank sends to the peer at offset r of step w, a target, at this position of a
+  // stage's stream, counted over all rounds.
   Part part_sent(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
                  std::uint32_t position) const {
     const auto [round, q] = in_round(w, position);
     if (stage == Stage::aggregation) {
-      return {std::max(r, schedule.step(w).first_source) - round, q, round};
+      return {std::max(r, schedule.step(w).first_sent) - round, q, round};
     }
     return {round == 0 ? 0 : schedule.step(w).radix - round, q, round};
   }
-  // The same of what it receives from the peer at offset r >= first_source.
+  // The same of what it receives from the peer at offset r, a source.
   Part part_received(const ThreadSchedule& schedule, Stage stage, unsigned w, unsigned r,
                      std::uint32_t position) const {
     const auto [round, q] = in_round(w, position);
-    if (stage == Stage::aggregation) return {schedule.step(w).first_source - 1 - round, q, round};
+    if (stage == Stage::aggregation) return {schedule.step(w).first_sent - 1 - round, q, round};
     return {r - round, q, round};
   }
 
@@ -140,9 +148,12 @@ class CollectiveLayout {
   // Whether it carries these bytes is for sends() and receives() to say.
   SegmentRange segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
                        std::uint32_t q) const {
-    return is_rank_ordered(kind_) ? rank_ordered_segment(schedule, w, r, q)
-                                  : contiguous_segment(schedule, w, r, q);
+    return is_contiguous() ? contiguous_segment(schedule, w, r, q)
+                           : rank_ordered_segment(schedule, w, r, q);
   }
+
+  // Of an all_gather that has an aggregation stage: what of this segment is the rank's own chunk.
+  SegmentRange chunk_part(const ThreadSchedule& schedule, Rank rank, SegmentRange segment) const;
 
   // Whether the segment that this rank sends to the peer at offset r != 0 of step w in a round, or
   // gets from it, carries its bytes. If not, it is empty.
@@ -152,6 +163,7 @@ class CollectiveLayout {
                 unsigned round) const;
 
  private:
+  bool is_contiguous() const { return as_all_reduce_ || !is_rank_ordered(kind_); }
   SegmentRange contiguous_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
                                   std::uint32_t q) const;
   SegmentRange rank_ordered_segment(const ThreadSchedule& schedule, unsigned w, unsigned r,
@@ -171,6 +183,7 @@ class CollectiveLayout {
   std::uint64_t length(unsigned w) const { return std::uint64_t{round_length(w)} * rounds_[w]; }
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
+  bool as_all_reduce_ = false;  // a rank-ordered kind on a plan with a root
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;
   // The first step from which on this rank's digits are the root's.

@@ -5,6 +5,7 @@
 namespace gradcube::control {
 
 std::uint32_t PieceSet::count() const {
+  if (none) return 0;
   std::uint32_t count = 1;
   for (unsigned i = 0; i < size; ++i) {
     if (digits[i].value == kAnyDigit) count *= digits[i].radix;
@@ -13,7 +14,7 @@ std::uint32_t PieceSet::count() const {
 }
 
 bool PieceSet::contains(PieceId piece) const {
-  if (piece.thread != thread) return false;
+  if (none || piece.thread != thread) return false;
   Rank rest = piece.owner;
   for (unsigned i = 0; i < size; ++i) {
     const std::uint32_t value = rest / digits[i].stride;
@@ -27,6 +28,7 @@ bool PieceSet::contains(PieceId piece) const {
 }
 
 std::string PieceSet::text() const {
+  if (none) return "-";
   std::string result = fmt::format("<{}", thread);
   for (unsigned i = 0; i < size; ++i) {
     result += digits[i].value == kAnyDigit ? ",*" : fmt::format(",{}", digits[i].value);

@@ -41,6 +41,7 @@ struct PieceSet {
   };
 
   unsigned thread = 0;
+  bool none = false;                      // the set is empty, whatever the digits are
   unsigned size = 0;                      // of `digits`
   std::array<Digit, kMaxSteps> digits{};  // the most significant first
 
@@ -50,10 +51,10 @@ struct PieceSet {
   // Calls visit(PieceId) for each piece, by ascending number of the owner.
   template <typename Visit>
   void for_each(Visit&& visit) const {
-    visit_digit(0, 0, visit);
+    if (!none) visit_digit(0, 0, visit);
   }
 
-  std::string text() const;  // "<0,*,1>"
+  std::string text() const;  // "<0,*,1>"; "-" if there is none
 
   bool operator==(const PieceSet&) const = default;
 

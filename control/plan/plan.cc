@@ -67,7 +67,28 @@ Plan::Plan(std::string algorithm, Topology topology, Placement placement,
     require_digits_of_ranks(thread.steps, ranks(), t);
     first_weight_.push_back(first_weight_.back() + thread.weight);
     most_steps_ = std::max(most_steps_, static_cast<unsigned>(thread.steps.size()));
+    has_root_step_ = has_root_step_ || std::any_of(thread.steps.begin(), thread.steps.end(),
+                                                   [](const PlanStep& s) { return s.is_root(); });
   }
+}
+
+std::uint32_t Plan::pieces(unsigned thread) const {
+  std::uint32_t count = 1;
+  for (const PlanStep& step : threads_[thread].steps) count *= step.parts();
+  return count;
+}
+
+std::uint32_t Plan::pieces() const {
+  std::uint32_t count = 0;
+  for (unsigned thread = 0; thread < threads(); ++thread) count += pieces(thread);
+  return count;
+}
+
+bool Plan::works(Rank rank, unsigned thread, unsigned steps) const {
+  for (unsigned w = 0; w < steps; ++w) {
+    if (!step(thread, w).sums(rank)) return false;
+  }
+  return true;
 }
 
 std::optional<unsigned> Plan::level(unsigned thread, unsigned step) const {
@@ -83,11 +104,16 @@ std::optional<unsigned> Plan::level(unsigned thread, unsigned step) const {
 }
 
 PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
-  PieceSet set{.thread = thread, .size = steps(thread), .digits = {}};
+  PieceSet set{.thread = thread,
+               .none = !works(rank, thread, step + 1),
+               .size = steps(thread),
+               .digits = {}};
   for (unsigned w = 0; w < set.size; ++w) {
     const PlanStep& s = this->step(thread, w);
-    set.digits[w] = {s.stride, s.radix,
-                     w <= step ? static_cast<int>(s.digit_by_number(rank)) : PieceSet::kAnyDigit};
+    int value = PieceSet::kAnyDigit;
+    if (w <= step) value = static_cast<int>(s.digit_by_number(rank));
+    if (s.is_root()) value = static_cast<int>(s.digit_by_number(s.with_digit(rank, 0)));
+    set.digits[w] = {s.stride, s.radix, value};
   }
   std::sort(set.digits.begin(), set.digits.begin() + set.size,
             [](const PieceSet::Digit& a, const PieceSet::Digit& b) { return a.stride > b.stride; });
@@ -97,9 +123,11 @@ PieceSet Plan::piece_set(Rank rank, unsigned thread, unsigned step) const {
 std::vector<Exchange> Plan::exchanges(Rank rank, unsigned thread, Stage stage,
                                       unsigned step) const {
   const unsigned aggregation_step = mirrored(thread, stage, step);
-  return this->step(thread, aggregation_step).is_ring()
-             ? ring_exchanges(rank, thread, stage, aggregation_step)
-             : mesh_exchanges(rank, thread, stage, aggregation_step);
+  if (!works(rank, thread, aggregation_step)) return {};
+  const PlanStep& s = this->step(thread, aggregation_step);
+  if (s.is_root()) return root_exchanges(rank, thread, stage, aggregation_step);
+  return s.is_ring() ? ring_exchanges(rank, thread, stage, aggregation_step)
+                     : mesh_exchanges(rank, thread, stage, aggregation_step);
 }
 
 std::vector<Exchange> Plan::mesh_exchanges(Rank rank, unsigned thread, Stage stage,
@@ -117,6 +145,21 @@ std::vector<Exchange> Plan::mesh_exchanges(Rank rank, unsigned thread, Stage sta
     } else {
       result.push_back({other, own, theirs});
     }
+  }
+  return result;
+}
+
+// What is summed is the root's, and so are the results.
+std::vector<Exchange> Plan::root_exchanges(Rank rank, unsigned thread, Stage stage,
+                                           unsigned aggregation_step) const {
+  const PlanStep& s = step(thread, aggregation_step);
+  const Rank root = s.with_digit(rank, 0);
+  const PieceSet all = piece_set(root, thread, aggregation_step);
+  const PieceSet none{.thread = thread, .none = true, .digits = {}};
+  const bool sends = (stage == Stage::aggregation) == (rank != root);
+  std::vector<Exchange> result;
+  for (unsigned digit = rank == root ? 1 : 0; digit < (rank == root ? s.radix : 1); ++digit) {
+    result.push_back({s.with_digit(rank, digit), sends ? all : none, sends ? none : all});
   }
   return result;
 }

@@ -84,7 +84,9 @@ class Plan {
   std::uint32_t ranks() const { return placement_.ranks(); }
 
   unsigned threads() const { return static_cast<unsigned>(threads_.size()); }
-  std::uint32_t pieces() const { return threads() * ranks(); }
+  // Of a thread, and of all: one for each rank, unless steps of the pattern root leave fewer.
+  std::uint32_t pieces(unsigned thread) const;
+  std::uint32_t pieces() const;
   const PlanThread& thread(unsigned thread) const { return threads_[thread]; }
 
   // Of one stage of a thread, and the most that any thread has.
@@ -100,6 +102,12 @@ class Plan {
   unsigned digit(Rank rank, unsigned thread, unsigned step) const {
     return this->step(thread, step).digit(rank);
   }
+
+  // Whether any step has the pattern root.
+  bool has_root_step() const { return has_root_step_; }
+  // Whether the rank still works on something after the first `steps` aggregation steps: it is the
+  // root in all steps of that pattern. After all of them, whether it owns a piece.
+  bool works(Rank rank, unsigned thread, unsigned steps) const;
 
   // The rank that differs from `rank` in having this digit in the step.
   Rank peer(Rank rank, unsigned thread, unsigned step, unsigned digit) const {
@@ -132,21 +140,24 @@ class Plan {
   }
 
   // Everything that `rank` exchanges in thread `thread` at step `step` of the stage: in a mesh by
-  // ascending digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14), in a ring by round. This
+  // ascending digit of the peer (BML, Algorithm 1, lines 6-9 and 11-14), in a ring by round, and at
+  // a root as in a mesh with sets that are empty one way. Nothing where it does not work on. This
   // is the plan as people and JSON read it; verify() proves that the streams carry the same pieces.
   std::vector<Exchange> exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // The set of pieces that `rank` still has to aggregate after aggregation step `step`: the paper's
-  // CalcGset(server, step).
+  // CalcGset(server, step). None if it does not work on.
   PieceSet piece_set(Rank rank, unsigned thread, unsigned step) const;
 
-  // The one piece that this thread of `rank` aggregates completely.
+  // The one piece that this thread of `rank` aggregates completely, if it does.
   PieceSet owned(Rank rank, unsigned thread) const {
     return piece_set(rank, thread, steps(thread) - 1);
   }
 
  private:
   std::vector<Exchange> mesh_exchanges(Rank rank, unsigned thread, Stage stage,
+                                       unsigned aggregation_step) const;
+  std::vector<Exchange> root_exchanges(Rank rank, unsigned thread, Stage stage,
                                        unsigned aggregation_step) const;
   std::vector<Exchange> ring_exchanges(Rank rank, unsigned thread, Stage stage,
                                        unsigned aggregation_step) const;
@@ -157,6 +168,7 @@ class Plan {
   std::vector<PlanThread> threads_;
   std::vector<std::uint32_t> first_weight_;  // [thread]: of the threads before; then of all
   unsigned most_steps_ = 0;
+  bool has_root_step_ = false;
   LinkUse link_use_;
 };
 

@@ -31,7 +31,12 @@ class Writer {
       if (t > 0) text(",");
       fmt::format_to(std::back_inserter(buffer_), "{{\"thread\":{},\"lcore\":{},\"owns\":", t,
                      assignment_.lcore(server, t));
-      entry(plan_.owned(rank, t));
+      const PieceSet owned = plan_.owned(rank, t);
+      if (owned.none) {
+        text("null");
+      } else {
+        entry(owned);
+      }
       text(",\"steps\":[");
       for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
         for (unsigned w = 0; w < plan_.steps(t); ++w) {

@@ -1,10 +1,16 @@
 #include "control/plan/plan_text.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <string>
 
 namespace gradcube::control {
 namespace {
+
+// "1 step", "2 steps"
+std::string counted(std::uint32_t count, std::string_view thing) {
+  return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s");
+}
 
 // The level of a step's peers; nothing for a step over several.
 std::string level_text(const Plan& plan, unsigned thread, unsigned step) {
@@ -29,7 +35,7 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
   out << "\nserver " << server_text(plan, rank) << "\n";
   for (unsigned t = 0; t < plan.threads(); ++t) {
     out << fmt::format("  thread {} on lcore {}, owns {}\n", t, assignment.lcore(server, t),
-                       plan.owned(rank, t).text());
+                       plan.owned(rank, t).none ? "nothing" : plan.owned(rank, t).text());
     const bool rings = has_ring(plan, t);
     out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}", "stage", "step",
                        "level", rings ? "to" : "peer", "sends", "receives", "pieces");
@@ -40,7 +46,8 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
         for (const Exchange& exchange : plan.exchanges(rank, t, stage, w)) {
           out << fmt::format("    {:<12} {:>4} {:>5}  {:<12} {:<16} {:<16} {:>7}",
                              stage_name(stage), w, level, server_text(plan, exchange.peer),
-                             exchange.send.text(), exchange.receive.text(), exchange.send.count());
+                             exchange.send.text(), exchange.receive.text(),
+                             std::max(exchange.send.count(), exchange.receive.count()));
           out << (rings ? fmt::format("  {:<12} {:>5}\n", server_text(plan, exchange.source),
                                       exchange.round)
                         : "\n");
@@ -54,9 +61,9 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
 
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
                      std::optional<Rank> rank) {
-  out << fmt::format("{} on {}: {} servers, {} threads, {} pieces, {} steps in each stage\n",
-                     plan.algorithm(), plan.topology().spec(), plan.ranks(), plan.threads(),
-                     plan.pieces(), plan.steps());
+  out << fmt::format("{} on {}: {} servers, {}, {}, {} in each stage\n", plan.algorithm(),
+                     plan.topology().spec(), plan.ranks(), counted(plan.threads(), "thread"),
+                     counted(plan.pieces(), "piece"), counted(plan.steps(), "step"));
   if (rank) {
     write_rank(out, plan, assignment, *rank);
     return;

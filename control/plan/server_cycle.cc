@@ -22,8 +22,12 @@ std::vector<Rank> with_level(const std::vector<Rank>& row, const GridDimension& 
 }  // namespace
 
 std::vector<Rank> server_cycle(const Placement& placement) {
+  return server_cycle(placement.dimensions());
+}
+
+std::vector<Rank> server_cycle(std::span<const GridDimension> levels) {
   std::vector<Rank> cycle = {0};
-  for (const GridDimension& level : placement.dimensions()) {
+  for (const GridDimension& level : levels) {
     if (cycle.size() > 1) {
       cycle = with_level(cycle, level);
       continue;

@@ -13,6 +13,7 @@
 #ifndef GRADCUBE_CONTROL_PLAN_SERVER_CYCLE_H_
 #define GRADCUBE_CONTROL_PLAN_SERVER_CYCLE_H_
 
+#include <span>
 #include <vector>
 
 #include "control/plan/placement.h"
@@ -22,6 +23,9 @@ namespace gradcube::control {
 // The ranks of the placement in the order of the cycle, from rank 0 on. Of two ranks it is the way
 // there and back.
 std::vector<Rank> server_cycle(const Placement& placement);
+
+// The same of those ranks that have digit 0 at all other levels than these, of which there is one.
+std::vector<Rank> server_cycle(std::span<const GridDimension> levels);
 
 }  // namespace gradcube::control
 

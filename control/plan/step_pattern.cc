@@ -31,9 +31,9 @@ namespace step_pattern {
 
 void require_runnable(const PlanStep& step) {
   if (std::find(kRunnable.begin(), kRunnable.end(), step.pattern) == kRunnable.end()) {
-    throw std::invalid_argument(
-        fmt::format("a step of pattern {} cannot be run; expected a step of pattern mesh or ring",
-                    pattern_name(step.pattern)));
+    throw std::invalid_argument(fmt::format(
+        "a step of pattern {} cannot be run; expected a step of pattern mesh, ring or root",
+        pattern_name(step.pattern)));
   }
   if (step.radix > kMaxRunnableRadix) {
     throw std::invalid_argument(

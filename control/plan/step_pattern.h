@@ -17,8 +17,12 @@
 // rank. In the broadcast stage results go on in the same direction: in round t a rank sends that of
 // its own digit minus t. A ring of two digits is a mesh of two.
 //
-// A plan may name every pattern. The schedule, and so the executor, runs meshes and rings only:
-// require_runnable() refuses the others.
+// A root. All ranks send what they work on to the one with digit 0, which adds it at once, by
+// ascending digit of their ranks, and works on alone: the others have no part in the later steps.
+// So the step divides nothing. In the broadcast stage the root sends all its results to all.
+//
+// A plan may name every pattern. The schedule, and so the executor, runs all but local steps:
+// require_runnable() refuses those.
 //
 // Plain values and arithmetic, which trusts its arguments to be in range.
 #ifndef GRADCUBE_CONTROL_PLAN_STEP_PATTERN_H_
@@ -86,7 +90,12 @@ struct PlanStep {
     return rank + (by_number - digit_by_number(rank)) * stride;
   }
   bool is_ring() const { return pattern == Pattern::ring && radix > 2; }
-  // That follow each other: what one brings, the next can send on. 1 in a mesh.
+  bool is_root() const { return pattern == Pattern::root; }
+  // That it divides into what a rank works on.
+  unsigned parts() const { return is_root() ? 1 : radix; }
+  // Whether the rank sums something in the step: only then has it a part in the next.
+  bool sums(Rank rank) const { return !is_root() || digit(rank) == 0; }
+  // That follow each other: what one brings, the next can send on. 1 but in a ring.
   unsigned rounds() const { return is_ring() ? radix - 1 : 1; }
   bool operator==(const PlanStep&) const = default;
 };
@@ -94,7 +103,7 @@ struct PlanStep {
 namespace step_pattern {
 
 // The patterns that an executor runs.
-inline constexpr std::array kRunnable = {Pattern::mesh, Pattern::ring};
+inline constexpr std::array kRunnable = {Pattern::mesh, Pattern::ring, Pattern::root};
 
 // Throws std::invalid_argument, with a message, for a step that no executor runs.
 void require_runnable(const PlanStep& step);
@@ -108,8 +117,8 @@ inline unsigned offset_of_digit(unsigned radix, unsigned own, unsigned digit) {
   return digit >= own ? digit - own : digit + radix - own;
 }
 
-// In a mesh, the offset of the i-th summand, i < radix: by ascending digit, so that the sum does
-// not depend on who adds it.
+// In a mesh or at a root, the offset of the i-th summand, i < radix: by ascending digit, so that
+// the sum does not depend on who adds it.
 inline unsigned summand(unsigned radix, unsigned own, unsigned i) {
   return offset_of_digit(radix, own, i);
 }

@@ -17,6 +17,7 @@
 //     receive position at_previous_step(w, 0, q);
 //   - position q of the send stream (w, r) is, or lies in, the partial sum of step w-1 at receive
 //     position at_previous_step(w, r, q);
+//     (All of a partial sum goes to the root of a step, and is all of its block.)
 //   - the results at receive position q of step w come back through the send stream of the first
 //     later step below the depth whose r(u) of q is not 0. If there is none, they are this rank's
 //     own final sum and what all send streams of the steps from the depth on bring back:
@@ -48,7 +49,8 @@ class StreamPositions {
   std::uint32_t at_previous_step(unsigned w, unsigned r, std::uint32_t q) const {
     if (w >= depth_) return q;
     const std::uint32_t segment = q / blocks_[w];
-    return segment * blocks_[w - 1] + r * blocks_[w] + (q - segment * blocks_[w]);
+    return segment * blocks_[w - 1] + (r - beyond_part_[w]) * blocks_[w] +
+           (q - segment * blocks_[w]);
   }
 
   struct NextStep {
@@ -61,12 +63,15 @@ class StreamPositions {
   };
   // Where receive position q of step w goes at step w+1. w < schedule.last_step().
   NextStep at_next_step(unsigned w, std::uint32_t q) const {
-    if (w + 1 >= depth_) return {true, 0, q};
+    if (w + 1 >= depth_) {
+      const bool divides = (dividing_steps_ >> (w + 1) & 1U) != 0;
+      return {divides, beyond_part_[w + 1], q};
+    }
     const std::uint32_t segment = q / blocks_[w];
     const std::uint32_t index = q - segment * blocks_[w];
     const std::uint32_t later = blocks_[w + 1];
     const unsigned offset = index / later;
-    return {false, offset, segment * later + (index - offset * later)};
+    return {false, offset + beyond_part_[w + 1], segment * later + (index - offset * later)};
   }
 
   struct ResultSource {
@@ -83,6 +88,8 @@ class StreamPositions {
  private:
   unsigned depth_ = 1;
   std::array<std::uint32_t, kMaxSteps> blocks_{};
+  std::array<std::uint8_t, kMaxSteps> beyond_part_{};  // ScheduleStep::beyond_part()
+  std::uint32_t dividing_steps_ = 0;                   // by bits
 };
 
 }  // namespace gradcube::control

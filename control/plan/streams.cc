@@ -11,8 +11,10 @@ constexpr PieceId kNoPiece{UINT32_MAX, UINT32_MAX};
 
 // Of a block that `depth` steps have divided: it is cut no further.
 std::uint32_t block_bytes(const Plan& plan, unsigned thread, unsigned depth) {
-  std::uint64_t bytes = plan.thread(thread).weight * kUnitBytes;
-  for (unsigned w = depth; w < plan.steps(thread); ++w) bytes *= plan.radix(thread, w);
+  std::uint64_t bytes = plan.thread(thread).weight * kUnitBytes * plan.ranks();
+  for (unsigned w = 0; w < std::min(depth, plan.steps(thread)); ++w) {
+    bytes /= plan.step(thread, w).parts();
+  }
   if (bytes > UINT32_MAX) {
     throw PlanError(fmt::format("thread {}: its blocks are too long to be written out, {} bytes",
                                 thread, bytes));
@@ -22,7 +24,8 @@ std::uint32_t block_bytes(const Plan& plan, unsigned thread, unsigned depth) {
 
 }  // namespace
 
-Streams::Streams(const Plan& plan, unsigned depth) : plan_(plan), pieces_(plan.pieces(), kNoPiece) {
+Streams::Streams(const Plan& plan, unsigned depth)
+    : plan_(plan), pieces_(std::size_t{plan.threads()} * plan.ranks(), kNoPiece) {
   const std::uint64_t bytes = std::uint64_t{plan.thread_part(0).of} * plan.ranks() * kUnitBytes;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     const std::uint32_t segment_bytes = block_bytes(plan, thread, depth);
@@ -30,6 +33,7 @@ Streams::Streams(const Plan& plan, unsigned depth) : plan_(plan), pieces_(plan.p
       const ThreadSchedule schedule(plan, rank, thread);
       members_.push_back(
           {schedule, CollectiveLayout(schedule, {.bytes = bytes}, segment_bytes, {})});
+      if (!schedule.step(schedule.last_step()).sums) continue;
       const auto [first, end] = numbers_at(members_.back(), schedule.last_step(), 0, 0);
       PieceId& piece = pieces_[first];
       if (end != first + 1 || piece != kNoPiece) {
@@ -44,14 +48,14 @@ Streams::Streams(const Plan& plan, unsigned depth) : plan_(plan), pieces_(plan.p
 std::pair<std::size_t, std::size_t> Streams::numbers_at(const Member& member, unsigned w,
                                                         unsigned r, std::uint32_t q) const {
   const unsigned thread = member.schedule.thread();
-  const std::uint64_t piece_bytes = plan_.thread(thread).weight * kUnitBytes;
+  const std::uint64_t piece_bytes = this->piece_bytes(thread);
   const std::uint64_t thread_begin =
       std::uint64_t{plan_.thread_part(thread).from} * plan_.ranks() * kUnitBytes;
   const SegmentRange range = member.layout.segment(member.schedule, w, r, q);
   const std::uint64_t number = (range.begin - thread_begin) / piece_bytes;
   const std::uint64_t count = range.bytes / piece_bytes;
   if (count == 0 || range.bytes != count * piece_bytes || range.begin < thread_begin ||
-      number + count > plan_.ranks() || range.begin != thread_begin + number * piece_bytes) {
+      number + count > plan_.pieces(thread) || range.begin != thread_begin + number * piece_bytes) {
     throw PlanError(fmt::format("position {} of step {}, offset {}, is bytes {} to {}: no piece", q,
                                 w, r, range.begin, range.begin + range.bytes));
   }
@@ -89,12 +93,21 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
   const unsigned w = plan_.mirrored(thread, stage, step);
   const ScheduleStep& of = at.schedule.step(w);
   std::vector<Transfer> result;
+  const unsigned exchanges = of.is_ring() ? std::min(of.peers, 1U) : of.peers;  // in a round
   for (unsigned round = 0; round < of.rounds; ++round) {
-    for (unsigned r = 1; r <= of.last_target; ++r) {
-      const unsigned source = std::max(r, of.first_source);
-      result.push_back({at.schedule.peer(w, r), stream(at, End::sender, stage, w, r, round),
-                        stream(at, End::receiver, stage, w, source, round),
-                        at.schedule.peer(w, source), round});
+    for (unsigned i = 0; i < exchanges; ++i) {
+      const unsigned r = of.offset_of_peer(i);
+      const unsigned source = std::max(r, of.first_sent);
+      Transfer& transfer = result.emplace_back();
+      transfer.peer = at.schedule.peer(w, r);
+      transfer.source = at.schedule.peer(w, source);
+      transfer.round = round;
+      if (of.targets_in(stage).contains(r)) {
+        transfer.send = stream(at, End::sender, stage, w, r, round);
+      }
+      if (of.sources_in(stage).contains(source)) {
+        transfer.receive = stream(at, End::receiver, stage, w, source, round);
+      }
     }
   }
   return result;
@@ -113,7 +126,8 @@ void Streams::check_dependencies() const {
 void Streams::check_steps(const Member& at, unsigned w) const {
   const ThreadSchedule& schedule = at.schedule;
   const StreamPositions& positions = at.layout.positions();
-  for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
+  const ScheduleStep& step = schedule.step(w);
+  for (unsigned r = step.sums ? 0 : step.send_streams.first; r < step.send_streams.end; ++r) {
     for (std::uint32_t q = 0; q < positions.blocks(w); ++q) {
       const std::uint32_t before = positions.at_previous_step(w, r, q);
       const StreamPositions::NextStep next = positions.at_next_step(w - 1, before);
@@ -138,10 +152,15 @@ std::vector<PieceId> Streams::results_from(const Member& at, unsigned w,
     if (source.offset == 0 || source.step <= w) return {};
     return pieces_at(at, source.step, source.offset, source.position);
   }
-  std::vector<PieceId> pieces = pieces_at(at, schedule.last_step(), 0, source.position);
-  if (source.step <= w || pieces.front().owner != schedule.rank()) return {};
+  std::vector<PieceId> pieces;
+  if (schedule.step(schedule.last_step()).sums) {
+    pieces = pieces_at(at, schedule.last_step(), 0, source.position);
+    if (pieces.front().owner != schedule.rank()) return {};
+  }
+  if (source.step <= w) return {};
   for (unsigned u = source.step; u < schedule.steps(); ++u) {
-    for (unsigned r = 1; r < schedule.step(u).radix; ++r) {
+    const Offsets& streams = schedule.step(u).send_streams;
+    for (unsigned r = streams.first; r < streams.end; ++r) {
       const std::vector<PieceId> more = pieces_at(at, u, r, source.position);
       pieces.insert(pieces.end(), more.begin(), more.end());
     }
@@ -152,6 +171,7 @@ std::vector<PieceId> Streams::results_from(const Member& at, unsigned w,
 // That every result that step w's receive stream broadcasts is known: the rank's own, or one that a
 // later aggregation step, which is an earlier broadcast step, has brought back.
 void Streams::check_results(const Member& at, unsigned w) const {
+  if (!at.schedule.step(w).sums) return;
   const StreamPositions& positions = at.layout.positions();
   for (std::uint32_t q = 0; q < positions.blocks(w); ++q) {
     std::vector<PieceId> needed = pieces_at(at, w, 0, q);

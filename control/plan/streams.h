@@ -2,7 +2,8 @@
 //
 // The lists are read off the streams: every position of every thread of every rank is asked for its
 // bytes, with the functions that the data path calls (StreamPositions, CollectiveLayout). In the
-// buffer that is laid out each piece has as many units as its thread's weight; a piece is
+// buffer that is laid out each piece has as many units as its thread's weight, and more where steps
+// of the pattern root leave fewer pieces; a piece is
 // recognised by its bytes, and belongs to the rank that still works on them after its last step.
 // Segments are as long as a block of the depth that is looked at (stream_positions.h), and name its
 // pieces in the order of the buffer.
@@ -47,8 +48,8 @@ class Streams {
   // exactly, and std::invalid_argument for a plan that ThreadSchedule refuses.
   Streams(const Plan& plan, unsigned depth);
 
-  // All that `rank` sends and receives in a step of a stage: one entry for each peer of a mesh, and
-  // for each round of a ring. Nothing for a step that the thread does not have.
+  // All that `rank` sends and receives in a step of a stage: one entry for each peer of a mesh or a
+  // root, and for each round of a ring. Nothing for a step that the thread does not have.
   std::vector<Transfer> transfers(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
   // Throws a PlanError unless every position needs the right ones: what at_previous_step(),
@@ -63,6 +64,9 @@ class Streams {
 
   const Member& member(Rank rank, unsigned thread) const {
     return members_[std::size_t{thread} * plan_.ranks() + rank];
+  }
+  std::uint64_t piece_bytes(unsigned thread) const {
+    return plan_.thread(thread).weight * kUnitBytes * (plan_.ranks() / plan_.pieces(thread));
   }
   // The numbers of the pieces whose bytes a position has, in the order of the buffer: from .first
   // to before .second.

@@ -4,11 +4,37 @@
 #include <stdexcept>
 
 namespace gradcube::control {
+namespace {
+
+// With whom this rank exchanges in a step that it works in.
+void set_peers(const PlanStep& step, ScheduleStep& of) {
+  constexpr auto kAggregation = static_cast<unsigned>(Stage::aggregation);
+  constexpr auto kBroadcast = static_cast<unsigned>(Stage::broadcast);
+  const Offsets all{1, of.radix};
+  if (step.is_root()) {
+    of.peers = of.sums ? of.radix - 1 : 1;
+    const unsigned root = of.radix - of.digit;  // the offset of digit 0
+    of.send_streams = of.sums ? Offsets{} : Offsets{root, root + 1};
+    const Offsets with = of.sums ? all : of.send_streams;
+    (of.sums ? of.sources : of.targets)[kAggregation] = with;
+    (of.sums ? of.targets : of.sources)[kBroadcast] = with;
+    return;
+  }
+  of.send_streams = all;
+  of.peers = step.is_ring() ? 2 : of.radix - 1;
+  of.first_sent = step.is_ring() ? of.radix - 1 : 1;
+  of.sources.fill({of.first_sent, of.radix});
+  of.targets.fill({1, step.is_ring() ? 2 : of.radix});
+}
+
+}  // namespace
 
 ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
     : rank_(rank),
       thread_(thread),
       thread_part_(plan.thread_part(thread)),
+      ranks_(plan.ranks()),
+      plan_has_root_step_(plan.has_root_step()),
       steps_(plan.steps(thread)) {
   std::uint32_t pieces = 1;
   for (unsigned w = steps_; w-- > 0;) {
@@ -22,13 +48,13 @@ ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
     schedule_[w] = {.radix = step.radix,
                     .stride = step.stride,
                     .digit = step.digit(rank),
+                    .parts = step.parts(),
                     .pieces = pieces,
                     .rounds = step.rounds(),
-                    .peers = step.is_ring() ? 2 : step.radix - 1,
-                    .first_source = step.is_ring() ? step.radix - 1 : 1,
-                    .last_target = step.is_ring() ? 1 : step.radix - 1,
+                    .sums = plan.works(rank, thread, w + 1),
                     .order = step.order};
-    pieces *= step.radix;
+    if (plan.works(rank, thread, w)) set_peers(step, schedule_[w]);
+    pieces *= step.parts();
   }
 }
 

@@ -17,6 +17,9 @@
 // round that is its own receive stream. In round t of the broadcast stage it sends its receive
 // stream if t is 0 and what is named (w, radix-t) else, and receives (w, radix-1-t).
 //
+// To a root all send, and it sends to all: it has a receive stream, and the others have the one
+// send stream that is the root's receive stream. From there on the others have no streams.
+//
 // Pieces. The receive stream of step w carries the pieces whose owners agree with the receiver in
 // the digits of steps 0..w. Their order depends on the receiver alone: piece number `index`, read
 // as a mixed radix number of r(w+1), ..., r(k-1) (the first most significant), has the owner digit
@@ -42,22 +45,48 @@
 
 namespace gradcube::control {
 
+// Offsets of peers: first, first + 1, ... to before end.
+struct Offsets {
+  unsigned first = 1;
+  unsigned end = 1;
+
+  unsigned count() const { return end - first; }
+  bool contains(unsigned r) const { return r >= first && r < end; }
+};
+
 struct ScheduleStep {
   unsigned radix = 1;
   std::uint32_t stride = 1;
   unsigned digit = 0;        // this rank's digit in the step
+  unsigned parts = 1;        // that the step divides what is worked on into
   std::uint32_t pieces = 1;  // in each of the step's streams
-  unsigned rounds = 1;       // 1 in a mesh, radix - 1 in a ring
-  unsigned peers = 0;        // that it sends to or receives from: radix - 1 in a mesh, 2 in a ring
-  // The peers that this rank receives from are those at the offsets first_source, ..., radix - 1.
-  unsigned first_source = 1;  // radix - 1 in a ring
-  // Those that it sends to are at the offsets 1, ..., last_target.
-  unsigned last_target = 0;                           // radix - 1 in a mesh, 1 in a ring
+  unsigned rounds = 1;       // radix - 1 in a ring, else 1
+  bool sums = false;         // whether this rank has a receive stream
+  Offsets send_streams{};    // those that it has
+  unsigned peers = 0;        // that it sends to or receives from
+  // Those that it receives from, and those that it sends to.
+  std::array<Offsets, kStages> sources{};
+  std::array<Offsets, kStages> targets{};
+  // In round 0 of the aggregation stage the peer at offset r gets the send stream (w, max(r,
+  // first_sent)).
+  unsigned first_sent = 1;                            // radix - 1 in a ring
   std::shared_ptr<const DigitOrder> order = nullptr;  // of the step's digits, if it has one
 
   bool is_ring() const { return rounds > 1; }
+  const Offsets& sources_in(Stage stage) const { return sources[static_cast<unsigned>(stage)]; }
+  const Offsets& targets_in(Stage stage) const { return targets[static_cast<unsigned>(stage)]; }
+  // How much greater than its index among the parts a send stream's offset is.
+  unsigned beyond_part() const {
+    return parts == 1 && send_streams.count() != 0 ? send_streams.first : 0;
+  }
+  // The part of these units that goes to the digit.
+  UnitRange part_of(const UnitRange& units, unsigned digit_value) const {
+    return parts == 1 ? units : part(units, digit_value, radix);
+  }
   // Of the peers by number 0, 1, ...: their offsets, and back.
-  unsigned offset_of_peer(unsigned i) const { return is_ring() && i == 1 ? radix - 1 : i + 1; }
+  unsigned offset_of_peer(unsigned i) const {
+    return is_ring() && i == 1 ? radix - 1 : send_streams.first + i;
+  }
   unsigned number_of_peer(unsigned r) const { return std::min(r, peers) - 1; }
 };
 
@@ -68,9 +97,10 @@ class ThreadSchedule {
   ThreadSchedule(const Plan& plan, Rank rank, unsigned thread);
 
   Rank rank() const { return rank_; }
-  std::uint32_t ranks() const { return schedule_[0].pieces * schedule_[0].radix; }
+  std::uint32_t ranks() const { return ranks_; }
   unsigned thread() const { return thread_; }
   PartRange thread_part() const { return thread_part_; }  // Plan::thread_part()
+  bool plan_has_root_step() const { return plan_has_root_step_; }
   unsigned steps() const { return steps_; }
   const ScheduleStep& step(unsigned w) const { return schedule_[w]; }
   unsigned last_step() const { return steps_ - 1; }
@@ -108,6 +138,8 @@ class ThreadSchedule {
   Rank rank_;
   unsigned thread_;
   PartRange thread_part_;
+  std::uint32_t ranks_;
+  bool plan_has_root_step_;
   unsigned steps_;
   std::array<ScheduleStep, kMaxSteps> schedule_{};
 };

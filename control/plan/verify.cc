@@ -69,7 +69,7 @@ class Interpreter {
   Interpreter(const Plan& plan, const TransferFunction& transfers)
       : plan_(plan),
         transfers_(transfers),
-        state_(std::size_t{plan.ranks()} * plan.pieces(),
+        state_(std::size_t{plan.ranks()} * plan.threads() * plan.ranks(),
                std::vector<std::uint8_t>(plan.ranks(), 0)) {
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       for_all_pieces([&](PieceId piece) { contributions(rank, piece)[rank] = 1; });
@@ -90,14 +90,16 @@ class Interpreter {
   using Claims = std::map<std::pair<unsigned, LinkId>, unsigned>;
 
   std::vector<std::uint8_t>& contributions(Rank rank, PieceId piece) {
-    return state_[std::size_t{rank} * plan_.pieces() + std::size_t{piece.thread} * plan_.ranks() +
+    return state_[(std::size_t{rank} * plan_.threads() + piece.thread) * plan_.ranks() +
                   piece.owner];
   }
 
   template <typename Visit>
   void for_all_pieces(Visit&& visit) {
     for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
-      for (Rank owner = 0; owner < plan_.ranks(); ++owner) visit(PieceId{thread, owner});
+      for (Rank owner = 0; owner < plan_.ranks(); ++owner) {
+        if (plan_.works(owner, thread, plan_.steps(thread))) visit(PieceId{thread, owner});
+      }
     }
   }
 
@@ -188,7 +190,7 @@ class Interpreter {
   // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
   void claim_links(Stage stage, unsigned step, unsigned thread, Rank from, const Transfer& transfer,
                    Claims& claims) const {
-    if (plan_.link_use() == LinkUse::shared) return;
+    if (plan_.link_use() == LinkUse::shared || transfer.send.empty()) return;
     const PlanStep& s = plan_step(stage, step, thread);
     const unsigned offset =
         step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(transfer.peer));

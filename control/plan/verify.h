@@ -14,7 +14,7 @@
 //     exactly once;
 //   - only complete pieces are broadcast, and at the end every rank has every piece, complete;
 //   - no round of a step uses a link for two transfers, if the plan promises that: in round r of a
-//     mesh, from 1, each rank sends to its peer at offset r;
+//     mesh, from 1, each rank sends to its peer at offset r, as with a root;
 //   - no link carries more pieces than its share: what the exchanges of the plan bring to it. On
 //     BCube(n,k) with BML that is N-1 pieces per stage for every link and direction, 2(N-1) in all
 //     (BML, section 3.2).

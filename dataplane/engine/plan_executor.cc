@@ -42,7 +42,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     first_flow_of_step_[w] = count;
     const control::ScheduleStep& step = schedule_.step(w);
-    reduce_windows_.emplace_back(step.radix - step.first_source);
+    reduce_windows_.emplace_back(contributors(w).count());
     count += step.peers;
     widest = std::max(widest, step.radix);
   }
@@ -81,6 +81,7 @@ bool PlanExecutor::begin_published() {
   // An overflow has left a wrapped sum in the buffer. To reduce that segment again could succeed,
   // with a wrong result. What begins now lies behind it and fails with it.
   if (overflow_.has_value()) return true;
+  if (!schedule_.step(0).sums) return true;
   // Contributions that came before the trainer's own submission.
   const std::uint64_t base = reduce_windows_[0].base();
   for (std::uint64_t sequence = base; sequence < base + ReduceWindow::kWindow; ++sequence) {
@@ -130,7 +131,7 @@ bool PlanExecutor::is_sent(Flow& flow, const InFlight& collective, protocol::Nan
   if (!sends(flow)) return true;
   const std::uint64_t end = collective.layout.end(stage_of(flow), flow.step);
   if (flow.stage == Stage::broadcast) return flow.send.cumulative() >= end;
-  if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
+  if (collective.layout.has_stage(PlanStage::broadcast)) {
     if (flow.send.cumulative() >= end) return true;
     if (consumed(result_flow(flow.step, flow.offset)) <
         collective.layout.end(PlanStage::broadcast, flow.step)) {
@@ -153,8 +154,7 @@ bool PlanExecutor::sender_waits(const Flow& flow, std::uint64_t first) const {
   if (collective == nullptr) return false;
   const std::uint64_t end = collective->layout.end(stage_of(flow), flow.step);
   if (consumed(flow) < end) return false;
-  if (flow.stage == Stage::aggregation &&
-      control::has_stage(collective->request.kind, PlanStage::broadcast)) {
+  if (flow.stage == Stage::aggregation && collective->layout.has_stage(PlanStage::broadcast)) {
     return false;
   }
   return !sends(flow) || flow.send.next() >= end;

@@ -22,13 +22,19 @@
 // it in the stream that comes in. Nothing else differs: the same arithmetic, with one round, is a
 // mesh's.
 //
+// Roots. A flow between the root of a step and another rank carries contributions to the root in
+// the one stage and results from it in the other. A rank that has given all to a root has no flows
+// in later steps.
+//
 // Several collectives may be in flight. Each begins as soon as it is submitted, behind the earlier
 // ones in every stream. A contribution to a collective that this server's trainer has not submitted
 // yet waits in its window, and so does a result.
 //
 // Kinds (control/plan/collective_kind.h). A reduce_scatter has no broadcast stage and an all_gather
-// no aggregation stage: the streams of that stage have no length. With a root, a segment that has
-// nothing to carry is sent empty, so the streams stay aligned and every exchange is checked.
+// no aggregation stage: the streams of that stage have no length. On a plan with a step of the
+// pattern root both have both stages (control/plan/collective_layout.h). In a broadcast and a
+// reduce, a segment that has nothing to carry is sent empty, so the streams stay aligned and every
+// exchange is checked.
 //
 // Ends. A collective ends here when all its results are here and the neighbours have all that was
 // sent. On the embedded fabric a neighbour that holds a contribution holds this trainer's memory. A
@@ -224,10 +230,10 @@ class PlanExecutor {
 
   // Which of its two streams a flow has: both in a mesh.
   bool sends(const Flow& flow) const {
-    return flow.offset <= schedule_.step(flow.step).last_target;
+    return schedule_.step(flow.step).targets_in(stage_of(flow)).contains(flow.offset);
   }
   bool receives(const Flow& flow) const {
-    return flow.offset >= schedule_.step(flow.step).first_source;
+    return schedule_.step(flow.step).sources_in(stage_of(flow)).contains(flow.offset);
   }
   void begin_streams(Flow& flow, std::uint64_t collective) const {
     flow.sending = sends(flow) ? collective : kNone;
@@ -238,7 +244,11 @@ class PlanExecutor {
     return first_flow_of_step_[flow.step] + schedule_.step(flow.step).number_of_peer(flow.offset);
   }
   // That of the contribution of the peer at offset r among those to a segment of step w, from 1.
-  unsigned place_of(unsigned w, unsigned r) const { return r - schedule_.step(w).first_source + 1; }
+  unsigned place_of(unsigned w, unsigned r) const { return r - contributors(w).first + 1; }
+  // The peers whose contributions are added in step w.
+  const control::Offsets& contributors(unsigned w) const {
+    return schedule_.step(w).sources_in(PlanStage::aggregation);
+  }
   const Contribution& contribution(unsigned w, std::uint64_t sequence, unsigned r) const {
     return reduce_windows_[w].contribution(sequence, place_of(w, r));
   }
@@ -294,6 +304,8 @@ class PlanExecutor {
               control::SegmentRange range);
   void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
                control::SegmentRange range);
+  void choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
+              control::SegmentRange range);
   bool is_finished(const InFlight& collective, protocol::Nanoseconds now);
   bool is_sent(Flow& flow, const InFlight& collective, protocol::Nanoseconds now);
   void await_consumed(protocol::Nanoseconds now);
@@ -301,7 +313,7 @@ class PlanExecutor {
   const Flow& result_flow(unsigned w, unsigned r) const {
     const control::ScheduleStep& step = schedule_.step(w);
     return flows_[first_flow(protocol::Stage::broadcast, w) +
-                  step.number_of_peer(std::max(r, step.first_source))];
+                  step.number_of_peer(std::max(r, step.first_sent))];
   }
   // The place in flows_ of the step's flow at offset 1.
   std::size_t first_flow(protocol::Stage stage, unsigned w) const {

@@ -131,7 +131,7 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     const std::uint64_t first = collective.layout.first(PlanStage::aggregation, w);
     const std::uint64_t end = collective.layout.end(PlanStage::aggregation, w);
-    for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+    for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
       const unsigned place = place_of(w, r);
       const Contribution* fits = first == end ? nullptr : reduce_windows_[w].waiting(first, place);
       if (fits != nullptr && fits->signature != collective.signature) {
@@ -145,7 +145,8 @@ void PlanExecutor::check_what_waits(const InFlight& collective) {
   }
   if (!early_results_.any()) return;
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
-    for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+    const control::Offsets& sources = schedule_.step(w).sources_in(PlanStage::broadcast);
+    for (unsigned r = sources.first; r < sources.end; ++r) {
       const Flow& over = flow(Stage::broadcast, w, r);
       const Contribution* beyond =
           early_results_.find(number_of(over), collective.layout.end(PlanStage::broadcast, w));
@@ -185,7 +186,9 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
     if (!partial_sum_is_here(collective, w, r, position)) return;
     const SegmentRange range = layout.segment(schedule_, w, r, position);
     if (!contributions_agree(collective, w, sequence, round, range.bytes)) return;
-    if (!control::reduces(collective.request.kind)) {
+    if (collective.request.kind == control::CollectiveKind::all_gather) {
+      choose(collective, w, sequence, range);
+    } else if (!control::reduces(collective.request.kind)) {
       pass_on(collective, w, sequence, round, range);
     } else if (!reduce(collective, w, sequence, round, range)) {
       return;
@@ -196,7 +199,7 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
       return;
     }
     if (w == schedule_.last_step()) {
-      if (control::has_stage(collective.request.kind, PlanStage::broadcast)) {
+      if (collective.layout.has_stage(PlanStage::broadcast)) {
         wake_results_before(schedule_.steps());
       }
       return;
@@ -239,7 +242,7 @@ void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
   const std::uint64_t consumed_before = reduce_windows_[w].base();
   reduce_windows_[w].finish(sequence);
   if (reduce_windows_[w].base() == consumed_before) return;
-  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+  for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
     wake_consumed(flow(Stage::aggregation, w, r));
   }
 }
@@ -247,7 +250,7 @@ void PlanExecutor::finish_segment(unsigned w, std::uint64_t sequence) {
 bool PlanExecutor::contributions_agree(const InFlight& collective, unsigned w,
                                        std::uint64_t sequence, unsigned round,
                                        std::uint32_t bytes) {
-  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+  for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
     const Contribution& their = contribution(w, sequence, r);
     const bool carries = collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round);
     if (their.signature == collective.signature && their.bytes == (carries ? bytes : 0)) continue;
@@ -301,7 +304,7 @@ unsigned PlanExecutor::ring_sources(const CollectiveRequest& request, unsigned w
   const bool is_mean =
       request.operation == Operation::average && context_.kernels.divide(request.dtype) == nullptr;
   const unsigned copies = is_mean ? round + 1 : 1;
-  const void* theirs = contribution(w, sequence, schedule_.step(w).first_source).payload;
+  const void* theirs = contribution(w, sequence, contributors(w).first).payload;
   std::fill_n(sources_.begin(), copies, theirs);
   sources_[copies] = own;
   return copies + 1;
@@ -310,10 +313,24 @@ unsigned PlanExecutor::ring_sources(const CollectiveRequest& request, unsigned w
 // A broadcast on its way down from the root: at most one neighbour carries something.
 void PlanExecutor::pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence,
                            unsigned round, SegmentRange range) {
-  for (unsigned r = schedule_.step(w).first_source; r < schedule_.step(w).radix; ++r) {
+  for (unsigned r = contributors(w).first; r < contributors(w).end; ++r) {
     if (!collective.layout.receives(schedule_, PlanStage::aggregation, w, r, round)) continue;
     std::memcpy(collective.request.buffer + range.begin, contribution(w, sequence, r).payload,
                 range.bytes);
+  }
+}
+
+// An all_gather on its way to a root: the peer with the digit of a chunk's rank may have it. A rank
+// that has it keeps it. What comes round a ring has those of all digits that it has passed.
+void PlanExecutor::choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
+                          SegmentRange range) {
+  for (control::Rank rank = 0; rank < context_.plan.ranks(); ++rank) {
+    const SegmentRange part = collective.layout.chunk_part(schedule_, rank, range);
+    const unsigned r = schedule_.offset_of_rank(w, rank);
+    if (part.bytes == 0 || r == 0) continue;
+    const Contribution& their = contribution(w, sequence, std::max(r, contributors(w).first));
+    std::memcpy(collective.request.buffer + part.begin, their.payload + (part.begin - range.begin),
+                part.bytes);
   }
 }
 

@@ -34,21 +34,21 @@ bool PlanExecutor::result_is_here(const InFlight& collective, unsigned w,
       collective.layout.positions().result_source(w, position);
   // In a ring what is named (u, r) comes in an earlier or a later round.
   const auto has_come = [&](unsigned u, unsigned r) {
-    const unsigned first_source = schedule_.step(u).first_source;
-    const std::uint64_t rounds_before = std::max(r, first_source) - r;
+    const std::uint64_t rounds_before = std::max(r, schedule_.step(u).first_sent) - r;
     return result_flow(u, r).receive.received(collective.layout.first(PlanStage::broadcast, u) +
                                               rounds_before * collective.layout.round_length(u) +
                                               source.position);
   };
   if (!source.own) return has_come(source.step, source.offset);
   for (unsigned u = source.step; u < schedule_.steps(); ++u) {
-    for (unsigned r = 1; r < schedule_.step(u).radix; ++r) {
+    const control::Offsets& streams = schedule_.step(u).send_streams;
+    for (unsigned r = streams.first; r < streams.end; ++r) {
       if (!has_come(u, r)) return false;
     }
   }
-  // An all_gather's own piece is the trainer's.
+  // An all_gather's own piece is the trainer's, and who has given all to a root has none.
   const unsigned last = schedule_.last_step();
-  return !control::has_stage(collective.request.kind, PlanStage::aggregation) ||
+  return !collective.layout.has_stage(PlanStage::aggregation) || !schedule_.step(last).sums ||
          reduce_windows_[last].reduced(collective.layout.sums(last) + source.position);
 }
 
@@ -64,7 +64,7 @@ bool PlanExecutor::ready(const Flow& flow, const InFlight& collective,
                                           : reduce_windows_[w].reduced(sequence);
   }
   if (flow.stage == Stage::broadcast) return result_is_here(collective, w, position);
-  const unsigned r = std::max<unsigned>(flow.offset, schedule_.step(w).first_source);
+  const unsigned r = std::max<unsigned>(flow.offset, schedule_.step(w).first_sent);
   return partial_sum_is_here(collective, w, r, position);
 }
 

@@ -60,15 +60,19 @@ class Check(TestCase):
 
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
-            for algorithm in ["halving_doubling", "hips:mesh", "hips:mesh,mesh,mesh", "hips:ring", "ring"]:
+            for algorithm in [
+                "blueconnect", "blueconnect:ring", "blueconnect:4x2,ring", "halving_doubling", "hips:mesh",
+                "hips:mesh,mesh,mesh", "hips:mesh,root,ring", "hips:ring", "hips:root", "ps", "ps:1,0,1", "ring",
+                "two-level",
+            ]:
                 with self.subTest(algorithm=algorithm):
                     self.assert_right(
                         cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
                     )
 
-    def test_rings_are_right_for_every_type_and_operation(self):
+    def test_rings_and_roots_are_right_for_every_type_and_operation(self):
         with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
-            for algorithm in ["ring", "hips:ring", "hips:mesh,ring", "hips:ring,mesh"]:
+            for algorithm in ["blueconnect", "ring", "hips:ring", "hips:mesh,ring", "hips:ring,root", "ps:1,1"]:
                 for dtype in DTYPES:
                     for operation in OPERATIONS:
                         if operation == "average" and DTYPES[dtype] == 1:

@@ -31,6 +31,13 @@ class Kinds(TestCase):
                     self.assertEqual(len(answer["results"]), 5)
                     self.assert_right(answer["results"])
 
+    def test_every_kind_is_right_on_plans_with_rings_and_roots(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+            for algorithm in ["hips:ring,root", "ps:2,1", "two-level"]:
+                for kind in REDUCING + COPYING:
+                    self.check_kind(cluster, kind, 9, "--algorithm", algorithm)
+                self.assert_right(self.perf_kind(cluster, "barrier", "--algorithm", algorithm)["results"])
+
     def check_all(self, topology, *flags):
         with Cluster("--topology", topology, *flags) as cluster:
             ranks = len(cluster.sockets())

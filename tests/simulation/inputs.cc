@@ -92,34 +92,12 @@ std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& colle
   return trainer.submit(entry);
 }
 
-namespace {
-
-// The oracle numbers the ranks as the plan does, and so the chunks. Calls visit(length, at)
-// for each run of the elements [first, first + length) of the oracle's buffer that lies in one
-// piece in the trainers' buffers: there it begins at `at`.
-template <typename Visit>
-void in_chunks(const control::Plan& plan, const dataplane::RankOrder& order,
-               const Collective& collective, std::size_t first, std::size_t length, Visit&& visit) {
-  const control::Rank* chunk_of_rank = order.chunk_of_rank();
-  if (chunk_of_rank == nullptr || !control::is_rank_ordered(collective.kind)) {
-    return visit(length, first);
-  }
-  const std::size_t chunk = collective.count / plan.ranks();
-  while (length != 0) {
-    const std::size_t now = std::min(length, chunk - first % chunk);
-    visit(now, chunk_of_rank[first / chunk] * chunk + first % chunk);
-    first += now;
-    length -= now;
-  }
-}
-
-}  // namespace
-
 Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& order,
                          const Collective& collective, std::uint32_t rank) {
   const std::size_t size = aggregation::element_bytes(collective.dtype);
-  const cli::Oracle oracle(plan, {collective.kind, collective.dtype, collective.operation,
-                                  collective.count, order.in_plan(collective.root)});
+  const cli::Oracle oracle(
+      plan, {collective.kind, collective.dtype, collective.operation, collective.count,
+             order.in_plan(collective.root), order.chunk_of_rank()});
   std::vector<std::uint8_t> buffer(collective.bytes());
   std::size_t first_defined = collective.count;
   std::size_t defined = 0;
@@ -128,20 +106,12 @@ Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& 
       [&](control::Rank from, std::size_t first, std::size_t length, void* out) {
         const control::Rank* seen = order.chunk_of_rank();
         const control::Rank sender = seen == nullptr ? from : seen[from];
-        auto* block = static_cast<std::uint8_t*>(out);
-        in_chunks(plan, order, collective, first, length, [&](std::size_t run, std::size_t at) {
-          write_input(collective, sender, at, run, block);
-          block += run * size;
-        });
+        write_input(collective, sender, first, length, out);
       },
       [&](std::size_t first, std::size_t length, const void* expected) {
-        const auto* block = static_cast<const std::uint8_t*>(expected);
+        std::memcpy(buffer.data() + first * size, expected, length * size);
         defined += length;
-        in_chunks(plan, order, collective, first, length, [&](std::size_t run, std::size_t at) {
-          std::memcpy(buffer.data() + at * size, block, run * size);
-          block += run * size;
-          first_defined = std::min(first_defined, at);
-        });
+        first_defined = std::min(first_defined, first);
       });
   // What is defined is one range of the buffer: all of it, or a chunk.
   Expected result{defined == 0 ? 0 : first_defined, {}};

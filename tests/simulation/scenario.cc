@@ -172,7 +172,9 @@ void make_overflow(Collective& collective) {
 void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   const control::Topology& topology = scenario.simulation.cluster.topology;
   std::vector<std::string> names = control::algorithm_names();
-  names.insert(names.end(), {"hips:mesh,ring", "hips:ring,mesh"});
+  names.insert(names.end(),
+               {"blueconnect:2x2,ring", "blueconnect:3x2", "hips:mesh,root", "hips:root,ring",
+                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh"});
   for (ScenarioJob& job : scenario.jobs) {
     const auto placement = control::Placement::grid(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {

@@ -55,12 +55,14 @@ class PortLoad {
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
       const auto length = static_cast<std::uint32_t>(layout.end(stage, w) - layout.first(stage, w));
       for (std::uint32_t q = 0; q < length; ++q) {
-        for (unsigned r = 1; r <= step.last_target; ++r) {
+        const control::Offsets& targets = step.targets_in(stage);
+        for (unsigned r = targets.first; r < targets.end; ++r) {
           const auto [part, at, round] = layout.part_sent(schedule, stage, w, r, q);
           if (!layout.sends(schedule, stage, w, r, round)) continue;
           sent[level] += layout.segment(schedule, w, part, at).bytes;
         }
-        for (unsigned r = step.first_source; r < step.radix; ++r) {
+        const control::Offsets& sources = step.sources_in(stage);
+        for (unsigned r = sources.first; r < sources.end; ++r) {
           const auto [part, at, round] = layout.part_received(schedule, stage, w, r, q);
           if (!layout.receives(schedule, stage, w, r, round)) continue;
           received[level] += layout.segment(schedule, w, part, at).bytes;
@@ -81,12 +83,19 @@ TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
                                    plan_on("bcube:3,2", {3, 4, 5}),
                                    plan_on("bcube:3,2", {0, 1, 2, 3, 4, 5}),
                                    plan_on("bcube:3,2", {}, "hips:ring"),
-                                   plan_on("bcube:4,2", {}, "hips:mesh,ring")};
+                                   plan_on("bcube:4,2", {}, "hips:mesh,ring"),
+                                   plan_on("bcube:3,2", {}, "hips:root"),
+                                   plan_on("bcube:4,2", {}, "hips:mesh,root"),
+                                   plan_on("star:5", {}, "hips:root")};
   for (const Plan& plan : plans) {
     // Whole units for every piece, so that every share is exact.
-    const std::uint64_t bytes = 64 * 3 * plan.pieces();
+    const std::uint64_t bytes = 64 * 3 * plan.threads() * plan.ranks();
     for (const CollectiveKind kind : control::kCollectiveKinds) {
       if (kind == CollectiveKind::barrier) continue;
+      if (plan.has_root_step() && control::has_root(kind)) {
+        EXPECT_EQ(busiest_link_share(plan, kind), std::nullopt);
+        continue;
+      }
       SCOPED_TRACE(testing::Message() << perf_name(kind) << " on " << plan.ranks() << " ranks of "
                                       << plan.topology().spec());
       for (Rank root = 0; root < (control::has_root(kind) ? plan.ranks() : 1); ++root) {

@@ -28,10 +28,12 @@ void expect_same_threads(const Plan& plan, const Plan& other) {
 }
 
 TEST(Algorithms, AreFoundByName) {
-  EXPECT_EQ(algorithm_names(), (std::vector<std::string>{"bml", "halving_doubling", "hips:mesh",
-                                                         "hips:ring", "mesh", "ring"}));
+  EXPECT_EQ(algorithm_names(), (std::vector<std::string>{
+                                   "bml", "blueconnect", "blueconnect:ring",
+                                   "blueconnect:halving_doubling", "halving_doubling", "hips:mesh",
+                                   "hips:ring", "hips:root", "mesh", "ps", "ring", "two-level"}));
   for (const std::string& name : algorithm_names()) {
-    EXPECT_EQ(plan_of(name, "star:4").algorithm(), name);
+    EXPECT_EQ(plan_of(name, "bcube:2,2").algorithm(), name);
   }
   EXPECT_EQ(plan_of("bml", "star:5").threads(), 1u);
   EXPECT_EQ(plan_of("mesh", "bcube:3,2").steps(), 1u);
@@ -41,8 +43,9 @@ TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
   for (const char* name : {"magic", "", "hip", "magic:mesh"}) {
     EXPECT_EQ(refusal(name, "star:5"),
               "--algorithm \"" + std::string(name) +
-                  "\": there is no such algorithm; expected bml, halving_doubling, hips:mesh, "
-                  "hips:ring, mesh, ring");
+                  "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
+                  "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, "
+                  "hips:root, mesh, ps, ring, two-level");
   }
 }
 
@@ -52,10 +55,10 @@ TEST(Algorithms, SayWhichParametersTheyTake) {
   EXPECT_EQ(refusal("hips", "star:5"),
             "--algorithm \"hips\": expected a pattern for all stages or a list with one for each, "
             "for example hips:mesh or hips:mesh,mesh");
-  for (const char* pattern : {"", "star", "root", "MESH"}) {
+  for (const char* pattern : {"", "star", "local", "MESH"}) {
     EXPECT_EQ(refusal(std::string("hips:mesh,") + pattern, "bcube:3,2"),
               "--algorithm \"hips:mesh," + std::string(pattern) +
-                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh, ring");
+                  "\": no stage runs the pattern \"" + pattern + "\"; expected mesh, ring, root");
   }
 }
 

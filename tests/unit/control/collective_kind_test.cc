@@ -86,9 +86,11 @@ TEST(CollectiveKind, ReduceScatterReducesEachChunkAtTheRankOfItsNumber) {
     for (const auto& [chunk, segment_bytes] : kOddSizes) {
       const CollectiveRun run(plan, {CollectiveKind::reduce_scatter, 0, chunk * plan.ranks()},
                               segment_bytes);
-      ASSERT_EQ(run.bytes_sent(Stage::broadcast), 0u);
-      // What a reduce-scatter needs: each rank sends and receives N-1 of N chunks.
-      ASSERT_EQ(run.bytes_sent(Stage::aggregation), chunk * plan.ranks() * (plan.ranks() - 1));
+      // What a reduce-scatter needs: each rank sends and receives N-1 of N chunks. With a root it
+      // is an all-reduce.
+      const std::uint64_t bytes = chunk * plan.ranks() * (plan.ranks() - 1);
+      ASSERT_EQ(run.bytes_sent(Stage::broadcast), plan.has_root_step() ? bytes : 0);
+      ASSERT_EQ(run.bytes_sent(Stage::aggregation), bytes);
       for (std::size_t s = 0; s < run.segments().size(); ++s) {
         ASSERT_NO_FATAL_FAILURE(
             expect_counts(run, plan, run.chunk(run.segments()[s]), s, kEachOnce));
@@ -102,8 +104,9 @@ TEST(CollectiveKind, AllGatherBringsTheChunkOfEachRankToEveryRank) {
     for (const auto& [chunk, segment_bytes] : kOddSizes) {
       const CollectiveRun run(plan, {CollectiveKind::all_gather, 0, chunk * plan.ranks()},
                               segment_bytes);
-      ASSERT_EQ(run.bytes_sent(Stage::aggregation), 0u);
-      ASSERT_EQ(run.bytes_sent(Stage::broadcast), chunk * plan.ranks() * (plan.ranks() - 1));
+      const std::uint64_t bytes = chunk * plan.ranks() * (plan.ranks() - 1);
+      ASSERT_EQ(run.bytes_sent(Stage::aggregation), plan.has_root_step() ? bytes : 0);
+      ASSERT_EQ(run.bytes_sent(Stage::broadcast), bytes);
       for (Rank rank = 0; rank < plan.ranks(); ++rank) {
         for (std::size_t s = 0; s < run.segments().size(); ++s) {
           ASSERT_NO_FATAL_FAILURE(

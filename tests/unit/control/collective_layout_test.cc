@@ -36,7 +36,8 @@ void expect_the_plans_bytes(const Plan& plan, ServerId server, unsigned thread, 
     const std::uint32_t blocks = layout.positions().blocks(w);
     const std::uint32_t pieces_in_block = schedule.step(w).pieces / blocks;
     ASSERT_EQ(positions(layout, w) % blocks, 0u);
-    for (unsigned r = 0; r < schedule.step(w).radix; ++r) {
+    const ScheduleStep& step = schedule.step(w);
+    for (unsigned r = step.sums ? 0 : step.send_streams.first; r < step.send_streams.end; ++r) {
       const ServerId receiver = plan.peer(server, thread, w, schedule.digit_at_offset(w, r));
       const std::vector<ServerId> owners = stream_owners(plan, thread, w, receiver);
       for (std::uint32_t block = 0; block < blocks; ++block) {

@@ -41,9 +41,10 @@ CollectiveRun::CollectiveRun(const Plan& plan, const CollectiveShape& shape,
 void CollectiveRun::find_segments() {
   for (const Member& at : members_) {
     const unsigned last = at.schedule.last_step();
+    if (!at.schedule.step(last).sums) continue;
     for (std::uint32_t q = 0; q < at.layout.round_length(last); ++q) {
       const SegmentRange segment = at.layout.segment(at.schedule, last, 0, q);
-      if (segment.bytes != 0) segments_.push_back(segment);
+      add_segments(segment);
     }
   }
   std::sort(segments_.begin(), segments_.end(),
@@ -55,6 +56,20 @@ void CollectiveRun::find_segments() {
     at += segment.bytes;
   }
   require(at == shape_.bytes, "the segments are not the whole buffer");
+}
+
+// Cut where a chunk ends, if the buffer is chunks.
+void CollectiveRun::add_segments(SegmentRange all) {
+  while (all.bytes != 0) {
+    SegmentRange first = all;
+    if (is_rank_ordered(shape_.kind)) {
+      const std::uint64_t chunk_bytes = shape_.bytes / plan_.ranks();
+      const std::uint64_t left = (all.begin / chunk_bytes + 1) * chunk_bytes - all.begin;
+      first.bytes = static_cast<std::uint32_t>(std::min<std::uint64_t>(all.bytes, left));
+    }
+    segments_.push_back(first);
+    all = {all.begin + first.bytes, all.bytes - first.bytes};
+  }
 }
 
 void CollectiveRun::begin() {
@@ -74,7 +89,8 @@ void CollectiveRun::run_step(unsigned thread, Stage stage, unsigned w) {
   for (unsigned round = 0; round < member(0, thread).schedule.step(w).rounds; ++round) {
     for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
       const Member& from = member(rank, thread);
-      for (unsigned r = 1; r <= from.schedule.step(w).last_target; ++r) {
+      const Offsets& targets = from.schedule.step(w).targets_in(stage);
+      for (unsigned r = targets.first; r < targets.end; ++r) {
         exchange(from, member(from.schedule.peer(w, r), thread), stage, w, round);
       }
     }
@@ -85,13 +101,15 @@ void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, 
                              unsigned round) {
   const unsigned to_offset = from.schedule.offset_of_rank(w, to.schedule.rank());
   const unsigned from_offset = to.schedule.offset_of_rank(w, from.schedule.rank());
-  require(from_offset >= to.schedule.step(w).first_source, "it receives from no such offset");
+  require(to.schedule.step(w).sources_in(stage).contains(from_offset),
+          "it receives from no such offset");
   const bool carries = from.layout.sends(from.schedule, stage, w, to_offset, round);
   require(carries == to.layout.receives(to.schedule, stage, w, from_offset, round),
           "the ends of a stream do not agree whether it carries");
   const std::uint32_t count = positions(from.layout, stage, w);
   require(count == positions(to.layout, stage, w), "the ends of a stream have other lengths");
-  require((count > 0) == has_stage(shape_.kind, stage), "a stage has streams if it runs");
+  require((count > 0) == (plan_.has_root_step() || has_stage(shape_.kind, stage)),
+          "a stage has streams if it runs");
   const std::uint32_t length = count / from.schedule.step(w).rounds;
   for (std::uint32_t q = round * length; q < (round + 1) * length; ++q) {
     const auto [r, at, sent_in] = from.layout.part_sent(from.schedule, stage, w, to_offset, q);
@@ -101,21 +119,32 @@ void CollectiveRun::exchange(const Member& from, const Member& to, Stage stage, 
     const SegmentRange taken = to.layout.segment(to.schedule, w, s, to_at);
     require(sent_in == round && taken_in == round, "a segment passes in another round");
     require(sent == taken, "the ends of a stream have other bytes");
-    if (carries && sent.bytes != 0) pass(from, to, stage, sent);
+    if (carries && sent.bytes != 0) pass(from, to, stage, w, sent);
   }
 }
 
-void CollectiveRun::pass(const Member& from, const Member& to, Stage stage,
+void CollectiveRun::pass(const Member& from, const Member& to, Stage stage, unsigned w,
                          const SegmentRange& sent) {
   const auto found = segment_at_.find(sent.begin);
   require(found != segment_at_.end(), "a segment begins within one of the buffer");
   std::uint64_t at = sent.begin;
   for (std::size_t s = found->second; at < sent.begin + sent.bytes; ++s) {
-    pass(from, to, stage, s);
+    if (!is_kept(to, stage, w, s, from)) pass(from, to, stage, s);
     at += segments_[s].bytes;
   }
   require(at == sent.begin + sent.bytes, "a segment ends within one of the buffer");
   bytes_sent_[static_cast<unsigned>(stage)] += sent.bytes;
+}
+
+// In the aggregation stage of an all-gather, a rank keeps what has not come from the side of the
+// chunk's rank.
+bool CollectiveRun::is_kept(const Member& to, Stage stage, unsigned w, std::size_t segment,
+                            const Member& from) const {
+  if (shape_.kind != CollectiveKind::all_gather || stage == Stage::broadcast) return false;
+  const ThreadSchedule& schedule = to.schedule;
+  const unsigned side = schedule.offset_of_rank(w, chunk(segments_[segment]));
+  if (schedule.step(w).is_ring()) return side == 0;
+  return side != schedule.offset_of_rank(w, from.schedule.rank());
 }
 
 void CollectiveRun::pass(const Member& from, const Member& to, Stage stage, std::size_t segment) {

@@ -46,11 +46,15 @@ class CollectiveRun {
   };
 
   void find_segments();
+  void add_segments(SegmentRange all);
   void begin();
   void run_step(unsigned thread, Stage stage, unsigned w);
   void exchange(const Member& from, const Member& to, Stage stage, unsigned w, unsigned round);
-  void pass(const Member& from, const Member& to, Stage stage, const SegmentRange& sent);
+  void pass(const Member& from, const Member& to, Stage stage, unsigned w,
+            const SegmentRange& sent);
   void pass(const Member& from, const Member& to, Stage stage, std::size_t segment);
+  bool is_kept(const Member& to, Stage stage, unsigned w, std::size_t segment,
+               const Member& from) const;
   const Member& member(Rank rank, unsigned thread) const {
     return members_[std::size_t{thread} * plan_.ranks() + rank];
   }

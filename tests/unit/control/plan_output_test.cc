@@ -107,8 +107,7 @@ TEST(PlanText, ShowsTheServersOfAGridByTheirAddresses) {
   std::ostringstream out;
   write_plan_text(out, plan, Assignment::all_servers(plan, lcores), std::nullopt);
   const std::string text = out.str();
-  EXPECT_NE(text.find("bml on bcube:3,2: 2 servers, 1 threads, 2 pieces, 1 steps"),
-            std::string::npos)
+  EXPECT_NE(text.find("bml on bcube:3,2: 2 servers, 1 thread, 2 pieces, 1 step"), std::string::npos)
       << text;
   EXPECT_NE(text.find("server [0,2]\n"), std::string::npos) << text;
   EXPECT_NE(text.find("aggregation     0     1  [2,2]        <0,1>            <0,0>"),

@@ -21,9 +21,9 @@ inline std::vector<Rank> stream_owners(const Plan& plan, unsigned thread, unsign
     const unsigned own_digit = plan.digit(receiver, thread, u);
     std::vector<Rank> rotated;
     for (unsigned r = 0; r < n; ++r) {
-      for (const Rank owner : owners) {
-        rotated.push_back(plan.peer(owner, thread, u, (own_digit + r) % n));
-      }
+      const unsigned digit = (own_digit + r) % n;
+      if (plan.step(thread, u).is_root() && digit != 0) continue;
+      for (const Rank owner : owners) rotated.push_back(plan.peer(owner, thread, u, digit));
     }
     owners = rotated;
   }
@@ -57,6 +57,7 @@ inline UnitRange active_units(const Plan& plan, unsigned thread, Rank rank, unsi
                               uint64_t bytes) {
   UnitRange units = wide_share(plan, (bytes >> 6) + ((bytes & 63) != 0 ? 1 : 0), thread);
   for (unsigned w = 0; w < step; ++w) {
+    if (plan.step(thread, w).is_root()) continue;
     units = wide_part(units, plan.digit(rank, thread, w), plan.radix(thread, w));
   }
   return units;

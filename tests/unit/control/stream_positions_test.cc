@@ -86,7 +86,8 @@ TEST(StreamPositions, NameThePartialSumThatAPositionNeedsAndWhereItGoes) {
   for_every_member([](const Member& member) {
     const StreamPositions& positions = member.positions;
     for (unsigned w = 1; w < member.schedule.steps(); ++w) {
-      for (unsigned r = 0; r < member.schedule.step(w).radix; ++r) {
+      const ScheduleStep& step = member.schedule.step(w);
+      for (unsigned r = step.sums ? 0 : step.send_streams.first; r < step.send_streams.end; ++r) {
         for (std::uint32_t q = 0; q < member.count(w); ++q) {
           const std::uint32_t before = positions.at_previous_step(w, r, q);
           const std::set<ServerId> needed = member.sent(w, r, q);
@@ -107,15 +108,17 @@ TEST(StreamPositions, FindEachResultAtItsOwnerOrInTheStreamsThatBringItBack) {
   for_every_member([](const Member& member) {
     const ThreadSchedule& schedule = member.schedule;
     for (unsigned w = 0; w < schedule.steps(); ++w) {
+      if (!schedule.step(w).sums) continue;
       for (std::uint32_t q = 0; q < member.count(w); ++q) {
         const StreamPositions::ResultSource source = member.positions.result_source(w, q);
         ASSERT_GT(source.step, w);
         std::set<ServerId> known;
         if (source.own) {
           ASSERT_EQ(source.position, member.segment(w, q));
-          known.insert(schedule.rank());
+          if (schedule.step(schedule.last_step()).sums) known.insert(schedule.rank());
           for (unsigned u = source.step; u < schedule.steps(); ++u) {
-            for (unsigned r = 1; r < schedule.step(u).radix; ++r) {
+            const Offsets& streams = schedule.step(u).send_streams;
+            for (unsigned r = streams.first; r < streams.end; ++r) {
               known.merge(member.sent(u, r, source.position));
             }
           }

@@ -1,0 +1,154 @@
+#include "control/plan/blueconnect.h"
+
+#include <algorithm>
+#include <bit>
+#include <charconv>
+#include <cstdint>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/plan/name_parameters.h"
+#include "control/plan/requirements.h"
+#include "control/plan/step_pattern.h"
+
+namespace gradcube::control {
+namespace {
+
+constexpr std::string_view kRing = "ring";
+constexpr std::string_view kHalvingDoubling = "halving_doubling";
+
+std::vector<unsigned> read_factors(std::string_view product, const std::string& what) {
+  std::vector<unsigned> factors;
+  for (const std::string_view item : listed(product, 'x')) {
+    unsigned factor = 0;
+    const char* const end = item.data() + item.size();
+    const auto result = std::from_chars(item.data(), end, factor);
+    if (result.ec != std::errc() || result.ptr != end || factor < 2) {
+      throw UsageError(
+          fmt::format("{}: {} is no factor; expected whole numbers from 2 with an x "
+                      "between them, for example 4x3x2",
+                      what, quoted(item)));
+    }
+    factors.push_back(factor);
+  }
+  return factors;
+}
+
+BlueConnectPattern read_pattern(std::string_view name, const std::string& what) {
+  if (name == kRing) return BlueConnectPattern::ring;
+  if (name == kHalvingDoubling) return BlueConnectPattern::halving_doubling;
+  throw UsageError(fmt::format("{}: no stage runs the pattern {}; expected {} or {}", what,
+                               quoted(name), kRing, kHalvingDoubling));
+}
+
+std::string product_text(const std::vector<unsigned>& factors) {
+  return fmt::format("{}", fmt::join(factors, "x"));
+}
+
+// Those of the levels, the outermost first.
+std::vector<unsigned> factors_of_levels(const Placement& placement) {
+  std::vector<unsigned> factors;
+  for (const GridDimension& level : placement.dimensions()) factors.push_back(level.radix);
+  std::reverse(factors.begin(), factors.end());
+  return factors;
+}
+
+std::vector<unsigned> factors_of(const std::string& refusal, const Placement& placement,
+                                 const std::vector<unsigned>& wanted) {
+  const std::vector<unsigned> of_levels = factors_of_levels(placement);
+  if (wanted.empty()) return of_levels;
+  std::uint64_t product = 1;
+  for (const unsigned factor : wanted) {
+    product *= factor;
+    if (product > placement.ranks()) break;  // before it overflows
+  }
+  if (product != placement.ranks()) {
+    throw UsageError(fmt::format(
+        "{}: the product of {} is not {}; expected factors whose product it is, for example {}",
+        refusal, product_text(wanted), placement.ranks(), product_text(of_levels)));
+  }
+  return wanted;
+}
+
+std::vector<BlueConnectPattern> patterns_of(const std::string& refusal,
+                                            const std::vector<unsigned>& factors,
+                                            std::vector<BlueConnectPattern> wanted) {
+  if (wanted.empty()) {
+    for (const unsigned factor : factors) {
+      wanted.push_back(std::has_single_bit(factor) ? BlueConnectPattern::halving_doubling
+                                                   : BlueConnectPattern::ring);
+    }
+  }
+  if (wanted.size() == 1) wanted.resize(factors.size(), wanted.front());
+  if (wanted.size() != factors.size()) {
+    throw UsageError(
+        fmt::format("{}: it lists {} patterns; expected 1 for all stages, or {}: one for each "
+                    "factor of {}",
+                    refusal, wanted.size(), factors.size(), product_text(factors)));
+  }
+  return wanted;
+}
+
+void require_stage(const std::string& refusal, unsigned factor, BlueConnectPattern pattern) {
+  if (pattern == BlueConnectPattern::halving_doubling && !std::has_single_bit(factor)) {
+    throw UsageError(fmt::format(
+        "{}: {} servers cannot be halved down to one; expected a power of two, or the pattern {}",
+        refusal, factor, kRing));
+  }
+  if (pattern == BlueConnectPattern::ring && factor > kMaxRunnableRadix) {
+    throw UsageError(
+        fmt::format("{}: one ring has at most {} servers, not {}; expected smaller "
+                    "factors",
+                    refusal, kMaxRunnableRadix, factor));
+  }
+}
+
+bool joins_neighbours_alone(const Plan& plan) {
+  for (unsigned w = 0; w < plan.steps(); ++w) {
+    if (!plan.level(0, w)) return false;
+  }
+  return true;
+}
+
+}  // namespace
+
+BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std::string& what) {
+  BlueConnectStages stages;
+  std::vector<std::string_view> items = listed(parameters, ',');
+  if (!items.front().empty() && items.front().front() >= '0' && items.front().front() <= '9') {
+    stages.factors = read_factors(items.front(), what);
+    items.erase(items.begin());
+  }
+  for (const std::string_view item : items) stages.patterns.push_back(read_pattern(item, what));
+  return stages;
+}
+
+Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
+                           const Placement& placement, const BlueConnectStages& stages) {
+  require_switches(name, topology, "a route is a hop over a switch for each digit");
+  require_company(name, placement);
+  const std::string refusal = fmt::format("algorithm {} on {} servers", name, placement.ranks());
+  const std::vector<unsigned> factors = factors_of(refusal, placement, stages.factors);
+  const std::vector<BlueConnectPattern> patterns = patterns_of(refusal, factors, stages.patterns);
+  PlanThread thread;
+  std::uint32_t stride = 1;
+  for (std::size_t i = factors.size(); i-- > 0;) {  // Algorithm 1, lines 7-11
+    require_stage(refusal, factors[i], patterns[i]);
+    if (patterns[i] == BlueConnectPattern::ring) {
+      thread.steps.push_back({factors[i], stride, Pattern::ring});
+    } else {
+      for (unsigned half = factors[i] / 2; half != 0; half /= 2) {
+        thread.steps.push_back({2, stride * half, Pattern::mesh});
+      }
+    }
+    stride *= factors[i];
+  }
+  // Among neighbours each port sends to one other and receives from one.
+  Plan plan(name, topology, placement, {thread});
+  if (joins_neighbours_alone(plan)) return plan;
+  return Plan(name, topology, placement, {thread}, LinkUse::shared);
+}
+
+}  // namespace gradcube::control

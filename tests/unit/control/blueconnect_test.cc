@@ -1,0 +1,166 @@
+#include "control/plan/blueconnect.h"
+
+#include <cstdint>
+#include <gtest/gtest.h>
+#include <numeric>
+#include <string>
+#include <vector>
+
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/verify.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::control {
+namespace {
+
+Plan plan_of(const std::string& algorithm, const char* spec) {
+  return make_plan(algorithm, parse_topology(spec, "test"), "--algorithm");
+}
+
+std::string refusal(const std::string& algorithm, const char* spec) {
+  return message_of<UsageError>([&] { plan_of(algorithm, spec); });
+}
+
+// All ways to write a number as an ordered product, "2x3x2" among those of 12.
+std::vector<std::string> factorizations(std::uint32_t number) {
+  std::vector<std::string> all = {std::to_string(number)};
+  for (std::uint32_t first = 2; first < number; ++first) {
+    if (number % first != 0) continue;
+    for (const std::string& rest : factorizations(number / first)) {
+      all.push_back(std::to_string(first) + "x" + rest);
+    }
+  }
+  return all;
+}
+
+TEST(BlueConnect, GoesFromTheInnermostFactorToTheOutermost) {
+  const Plan plan = plan_of("blueconnect:2x5x3,ring", "star:30");
+  ASSERT_EQ(plan.threads(), 1u);
+  EXPECT_EQ(plan.thread(0).steps,
+            (std::vector<PlanStep>{
+                {3, 1, Pattern::ring}, {5, 3, Pattern::ring}, {2, 15, Pattern::ring}}));
+}
+
+TEST(BlueConnect, TakesTheLevelsOfTheServersWhereNoFactorsAreAskedFor) {
+  const Topology topology = mixed_topology({3, 2, 5});
+  EXPECT_EQ(
+      make_plan("blueconnect:ring", topology, "test").thread(0).steps,
+      (std::vector<PlanStep>{{3, 1, Pattern::ring}, {2, 3, Pattern::ring}, {5, 6, Pattern::ring}}));
+  const Placement row = Placement::grid(topology, std::vector<ServerId>{0, 2, 24, 26}, "test");
+  EXPECT_EQ(make_plan("blueconnect:ring", topology, row, "test").thread(0).steps,
+            (std::vector<PlanStep>{{2, 1, Pattern::ring}, {2, 2, Pattern::ring}}));
+}
+
+TEST(BlueConnect, HalvesAFactorFromItsFarthestRanksOn) {
+  const std::vector<PlanStep> steps = {{3, 1, Pattern::ring}, {2, 6}, {2, 3}};
+  EXPECT_EQ(plan_of("blueconnect:4x3,halving_doubling,ring", "star:12").thread(0).steps, steps);
+  // The cheaper by the paper's Eq. 3.
+  EXPECT_EQ(plan_of("blueconnect:4x3", "star:12").thread(0).steps, steps);
+}
+
+TEST(BlueConnect, OfOneHalvedFactorIsHalvingAndDoubling) {
+  for (const char* spec : {"star:8", "bcube:4,2", "bcube:2,4"}) {
+    const std::string ranks = std::to_string(parse_topology(spec, "test").servers());
+    EXPECT_EQ(plan_of("blueconnect:" + ranks, spec).thread(0),
+              plan_of("halving_doubling", spec).thread(0));
+  }
+}
+
+TEST(BlueConnect, PromisesExclusiveLinksWhereItsPeersAreNeighbours) {
+  EXPECT_EQ(plan_of("blueconnect", "bcube:3,2").link_use(), LinkUse::exclusive);
+  EXPECT_EQ(plan_of("blueconnect:2x2x2x2,ring", "bcube:4,2").link_use(), LinkUse::exclusive);
+  EXPECT_EQ(plan_of("blueconnect:2x8,ring", "bcube:4,2").link_use(), LinkUse::shared);
+  EXPECT_EQ(plan_of("blueconnect:9", "bcube:3,2").link_use(), LinkUse::shared);
+}
+
+// What Eq. 10 takes with a node of one learner: the levels in turn, n-1 of n parts of what is left.
+TEST(BlueConnect, KeepsALevelBusyWithWhatTheLevelsBelowHaveLeft) {
+  for (const char* name : {"blueconnect", "blueconnect:ring", "blueconnect:halving_doubling"}) {
+    const VerifyReport report = verify(plan_of(name, "bcube:4,2"));
+    EXPECT_EQ(report.pieces, 16u);
+    EXPECT_EQ(report.link_pieces, (std::vector<std::uint64_t>{2 * 12, 2 * 3}));
+  }
+}
+
+TEST(BlueConnect, IsProvedOnEveryTopologyUpTo81Servers) {
+  for (const Topology& topology : small_topologies(81)) {
+    for (const char* name : {"blueconnect", "blueconnect:ring"}) {
+      SCOPED_TRACE(std::string(name) + " on " + topology.spec());
+      const Plan plan = make_plan(name, topology, "test");
+      EXPECT_EQ(plan.link_use(), LinkUse::exclusive);
+      const VerifyReport report = verify(plan);
+      EXPECT_EQ(
+          std::accumulate(report.link_pieces.begin(), report.link_pieces.end(), std::uint64_t{0}),
+          2 * (topology.servers() - 1));
+    }
+  }
+}
+
+TEST(BlueConnect, IsProvedForEveryFactorizationWhateverTheLevelsAre) {
+  for (const Topology& topology :
+       {parse_topology("star:16", "test"), parse_topology("bcube:4,2", "test"),
+        parse_topology("bcube:2,4", "test"), parse_topology("star:30", "test"),
+        mixed_topology({2, 3, 4}), mixed_topology({3, 2, 2})}) {
+    for (const std::string& factors : factorizations(topology.servers())) {
+      for (const char* patterns : {"", ",ring"}) {
+        const std::string name = "blueconnect:" + factors + patterns;
+        SCOPED_TRACE(name + " on " + topology.spec());
+        EXPECT_EQ(verify(make_plan(name, topology, "test")).pieces, topology.servers());
+      }
+    }
+  }
+}
+
+TEST(BlueConnect, RefusesFactorsWhoseProductIsAnotherNumber) {
+  const char* const kExpected = "; expected factors whose product it is, for example 4x4";
+  EXPECT_EQ(refusal("blueconnect:4x3", "bcube:4,2"),
+            "algorithm blueconnect:4x3 on 16 servers: the product of 4x3 is not 16" +
+                std::string(kExpected));
+  EXPECT_EQ(refusal("blueconnect:65536x65536x65536x65536x16", "bcube:4,2"),
+            "algorithm blueconnect:65536x65536x65536x65536x16 on 16 servers: the product of "
+            "65536x65536x65536x65536x16 is not 16" +
+                std::string(kExpected));
+}
+
+TEST(BlueConnect, RefusesWhatIsNoFactor) {
+  for (const char* factors : {"4x", "4xx4", "1x16", "0x4", "4x4 ", "4x-4", "4x99999999999"}) {
+    EXPECT_NE(refusal(std::string("blueconnect:") + factors, "bcube:4,2")
+                  .find("is no factor; expected whole numbers from 2 with an x between them"),
+              std::string::npos)
+        << factors;
+  }
+}
+
+TEST(BlueConnect, TakesOnePatternForAllStagesOrOneForEach) {
+  EXPECT_EQ(refusal("blueconnect:4x4,ring,ring,ring", "bcube:4,2"),
+            "algorithm blueconnect:4x4,ring,ring,ring on 16 servers: it lists 3 patterns; expected "
+            "1 for all stages, or 2: one for each factor of 4x4");
+  for (const char* name : {"blueconnect:mesh", "blueconnect:", "blueconnect:4x4,",
+                           "blueconnect:,"
+                           "ring"}) {
+    EXPECT_NE(refusal(name, "bcube:4,2").find("expected ring or halving_doubling"),
+              std::string::npos)
+        << name;
+  }
+}
+
+TEST(BlueConnect, RefusesToHalveWhatIsNoPowerOfTwoAndARingThatIsTooLong) {
+  EXPECT_EQ(refusal("blueconnect:4x3,halving_doubling", "star:12"),
+            "algorithm blueconnect:4x3,halving_doubling on 12 servers: 3 servers cannot be halved "
+            "down to one; expected a power of two, or the pattern ring");
+  EXPECT_EQ(refusal("blueconnect:289", "bcube:17,2"),
+            "algorithm blueconnect:289 on 289 servers: one ring has at most 256 servers, not 289; "
+            "expected smaller factors");
+}
+
+TEST(BlueConnect, HasANameThatTravelsWithTwoLongPatterns) {
+  const std::string name = "blueconnect:4x4,halving_doubling,halving_doubling";
+  EXPECT_LT(name.size(), shared::kAlgorithmNameBytes);
+  EXPECT_EQ(plan_of(name, "bcube:4,2").algorithm(), name);
+}
+
+}  // namespace
+}  // namespace gradcube::control
