@@ -37,8 +37,14 @@ BELOW = {
         "trainer",
         "trainer/include/gradcube",
     ],
-    "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated",
-                         "dataplane/fabric/kernel"],
+    "dataplane/sockets": ["control/base"],
+    "dataplane/daemon": [
+        "control/jobs",
+        "dataplane/engine",
+        "dataplane/fabric/emulated",
+        "dataplane/fabric/kernel",
+        "dataplane/sockets",
+    ],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 
