@@ -38,12 +38,13 @@ BELOW = {
         "trainer/include/gradcube",
     ],
     "dataplane/sockets": ["control/base"],
+    "dataplane/bed": ["control/settings", "dataplane/sockets"],
     "dataplane/daemon": [
         "control/jobs",
+        "dataplane/bed",
         "dataplane/engine",
         "dataplane/fabric/emulated",
         "dataplane/fabric/kernel",
-        "dataplane/sockets",
     ],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }
