@@ -20,8 +20,8 @@ std::size_t order_of(const Json& job) {
 }
 
 std::uint64_t count_of(const Json& object, const char* key) {
-  return object.contains(key) && object[key].is_number_unsigned() ? object[key].get<std::uint64_t>()
-                                                                  : 0;
+  return object.contains(key) && object[key].is_number_integer() ? object[key].get<std::uint64_t>()
+                                                                 : 0;
 }
 
 bool same_job(const Json& a, const Json& b) {
