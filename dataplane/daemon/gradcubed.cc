@@ -36,6 +36,7 @@ namespace {
 
 using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
+using gradcube::control::Fabric;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
@@ -163,6 +164,9 @@ void run_daemon(const Options& options, const ClusterSettings& settings,
       options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
   sockets.create();
   const std::optional<LoneServer> lone = lone_server(options, settings);
+  if (!lone.has_value() && settings.fabric == Fabric::veth) {
+    throw UsageError("the settings ask for the veth fabric: start gradcubed with --veth");
+  }
   gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
   run(daemon,
       (lone.has_value() ? "server " + options.server + " of " : "") + settings.topology.spec(),
@@ -171,10 +175,13 @@ void run_daemon(const Options& options, const ClusterSettings& settings,
 
 void run_bed(const Options& options, const ClusterSettings& settings, const RunDirectory& directory,
              const DaemonLock& lock, Starter& starter) {
+  ClusterSettings on_veths = settings;
+  on_veths.fabric = Fabric::veth;
+  gradcube::control::validate(on_veths);
   const std::filesystem::path program = options.server_program.empty()
                                             ? std::filesystem::read_symlink("/proc/self/exe")
                                             : std::filesystem::absolute(options.server_program);
-  gradcube::dataplane::TestBed bed(settings, directory, lock, program, GRADCUBE_VERSION);
+  gradcube::dataplane::TestBed bed(on_veths, directory, lock, program, GRADCUBE_VERSION);
   run(bed, "a test bed for " + settings.topology.spec(), starter);
 }
 
