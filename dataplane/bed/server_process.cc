@@ -64,6 +64,26 @@ void become_daemon(const Child& child) {
   (void)!write(child.report, child.exec_failure.data(), child.exec_failure.size());
 }
 
+ChildProcess start(std::vector<std::string> program, const RunDirectory& directory, int gate,
+                   int report) {
+  directory.create();
+  const Descriptor log = open_log(directory);
+  const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
+  if (null_device.get() < 0) throw_system_error("read /dev/null");
+  program.emplace_back("--ready-fd");
+  program.push_back(std::to_string(report));
+  const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
+  Child child{.arguments = {},
+              .exec_failure = failure.dump() + "\n",
+              .gate = gate,
+              .report = report,
+              .log = log.get(),
+              .null_device = null_device.get()};
+  for (const std::string& word : program) child.arguments.push_back(word.c_str());
+  child.arguments.push_back(nullptr);
+  return ChildProcess::start([&] { become_daemon(child); });
+}
+
 }  // namespace
 
 // The ends of the gate and of the pipe.
@@ -89,30 +109,6 @@ struct ServerProcess::Ends {
 
 ServerProcess::ServerProcess(std::vector<std::string> program, RunDirectory directory)
     : ServerProcess(std::move(program), std::move(directory), Ends::make()) {}
-
-namespace {
-
-ChildProcess start(std::vector<std::string> program, const RunDirectory& directory, int gate,
-                   int report) {
-  directory.create();
-  const Descriptor log = open_log(directory);
-  const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
-  if (null_device.get() < 0) throw_system_error("read /dev/null");
-  program.emplace_back("--ready-fd");
-  program.push_back(std::to_string(report));
-  const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
-  Child child{.arguments = {},
-              .exec_failure = failure.dump() + "\n",
-              .gate = gate,
-              .report = report,
-              .log = log.get(),
-              .null_device = null_device.get()};
-  for (const std::string& word : program) child.arguments.push_back(word.c_str());
-  child.arguments.push_back(nullptr);
-  return ChildProcess::start([&] { become_daemon(child); });
-}
-
-}  // namespace
 
 ServerProcess::ServerProcess(std::vector<std::string> program, RunDirectory directory, Ends ends)
     : directory_(std::move(directory)),

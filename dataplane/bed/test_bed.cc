@@ -78,6 +78,16 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
       links_(bed_links(settings_.topology.space())),
       links_up_(links_.size(), true) {
   check(settings_);
+  try {
+    start(server_program);
+  } catch (...) {
+    servers_.clear();
+    remove_sockets();
+    throw;
+  }
+}
+
+void TestBed::start(const std::filesystem::path& server_program) {
   if (settings_.lcores.empty()) settings_.lcores = control::allowed_cores();
   const NamespaceFailure failure = enter_new_network_namespace();
   if (failure.error != 0) throw SetupError(failure_text(failure));
@@ -95,8 +105,13 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
 TestBed::~TestBed() {
   end_servers();
   control_.reset();
+  remove_sockets();
+}
+
+// Those of daemons that did not end in good order.
+void TestBed::remove_sockets() {
   try {
-    directory_.remove_stale_sockets(lock_);  // of daemons that did not end in good order
+    directory_.remove_stale_sockets(lock_);
   } catch (const SetupError& error) {
     spdlog::warn("{}", error.what());
   }

@@ -60,6 +60,7 @@ class TestBed {
   void run() { loop_.run(); }
 
  private:
+  void start(const std::filesystem::path& server_program);
   void start_servers(const std::filesystem::path& program);
   void make_network();
   void await_reports();
@@ -67,6 +68,7 @@ class TestBed {
   void watch_servers();
   void add_commands();
   void end_servers();
+  void remove_sockets();
   void tick();
   std::span<const BedLink> links_of(bcube::ServerId server) const;
   std::string name_of(bcube::ServerId server) const;

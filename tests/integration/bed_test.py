@@ -186,7 +186,7 @@ class End(TestCase):
             done = cluster.tool("down")
             self.assertEqual(done.returncode, 0, done.stderr)
             self.assert_nothing_left(cluster, spaces)
-            self.assertEqual([path for path in cluster.directory.rglob("*.sock")], [])
+            self.assertEqual(list(cluster.directory.rglob("*.sock")), [])
 
     def test_leaves_nothing_after_sigkill(self):
         with bed("--topology", "bcube:2,2") as cluster:
@@ -202,6 +202,7 @@ class End(TestCase):
             self.assertEqual(done.returncode, 1)
             self.assertIn("server [1,0]: this server has no luck; its log is", done.stderr)
             self.assert_nothing_left(cluster, set())
+            self.assertEqual(list(cluster.directory.rglob("*.sock")), [])
 
     def test_leaves_nothing_when_up_is_killed(self):
         with bed("--topology", "bcube:2,2", up=False, BED_SERVER_SILENT="1,1") as cluster:

@@ -279,8 +279,9 @@ def skip_without_namespaces():
         if shutil.which(program) is None:
             print(f"skipped: the program {program} is not installed", file=sys.stderr)
             sys.exit(77)
+    links = "ip link add name left type veth peer name right && ip link add name sw type bridge"
     made = subprocess.run(
-        ["unshare", "--net", "sh", "-c", "ip link add name left type veth peer name right && ip link add name sw type bridge"],
+        ["unshare", "--net", "sh", "-c", links],
         capture_output=True,
         text=True,
         timeout=PATIENCE,
