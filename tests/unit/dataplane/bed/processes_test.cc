@@ -2,6 +2,7 @@
 #include <filesystem>
 #include <fstream>
 #include <gtest/gtest.h>
+#include <poll.h>
 #include <signal.h>
 #include <string>
 #include <sys/wait.h>
@@ -71,9 +72,13 @@ TEST(ChildProcess, DiesWithItsParentHoweverThatEnds) {
     pause();
   });
   close(ends[1]);
+  pollfd event{ends[0], POLLIN, 0};
+  const int patience = static_cast<int>(std::chrono::milliseconds(kPatience).count());
   char byte = 0;
+  ASSERT_EQ(poll(&event, 1, patience), 1);
   ASSERT_EQ(read(ends[0], &byte, 1), 1) << "the child runs";
   parent.send(SIGKILL);
+  ASSERT_EQ(poll(&event, 1, patience), 1) << "the child lives";
   EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the child has closed its end";
   close(ends[0]);
 }
