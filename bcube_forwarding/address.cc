@@ -52,6 +52,16 @@ std::string AddressSpace::text(ServerId server) const {
   return result;
 }
 
+std::string AddressSpace::switch_text(ServerId server, unsigned level) const {
+  std::string result = std::to_string(level) + "/[";
+  const auto all = digits(server);
+  for (unsigned i = 0; i < levels_; ++i) {
+    if (i > 0) result += ',';
+    result += levels_ - 1 - i == level ? "*" : std::to_string(all[i]);
+  }
+  return result + ']';
+}
+
 std::string AddressSpace::suffix(ServerId server) const { return joined(server, '-'); }
 
 ServerId AddressSpace::parse(std::string_view text) const {

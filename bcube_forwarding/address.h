@@ -56,6 +56,9 @@ class AddressSpace {
   std::string text(ServerId server) const;    // "[2,1]"
   std::string suffix(ServerId server) const;  // "2-1": in names of files and sockets
 
+  // The switch that joins the server at this level, by what its servers share: "1/[*,2]".
+  std::string switch_text(ServerId server, unsigned level) const;
+
   // Reads "2,1" or "[2,1]". Throws std::invalid_argument with a message that says what is
   // accepted.
   ServerId parse(std::string_view text) const;

@@ -131,14 +131,14 @@ pid_t fork_daemon(const RunDirectory& directory, const DaemonStart& start, int r
   const std::string ready_text = std::to_string(kReadyDescriptor);
   const nlohmann::json failure = {
       {"ok", false}, {"error", fmt::format("cannot run {}: is it a program?", executable)}};
-  const Child child{
-      .arguments = {executable.c_str(), "--all", "--run-dir", run_directory.c_str(), "--settings",
-                    start.settings.c_str(), "--ready-fd", ready_text.c_str(), nullptr},
-      .exec_failure = failure.dump() + "\n",
-      .log = log.get(),
-      .null_device = null_device.get(),
-      .ready = ready,
-      .signal_mask = interrupt.old_mask()};
+  const Child child{.arguments = {executable.c_str(), start.servers.c_str(), "--run-dir",
+                                  run_directory.c_str(), "--settings", start.settings.c_str(),
+                                  "--ready-fd", ready_text.c_str(), nullptr},
+                    .exec_failure = failure.dump() + "\n",
+                    .log = log.get(),
+                    .null_device = null_device.get(),
+                    .ready = ready,
+                    .signal_mask = interrupt.old_mask()};
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) become_daemon(child);

@@ -23,7 +23,8 @@ std::filesystem::path find_daemon();
 
 struct DaemonStart {
   std::filesystem::path executable;
-  std::string settings;  // ClusterSettings as JSON
+  std::string servers = "--all";  // what gradcubed is to run, as it takes it
+  std::string settings;           // ClusterSettings as JSON
   std::chrono::milliseconds timeout = std::chrono::seconds(30);
   std::function<void()> waiting;  // called several times a second meanwhile
 };

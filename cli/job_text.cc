@@ -37,8 +37,15 @@ bool waits_for(const json& job, const json& address) {
   return std::find(late.begin(), late.end(), address) != late.end();
 }
 
+// " 2 s"; empty where a daemon does not know.
 std::string waited_text(const json& job) {
-  return human_seconds(number_field(job, "waiting_ms").value_or(0) / 1e3);
+  const auto milliseconds = number_field(job, "waiting_ms");
+  return milliseconds ? " " + human_seconds(*milliseconds / 1e3) : "";
+}
+
+std::string not_joined_text(const json& job) {
+  const std::string waited = waited_text(job);
+  return waited.empty() ? "has not joined" : "has not joined in" + waited;
 }
 
 std::uint64_t most_submitted(const json& job) {
@@ -53,7 +60,7 @@ std::uint64_t most_submitted(const json& job) {
 std::string remark_on(const json& job, const json& trainer, std::uint64_t most) {
   const auto submitted = count_field(trainer, "submitted");
   if (waits_for(job, field(trainer, "address"))) {
-    return fmt::format("the others have waited {} for it", waited_text(job));
+    return fmt::format("the others have waited{} for it", waited_text(job));
   }
   // Whoever goes on to submit is ahead of what was taken before the stop.
   const bool stopping = text_field(job, "state") == "stopping";
@@ -113,8 +120,7 @@ void add_trainers(const json& job, TextTable& table) {
   }
   for (const json& address : items(job, "waiting_for")) {
     if (trainer_at(job, address) != nullptr) continue;
-    table.add_row({name, address_text(address), "-", "-", "-",
-                   fmt::format("has not joined in {}", waited_text(job))});
+    table.add_row({name, address_text(address), "-", "-", "-", not_joined_text(job)});
     name.clear();
   }
 }
@@ -146,7 +152,7 @@ std::string wait_text(const json& job) {
   if (names.empty()) return "";
   const std::size_t more = names.size() - std::min(names.size(), kNamedTrainers);
   names.resize(names.size() - more);
-  return fmt::format("has waited {} for {}{}", waited_text(job), fmt::join(names, ", "),
+  return fmt::format("has waited{} for {}{}", waited_text(job), fmt::join(names, ", "),
                      more > 0 ? fmt::format(" and {} more", more) : "");
 }
 

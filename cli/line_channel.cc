@@ -5,7 +5,6 @@
 #include <poll.h>
 #include <sys/socket.h>
 #include <unistd.h>
-#include <utility>
 
 namespace gradcube::cli {
 namespace {
@@ -23,21 +22,6 @@ LineEnd wait_for(int descriptor, short events, Deadline deadline) {
 }
 
 }  // namespace
-
-Descriptor& Descriptor::operator=(Descriptor&& other) noexcept {
-  if (this != &other) {
-    reset();
-    value_ = other.release();
-  }
-  return *this;
-}
-
-int Descriptor::release() { return std::exchange(value_, -1); }
-
-void Descriptor::reset() {
-  if (value_ >= 0) close(value_);
-  value_ = -1;
-}
 
 LineEnd read_line(int descriptor, Deadline deadline, std::size_t limit, std::string* text) {
   char chunk[65536];

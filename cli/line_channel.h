@@ -8,27 +8,13 @@
 #include <string>
 #include <string_view>
 
+#include "control/base/descriptor.h"
+
 namespace gradcube::cli {
 
 using Deadline = std::chrono::steady_clock::time_point;
 
-// A descriptor that closes itself.
-class Descriptor {
- public:
-  explicit Descriptor(int value = -1) : value_(value) {}
-  ~Descriptor() { reset(); }
-  Descriptor(Descriptor&& other) noexcept : value_(other.release()) {}
-  Descriptor& operator=(Descriptor&& other) noexcept;
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-
-  int get() const { return value_; }
-  int release();
-  void reset();
-
- private:
-  int value_;
-};
+using control::Descriptor;
 
 enum class LineEnd { line, closed, timed_out, too_long, failed };
 

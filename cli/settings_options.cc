@@ -13,6 +13,9 @@ struct Help {
 
 constexpr Help kHelp[] = {
     {"topology", "bcube:n,k or star:N"},
+    {"fabric",
+     "embedded: all servers and switches in one process; veth: a daemon per server, with the "
+     "kernel's links and bridges between them (needs root)"},
     {"rate", "Rate of every link: 200mbit, 10gbit (default: as fast as the CPU goes)"},
     {"mtu", "Bytes of IP packet per frame, 1500 to 9000"},
     {"delay", "Delay of a switch, on top of serialization: 50us"},

@@ -144,6 +144,18 @@ std::string servers_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nservers\n{}", table.text());
 }
 
+// Servers whose daemon has ended or is silent, where each server has one.
+std::string silent_text(const json& status) {
+  TextTable table({{"server"}, {"pid"}, {"no answer, because", Align::left}});
+  for (const json& server : items(status, "servers")) {
+    if (!text_field(server, "why")) continue;
+    const auto pid = count_field(server, "pid");
+    table.add_row({address_text(field(server, "address")), pid ? std::to_string(*pid) : "-",
+                   cell_text(server, "why")});
+  }
+  return table.empty() ? "" : fmt::format("\nservers that do not answer\n{}", table.text());
+}
+
 // Links that servers have found to be down.
 std::string links_down_text(const json& status) {
   TextTable table({{"server"}, {"level"}, {"no link to", Align::left}});
@@ -332,7 +344,7 @@ std::string status_summary(const json& status) {
 std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
-         links_down_text(status) + switches_text(status) + jobs_text(status) +
+         silent_text(status) + links_down_text(status) + switches_text(status) + jobs_text(status) +
          flows_text(status, view.all_flows) + counters_text(status);
 }
 

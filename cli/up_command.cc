@@ -34,6 +34,8 @@ using control::SetupError;
 
 constexpr auto kDyingPatience = std::chrono::milliseconds(500);
 constexpr auto kPause = std::chrono::milliseconds(10);
+constexpr auto kStartPatience = std::chrono::seconds(30);
+constexpr auto kPatiencePerDaemon = std::chrono::seconds(1);
 
 struct UpOptions {
   SettingsOptions settings;
@@ -118,8 +120,12 @@ class Progress {
 pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
   const Progress progress(fmt::format("starting {}: {} servers", settings.topology.spec(),
                                       settings.topology.servers()));
+  const bool veth = settings.fabric == control::Fabric::veth;
+  const unsigned daemons = veth ? settings.topology.servers() : 1;
   return start_daemon(directory, {.executable = find_daemon(),
+                                  .servers = veth ? "--veth" : "--all",
                                   .settings = control::to_json(settings).dump(),
+                                  .timeout = kStartPatience + kPatiencePerDaemon * daemons,
                                   .waiting = [&] { progress.tick(); }});
 }
 
@@ -174,10 +180,14 @@ void add_up(CLI::App& tool, Action& action) {
       ->check(not_empty());
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "Needs no root, no huge pages and no NIC. K, M and G are decimal, Ki, Mi and Gi binary.\n"
+      "Needs no root, no huge pages and no NIC, but --fabric veth needs root and iproute2. K, M "
+      "and "
+      "G are\n"
+      "decimal, Ki, Mi and Gi binary.\n"
       "Examples:\n"
       "  gradcube up --topology bcube:3,2\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
+      "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    a daemon per server\n"
       "  gradcube up --cluster cluster.toml --seed 7");
   command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }

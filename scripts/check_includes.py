@@ -37,8 +37,15 @@ BELOW = {
         "trainer",
         "trainer/include/gradcube",
     ],
-    "dataplane/daemon": ["control/jobs", "dataplane/engine", "dataplane/fabric/emulated",
-                         "dataplane/fabric/kernel"],
+    "dataplane/sockets": ["control/base"],
+    "dataplane/bed": ["control/settings", "dataplane/sockets"],
+    "dataplane/daemon": [
+        "control/jobs",
+        "dataplane/bed",
+        "dataplane/engine",
+        "dataplane/fabric/emulated",
+        "dataplane/fabric/kernel",
+    ],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 

@@ -3,7 +3,7 @@
 //     [topology]
 //     spec = "bcube:3,2"          # or: kind = "bcube", n = 3, k = 2 (star: n)
 //     [link]
-//     rate = "200mbit"            # also: mtu, delay, queue, ecn-threshold
+//     rate = "200mbit"            # also: fabric, mtu, delay, queue, ecn-threshold, greeting
 //     [impair]
 //     loss = 0.001                # also: duplicate, reorder, corrupt, seed
 //     [engine]

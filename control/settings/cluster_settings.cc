@@ -6,6 +6,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 #include <string>
+#include <tuple>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -64,6 +66,13 @@ Idle parse_idle(std::string_view text, std::string_view where) {
   throw UsageError(fmt::format("{} {}: expected spin or adaptive", where, quoted(text)));
 }
 
+Fabric parse_fabric(std::string_view text, std::string_view where) {
+  for (const Fabric fabric : {Fabric::embedded, Fabric::veth}) {
+    if (text == fabric_name(fabric)) return fabric;
+  }
+  throw UsageError(fmt::format("{} {}: expected embedded or veth", where, quoted(text)));
+}
+
 using Apply = void (*)(ClusterSettings&, std::string_view text, std::string_view where);
 struct Setting {
   std::string_view name;
@@ -78,6 +87,8 @@ void apply_probability(ClusterSettings& s, std::string_view text, std::string_vi
 constexpr Setting kSettings[] = {
     {"topology", [](ClusterSettings& s, std::string_view text,
                     std::string_view where) { s.topology = parse_topology(text, where); }},
+    {"fabric", [](ClusterSettings& s, std::string_view text,
+                  std::string_view where) { s.fabric = parse_fabric(text, where); }},
     {"rate", [](ClusterSettings& s, std::string_view text,
                 std::string_view where) { s.rate_bps = parse_rate(text, where); }},
     {"mtu",
@@ -140,7 +151,40 @@ unsigned small(std::uint64_t value) {
   return static_cast<unsigned>(std::min<std::uint64_t>(value, UINT32_MAX));
 }
 
+void require(bool holds, const std::string& message) {
+  if (!holds) throw UsageError(message);
+}
+
+// The kernel's links and bridges do not do what an emulated switch does.
+void validate_veth(const ClusterSettings& s) {
+  require(s.topology.servers() <= kMaxVethServers,
+          fmt::format("{} has {} servers; the veth fabric takes at most {}, because it runs a "
+                      "daemon for each of them",
+                      s.topology.spec(), s.topology.servers(), kMaxVethServers));
+  const std::pair<const char*, bool> settings[] = {
+      {"delay", s.delay_ns != 0},  {"ecn-threshold", s.ecn_threshold_bytes.has_value()},
+      {"loss", s.loss != 0},       {"duplicate", s.duplicate != 0},
+      {"reorder", s.reorder != 0}, {"corrupt", s.corrupt != 0}};
+  for (const auto& [name, given] : settings) {
+    require(!given, fmt::format("{} is for the embedded fabric: the veth fabric's switches are the "
+                                "kernel's bridges, which have a rate and a queue alone",
+                                name));
+  }
+  const std::tuple<const char*, std::optional<std::uint64_t>, std::uint64_t> memories[] = {
+      {"packet memory", s.packet_memory_bytes, kLeastPacketMemory},
+      {"trainers' memory", s.trainer_memory_bytes, kLeastTrainerMemory}};
+  for (const auto& [name, bytes, least] : memories) {
+    require(!bytes || *bytes / s.topology.servers() >= least,
+            fmt::format("the {} is {}, and the daemons of the veth fabric divide it; expected {} "
+                        "for each of the {}",
+                        name, format_size(bytes.value_or(0)), format_size(least),
+                        s.topology.servers()));
+  }
+}
+
 }  // namespace
+
+std::string_view fabric_name(Fabric fabric) { return fabric == Fabric::veth ? "veth" : "embedded"; }
 
 std::string_view idle_name(Idle idle) { return idle == Idle::spin ? "spin" : "adaptive"; }
 
@@ -160,9 +204,7 @@ void apply_setting(ClusterSettings& settings, std::string_view name, std::string
 }
 
 void validate(const ClusterSettings& s) {
-  const auto require = [](bool holds, const std::string& message) {
-    if (!holds) throw UsageError(message);
-  };
+  if (s.fabric == Fabric::veth) validate_veth(s);
   require(s.topology.servers() <= kMaxEmbeddedServers,
           fmt::format("{} has {} servers; expected at most {}: the embedded fabric runs them "
                       "all in one process (`gradcube plan` takes any topology)",
@@ -206,6 +248,7 @@ void validate(const ClusterSettings& s) {
 
 nlohmann::ordered_json to_json(const ClusterSettings& s) {
   return {{"topology", s.topology.spec()},
+          {"fabric", fabric_name(s.fabric)},
           {"rate_bps", or_null(s.rate_bps)},
           {"mtu", s.mtu},
           {"delay_ns", static_cast<std::uint64_t>(s.delay_ns)},
@@ -228,6 +271,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
   ClusterSettings s;
   try {
     s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
+    s.fabric = parse_fabric(json.at("fabric").get<std::string>(), kWhere);
     s.rate_bps = whole_or_null(json, "rate_bps");
     s.mtu = small(whole(json, "mtu"));
     s.delay_ns =

@@ -21,14 +21,23 @@ namespace gradcube::control {
 enum class Idle { spin, adaptive };
 std::string_view idle_name(Idle idle);
 
+// What the servers' links are. embedded: all servers and switches are in one process. veth: a
+// daemon per server in a network namespace of its own, with the kernel's links and bridges between
+// them.
+enum class Fabric { embedded, veth };
+std::string_view fabric_name(Fabric fabric);
+
 // What one process runs. `gradcube plan` takes any topology.
 inline constexpr unsigned kMaxEmbeddedServers = 256;
+// Each is a process with packet memory and a poller of its own.
+inline constexpr unsigned kMaxVethServers = 64;
 
 inline constexpr unsigned kMinMtu = 1500;
 inline constexpr unsigned kMaxMtu = 9000;
 
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
+  Fabric fabric = Fabric::embedded;
   std::optional<std::uint64_t> rate_bps;  // of every link; none: as fast as the CPU goes
   unsigned mtu = kMaxMtu;                 // bytes of IP packet per frame
   std::int64_t delay_ns = 0;              // of a switch, on top of serialization
@@ -53,7 +62,7 @@ struct ClusterSettings {
   bool operator==(const ClusterSettings&) const = default;
 };
 
-// topology, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
+// topology, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
 // packet-memory, lcores, idle, trainer-memory, greeting.
 std::vector<std::string_view> setting_names();
 
@@ -62,7 +71,7 @@ std::vector<std::string_view> setting_names();
 void apply_setting(ClusterSettings& settings, std::string_view name, std::string_view text,
                    std::string_view where);
 
-// Throws a UsageError unless all values are in range and fit each other.
+// Throws a UsageError unless all values are in range and fit each other and the fabric.
 void validate(const ClusterSettings& settings);
 
 // For the daemon. from_json throws a UsageError on what to_json could not have written.

@@ -48,6 +48,11 @@ bool is_socket_name(std::string_view name) {
   return name == "control.sock" || (name.starts_with("server-") && name.ends_with(".sock"));
 }
 
+// "2-1", as of_server() names it.
+bool is_server_suffix(std::string_view name) {
+  return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
+}
+
 // A descriptor that closes itself.
 class File {
  public:
@@ -82,6 +87,10 @@ RunDirectory RunDirectory::from_environment() {
 
 std::filesystem::path RunDirectory::server_socket(std::string_view suffix) const {
   return path_ / ("server-" + std::string(suffix) + ".sock");
+}
+
+RunDirectory RunDirectory::of_server(std::string_view suffix) const {
+  return RunDirectory(path_ / suffix);
 }
 
 bool RunDirectory::exists() const {
@@ -149,7 +158,11 @@ std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
   std::vector<std::filesystem::path> sockets;
   std::error_code error;
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
-    if (is_socket_name(entry.path().filename().native())) sockets.push_back(entry.path());
+    const std::string name = entry.path().filename().native();
+    if (is_socket_name(name)) sockets.push_back(entry.path());
+    if (!is_server_suffix(name) || !entry.is_directory(error)) continue;
+    const std::filesystem::path control = of_server(name).control_socket();
+    if (std::filesystem::exists(control, error)) sockets.push_back(control);
   }
   std::sort(sockets.begin(), sockets.end());
   return sockets;

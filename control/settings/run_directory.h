@@ -6,6 +6,8 @@
 //   gradcubed.log.old    those of the daemon before it
 //   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
+//   2-1/                 of server [2,1], where each server has a daemon of its own: its lock, log
+//                        and control.sock. It stays when they end, for its logs
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
 // socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors
@@ -46,6 +48,9 @@ class RunDirectory {
   // server-2-1.sock.
   std::filesystem::path server_socket(std::string_view suffix) const;
 
+  // That of the server's own daemon, where each server has one; `suffix` as above.
+  RunDirectory of_server(std::string_view suffix) const;
+
   // Makes the directory (0700) where it is missing, then check()s it.
   void create() const;
 
@@ -58,7 +63,7 @@ class RunDirectory {
   // The daemon that holds the lock, if there is one. A missing directory has no daemon.
   std::optional<LivingDaemon> living_daemon() const;
 
-  // Sockets that a daemon left behind. Meaningful only while no daemon runs.
+  // Sockets that daemons left behind, those of servers included. Meaningful only while no daemon runs.
   std::vector<std::filesystem::path> stale_sockets() const;
 
   // Removes them. Holding the lock proves that no daemon runs.

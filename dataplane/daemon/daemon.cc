@@ -13,11 +13,11 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "control/base/host_memory.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
 #include "dataplane/daemon/status.h"
-#include "dataplane/daemon/trainer_region.h"
 #include "dataplane/engine/guarded_memory.h"
 
 namespace gradcube::dataplane {
@@ -112,7 +112,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       sockets_(sockets),
       lock_(lock),
       eal_(eal_options(settings_, lone.has_value() ? Payloads::copied : Payloads::referenced)),
-      quota_(settings_.trainer_memory_bytes.value_or(default_memory_quota())),
+      quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       cluster_(make_cluster(lone)),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
                 server_sockets(sockets_, *cluster_), quota_),

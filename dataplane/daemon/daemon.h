@@ -19,14 +19,14 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/attended_clock.h"
-#include "dataplane/daemon/control_loop.h"
-#include "dataplane/daemon/control_server.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/host/eal.h"
+#include "dataplane/sockets/control_loop.h"
+#include "dataplane/sockets/control_server.h"
 
 namespace gradcube::dataplane {
 

@@ -8,6 +8,7 @@
 #include <array>
 #include <cerrno>
 #include <fcntl.h>
+#include <filesystem>
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -28,12 +29,14 @@
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "dataplane/bed/test_bed.h"
 #include "dataplane/daemon/daemon.h"
 
 namespace {
 
 using gradcube::control::ClusterSettings;
 using gradcube::control::DaemonLock;
+using gradcube::control::Fabric;
 using gradcube::control::RunDirectory;
 using gradcube::control::SetupError;
 using gradcube::control::UsageError;
@@ -113,7 +116,9 @@ void raise_descriptor_limit() {
 // What the command line says.
 struct Options {
   bool all = false;
+  bool veth = false;
   std::string server;
+  std::string server_program;
   std::vector<std::string> interfaces;
   std::string run_dir;
   std::string socket_dir;
@@ -143,13 +148,47 @@ std::optional<LoneServer> lone_server(const Options& options, const ClusterSetti
   }
 }
 
+// Serves until it is told to end.
+template <typename Server>
+void run(Server& server, const std::string& what, Starter& starter) {
+  spdlog::info("ready: {}", what);
+  if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
+    throw SetupError("the process that started this daemon ended before it was ready");
+  }
+  server.run();
+}
+
+void run_daemon(const Options& options, const ClusterSettings& settings,
+                const RunDirectory& directory, const DaemonLock& lock, Starter& starter) {
+  const RunDirectory sockets =
+      options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
+  sockets.create();
+  const std::optional<LoneServer> lone = lone_server(options, settings);
+  if (!lone.has_value() && settings.fabric == Fabric::veth) {
+    throw UsageError("the settings ask for the veth fabric: start gradcubed with --veth");
+  }
+  gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
+  run(daemon,
+      (lone.has_value() ? "server " + options.server + " of " : "") + settings.topology.spec(),
+      starter);
+}
+
+void run_bed(const Options& options, const ClusterSettings& settings, const RunDirectory& directory,
+             const DaemonLock& lock, Starter& starter) {
+  ClusterSettings on_veths = settings;
+  on_veths.fabric = Fabric::veth;
+  gradcube::control::validate(on_veths);
+  const std::filesystem::path program = options.server_program.empty()
+                                            ? std::filesystem::read_symlink("/proc/self/exe")
+                                            : std::filesystem::absolute(options.server_program);
+  gradcube::dataplane::TestBed bed(on_veths, directory, lock, program, GRADCUBE_VERSION);
+  run(bed, "a test bed for " + settings.topology.spec(), starter);
+}
+
 int serve(const Options& options, Starter& starter) {
   const RunDirectory directory =
       options.run_dir.empty() ? RunDirectory::from_environment() : RunDirectory(options.run_dir);
   directory.create();
-  const RunDirectory sockets =
-      options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
-  sockets.create();
   const std::optional<DaemonLock> lock = DaemonLock::acquire(directory);
   if (!lock.has_value()) {
     throw SetupError(fmt::format(
@@ -158,17 +197,7 @@ int serve(const Options& options, Starter& starter) {
   }
   lock->write_pid();
   directory.remove_stale_sockets(*lock);
-  const ClusterSettings settings = settings_of(options);
-  const std::optional<LoneServer> lone = lone_server(options, settings);
-  {
-    gradcube::dataplane::Daemon daemon(settings, lone, directory, *lock, sockets);
-    spdlog::info("ready: {}{}", lone.has_value() ? "server " + options.server + " of " : "",
-                 settings.topology.spec());
-    if (!starter.tell({{"ok", true}, {"pid", getpid()}})) {
-      throw SetupError("the process that started this daemon ended before it was ready");
-    }
-    daemon.run();
-  }
+  (options.veth ? run_bed : run_daemon)(options, settings_of(options), directory, *lock, starter);
   spdlog::info("down");
   return 0;
 }
@@ -181,7 +210,14 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   which->add_flag("--all", options.all, "every server of an embedded cluster");
   auto* server = which->add_option("--server", options.server,
                                    "one server, by its address (\"2,1\"), on --interfaces");
+  auto* bed = which->add_flag(
+      "--veth", options.veth,
+      "a daemon for every server, each in a network namespace of its own, joined by veths and "
+      "bridges (needs root)");
   which->require_option(1);
+  app.add_option("--server-program", options.server_program,
+                 "with --veth: what to run as each server's daemon (default: this program)")
+      ->needs(bed);
   auto* interfaces =
       app.add_option("--interfaces", options.interfaces,
                      "the server's ports: a network interface for each level, level 0 first "

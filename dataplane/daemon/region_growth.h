@@ -13,8 +13,8 @@
 #include <deque>
 #include <memory>
 
-#include "dataplane/daemon/control_loop.h"
 #include "dataplane/engine/session_region.h"
+#include "dataplane/sockets/control_loop.h"
 
 namespace gradcube::dataplane {
 

@@ -36,11 +36,11 @@
 #include <vector>
 
 #include "dataplane/daemon/attended_clock.h"
-#include "dataplane/daemon/client_log.h"
-#include "dataplane/daemon/control_loop.h"
 #include "dataplane/daemon/node_group.h"
 #include "dataplane/daemon/region_growth.h"
-#include "dataplane/daemon/unix_listener.h"
+#include "dataplane/sockets/client_log.h"
+#include "dataplane/sockets/control_loop.h"
+#include "dataplane/sockets/unix_listener.h"
 
 namespace gradcube::dataplane {
 

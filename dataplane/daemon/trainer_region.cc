@@ -1,7 +1,6 @@
 #include "dataplane/daemon/trainer_region.h"
 
 #include <fmt/format.h>
-#include <unistd.h>
 #include <utility>
 
 #include "dataplane/daemon/trainer_channel.h"
@@ -32,13 +31,6 @@ std::shared_ptr<SessionRegion> make_own_region(std::uint64_t heap_bytes) {
   std::shared_ptr<SessionRegion> region = make_trainer_region(heap_bytes);
   region->confirm(region->bytes());
   return region;
-}
-
-std::uint64_t default_memory_quota() {
-  const long pages = sysconf(_SC_PHYS_PAGES);
-  const long page = sysconf(_SC_PAGESIZE);
-  if (pages <= 0 || page <= 0) return UINT64_MAX;
-  return static_cast<std::uint64_t>(pages) / 2 * static_cast<std::uint64_t>(page);
 }
 
 }  // namespace gradcube::dataplane

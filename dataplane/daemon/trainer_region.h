@@ -21,10 +21,6 @@ std::shared_ptr<SessionRegion> make_trainer_region(
 // used, whoever touches it first.
 std::shared_ptr<SessionRegion> make_own_region(std::uint64_t heap_bytes);
 
-// Half of this host's memory: what a user's trainers may use together unless the cluster says
-// otherwise.
-std::uint64_t default_memory_quota();
-
 }  // namespace gradcube::dataplane
 
 #endif  // GRADCUBE_DATAPLANE_DAEMON_TRAINER_REGION_H_

@@ -13,8 +13,8 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "dataplane/daemon/control_loop.h"
-#include "dataplane/daemon/control_server.h"
+#include "dataplane/sockets/control_loop.h"
+#include "dataplane/sockets/control_server.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace gradcube::fuzz {

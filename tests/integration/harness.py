@@ -273,6 +273,24 @@ class WithACluster(TestCase):
         self.assert_works(self.cluster)
 
 
+def skip_without_namespaces():
+    """Ends the test as skipped where it may not make network namespaces, or has no programs for it."""
+    for program in ("ip", "tc", "nsenter", "unshare"):
+        if shutil.which(program) is None:
+            print(f"skipped: the program {program} is not installed", file=sys.stderr)
+            sys.exit(77)
+    links = "ip link add name left type veth peer name right && ip link add name sw type bridge"
+    made = subprocess.run(
+        ["unshare", "--net", "sh", "-c", links],
+        capture_output=True,
+        text=True,
+        timeout=PATIENCE,
+    )
+    if made.returncode != 0:
+        print(f"skipped: this process may not make links in namespaces: {made.stderr.strip()}", file=sys.stderr)
+        sys.exit(77)
+
+
 def main():
     print(f"seed {seed()} (GRADCUBE_TEST_SEED replays)", file=sys.stderr)
     unittest.main(verbosity=2)

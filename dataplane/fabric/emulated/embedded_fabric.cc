@@ -116,7 +116,7 @@ void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
       of_switch.seed = switch_seed(options.seed, number++);
       const std::vector<SwitchPort> ports = join(level, first);
       if (ports.empty()) continue;
-      switches_.push_back({level, switch_name(level, first),
+      switches_.push_back({level, space_.switch_text(first, level),
                            std::make_unique<EmulatedSwitch>(of_switch, ports, &clones_)});
     }
   }
@@ -134,17 +134,6 @@ std::vector<SwitchPort> EmbeddedFabric::join(unsigned level, bcube::ServerId fir
         {&port(server, level), {mac_number(bcube::embedded_link_address(level, server).mac)}});
   }
   return ports;
-}
-
-std::string EmbeddedFabric::switch_name(unsigned level, bcube::ServerId first) const {
-  std::string name = std::to_string(level) + "/[";
-  const auto digits = space_.digits(first);
-  for (unsigned i = 0; i < space_.levels(); ++i) {
-    const bool joined = space_.levels() - 1 - i == level;
-    if (i != 0) name += ',';
-    name += joined ? "*" : std::to_string(digits[i]);
-  }
-  return name + ']';
 }
 
 void EmbeddedFabric::connect(const PollerOf& poller_of, const std::vector<Poller*>& shared) {

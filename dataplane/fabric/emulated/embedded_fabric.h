@@ -127,7 +127,6 @@ class EmbeddedFabric final : public Fabric {
   void make_ports(const RingPortOptions& options);
   void make_switches(const EmbeddedFabricOptions& options);
   std::vector<SwitchPort> join(unsigned level, bcube::ServerId first);
-  std::string switch_name(unsigned level, bcube::ServerId first) const;
   void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);
 
   bcube::AddressSpace space_;

@@ -29,6 +29,13 @@ TEST(AddressSpace, ReadsAServersNumberAsItsDigitsLevelZeroLeastSignificant) {
   EXPECT_EQ(space.suffix(7), "2-1");
 }
 
+TEST(AddressSpace, NamesASwitchByWhatItsServersShare) {
+  const AddressSpace space = space_of({3, 3, 2});
+  for (const ServerId server : {7u, 8u, 6u}) EXPECT_EQ(space.switch_text(server, 0), "0/[0,2,*]");
+  EXPECT_EQ(space.switch_text(7, 1), "1/[0,*,1]");
+  EXPECT_EQ(space.switch_text(7 + 9, 2), "2/[*,2,1]");
+}
+
 TEST(AddressSpace, GivesEveryLevelItsOwnRadix) {
   const AddressSpace space = space_of({2, 3, 5});
   EXPECT_EQ(space.servers(), 30u);

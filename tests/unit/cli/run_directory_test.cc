@@ -113,17 +113,24 @@ TEST_F(RunDirectoryTest, KnowsALivingDaemonByItsLock) {
 TEST_F(RunDirectoryTest, RemovesTheSocketsOfADeadDaemonAndNothingElse) {
   const RunDirectory directory(root_ / "run");
   directory.create();
-  for (const char* name : {"control.sock", "server-0-1.sock", "notes.txt", "gradcubed.log"}) {
+  const RunDirectory server = directory.of_server("0-1");
+  server.create();
+  fs::create_directory(directory.path() / "notes");
+  for (const char* name : {"control.sock", "server-0-1.sock", "notes.txt", "gradcubed.log",
+                           "0-1/control.sock", "0-1/gradcubed.log", "notes/control.sock"}) {
     std::ofstream(directory.path() / name) << "x";
   }
   EXPECT_THAT(directory.stale_sockets(),
-              testing::ElementsAre(directory.control_socket(), directory.server_socket("0-1")));
+              testing::ElementsAre(server.control_socket(), directory.control_socket(),
+                                   directory.server_socket("0-1")));
   const auto lock = DaemonLock::acquire(directory);
   ASSERT_TRUE(lock);
   directory.remove_stale_sockets(*lock);
   EXPECT_THAT(directory.stale_sockets(), testing::IsEmpty());
   EXPECT_TRUE(fs::exists(directory.path() / "notes.txt"));
   EXPECT_TRUE(fs::exists(directory.log_file()));
+  EXPECT_TRUE(fs::exists(server.log_file()));
+  EXPECT_TRUE(fs::exists(directory.path() / "notes/control.sock"));
 }
 
 }  // namespace

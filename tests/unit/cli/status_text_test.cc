@@ -86,6 +86,24 @@ TEST(StatusText, NamesTheTrainerThatAJobWaitsForAndSinceWhen) {
   EXPECT_THAT(text, ContainsRegex("\\[2,2\\] +99001 +12 +12 +the others have waited 3.2 s for it"));
 }
 
+TEST(StatusText, NamesTheTrainerThatAJobWaitsForWhereNobodyKnowsSinceWhen) {
+  json status = whole_status();
+  status["jobs"][0]["waiting_ms"] = nullptr;
+  status["jobs"][0]["waiting_for"].push_back({0, 1});
+  EXPECT_THAT(status_text(status, {}),
+              AllOf(HasSubstr("has waited for [2,2] (pid 99001), [0,1]"),
+                    HasSubstr("the others have waited for it"), HasSubstr("has not joined\n")));
+}
+
+TEST(StatusText, ShowsTheServersThatDoNotAnswer) {
+  json status = whole_status();
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("do not answer")));
+  status["servers"].push_back({{"address", {2, 2}}, {"pid", 4712}, {"why", "its daemon ended"}});
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("servers that do not answer\nserver   pid  no answer, because\n"
+                        " [2,2]  4712  its daemon ended\n"));
+}
+
 TEST(StatusText, SaysWhyAJobStopsOrWasAborted) {
   json status = whole_status();
   json& job = status["jobs"][0];

@@ -28,7 +28,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"loss", "0.01"},          {"duplicate", "0.02"}, {"reorder", "0.05"},
       {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
       {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
-      {"greeting", "10ms"}};
+      {"greeting", "10ms"},      {"fabric", "embedded"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -62,7 +62,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
   EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, rate, mtu"),
+            }).find("expected topology, fabric, rate, mtu"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -81,6 +81,45 @@ TEST(ClusterSettings, RefuseAQueueThatDoesNotHoldTwoFrames) {
   EXPECT_NO_THROW(validate(settings));
   settings.ecn_threshold_bytes = 10'001;
   EXPECT_THROW(validate(settings), UsageError);
+}
+
+TEST(ClusterSettings, KnowTheFabricsByName) {
+  ClusterSettings settings;
+  apply_setting(settings, "fabric", "veth", "--fabric");
+  EXPECT_EQ(settings.fabric, Fabric::veth);
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  EXPECT_EQ(message_of<UsageError>([&] { apply_setting(settings, "fabric", "cat6", "--fabric"); }),
+            "--fabric \"cat6\": expected embedded or veth");
+}
+
+TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {
+  const std::pair<const char*, const char*> flags[] = {
+      {"delay", "50us"},     {"ecn-threshold", "20K"}, {"loss", "0.01"},
+      {"duplicate", "0.02"}, {"reorder", "0.05"},      {"corrupt", "0.03"}};
+  for (const auto& [name, text] : flags) {
+    ClusterSettings settings;
+    apply_setting(settings, name, text, "flag");
+    EXPECT_NO_THROW(validate(settings));
+    settings.fabric = Fabric::veth;
+    EXPECT_TRUE(message_of<UsageError>([&] { validate(settings); }).starts_with(name)) << name;
+  }
+}
+
+TEST(ClusterSettings, BoundTheDaemonsOfTheVethFabricAndWhatTheyShare) {
+  ClusterSettings settings;
+  settings.fabric = Fabric::veth;
+  settings.topology = parse_topology("bcube:8,2", "");
+  EXPECT_NO_THROW(validate(settings));
+  settings.packet_memory_bytes = 63'000'000;
+  EXPECT_EQ(message_of<UsageError>([&] { validate(settings); }),
+            "the packet memory is 63M, and the daemons of the veth fabric divide it; expected 1M "
+            "for each of the 64");
+  settings.packet_memory_bytes = 64'000'000;
+  settings.trainer_memory_bytes = 64 << 20;
+  EXPECT_NO_THROW(validate(settings));
+  settings.topology = parse_topology("star:65", "");
+  EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("a daemon for each"),
+            std::string::npos);
 }
 
 TEST(ClusterSettings, RefuseTooLittleMemoryForTrainers) {
@@ -114,6 +153,7 @@ kind = "bcube"
 n = 4
 k = 2
 [link]
+fabric = "embedded"
 rate = "200mbit"
 mtu = 1500
 delay = "1ms"
@@ -183,8 +223,8 @@ TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
 
 TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
   EXPECT_EQ(file_refusal("[link]\nrate = \"1gbit\"\nspeed = 3\n"),
-            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are rate, mtu, delay, "
-            "queue, ecn-threshold, greeting");
+            "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, mtu, "
+            "delay, queue, ecn-threshold, greeting");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
             "impair, engine");

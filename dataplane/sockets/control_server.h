@@ -12,8 +12,8 @@
 // them, and the daemon answers one line of a client per wake, so that no client starves the others.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
+#ifndef GRADCUBE_DATAPLANE_SOCKETS_CONTROL_SERVER_H_
+#define GRADCUBE_DATAPLANE_SOCKETS_CONTROL_SERVER_H_
 
 #include <chrono>
 #include <filesystem>
@@ -22,8 +22,8 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
-#include "dataplane/daemon/control_loop.h"
-#include "dataplane/daemon/unix_listener.h"
+#include "dataplane/sockets/control_loop.h"
+#include "dataplane/sockets/unix_listener.h"
 
 namespace gradcube::dataplane {
 
@@ -69,4 +69,4 @@ class ControlServer {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_SERVER_H_
+#endif  // GRADCUBE_DATAPLANE_SOCKETS_CONTROL_SERVER_H_

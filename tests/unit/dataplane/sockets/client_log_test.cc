@@ -1,4 +1,4 @@
-#include "dataplane/daemon/client_log.h"
+#include "dataplane/sockets/client_log.h"
 
 #include <gtest/gtest.h>
 #include <string>

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/control_loop.h"
+#include "dataplane/sockets/control_loop.h"
 
 #include <array>
 #include <fcntl.h>

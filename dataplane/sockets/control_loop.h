@@ -6,8 +6,8 @@
 // Several events arrive in one batch. A callback may close a descriptor that has another event in
 // the batch, and the kernel may give the closed descriptor's number to a new one at once. So every
 // add() has a generation of its own, and an event reaches only the add() that it belongs to.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
-#define GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
+#ifndef GRADCUBE_DATAPLANE_SOCKETS_CONTROL_LOOP_H_
+#define GRADCUBE_DATAPLANE_SOCKETS_CONTROL_LOOP_H_
 
 #include <cstdint>
 #include <functional>
@@ -15,7 +15,7 @@
 #include <memory>
 #include <utility>
 
-#include "dataplane/daemon/client_log.h"
+#include "dataplane/sockets/client_log.h"
 
 namespace gradcube::dataplane {
 
@@ -60,4 +60,4 @@ class ControlLoop {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_CONTROL_LOOP_H_
+#endif  // GRADCUBE_DATAPLANE_SOCKETS_CONTROL_LOOP_H_

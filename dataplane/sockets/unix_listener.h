@@ -1,8 +1,8 @@
 // The daemon's listening Unix sockets: for its own user and root alone.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_
-#define GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_
+#ifndef GRADCUBE_DATAPLANE_SOCKETS_UNIX_LISTENER_H_
+#define GRADCUBE_DATAPLANE_SOCKETS_UNIX_LISTENER_H_
 
 #include <filesystem>
 #include <optional>
@@ -47,4 +47,4 @@ class UnixListener {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_UNIX_LISTENER_H_
+#endif  // GRADCUBE_DATAPLANE_SOCKETS_UNIX_LISTENER_H_

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/control_server.h"
+#include "dataplane/sockets/control_server.h"
 
 #include <array>
 #include <cerrno>

@@ -5,8 +5,8 @@
 // how many were left out. So no client can fill the disk.
 //
 // Threads: the control thread.
-#ifndef GRADCUBE_DATAPLANE_DAEMON_CLIENT_LOG_H_
-#define GRADCUBE_DATAPLANE_DAEMON_CLIENT_LOG_H_
+#ifndef GRADCUBE_DATAPLANE_SOCKETS_CLIENT_LOG_H_
+#define GRADCUBE_DATAPLANE_SOCKETS_CLIENT_LOG_H_
 
 #include <chrono>
 #include <cstdint>
@@ -36,4 +36,4 @@ class ClientLog {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_DAEMON_CLIENT_LOG_H_
+#endif  // GRADCUBE_DATAPLANE_SOCKETS_CLIENT_LOG_H_

@@ -1,4 +1,4 @@
-#include "dataplane/daemon/unix_listener.h"
+#include "dataplane/sockets/unix_listener.h"
 
 #include <cerrno>
 #include <cstring>

@@ -1,0 +1,27 @@
+// Asks several daemons at once, on their control sockets.
+//
+// Threads: any, one at a time. The call blocks until all have answered or the deadline has passed.
+#ifndef GRADCUBE_DATAPLANE_BED_ASK_SERVERS_H_
+#define GRADCUBE_DATAPLANE_BED_ASK_SERVERS_H_
+
+#include <chrono>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+namespace gradcube::dataplane {
+
+struct ServerAnswer {
+  nlohmann::ordered_json answer;  // null when there is none
+  std::string why;                // there is none
+};
+
+// In the order of the sockets. An answer is an object whose "ok" is true.
+std::vector<ServerAnswer> ask_servers(const std::vector<std::filesystem::path>& sockets,
+                                      const nlohmann::ordered_json& request,
+                                      std::chrono::milliseconds patience);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_BED_ASK_SERVERS_H_

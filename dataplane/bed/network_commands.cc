@@ -1,0 +1,94 @@
+#include "dataplane/bed/network_commands.h"
+
+#include <algorithm>
+#include <cstdint>
+#include <fmt/format.h>
+#include <iterator>
+#include <set>
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// Of a frame, beside the IP packet: what the kernel counts, and what it does not see.
+constexpr unsigned kEthernetHeaderBytes = 14;
+constexpr unsigned kUnseenWireBytes = 24;
+
+// The bucket holds that many full frames, or what passes in the time by which a timer may be late.
+constexpr std::uint64_t kBurstFrames = 3;
+constexpr std::uint64_t kTimersPerSecond = 20'000;
+
+// More than a sender has in its transmit rings.
+constexpr std::uint64_t kSenderQueueFrames = 1024;
+
+std::uint64_t frame_bytes(const control::ClusterSettings& settings) {
+  return settings.mtu + kEthernetHeaderBytes;
+}
+
+std::string queue_command(const std::string& device, const control::ClusterSettings& settings,
+                          std::uint64_t queue_bytes) {
+  const std::uint64_t rate = *settings.rate_bps;
+  const std::uint64_t burst = std::max(kBurstFrames * (frame_bytes(settings) + kUnseenWireBytes),
+                                       rate / 8 / kTimersPerSecond);
+  return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {} overhead {}\n", device,
+                     rate, burst, queue_bytes, kUnseenWireBytes);
+}
+
+}  // namespace
+
+std::string switch_side_commands(std::span<const BedLink> links, std::span<const pid_t> pids,
+                                 unsigned mtu) {
+  std::set<std::string> bridges;
+  for (const BedLink& link : links) bridges.insert(link.bridge);
+  std::string text;
+  const auto add = std::back_inserter(text);
+  for (const std::string& bridge : bridges) {
+    fmt::format_to(add, "link add name {} mtu {} type bridge stp_state 0 mcast_snooping 0\n",
+                   bridge, mtu);
+  }
+  for (const BedLink& link : links) {
+    fmt::format_to(add, "link add name {} mtu {} type veth peer name {} mtu {} netns {}\n",
+                   link.port, mtu, link.interface, mtu, pids[link.server]);
+    fmt::format_to(add, "link set dev {} master {} up\n", link.port, link.bridge);
+  }
+  for (const std::string& bridge : bridges) {
+    // A bridge takes the least MTU of its ports unless it is told one after they have joined.
+    fmt::format_to(add, "link set dev {} mtu {} up\n", bridge, mtu);
+  }
+  return text;
+}
+
+std::string server_side_commands(std::span<const BedLink> links) {
+  std::string text;
+  for (const BedLink& link : links) text += fmt::format("link set dev {} up\n", link.interface);
+  return text;
+}
+
+std::string switch_queue_commands(std::span<const BedLink> links,
+                                  const control::ClusterSettings& settings) {
+  std::string text;
+  if (!settings.rate_bps.has_value()) return text;
+  for (const BedLink& link : links)
+    text += queue_command(link.port, settings, settings.queue_bytes);
+  return text;
+}
+
+std::string server_queue_commands(std::span<const BedLink> links,
+                                  const control::ClusterSettings& settings) {
+  std::string text;
+  if (!settings.rate_bps.has_value()) return text;
+  for (const BedLink& link : links) {
+    text += queue_command(link.interface, settings, kSenderQueueFrames * frame_bytes(settings));
+  }
+  return text;
+}
+
+std::string link_state_commands(std::span<const BedLink> links, bool up) {
+  std::string text;
+  for (const BedLink& link : links) {
+    text += fmt::format("link set dev {} {}\n", link.port, up ? "up" : "down");
+  }
+  return text;
+}
+
+}  // namespace gradcube::dataplane

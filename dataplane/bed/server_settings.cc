@@ -1,0 +1,56 @@
+#include "dataplane/bed/server_settings.h"
+
+#include <cstdint>
+#include <nlohmann/json.hpp>
+
+#include "control/base/host_memory.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// "2,1", as --server takes it.
+std::string address(const bcube::AddressSpace& space, bcube::ServerId server) {
+  const std::string text = space.text(server);
+  return text.substr(1, text.size() - 2);
+}
+
+std::string interfaces(unsigned levels) {
+  std::string names;
+  for (unsigned level = 0; level < levels; ++level) {
+    names += (level == 0 ? "level" : ",level") + std::to_string(level);
+  }
+  return names;
+}
+
+}  // namespace
+
+control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
+                                         const std::vector<unsigned>& cores) {
+  const std::uint64_t servers = settings.topology.servers();
+  settings.lcores = {cores[server % cores.size()]};
+  if (settings.packet_memory_bytes.has_value()) *settings.packet_memory_bytes /= servers;
+  settings.trainer_memory_bytes =
+      settings.trainer_memory_bytes.value_or(control::half_of_host_memory()) / servers;
+  return settings;
+}
+
+std::vector<std::string> server_program(const std::string& executable,
+                                        const control::ClusterSettings& settings,
+                                        bcube::ServerId server,
+                                        const control::RunDirectory& directory) {
+  const bcube::AddressSpace& space = settings.topology.space();
+  return {executable,
+          "--server",
+          address(space, server),
+          "--interfaces",
+          interfaces(space.levels()),
+          "--run-dir",
+          directory.of_server(space.suffix(server)).path().string(),
+          "--socket-dir",
+          directory.path().string(),
+          "--settings",
+          control::to_json(settings).dump()};
+}
+
+}  // namespace gradcube::dataplane

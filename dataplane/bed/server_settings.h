@@ -1,0 +1,29 @@
+// What the daemon of one server of a test bed is started with.
+//
+// Pure functions.
+#ifndef GRADCUBE_DATAPLANE_BED_SERVER_SETTINGS_H_
+#define GRADCUBE_DATAPLANE_BED_SERVER_SETTINGS_H_
+
+#include <string>
+#include <vector>
+
+#include "control/settings/cluster_settings.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::dataplane {
+
+// The cluster's, but that the servers take the cores in turn, one each, and divide the memory of
+// packets and of trainers. cores: not empty.
+control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
+                                         const std::vector<unsigned>& cores);
+
+// The program and its arguments, without --ready-fd. settings: of the server. directory: of the
+// cluster, which gets the trainers' socket.
+std::vector<std::string> server_program(const std::string& executable,
+                                        const control::ClusterSettings& settings,
+                                        bcube::ServerId server,
+                                        const control::RunDirectory& directory);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_BED_SERVER_SETTINGS_H_

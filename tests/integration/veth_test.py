@@ -1,0 +1,86 @@
+"""A cluster of a daemon per server on a test bed: collectives over real links, also while some are cut.
+
+Needs root and iproute2.
+"""
+
+import contextlib
+import os
+import signal
+import subprocess
+
+from harness import Cluster, TestCase, main, skip_without_namespaces, wait_until
+
+SIZES = ("--sizes", "4,100K", "--iterations", "2")
+
+
+def links_down(cluster):
+    """(server, level) of each port over which a server misses a neighbour."""
+    ports = [(s["address"], port) for s in cluster.status()["servers"] for port in s.get("ports", [])]
+    return {(tuple(address), port["level"]) for address, port in ports if port["down"]}
+
+
+class Collectives(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--fabric", "veth", "--topology", "bcube:2,2", "--rate", "100mbit")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def tearDown(self):
+        self.assert_right(self.cluster.perf(*SIZES))
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
+
+    def test_are_right(self):
+        self.assert_right(self.cluster.perf("--sizes", "4,1K,100K,2M", "--iterations", "2"))
+
+    def test_count_their_frames_at_every_port(self):
+        self.assert_right(self.cluster.perf(*SIZES))
+        status = self.cluster.status()
+        self.assertEqual(len(status["servers"]), 4)
+        for server in status["servers"]:
+            self.assertEqual([port["level"] for port in server["ports"]], [0, 1])
+            for port in server["ports"]:
+                self.assertGreater(port["rx_bytes"], 0)
+                self.assertGreater(port["tx_bytes"], 0)
+        self.assertGreater(status["counters"]["collectives"], 0)
+
+    def test_show_one_job_with_all_of_its_trainers(self):
+        with contextlib.ExitStack() as stack:
+            tool = stack.enter_context(
+                self.cluster.start_tool("perf", "allreduce", "--sizes", "10M", "--iterations", "20", "--job", "long")
+            )
+            stack.callback(tool.wait)
+            stack.callback(tool.terminate)
+            whole = lambda: len((self.cluster.job("long") or {"trainers": []})["trainers"]) == 4
+            wait_until(whole, "all trainers to join", 20)
+            names = [job["name"] for job in self.cluster.status()["jobs"]]
+            self.assertEqual(names, ["long"])
+
+    def test_go_around_a_link_that_the_switch_cuts(self):
+        self.cluster.answer("impair", "--down", "1,0:0")
+        self.assert_right(self.cluster.perf(*SIZES))
+        wait_until(lambda: ((1, 0), 0) in links_down(self.cluster), "the cut to be seen", 20)
+        self.cluster.answer("impair", "--up")
+        wait_until(lambda: not links_down(self.cluster), "the link to be seen again", 20)
+
+    def test_go_around_a_link_that_the_server_cuts(self):
+        pid = self.cluster.status()["servers"][1]["pid"]
+        set_link = ["nsenter", "-t", str(pid), "-n", "ip", "link", "set", "dev", "level1"]
+        subprocess.run([*set_link, "down"], check=True, timeout=20)
+        self.assert_right(self.cluster.perf(*SIZES))
+        wait_until(lambda: ((0, 1), 1) in links_down(self.cluster), "the cut to be seen", 20)
+        subprocess.run([*set_link, "up"], check=True, timeout=20)
+        wait_until(lambda: not links_down(self.cluster), "the link to be seen again", 20)
+
+
+class Death(TestCase):
+    def test_of_a_daemon_leaves_the_others_at_work(self):
+        with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:
+            os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)
+            wait_until(lambda: "why" in cluster.status()["servers"][3], "the end to be seen", 10)
+            self.assert_right(cluster.perf(*SIZES, "--members", "0,0 0,1"))
+            self.assertEqual(cluster.tool("down").returncode, 0)
+
+
+if __name__ == "__main__":
+    skip_without_namespaces()
+    main()

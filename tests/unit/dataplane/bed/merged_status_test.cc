@@ -1,0 +1,163 @@
+#include "dataplane/bed/merged_status.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <vector>
+
+#include "dataplane/bed/merged_jobs.h"
+#include "dataplane/bed/server_settings.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using Json = nlohmann::ordered_json;
+
+// A job as the daemon of server [0,digit] knows it.
+Json job(unsigned digit, const char* state, unsigned submitted, unsigned completed) {
+  return Json::parse(R"({"name":"train","id":7,"epoch":1,"why":"","lanes":[{"algorithm":"bml"}],
+    "weight":1,"members":[[0,0],[0,1],[0,2]],"window":16,"packets_reserved_bytes":1000,
+    "waiting_for":[],"waiting_ms":0})")
+      .patch({{{"op", "add"}, {"path", "/state"}, {"value", state}},
+              {{"op", "add"}, {"path", "/collectives"}, {"value", completed}},
+              {{"op", "add"},
+               {"path", "/trainers"},
+               {"value",
+                {{{"address", {0, digit}}, {"submitted", submitted}, {"completed", completed}}}}}});
+}
+
+TEST(MergedJobs, HaveTheTrainersOfAllServersInTheirOrder) {
+  const Json jobs = merged_jobs({job(2, "running", 5, 5), job(0, "running", 5, 4)});
+  ASSERT_EQ(jobs.size(), 1u);
+  EXPECT_EQ(jobs[0]["trainers"].size(), 2u);
+  EXPECT_EQ(jobs[0]["trainers"][0]["address"], Json({0, 0}));
+  EXPECT_EQ(jobs[0]["collectives"], 4);
+  EXPECT_EQ(jobs[0]["packets_reserved_bytes"], 2000);
+  EXPECT_EQ(jobs[0]["window"], 16);
+}
+
+TEST(MergedJobs, KeepJobsApartThatDifferInNameOrId) {
+  Json other = job(1, "running", 0, 0);
+  other["id"] = 8;
+  EXPECT_EQ(merged_jobs({job(0, "running", 0, 0), other}).size(), 2u);
+}
+
+TEST(MergedJobs, WaitForMembersThatHaveNotJoined) {
+  const Json jobs = merged_jobs({job(0, "gathering", 0, 0), job(2, "gathering", 0, 0)});
+  EXPECT_EQ(jobs[0]["waiting_for"], Json::array({Json({0, 1})}));
+  EXPECT_TRUE(jobs[0]["waiting_ms"].is_null()) << "no daemon knows";
+}
+
+TEST(MergedJobs, WaitForTrainersThatAreBehind) {
+  Json jobs =
+      merged_jobs({job(0, "running", 6, 5), job(1, "running", 5, 5), job(2, "running", 6, 5)});
+  EXPECT_EQ(jobs[0]["waiting_for"], Json::array({Json({0, 1})}));
+  jobs = merged_jobs({job(0, "running", 5, 5), job(1, "running", 5, 5)});
+  EXPECT_TRUE(jobs[0]["waiting_for"].empty()) << "nobody waits";
+  EXPECT_EQ(jobs[0]["waiting_ms"], 0);
+}
+
+TEST(MergedJobs, AreInTheFurthestStateAndSayWhy) {
+  Json stopping = job(1, "stopping", 5, 5);
+  stopping["why"] = "a trainer left";
+  stopping["epoch"] = 3;
+  const Json jobs = merged_jobs({job(0, "running", 5, 5), stopping, job(2, "running", 5, 5)});
+  EXPECT_EQ(jobs[0]["state"], "stopping");
+  EXPECT_EQ(jobs[0]["why"], "a trainer left");
+  EXPECT_EQ(jobs[0]["epoch"], 3);
+}
+
+std::vector<ServerReport> three_servers() {
+  std::vector<ServerReport> servers(3);
+  for (unsigned server = 0; server < 3; ++server) {
+    servers[server] = {server, "/run/server-" + std::to_string(server) + ".sock",
+                       static_cast<pid_t>(100 + server), nullptr, ""};
+    servers[server].status = {
+        {"window", 16},
+        {"lcores", {server % 2}},
+        {"stalls", {server}},
+        {"memory", {{"daemon_bytes", 100}, {"users", {{{"uid", 0}, {"bytes", 10 + server}}}}}},
+        {"servers", {{{"address", {server}}, {"trainers", 1}, {"ports", {{{"level", 0}}}}}}},
+        {"jobs", Json::array()},
+        {"flows", {{{"job", "train"}}}},
+        {"counters", {{"resent", server}, {"dropped", {{"crc", 1}}}}}};
+  }
+  return servers;
+}
+
+Json merged(const std::vector<ServerReport>& servers) {
+  control::ClusterSettings settings;
+  settings.topology = control::parse_topology("star:3", "");
+  settings.fabric = control::Fabric::veth;
+  return merged_status({{"pid", 1}}, settings, {{"impaired_links", Json::array()}}, servers);
+}
+
+TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
+  const Json status = merged(three_servers());
+  EXPECT_EQ(status["pid"], 1);
+  EXPECT_EQ(status["fabric"], "veth");
+  EXPECT_EQ(status["window"], 16);
+  EXPECT_EQ(status["counters"], Json({{"resent", 3}, {"dropped", {{"crc", 3}}}}));
+  EXPECT_EQ(status["memory"]["daemon_bytes"], 300);
+  EXPECT_EQ(status["memory"]["users"], Json::array({Json({{"uid", 0}, {"bytes", 33}})}));
+  EXPECT_EQ(status["lcores"], Json({0, 1}));
+  EXPECT_EQ(status["stalls"], Json({2, 1})) << "of servers 0 and 2, and of server 1";
+  EXPECT_EQ(status["flows"].size(), 3u);
+  EXPECT_TRUE(status["switches"].empty());
+  ASSERT_EQ(status["servers"].size(), 3u);
+  EXPECT_EQ(status["servers"][2]["pid"], 102);
+  EXPECT_EQ(status["servers"][2]["trainers"], 1);
+  EXPECT_EQ(status["servers"][2]["socket"], "/run/server-2.sock");
+  EXPECT_FALSE(status["servers"][2].contains("why"));
+}
+
+TEST(MergedStatus, ListsAServerThatDoesNotAnswer) {
+  std::vector<ServerReport> servers = three_servers();
+  servers[0].status = nullptr;
+  servers[0].why = "its daemon ended";
+  const Json status = merged(servers);
+  ASSERT_EQ(status["servers"].size(), 3u);
+  EXPECT_EQ(status["servers"][0], Json({{"address", {0}},
+                                        {"socket", "/run/server-0.sock"},
+                                        {"pid", 100},
+                                        {"why", "its daemon ended"}}));
+  EXPECT_EQ(status["counters"]["resent"], 3);
+  EXPECT_EQ(status["window"], 16) << "of another";
+}
+
+TEST(MergedStatus, IsWholeWithoutAnyAnswer) {
+  std::vector<ServerReport> servers = three_servers();
+  for (ServerReport& server : servers) server.status = nullptr;
+  const Json status = merged(servers);
+  EXPECT_TRUE(status["window"].is_null());
+  EXPECT_TRUE(status["jobs"].empty());
+  EXPECT_EQ(status["servers"].size(), 3u);
+}
+
+TEST(ServerSettings, TakeTheCoresInTurnAndDivideTheMemory) {
+  control::ClusterSettings settings;
+  settings.packet_memory_bytes = 90'000'000;
+  settings.trainer_memory_bytes = 900'000'000;
+  const std::vector<unsigned> cores = {2, 5};
+  EXPECT_EQ(server_settings(settings, 0, cores).lcores, std::vector<unsigned>{2});
+  EXPECT_EQ(server_settings(settings, 3, cores).lcores, std::vector<unsigned>{5});
+  EXPECT_EQ(server_settings(settings, 3, cores).packet_memory_bytes, 10'000'000u);
+  EXPECT_EQ(server_settings(settings, 3, cores).trainer_memory_bytes, 100'000'000u);
+  settings.trainer_memory_bytes.reset();
+  settings.packet_memory_bytes.reset();
+  EXPECT_TRUE(server_settings(settings, 0, cores).trainer_memory_bytes.has_value());
+  EXPECT_FALSE(server_settings(settings, 0, cores).packet_memory_bytes.has_value());
+}
+
+TEST(ServerSettings, BecomeTheArgumentsOfADaemon) {
+  const control::ClusterSettings settings;
+  const auto program =
+      server_program("/bin/gradcubed", settings, 7, control::RunDirectory("/run/g"));
+  const std::vector<std::string> start(program.begin(), program.end() - 1);
+  EXPECT_EQ(start, (std::vector<std::string>{"/bin/gradcubed", "--server", "2,1", "--interfaces",
+                                             "level0,level1", "--run-dir", "/run/g/2-1",
+                                             "--socket-dir", "/run/g", "--settings"}));
+  EXPECT_EQ(control::settings_from_json(Json::parse(program.back())), settings);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

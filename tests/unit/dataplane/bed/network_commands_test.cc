@@ -1,0 +1,103 @@
+#include "dataplane/bed/network_commands.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <set>
+#include <span>
+#include <string>
+#include <vector>
+
+#include "control/plan/topology.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+std::vector<BedLink> links_of(const char* topology) {
+  return bed_links(control::parse_topology(topology, "").space());
+}
+
+bool has_line(const std::string& text, const std::string& line) {
+  return ("\n" + text).find("\n" + line + "\n") != std::string::npos;
+}
+
+TEST(BedLinks, JoinServersThatDifferInTheLevelsDigitAlone) {
+  const auto links = links_of("bcube:3,2");
+  ASSERT_EQ(links.size(), 18u);
+  const BedLink& link = links[7 * 2 + 1];
+  EXPECT_EQ(link.server, 7u);
+  EXPECT_EQ(link.level, 1u);
+  EXPECT_EQ(link.switch_name, "1/[*,1]");
+  EXPECT_EQ(link.bridge, "sw-x-1");
+  EXPECT_EQ(link.port, "p2-1.1");
+  EXPECT_EQ(link.interface, "level1");
+  for (const BedLink& other : links) {
+    EXPECT_EQ(other.bridge == link.bridge, other.switch_name == link.switch_name);
+  }
+}
+
+TEST(BedLinks, HaveNamesThatTheKernelTakesAndThatDiffer) {
+  for (const char* topology : {"bcube:2,6", "bcube:8,2", "star:64", "bcube:4,3"}) {
+    std::set<std::string> ports;
+    for (const BedLink& link : links_of(topology)) {
+      EXPECT_TRUE(ports.insert(link.port).second) << link.port;
+      for (const std::string& name : {link.bridge, link.port, link.interface}) {
+        EXPECT_LE(name.size(), 15u) << name;
+      }
+    }
+  }
+}
+
+TEST(NetworkCommands, MakeABridgePerSwitchAndPutEachLinksEndsInTheirPlaces) {
+  const std::vector<pid_t> pids = {1000, 1001, 1002, 1003};
+  const std::string text = switch_side_commands(links_of("bcube:2,2"), pids, 1500);
+  EXPECT_EQ(std::count(text.begin(), text.end(), '\n'), 4 + 2 * 8 + 4);
+  EXPECT_TRUE(
+      has_line(text, "link add name sw-x-1 mtu 1500 type bridge stp_state 0 mcast_snooping 0"));
+  EXPECT_TRUE(has_line(
+      text, "link add name p1-0.1 mtu 1500 type veth peer name level1 mtu 1500 netns 1002"));
+  EXPECT_TRUE(has_line(text, "link set dev p1-0.1 master sw-x-0 up"));
+  EXPECT_TRUE(has_line(text, "link set dev sw-x-0 mtu 1500 up"));
+}
+
+TEST(NetworkCommands, BringUpAServersInterfaces) {
+  const auto links = links_of("bcube:2,2");
+  EXPECT_EQ(server_side_commands(std::span(links).subspan(2, 2)),
+            "link set dev level0 up\nlink set dev level1 up\n");
+}
+
+TEST(NetworkCommands, BoundTheQueueOfASwitchPortAlone) {
+  control::ClusterSettings settings;
+  settings.mtu = 1500;
+  settings.rate_bps = 100'000'000;
+  settings.queue_bytes = 64'000;
+  const auto links = links_of("star:2");
+  EXPECT_EQ(switch_queue_commands(links, settings),
+            "qdisc add dev p0.0 root tbf rate 100000000bit burst 4614 limit 64000 overhead 24\n"
+            "qdisc add dev p1.0 root tbf rate 100000000bit burst 4614 limit 64000 overhead 24\n");
+  EXPECT_EQ(server_queue_commands(std::span(links).first(1), settings),
+            "qdisc add dev level0 root tbf rate 100000000bit burst 4614 limit 1550336 overhead "
+            "24\n");
+}
+
+TEST(NetworkCommands, LetABurstPassThatIsAsLongAsATimerMayBeLate) {
+  control::ClusterSettings settings;
+  settings.rate_bps = 40'000'000'000;
+  EXPECT_NE(switch_queue_commands(links_of("star:2"), settings).find(" burst 250000 "),
+            std::string::npos);
+}
+
+TEST(NetworkCommands, QueueNothingWithoutARate) {
+  const control::ClusterSettings settings;
+  EXPECT_EQ(switch_queue_commands(links_of("star:2"), settings), "");
+  EXPECT_EQ(server_queue_commands(links_of("star:2"), settings), "");
+}
+
+TEST(NetworkCommands, TakeTheSwitchsEndOfALinkDown) {
+  const auto links = links_of("bcube:2,2");
+  EXPECT_EQ(link_state_commands(std::span(links).first(2), false),
+            "link set dev p0-0.0 down\nlink set dev p0-0.1 down\n");
+  EXPECT_EQ(link_state_commands(std::span(links).first(1), true), "link set dev p0-0.0 up\n");
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
