@@ -70,7 +70,7 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--topology", options->topology, "bcube:n,k or star:N")
+  command->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2 or star:N")
       ->capture_default_str();
   command
       ->add_option("--algorithm", options->algorithm,

@@ -12,7 +12,7 @@ struct Help {
 };
 
 constexpr Help kHelp[] = {
-    {"topology", "bcube:n,k or star:N"},
+    {"topology", "bcube:n,k, bcube:4x3x2 or star:N"},
     {"rate", "Rate of every link: 200mbit, 10gbit (default: as fast as the CPU goes)"},
     {"mtu", "Bytes of IP packet per frame, 1500 to 9000"},
     {"delay", "Delay of a switch, on top of serialization: 50us"},

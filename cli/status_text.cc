@@ -270,8 +270,13 @@ std::string topology_text(const json& topology) {
     const auto servers = count_field(topology, "servers");
     return servers ? fmt::format("star:{}", *servers) : "";
   }
-  if (!kind || !n || !k) return "";
-  return fmt::format("{}:{},{}", *kind, *n, *k);
+  if (kind && n && k) return fmt::format("{}:{},{}", *kind, *n, *k);
+  std::string radices;
+  for (const json& radix : items(topology, "radices")) {
+    if (!radix.is_number_integer()) return "";
+    radices += (radices.empty() ? "" : "x") + radix.dump();
+  }
+  return kind && !radices.empty() ? fmt::format("{}:{}", *kind, radices) : "";
 }
 
 std::string impairments_summary(const json& status) {
