@@ -1,6 +1,5 @@
 #include "cli/perf_collective.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <vector>
 
@@ -37,7 +36,7 @@ double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
   return control::has_root(kind) ? 1 : 2 * (n - 1) / n;
 }
 
-std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKind kind) {
+std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKind kind) {
   if (kind == CollectiveKind::barrier) return std::nullopt;
   // Of one stage, in pieces times the weight of their thread: a stage's steps move the same both
   // ways.
@@ -54,9 +53,18 @@ std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKi
       carried[*level] += weight * pieces * (plan.radix(thread, w) - 1);
     }
   }
-  const auto most = static_cast<double>(*std::max_element(carried.begin(), carried.end()));
+  const auto seconds = [&](unsigned level) {
+    const std::uint64_t rate = plan.topology().dimensions()[level].rate_bps;
+    return static_cast<double>(carried[level]) / static_cast<double>(rate == 0 ? 1 : rate);
+  };
+  BusiestLink busiest;
+  for (unsigned level = 1; level < carried.size(); ++level) {
+    if (seconds(level) > seconds(busiest.level)) busiest.level = level;
+  }
   const unsigned stages = control::is_rank_ordered(kind) ? 1 : 2;
-  return stages * most / (static_cast<double>(weights) * plan.ranks());
+  busiest.share = stages * static_cast<double>(carried[busiest.level]) /
+                  (static_cast<double>(weights) * plan.ranks());
+  return busiest;
 }
 
 }  // namespace gradcube::cli

@@ -154,10 +154,10 @@ std::string Topology::spec() const {
   return fmt::format("{}:{}", kind_, fmt::join(radices, "x"));
 }
 
-Topology Topology::with_rate(std::uint64_t rate_bps) const {
+Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
   std::vector<Dimension> dimensions = dimensions_;
-  for (Dimension& dimension : dimensions) {
-    if (dimension.link != Link::memory) dimension.rate_bps = rate_bps;
+  for (unsigned level = 0; level < levels(); ++level) {
+    if (dimensions[level].link != Link::memory) dimensions[level].rate_bps = rates_bps.at(level);
   }
   return Topology(kind_, std::move(dimensions));
 }

@@ -66,8 +66,9 @@ class Topology {
   // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
   std::string spec() const;
 
-  // The same topology with this rate on every switched and adjacent dimension.
-  Topology with_rate(std::uint64_t rate_bps) const;
+  // The same topology with these rates on its switched and adjacent dimensions, by level; as many
+  // as there are levels. 0: not limited.
+  Topology with_rates(const std::vector<std::uint64_t>& rates_bps) const;
 
   bool operator==(const Topology&) const = default;
 

@@ -25,18 +25,17 @@ std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
 EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
                                  const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
+      topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
       events_(events),
       assignment_(control::Assignment::all_servers(
-          control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
-          options.lcores)),
+          control::make_plan(control::kDefaultAlgorithm, topology_, "--topology"), options.lcores)),
       parameters_(fabric_parameters(settings_)) {
   make_pollers(options.lcores, clock);
   share_packet_memory();
   make_fabric();
-  nodes_ =
-      std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
+  nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
   nodes_->set_greet_each_other(options.nodes_greet_each_other);
   for (const bcube::ServerId server : servers_) start_node(server, options.incarnation);
   fabric_->set_impairments(

@@ -47,7 +47,7 @@ class EmbeddedCluster {
   EmbeddedCluster(const EmbeddedCluster&) = delete;
   EmbeddedCluster& operator=(const EmbeddedCluster&) = delete;
 
-  const control::Topology& topology() const { return settings_.topology; }
+  const control::Topology& topology() const { return topology_; }  // with its links' rates
   const aggregation::Kernels& kernels() const { return kernels_; }
   NodeGroup& nodes() { return *nodes_; }
   const NodeGroup& nodes() const { return *nodes_; }
@@ -85,9 +85,10 @@ class EmbeddedCluster {
   void set_checksums(bool send, bool demand);
   void demand_checksums();
 
-  const bcube::AddressSpace& space() const { return settings_.topology.space(); }
+  const bcube::AddressSpace& space() const { return topology_.space(); }
 
   control::ClusterSettings settings_;
+  control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;
   EventSink& events_;

@@ -8,11 +8,14 @@
 namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
-                         const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
+                         const std::vector<Port*>& ports,
+                         const std::vector<protocol::CreditSettings>& credit,
                          const std::vector<EnginePlace>& places, EventSink& events)
     : space_(space), server_(server), links_(space) {
   std::vector<EnginePort> with_credit;
-  for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
+  for (std::size_t level = 0; level < ports.size(); ++level) {
+    with_credit.push_back({ports[level], &credit_.emplace_back(credit.at(level))});
+  }
   std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {
     numa_nodes.push_back(place.numa_node);

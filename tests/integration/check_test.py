@@ -58,6 +58,15 @@ class Check(TestCase):
                         cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
                     )
 
+    def test_links_of_a_rate_per_level_are_right_and_are_shown(self):
+        rates = [800_000_000, 200_000_000]
+        with Cluster("--topology", "bcube:3x2", "--rate", "level0=800mbit,level1=200mbit") as cluster:
+            status = cluster.status()
+            self.assertEqual(status["rate_bps"], rates)
+            for server in status["servers"]:
+                self.assertEqual([port["rate_bps"] for port in server["ports"]], rates)
+            self.assert_right(cluster.perf("--sizes", "0,4,1K,1M", "--iterations", "2"))
+
     def test_every_operation_is_right_on_a_star(self):
         self.check_all("star:4", ["float32", "bfloat16"], OPERATIONS)
 

@@ -136,9 +136,11 @@ TEST(Topology, ReadsAServersAddress) {
             "example 2,2 (topology bcube:3,2)");
 }
 
-TEST(Topology, TakesARateForAllItsLinks) {
-  const Topology topology = parse_topology("bcube:3,2", "t").with_rate(1000);
-  for (const Dimension& dimension : topology.dimensions()) EXPECT_EQ(dimension.rate_bps, 1000u);
+TEST(Topology, TakesARateForEachLevel) {
+  const Topology topology = parse_topology("bcube:3,2", "t").with_rates({1000, 2000});
+  EXPECT_EQ(topology.dimensions()[0].rate_bps, 1000u);
+  EXPECT_EQ(topology.dimensions()[1].rate_bps, 2000u);
+  EXPECT_EQ(topology.spec(), "bcube:3,2");
 }
 
 TEST(Topology, IsWrittenAsJson) {
