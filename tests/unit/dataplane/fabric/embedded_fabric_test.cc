@@ -175,21 +175,6 @@ TEST_F(EmbeddedFabricTest, AServersPortsAreListedByLevelAndAreAsTheOptionsSay) {
   }
 }
 
-TEST_F(EmbeddedFabricTest, PortsAndLinksDifferByLevelWhereTheOptionsSaySo) {
-  EmbeddedFabricOptions options = fabric_of(all_servers(kSpace));
-  options.port.queues = 2;
-  options.levels = {{7, 0}, {15, 1'000'000'000}};
-  build(options);
-  EXPECT_EQ(fabric_->port(4, 0).transmit_room(0), 7u);
-  EXPECT_EQ(fabric_->port(4, 1).transmit_room(0), 15u);
-  for (const auto& at : fabric_->switches()) {
-    EXPECT_EQ(at.fabric->shards(), at.level == 0 ? 2u : 1u) << "a limited link has one clock";
-  }
-  expect_each_port_to_reach_its_neighbours();
-  options.levels.pop_back();
-  EXPECT_THROW(EmbeddedFabric{options}, std::invalid_argument);
-}
-
 TEST_F(EmbeddedFabricTest, SomeOfTheServersReachOneAnotherAndNobodyElse) {
   // [0,0], [0,2] and [2,2]: the first and the last are no neighbours.
   build(fabric_of({0, 2, 8}));
