@@ -1,10 +1,10 @@
 // The shares of the buffer that BML's threads take where levels have different rates: those that
 // make the fullest link's time least.
 //
-// Thread t goes over the levels t, t+1, ... (mod k). When it comes to level l it has
-// 1 / (n_t ... n_(l-1)) of its share left, and it sends (n_l - 1) / n_l of that. So the time of level
-// l's links is a sum over the threads' shares, and the largest of k such sums is to be least: a small
-// linear programme. Its solution lies where as many levels are equally full as threads have a share
+// Thread t goes over the levels t, t+1, ... (mod k). When it comes to level l it has 1 / (n_t ...
+// n_(l-1)) of its share left, and it sends (n_l - 1) / n_l of that. So the time of level l's links
+// is a sum over the threads' shares, and the largest of k such sums is to be least: a small linear
+// programme. Its solution lies where as many levels are equally full as threads have a share
 // (Shapley and Snow, "Basic solutions of discrete games", 1950), so all such sets are tried.
 //
 // All servers must get the same shares. They are computed in one order from the same numbers, and
@@ -30,8 +30,8 @@ struct LevelLinks {
 std::vector<double> level_times(std::span<const LevelLinks> levels,
                                 std::span<const unsigned> weights);
 
-// A weight for each thread: the threads' shares are in proportion to them. Where all levels have the
-// same rate, or one has none, all weights are 1.
+// A weight for each thread: the threads' shares are in proportion to them. Where all levels have
+// the same rate, or one has none, all weights are 1.
 std::vector<unsigned> balanced_weights(std::span<const LevelLinks> levels);
 
 }  // namespace gradcube::control

@@ -78,8 +78,8 @@ class Topology {
   AddressSpace space_;
 };
 
-// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2". `where` begins the message of the UsageError:
-// "--topology".
+// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2". `where` begins the message of the
+// UsageError: "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 
 // Reads a server's address, "2,1" or "[2,1]"; throws a UsageError.

@@ -64,8 +64,9 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number);
 
 class EmbeddedFabric final : public Fabric {
  public:
-  // Throws std::invalid_argument for lists of servers or levels that are not as described above, and
-  // std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an Eal.
+  // Throws std::invalid_argument for lists of servers or levels that are not as described above,
+  // and std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an
+  // Eal.
   explicit EmbeddedFabric(const EmbeddedFabricOptions& options);
 
   std::vector<Port*> ports(bcube::ServerId server) override;

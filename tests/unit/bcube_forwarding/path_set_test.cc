@@ -12,8 +12,8 @@
 namespace gradcube::bcube {
 namespace {
 
-// The spaces of every BCube(n,k) with at most `servers` servers and at least `levels` levels, and of
-// some whose levels have different radices.
+// The spaces of every BCube(n,k) with at most `servers` servers and at least `levels` levels, and
+// of some whose levels have different radices.
 std::vector<AddressSpace> cubes(std::uint32_t servers, unsigned levels) {
   std::vector<AddressSpace> all;
   for (unsigned n = 2; n <= servers; ++n) {
