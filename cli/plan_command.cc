@@ -75,8 +75,7 @@ std::string rates_text(const control::Plan& plan) {
   const std::uint64_t rate = plan.topology().dimensions()[busiest->level].rate_bps;
   return fmt::format(
       "shares: {}\nbound: the links of level {} carry {:.4f} of an all-reduce's buffer at {}, so 1 "
-      "MB "
-      "takes {} or more\n",
+      "MB takes {} or more\n",
       shares_text(plan), busiest->level, busiest->share, control::format_rate(rate),
       human_seconds(busiest->share * 8e6 / static_cast<double>(rate)));
 }

@@ -112,10 +112,11 @@ TEST(BusiestLink, OfAnAllReduceOnABcubeIsThatOfThePaper) {
 TEST(BusiestLink, IsTheOneThatTakesLongestAtItsLevelsRate) {
   const auto busiest = [](const char* spec, const std::vector<std::uint64_t>& rates) {
     const auto topology = control::parse_topology(spec, "test").with_rates(rates);
-    return busiest_link(control::make_plan("bml", topology, "test"), CollectiveKind::all_reduce)
+    return busiest_link(control::make_plan("hips:mesh", topology, "test"),
+                        CollectiveKind::all_reduce)
         .value();
   };
-  // In each stage level 0 carries a third of the gradient, level 1 a half.
+  // With equal shares level 0 carries a third of the gradient in each stage, level 1 a half.
   EXPECT_EQ(busiest("bcube:3x2", {0, 0}).level, 1u);
   EXPECT_EQ(busiest("bcube:3x2", {100, 160}).level, 0u);
   EXPECT_DOUBLE_EQ(busiest("bcube:3x2", {100, 160}).share, 2.0 / 3);
