@@ -38,17 +38,18 @@ struct CostRow {
 // BCube(n,k), and the Fat-Trees of n-port switches for as many servers: with one NIC and with k.
 void add_rows(const ModelTopology& bcube, std::vector<CostRow>& rows) {
   const std::uint64_t servers = bcube.servers();
-  const double least = control::model::fat_tree_switches(servers, bcube.n);
+  const std::uint64_t n = bcube.radices.front();
+  const double least = control::model::fat_tree_switches(servers, n);
   const auto add = [&](std::string topology, unsigned nics, double switches) {
-    rows.push_back({std::move(topology), servers, nics, bcube.n,
-                    static_cast<std::uint64_t>(switches), switches / least});
+    rows.push_back({std::move(topology), servers, nics, n, static_cast<std::uint64_t>(switches),
+                    switches / least});
   };
   const std::string fat_tree = fmt::format("fattree:{}", servers);
-  add(bcube.spec(), bcube.levels,
-      static_cast<double>(control::model::bcube_switches(bcube.n, bcube.levels)));
+  add(bcube.spec(), bcube.levels(),
+      static_cast<double>(control::model::bcube_switches(n, bcube.levels())));
   add(fat_tree, 1, least);
-  if (bcube.levels == 1) return;
-  add(fat_tree, bcube.levels, control::model::fat_tree_switches(servers, bcube.n, bcube.levels));
+  if (bcube.levels() == 1) return;
+  add(fat_tree, bcube.levels(), control::model::fat_tree_switches(servers, n, bcube.levels()));
 }
 
 json rows_json(const std::vector<CostRow>& rows) {
@@ -82,10 +83,11 @@ int run_cost(const CostOptions& options) {
   std::vector<CostRow> rows;
   for (const std::string& spec : options.topologies) {
     const ModelTopology topology = control::model::parse_model_topology(spec, "--topology");
-    if (topology.kind != ModelTopology::Kind::bcube) {
+    if (topology.kind != ModelTopology::Kind::bcube || !topology.uniform()) {
       throw control::UsageError(
           fmt::format("--topology {}: the paper counts the switches of BCube, next to a Fat-Tree "
-                      "for as many servers; expected bcube:n,k, for example bcube:3,2",
+                      "of the same switches for as many servers; expected bcube:n,k, for example "
+                      "bcube:3,2",
                       control::quoted(spec)));
     }
     add_rows(topology, rows);

@@ -116,7 +116,7 @@ void add_model_gst(CLI::App& model, Action& action) {
   auto options = std::make_shared<GstOptions>();
   command
       ->add_option("--topology", options->topologies,
-                   "bcube:n,k, torus:n,h, star:N or fattree:N; may be repeated")
+                   "bcube:n,k, bcube:4x3x2, torus:n,h, star:N or fattree:N; may be repeated")
       ->allow_extra_args(false)
       ->capture_default_str();
   command

@@ -136,7 +136,7 @@ int run_paths(const PathsOptions& options) {
 }
 
 void add_options(CLI::App* command, PathsOptions* options) {
-  command->add_option("--topology", options->topology, "bcube:n,k or star:N")
+  command->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2 or star:N")
       ->required()
       ->check(not_empty());
   command->add_option("--from", options->from, "Where the paths begin, by its address: 0,0")

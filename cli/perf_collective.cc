@@ -1,6 +1,5 @@
 #include "cli/perf_collective.h"
 
-#include <algorithm>
 #include <fmt/format.h>
 #include <vector>
 
@@ -37,7 +36,7 @@ double bus_factor(CollectiveKind kind, std::uint32_t ranks) {
   return control::has_root(kind) ? 1 : 2 * (n - 1) / n;
 }
 
-std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKind kind) {
+std::optional<BusiestLink> busiest_link(const control::Plan& plan, CollectiveKind kind) {
   if (kind == CollectiveKind::barrier) return std::nullopt;
   if (plan.has_root_step() && control::has_root(kind)) return std::nullopt;
   // A chunk by itself passes in one stage alone.
@@ -58,8 +57,17 @@ std::optional<double> busiest_link_share(const control::Plan& plan, CollectiveKi
       carried[*level] += (step.is_root() ? 1 : stages) * weight * pieces * (step.radix - 1);
     }
   }
-  const auto most = static_cast<double>(*std::max_element(carried.begin(), carried.end()));
-  return most / (static_cast<double>(weights) * plan.ranks());
+  const auto seconds = [&](unsigned level) {
+    const std::uint64_t rate = plan.topology().dimensions()[level].rate_bps;
+    return static_cast<double>(carried[level]) / static_cast<double>(rate == 0 ? 1 : rate);
+  };
+  BusiestLink busiest;
+  for (unsigned level = 1; level < carried.size(); ++level) {
+    if (seconds(level) > seconds(busiest.level)) busiest.level = level;
+  }
+  busiest.share =
+      static_cast<double>(carried[busiest.level]) / (static_cast<double>(weights) * plan.ranks());
+  return busiest;
 }
 
 }  // namespace gradcube::cli

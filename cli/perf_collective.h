@@ -27,12 +27,17 @@ constexpr bool takes_operation(control::CollectiveKind kind) {
 // busbw by algbw, as in nccl-tests.
 double bus_factor(control::CollectiveKind kind, std::uint32_t ranks);
 
-// The share of the buffer that the busiest link of the plan carries in one direction; it may be
-// more than 1. All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a
-// reduce its incoming ones. Nothing for a barrier, for a plan with a step over several levels of
-// switches, and for a kind with a root on a plan with a step of the pattern root. In a step a mesh
-// and a ring load a rank's port alike.
-std::optional<double> busiest_link_share(const control::Plan& plan, control::CollectiveKind kind);
+// The link of a plan that takes longest for what it carries in one direction: at the rates of the
+// plan's topology, or at equal ones where these are not limited.
+struct BusiestLink {
+  unsigned level = 0;
+  double share = 0;  // of the buffer; it may be more than 1
+};
+// All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a reduce its
+// incoming ones. Nothing for a barrier, for a plan with a step over several levels of switches, and
+// for a kind with a root on a plan with a step of the pattern root. In a step a mesh and a ring load
+// a rank's port alike.
+std::optional<BusiestLink> busiest_link(const control::Plan& plan, control::CollectiveKind kind);
 
 }  // namespace gradcube::cli
 

@@ -29,6 +29,7 @@
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
+#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -77,8 +78,10 @@ void require_trainers(const std::vector<PerfTrainer>& trainers, const control::P
 Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
                      PerfSettings& settings) {
   const json status = ask_status(directory);
-  const auto topology =
-      control::parse_topology(topology_text(field(status, "topology")), "the daemon's topology");
+  const auto rates =
+      control::link_rates_from_json(field(status, "rate_bps"), "the daemon's status:");
+  const auto topology = rates.on(
+      control::parse_topology(topology_text(field(status, "topology")), "the daemon's topology"));
   settings.members = members_of(topology, options.members);
   const auto placement = settings.members.empty()
                              ? control::Placement::all(topology)
@@ -89,9 +92,11 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   require_root(settings, plan);
   std::vector<PerfTrainer> trainers = trainers_of(status, plan);
   require_trainers(trainers, plan, options);
-  const PerfLinks links{.ranks = plan.ranks(),
-                        .busiest_share = busiest_link_share(plan, settings.kind),
-                        .rate_bps = number_field(status, "rate_bps")};
+  PerfLinks links{.ranks = plan.ranks(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
+  if (const auto busiest = busiest_link(plan, settings.kind)) {
+    links.busiest_share = busiest->share;
+    if (rates.limited()) links.rate_bps = static_cast<double>(rates.of(busiest->level));
+  }
   return Cluster{.plan = std::move(plan),
                  .trainers = std::move(trainers),
                  .links = links,
@@ -115,13 +120,21 @@ std::string head_of(const PerfSettings& settings) {
   return text.empty() ? "" : text + ", ";
 }
 
+// "1000 Mbit/s"; "10000,1000 Mbit/s" from level 0 up where levels differ.
+std::string rates_text(const json& rate_bps) {
+  std::string text;
+  for (const json& rate : rate_bps.is_array() ? rate_bps : json::array({rate_bps})) {
+    if (!rate.is_number()) return "no rate";
+    text += fmt::format("{}{:.5g}", text.empty() ? "" : ",", rate.get<double>() / 1e6);
+  }
+  return text + " Mbit/s";
+}
+
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
   const control::Plan& plan = cluster.plan;
   print("# {}{}, {}{} servers, {}, job {}\n", head_of(settings), plan.topology().spec(),
         plan.ranks() < plan.servers() ? fmt::format("{} of ", plan.ranks()) : "", plan.servers(),
-        cluster.links.rate_bps ? fmt::format("{:.4g} Mbit/s", *cluster.links.rate_bps / 1e6)
-                               : "no rate",
-        job);
+        rates_text(cluster.rate_bps), job);
   print("{}", table_head());
   flush_output();
 }

@@ -29,8 +29,8 @@ namespace gradcube::cli {
 // What the derived figures need to know of the cluster.
 struct PerfLinks {
   std::uint32_t ranks = 0;
-  std::optional<double> busiest_share;  // busiest_link_share()
-  std::optional<double> rate_bps;
+  std::optional<double> busiest_share;  // of the busiest_link()
+  std::optional<double> rate_bps;       // of the same
 };
 
 struct PerfRow {

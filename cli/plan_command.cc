@@ -11,14 +11,18 @@
 #include "cli/commands.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/perf_collective.h"
+#include "cli/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
+#include "control/base/units.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
 #include "control/plan/topology.h"
 #include "control/settings/cluster_settings.h"
+#include "control/settings/link_rates.h"
 
 namespace gradcube::cli {
 namespace {
@@ -29,6 +33,7 @@ constexpr control::ServerId kMostServersShown = 4096;
 struct PlanOptions {
   std::string topology = "bcube:3,2";
   std::string algorithm{control::kDefaultAlgorithm};
+  std::string rate;
   std::string server;
   std::string lcores;
   bool json = false;
@@ -43,8 +48,40 @@ std::vector<control::Lcore> lcores_of(const std::string& text) {
   return lcores;
 }
 
-int run_plan(const PlanOptions& options) {
+control::Topology topology_of(const PlanOptions& options) {
   const auto topology = control::parse_topology(options.topology, "--topology");
+  if (options.rate.empty()) return topology;
+  const auto rates = control::parse_link_rates(options.rate, "--rate");
+  rates.validate(topology);
+  return rates.on(topology);
+}
+
+// "thread 0 0.8333, thread 1 0.1667": of the buffer.
+std::string shares_text(const control::Plan& plan) {
+  double weights = 0;
+  for (unsigned t = 0; t < plan.threads(); ++t) weights += plan.thread(t).weight;
+  std::string text;
+  for (unsigned t = 0; t < plan.threads(); ++t) {
+    text +=
+        fmt::format("{}thread {} {:.4f}", t == 0 ? "" : ", ", t, plan.thread(t).weight / weights);
+  }
+  return text;
+}
+
+// What the rates make of the plan: the threads' shares, and the time that no all-reduce can beat.
+std::string rates_text(const control::Plan& plan) {
+  const auto busiest = busiest_link(plan, control::CollectiveKind::all_reduce);
+  if (!busiest) return fmt::format("shares: {}\n", shares_text(plan));
+  const std::uint64_t rate = plan.topology().dimensions()[busiest->level].rate_bps;
+  return fmt::format(
+      "shares: {}\nbound: the links of level {} carry {:.4f} of an all-reduce's buffer at {}, so 1 "
+      "MB takes {} or more\n",
+      shares_text(plan), busiest->level, busiest->share, control::format_rate(rate),
+      human_seconds(busiest->share * 8e6 / static_cast<double>(rate)));
+}
+
+int run_plan(const PlanOptions& options) {
+  const auto topology = topology_of(options);
   std::optional<control::ServerId> server;
   if (!options.server.empty()) {
     server = control::parse_server(topology, options.server, "--server");
@@ -57,6 +94,7 @@ int run_plan(const PlanOptions& options) {
   const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   write_by([&](std::ostream& out) {
+    if (!options.json && !options.rate.empty()) out << rates_text(plan);
     const auto write = options.json ? control::write_plan_json : control::write_plan_text;
     write(out, plan, assignment, server ? plan.placement().rank(*server) : std::nullopt);
   });
@@ -70,12 +108,17 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--topology", options->topology, "bcube:n,k or star:N")
+  command->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2 or star:N")
       ->capture_default_str();
   command
       ->add_option("--algorithm", options->algorithm,
                    fmt::format("{}", fmt::join(control::algorithm_names(), ", ")))
       ->capture_default_str();
+  command
+      ->add_option("--rate", options->rate,
+                   "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "
+                   "threads' shares and the bound that follow")
+      ->check(not_empty());
   command->add_option("--server", options->server, "Show this server only, by its address: 2,1")
       ->check(not_empty());
   command

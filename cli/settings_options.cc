@@ -12,11 +12,13 @@ struct Help {
 };
 
 constexpr Help kHelp[] = {
-    {"topology", "bcube:n,k or star:N"},
+    {"topology", "bcube:n,k, bcube:4x3x2 or star:N"},
     {"fabric",
      "embedded: all servers and switches in one process; veth: a daemon per server, with the "
      "kernel's links and bridges between them (needs root)"},
-    {"rate", "Rate of every link: 200mbit, 10gbit (default: as fast as the CPU goes)"},
+    {"rate",
+     "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
+     "fast as the CPU goes)"},
     {"mtu", "Bytes of IP packet per frame, 1500 to 9000"},
     {"delay", "Delay of a switch, on top of serialization: 50us"},
     {"queue", "Bytes of a switch port's queue: 128K, 64Ki"},

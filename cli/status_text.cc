@@ -20,9 +20,22 @@ using nlohmann::json;
 
 constexpr std::size_t kFewFlows = 40;
 
+// Of all links, or of each level's.
 std::string rate_text(const json& status) {
   const auto rate = number_field(status, "rate_bps");
-  return rate ? human_rate(*rate) : "as fast as it goes";
+  if (rate) return human_rate(*rate);
+  std::string text;
+  std::size_t level = 0;
+  for (const json& of_level : items(status, "rate_bps")) {
+    text += fmt::format("{}{} at level {}", text.empty() ? "" : ", ",
+                        of_level.is_number() ? human_rate(of_level.get<double>()) : "-", level++);
+  }
+  return text.empty() ? "as fast as it goes" : text;
+}
+
+std::string port_rate_text(const json& port) {
+  const auto rate = number_field(port, "rate_bps");
+  return rate ? human_rate(*rate) : "-";
 }
 
 std::string bytes_text(const json& object, std::string_view path) {
@@ -121,6 +134,7 @@ std::string servers_text(const json& status) {
   TextTable table({{"server"},
                    {"trainers"},
                    {"level"},
+                   {"rate"},
                    {"rx packets"},
                    {"rx bytes"},
                    {"tx packets"},
@@ -131,12 +145,12 @@ std::string servers_text(const json& status) {
                                      cell_text(server, "trainers")};
     std::string socket = cell_text(server, "socket");
     if (items(server, "ports").empty()) {
-      table.add_row({head[0], head[1], "-", "-", "-", "-", "-", socket});
+      table.add_row({head[0], head[1], "-", "-", "-", "-", "-", "-", socket});
     }
     for (const json& port : items(server, "ports")) {
-      table.add_row({head[0], head[1], cell_text(port, "level"), cell_text(port, "rx_packets"),
-                     bytes_text(port, "rx_bytes"), cell_text(port, "tx_packets"),
-                     bytes_text(port, "tx_bytes"), socket});
+      table.add_row({head[0], head[1], cell_text(port, "level"), port_rate_text(port),
+                     cell_text(port, "rx_packets"), bytes_text(port, "rx_bytes"),
+                     cell_text(port, "tx_packets"), bytes_text(port, "tx_bytes"), socket});
       head = {"", ""};
       socket.clear();
     }
@@ -282,8 +296,13 @@ std::string topology_text(const json& topology) {
     const auto servers = count_field(topology, "servers");
     return servers ? fmt::format("star:{}", *servers) : "";
   }
-  if (!kind || !n || !k) return "";
-  return fmt::format("{}:{},{}", *kind, *n, *k);
+  if (kind && n && k) return fmt::format("{}:{},{}", *kind, *n, *k);
+  std::string radices;
+  for (const json& radix : items(topology, "radices")) {
+    if (!radix.is_number_integer()) return "";
+    radices += (radices.empty() ? "" : "x") + radix.dump();
+  }
+  return kind && !radices.empty() ? fmt::format("{}:{}", *kind, radices) : "";
 }
 
 std::string impairments_summary(const json& status) {

@@ -1,5 +1,6 @@
 #include "control/model/bml_model.h"
 
+#include <algorithm>
 #include <cmath>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -31,6 +32,28 @@ double bml_step_seconds(std::uint64_t n, unsigned k, unsigned w, double t_f) {
 double bml_gst(std::uint64_t n, unsigned k, double t_f) {
   const auto N = static_cast<double>(grid_servers(n, k));
   return 2 * (N - 1) * bml_piece_seconds(n, k, t_f);
+}
+
+double bml_level_share(std::span<const std::uint64_t> radices, unsigned level) {
+  grid_servers(radices);
+  const std::size_t k = radices.size();
+  if (level >= k) throw std::invalid_argument(fmt::format("level {} of {}", level, k));
+  const auto n = static_cast<double>(radices[level]);
+  double share = 0;
+  double before = 1;  // n_t ... n_(l-1)
+  for (std::size_t w = 0; w < k; ++w) {
+    share += (n - 1) / (n * before);
+    before *= static_cast<double>(radices[(level + k - w - 1) % k]);
+  }
+  return share / static_cast<double>(k);
+}
+
+double bml_gst(std::span<const std::uint64_t> radices, double t_f) {
+  double busiest = 0;
+  for (unsigned level = 0; level < radices.size(); ++level) {
+    busiest = std::max(busiest, bml_level_share(radices, level));
+  }
+  return 2 * busiest * t_f;
 }
 
 double fat_tree_gst(std::uint64_t N, double t_f, unsigned nics) {

@@ -20,6 +20,7 @@
 #define GRADCUBE_CONTROL_MODEL_BML_MODEL_H_
 
 #include <cstdint>
+#include <span>
 
 namespace gradcube::control::model {
 
@@ -32,6 +33,19 @@ double bml_step_seconds(std::uint64_t n, unsigned k, unsigned w, double t_f);
 
 // GST of BML on BCube(n,k): 2(N-1) * T_C = 2(N-1)/(kN) * T_F (section 3.2).
 double bml_gst(std::uint64_t n, unsigned k, double t_f);
+
+// The paper has one radix for all levels. On a generalized BCube, radices[l] at level l, thread t
+// of k begins with level t, as it does there, and takes its k-th of the gradient; then levels carry
+// different shares. This is what a port of the level sends in one stage, as a share of the
+// gradient: a thread that comes to level l from level t has 1 / (n_t ... n_(l-1)) of its k-th left,
+// and sends (n_l - 1) / n_l of that. Of equal radices it is (N-1)/(kN). Throws
+// std::invalid_argument for a level that is none, too.
+double bml_level_share(std::span<const std::uint64_t> radices, unsigned level);
+
+// The GST that follows: the time that a port of the busiest level needs for both stages. The
+// threads of a server take different times for a step, so it is a lower bound unless the radices
+// are equal.
+double bml_gst(std::span<const std::uint64_t> radices, double t_f);
 
 // GST on a Fat-Tree: 2(N-1)/N * T_F by P2P-based PS and by ring all-reduce (section 2), and the
 // same by a hierarchical algorithm as BML's (section 3.3). With several NICs at every server it is

@@ -1,5 +1,6 @@
 #include "control/model/gst_table.h"
 
+#include <algorithm>
 #include <bit>
 #include <fmt/format.h>
 #include <stdexcept>
@@ -21,25 +22,30 @@ struct Estimate {
 
 // One topology and load, as the equations take them.
 struct Question {
-  Kind kind;
-  std::uint64_t n;
-  unsigned levels;
+  const ModelTopology& topology;
+  std::uint64_t most;  // the largest radix: n where all are equal
   std::uint64_t N;
   double t_f;
   ModelLoad load;
 
-  bool is_torus() const { return kind == Kind::torus; }
-  bool is_fattree() const { return kind == Kind::fattree; }
+  bool is_torus() const { return topology.kind == Kind::torus; }
+  bool is_fattree() const { return topology.kind == Kind::fattree; }
+  bool is_uniform() const { return topology.uniform(); }
+  unsigned levels() const { return topology.levels(); }
   HipsNetwork network() const { return is_torus() ? HipsNetwork::torus : HipsNetwork::bcube; }
   double latency(double messages) const { return messages * load.latency_seconds; }
 
   // Of both stages, at each of the levels in turn n-1 messages.
-  double latency_by_levels() const { return latency(2.0 * levels * static_cast<double>(n - 1)); }
+  double latency_by_levels() const {
+    double messages = 0;
+    for (const std::uint64_t n : topology.radices) messages += 2 * static_cast<double>(n - 1);
+    return latency(messages);
+  }
   double latency_of_ring() const { return latency(2 * static_cast<double>(N - 1)); }
   // In each stage a port passes what goes to the N (n-1)/n servers with another digit at its
   // level. A torus has two ports for them.
   double latency_of_flat_mesh() const {
-    const std::uint64_t per_stage = N / n * (n - 1);
+    const std::uint64_t per_stage = N / most * (most - 1);
     return latency(static_cast<double>(is_torus() ? per_stage : 2 * per_stage));
   }
 };
@@ -48,26 +54,38 @@ using Answer = std::optional<Estimate>;
 
 Answer bml(const Question& q) {
   if (q.is_torus()) return std::nullopt;
-  return Estimate{bml_gst(q.n, q.levels, q.t_f) + q.latency_by_levels(),
+  if (!q.is_uniform()) {
+    return Estimate{bml_gst(q.topology.radices, q.t_f) + q.latency_by_levels(),
+                    "BML 3.2, the busiest level: a lower bound"};
+  }
+  return Estimate{bml_gst(q.most, q.levels(), q.t_f) + q.latency_by_levels(),
                   q.is_fattree() ? "BML 3.3" : "BML 3.2"};
 }
 
+// A level's ports carry (n-1)/n of a gradient, so those of the largest radix are the busiest.
 Answer mesh(const Question& q) {
   const double latency = q.latency_of_flat_mesh();
   if (q.is_fattree()) return Estimate{fat_tree_gst(q.N, q.t_f) + latency, "BML 2"};
-  return Estimate{hips_mesh_gst(q.network(), q.n, q.levels, q.t_f) + latency,
-                  q.is_torus() ? "HiPS Table 3, PSS/MS: a lower bound" : "HiPS Table 3, PSS/MS"};
+  return Estimate{hips_mesh_gst(q.network(), q.most, 1, q.t_f) + latency,
+                  q.is_torus()      ? "HiPS Table 3, PSS/MS: a lower bound"
+                  : !q.is_uniform() ? "HiPS Table 3, PSS/MS, the busiest level"
+                                    : "HiPS Table 3, PSS/MS"};
 }
 
 Answer ring(const Question& q) {
   if (q.is_fattree()) return Estimate{fat_tree_gst(q.N, q.t_f) + q.latency_of_ring(), "BML 2"};
-  return Estimate{hips_ring_gst(q.network(), q.n, q.levels, q.t_f) + q.latency_of_ring(),
+  return Estimate{hips_ring_gst(q.network(), q.N, 1, q.t_f) + q.latency_of_ring(),
                   "HiPS Table 3, RS"};
 }
 
+// Mesh and ring bring the same bytes over each link as BML.
 Answer hips_ring(const Question& q) {
   if (q.is_fattree()) return std::nullopt;
-  return Estimate{hips_gst(q.network(), q.n, q.levels, q.t_f) + q.latency_by_levels(),
+  if (!q.is_uniform()) {
+    return Estimate{bml_gst(q.topology.radices, q.t_f) + q.latency_by_levels(),
+                    "HiPS Table 3, HiPS, the busiest level: a lower bound"};
+  }
+  return Estimate{hips_gst(q.network(), q.most, q.levels(), q.t_f) + q.latency_by_levels(),
                   "HiPS Table 3, HiPS"};
 }
 
@@ -75,24 +93,26 @@ Answer hips_mesh(const Question& q) { return q.is_torus() ? std::nullopt : hips_
 
 // One group, of all servers.
 Answer ps(const Question& q) {
-  if (q.is_torus() || q.levels > 1) return std::nullopt;
-  return Estimate{hips_root_gst(q.n, 1, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
+  if (q.is_torus() || q.levels() > 1) return std::nullopt;
+  return Estimate{hips_root_gst(q.most, 1, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
 }
 
+// In a stage the processes are at different levels: of different radices, none has a time for all.
 Answer hips_root(const Question& q) {
-  if (q.is_torus() || q.is_fattree()) return std::nullopt;
-  return Estimate{hips_root_gst(q.n, q.levels, q.t_f) + q.latency_by_levels(), "HiPS Algorithm 1"};
+  if (q.is_torus() || q.is_fattree() || !q.is_uniform()) return std::nullopt;
+  return Estimate{hips_root_gst(q.most, q.levels(), q.t_f) + q.latency_by_levels(),
+                  "HiPS Algorithm 1"};
 }
 
 Answer blueconnect(const Question& q) {
   const ModelLoad& load = q.load;
-  const BlueConnectStage level{q.n, load.bits_per_second};
-  if (q.kind == Kind::star || q.is_fattree()) {
-    return Estimate{blueconnect_tree_seconds({&level, 1}, load.bytes, load.latency_seconds),
+  std::vector<BlueConnectStage> stages;
+  for (const std::uint64_t n : q.topology.radices) stages.push_back({n, load.bits_per_second});
+  if (q.topology.kind == Kind::star || q.is_fattree()) {
+    return Estimate{blueconnect_tree_seconds(stages, load.bytes, load.latency_seconds),
                     "BlueConnect Eq. 9"};
   }
-  std::vector<BlueConnectStage> stages(q.levels + 1, level);
-  stages[0].p = 1;  // learner in a node
+  stages.insert(stages.begin(), {1, load.bits_per_second});  // one learner in a node
   return Estimate{blueconnect_torus_seconds(stages, load.bytes, load.latency_seconds),
                   "BlueConnect Eq. 10"};
 }
@@ -107,9 +127,10 @@ Answer halving_doubling(const Question& q) {
 }
 
 Answer two_level(const Question& q) {
-  if (q.kind != Kind::bcube || q.levels < 2) return std::nullopt;
+  if (q.topology.kind != Kind::bcube || q.levels() < 2) return std::nullopt;
   const ModelLoad& load = q.load;
-  return Estimate{two_level_seconds(q.n, q.N / q.n, load.bytes, load.latency_seconds,
+  const std::uint64_t n = q.topology.radices.front();
+  return Estimate{two_level_seconds(n, q.N / n, load.bytes, load.latency_seconds,
                                     load.bits_per_second, load.bits_per_second),
                   "BlueConnect Eq. 7"};
 }
@@ -153,12 +174,12 @@ std::optional<ModelRow> gst_row(const ModelTopology& topology, std::string_view 
   if (!(load.latency_seconds >= 0)) {
     throw std::invalid_argument(fmt::format("a latency of {} s", load.latency_seconds));
   }
-  const Question question{.kind = topology.kind,
-                          .n = topology.n,
-                          .levels = topology.levels,
-                          .N = topology.servers(),
-                          .t_f = t_f,
-                          .load = load};
+  const Question question{
+      .topology = topology,
+      .most = *std::max_element(topology.radices.begin(), topology.radices.end()),
+      .N = topology.servers(),
+      .t_f = t_f,
+      .load = load};
   const Answer answer = known.answer(question);
   if (!answer) return std::nullopt;
   return ModelRow{.topology = topology.spec(),

@@ -16,6 +16,11 @@
 //   two-level         groups of n servers under one level-0 switch, then a ring, or halving and
 //                     doubling, of one of each group: BlueConnect's Eq. 7 with p_0 = n
 //
+// BML and HiPS have one radix n for all levels. On a generalized BCube their levels carry different
+// shares, and the time is that of the busiest: 2(n-1)/n for the largest n with mesh, and
+// bml_gst()'s sum with bml and hips, a lower bound there. hips:root has no row then. BlueConnect's
+// equations take any radices.
+//
 // Latency is a time for every message. BlueConnect's equations have it (alpha); those of BML and
 // HiPS do not. To these is added the latency of all messages that a server's busiest port passes
 // one after the other in the steps of the algorithm, which is alpha's meaning and gives the ring

@@ -1,6 +1,8 @@
 #include "control/model/model_topology.h"
 
+#include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <stdexcept>
 
 #include "control/base/errors.h"
@@ -15,7 +17,8 @@ using Kind = ModelTopology::Kind;
 
 constexpr unsigned kMostLevels = 16;
 constexpr std::string_view kForms =
-    "bcube:n,k, torus:n,h, star:N or fattree:N, for example bcube:3,2";
+    "bcube:n,k, bcube with a list of radices, torus:n,h, star:N or fattree:N; for example "
+    "bcube:3,2 or bcube:4x3x2";
 
 struct KindName {
   Kind kind;
@@ -44,33 +47,66 @@ const KindName& kind_of(std::string_view spec, std::string_view where) {
   refuse(where, spec, fmt::format("there is no topology {}", quoted(name)));
 }
 
+std::uint64_t parse_number(std::string_view text, std::string_view name, std::uint64_t lowest,
+                           std::uint64_t highest, std::string_view spec, std::string_view where) {
+  return parse_integer(text, fmt::format("{} {}: {}", where, quoted(spec), name), lowest, highest);
+}
+
+// "n,k", "n,h" or "N".
+std::vector<std::uint64_t> equal_radices(const KindName& kind, std::string_view numbers,
+                                         std::string_view spec, std::string_view where) {
+  const std::size_t comma = numbers.find(',');
+  if ((comma != std::string_view::npos) != kind.has_levels()) {
+    refuse(where, spec,
+           fmt::format("{} takes {}", kind.name, kind.has_levels() ? "two numbers" : "one number"));
+  }
+  const std::uint64_t n =
+      parse_number(numbers.substr(0, comma), kind.n, 2, kMostServers, spec, where);
+  if (!kind.has_levels()) return {n};
+  return std::vector(
+      parse_number(numbers.substr(comma + 1), kind.levels, 1, kMostLevels, spec, where), n);
+}
+
+// "4x3x2": the highest level first.
+std::vector<std::uint64_t> listed_radices(std::string_view numbers, std::string_view spec,
+                                          std::string_view where) {
+  std::vector<std::uint64_t> radices;
+  for (bool more = true; more;) {
+    const std::string_view item = numbers.substr(0, numbers.find('x'));
+    more = item.size() < numbers.size();
+    numbers.remove_prefix(item.size() + (more ? 1 : 0));
+    radices.push_back(parse_number(item, "a radix", 2, kMostServers, spec, where));
+  }
+  std::reverse(radices.begin(), radices.end());
+  return radices;
+}
+
 }  // namespace
 
-std::uint64_t ModelTopology::servers() const { return grid_servers(n, levels); }
+std::uint64_t ModelTopology::servers() const { return grid_servers(radices); }
+
+bool ModelTopology::uniform() const {
+  return std::all_of(radices.begin(), radices.end(),
+                     [&](std::uint64_t n) { return n == radices.front(); });
+}
 
 std::string ModelTopology::spec() const {
   const KindName& known = kKinds[static_cast<std::size_t>(kind)];
-  return known.has_levels() ? fmt::format("{}:{},{}", known.name, n, levels)
-                            : fmt::format("{}:{}", known.name, n);
+  if (!known.has_levels()) return fmt::format("{}:{}", known.name, radices.front());
+  if (uniform()) return fmt::format("{}:{},{}", known.name, radices.front(), levels());
+  return fmt::format("{}:{}", known.name,
+                     fmt::join(std::vector(radices.rbegin(), radices.rend()), "x"));
 }
 
 ModelTopology parse_model_topology(std::string_view spec, std::string_view where) {
   const KindName& kind = kind_of(spec, where);
   std::string_view numbers = spec.substr(kind.name.size());
   if (!numbers.empty()) numbers.remove_prefix(1);  // the colon
-  const std::size_t comma = numbers.find(',');
-  if ((comma != std::string_view::npos) != kind.has_levels()) {
-    refuse(where, spec,
-           fmt::format("{} takes {}", kind.name, kind.has_levels() ? "two numbers" : "one number"));
-  }
-  const auto place = [&](std::string_view number) {
-    return fmt::format("{} {}: {}", where, quoted(spec), number);
-  };
-  ModelTopology topology{.kind = kind.kind};
-  topology.n = parse_integer(numbers.substr(0, comma), place(kind.n), 2, kMostServers);
-  if (kind.has_levels()) {
-    topology.levels = static_cast<unsigned>(
-        parse_integer(numbers.substr(comma + 1), place(kind.levels), 1, kMostLevels));
+  ModelTopology topology{.kind = kind.kind, .radices = {}};
+  if (kind.kind == Kind::bcube && numbers.find('x') != std::string_view::npos) {
+    topology.radices = listed_radices(numbers, spec, where);
+  } else {
+    topology.radices = equal_radices(kind, numbers, spec, where);
   }
   try {
     topology.servers();

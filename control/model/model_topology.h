@@ -2,6 +2,7 @@
 // more servers than a cluster.
 //
 //   bcube:n,k   BCube(n,k) as BML counts: k levels of n-port switches, N = n^k servers
+//   bcube:4x3x2 a generalized BCube: a radix for each level, the highest first
 //   torus:n,h   a torus of h dimensions with n servers in each ring, N = n^h
 //   star:N      N servers around one switch; it is bcube:N,1
 //   fattree:N   N servers on a non-blocking Fat-Tree. BML and other papers write Fat-Tree(n) for
@@ -14,6 +15,7 @@
 #include <cstdint>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gradcube::control::model {
 
@@ -21,9 +23,11 @@ struct ModelTopology {
   enum class Kind { bcube, torus, star, fattree };
 
   Kind kind = Kind::bcube;
-  std::uint64_t n = 2;  // servers that differ in one digit; of a star and a Fat-Tree all, N
-  unsigned levels = 1;  // the paper's k or h; of a star and a Fat-Tree 1
+  // By level: how many servers differ in its digit alone. Of a star and a Fat-Tree one number, N.
+  std::vector<std::uint64_t> radices = {2};
 
+  unsigned levels() const { return static_cast<unsigned>(radices.size()); }  // k or h
+  bool uniform() const;  // all radices are equal, as the papers have it
   std::uint64_t servers() const;
   std::string spec() const;  // "bcube:3,2": what parse_model_topology() reads
 };

@@ -29,8 +29,9 @@ class Writer {
     text("],\"threads\":[");
     for (unsigned t = 0; t < plan_.threads(); ++t) {
       if (t > 0) text(",");
-      fmt::format_to(std::back_inserter(buffer_), "{{\"thread\":{},\"lcore\":{},\"owns\":", t,
-                     assignment_.lcore(server, t));
+      fmt::format_to(std::back_inserter(buffer_),
+                     "{{\"thread\":{},\"lcore\":{},\"weight\":{},\"owns\":", t,
+                     assignment_.lcore(server, t), plan_.thread(t).weight);
       const PieceSet owned = plan_.owned(rank, t);
       if (owned.none) {
         text("null");

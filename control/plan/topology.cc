@@ -21,13 +21,15 @@ struct Kind {
 };
 
 // A torus can be read, but no algorithm has a plan for it yet, so messages do not offer it.
-constexpr std::string_view kForms = "bcube:n,k or star:N, for example bcube:3,2";
+constexpr std::string_view kForms =
+    "bcube:n,k, bcube with a list of radices, or star:N; for example bcube:3,2 or bcube:4x3x2";
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
       {"bcube",
        {"n", "k"},
-       "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2"},
+       "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
+       "level first; for example bcube:3,2 or bcube:4x3x2"},
       {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
       {"torus", {"n", "h"}, kForms},
   };
@@ -47,15 +49,18 @@ const Kind& kind_of(std::string_view spec, std::string_view where) {
   refuse(where, spec, fmt::format("there is no topology {}", quoted(name)), kForms);
 }
 
-// The numbers behind the colon: exactly as many as the kind has parameters.
-std::vector<unsigned> parameters_of(const Kind& kind, std::string_view spec,
-                                    std::string_view where) {
+// What stands behind the colon.
+std::string_view numbers_of(const Kind& kind, std::string_view spec) {
+  return spec.substr(std::min(kind.name.size() + 1, spec.size()));
+}
+
+std::vector<unsigned> parse_numbers(std::string_view text, char separator, const Kind& kind,
+                                    std::string_view spec, std::string_view where) {
   std::vector<unsigned> values;
-  std::string_view rest = spec.substr(std::min(kind.name.size() + 1, spec.size()));
-  for (bool more = !rest.empty(); more;) {
-    const std::string_view item = rest.substr(0, rest.find(','));
-    more = item.size() < rest.size();
-    rest.remove_prefix(item.size() + (more ? 1 : 0));
+  for (bool more = !text.empty(); more;) {
+    const std::string_view item = text.substr(0, text.find(separator));
+    more = item.size() < text.size();
+    text.remove_prefix(item.size() + (more ? 1 : 0));
     unsigned value = 0;
     const char* const end = item.data() + item.size();
     const auto result = std::from_chars(item.data(), end, value);
@@ -65,6 +70,15 @@ std::vector<unsigned> parameters_of(const Kind& kind, std::string_view spec,
     }
     values.push_back(value);
   }
+  return values;
+}
+
+// The radix of each level, from level 0 up, of "n,k", "n,h" or "N": as many numbers as the kind
+// has parameters.
+std::vector<unsigned> equal_radices(const Kind& kind, std::string_view spec,
+                                    std::string_view where) {
+  const std::vector<unsigned> values =
+      parse_numbers(numbers_of(kind, spec), ',', kind, spec, where);
   if (values.size() != kind.parameters.size()) {
     refuse(where, spec,
            fmt::format("{} takes {} ({}), not {}", kind.name,
@@ -72,7 +86,27 @@ std::vector<unsigned> parameters_of(const Kind& kind, std::string_view spec,
                        fmt::join(kind.parameters, " and "), values.size()),
            kind.form);
   }
-  return values;
+  const unsigned radix = values[0];
+  const unsigned count = values.size() > 1 ? values[1] : 1;
+  if (count < 1 || count > kMaxDimensions) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
+           kind.form);
+  }
+  if (radix < 2 || radix > bcube::kMaxRadix) {
+    refuse(where, spec,
+           fmt::format("{} is {}, but it is 2..{}", kind.parameters[0], radix, bcube::kMaxRadix),
+           kind.form);
+  }
+  return std::vector<unsigned>(count, radix);
+}
+
+// The same of a list, "4x3x2": the highest level first.
+std::vector<unsigned> listed_radices(const Kind& kind, std::string_view spec,
+                                     std::string_view where) {
+  std::vector<unsigned> radices = parse_numbers(numbers_of(kind, spec), 'x', kind, spec, where);
+  std::reverse(radices.begin(), radices.end());
+  return radices;
 }
 
 std::vector<unsigned> radices_of(const std::string& kind,
@@ -120,32 +154,23 @@ std::string Topology::spec() const {
   return fmt::format("{}:{}", kind_, fmt::join(radices, "x"));
 }
 
-Topology Topology::with_rate(std::uint64_t rate_bps) const {
+Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
   std::vector<Dimension> dimensions = dimensions_;
-  for (Dimension& dimension : dimensions) {
-    if (dimension.link != Link::memory) dimension.rate_bps = rate_bps;
+  for (unsigned level = 0; level < levels(); ++level) {
+    if (dimensions[level].link != Link::memory) dimensions[level].rate_bps = rates_bps.at(level);
   }
   return Topology(kind_, std::move(dimensions));
 }
 
 Topology parse_topology(std::string_view spec, std::string_view where) {
   const Kind& kind = kind_of(spec, where);
-  const std::vector<unsigned> values = parameters_of(kind, spec, where);
-  const unsigned radix = values[0];
-  const unsigned count = values.size() > 1 ? values[1] : 1;
-  if (count < 1 || count > kMaxDimensions) {
-    refuse(where, spec,
-           fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
-           kind.form);
-  }
-  if (radix < 2 || radix > bcube::kMaxRadix) {
-    refuse(where, spec,
-           fmt::format("{} is {}, but it is 2..{}", kind.parameters[0], radix, bcube::kMaxRadix),
-           kind.form);
-  }
+  const bool listed = kind.name == "bcube" && spec.find('x') != std::string_view::npos;
+  const std::vector<unsigned> radices =
+      listed ? listed_radices(kind, spec, where) : equal_radices(kind, spec, where);
   const bool torus = kind.name == "torus";
   std::vector<Dimension> dimensions;
-  for (unsigned i = 0; i < count; ++i) {
+  for (const unsigned radix : radices) {
+    const auto i = static_cast<unsigned>(dimensions.size());
     dimensions.push_back({radix, torus ? 2 * i : i, 0, torus ? Link::adjacent : Link::switched});
   }
   try {

@@ -1,6 +1,8 @@
 // A topology is a list of dimensions; dimension i is level i of a server's address.
 //
 //   bcube:n,k   BCube(n,k): k dimensions of radix n, dimension i on port i (BML, section 3.1)
+//   bcube:4x3x2 a generalized BCube: a dimension for each of the listed radices, the highest level
+//               first, as in an address; dimension i on port i. bcube:3x3 is bcube:3,2
 //   star:N      N servers around one switch: one dimension of radix N on port 0; it is bcube:N,1
 //   torus:n,h   h rings of n servers each; dimension i on the port pair 2i, 2i+1, and only servers
 //               at distance one are joined
@@ -61,12 +63,12 @@ class Topology {
   std::vector<unsigned> level_ports() const;  // [l]: the (first) port of level l
   bool uniform() const;                       // all radices are equal
 
-  // "bcube:3,2": what parse_topology reads. The radices of a topology that is not uniform are
-  // listed, the highest level first, which no parser reads: such a topology is made by programs.
+  // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
   std::string spec() const;
 
-  // The same topology with this rate on every switched and adjacent dimension.
-  Topology with_rate(std::uint64_t rate_bps) const;
+  // The same topology with these rates on its switched and adjacent dimensions, by level; as many
+  // as there are levels. 0: not limited.
+  Topology with_rates(const std::vector<std::uint64_t>& rates_bps) const;
 
   bool operator==(const Topology&) const = default;
 
@@ -76,8 +78,8 @@ class Topology {
   AddressSpace space_;
 };
 
-// Reads "bcube:3,2", "star:9", "torus:4,2". `where` begins the message of the UsageError:
-// "--topology".
+// Reads "bcube:3,2", "bcube:4x3x2", "star:9", "torus:4,2". `where` begins the message of the
+// UsageError: "--topology".
 Topology parse_topology(std::string_view spec, std::string_view where);
 
 // Reads a server's address, "2,1" or "[2,1]"; throws a UsageError.

@@ -1,9 +1,10 @@
 // The cluster file: a cluster's settings as TOML.
 //
 //     [topology]
-//     spec = "bcube:3,2"          # or: kind = "bcube", n = 3, k = 2 (star: n)
+//     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (star: n)
 //     [link]
-//     rate = "200mbit"            # also: fabric, mtu, delay, queue, ecn-threshold, greeting
+//     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"; also: fabric, mtu, delay,
+//                                 # queue, ecn-threshold, greeting
 //     [impair]
 //     loss = 0.001                # also: duplicate, reorder, corrupt, seed
 //     [engine]

@@ -90,7 +90,7 @@ constexpr Setting kSettings[] = {
     {"fabric", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.fabric = parse_fabric(text, where); }},
     {"rate", [](ClusterSettings& s, std::string_view text,
-                std::string_view where) { s.rate_bps = parse_rate(text, where); }},
+                std::string_view where) { s.rates = parse_link_rates(text, where); }},
     {"mtu",
      [](ClusterSettings& s, std::string_view text, std::string_view where) {
        s.mtu = static_cast<unsigned>(parse_integer(text, where, kMinMtu, kMaxMtu));
@@ -211,9 +211,7 @@ void validate(const ClusterSettings& s) {
                       s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
   require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
           fmt::format("the MTU is {}; expected {}..{}", s.mtu, kMinMtu, kMaxMtu));
-  require(!s.rate_bps || (*s.rate_bps >= kLeastRate && *s.rate_bps <= kMostRate),
-          fmt::format("the rate is out of range: expected {} to {}", format_rate(kLeastRate),
-                      format_rate(kMostRate)));
+  s.rates.validate(s.topology);
   require(s.delay_ns >= 0 && s.delay_ns <= 3'600'000'000'000,
           "the delay is out of range: expected 0 to one hour");
   const std::uint64_t greeting = s.greeting_ns.value_or(0);
@@ -249,7 +247,7 @@ void validate(const ClusterSettings& s) {
 nlohmann::ordered_json to_json(const ClusterSettings& s) {
   return {{"topology", s.topology.spec()},
           {"fabric", fabric_name(s.fabric)},
-          {"rate_bps", or_null(s.rate_bps)},
+          {"rate_bps", to_json(s.rates)},
           {"mtu", s.mtu},
           {"delay_ns", static_cast<std::uint64_t>(s.delay_ns)},
           {"queue_bytes", s.queue_bytes},
@@ -272,7 +270,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
   try {
     s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
     s.fabric = parse_fabric(json.at("fabric").get<std::string>(), kWhere);
-    s.rate_bps = whole_or_null(json, "rate_bps");
+    s.rates = link_rates_from_json(json.at("rate_bps"), kWhere);
     s.mtu = small(whole(json, "mtu"));
     s.delay_ns =
         static_cast<std::int64_t>(std::min<std::uint64_t>(whole(json, "delay_ns"), INT64_MAX));

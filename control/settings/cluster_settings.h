@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "control/plan/topology.h"
+#include "control/settings/link_rates.h"
 
 namespace gradcube::control {
 
@@ -38,9 +39,9 @@ inline constexpr unsigned kMaxMtu = 9000;
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
   Fabric fabric = Fabric::embedded;
-  std::optional<std::uint64_t> rate_bps;  // of every link; none: as fast as the CPU goes
-  unsigned mtu = kMaxMtu;                 // bytes of IP packet per frame
-  std::int64_t delay_ns = 0;              // of a switch, on top of serialization
+  LinkRates rates;
+  unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
+  std::int64_t delay_ns = 0;  // of a switch, on top of serialization
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
   // down; none: the daemon chooses.
   std::optional<std::uint64_t> greeting_ns;
@@ -58,6 +59,8 @@ struct ClusterSettings {
   // That the trainers of a user may use together; none: half of the host's memory.
   std::optional<std::uint64_t> trainer_memory_bytes;
 
+  // The topology, whose dimensions have their links' rates.
+  Topology rated_topology() const { return rates.on(topology); }
   std::uint64_t ecn_threshold() const { return ecn_threshold_bytes.value_or(queue_bytes / 2); }
   bool operator==(const ClusterSettings&) const = default;
 };

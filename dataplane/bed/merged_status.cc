@@ -103,7 +103,7 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   };
   Json status = std::move(head);
   status["fabric"] = control::fabric_name(settings.fabric);
-  status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json();
+  status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = common("segment_bytes");
   status["window"] = common("window");

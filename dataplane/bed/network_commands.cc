@@ -25,9 +25,9 @@ std::uint64_t frame_bytes(const control::ClusterSettings& settings) {
   return settings.mtu + kEthernetHeaderBytes;
 }
 
-std::string queue_command(const std::string& device, const control::ClusterSettings& settings,
-                          std::uint64_t queue_bytes) {
-  const std::uint64_t rate = *settings.rate_bps;
+std::string queue_command(const std::string& device, unsigned level,
+                          const control::ClusterSettings& settings, std::uint64_t queue_bytes) {
+  const std::uint64_t rate = settings.rates.of(level);
   const std::uint64_t burst = std::max(kBurstFrames * (frame_bytes(settings) + kUnseenWireBytes),
                                        rate / 8 / kTimersPerSecond);
   return fmt::format("qdisc add dev {} root tbf rate {}bit burst {} limit {} overhead {}\n", device,
@@ -67,18 +67,19 @@ std::string server_side_commands(std::span<const BedLink> links) {
 std::string switch_queue_commands(std::span<const BedLink> links,
                                   const control::ClusterSettings& settings) {
   std::string text;
-  if (!settings.rate_bps.has_value()) return text;
+  if (!settings.rates.limited()) return text;
   for (const BedLink& link : links)
-    text += queue_command(link.port, settings, settings.queue_bytes);
+    text += queue_command(link.port, link.level, settings, settings.queue_bytes);
   return text;
 }
 
 std::string server_queue_commands(std::span<const BedLink> links,
                                   const control::ClusterSettings& settings) {
   std::string text;
-  if (!settings.rate_bps.has_value()) return text;
+  if (!settings.rates.limited()) return text;
   for (const BedLink& link : links) {
-    text += queue_command(link.interface, settings, kSenderQueueFrames * frame_bytes(settings));
+    text += queue_command(link.interface, link.level, settings,
+                          kSenderQueueFrames * frame_bytes(settings));
   }
   return text;
 }

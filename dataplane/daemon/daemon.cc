@@ -35,7 +35,7 @@ std::size_t useful_lcores(const control::ClusterSettings& settings,
   const std::size_t threads = settings.topology.levels();
   if (!lone.has_value()) return settings.topology.servers() * threads;
   // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
-  return settings.rate_bps.has_value() ? 1 : threads;
+  return settings.rates.limited() ? 1 : threads;
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,

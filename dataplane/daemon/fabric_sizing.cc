@@ -163,28 +163,44 @@ std::uint32_t segment_bytes(const control::Topology& topology, unsigned mtu) {
   return static_cast<std::uint32_t>((mtu - headers) / control::kUnitBytes * control::kUnitBytes);
 }
 
-void tune_for_rate(const control::ClusterSettings& settings, FabricParameters& parameters) {
-  const auto rate = static_cast<double>(*settings.rate_bps);
-  const auto time_of = [rate](double bytes) {
-    return static_cast<std::int64_t>(bytes * 8e9 / rate);
-  };
-  const std::int64_t frame_time = time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes);
+std::int64_t time_of(double bytes, std::uint64_t rate) {
+  return static_cast<std::int64_t>(bytes * 8e9 / static_cast<double>(rate));
+}
+
+std::int64_t frame_time(const control::ClusterSettings& settings, std::uint64_t rate) {
+  return time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
+}
+
+// What a port's own rate decides: its uplink, and what its flows get in a round.
+void tune_ports(const control::ClusterSettings& settings, FabricParameters& parameters) {
+  for (unsigned level = 0; level < settings.topology.levels(); ++level) {
+    const std::uint64_t rate = settings.rates.of(level);
+    parameters.uplink_depth[level] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
+        kPollerIteration / frame_time(settings, rate), kLeastUplink, kMostUplink));
+    parameters.credit[level].budget_bytes = credit_budget(settings);
+    // What the port passes in a poller's iteration, which has one round at most.
+    parameters.credit[level].round_bytes = static_cast<std::uint64_t>(
+        static_cast<double>(rate) / 8e9 * static_cast<double>(kPollerIteration));
+  }
+}
+
+// What flows have in common. Where rates differ, it follows from the slowest: a relay or a detour
+// can lead any flow over a slow link, where a timer of a fast one would take waiting for loss. A
+// sender must know how long a receiver delays an acknowledgement, so there is one delay. It costs
+// fast links nothing: in a stream every so many segments bring one, whatever the time.
+void tune_flows(const control::ClusterSettings& settings, FabricParameters& parameters) {
+  const std::uint64_t rate = settings.rates.slowest();
   parameters.block_bytes = kLimitedBlock;
-  parameters.uplink_depth = static_cast<std::uint32_t>(
-      std::clamp<std::int64_t>(kPollerIteration / frame_time, kLeastUplink, kMostUplink));
   parameters.window = kLimitedWindow;
-  parameters.credit.budget_bytes = credit_budget(settings);
-  // What the port passes in a poller's iteration, which has one round at most.
-  parameters.credit.round_bytes =
-      static_cast<std::uint64_t>(rate / 8e9 * static_cast<double>(kPollerIteration));
   parameters.flows.acknowledgement.every = kSegmentsPerAcknowledgement;
-  parameters.flows.acknowledgement.delay = std::clamp<std::int64_t>(
-      kFramesPerAcknowledgeDelay * frame_time, protocol::kAcknowledgeDelay, kMostAcknowledgeDelay);
+  parameters.flows.acknowledgement.delay =
+      std::clamp<std::int64_t>(kFramesPerAcknowledgeDelay * frame_time(settings, rate),
+                               protocol::kAcknowledgeDelay, kMostAcknowledgeDelay);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
   recovery.acknowledge_delay = parameters.flows.acknowledgement.delay;
   // A round trip through two full queues is no loss.
   recovery.probe_floor =
-      std::max(recovery.probe_floor, 2 * time_of(static_cast<double>(settings.queue_bytes)));
+      std::max(recovery.probe_floor, 2 * time_of(static_cast<double>(settings.queue_bytes), rate));
   recovery.rto_floor = 2 * recovery.probe_floor;
 }
 
@@ -193,18 +209,21 @@ void tune_for_rate(const control::ClusterSettings& settings, FabricParameters& p
 FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
   FabricParameters parameters;
   parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
-  parameters.credit.segment_bytes =
+  protocol::CreditSettings credit;
+  credit.segment_bytes =
       static_cast<std::uint32_t>(parameters.segment_bytes + protocol::kSegmentHeaderBytes);
+  parameters.credit.assign(settings.topology.levels(), credit);
+  parameters.uplink_depth.assign(settings.topology.levels(), kUnlimitedUplink);
   protocol::RecoverySettings& recovery = parameters.flows.recovery;
   recovery.initial_rtt = kInitialRtt;
   recovery.probe_floor = kSchedulerSlice;
   recovery.rto_floor = 2 * kSchedulerSlice;
   recovery.rto_ceiling = kRetransmissionCeiling;
-  if (settings.rate_bps.has_value()) {
-    tune_for_rate(settings, parameters);
+  if (settings.rates.limited()) {
+    tune_ports(settings, parameters);
+    tune_flows(settings, parameters);
   } else {
     parameters.block_bytes = parameters.segment_bytes;
-    parameters.uplink_depth = kUnlimitedUplink;
     parameters.window = std::clamp(kUnlimitedWindowBytes / parameters.segment_bytes,
                                    kFewestUnlimited, kMostUnlimited);
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
@@ -250,9 +269,10 @@ EmbeddedFabricOptions embedded_fabric_options(const control::ClusterSettings& se
   EmbeddedFabricOptions options{.space = settings.topology.space(), .servers = std::move(servers)};
   options.port.queues = static_cast<std::uint16_t>(engines_per_server);
   options.port.mtu = settings.mtu;
-  options.port.uplink_depth = parameters.uplink_depth;
-  if (settings.rate_bps.has_value()) {
-    options.link.bits_per_second = *settings.rate_bps;
+  for (unsigned level = 0; level < settings.topology.levels(); ++level) {
+    options.levels.push_back({parameters.uplink_depth[level], settings.rates.of(level)});
+  }
+  if (settings.rates.limited()) {
     options.link.queue_bytes = settings.queue_bytes;
     options.link.mark_bytes = settings.ecn_threshold();
   }
@@ -267,8 +287,10 @@ InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& 
   InterfaceFabricOptions options;
   options.interfaces = std::move(interfaces);
   options.mtu = settings.mtu;
-  if (!settings.rate_bps.has_value()) return options;
-  options.bits_per_second = *settings.rate_bps;
+  if (!settings.rates.limited()) return options;
+  for (unsigned level = 0; level < settings.topology.levels(); ++level) {
+    options.bits_per_second.push_back(settings.rates.of(level));
+  }
   options.receive_depth = kLimitedReceiveRing;
   options.transmit_depth = kLimitedTransmitRing;
   return options;

@@ -23,10 +23,11 @@ namespace gradcube::dataplane {
 struct FabricParameters {
   std::uint32_t segment_bytes = 0;  // the most that a segment carries
   std::uint32_t block_bytes = 0;    // short pieces travel together up to so many
-  std::uint32_t uplink_depth = 0;   // frames between an engine and its wire
-  protocol::CreditSettings credit;  // of each port
   unsigned window = 0;              // segments per flow
   FlowSettings flows;
+  // Of a server's ports, by level.
+  std::vector<std::uint32_t> uplink_depth;  // frames between an engine and its wire
+  std::vector<protocol::CreditSettings> credit;
   Nanoseconds greeting_interval = 0;  // over each link; 0: none
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings);

@@ -25,17 +25,16 @@ std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
 LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
                            const aggregation::Kernels& kernels, EventSink& events)
     : settings_(options.settings),
+      topology_(settings_.rated_topology()),
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
       events_(events),
       assignment_(control::Assignment::all_servers(
-          control::make_plan(control::kDefaultAlgorithm, settings_.topology, "--topology"),
-          options.lcores)),
+          control::make_plan(control::kDefaultAlgorithm, topology_, "--topology"), options.lcores)),
       parameters_(fabric_parameters(settings_)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
-  nodes_ =
-      std::make_unique<NodeGroup>(settings_.topology, kernels_, options.timing, settings_.seed);
+  nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
 }
 
 LocalCluster::~LocalCluster() = default;

@@ -45,7 +45,8 @@ class LocalCluster {
   // In bytes: what pools take.
   virtual std::uint64_t pool_bytes() const;
 
-  const control::Topology& topology() const { return settings_.topology; }
+  // With its links' rates.
+  const control::Topology& topology() const { return topology_; }
   const aggregation::Kernels& kernels() const { return kernels_; }
   NodeGroup& nodes() { return *nodes_; }
   const NodeGroup& nodes() const { return *nodes_; }
@@ -97,9 +98,10 @@ class LocalCluster {
   std::vector<EnginePlace> places(bcube::ServerId server) const;
   void set_checksums(bool send, bool demand);
 
-  const bcube::AddressSpace& space() const { return settings_.topology.space(); }
+  const bcube::AddressSpace& space() const { return topology_.space(); }
 
   control::ClusterSettings settings_;
+  control::Topology topology_;
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;
   EventSink& events_;

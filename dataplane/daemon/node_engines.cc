@@ -8,7 +8,8 @@
 namespace gradcube::dataplane {
 
 NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
-                         const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
+                         const std::vector<Port*>& ports,
+                         const std::vector<protocol::CreditSettings>& credit,
                          const std::vector<EnginePlace>& places, EventSink& events,
                          bool hears_others)
     : space_(space),
@@ -16,7 +17,9 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
       links_(space),
       inbox_(hears_others ? std::make_unique<MessageInbox>() : nullptr) {
   std::vector<EnginePort> with_credit;
-  for (Port* port : ports) with_credit.push_back({port, &credit_.emplace_back(credit)});
+  for (std::size_t level = 0; level < ports.size(); ++level) {
+    with_credit.push_back({ports[level], &credit_.emplace_back(credit.at(level))});
+  }
   std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {
     numa_nodes.push_back(place.numa_node);

@@ -32,10 +32,10 @@ struct EnginePlace {
 class NodeEngines {
  public:
   // server: whose engines they are. ports: the server's, by level. credit: what each of them may
-  // have granted. Without places: a server that runs nothing. hears_others: whether nodes of other
-  // processes send messages to this one's.
+  // have granted, as many. Without places: a server that runs nothing. hears_others: whether nodes
+  // of other processes send messages to this one's.
   NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
-              const std::vector<Port*>& ports, const protocol::CreditSettings& credit,
+              const std::vector<Port*>& ports, const std::vector<protocol::CreditSettings>& credit,
               const std::vector<EnginePlace>& places, EventSink& events, bool hears_others = false);
   ~NodeEngines();
   NodeEngines(const NodeEngines&) = delete;

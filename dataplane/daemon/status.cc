@@ -139,6 +139,8 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
   return down;
 }
 
+Json rate_json(std::uint64_t rate) { return rate == 0 ? Json(nullptr) : Json(rate); }
+
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   Json servers = Json::array();
@@ -146,7 +148,7 @@ Json servers_json(const StatusSources& sources) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
     Json ports = Json::array();
     for (unsigned level = 0; level < space.levels(); ++level) {
-      Json port = {{"level", level}};
+      Json port = {{"level", level}, {"rate_bps", rate_json(sources.settings.rates.of(level))}};
       port.update(counters_json(of_server[level]->counts()));
       port["down"] = neighbours_down_json(sources, server, level);
       ports.push_back(std::move(port));
@@ -244,7 +246,7 @@ Json status_json(const StatusSources& sources) {
   status["topology"] = control::topology_json(settings.topology);
   status["algorithm"] = control::kDefaultAlgorithm;
   status["fabric"] = sources.embedded != nullptr ? "embedded" : "interfaces";
-  status["rate_bps"] = settings.rate_bps.has_value() ? Json(*settings.rate_bps) : Json(nullptr);
+  status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;
   status["window"] = sources.cluster.parameters().window;

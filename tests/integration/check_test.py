@@ -47,6 +47,26 @@ class Check(TestCase):
     def test_every_type_is_right_with_three_levels(self):
         self.check_all("bcube:2,3", DTYPES, ["sum"])
 
+    def test_every_type_is_right_with_a_radix_per_level(self):
+        self.check_all("bcube:4x3x2", DTYPES, ["sum"])
+
+    def test_every_algorithm_is_right_with_a_radix_per_level(self):
+        with Cluster("--topology", "bcube:2x3x4", "--loss", "0.01") as cluster:
+            for algorithm in ["bml", "hips:ring", "hips:mesh,ring,mesh", "mesh", "ring"]:
+                with self.subTest(algorithm=algorithm):
+                    self.assert_right(
+                        cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
+                    )
+
+    def test_links_of_a_rate_per_level_are_right_and_are_shown(self):
+        rates = [800_000_000, 200_000_000]
+        with Cluster("--topology", "bcube:3x2", "--rate", "level0=800mbit,level1=200mbit") as cluster:
+            status = cluster.status()
+            self.assertEqual(status["rate_bps"], rates)
+            for server in status["servers"]:
+                self.assertEqual([port["rate_bps"] for port in server["ports"]], rates)
+            self.assert_right(cluster.perf("--sizes", "0,4,1K,1M", "--iterations", "2"))
+
     def test_every_operation_is_right_on_a_star(self):
         self.check_all("star:4", ["float32", "bfloat16"], OPERATIONS)
 

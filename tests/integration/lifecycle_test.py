@@ -30,6 +30,7 @@ class Refused(TestCase):
 
     def test_a_topology_cut_short(self):
         self.check("--topology", "bcube:3", "bcube:n,k", flags=["--topology", "bcube:3"])
+        self.check("--topology", "bcube:4x", "bcube:4x3x2", flags=["--topology", "bcube:4x"])
 
     def test_a_topology_that_there_is_not(self):
         self.check("--topology", "ring:4", "bcube:", "star:", flags=["--topology", "ring:4"])

@@ -25,7 +25,7 @@ Judgement::RunningJob Judgement::running(const ScenarioJob& job,
 Judgement::Judgement(const Scenario& scenario, Outcome& outcome)
     : scenario_(scenario), outcome_(outcome) {
   for (const ScenarioJob& job : scenario_.jobs) {
-    jobs_.push_back(running(job, scenario_.simulation.cluster.topology));
+    jobs_.push_back(running(job, scenario_.simulation.cluster.rated_topology()));
   }
 }
 

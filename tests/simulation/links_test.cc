@@ -178,7 +178,7 @@ TEST(ManyNeighbours, AreAllGreetedOverSlowLinks) {
       settings_of({{"topology", "star:8"}, {"rate", "10mbit"}, {"greeting", "80ms"}});
   settings.links_are_watched = true;
   SimulatedCluster cluster(settings);
-  ASSERT_LT(cluster.cluster().parameters().uplink_depth, 7u);
+  ASSERT_LT(cluster.cluster().parameters().uplink_depth.at(0), 7u);
   Collective collective;
   collective.count = 100'000;
   const Trainers trainers = cluster.join_all("slow", heap_for(collective));

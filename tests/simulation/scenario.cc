@@ -5,6 +5,7 @@
 #include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <nlohmann/json.hpp>
 #include <numeric>
 
 #include "control/base/errors.h"
@@ -33,8 +34,9 @@ double up_to(SeededRandom& random, double most) {
 }
 
 void draw_network(SeededRandom& random, control::ClusterSettings& settings) {
-  constexpr std::array kTopologies = {"bcube:2,2", "bcube:2,2", "star:4",    "star:3",
-                                      "bcube:4,1", "star:2",    "bcube:3,2", "bcube:2,3"};
+  constexpr std::array kTopologies = {"bcube:2,2", "bcube:2,2", "star:4",     "star:3",
+                                      "bcube:4,1", "star:2",    "bcube:3,2",  "bcube:2,3",
+                                      "bcube:3x2", "bcube:2x3", "bcube:3x2x2"};
   settings.topology =
       control::parse_topology(kTopologies[random.below(kTopologies.size())], "topology");
   settings.mtu = one_in(random, 2) ? 1500 : 9000;
@@ -42,7 +44,13 @@ void draw_network(SeededRandom& random, control::ClusterSettings& settings) {
   if (one_in(random, small ? 2 : 6)) {
     constexpr std::array<std::uint64_t, 4> kRates = {100'000'000, 200'000'000, 1'000'000'000,
                                                      10'000'000'000};
-    settings.rate_bps = kRates[random.below(kRates.size())];
+    const auto draw = [&] { return kRates[random.below(kRates.size())]; };
+    settings.rates = control::LinkRates(draw());
+    if (one_in(random, 2)) {
+      std::vector<std::uint64_t> by_level(settings.topology.levels());
+      std::generate(by_level.begin(), by_level.end(), draw);
+      settings.rates = control::LinkRates(by_level);
+    }
   }
   if (one_in(random, 2)) settings.delay_ns = static_cast<std::int64_t>(random.below(200'000));
   if (one_in(random, 3)) settings.queue_bytes = 64'000 + random.below(200'000);
@@ -277,9 +285,9 @@ std::string describe(const Scenario& scenario) {
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
       "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
       "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
-      cluster.topology.spec(), cluster.mtu, cluster.rate_bps.value_or(0), cluster.delay_ns,
-      cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder, cluster.corrupt,
-      scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
+      cluster.topology.spec(), cluster.mtu, control::to_json(cluster.rates).dump(),
+      cluster.delay_ns, cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder,
+      cluster.corrupt, scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
       scenario.most_in_flight, scenario.pause,
       scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
       scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,

@@ -36,6 +36,11 @@ const std::vector<bcube::ServerId>& checked(const EmbeddedFabricOptions& options
                                 " is not among the fabric's " +
                                 std::to_string(options.space.servers()) + " servers");
   }
+  if (!options.levels.empty() && options.levels.size() != options.space.levels()) {
+    throw std::invalid_argument("a fabric's levels must be listed all or none: there are " +
+                                std::to_string(options.space.levels()) + ", not " +
+                                std::to_string(options.levels.size()));
+  }
   return servers;
 }
 
@@ -56,7 +61,7 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number) 
 
 EmbeddedFabric::EmbeddedFabric(const EmbeddedFabricOptions& options)
     : space_(options.space), servers_(checked(options)), clones_(options.clones) {
-  make_ports(options.port);
+  make_ports(options);
   make_switches(options);
 }
 
@@ -94,23 +99,25 @@ void EmbeddedFabric::discard_packets() {
   ports_.clear();
 }
 
-void EmbeddedFabric::make_ports(const RingPortOptions& options) {
+void EmbeddedFabric::make_ports(const EmbeddedFabricOptions& options) {
   ports_.resize(servers_.size());
-  for (auto& of_server : ports_) {
-    for (unsigned level = 0; level < space_.levels(); ++level) {
-      of_server.push_back(std::make_unique<RingPort>(options));
-    }
+  for (unsigned level = 0; level < space_.levels(); ++level) {
+    RingPortOptions of_level = options.port;
+    if (!options.levels.empty()) of_level.uplink_depth = options.levels[level].uplink_depth;
+    for (auto& of_server : ports_) of_server.push_back(std::make_unique<RingPort>(of_level));
   }
 }
 
 void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
   EmulatedSwitchOptions of_switch;
   of_switch.profile = options.link;
-  of_switch.shards = options.link.limited() ? std::uint16_t{1} : options.port.queues;
   // Switches that do not exist are counted too: a switch's seed does not depend on which servers
   // are here.
   std::size_t number = 0;
   for (unsigned level = 0; level < space_.levels(); ++level) {
+    LinkProfile& link = of_switch.profile;
+    if (!options.levels.empty()) link.bits_per_second = options.levels[level].bits_per_second;
+    of_switch.shards = link.limited() ? std::uint16_t{1} : options.port.queues;
     for (bcube::ServerId first = 0; first < space_.servers(); ++first) {
       if (space_.digit(first, level) != 0) continue;
       of_switch.seed = switch_seed(options.seed, number++);

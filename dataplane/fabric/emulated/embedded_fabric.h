@@ -39,10 +39,16 @@ struct EmbeddedFabricOptions {
   bcube::AddressSpace space;
   // The servers of it whose ports exist, in ascending order; at least one.
   std::vector<bcube::ServerId> servers;
-  // All ports are alike.
+  // All ports and links are alike, but for what `levels` says.
   RingPortOptions port{};
-  // All links are alike.
   LinkProfile link{};
+  // By level: how deep its ports' uplinks are, and the rate of its links (0: not limited). Empty:
+  // all levels are as above.
+  struct Level {
+    std::uint32_t uplink_depth;
+    std::uint64_t bits_per_second;
+  };
+  std::vector<Level> levels{};
   // The pool that duplicates and damaged copies come from, which all pollers share. A copy takes a
   // whole frame.
   PacketPoolOptions clones{};
@@ -58,8 +64,9 @@ std::uint64_t switch_seed(std::uint64_t fabric_seed, std::size_t switch_number);
 
 class EmbeddedFabric final : public Fabric {
  public:
-  // Throws std::invalid_argument for a list of servers that is not as described above, and
-  // std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an Eal.
+  // Throws std::invalid_argument for lists of servers or levels that are not as described above,
+  // and std::runtime_error if DPDK has no memory left or the options do not fit together. Needs an
+  // Eal.
   explicit EmbeddedFabric(const EmbeddedFabricOptions& options);
 
   std::vector<Port*> ports(bcube::ServerId server) override;
@@ -124,7 +131,7 @@ class EmbeddedFabric final : public Fabric {
  private:
   bool has(bcube::ServerId server) const;
   std::size_t index_of(bcube::ServerId server) const;
-  void make_ports(const RingPortOptions& options);
+  void make_ports(const EmbeddedFabricOptions& options);
   void make_switches(const EmbeddedFabricOptions& options);
   std::vector<SwitchPort> join(unsigned level, bcube::ServerId first);
   void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);

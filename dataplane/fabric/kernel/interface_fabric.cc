@@ -17,7 +17,7 @@ InterfaceFabric::InterfaceFabric(const InterfaceFabricOptions& options, Clock& c
     port.pools = options.pools;
     port.receive_depth = options.receive_depth;
     port.transmit_depth = options.transmit_depth;
-    port.bits_per_second = options.bits_per_second;
+    if (!options.bits_per_second.empty()) port.bits_per_second = options.bits_per_second.at(level);
     ports_.push_back(std::make_unique<PacketPort>(port, clock));
   }
 }

@@ -30,8 +30,9 @@ struct InterfaceFabricOptions {
   bcube::ServerId server = 0;
   std::vector<std::string> interfaces = {};  // by level
   std::uint32_t mtu = 0;                     // of every port; 0: the interface's
-  std::uint64_t bits_per_second = 0;         // of every port; 0: not limited
-  std::uint32_t receive_depth = 1024;        // as PacketPortOptions has them
+  // Of the ports by level, or without any: not limited.
+  std::vector<std::uint64_t> bits_per_second = {};
+  std::uint32_t receive_depth = 1024;  // as PacketPortOptions has them
   std::uint32_t transmit_depth = 256;
   std::vector<PacketPool*> pools = {};  // by queue of every port
 };

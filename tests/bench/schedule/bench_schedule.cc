@@ -7,6 +7,7 @@
 //                  [--loss 0] [--iterations 1] [--step 2us] [--stagger 0us] [--json]
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <cstring>
 #include <iostream>
 #include <nlohmann/json.hpp>
@@ -136,9 +137,10 @@ Outcome run(const Options& options) {
   outcome.seconds = static_cast<double>(clock.now() - begin) * 1e-9 / options.iterations;
   const double servers = cluster.topology().servers();
   const double levels = cluster.topology().levels();
-  const double bound = 2 * (servers - 1) / (levels * servers) * static_cast<double>(options.bytes) *
-                       8 / static_cast<double>(options.settings.rate_bps.value_or(1));
-  outcome.efficiency = options.settings.rate_bps.has_value() ? bound / outcome.seconds : 0;
+  const double bound =
+      2 * (servers - 1) / (levels * servers) * static_cast<double>(options.bytes) * 8 /
+      static_cast<double>(std::max<std::uint64_t>(1, options.settings.rates.slowest()));
+  outcome.efficiency = options.settings.rates.limited() ? bound / outcome.seconds : 0;
   collect(cluster, outcome);
   return outcome;
 }

@@ -12,7 +12,8 @@
 namespace gradcube::bcube {
 namespace {
 
-// The spaces of every BCube(n,k) with at most `servers` servers and at least `levels` levels.
+// The spaces of every BCube(n,k) with at most `servers` servers and at least `levels` levels, and
+// of some whose levels have different radices.
 std::vector<AddressSpace> cubes(std::uint32_t servers, unsigned levels) {
   std::vector<AddressSpace> all;
   for (unsigned n = 2; n <= servers; ++n) {
@@ -20,6 +21,11 @@ std::vector<AddressSpace> cubes(std::uint32_t servers, unsigned levels) {
     for (unsigned k = 1; count <= servers && k <= kMaxLevels; ++k, count *= n) {
       if (k >= levels) all.emplace_back(std::vector<unsigned>(k, n));
     }
+  }
+  for (const std::vector<unsigned>& radices :
+       std::vector<std::vector<unsigned>>{{2, 3}, {5, 2}, {2, 3, 4}, {4, 2, 3}, {3, 2, 2, 5}}) {
+    const AddressSpace space(radices);
+    if (space.servers() <= servers && radices.size() >= levels) all.push_back(space);
   }
   return all;
 }

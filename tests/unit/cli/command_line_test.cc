@@ -274,6 +274,20 @@ TEST_F(CommandLine, DownCleansUpAfterADaemonThatDied) {
   EXPECT_FALSE(fs::exists(root_ / "run" / "control.sock"));
 }
 
+TEST_F(CommandLine, PlanShowsTheSharesAndTheBoundOfLinksWithRates) {
+  const auto plan_at = [&](const std::string& rate) {
+    return gradcube({"plan", "--topology", "bcube:3,2", "--server", "0,0", "--rate", rate});
+  };
+  EXPECT_THAT(plan_at("level0=200mbit,level1=100mbit").out,
+              StartsWith("shares: thread 0 0.8333, thread 1 0.1667\n"
+                         "bound: the links of level 0 carry 1.1852 of an all-reduce's buffer at "
+                         "200mbit, so 1 MB takes 47.4 ms or more\n"
+                         "bml on bcube:3,2"));
+  EXPECT_THAT(plan_at("100mbit").out, StartsWith("shares: thread 0 0.5000, thread 1 0.5000\n"));
+  expect_usage_error({"plan", "--rate", "level0=1gbit"}, "the rate of level 1 is missing");
+  expect_usage_error({"up", "--rate", "level0=1gbit"}, "the rate of level 1 is missing");
+}
+
 TEST_F(CommandLine, UpTellsWhenThereIsNoDaemonToStart) {
   const Outcome outcome = gradcube({"up", "--json"});
   EXPECT_EQ(outcome.code, 1);

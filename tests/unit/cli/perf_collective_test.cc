@@ -76,7 +76,7 @@ class PortLoad {
   std::uint64_t most_ = 0;
 };
 
-TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
+TEST(BusiestLink, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
   const std::vector<Plan> plans = {plan_on("bcube:3,2"),
                                    plan_on("bcube:2,3"),
                                    plan_on("star:5"),
@@ -93,13 +93,13 @@ TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
     for (const CollectiveKind kind : control::kCollectiveKinds) {
       if (kind == CollectiveKind::barrier) continue;
       if (plan.has_root_step() && control::has_root(kind)) {
-        EXPECT_EQ(busiest_link_share(plan, kind), std::nullopt);
+        EXPECT_FALSE(busiest_link(plan, kind).has_value());
         continue;
       }
       SCOPED_TRACE(testing::Message() << perf_name(kind) << " on " << plan.ranks() << " ranks of "
                                       << plan.topology().spec());
       for (Rank root = 0; root < (control::has_root(kind) ? plan.ranks() : 1); ++root) {
-        const double share = busiest_link_share(plan, kind).value();
+        const double share = busiest_link(plan, kind).value().share;
         EXPECT_DOUBLE_EQ(share * static_cast<double>(bytes),
                          static_cast<double>(PortLoad(plan, kind, root, bytes).most()));
       }
@@ -107,9 +107,9 @@ TEST(BusiestLinkShare, IsWhatTheBusiestPortCarriesInTheStreamsOfEveryKind) {
   }
 }
 
-TEST(BusiestLinkShare, OfAnAllReduceOnABcubeIsThatOfThePaper) {
+TEST(BusiestLink, OfAnAllReduceOnABcubeIsThatOfThePaper) {
   const auto share = [](const char* spec) {
-    return busiest_link_share(plan_on(spec), CollectiveKind::all_reduce).value();
+    return busiest_link(plan_on(spec), CollectiveKind::all_reduce).value().share;
   };
   EXPECT_DOUBLE_EQ(share("bcube:3,2"), control::model::bml_gst(3, 2, 1));
   EXPECT_DOUBLE_EQ(share("bcube:2,3"), control::model::bml_gst(2, 3, 1));
@@ -118,11 +118,26 @@ TEST(BusiestLinkShare, OfAnAllReduceOnABcubeIsThatOfThePaper) {
   EXPECT_EQ(share("bcube:3,2"), 2.0 * 8 / 18);
 }
 
-TEST(BusiestLinkShare, IsNotClaimedForABarrierOrAStepOverSeveralLevels) {
-  EXPECT_EQ(busiest_link_share(plan_on("bcube:3,2"), CollectiveKind::barrier), std::nullopt);
+TEST(BusiestLink, IsTheOneThatTakesLongestAtItsLevelsRate) {
+  const auto busiest = [](const char* spec, const std::vector<std::uint64_t>& rates) {
+    const auto topology = control::parse_topology(spec, "test").with_rates(rates);
+    return busiest_link(control::make_plan("hips:mesh", topology, "test"),
+                        CollectiveKind::all_reduce)
+        .value();
+  };
+  // With equal shares level 0 carries a third of the gradient in each stage, level 1 a half.
+  EXPECT_EQ(busiest("bcube:3x2", {0, 0}).level, 1u);
+  EXPECT_EQ(busiest("bcube:3x2", {100, 160}).level, 0u);
+  EXPECT_DOUBLE_EQ(busiest("bcube:3x2", {100, 160}).share, 2.0 / 3);
+  EXPECT_EQ(busiest("bcube:3x2", {100, 140}).level, 1u);
+  EXPECT_DOUBLE_EQ(busiest("bcube:3x2", {100, 140}).share, 1);
+}
+
+TEST(BusiestLink, IsNotClaimedForABarrierOrAStepOverSeveralLevels) {
+  EXPECT_FALSE(busiest_link(plan_on("bcube:3,2"), CollectiveKind::barrier).has_value());
   const auto cube = control::parse_topology("bcube:3,2", "test");
   const Plan flat("flat", cube, control::Placement::all(cube), {{1, {{9, 1}}}});
-  EXPECT_EQ(busiest_link_share(flat, CollectiveKind::all_reduce), std::nullopt);
+  EXPECT_FALSE(busiest_link(flat, CollectiveKind::all_reduce).has_value());
 }
 
 TEST(PerfCollective, HasTheRightArticle) {

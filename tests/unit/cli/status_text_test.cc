@@ -51,6 +51,18 @@ TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
                           HasSubstr("31.25"), HasSubstr("dropped: bad_crc")));
 }
 
+TEST(StatusText, ShowsTheRatesOfLevelsAndOfPorts) {
+  json status = whole_status();
+  status["rate_bps"] = {10'000'000'000, 500'000'000};
+  status["servers"][0]["ports"][0]["rate_bps"] = 10'000'000'000;
+  EXPECT_THAT(
+      status_text(status, {}),
+      AllOf(HasSubstr("links         10 Gbit/s at level 0, 500 Mbit/s at level 1, MTU"),
+            ContainsRegex("\\[2,1\\] +1 +0 +10 Gbit/s +12,345"), ContainsRegex("  +1 +- +0 +0 B")));
+  status["rate_bps"] = nullptr;
+  EXPECT_THAT(status_text(status, {}), HasSubstr("as fast as it goes"));
+}
+
 TEST(StatusText, ShowsTheLinksThatServersHaveFoundToBeDown) {
   json status = whole_status();
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("found to be down")));
@@ -278,6 +290,8 @@ TEST(TopologyText, IsWhatTheTopologyFlagTakes) {
   EXPECT_EQ(topology_text({{"kind", "bcube"}, {"n", 3}, {"k", 2}, {"servers", 9}}), "bcube:3,2");
   EXPECT_EQ(topology_text({{"kind", "star"}, {"n", 9}, {"k", 1}, {"servers", 9}}), "star:9");
   EXPECT_EQ(topology_text({{"kind", "torus"}, {"n", 4}, {"h", 2}, {"servers", 16}}), "torus:4,2");
+  EXPECT_EQ(topology_text({{"kind", "bcube"}, {"radices", {4, 3, 2}}, {"k", 3}, {"servers", 24}}),
+            "bcube:4x3x2");
   EXPECT_EQ(topology_text(json::object()), "");
   EXPECT_EQ(topology_text(json(5)), "");
 }

@@ -45,7 +45,7 @@ TEST(BlueConnect, GoesFromTheInnermostFactorToTheOutermost) {
 }
 
 TEST(BlueConnect, TakesTheLevelsOfTheServersWhereNoFactorsAreAskedFor) {
-  const Topology topology = mixed_topology({3, 2, 5});
+  const Topology topology = parse_topology("bcube:5x2x3", "test");
   EXPECT_EQ(
       make_plan("blueconnect:ring", topology, "test").thread(0).steps,
       (std::vector<PlanStep>{{3, 1, Pattern::ring}, {2, 3, Pattern::ring}, {5, 6, Pattern::ring}}));
@@ -103,7 +103,7 @@ TEST(BlueConnect, IsProvedForEveryFactorizationWhateverTheLevelsAre) {
   for (const Topology& topology :
        {parse_topology("star:16", "test"), parse_topology("bcube:4,2", "test"),
         parse_topology("bcube:2,4", "test"), parse_topology("star:30", "test"),
-        mixed_topology({2, 3, 4}), mixed_topology({3, 2, 2})}) {
+        parse_topology("bcube:4x3x2", "test"), parse_topology("bcube:2x2x3", "test")}) {
     for (const std::string& factors : factorizations(topology.servers())) {
       for (const char* patterns : {"", ",ring"}) {
         const std::string name = "blueconnect:" + factors + patterns;

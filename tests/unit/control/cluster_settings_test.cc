@@ -32,7 +32,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
-  EXPECT_EQ(settings.rate_bps, 1'000'000'000u);
+  EXPECT_EQ(settings.rates, LinkRates(1'000'000'000));
   EXPECT_EQ(settings.mtu, 1500u);
   EXPECT_EQ(settings.delay_ns, 50'000);
   EXPECT_EQ(settings.queue_bytes, 64'000u);
@@ -170,7 +170,7 @@ trainer-memory = "8G"
 )",
                                                       "c.toml");
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
-  EXPECT_EQ(settings.rate_bps, 200'000'000u);
+  EXPECT_EQ(settings.rates, LinkRates(200'000'000));
   EXPECT_EQ(settings.mtu, 1500u);
   EXPECT_EQ(settings.delay_ns, 1'000'000);
   EXPECT_EQ(settings.queue_bytes, 128'000u);

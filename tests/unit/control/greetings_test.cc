@@ -38,8 +38,8 @@ TEST_F(GreetingsTest, GreetsAtOnceAndThenFromTimeToTime) {
   ASSERT_EQ(said.messages.size(), 2u);
   EXPECT_EQ(said.messages[1].to, 2u);
   EXPECT_EQ(std::get<Greeting>(said.messages[1].body), (Greeting{5, false}));
-  EXPECT_TRUE(on_time(greetings_, milliseconds(269)).messages.empty());
-  EXPECT_EQ(on_time(greetings_, milliseconds(270)).messages.size(), 2u);
+  EXPECT_TRUE(on_time(greetings_, milliseconds(169)).messages.empty());
+  EXPECT_EQ(on_time(greetings_, milliseconds(170)).messages.size(), 2u);
 }
 
 TEST_F(GreetingsTest, SaysWhetherItHearsTheOther) {

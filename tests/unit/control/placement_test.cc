@@ -46,7 +46,7 @@ TEST(Placement, OfAllServersGivesEachItsOwnNumberAsRank) {
 
 TEST(Placement, OfAGridHasRanksThatAscendWithTheServersAndLeadBackToThem) {
   for (const Topology& topology :
-       {cube(), parse_topology("bcube:2,3", "test"), mixed_topology({2, 3, 4})}) {
+       {cube(), parse_topology("bcube:2,3", "test"), parse_topology("bcube:4x3x2", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
       const Placement grid = Placement::grid(topology, members, "test");
       EXPECT_EQ(servers_of(grid), members);

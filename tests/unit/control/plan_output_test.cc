@@ -34,6 +34,7 @@ TEST(PlanJson, HasTheFormThatToolsRelyOn) {
   ASSERT_EQ(server["threads"].size(), 2u);
   EXPECT_EQ(server["threads"][1]["thread"], 1);
   EXPECT_EQ(server["threads"][1]["lcore"], 6);
+  EXPECT_EQ(server["threads"][1]["weight"], 1);
   EXPECT_EQ(server["threads"][1]["owns"], json::parse("[1,2,1]"));
   const json& steps = server["threads"][0]["steps"];
   ASSERT_EQ(steps.size(), 4u);

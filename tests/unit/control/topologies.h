@@ -13,14 +13,6 @@
 
 namespace gradcube::control {
 
-inline Topology mixed_topology(const std::vector<unsigned>& radices) {
-  std::vector<Dimension> dimensions;
-  for (unsigned level = 0; level < radices.size(); ++level) {
-    dimensions.push_back({radices[level], level, 0, Link::switched});
-  }
-  return Topology("bcube", dimensions);
-}
-
 // Every bcube(n,k) with at most `servers` servers.
 inline std::vector<Topology> small_cubes(uint32_t servers) {
   std::vector<Topology> all;
@@ -36,9 +28,9 @@ inline std::vector<Topology> small_cubes(uint32_t servers) {
 // The same, and some whose levels have different radices.
 inline std::vector<Topology> small_topologies(uint32_t servers) {
   std::vector<Topology> all = small_cubes(servers);
-  for (const std::vector<unsigned>& radices : std::vector<std::vector<unsigned>>{
-           {2, 3}, {5, 2}, {2, 3, 4}, {4, 2, 3}, {2, 2, 5, 3}, {9, 2, 4}}) {
-    const Topology topology = mixed_topology(radices);
+  for (const char* spec :
+       {"bcube:3x2", "bcube:2x5", "bcube:4x3x2", "bcube:3x2x4", "bcube:3x5x2x2", "bcube:4x2x9"}) {
+    const Topology topology = parse_topology(spec, "test");
     if (topology.servers() <= servers) all.push_back(topology);
   }
   return all;

@@ -28,6 +28,53 @@ TEST(Topology, ReadsABCubeAsOneSwitchedDimensionPerPort) {
   }
 }
 
+TEST(Topology, ReadsAListOfRadicesAsTheyStandInAnAddress) {
+  const Topology topology = parse_topology("bcube:4x3x2", "--topology");
+  EXPECT_EQ(topology.kind(), "bcube");
+  EXPECT_EQ(topology.servers(), 24u);
+  EXPECT_EQ(topology.ports(), 3u);
+  for (unsigned i = 0; i < 3; ++i) {
+    EXPECT_EQ(topology.dimensions()[i], (Dimension{2 + i, i, 0, Link::switched}));
+  }
+  EXPECT_EQ(topology.spec(), "bcube:4x3x2");
+  EXPECT_EQ(parse_server(topology, "3,2,1", "--server"), 23u);
+  EXPECT_FALSE(topology.uniform());
+}
+
+TEST(Topology, ReadsAListOfEqualRadicesAsThePapersBCube) {
+  const Topology topology = parse_topology("bcube:3x3", "--topology");
+  EXPECT_EQ(topology, parse_topology("bcube:3,2", "--topology"));
+  EXPECT_EQ(topology.spec(), "bcube:3,2");
+}
+
+TEST(Topology, RefusesListsOfRadicesInOneMessage) {
+  const std::string form =
+      "; expected bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, "
+      "the highest level first; for example bcube:3,2 or bcube:4x3x2";
+  const auto expect_refusal = [&](const std::string& spec, const std::string& what) {
+    EXPECT_EQ(refusal(spec), "--topology \"" + spec + "\": " + what + form);
+  };
+  expect_refusal("bcube:4x", "\"\" is not a whole number in range");
+  expect_refusal("bcube:x", "\"\" is not a whole number in range");
+  expect_refusal("bcube:4x3,2", "\"3,2\" is not a whole number in range");
+  expect_refusal("bcube:4x-3", "\"-3\" is not a whole number in range");
+  expect_refusal("bcube:1x3", "the radix of level 1 is 1, but it must be 2..256");
+  expect_refusal("bcube:3x257", "the radix of level 0 is 257, but it must be 2..256");
+  expect_refusal("bcube:2x2x2x2x2x2x2x2", "a bcube has 1..7 dimensions, not 8");
+  expect_refusal("bcube:256x256x2",
+                 "too many servers: at most 65536, because a server's number has 16 bits on the "
+                 "wire");
+  EXPECT_EQ(parse_topology("bcube:256x128x2", "t").servers(), 65536u);
+  EXPECT_NE(refusal("star:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
+  EXPECT_NE(refusal("torus:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
+}
+
+TEST(Topology, ReadsBackWhatItIsWrittenAs) {
+  for (const Topology& topology : small_topologies(81)) {
+    EXPECT_EQ(parse_topology(topology.spec(), "t"), topology) << topology.spec();
+  }
+}
+
 TEST(Topology, ReadsAStarAsOneSwitch) {
   const Topology topology = parse_topology("star:9", "--topology");
   EXPECT_EQ(topology.levels(), 1u);
@@ -45,15 +92,18 @@ TEST(Topology, ReadsATorusAsRingsOnPortPairs) {
 }
 
 TEST(Topology, RefusesWhatIsNoneInOneMessage) {
-  EXPECT_EQ(refusal("bcube:0,2"),
-            "--topology \"bcube:0,2\": n is 0, but it is 2..256; expected bcube:n,k with radix "
-            "n in 2..256 and k levels in 1..7, for example bcube:3,2");
+  EXPECT_EQ(
+      refusal("bcube:0,2"),
+      "--topology \"bcube:0,2\": n is 0, but it is 2..256; expected bcube:n,k with radix "
+      "n in 2..256 and k levels in 1..7, or the levels' radices, the highest level first; for "
+      "example bcube:3,2 or bcube:4x3x2");
   EXPECT_EQ(refusal("bcube:3"),
             "--topology \"bcube:3\": bcube takes two numbers (n and k), not 1; expected "
-            "bcube:n,k with radix n in 2..256 and k levels in 1..7, for example bcube:3,2");
+            "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the "
+            "highest level first; for example bcube:3,2 or bcube:4x3x2");
   EXPECT_EQ(refusal("ring:4"),
-            "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k or star:N, "
-            "for example bcube:3,2");
+            "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k, bcube "
+            "with a list of radices, or star:N; for example bcube:3,2 or bcube:4x3x2");
   for (const char* spec :
        {"",           ":",           "bcube",      "bcube:",     "bcube:3,",
         "bcube:,2",   "bcube:3,2,1", "bcube:3,0",  "bcube:3,8",  "bcube:257,1",
@@ -86,9 +136,11 @@ TEST(Topology, ReadsAServersAddress) {
             "example 2,2 (topology bcube:3,2)");
 }
 
-TEST(Topology, TakesARateForAllItsLinks) {
-  const Topology topology = parse_topology("bcube:3,2", "t").with_rate(1000);
-  for (const Dimension& dimension : topology.dimensions()) EXPECT_EQ(dimension.rate_bps, 1000u);
+TEST(Topology, TakesARateForEachLevel) {
+  const Topology topology = parse_topology("bcube:3,2", "t").with_rates({1000, 2000});
+  EXPECT_EQ(topology.dimensions()[0].rate_bps, 1000u);
+  EXPECT_EQ(topology.dimensions()[1].rate_bps, 2000u);
+  EXPECT_EQ(topology.spec(), "bcube:3,2");
 }
 
 TEST(Topology, IsWrittenAsJson) {
@@ -98,7 +150,7 @@ TEST(Topology, IsWrittenAsJson) {
             R"({"kind":"star","n":9,"k":1,"servers":9})");
   EXPECT_EQ(topology_json(parse_topology("torus:4,2", "t")).dump(),
             R"({"kind":"torus","n":4,"h":2,"servers":16})");
-  EXPECT_EQ(topology_json(mixed_topology({2, 3})).dump(),
+  EXPECT_EQ(topology_json(parse_topology("bcube:3x2", "test")).dump(),
             R"({"kind":"bcube","radices":[3,2],"k":2,"servers":6})");
   EXPECT_EQ(address_json(parse_topology("bcube:3,2", "t").space(), 7).dump(), "[2,1]");
 }

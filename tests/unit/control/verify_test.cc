@@ -67,7 +67,7 @@ TEST(Verify, ProvesEveryAlgorithmOnEveryTopologyUpTo32Servers) {
 
 TEST(Verify, ProvesEveryAlgorithmOnEveryGridOfServersThatItFits) {
   for (const Topology& topology :
-       {parse_topology("bcube:4,2", "test"), mixed_topology({2, 3, 2})}) {
+       {parse_topology("bcube:4,2", "test"), parse_topology("bcube:2x3x2", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
       const Placement placement = Placement::grid(topology, members, "test");
       for (const Plan& plan : fitting_plans(topology, placement)) {
@@ -123,7 +123,7 @@ TEST(Verify, ProvesAPlanOfOneThreadToo) {
 TEST(Verify, ProvesBmlOnEveryGridOfServers) {
   for (const Topology& topology :
        {parse_topology("bcube:3,2", "test"), parse_topology("bcube:2,4", "test"),
-        mixed_topology({2, 4, 3})}) {
+        parse_topology("bcube:3x4x2", "test")}) {
     for (const std::vector<ServerId>& members : all_grids(topology)) {
       if (members.size() < 2) continue;
       const Placement placement = Placement::grid(topology, members, "test");

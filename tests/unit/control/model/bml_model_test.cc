@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <stdexcept>
+#include <vector>
 
 #include "control/model/hips_model.h"
 
@@ -25,6 +26,29 @@ TEST(BmlModel, IsTheSumOfTheStepsOfBothStages) {
       for (unsigned w = 0; w < k; ++w) stage += bml_step_seconds(n, k, w, 0.08);
       EXPECT_NEAR(bml_gst(n, k, 0.08), 2 * stage, 1e-15) << n << "," << k;
     }
+  }
+}
+
+TEST(BmlModel, SumsTheSharesOfAGeneralizedBcubesLevels) {
+  // Level 0 of radix 2: thread 0 sends half of its half, thread 1 half of what level 1 left it, a
+  // third. Level 1 of radix 3: thread 1 two thirds of its half, thread 0 two thirds of a half.
+  const std::vector<std::uint64_t> radices = {2, 3};
+  EXPECT_DOUBLE_EQ(bml_level_share(radices, 0), (1.0 / 2 + 1.0 / 6) / 2);
+  EXPECT_DOUBLE_EQ(bml_level_share(radices, 1), (2.0 / 3 + 1.0 / 3) / 2);
+  EXPECT_DOUBLE_EQ(bml_gst(radices, 10), 10);
+  EXPECT_THROW(bml_level_share(radices, 2), std::invalid_argument);
+}
+
+TEST(BmlModel, SendsEachGradientOnceOverAllLevels) {
+  const std::vector<std::uint64_t> radices = {4, 2, 5, 3};
+  double sum = 0;
+  for (unsigned level = 0; level < 4; ++level) sum += bml_level_share(radices, level);
+  EXPECT_DOUBLE_EQ(sum, 119.0 / 120);
+}
+
+TEST(BmlModel, IsThePapersWhereAllLevelsHaveOneRadix) {
+  for (unsigned k = 1; k <= 4; ++k) {
+    EXPECT_DOUBLE_EQ(bml_gst(std::vector<std::uint64_t>(k, 4), 0.5), bml_gst(4, k, 0.5));
   }
 }
 

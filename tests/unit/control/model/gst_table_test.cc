@@ -44,6 +44,18 @@ TEST(GstTable, ListsATorusByTable3) {
   EXPECT_NE(rows("torus:4,2").at("mesh").source.find("lower bound"), std::string::npos);
 }
 
+TEST(GstTable, ListsAGeneralizedBcubeByItsBusiestLevel) {
+  const std::map<std::string, double> expected = {
+      {"bml", 1},       {"ps", 4.0 / 3},  {"mesh", 4.0 / 3},       {"ring", 5.0 / 3},
+      {"hips:mesh", 1}, {"hips:ring", 1}, {"two-level", 10.0 / 3}, {"blueconnect", 5.0 / 3}};
+  const auto actual = relatives("bcube:3x2");
+  ASSERT_EQ(actual.size(), expected.size());
+  for (const auto& [name, relative] : expected) {
+    EXPECT_NEAR(actual.at(name), relative, 1e-12) << name;
+  }
+  EXPECT_NE(rows("bcube:3x2").at("bml").source.find("lower bound"), std::string::npos);
+}
+
 TEST(GstTable, GivesEveryBalancedAlgorithmTheSameTimeUnderOneSwitch) {
   for (const char* spec : {"star:16", "fattree:16", "bcube:16,1"}) {
     for (const auto& [name, relative] : relatives(spec)) {
@@ -92,6 +104,8 @@ TEST(GstTable, AddsTheLatencyOfEveryMessage) {
   }
   EXPECT_NEAR(messages("star:9", "mesh"), 16, 1e-9);
   EXPECT_NEAR(messages("star:9", "bml"), 16, 1e-9);
+  EXPECT_NEAR(messages("bcube:3x2", "bml"), 2 * (1 + 2), 1e-9);
+  EXPECT_NEAR(messages("bcube:3x2", "mesh"), 2 * 4, 1e-9);
   EXPECT_NEAR(messages("torus:4,2", "mesh"), 12, 1e-9);
   EXPECT_NEAR(messages("torus:4,2", "hips:ring"), 12, 1e-9);
   EXPECT_NEAR(messages("torus:4,2", "ring"), 30, 1e-9);

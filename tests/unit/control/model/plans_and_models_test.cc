@@ -6,6 +6,7 @@
 
 #include "control/model/blueconnect_model.h"
 #include "control/model/bml_model.h"
+#include "control/model/gst_table.h"
 #include "control/model/hips_model.h"
 #include "control/model/transfer_time.h"
 #include "control/plan/algorithms.h"
@@ -14,15 +15,17 @@
 namespace gradcube::control::model {
 namespace {
 
-VerifyReport report_of(const std::string& algorithm, std::uint64_t n, unsigned k) {
-  const Topology cube =
-      parse_topology("bcube:" + std::to_string(n) + "," + std::to_string(k), "test");
-  return verify(make_plan(algorithm, cube, "test"));
+std::string cube(std::uint64_t n, unsigned k) {
+  return "bcube:" + std::to_string(n) + "," + std::to_string(k);
+}
+
+VerifyReport report_of(const std::string& algorithm, const std::string& spec) {
+  return verify(make_plan(algorithm, parse_topology(spec, "test"), "test"));
 }
 
 // The share of the gradient that the busiest link carries, both stages together: GST / T_F.
-double busiest_share(const std::string& algorithm, std::uint64_t n, unsigned k) {
-  const VerifyReport report = report_of(algorithm, n, k);
+double busiest_share(const std::string& algorithm, const std::string& spec) {
+  const VerifyReport report = report_of(algorithm, spec);
   const std::uint64_t most =
       *std::max_element(report.link_pieces.begin(), report.link_pieces.end());
   return static_cast<double>(most) / report.pieces;
@@ -31,12 +34,25 @@ double busiest_share(const std::string& algorithm, std::uint64_t n, unsigned k) 
 TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
   for (const std::uint64_t n : {2u, 3u, 4u}) {
     for (unsigned k = 1; k <= 3; ++k) {
-      SCOPED_TRACE(testing::Message() << "bcube:" << n << "," << k);
-      EXPECT_DOUBLE_EQ(busiest_share("bml", n, k), bml_gst(n, k, 1));
-      EXPECT_DOUBLE_EQ(busiest_share("hips:mesh", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
-      EXPECT_DOUBLE_EQ(busiest_share("hips:ring", n, k), hips_gst(HipsNetwork::bcube, n, k, 1));
-      EXPECT_DOUBLE_EQ(busiest_share("ring", n, k), hips_ring_gst(HipsNetwork::bcube, n, k, 1));
-      EXPECT_DOUBLE_EQ(busiest_share("mesh", n, k), hips_mesh_gst(HipsNetwork::bcube, n, k, 1));
+      const std::string spec = cube(n, k);
+      SCOPED_TRACE(spec);
+      EXPECT_DOUBLE_EQ(busiest_share("bml", spec), bml_gst(n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("hips:mesh", spec), hips_gst(HipsNetwork::bcube, n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("hips:ring", spec), hips_gst(HipsNetwork::bcube, n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("ring", spec), hips_ring_gst(HipsNetwork::bcube, n, k, 1));
+      EXPECT_DOUBLE_EQ(busiest_share("mesh", spec), hips_mesh_gst(HipsNetwork::bcube, n, k, 1));
+    }
+  }
+}
+
+TEST(PlansAndModels, AgreeOnTheBusiestLinkOfAGeneralizedBcube) {
+  for (const char* spec :
+       {"bcube:3x2", "bcube:2x5", "bcube:4x3x2", "bcube:2x4x3", "bcube:3x2x2x2"}) {
+    SCOPED_TRACE(spec);
+    const ModelTopology topology = parse_model_topology(spec, "test");
+    for (const char* algorithm : {"bml", "hips:mesh", "hips:ring", "ring", "mesh"}) {
+      const auto row = gst_row(topology, algorithm, {.bytes = 1e9, .bits_per_second = 1e9});
+      EXPECT_NEAR(busiest_share(algorithm, spec), row.value().relative, 1e-12) << algorithm;
     }
   }
 }
@@ -44,9 +60,9 @@ TEST(PlansAndModels, AgreeOnTheBusiestLinkOfABcube) {
 // A root receives in the one stage and sends in the other, so its link carries half of it each way.
 TEST(PlansAndModels, AgreeOnTheBusiestLinkOfARoot) {
   for (const std::uint64_t n : {2u, 3u, 4u}) {
-    EXPECT_DOUBLE_EQ(2 * busiest_share("ps", n, 1), hips_root_gst(n, 1, 1));
+    EXPECT_DOUBLE_EQ(2 * busiest_share("ps", cube(n, 1)), hips_root_gst(n, 1, 1));
     for (unsigned k = 1; k <= 3; ++k) {
-      EXPECT_DOUBLE_EQ(2 * busiest_share("hips:root", n, k), hips_root_gst(n, k, 1));
+      EXPECT_DOUBLE_EQ(2 * busiest_share("hips:root", cube(n, k)), hips_root_gst(n, k, 1));
     }
   }
 }
@@ -56,7 +72,7 @@ TEST(PlansAndModels, AgreeOnTheLevelsOfBlueConnect) {
   for (const std::uint64_t n : {2u, 3u, 4u}) {
     for (unsigned k = 1; k <= 3; ++k) {
       SCOPED_TRACE(testing::Message() << "bcube:" << n << "," << k);
-      const VerifyReport report = report_of("blueconnect", n, k);
+      const VerifyReport report = report_of("blueconnect", cube(n, k));
       double share = 0;
       for (const std::uint64_t pieces : report.link_pieces) {
         share += static_cast<double>(pieces) / report.pieces;

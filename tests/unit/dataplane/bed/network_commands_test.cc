@@ -68,7 +68,7 @@ TEST(NetworkCommands, BringUpAServersInterfaces) {
 TEST(NetworkCommands, BoundTheQueueOfASwitchPortAlone) {
   control::ClusterSettings settings;
   settings.mtu = 1500;
-  settings.rate_bps = 100'000'000;
+  settings.rates = control::LinkRates(100'000'000);
   settings.queue_bytes = 64'000;
   const auto links = links_of("star:2");
   EXPECT_EQ(switch_queue_commands(links, settings),
@@ -79,9 +79,18 @@ TEST(NetworkCommands, BoundTheQueueOfASwitchPortAlone) {
             "24\n");
 }
 
+TEST(NetworkCommands, LimitEachLevelToItsRate) {
+  control::ClusterSettings settings;
+  settings.rates = control::LinkRates(std::vector<std::uint64_t>{100'000'000, 10'000'000});
+  const auto links = links_of("bcube:2,2");
+  const std::string text = switch_queue_commands(std::span(links).first(2), settings);
+  EXPECT_NE(text.find("p0-0.0 root tbf rate 100000000bit"), std::string::npos) << text;
+  EXPECT_NE(text.find("p0-0.1 root tbf rate 10000000bit"), std::string::npos) << text;
+}
+
 TEST(NetworkCommands, LetABurstPassThatIsAsLongAsATimerMayBeLate) {
   control::ClusterSettings settings;
-  settings.rate_bps = 40'000'000'000;
+  settings.rates = control::LinkRates(40'000'000'000);
   EXPECT_NE(switch_queue_commands(links_of("star:2"), settings).find(" burst 250000 "),
             std::string::npos);
 }

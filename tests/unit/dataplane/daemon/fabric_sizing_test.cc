@@ -17,7 +17,7 @@ control::ClusterSettings settings_of(const std::string& topology, std::optional<
                                      unsigned mtu) {
   control::ClusterSettings settings;
   settings.topology = control::parse_topology(topology, "test");
-  settings.rate_bps = rate;
+  if (rate) settings.rates = control::LinkRates(*rate);
   settings.mtu = mtu;
   return settings;
 }
@@ -67,14 +67,46 @@ TEST(FabricSizing, KeepsTimersInOrderAtEveryRateThatIsAccepted) {
     EXPECT_LT(parameters.flows.acknowledgement.delay, recovery.probe_floor);
     EXPECT_LT(recovery.probe_floor, recovery.rto_floor);
     EXPECT_LE(parameters.flows.acknowledgement.every, parameters.window);
-    EXPECT_GE(parameters.uplink_depth, 3u);
-    EXPECT_GE(parameters.credit.budget_bytes, parameters.credit.segment_bytes);
+    for (unsigned level = 0; level < 2; ++level) {
+      EXPECT_GE(parameters.uplink_depth[level], 3u);
+      EXPECT_GE(parameters.credit[level].budget_bytes, parameters.credit[level].segment_bytes);
+    }
   }
 }
 
 TEST(FabricSizing, GrantsAFlowInARoundWhatThePortPassesIn100us) {
-  EXPECT_EQ(fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000)).credit.round_bytes,
-            125'000u);
+  const auto credit = fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000)).credit;
+  ASSERT_EQ(credit.size(), 2u);
+  for (const protocol::CreditSettings& of_port : credit) EXPECT_EQ(of_port.round_bytes, 125'000u);
+}
+
+TEST(FabricSizing, TunesPortsByTheirOwnRateAndFlowsByTheSlowest) {
+  control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
+  settings.rates = control::LinkRates(std::vector<std::uint64_t>{10'000'000'000, 100'000'000});
+  const FabricParameters mixed = fabric_parameters(settings);
+  const FabricParameters fast = fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000));
+  const FabricParameters slow = fabric_parameters(settings_of("bcube:3,2", 100'000'000, 9000));
+  EXPECT_EQ(mixed.uplink_depth[0], fast.uplink_depth[0]);
+  EXPECT_EQ(mixed.uplink_depth[1], slow.uplink_depth[1]);
+  EXPECT_GT(mixed.uplink_depth[0], mixed.uplink_depth[1]);
+  EXPECT_EQ(mixed.credit[0].round_bytes, 125'000u);
+  EXPECT_EQ(mixed.credit[1].round_bytes, 1'250u);
+  EXPECT_EQ(mixed.credit[0].budget_bytes, mixed.credit[1].budget_bytes);
+  EXPECT_EQ(mixed.flows.acknowledgement.delay, slow.flows.acknowledgement.delay);
+  EXPECT_EQ(mixed.flows.recovery.acknowledge_delay, slow.flows.recovery.acknowledge_delay);
+  EXPECT_EQ(mixed.flows.recovery.probe_floor, slow.flows.recovery.probe_floor);
+  EXPECT_EQ(mixed.flows.recovery.rto_floor, slow.flows.recovery.rto_floor);
+  EXPECT_GT(slow.flows.recovery.probe_floor, fast.flows.recovery.probe_floor);
+  EXPECT_EQ(mixed.window, fast.window);
+  EXPECT_EQ(mixed.block_bytes, fast.block_bytes);
+
+  const EmbeddedFabricOptions fabric = embedded_fabric_options(settings, mixed, 2, {0});
+  ASSERT_EQ(fabric.levels.size(), 2u);
+  EXPECT_EQ(fabric.levels[0].bits_per_second, 10'000'000'000u);
+  EXPECT_EQ(fabric.levels[1].bits_per_second, 100'000'000u);
+  EXPECT_EQ(fabric.levels[0].uplink_depth, mixed.uplink_depth[0]);
+  EXPECT_EQ(fabric.levels[1].uplink_depth, mixed.uplink_depth[1]);
+  EXPECT_EQ(fabric.link.queue_bytes, settings.queue_bytes);
 }
 
 constexpr std::uint64_t kLeastMbufBytes = 448;  // 128 of mbuf, headroom and header; 64 more
@@ -148,17 +180,21 @@ TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {
   EXPECT_EQ(limited.servers, (std::vector<bcube::ServerId>{0, 4}));
   EXPECT_EQ(limited.port.queues, 2u);
   EXPECT_EQ(limited.port.mtu, 9000u);
-  EXPECT_EQ(limited.port.uplink_depth, parameters.uplink_depth);
-  EXPECT_EQ(limited.link.bits_per_second, 1'000'000'000u);
+  ASSERT_EQ(limited.levels.size(), 2u);
+  for (unsigned level = 0; level < 2; ++level) {
+    EXPECT_EQ(limited.levels[level].uplink_depth, parameters.uplink_depth[level]);
+    EXPECT_EQ(limited.levels[level].bits_per_second, 1'000'000'000u);
+  }
   EXPECT_EQ(limited.link.queue_bytes, 100'000u);
   EXPECT_EQ(limited.link.mark_bytes, settings.ecn_threshold());
   EXPECT_EQ(limited.link.delay, 5'000);
   EXPECT_GE(limited.clones.frame_bytes, 9000u + RTE_ETHER_HDR_LEN);
   EXPECT_EQ(limited.seed, 9u);
-  settings.rate_bps.reset();
+  settings.rates = {};
   const EmbeddedFabricOptions unlimited =
       embedded_fabric_options(settings, fabric_parameters(settings), 2, {0});
   EXPECT_FALSE(unlimited.link.limited());
+  for (const auto& level : unlimited.levels) EXPECT_EQ(level.bits_per_second, 0u);
   EXPECT_EQ(unlimited.link.delay, 5'000);
 }
 

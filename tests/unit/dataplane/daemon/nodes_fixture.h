@@ -78,8 +78,8 @@ class Nodes : public testing::Test {
   void start(bcube::ServerId server, control::Incarnation incarnation) {
     nodes_.add(server, incarnation,
                std::make_unique<NodeEngines>(topology_.space(), server, std::vector<Port*>(),
-                                             protocol::CreditSettings(), std::vector<EnginePlace>(),
-                                             events_));
+                                             std::vector<protocol::CreditSettings>(),
+                                             std::vector<EnginePlace>(), events_));
   }
   // Its daemon is killed and started anew. A new daemon counts its trainers from 1 again.
   void restart(bcube::ServerId server, control::Incarnation incarnation) {

@@ -31,7 +31,7 @@ class Sessions : public testing::Test {
     for (const bcube::ServerId server : {0U, 1U}) {
       nodes_.add(server, 1,
                  std::make_unique<NodeEngines>(topology_.space(), server, std::vector<Port*>(),
-                                               protocol::CreditSettings(),
+                                               std::vector<protocol::CreditSettings>(),
                                                std::vector<EnginePlace>(), events_));
     }
     looks_on_tick();

@@ -19,7 +19,7 @@ class InterfaceFabricTest : public PacketPortTest {
     InterfaceFabricOptions options;
     options.server = server;
     options.interfaces = {interface};
-    options.bits_per_second = rate;
+    if (rate != 0) options.bits_per_second = {rate};
     options.pools = {&buffers()};
     return std::make_unique<InterfaceFabric>(options, clock_);
   }

@@ -1,0 +1,61 @@
+// The rates of a cluster's links: none, so that links are as fast as the CPU goes; one for all
+// links; or one for each level. As text "1gbit", or "level0=10gbit,level1=1gbit"; as JSON null, a
+// number of bits per second, or an array of numbers, level 0 first.
+//
+// A level without a rate beside levels that have one is refused: without a rate there is no credit,
+// and frames wait at their senders. A flow would meet both as soon as a relay or a detour leads it
+// over two levels.
+//
+// An immutable value.
+#ifndef GRADCUBE_CONTROL_SETTINGS_LINK_RATES_H_
+#define GRADCUBE_CONTROL_SETTINGS_LINK_RATES_H_
+
+#include <cstdint>
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+
+class LinkRates {
+ public:
+  LinkRates() = default;  // none
+  explicit LinkRates(std::uint64_t of_all) : rates_{of_all} {}
+  // At least one; 0: the level's is missing, which validate() will not accept.
+  explicit LinkRates(std::vector<std::uint64_t> by_level)
+      : by_level_(true), rates_(std::move(by_level)) {}
+
+  bool limited() const { return !rates_.empty(); }
+  // In bits per second; 0: none is given.
+  std::uint64_t of(unsigned level) const;
+  std::uint64_t slowest() const;
+
+  // The same topology with these rates on its dimensions.
+  Topology on(const Topology& topology) const;
+
+  // Throws a UsageError unless each level of the topology has a rate that links can have, or none
+  // has, and no other level is named.
+  void validate(const Topology& topology) const;
+
+  bool operator==(const LinkRates&) const = default;
+
+ private:
+  friend nlohmann::ordered_json to_json(const LinkRates& rates);
+
+  bool by_level_ = false;
+  std::vector<std::uint64_t> rates_;  // one of all links, or by level
+};
+
+// Throws a UsageError, whose message begins with `where`: "--rate".
+LinkRates parse_link_rates(std::string_view text, std::string_view where);
+
+// from_json throws a UsageError on what to_json could not have written.
+nlohmann::ordered_json to_json(const LinkRates& rates);
+LinkRates link_rates_from_json(const nlohmann::ordered_json& json, std::string_view where);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_SETTINGS_LINK_RATES_H_
