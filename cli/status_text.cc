@@ -172,6 +172,21 @@ std::string links_down_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
 }
 
+// Ports that hear what shows that they are cabled or set wrongly.
+std::string wrong_ports_text(const json& status) {
+  TextTable table({{"server"}, {"level"}, {"what is wrong", Align::left}});
+  for (const json& server : items(status, "servers")) {
+    for (const json& port : items(server, "ports")) {
+      const auto wrong = text_field(port, "wrong");
+      if (!wrong) continue;
+      table.add_row({address_text(field(server, "address")), cell_text(port, "level"),
+                     control::printable(*wrong)});
+    }
+  }
+  return table.empty() ? ""
+                       : fmt::format("\nports that are cabled or set wrongly\n{}", table.text());
+}
+
 std::string switches_text(const json& status) {
   TextTable table({{"switch", Align::left},
                    {"level"},
@@ -344,8 +359,9 @@ std::string status_summary(const json& status) {
 std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
-         silent_text(status) + links_down_text(status) + switches_text(status) + jobs_text(status) +
-         flows_text(status, view.all_flows) + counters_text(status);
+         silent_text(status) + links_down_text(status) + wrong_ports_text(status) +
+         switches_text(status) + jobs_text(status) + flows_text(status, view.all_flows) +
+         counters_text(status);
 }
 
 }  // namespace gradcube::cli

@@ -8,6 +8,7 @@
 
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
+#include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/impair_request.h"
 
 namespace gradcube::dataplane {
@@ -141,6 +142,7 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
 
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
+  const WrongPorts wrong = wrong_ports(space, sources.cluster.engines());
   Json servers = Json::array();
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
@@ -149,6 +151,8 @@ Json servers_json(const StatusSources& sources) {
       Json port = {{"level", level}};
       port.update(counters_json(of_server[level]->counts()));
       port["down"] = neighbours_down_json(sources, server, level);
+      const auto found = wrong.find({server, level});
+      port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},

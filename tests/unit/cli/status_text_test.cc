@@ -60,6 +60,16 @@ TEST(StatusText, ShowsTheLinksThatServersHaveFoundToBeDown) {
       HasSubstr("links found to be down\nserver  level  no link to\n [2,1]      1  [0,1] [1,1]"));
 }
 
+TEST(StatusText, SaysWhatIsWrongWithAPort) {
+  json status = whole_status();
+  status["servers"][0]["ports"][0]["wrong"] = nullptr;
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("cabled or set wrongly")));
+  status["servers"][0]["ports"][1]["wrong"] = "port 1 of server [2,1] hears port 0\n";
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("ports that are cabled or set wrongly\nserver  level  what is wrong\n"
+                        " [2,1]      1  port 1 of server [2,1] hears port 0"));
+}
+
 TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
   json status = whole_status();
   status["window"] = 16;
