@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kFewFlows = 40;
+constexpr std::size_t kLongestSentence = 400;
 
 std::string rate_text(const json& status) {
   const auto rate = number_field(status, "rate_bps");
@@ -172,19 +173,16 @@ std::string links_down_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
 }
 
-// Ports that hear what shows that they are cabled or set wrongly.
+// Ports that hear what shows that they are cabled or set wrongly: a sentence each.
 std::string wrong_ports_text(const json& status) {
-  TextTable table({{"server"}, {"level"}, {"what is wrong", Align::left}});
+  std::string lines;
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
       const auto wrong = text_field(port, "wrong");
-      if (!wrong) continue;
-      table.add_row({address_text(field(server, "address")), cell_text(port, "level"),
-                     control::printable(*wrong)});
+      if (wrong) lines += fmt::format(" {}\n", control::printable(*wrong, kLongestSentence));
     }
   }
-  return table.empty() ? ""
-                       : fmt::format("\nports that are cabled or set wrongly\n{}", table.text());
+  return lines.empty() ? "" : fmt::format("\nports that are cabled or set wrongly\n{}", lines);
 }
 
 std::string switches_text(const json& status) {

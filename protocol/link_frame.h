@@ -3,9 +3,9 @@
 //
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | settings 14 | CRC 4
 //
-// A path failure has no settings. Both name a link by one of its ends, its level and the other end's digit. They always carry their
-// CRC, whatever the port: they are rare, and a wrong one would lead segments astray.
-// docs/protocol.md has the fields with their offsets.
+// A path failure has no settings. Both name a link by one of its ends, its level and the other
+// end's digit. They always carry their CRC, whatever the port: they are rare, and a wrong one would
+// lead segments astray. docs/protocol.md has the fields with their offsets.
 //
 // No call here allocates or blocks. Any thread may call anything.
 #ifndef GRADCUBE_PROTOCOL_LINK_FRAME_H_

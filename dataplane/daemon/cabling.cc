@@ -29,7 +29,8 @@ std::string differences(const protocol::SettingsDigest& own,
   return "its MTU and rate are the same: compare topology, greeting interval and version";
 }
 
-// Whose cables are crossed, as far as it shows: the server that sits on a switch of the other one's.
+// Whose cables are crossed, as far as it shows: one of the two is on the switch that the other's
+// port belongs to.
 std::string whose_levels(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
                          const WrongGreeting& wrong) {
   const auto share = [&](unsigned at) {

@@ -17,7 +17,7 @@ namespace {
 
 // So often a relay tells of frames whose next hop is down: mostly a burst of them says the same.
 constexpr Nanoseconds kBetweenPathFailures = 20'000;
-// So often a port tells whoever hears it which one it is, or with every greeting if those are rarer.
+// So often a port tells whoever hears it which one it is, but no more often than it greets.
 constexpr Nanoseconds kBetweenAnnouncements = 1'000'000'000;
 // So long, and as long as three greetings, what a port has heard counts as heard lately.
 constexpr Nanoseconds kLately = 5 * kBetweenAnnouncements;
@@ -141,8 +141,8 @@ void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
   }
 }
 
-// Over the link that it names, from the neighbour that is there. An announcement is no sign of life:
-// it does not say whether its sender hears this server.
+// Over the link that it names, from the neighbour that is there. An announcement is no sign of
+// life: it does not say whether its sender hears this server.
 std::optional<DropReason> Engine::take_greeting(const protocol::ParsedFrame& frame) {
   const protocol::LinkHeader& link = frame.link;
   if (settings_.greeting_interval == 0 || frame.routing.hop_count != 1 ||

@@ -64,10 +64,10 @@ TEST(StatusText, SaysWhatIsWrongWithAPort) {
   json status = whole_status();
   status["servers"][0]["ports"][0]["wrong"] = nullptr;
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("cabled or set wrongly")));
-  status["servers"][0]["ports"][1]["wrong"] = "port 1 of server [2,1] hears port 0\n";
+  const std::string wrong = "port 1 of server [2,1] hears " + std::string(200, '-');
+  status["servers"][0]["ports"][1]["wrong"] = wrong + "\n";
   EXPECT_THAT(status_text(status, {}),
-              HasSubstr("ports that are cabled or set wrongly\nserver  level  what is wrong\n"
-                        " [2,1]      1  port 1 of server [2,1] hears port 0"));
+              HasSubstr("\nports that are cabled or set wrongly\n " + wrong + "\\n\n\n"));
 }
 
 TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
