@@ -287,7 +287,8 @@ class Engine final : public Pollable {
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
-  bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
+  unsigned level_in_ = 0;  // of the port that is being received from
+  bool retries_ = false;   // the last poll() found no packet memory, or no room for an event
   NeighbourRows neighbour_counters_;               // by level and digit
   std::vector<std::vector<UnaskedRoom>> unasked_;  // the same
   // Of all servers that are no neighbours. Nothing goes there unasked: their switch ports have no
@@ -307,7 +308,6 @@ class Engine final : public Pollable {
   Nanoseconds next_announcement_ = 0;
   std::vector<std::vector<std::uint64_t>> direct_frames_;  // by level and digit, one interval ago
   std::vector<WrongGreeting> wrong_greetings_;             // by level; the last of each
-  unsigned level_in_ = 0;  // of the port that is being received from
   EngineCounters counters_;
 };
 
