@@ -30,10 +30,11 @@ class EngineGreetings : public RelayTest {
     protocol::SettingsDigest settings = kOurs;
     // Nobody: whoever hears it.
     std::optional<bcube::ServerId> to = std::nullopt;
+    std::uint8_t digit_of_announcement = 1;
   };
   static std::vector<std::uint8_t> greeting(const From& from) {
     std::vector<std::uint8_t> bytes(protocol::kMaxHeaderBytes);
-    const std::uint8_t digit = from.to.has_value() ? 0 : 1;
+    const std::uint8_t digit = from.to.has_value() ? 0 : from.digit_of_announcement;
     bytes.resize(protocol::write_link_frame(
         bytes, FrameType::greeting, {},
         routing(from.server, from.to.value_or(from.server), {{from.level, digit}}), 49152,
@@ -155,9 +156,10 @@ TEST_F(EngineGreetings, OfAnotherClusterAreNoSignOfLife) {
 }
 
 TEST_F(EngineGreetings, ToWhoeverHearsThemAreNoSignOfLife) {
-  pass(4, 1, {{3, 1, kOurs, 0}, {6, 1}});
+  pass(4, 1, {{3, 1, kOurs, 0}, {.server = 6, .level = 1, .digit_of_announcement = 0}});
   EXPECT_TRUE(up(1, 1));
   EXPECT_FALSE(up(1, 2));
+  EXPECT_EQ(dropped(DropReason::wrong_link), 0u);
 }
 
 TEST_F(EngineGreetings, OverAnotherPortThanTheyNameAreNoSignOfLife) {
