@@ -31,6 +31,9 @@ struct LinkAddress {
 // 10.<level>.<server's high byte>.<server's low byte>.
 LinkAddress embedded_link_address(unsigned level, ServerId server);
 
+// Of whoever hears it: Ethernet's and IPv4's.
+inline constexpr LinkAddress kBroadcastAddress{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0xffffffff};
+
 // Whether two servers of the space are 1-hop neighbours: whether they differ in exactly one digit.
 bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other);
 

@@ -19,6 +19,7 @@ namespace {
 using nlohmann::json;
 
 constexpr std::size_t kFewFlows = 40;
+constexpr std::size_t kLongestSentence = 400;
 
 // Of all links, or of each level's.
 std::string rate_text(const json& status) {
@@ -184,6 +185,18 @@ std::string links_down_text(const json& status) {
     }
   }
   return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());
+}
+
+// Ports that hear what shows that they are cabled or set wrongly: a sentence each.
+std::string wrong_ports_text(const json& status) {
+  std::string lines;
+  for (const json& server : items(status, "servers")) {
+    for (const json& port : items(server, "ports")) {
+      const auto wrong = text_field(port, "wrong");
+      if (wrong) lines += fmt::format(" {}\n", control::printable(*wrong, kLongestSentence));
+    }
+  }
+  return lines.empty() ? "" : fmt::format("\nports that are cabled or set wrongly\n{}", lines);
 }
 
 std::string switches_text(const json& status) {
@@ -363,8 +376,9 @@ std::string status_summary(const json& status) {
 std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
-         silent_text(status) + links_down_text(status) + switches_text(status) + jobs_text(status) +
-         flows_text(status, view.all_flows) + counters_text(status);
+         silent_text(status) + links_down_text(status) + wrong_ports_text(status) +
+         switches_text(status) + jobs_text(status) + flows_text(status, view.all_flows) +
+         counters_text(status);
 }
 
 }  // namespace gradcube::cli

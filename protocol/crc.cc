@@ -25,7 +25,7 @@ const CrcFunction update = select_crc();
 }  // namespace
 
 std::uint32_t begin_crc(std::span<const std::uint8_t> headers) {
-  assert(headers.size() >= link_header_bytes(1) && headers.size() <= kMaxHeaderBytes);
+  assert(headers.size() >= link_header_bytes(1, false) && headers.size() <= kMaxHeaderBytes);
   const std::size_t covered = headers.size() - kOuterHeaderBytes - kCrcBytes;
   std::array<std::uint8_t, kMaxHeaderBytes> copy;
   std::memcpy(copy.data(), headers.data() + kOuterHeaderBytes, covered);

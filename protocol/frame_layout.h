@@ -49,6 +49,11 @@ inline constexpr std::size_t kLinkLevel = 2;
 inline constexpr std::size_t kLinkDigit = 3;
 inline constexpr std::size_t kLinkFlags = 4;  // 16 bits
 inline constexpr std::uint8_t kHearsYouBit = 0x01;
+// Of a greeting only.
+inline constexpr std::size_t kFingerprint = 6;
+inline constexpr std::size_t kRate = 10;
+inline constexpr std::size_t kMtu = 18;
+static_assert(kMtu + 2 == kLinkBytes + kDigestBytes);
 
 inline constexpr std::uint8_t kIpVersionAndWords = 0x45;
 inline constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)

@@ -13,7 +13,8 @@ using namespace frame_layout;
 std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
                              const LinkAddresses& addresses, const RoutingHeader& routing,
                              std::uint16_t source_port, const LinkHeader& link) {
-  const std::size_t bytes = link_header_bytes(routing.hop_count);
+  const bool is_greeting = type == FrameType::greeting;
+  const std::size_t bytes = link_header_bytes(routing.hop_count, is_greeting);
   if (out.size() < bytes || !has_hops(routing)) return 0;
   std::uint8_t* const frame = out.data();
   std::fill_n(frame, bytes, std::uint8_t{0});
@@ -22,7 +23,12 @@ std::size_t write_link_frame(std::span<std::uint8_t> out, FrameType type,
   store_little<std::uint16_t>(at + kLinkServer, link.server);
   at[kLinkLevel] = link.level;
   at[kLinkDigit] = link.digit;
-  at[kLinkFlags] = link.hears_you ? kHearsYouBit : 0;
+  if (is_greeting) {
+    at[kLinkFlags] = link.hears_you ? kHearsYouBit : 0;
+    store_little<std::uint32_t>(at + kFingerprint, link.settings.fingerprint);
+    store_little<std::uint64_t>(at + kRate, link.settings.bits_per_second);
+    store_little<std::uint16_t>(at + kMtu, link.settings.mtu);
+  }
   seal(out.first(bytes), {});
   return bytes;
 }

@@ -1,11 +1,11 @@
 // Frames that tell about links: a greeting, over the link itself, and a path failure, from a relay
 // to the source of a frame whose next hop is down.
 //
-//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | CRC 4
+//   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | link 6 | settings 14 | CRC 4
 //
-// Both name a link by one of its ends, its level and the other end's digit. They always carry their
-// CRC, whatever the port: they are rare, and a wrong one would lead segments astray.
-// docs/protocol.md has the fields with their offsets.
+// A path failure has no settings. Both name a link by one of its ends, its level and the other
+// end's digit. They always carry their CRC, whatever the port: they are rare, and a wrong one would
+// lead segments astray. docs/protocol.md has the fields with their offsets.
 //
 // No call here allocates or blocks. Any thread may call anything.
 #ifndef GRADCUBE_PROTOCOL_LINK_FRAME_H_

@@ -86,7 +86,9 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
   if (!has_hops(out.routing)) return FrameError::bad_hops;
   out.routing.source = load_little<std::uint16_t>(frame + kSourceAt);
   out.routing.destination = load_little<std::uint16_t>(frame + kDestinationAt);
-  if (out.routing.source == out.routing.destination) return FrameError::bad_address;
+  if (out.routing.source == out.routing.destination && out.type != FrameType::greeting) {
+    return FrameError::bad_address;
+  }
   return FrameError::none;
 }
 
@@ -149,7 +151,8 @@ FrameError parse_message(const std::uint8_t* frame, std::size_t readable, std::s
 
 FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
                       ParsedFrame& out) {
-  const std::size_t headers = link_header_bytes(out.routing.hop_count);
+  const bool is_greeting = out.type == FrameType::greeting;
+  const std::size_t headers = link_header_bytes(out.routing.hop_count, is_greeting);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;
   const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
@@ -157,6 +160,11 @@ FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size
   out.link.level = at[kLinkLevel];
   out.link.digit = at[kLinkDigit];
   out.link.hears_you = (at[kLinkFlags] & kHearsYouBit) != 0;
+  if (is_greeting) {
+    out.link.settings.fingerprint = load_little<std::uint32_t>(at + kFingerprint);
+    out.link.settings.bits_per_second = load_little<std::uint64_t>(at + kRate);
+    out.link.settings.mtu = load_little<std::uint16_t>(at + kMtu);
+  }
   return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
 }
 

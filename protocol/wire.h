@@ -31,7 +31,7 @@
 
 namespace gradcube::protocol {
 
-inline constexpr std::uint8_t kVersion = 4;
+inline constexpr std::uint8_t kVersion = 5;
 inline constexpr std::uint16_t kEtherTypeIpv4 = 0x0800;
 inline constexpr std::uint8_t kProtocolUdp = 17;
 inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every frame
@@ -48,6 +48,7 @@ inline constexpr std::size_t kTransportBytes = 28;
 inline constexpr std::size_t kSegmentBytes = 14;
 inline constexpr std::size_t kMessageBytes = 16;
 inline constexpr std::size_t kLinkBytes = 6;
+inline constexpr std::size_t kDigestBytes = 14;  // of a greeting, behind its link header
 inline constexpr std::size_t kCrcBytes = 4;
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
@@ -58,8 +59,9 @@ constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment) {
          (is_segment ? kSegmentBytes : 0) + kCrcBytes;
 }
 
-constexpr std::size_t link_header_bytes(unsigned hop_count) {
-  return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes + kCrcBytes;
+constexpr std::size_t link_header_bytes(unsigned hop_count, bool is_greeting) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes +
+         (is_greeting ? kDigestBytes : 0) + kCrcBytes;
 }
 
 constexpr std::size_t message_header_bytes(unsigned hop_count) {
@@ -151,14 +153,31 @@ struct MessageHeader {
   std::uint16_t length = 0;       // bytes of this fragment
 };
 
+// What a server says of its settings, which are to be the same on all servers of a cluster.
+struct SettingsDigest {
+  std::uint32_t fingerprint = 0;  // of all that is to be the same
+  std::uint16_t mtu = 0;
+  std::uint64_t bits_per_second = 0;  // of the port; 0: as fast as it goes
+
+  friend bool operator==(const SettingsDigest&, const SettingsDigest&) = default;
+};
+
 // Of a greeting and of a path failure: the link from `server` over its port of `level` to the
 // neighbour with `digit`. In a greeting the server is its sender.
 struct LinkHeader {
   std::uint16_t server = 0;
   std::uint8_t level = 0;
   std::uint8_t digit = 0;
-  bool hears_you = false;  // greeting: the sender has heard the receiver over this link lately
+  // Of a greeting only.
+  bool hears_you = false;  // the sender has heard the receiver over this link lately
+  SettingsDigest settings{};
 };
+
+// True of a greeting that is for whoever hears it: the sender tells which port of its this is, and
+// the only hop leads to the sender itself.
+constexpr bool is_announcement(const RoutingHeader& routing) {
+  return routing.source == routing.destination;
+}
 
 // True if the frame's current hop is its last: the server that received it is its destination.
 constexpr bool destination_reached(const RoutingHeader& routing) {

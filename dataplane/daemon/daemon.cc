@@ -27,6 +27,7 @@ namespace {
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
+constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
 constexpr auto kTouchLockEvery = std::chrono::hours(1);
 
 // How many lcores are of use to the servers that are here.
@@ -228,6 +229,7 @@ void Daemon::tick() {
   }
   control_.tick(now);
   if (now >= next_look_at_directory_) look_at_run_directory(now);
+  if (embedded_ == nullptr && now >= next_look_at_cabling_) look_at_cabling(now);
   if (ending_ && control_.all_answered()) loop_.stop();
 }
 
@@ -244,6 +246,12 @@ void Daemon::look_at_run_directory(SteadyClock::time_point now) {
     lock_.touch();
     next_touch_ = now + kTouchLockEvery;
   }
+}
+
+void Daemon::look_at_cabling(SteadyClock::time_point now) {
+  next_look_at_cabling_ = now + kLookAtCablingEvery;
+  const WrongPorts wrong = wrong_ports(cluster_->topology().space(), cluster_->engines());
+  for (const std::string& text : wrong_ports_log_.news(wrong, now)) spdlog::warn("{}", text);
 }
 
 void Daemon::run() { loop_.run(); }

@@ -19,6 +19,7 @@
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/attended_clock.h"
+#include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
@@ -60,6 +61,7 @@ class Daemon {
   void add_commands();
   void tick();
   void look_at_run_directory(SteadyClock::time_point now);
+  void look_at_cabling(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
@@ -82,6 +84,8 @@ class Daemon {
   SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;
   SteadyClock::time_point next_look_at_directory_;
+  SteadyClock::time_point next_look_at_cabling_;
+  WrongPortsLog wrong_ports_log_;
   SteadyClock::time_point next_touch_;
 };
 

@@ -17,6 +17,7 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
   }
   make_fabric(options, clock);
   nodes().carry_messages({&message_frames_, full_frame_bytes(settings().mtu)}, false);
+  announce_ports();
   start_nodes(options.incarnation);
   demand_checksums();
 }

@@ -1,7 +1,8 @@
 // The node of one server, whose ports are network interfaces of the kernel. The other servers' are
 // in other processes, most often on other hosts; what the nodes tell each other travels in frames.
 //
-// All frames carry a checksum: who knows what is between two interfaces?
+// All frames carry a checksum: who knows what is between two interfaces? And all ports tell whoever
+// hears them which they are: who knows how they are cabled?
 //
 // Ownership and threads: as local_cluster.h says. Owns the fabric.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_INTERFACE_CLUSTER_H_

@@ -6,7 +6,9 @@
 #include <utility>
 
 #include "control/base/errors.h"
+#include "control/jobs/message_codec.h"
 #include "control/plan/algorithms.h"
+#include "control/settings/cluster_fingerprint.h"
 
 namespace gradcube::dataplane {
 
@@ -20,6 +22,17 @@ std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
   return servers;
 }
 
+protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
+                                   const FabricParameters& parameters, Payloads payloads) {
+  const control::DaemonChoices choices{.message_format = control::kMessageFormat,
+                                       .segment_bytes = parameters.segment_bytes,
+                                       .block_bytes = parameters.block_bytes,
+                                       .greeting_ns = parameters.greeting_interval,
+                                       .checksums = payloads == Payloads::copied};
+  return {control::cluster_fingerprint(settings, choices), static_cast<std::uint16_t>(settings.mtu),
+          settings.rates.slowest()};
+}
+
 }  // namespace
 
 LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
@@ -31,7 +44,8 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       events_(events),
       assignment_(control::Assignment::all_servers(
           control::make_plan(control::kDefaultAlgorithm, topology_, "--topology"), options.lcores)),
-      parameters_(fabric_parameters(settings_)) {
+      parameters_(fabric_parameters(settings_)),
+      digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
   nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
@@ -119,6 +133,8 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
     place.settings.block_bytes = parameters_.block_bytes;
     place.settings.window = parameters_.window;
     place.settings.flows = parameters_.flows;
+    place.settings.digest = digest_;
+    place.settings.announces = announces_;
     if (assigned.queue == 0) place.settings.greeting_interval = parameters_.greeting_interval;
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();

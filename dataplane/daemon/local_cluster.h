@@ -83,6 +83,8 @@ class LocalCluster {
   void end_traffic();
   // From now on all frames carry a checksum and are refused without.
   void demand_checksums();
+  // Nodes that are started from now on tell whoever hears their ports which they are.
+  void announce_ports() { announces_ = true; }
 
   const control::ClusterSettings& settings() const { return settings_; }
   const std::vector<bcube::ServerId>& servers() const { return servers_; }
@@ -107,7 +109,9 @@ class LocalCluster {
   EventSink& events_;
   control::Assignment assignment_;
   FabricParameters parameters_;
+  protocol::SettingsDigest digest_;  // as neighbours are told
   bool checksums_demanded_ = false;
+  bool announces_ = false;
 
   std::vector<std::unique_ptr<Poller>> pollers_;
   std::vector<unsigned> poller_lcores_;

@@ -8,6 +8,7 @@
 
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
+#include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/impair_request.h"
 
 namespace gradcube::dataplane {
@@ -143,6 +144,7 @@ Json rate_json(std::uint64_t rate) { return rate == 0 ? Json(nullptr) : Json(rat
 
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
+  const WrongPorts wrong = wrong_ports(space, sources.cluster.engines());
   Json servers = Json::array();
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
@@ -151,6 +153,8 @@ Json servers_json(const StatusSources& sources) {
       Json port = {{"level", level}, {"rate_bps", rate_json(sources.settings.rates.of(level))}};
       port.update(counters_json(of_server[level]->counts()));
       port["down"] = neighbours_down_json(sources, server, level);
+      const auto found = wrong.find({server, level});
+      port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
       ports.push_back(std::move(port));
     }
     servers.push_back({{"address", control::address_json(space, server)},

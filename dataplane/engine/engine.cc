@@ -48,7 +48,8 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       timers_(0, kTimerTick),
       own_links_(space),
       links_(settings.links == nullptr ? own_links_ : *settings.links),
-      link_watch_(space, settings.server) {
+      link_watch_(space, settings.server),
+      wrong_greetings_(space.levels()) {
   for (unsigned level = 0; level < ports.size(); ++level) {
     ports_.push_back(std::make_unique<PortQueue>(level, *ports[level].port, *ports[level].credit,
                                                  settings.queue));

@@ -31,6 +31,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -47,6 +48,7 @@
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/server_links.h"
 #include "dataplane/engine/unasked_room.h"
+#include "dataplane/engine/wrong_greeting.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/packet_pool.h"
 #include "dataplane/host/pollable.h"
@@ -92,6 +94,11 @@ struct EngineSettings {
   // has an interval: it greets the neighbours (engine_links.cc). 0: it does not.
   ServerLinks* links = nullptr;
   Nanoseconds greeting_interval = 0;
+  // What greetings say of the settings. Neighbours with another fingerprint are not heard.
+  protocol::SettingsDigest digest;
+  // Each port tells about once a second which one it is, to whoever hears it: for ports that may be
+  // cabled to others than their neighbours.
+  bool announces = false;
   // Where the messages of other servers go; without, nobody here reads them.
   MessageInbox* inbox = nullptr;
 };
@@ -176,6 +183,9 @@ class Engine final : public Pollable {
   // Of the neighbour that a hop leads to; zeros if there is none. Any thread.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
+  // What the port of the level has heard lately and should not; nothing of the engines that do not
+  // greet.
+  WrongGreeting wrong_greeting(unsigned level) const;
 
  private:
   // engine_receive.cc
@@ -198,12 +208,13 @@ class Engine final : public Pollable {
   void publish_links();
   unsigned send_greetings(PortQueue& out, unsigned room);
   rte_mbuf* greeting_to(const bcube::Neighbour& neighbour);
-  rte_mbuf* make_link_frame(protocol::FrameType type, const bcube::Neighbour& next,
+  rte_mbuf* announcement(unsigned level);
+  rte_mbuf* make_link_frame(protocol::FrameType type, const protocol::LinkAddresses& addresses,
                             const protocol::RoutingHeader& routing, std::uint16_t source_port,
                             const protocol::LinkHeader& link);
   void receive_link_frame(const protocol::ParsedFrame& frame,
                           std::span<const std::uint8_t> headers);
-  bool take_greeting(const protocol::ParsedFrame& frame);
+  std::optional<DropReason> take_greeting(const protocol::ParsedFrame& frame);
   bool take_path_failure(const protocol::ParsedFrame& frame);
   bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
   bool works(const bcube::Route& route) const;
@@ -276,7 +287,8 @@ class Engine final : public Pollable {
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
-  bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
+  unsigned level_in_ = 0;  // of the port that is being received from
+  bool retries_ = false;   // the last poll() found no packet memory, or no room for an event
   NeighbourRows neighbour_counters_;               // by level and digit
   std::vector<std::vector<UnaskedRoom>> unasked_;  // the same
   // Of all servers that are no neighbours. Nothing goes there unasked: their switch ports have no
@@ -293,7 +305,9 @@ class Engine final : public Pollable {
   // Of the engine that greets.
   bcube::LinkWatch link_watch_;
   Nanoseconds next_greeting_ = 0;
+  Nanoseconds next_announcement_ = 0;
   std::vector<std::vector<std::uint64_t>> direct_frames_;  // by level and digit, one interval ago
+  std::vector<WrongGreeting> wrong_greetings_;             // by level; the last of each
   EngineCounters counters_;
 };
 

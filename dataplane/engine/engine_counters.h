@@ -25,12 +25,13 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
-  no_such_hop,  // to be relayed over a level or to a digit that there is not, or to this server
-  relay_full,   // to be relayed through a port for which too many frames wait
-  wrong_link,   // tells of a link that there is not, or comes over another than it names
-  inbox_full,   // a message for which the control thread has left no room
+  no_such_hop,    // to be relayed over a level or to a digit that there is not, or to this server
+  relay_full,     // to be relayed through a port for which too many frames wait
+  wrong_link,     // tells of a link that there is not, or comes over another than it names
+  inbox_full,     // a message for which the control thread has left no room
+  wrong_cluster,  // a greeting of a server with other settings: of another cluster, perhaps
 };
-inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::inbox_full) + 1;
+inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::wrong_cluster) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {

@@ -17,6 +17,10 @@ namespace {
 
 // So often a relay tells of frames whose next hop is down: mostly a burst of them says the same.
 constexpr Nanoseconds kBetweenPathFailures = 20'000;
+// So often a port tells whoever hears it which one it is, but no more often than it greets.
+constexpr Nanoseconds kBetweenAnnouncements = 1'000'000'000;
+// So long, and as long as three greetings, what a port has heard counts as heard lately.
+constexpr Nanoseconds kLately = 5 * kBetweenAnnouncements;
 // So often flows are moved for what relays tell: whoever sends such notices takes little time.
 constexpr Nanoseconds kBetweenReroutes = 1'000'000;
 
@@ -46,7 +50,11 @@ void Engine::greet() {
     }
   }
   if (link_watch_.end_interval()) publish_links();
+  const bool announces = settings_.announces && now_ >= next_announcement_;
+  if (announces) next_announcement_ = now_ + kBetweenAnnouncements;
   for (const auto& port : ports_) {
+    // In the place of the server itself.
+    if (announces) port->greetings.insert(neighbours_.own_digit(port->level));
     for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
       port->greetings.insert(neighbour.digit);
     }
@@ -68,7 +76,8 @@ unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
   unsigned sent = 0;
   for (; sent < room && !out.greetings.empty(); ++sent) {
     const std::size_t digit = out.greetings.next(0);
-    rte_mbuf* greeting = greeting_to(*neighbours_.find(out.level, static_cast<unsigned>(digit)));
+    const bcube::Neighbour* to = neighbours_.find(out.level, static_cast<unsigned>(digit));
+    rte_mbuf* greeting = to == nullptr ? announcement(out.level) : greeting_to(*to);
     if (greeting == nullptr) break;
     out.greetings.erase(digit);
     out.burst[out.filled++] = greeting;
@@ -82,12 +91,27 @@ rte_mbuf* Engine::greeting_to(const bcube::Neighbour& neighbour) {
   routing.destination = static_cast<std::uint16_t>(neighbour.server);
   const bcube::Hop link = hop_to(neighbour);
   routing.hops[0] = {link.level, link.digit};
-  return make_link_frame(protocol::FrameType::greeting, neighbour, routing,
-                         protocol::kFirstSourcePort,
-                         {routing.source, link.level, link.digit, link_watch_.hears(link)});
+  return make_link_frame(
+      protocol::FrameType::greeting, addresses_to(neighbour), routing, protocol::kFirstSourcePort,
+      {routing.source, link.level, link.digit, link_watch_.hears(link), settings_.digest});
 }
 
-rte_mbuf* Engine::make_link_frame(protocol::FrameType type, const bcube::Neighbour& next,
+// For whoever hears the port.
+rte_mbuf* Engine::announcement(unsigned level) {
+  const bcube::LinkAddress own = bcube::embedded_link_address(level, settings_.server);
+  const bcube::LinkAddress& all = bcube::kBroadcastAddress;
+  protocol::RoutingHeader routing;
+  routing.source = routing.destination = static_cast<std::uint16_t>(settings_.server);
+  const protocol::Hop self{static_cast<std::uint8_t>(level),
+                           static_cast<std::uint8_t>(neighbours_.own_digit(level))};
+  routing.hops[0] = self;
+  return make_link_frame(protocol::FrameType::greeting, {own.mac, all.mac, own.ip, all.ip}, routing,
+                         protocol::kFirstSourcePort,
+                         {routing.source, self.level, self.digit, false, settings_.digest});
+}
+
+rte_mbuf* Engine::make_link_frame(protocol::FrameType type,
+                                  const protocol::LinkAddresses& addresses,
                                   const protocol::RoutingHeader& routing, std::uint16_t source_port,
                                   const protocol::LinkHeader& link) {
   rte_mbuf* packet = pools_.answers.allocate();
@@ -95,8 +119,8 @@ rte_mbuf* Engine::make_link_frame(protocol::FrameType type, const bcube::Neighbo
     ++counters_.no_packet_memory;
     return nullptr;
   }
-  const std::size_t bytes = protocol::write_link_frame(
-      header_room(packet), type, addresses_to(next), routing, source_port, link);
+  const std::size_t bytes =
+      protocol::write_link_frame(header_room(packet), type, addresses, routing, source_port, link);
   packet->data_len = static_cast<std::uint16_t>(bytes);
   packet->pkt_len = static_cast<std::uint32_t>(bytes);
   return packet;
@@ -109,23 +133,39 @@ void Engine::receive_link_frame(const protocol::ParsedFrame& frame,
     ++counters_.malformed[static_cast<std::size_t>(protocol::FrameError::bad_crc)];
     return;
   }
-  const bool known =
-      frame.type == protocol::FrameType::greeting ? take_greeting(frame) : take_path_failure(frame);
-  if (!known) counters_.drop(DropReason::wrong_link);
+  if (frame.type == protocol::FrameType::greeting) {
+    const std::optional<DropReason> wrong = take_greeting(frame);
+    if (wrong.has_value()) counters_.drop(*wrong);
+  } else if (!take_path_failure(frame)) {
+    counters_.drop(DropReason::wrong_link);
+  }
 }
 
-// Over the link that it names, from the neighbour that is there.
-bool Engine::take_greeting(const protocol::ParsedFrame& frame) {
+// Over the link that it names, from the neighbour that is there. An announcement is no sign of
+// life: it does not say whether its sender hears this server.
+std::optional<DropReason> Engine::take_greeting(const protocol::ParsedFrame& frame) {
   const protocol::LinkHeader& link = frame.link;
-  const bcube::ServerId source = frame.routing.source;
-  if (settings_.greeting_interval == 0 || frame.routing.hop_count != 1 || link.server != source ||
-      !neighbours_.is_neighbour(link.level, source) ||
-      link.digit != neighbours_.own_digit(link.level)) {
-    return false;
+  if (settings_.greeting_interval == 0 || frame.routing.hop_count != 1 ||
+      link.server != frame.routing.source) {
+    return DropReason::wrong_link;
   }
-  const unsigned digit = neighbours_.space().digit(source, link.level);
+  const GreetingFault fault = fault_of(link, level_in_, neighbours_, settings_.digest);
+  if (fault != GreetingFault::none) {
+    wrong_greetings_[level_in_] = {fault, link.level, link.server, link.settings, now_};
+    return fault == GreetingFault::other_settings ? DropReason::wrong_cluster
+                                                  : DropReason::wrong_link;
+  }
+  if (protocol::is_announcement(frame.routing)) return std::nullopt;
+  if (link.digit != neighbours_.own_digit(link.level)) return DropReason::wrong_link;
+  const unsigned digit = neighbours_.space().digit(link.server, link.level);
   link_watch_.on_greeting({link.level, static_cast<std::uint8_t>(digit)}, link.hears_you);
-  return true;
+  return std::nullopt;
+}
+
+WrongGreeting Engine::wrong_greeting(unsigned level) const {
+  const WrongGreeting& last = wrong_greetings_[level];
+  const bool lately = now_ - last.heard <= std::max(kLately, 3 * settings_.greeting_interval);
+  return lately ? last : WrongGreeting{};
 }
 
 bool Engine::take_path_failure(const protocol::ParsedFrame& frame) {
@@ -231,7 +271,7 @@ void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& 
   if (at != settings_.server || next == nullptr) return;
   const protocol::Hop failed = routing.hops[routing.hop_index + 1U];
   rte_mbuf* notice =
-      make_link_frame(protocol::FrameType::path_failure, *next, back,
+      make_link_frame(protocol::FrameType::path_failure, addresses_to(*next), back,
                       static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
                       {back.source, failed.level, failed.digit, false});
   if (notice == nullptr) return;

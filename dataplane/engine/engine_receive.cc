@@ -33,6 +33,7 @@ unsigned Engine::receive(PortQueue& in) {
   rte_mbuf* packets[kBurst];
   const unsigned count = in.port->receive(settings_.queue, packets, kBurst);
   if (count == 0) return 0;
+  level_in_ = in.level;
   if (checksum_demanded_) {
     receive_burst<true>(packets, count);
   } else {
@@ -114,7 +115,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
 // What belongs to no flow. True if the packet waits in the inbox.
 bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
                                  std::span<const std::uint8_t> head) {
-  if (frame.routing.destination != settings_.server) {
+  if (frame.routing.destination != settings_.server && !protocol::is_announcement(frame.routing)) {
     counters_.drop(DropReason::not_for_this_server);
   } else if (frame.type != protocol::FrameType::message) {
     receive_link_frame(frame, head.first(frame.header_bytes));

@@ -3,6 +3,7 @@
 // beyond its first buffer. The rest is that buffer.
 
 #include "protocol/crc.h"
+#include "protocol/link_frame.h"
 #include "protocol/message_frame.h"
 #include "protocol/wire.h"
 #include "tests/fuzz/fuzz_target.h"
@@ -49,8 +50,12 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.routing.hop_count <= protocol::kMaxHops, "the route is of bounded length");
   require(parsed.transport.lane < protocol::kMaxLanes, "the lane is one of the wire's");
   require(parsed.transport.step < protocol::kMaxSteps, "the step is one of the wire's");
-  require(parsed.type <= protocol::FrameType::probe || is_message,
+  require(parsed.type <= protocol::FrameType::path_failure &&
+              parsed.type != protocol::FrameType::path_probe,
           "only types that are used are accepted");
+  require(
+      !protocol::is_announcement(parsed.routing) || parsed.type == protocol::FrameType::greeting,
+      "only greetings announce their sender");
 
   // What a switch and a relay do leaves a frame that is accepted again.
   const bool relayed = !protocol::destination_reached(parsed.routing);
@@ -89,6 +94,13 @@ std::vector<Bytes> seeds() {
         protocol::MessageSplitter(link, routing, 200, 7, 8, Bytes(50, 0x5a)).write(0, message));
     message.insert(message.begin(), {1, 0});
     inputs.push_back(message);
+    for (const auto type : {protocol::FrameType::greeting, protocol::FrameType::path_failure}) {
+      Bytes about_link(200);
+      about_link.resize(protocol::write_link_frame(about_link, type, link, routing, 49152,
+                                                   {5, 0, 1, true, {0x5a5a5a5a, 9000, 1'000'000}}));
+      about_link.insert(about_link.begin(), {1, 0});
+      inputs.push_back(about_link);
+    }
     for (const bool is_segment : {false, true}) {
       Bytes frame(protocol::kMaxHeaderBytes);
       frame.resize(

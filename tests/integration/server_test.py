@@ -25,13 +25,21 @@ for i in 0 1; do
 done
 exec "$@"
 """
-IN_A_NAMESPACE = ["unshare", "--net", "sh", "-c", MAKE_PORTS, "sh"]
+# The two ports are the two ends of one cable.
+LOOP_PORTS = """
+set -e
+ip link add name port0 mtu 9000 type veth peer name port1 mtu 9000
+ip link set dev port0 up
+ip link set dev port1 up
+exec "$@"
+"""
+IN_A_NAMESPACE = ["unshare", "--net", "sh", "-c"]
 
 
 def why_there_are_no_ports():
     """What the system says when it refuses them; empty if it does not."""
     try:
-        done = subprocess.run([*IN_A_NAMESPACE, "true"], capture_output=True, text=True, timeout=20)
+        done = subprocess.run([*IN_A_NAMESPACE, MAKE_PORTS, "sh", "true"], capture_output=True, text=True, timeout=20)
     except OSError as error:
         return str(error)
     return done.stderr if done.returncode != 0 else ""
@@ -52,12 +60,12 @@ def run_daemon(*arguments, cluster):
 
 
 @contextlib.contextmanager
-def one_server(address):
+def one_server(address, make_ports=MAKE_PORTS):
     """A Cluster of the one server, once it is ready, and its process."""
     with Cluster(up=False) as cluster, open(cluster.directory / "gradcubed.log", "w") as log:
         ready, tells = os.pipe()
         process = subprocess.Popen(
-            [*IN_A_NAMESPACE, DAEMON, "--server", address, *PORTS]
+            [*IN_A_NAMESPACE, make_ports, "sh", DAEMON, "--server", address, *PORTS]
             + ["--run-dir", str(cluster.directory), "--ready-fd", str(tells)],
             stdin=subprocess.DEVNULL,
             stdout=log,
@@ -136,6 +144,21 @@ class OneServer(TestCase):
             self.assertEqual([server["address"] for server in status["servers"]], [[2, 1]])
             self.assertEqual(status["jobs"], [])
             self.assertEqual([name for name in cluster.files() if name.startswith("server-")], ["server-2-1.sock"])
+
+    def test_says_that_its_ports_are_cabled_wrongly(self):
+        with one_server("2,1", LOOP_PORTS) as (cluster, _):
+            wrong = lambda: [port["wrong"] for port in cluster.status()["servers"][0]["ports"]]
+            wait_until(lambda: all(wrong()), "both ports to be found wrong")
+            sentence = "port 1 of server [2,1] hears port 0 of the same server"
+            self.assertIn(sentence, wrong()[1])
+            self.assertIn(sentence, cluster.tool("status").stdout)
+            wait_until(lambda: sentence in cluster.log(), "the log to say so")
+
+    def test_has_nothing_wrong_where_it_hears_nobody(self):
+        with one_server("2,1") as (cluster, _):
+            ports = lambda: cluster.status()["servers"][0]["ports"]
+            wait_until(lambda: all(len(port["down"]) == 2 for port in ports()), "its links to be down")
+            self.assertEqual([port["wrong"] for port in ports()], [None, None])
 
     def test_ends_with_down(self):
         with one_server("2,1") as (cluster, process):

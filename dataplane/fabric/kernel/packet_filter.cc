@@ -26,10 +26,25 @@ constexpr sock_filter expect(std::uint32_t value, std::uint8_t otherwise_skip) {
 constexpr sock_filter expect_at_most(std::uint32_t value, std::uint8_t otherwise_skip) {
   return BPF_JUMP(BPF_JMP | BPF_JGT | BPF_K, value, otherwise_skip, 0);
 }
+constexpr sock_filter skip(std::uint32_t instructions) {
+  return BPF_STMT(BPF_JMP | BPF_JA, instructions);
+}
 // Skips so many instructions if one of these bits is set.
 constexpr sock_filter expect_none_of(std::uint32_t bits, std::uint8_t otherwise_skip) {
   return BPF_JUMP(BPF_JMP | BPF_JSET | BPF_K, bits, otherwise_skip, 0);
 }
+
+// The first four bytes of a MAC address, and the last two.
+constexpr std::uint32_t high_of(const std::array<std::uint8_t, 6>& mac) {
+  return std::uint32_t{mac[0]} << 24 | std::uint32_t{mac[1]} << 16 | std::uint32_t{mac[2]} << 8 |
+         mac[3];
+}
+constexpr std::uint32_t low_of(const std::array<std::uint8_t, 6>& mac) {
+  return std::uint32_t{mac[4]} << 8 | mac[5];
+}
+
+constexpr auto kKindOfHost = static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE);
+constexpr std::array<std::uint8_t, 6> kToAll{0xff, 0xff, 0xff, 0xff, 0xff, 0xff};
 
 constexpr std::array kNoFrames{give(0)};
 
@@ -46,18 +61,22 @@ PacketProgram no_frames() { return kNoFrames; }
 
 // A frame that ends before a field that is loaded is not let in. The kernel takes the tag of a VLAN
 // out of the frame; a frame of a VLAN that the interface is not in counts as one for another host,
-// and so does one for a MAC that is not the interface's.
+// and so does one for a MAC that is not the interface's. One to all hosts counts as such, and what
+// this host sends itself as neither.
 FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces) {
-  const auto high = std::uint32_t{mac[0]} << 24 | std::uint32_t{mac[1]} << 16 |
-                    std::uint32_t{mac[2]} << 8 | mac[3];
-  const auto low = std::uint32_t{mac[4]} << 8 | mac[5];
   return {
-      load8(static_cast<std::uint32_t>(SKF_AD_OFF + SKF_AD_PKTTYPE)),
-      expect_at_most(is_the_interfaces ? PACKET_HOST : PACKET_OTHERHOST, 13),
       load32(0),
-      expect(high, 11),
+      expect(high_of(kToAll), 5),
       load16(4),
-      expect(low, 9),
+      expect(low_of(kToAll), 17),
+      load8(kKindOfHost),
+      expect(PACKET_BROADCAST, 15),
+      skip(5),
+      expect(high_of(mac), 13),
+      load16(4),
+      expect(low_of(mac), 11),
+      load8(kKindOfHost),
+      expect_at_most(is_the_interfaces ? PACKET_HOST : PACKET_OTHERHOST, 9),
       load8(kEthernetBytes),
       expect(kIpv4WithoutOptions, 7),
       load16(kEthernetBytes + 6),

@@ -17,10 +17,11 @@ using PacketProgram = std::span<const sock_filter>;
 // Lets no frame in.
 PacketProgram no_frames();
 
-// For IPv4 frames. Lets in what may be one of Gradcube's for a port of this MAC: addressed to it,
-// without IP options and not a fragment, UDP to Gradcube's port; and of no foreign VLAN, if the MAC
-// is the interface's. The kernel says of no other frame whether it had a tag.
-using FrameFilter = std::array<sock_filter, 16>;
+// For IPv4 frames. Lets in what may be one of Gradcube's for a port of this MAC: addressed to it or
+// to all hosts, without IP options and not a fragment, UDP to Gradcube's port; and of no foreign
+// VLAN, if it is to all or the MAC is the interface's. The kernel says of no other frame whether it
+// had a tag.
+using FrameFilter = std::array<sock_filter, 22>;
 FrameFilter frames_of_gradcube(const std::array<std::uint8_t, 6>& mac, bool is_the_interfaces);
 
 // The number whose remainder by the number of queues is the frame's queue: the sender's thread, as

@@ -18,7 +18,8 @@
 //
 // Queues. The frames of thread t are received on queue t mod queues, as the thread's engine
 // expects it; the thread is in the UDP source port. A filter in the kernel lets in Gradcube's
-// frames for the port's MAC alone, so what this host sends or what others flood never takes a slot.
+// frames alone, for the port's MAC or for all hosts, so what this host sends or what others flood
+// never takes a slot.
 //
 // The port's MAC may be another than the interface's. Then the interface keeps its own, and takes
 // frames for both while the port lives; one that cannot filter by two takes all frames. The

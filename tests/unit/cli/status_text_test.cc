@@ -72,6 +72,16 @@ TEST(StatusText, ShowsTheLinksThatServersHaveFoundToBeDown) {
       HasSubstr("links found to be down\nserver  level  no link to\n [2,1]      1  [0,1] [1,1]"));
 }
 
+TEST(StatusText, SaysWhatIsWrongWithAPort) {
+  json status = whole_status();
+  status["servers"][0]["ports"][0]["wrong"] = nullptr;
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("cabled or set wrongly")));
+  const std::string wrong = "port 1 of server [2,1] hears " + std::string(200, '-');
+  status["servers"][0]["ports"][1]["wrong"] = wrong + "\n";
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("\nports that are cabled or set wrongly\n " + wrong + "\\n\n\n"));
+}
+
 TEST(StatusText, ShowsTheWindowOfAJobAndThePacketMemoryThatIsReserved) {
   json status = whole_status();
   status["window"] = 16;

@@ -19,13 +19,24 @@ Bytes frame_of(FrameType type, const LinkHeader& link, unsigned hops = 1) {
   return frame;
 }
 
+constexpr SettingsDigest kSettings = {0x11121314, 0x2122, 0x3132333435363738};
+
 TEST(LinkFrame, IsWhatTheTableSays) {
-  const Bytes frame = frame_of(FrameType::greeting, {0x0102, 3, 4, true});
-  const Bytes from_udp(frame.begin() + 34, frame.begin() + 56);
-  const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    26,   0, 0,     // UDP
-                          0x44, 0x10, 0x02, 0x01, 0x04, 0x03, 1, 0x20,  // routing
-                          0x02, 0x01, 3,    4,    1,    0};             // link
+  const Bytes frame = frame_of(FrameType::greeting, {0x0102, 3, 4, true, kSettings});
+  const Bytes from_udp(frame.begin() + 34, frame.begin() + 70);
+  const Bytes expected = {0xc0, 0x03, 0xb8, 0xe2, 0,    40,   0,    0,     // UDP
+                          0x54, 0x10, 0x02, 0x01, 0x04, 0x03, 1,    0x20,  // routing
+                          0x02, 0x01, 3,    4,    1,    0,                 // link
+                          0x14, 0x13, 0x12, 0x11,                          // settings
+                          0x38, 0x37, 0x36, 0x35, 0x34, 0x33, 0x32, 0x31, 0x22, 0x21};
   EXPECT_EQ(from_udp, expected);
+  EXPECT_EQ(frame.size(), 74u);
+}
+
+TEST(LinkFrame, OfAPathFailureEndsWithItsLink) {
+  const Bytes frame = frame_of(FrameType::path_failure, {0x0102, 3, 4, true, kSettings});
+  const Bytes link(frame.begin() + 50, frame.begin() + 56);
+  EXPECT_EQ(link, (Bytes{0x02, 0x01, 3, 4, 0, 0}));
   EXPECT_EQ(frame.size(), 60u);
 }
 
@@ -33,7 +44,8 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
   for (unsigned hops = 1; hops <= kMaxHops; ++hops) {
     for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
       for (const bool hears : {false, true}) {
-        const Bytes frame = frame_of(type, {60'000, 7, 255, hears}, hops);
+        const bool greets = type == FrameType::greeting;
+        const Bytes frame = frame_of(type, {60'000, 7, 255, hears, kSettings}, hops);
         ParsedFrame parsed;
         ASSERT_EQ(parse_frame(frame, frame.size(), parsed), FrameError::none);
         EXPECT_EQ(parsed.type, type);
@@ -42,7 +54,8 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
         EXPECT_EQ(parsed.link.server, 60'000);
         EXPECT_EQ(parsed.link.level, 7);
         EXPECT_EQ(parsed.link.digit, 255);
-        EXPECT_EQ(parsed.link.hears_you, hears);
+        EXPECT_EQ(parsed.link.hears_you, greets && hears);
+        EXPECT_EQ(parsed.link.settings, greets ? kSettings : SettingsDigest{});
         EXPECT_EQ(parsed.header_bytes, frame.size());
         EXPECT_TRUE(crc_is_right(frame, {}));
       }
@@ -51,16 +64,32 @@ TEST(LinkFrame, ComesBackFieldByFieldForEveryNumberOfHops) {
 }
 
 TEST(LinkFrame, IsRefusedWhereverItIsCut) {
-  const Bytes frame = frame_of(FrameType::path_failure, {1, 0, 2, false}, 3);
-  for (std::size_t length = 0; length < frame.size(); ++length) {
-    ParsedFrame parsed;
-    EXPECT_NE(parse_frame(std::span(frame).first(length), length, parsed), FrameError::none);
+  for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
+    const Bytes frame = frame_of(type, {1, 0, 2}, 3);
+    for (std::size_t length = 0; length < frame.size(); ++length) {
+      ParsedFrame parsed;
+      EXPECT_NE(parse_frame(std::span(frame).first(length), length, parsed), FrameError::none);
+    }
+  }
+}
+
+TEST(LinkFrame, AnnouncesItsSenderOnlyAsAGreeting) {
+  SampleFrame sample;
+  sample.routing.destination = sample.routing.source;
+  EXPECT_TRUE(is_announcement(sample.routing));
+  ParsedFrame parsed;
+  for (const FrameType type : {FrameType::greeting, FrameType::path_failure}) {
+    Bytes frame(200);
+    frame.resize(
+        write_link_frame(frame, type, sample.link, sample.routing, kFirstSourcePort, {1, 0, 2}));
+    EXPECT_EQ(parse_frame(frame, frame.size(), parsed),
+              type == FrameType::greeting ? FrameError::none : FrameError::bad_address);
   }
 }
 
 TEST(LinkFrame, IsNotWrittenWithoutRoomOrWithoutHops) {
   const SampleFrame sample;
-  Bytes frame(link_header_bytes(1) - 1);
+  Bytes frame(link_header_bytes(1, true) - 1);
   EXPECT_EQ(write_link_frame(frame, FrameType::greeting, sample.link, sample.routing, 1, {}), 0u);
   frame.resize(200);
   RoutingHeader none;

@@ -23,7 +23,7 @@ constexpr std::array<bcube::ServerId, 4> kNeighbours = {1, 2, 3, 6};
 
 class EngineLinks : public DistantPeers {
  protected:
-  EngineLinks() : DistantPeers(kInterval) {}
+  EngineLinks() : DistantPeers({.interval = kInterval}) {}
 
   static std::vector<std::uint8_t> link_frame(FrameType type, const protocol::RoutingHeader& route,
                                               const LinkHeader& link) {

@@ -21,16 +21,25 @@ inline constexpr protocol::JobId kRelayJob = 77;
 
 inline bcube::AddressSpace cube() { return control::parse_topology("bcube:3,2", "test").space(); }
 
+// How an engine greets.
+struct Manners {
+  Nanoseconds interval = 0;
+  protocol::SettingsDigest digest{};
+  bool announces = false;
+};
+
 // An engine of one server without a job, and its two ports.
 struct Relay {
-  Relay(bcube::ServerId server, const EnginePools& pools, Nanoseconds greeting_interval = 0)
+  Relay(bcube::ServerId server, const EnginePools& pools, const Manners& manners = {})
       : credit{protocol::PortCredit({}), protocol::PortCredit({})}, engine([&] {
           EngineSettings settings;
           settings.server = server;
           settings.threads = {0};
           settings.segment_bytes = kSegmentBytes;
           settings.links = &links;
-          settings.greeting_interval = greeting_interval;
+          settings.greeting_interval = manners.interval;
+          settings.digest = manners.digest;
+          settings.announces = manners.announces;
           settings.inbox = &inbox;
           return std::make_unique<Engine>(
               settings, cube(),
@@ -48,8 +57,7 @@ struct Relay {
 
 class RelayTest : public testing::Test {
  protected:
-  explicit RelayTest(Nanoseconds greeting_interval = 0)
-      : here_{0, {packets_, answers_}, greeting_interval} {}
+  explicit RelayTest(const Manners& manners = {}) : here_{0, {packets_, answers_}, manners} {}
   ~RelayTest() override {
     for (FakePort& port : here_.ports) sent(port);
     here_.engine.reset();
@@ -133,8 +141,8 @@ class DistantPeers : public RelayTest {
  protected:
   static constexpr std::uint64_t kElements = 9ULL * 64 * kSegmentBytes / sizeof(float);
 
-  explicit DistantPeers(Nanoseconds greeting_interval = 0)
-      : RelayTest(greeting_interval), session_(1, kElements * sizeof(float) + 4096, 1, 9) {
+  explicit DistantPeers(const Manners& manners = {})
+      : RelayTest(manners), session_(1, kElements * sizeof(float) + 4096, 1, 9) {
     const auto plan = std::make_shared<control::Plan>(
         control::make_plan("mesh", control::parse_topology("bcube:3,2", "test"), "test"));
     const unsigned window = 16;

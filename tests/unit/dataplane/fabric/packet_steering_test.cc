@@ -14,6 +14,10 @@ namespace {
 
 class PacketSteeringTest : public PacketPortTest {
  protected:
+  static std::string to_all(const std::string& frame) {
+    return std::string(6, '\xff') + frame.substr(6);
+  }
+
   // Sends frames of these threads and finds each on its queue. `send_one` accepts all.
   void expect_each_on_its_queue(PacketPort& to, std::uint32_t first, std::uint32_t count,
                                 const std::function<void(const std::string&)>& send_one) {
@@ -97,7 +101,11 @@ TEST_F(PacketSteeringTest, ForeignFramesAreNotReceived) {
       {"TCP", changed(kIp + 8, 0x4006)},
       {"to another port", changed(kUdp + 2, protocol::kUdpPort + 1)},
       {"to another host", changed(4, 0x1234)},
-      {"to all hosts", std::string(6, '\xff') + frame(500, 7).substr(6)},
+      {"to a group", "\x01\x00\x5e\x00\x00\x01" + frame(500, 7).substr(6)},
+      {"to all hosts, to another port", to_all(changed(kUdp + 2, protocol::kUdpPort + 1))},
+      {"to all hosts of a VLAN", to_all(tagged)},
+      {"to all hosts, ARP", to_all(changed(12, 0x0806))},
+      {"to nearly all hosts", std::string(5, '\xff') + '\xfe' + frame(500, 7).substr(6)},
       {"that ends before its port", frame(500, 7).substr(0, kUdp + 2)},
   };
   for (const auto& [what, whole] : foreign) {
@@ -111,6 +119,34 @@ TEST_F(PacketSteeringTest, ForeignFramesAreNotReceived) {
   from.send(priority);
   EXPECT_EQ(awaited(*to, 1), Frames{frame(500, 7)}) << "a priority is no VLAN";
   EXPECT_TRUE(received(*to).empty());
+}
+
+// A port that is cabled wrongly hears nothing else of those that it is cabled to.
+TEST_F(PacketSteeringTest, FramesToAllHostsAreReceivedAndAPortsOwnAreNot) {
+  const RawSocket from("a");
+  const std::string whole = to_all(frame(500, 7));
+  for (const bool own_mac : {false, true}) {
+    PacketPortOptions options;
+    if (own_mac) options.mac = {0x02, 0x47, 1, 0, 0, 7};
+    const auto to = port("b", options);
+    from.send(whole);
+    EXPECT_EQ(awaited(*to, 1), Frames{whole});
+    const auto back = port("a");
+    ASSERT_TRUE(send(*to, Frames{whole}));
+    EXPECT_EQ(awaited(*back, 1), Frames{whole});
+    EXPECT_TRUE(received(*to).empty()) << "what it has sent itself";
+  }
+}
+
+TEST_F(PacketSteeringTest, FramesToAllHostsOfAVlanAreNotForAMacOfItsOwn) {
+  const RawSocket from("a");
+  const auto to = port("b", {.mac = {0x02, 0x47, 1, 0, 0, 7}});
+  std::string tagged = frame(500, 7);
+  tagged.insert(12, std::string("\x81\x00\x00\x05", 4));
+  from.send(to_all(tagged));
+  const std::string good = to_all(frame(82, 1));
+  from.send(good);
+  EXPECT_EQ(awaited(*to, 1), Frames{good});
 }
 
 TEST_F(PacketSteeringTest, FramesForAMacOfItsOwnAreReceivedWhileThePortLives) {

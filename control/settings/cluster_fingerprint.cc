@@ -1,0 +1,26 @@
+#include "control/settings/cluster_fingerprint.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+namespace gradcube::control {
+
+std::string agreement_text(const ClusterSettings& settings, const DaemonChoices& choices) {
+  return fmt::format(
+      "topology {} mtu {} rate {} greeting {} messages {} segment {} block {} checksums {}",
+      settings.topology.spec(), settings.mtu, to_json(settings.rates).dump(), choices.greeting_ns,
+      choices.message_format, choices.segment_bytes, choices.block_bytes,
+      choices.checksums ? "yes" : "no");
+}
+
+std::uint32_t cluster_fingerprint(const ClusterSettings& settings, const DaemonChoices& choices) {
+  constexpr std::uint32_t kOffsetBasis = 2166136261;
+  constexpr std::uint32_t kPrime = 16777619;
+  std::uint32_t hash = kOffsetBasis;
+  for (const char letter : agreement_text(settings, choices)) {
+    hash = (hash ^ static_cast<std::uint8_t>(letter)) * kPrime;
+  }
+  return hash;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,114 @@
+#include "dataplane/daemon/cabling.h"
+
+#include <fmt/format.h>
+
+#include "control/base/units.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+std::string rate_text(std::uint64_t bits_per_second) {
+  return bits_per_second == 0 ? "none" : control::format_rate(bits_per_second);
+}
+
+// A server of another cluster may have any number.
+std::string address_text(const bcube::AddressSpace& space, bcube::ServerId server) {
+  return space.contains(server) ? space.text(server) : fmt::format("number {}", server);
+}
+
+std::string differences(const protocol::SettingsDigest& own,
+                        const protocol::SettingsDigest& other) {
+  std::string text;
+  if (other.mtu != own.mtu) text += fmt::format(", MTU {} (here {})", other.mtu, own.mtu);
+  if (other.bits_per_second != own.bits_per_second) {
+    text += fmt::format(", rate {} (here {})", rate_text(other.bits_per_second),
+                        rate_text(own.bits_per_second));
+  }
+  if (!text.empty()) return text.substr(2);
+  return "its MTU and rate are the same: compare topology, greeting interval and version";
+}
+
+// Whose cables are crossed, as far as it shows: one of the two is on the switch that the other's
+// port belongs to.
+std::string whose_levels(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
+                         const WrongGreeting& wrong) {
+  const auto share = [&](unsigned at) {
+    return space.contains(wrong.server) && at < space.levels() &&
+           space.with_digit(wrong.server, at, space.digit(server, at)) == server;
+  };
+  if (share(level)) return fmt::format(" at {}", space.text(wrong.server));
+  if (share(wrong.level)) return fmt::format(" at {}", space.text(server));
+  return "";
+}
+
+}  // namespace
+
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
+                       const protocol::SettingsDigest& settings, const WrongGreeting& wrong) {
+  const std::string self = space.text(server);
+  const std::string hears = fmt::format("port {} of server {} hears ", level, self);
+  const std::string sender =
+      fmt::format("port {} of server {}", wrong.level, address_text(space, wrong.server));
+  switch (wrong.fault) {
+    case GreetingFault::none:
+      break;
+    case GreetingFault::other_settings:
+      return fmt::format("{}{}, which has other settings or is of another cluster: {}", hears,
+                         sender, differences(settings, wrong.settings));
+    case GreetingFault::own_address:
+      return wrong.level == level
+                 ? fmt::format(
+                       "{}itself: another server has the address {} too, or a cable is "
+                       "looped",
+                       hears, self)
+                 : fmt::format(
+                       "{}port {} of the same server: both are on one switch, or another "
+                       "server has the address {} too",
+                       hears, wrong.level, self);
+    case GreetingFault::other_level:
+      return fmt::format(
+          "{}{}: levels are crossed{}; compare the cables and the order of --interfaces", hears,
+          sender, whose_levels(space, server, level, wrong));
+    case GreetingFault::no_neighbour:
+      return fmt::format(
+          "{}{}, which is no neighbour at this level: one of them is on a wrong switch or has a "
+          "wrong address",
+          hears, sender);
+  }
+  return "";
+}
+
+WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines) {
+  std::map<const Engine*, std::vector<WrongGreeting>> heard;
+  for (const EngineAt& at : engines) heard[at.engine].resize(space.levels());
+  on_each(engines, [&](const EngineAt& at) {
+    std::vector<WrongGreeting>& of_engine = heard.at(at.engine);
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      of_engine[level] = at.engine->wrong_greeting(level);
+    }
+  });
+  WrongPorts ports;
+  for (const EngineAt& at : engines) {
+    const EngineSettings& settings = at.engine->settings();
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      const WrongGreeting& wrong = heard.at(at.engine)[level];
+      if (wrong.fault == GreetingFault::none) continue;
+      ports[{settings.server, level}] =
+          wrong_text(space, settings.server, level, settings.digest, wrong);
+    }
+  }
+  return ports;
+}
+
+std::vector<std::string> WrongPortsLog::news(const WrongPorts& ports, TimePoint now) {
+  std::erase_if(logged_, [now](const auto& each) { return now - each.second >= kOnceIn; });
+  std::vector<std::string> news;
+  for (const auto& [port, text] : ports) {
+    if (logged_.size() == kMostAtOnce) break;
+    if (logged_.emplace(text, now).second) news.push_back(text);
+  }
+  return news;
+}
+
+}  // namespace gradcube::dataplane

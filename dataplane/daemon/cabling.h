@@ -1,0 +1,45 @@
+// Whether the servers that are here are cabled right, in words: what their ports hear and should
+// not (engine/wrong_greeting.h).
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_CABLING_H_
+#define GRADCUBE_DATAPLANE_DAEMON_CABLING_H_
+
+#include <chrono>
+#include <map>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "bcube_forwarding/address.h"
+#include "dataplane/daemon/engine_at.h"
+#include "dataplane/engine/wrong_greeting.h"
+
+namespace gradcube::dataplane {
+
+// A sentence about what the port of this level of a server with these settings has heard. `wrong`
+// is at fault.
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
+                       const protocol::SettingsDigest& settings, const WrongGreeting& wrong);
+
+// By server and level: what is wrong now. Asks the pollers.
+using WrongPorts = std::map<std::pair<bcube::ServerId, unsigned>, std::string>;
+WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines);
+
+// Which of these sentences are for the log: each once in a minute, and a few in all, as anybody can
+// send greetings.
+class WrongPortsLog {
+ public:
+  using TimePoint = std::chrono::steady_clock::time_point;
+  static constexpr auto kOnceIn = std::chrono::minutes(1);
+  static constexpr std::size_t kMostAtOnce = 32;
+
+  std::vector<std::string> news(const WrongPorts& ports, TimePoint now);
+
+ private:
+  std::map<std::string, TimePoint> logged_;  // less than a minute ago
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CABLING_H_
