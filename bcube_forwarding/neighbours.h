@@ -26,9 +26,9 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
-// The addresses of the embedded fabric, which needs no discovery. The port of `server` at `level`
-// has the MAC 02:47:<level>:<server, 24 bits> (locally administered, unicast) and the IPv4 address
-// 10.<level>.<server's high byte>.<server's low byte>.
+// The addresses of servers' ports, which need no discovery on any fabric. The port of `server` at
+// `level` has the MAC 02:47:<level>:<server, 24 bits> (locally administered, unicast) and the IPv4
+// address 10.<level>.<server's high byte>.<server's low byte>.
 LinkAddress embedded_link_address(unsigned level, ServerId server);
 
 // Of whoever hears it: Ethernet's and IPv4's.

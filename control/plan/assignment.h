@@ -39,7 +39,7 @@ struct EngineAssignment {
 class Assignment {
  public:
   // Both throw a SetupError when there is no lcore. port_nodes[p] is the NUMA node of the server's
-  // port p. one_server() is for a daemon per host, which does not exist yet: only tests call it.
+  // port p. one_server() spreads a server's threads by NUMA node: only tests call it.
   static Assignment all_servers(const Plan& plan, std::span<const Lcore> lcores);
   static Assignment one_server(const Plan& plan, std::span<const Lcore> lcores,
                                std::span<const int> port_nodes);

@@ -145,7 +145,9 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   auto options = cluster_options<InterfaceClusterOptions>(settings_, eal_);
   options.servers = {lone->server};
   options.interfaces = lone->interfaces;
-  return std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
+  auto cluster = std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
+  interfaces_ = &cluster->fabric();
+  return cluster;
 }
 
 Daemon::~Daemon() {
@@ -195,8 +197,8 @@ void Daemon::watch_signals() {
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-    return {{"status", status_json({settings_, sockets_, eal_, *cluster_, embedded_, quota_,
-                                    nodes_clock_.now(), uptime.count()})}};
+    return {{"status", status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_,
+                                    quota_, nodes_clock_.now(), uptime.count()})}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {

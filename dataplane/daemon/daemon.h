@@ -25,6 +25,7 @@
 #include "dataplane/engine/event_queue.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
@@ -72,7 +73,8 @@ class Daemon {
   TscClock clock_;
   EventQueue events_;
   MemoryQuota quota_;
-  EmbeddedFabric* embedded_ = nullptr;  // of the cluster, if it is embedded
+  EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
+  InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
   std::unique_ptr<LocalCluster> cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;

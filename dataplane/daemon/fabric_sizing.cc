@@ -256,8 +256,9 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   // The pollers, and the main thread.
   sizes.idle = static_cast<std::uint32_t>((pollers + 1) * kIdlePerLcore);
   if (payloads == Payloads::copied) {
+    // Of the one engine that a server has on a poller.
     sizes.received_beside = static_cast<std::uint32_t>(
-        MessageInbox::kCapacity + ports * (RelayQueue::kCapacity + PortQueue::kBurst));
+        MessageInbox::kCapacity + topology.levels() * (RelayQueue::kCapacity + PortQueue::kBurst));
   }
   return sizes;
 }

@@ -196,7 +196,8 @@ int serve(const Options& options, Starter& starter) {
         directory.path().string()));
   }
   lock->write_pid();
-  directory.remove_stale_sockets(*lock);
+  // In the run directory of one server living daemons of others may have their sockets.
+  if (options.server.empty()) directory.remove_stale_sockets(*lock);
   (options.veth ? run_bed : run_daemon)(options, settings_of(options), directory, *lock, starter);
   spdlog::info("down");
   return 0;

@@ -1,5 +1,6 @@
 #include "dataplane/daemon/interface_cluster.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
@@ -14,6 +15,12 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
     throw control::UsageError(fmt::format(
         "--interfaces: it names {} and {} has {} levels: name one for each level, level 0 first",
         options.interfaces.size(), topology().spec(), topology().levels()));
+  }
+  std::vector<std::string> names = options.interfaces;
+  std::sort(names.begin(), names.end());
+  if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
+    throw control::UsageError(
+        fmt::format("--interfaces: it names {} for two levels: a port is at one", *twice));
   }
   make_fabric(options, clock);
   nodes().carry_messages({&message_frames_, full_frame_bytes(settings().mtu)}, false);

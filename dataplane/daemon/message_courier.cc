@@ -41,24 +41,33 @@ MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarn
       frame_bytes_(frame_bytes),
       assembler_(engines.space().servers()) {}
 
-MessageCourier::~MessageCourier() {
-  for (const Departing& departing : departing_) rte_pktmbuf_free(departing.frame);
-}
-
-bcube::Route MessageCourier::route_to(bcube::ServerId server) const {
-  const auto paths = engines_.paths_to(server);
-  if (paths.empty()) return {};
-  return paths.front().size() == 1 ? paths.front() : paths[number_ % paths.size()];
-}
-
 void MessageCourier::send(const control::NodeMessage& message) {
-  const std::uint32_t number = number_++;
-  const std::vector<std::uint8_t> bytes = control::encode_message(message, engines_.space());
-  const bcube::Route route = route_to(message.to);
-  if (bytes.empty() || route.size() == 0 || engines_.all().empty()) return;
-  const protocol::MessageSplitter splitter(
-      addresses_of(engines_.space(), engines_.server(), route[0]),
-      routing_of(engines_.server(), message.to, route), frame_bytes_, incarnation_, number, bytes);
+  std::vector<std::uint8_t> bytes = control::encode_message(message, engines_.space());
+  if (bytes.empty() || engines_.all().empty()) return;
+  departing_.push_back({message.to, turns_[message.to]++, number_++, std::move(bytes)});
+}
+
+void MessageCourier::flush() {
+  if (departing_.empty()) return;
+  const EngineAt& at = engines_.all().front();
+  at.poller->call([&] {
+    for (const Departing& message : departing_) put(message, *at.engine);
+  });
+  departing_.clear();
+}
+
+// While the engine stands still: it knows which paths work.
+void MessageCourier::put(const Departing& message, Engine& engine) {
+  const bcube::AddressSpace& space = engines_.space();
+  const auto paths = engine.paths_to(message.to);
+  // Links that lose much only seem to be down.
+  const bcube::Route route =
+      paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
+                    : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
+  const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
+                                           routing_of(engines_.server(), message.to, route),
+                                           frame_bytes_, incarnation_, message.number,
+                                           message.bytes);
   for (unsigned i = 0; i < splitter.fragments(); ++i) {
     rte_mbuf* frame = frames_.allocate();
     if (frame == nullptr) return;
@@ -66,22 +75,15 @@ void MessageCourier::send(const control::NodeMessage& message) {
         splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frame_bytes_});
     frame->data_len = static_cast<std::uint16_t>(length);
     frame->pkt_len = static_cast<std::uint32_t>(length);
-    departing_.push_back({route[0].level, frame});
+    engine.post(route[0].level, frame);
   }
 }
 
-bool MessageCourier::flush() {
-  if (departing_.empty()) return false;
-  const EngineAt& at = engines_.all().front();
-  at.poller->call([&] {
-    for (const Departing& departing : departing_) at.engine->post(departing.level, departing.frame);
-  });
-  departing_.clear();
-  return true;
-}
-
-std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now) {
-  while (rte_mbuf* frame = engines_.inbox()->take()) {
+std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now,
+                                                            unsigned& frames) {
+  for (; frames != 0; --frames) {
+    rte_mbuf* frame = engines_.inbox()->take();
+    if (frame == nullptr) return std::nullopt;
     auto message = take_frame(*frame, now);
     rte_pktmbuf_free(frame);
     if (message.has_value()) return message;

@@ -2,21 +2,23 @@
 // (protocol/message_frame.h, control/jobs/message_codec.h).
 //
 // Messages may be lost, doubled and reordered, as on any network: whoever sends one repeats it
-// until it is answered. A neighbour gets them over the link to it. For other servers, and while
-// that link is down, each message takes another of the parallel paths, in turn: so what is repeated
-// finds a way around a relay of which this server does not know that it has failed.
+// until it is answered. A neighbour gets them over the link to it. To another server, and while
+// that link is down, one message after the other takes the next of the parallel paths that work as
+// far as the engine knows: so what is repeated finds a way around a failure of which it does not
+// know.
 //
 // What comes is believed to be from the server that its frame names: who can put frames on the
 // cluster's links can speak for any server.
 //
-// Ownership: the engines and the pool outlive it. A frame belongs to it until an engine takes it.
+// Ownership: the engines and the pool outlive it.
 //
-// Threads: the control thread. Frames go to the engine through Poller::call(), all that have
-// gathered in one call.
+// Threads: the control thread. All messages that have gathered go to the engine in one
+// Poller::call().
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MESSAGE_COURIER_H_
 #define GRADCUBE_DATAPLANE_DAEMON_MESSAGE_COURIER_H_
 
 #include <cstdint>
+#include <map>
 #include <optional>
 #include <rte_mbuf.h>
 #include <vector>
@@ -34,32 +36,35 @@ class MessageCourier {
   // engines: which hear others. incarnation: of the node. frames: for whole frames, of which none is longer than frame_bytes.
   MessageCourier(NodeEngines& engines, control::Incarnation incarnation, PacketPool& frames,
                  std::size_t frame_bytes);
-  ~MessageCourier();
   MessageCourier(const MessageCourier&) = delete;
   MessageCourier& operator=(const MessageCourier&) = delete;
 
-  // Leaves with the next flush(). Lost if no link is up or the pool is empty.
+  // Leaves with the next flush(). Lost if the pool is empty then.
   void send(const control::NodeMessage& message);
-  // Hands what has gathered to an engine. Whether there was something.
-  bool flush();
+  // Hands what has gathered to an engine.
+  void flush();
 
-  // The next message that has come in full; none is left when it returns nothing.
-  std::optional<control::NodeMessage> receive(control::Instant now);
+  // The next message that has come in full, after `frames` frames at most, which it counts down.
+  // Nothing if there is none, or too few frames.
+  std::optional<control::NodeMessage> receive(control::Instant now, unsigned& frames);
 
  private:
   struct Departing {
-    unsigned level;  // of its first hop
-    rte_mbuf* frame;
+    bcube::ServerId to = 0;
+    std::uint32_t turn = 0;  // among the messages to this server
+    std::uint32_t number = 0;
+    std::vector<std::uint8_t> bytes;
   };
 
-  bcube::Route route_to(bcube::ServerId server) const;
+  void put(const Departing& message, Engine& engine);
   std::optional<control::NodeMessage> take_frame(const rte_mbuf& frame, control::Instant now);
 
   NodeEngines& engines_;
   control::Incarnation incarnation_;
   PacketPool& frames_;
   std::size_t frame_bytes_;
-  std::uint32_t number_ = 0;  // of the next message
+  std::uint32_t number_ = 0;                        // of the next message
+  std::map<bcube::ServerId, std::uint32_t> turns_;  // of the next message to each
   std::vector<Departing> departing_;
   protocol::MessageAssembler assembler_;
 };

@@ -97,7 +97,8 @@ class Node {
   void on_message(const control::NodeMessage& message, control::Instant now);
   // Sends it to the node of another process. It leaves with the next send_carried().
   void carry(const control::NodeMessage& message);
-  // Takes what nodes of other processes have sent. Whether there was something.
+  // Takes what nodes of other processes have sent, an inbox full at most. Whether there was
+  // something.
   bool take_messages(control::Instant now);
   // Sends what carry() has gathered.
   void send_carried();

@@ -50,19 +50,16 @@ void NodeEngines::go_on() {
   on_each(all_, [](const EngineAt& at) { at.poller->add(*at.engine, Poller::TimeBase::attended); });
 }
 
-std::vector<bcube::Route> NodeEngines::paths_to(bcube::ServerId server) const {
+bool NodeEngines::reaches(bcube::ServerId server) const {
   const auto works = [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
     return from != server_ ||
            links_.up(bcube::Hop{static_cast<std::uint8_t>(level),
                                 static_cast<std::uint8_t>(space_.digit(to, level))});
   };
-  auto paths = bcube::parallel_paths(space_, server_, server, works);
-  std::erase_if(paths, [this](const auto& path) { return path.size() > bcube::most_hops(space_); });
-  return paths;
-}
-
-bool NodeEngines::reaches(bcube::ServerId server) const {
-  return server == server_ || !paths_to(server).empty();
+  const auto paths = bcube::parallel_paths(space_, server_, server, works);
+  return server == server_ || std::any_of(paths.begin(), paths.end(), [&](const auto& path) {
+           return path.size() <= bcube::most_hops(space_);
+         });
 }
 
 NeighbourNumbers NodeEngines::neighbour(bcube::Hop hop) const {

@@ -55,10 +55,7 @@ class NodeEngines {
   // Over all engines.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const ServerLinks& links() const { return links_; }
-  // The parallel paths to another server that begin with a link that works, the shortest first; the
-  // links of others are taken to.
-  std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
-  // Whether there is such a path, or this is the server.
+  // Whether some path to the server begins with a link that works; those of others are taken to.
   bool reaches(bcube::ServerId server) const;
 
   const bcube::AddressSpace& space() const { return space_; }

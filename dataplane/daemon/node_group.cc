@@ -63,12 +63,13 @@ bool NodeGroup::run(control::Instant now) {
 
 bool NodeGroup::deliver(control::Instant now) {
   bool any = false;
+  for (const auto& [server, node] : nodes_) {
+    if (!stopped_.contains(server)) any = node->take_messages(now) || any;
+  }
   for (bool worked = true; worked;) {
     worked = false;
     for (const auto& [server, node] : nodes_) {
-      if (stopped_.contains(server)) continue;
-      worked = node->take_messages(now) || worked;
-      worked = node->work(now) || worked;
+      if (!stopped_.contains(server)) worked = node->work(now) || worked;
     }
     for (; const auto message = messages_.take(now); worked = true) deliver(*message, now);
     any = any || worked;

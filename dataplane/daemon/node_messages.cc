@@ -30,7 +30,9 @@ void Node::carry(const control::NodeMessage& message) {
 bool Node::take_messages(control::Instant now) {
   if (courier_ == nullptr) return false;
   bool any = false;
-  for (; const auto message = courier_->receive(now); any = true) on_message(*message, now);
+  // However fast frames come, the rest of the control thread's work has its turn.
+  unsigned frames = MessageInbox::kCapacity;
+  for (; const auto message = courier_->receive(now, frames); any = true) on_message(*message, now);
   return any;
 }
 

@@ -142,6 +142,14 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
 
 Json rate_json(std::uint64_t rate) { return rate == 0 ? Json(nullptr) : Json(rate); }
 
+PacketPortCounts drops_of(PacketPort& port) {
+  PacketPortCounts sum;
+  for (std::uint16_t queue = 0; queue < port.queues(); ++queue) {
+    add_counters(sum, port.drop_counts(queue));
+  }
+  return sum;
+}
+
 Json servers_json(const StatusSources& sources) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   const WrongPorts wrong = wrong_ports(space, sources.cluster.engines());
@@ -152,6 +160,9 @@ Json servers_json(const StatusSources& sources) {
     for (unsigned level = 0; level < space.levels(); ++level) {
       Json port = {{"level", level}, {"rate_bps", rate_json(sources.settings.rates.of(level))}};
       port.update(counters_json(of_server[level]->counts()));
+      if (sources.interfaces != nullptr) {
+        port.update(counters_json(drops_of(sources.interfaces->port(level))));
+      }
       port["down"] = neighbours_down_json(sources, server, level);
       const auto found = wrong.find({server, level});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);

@@ -13,6 +13,7 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
+#include "dataplane/fabric/kernel/interface_fabric.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
@@ -23,6 +24,7 @@ struct StatusSources {
   const Eal& eal;
   LocalCluster& cluster;
   const EmbeddedFabric* embedded;  // the cluster's; null if it is not embedded
+  InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
   const MemoryQuota& quota;
   control::Instant now;  // of the nodes
   double uptime_seconds;

@@ -171,6 +171,9 @@ class Engine final : public Pollable {
   // Takes a whole frame that begins with a hop over this level, and sends it among those that it
   // relays. If too many of them wait, the frame is dropped.
   void post(unsigned level, rte_mbuf* frame);
+  // The parallel paths to another server whose hops all work, as far as this engine has found out
+  // or relays have told it; the shortest first.
+  std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
 
   // Whether frames carry CRC32C, and whether it is demanded of what comes in.
   void set_checksums(bool send, bool demand) {

@@ -208,19 +208,24 @@ bool Engine::works(const bcube::Route& route) const {
 // when they seem to be. Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (works(flow.planned)) return flow.planned;
-  const bcube::AddressSpace& space = neighbours_.space();
-  std::vector<bcube::Route> paths =
-      bcube::parallel_paths(space, settings_.server, flow.peer,
-                            [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
-                              return works(from, level, to);
-                            });
-  std::erase_if(paths,
-                [&](const bcube::Route& path) { return path.size() > bcube::most_hops(space); });
+  const std::vector<bcube::Route> paths = paths_to(flow.peer);
   if (paths.empty()) return flow.planned;
   const auto elsewhere = std::find_if(paths.begin(), paths.end(), [&](const bcube::Route& path) {
     return path[0].level != flow.planned[0].level;
   });
   return elsewhere == paths.end() ? paths.front() : *elsewhere;
+}
+
+std::vector<bcube::Route> Engine::paths_to(bcube::ServerId server) const {
+  const bcube::AddressSpace& space = neighbours_.space();
+  std::vector<bcube::Route> paths =
+      bcube::parallel_paths(space, settings_.server, server,
+                            [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
+                              return works(from, level, to);
+                            });
+  std::erase_if(paths,
+                [&](const bcube::Route& path) { return path.size() > bcube::most_hops(space); });
+  return paths;
 }
 
 void Engine::reroute() {

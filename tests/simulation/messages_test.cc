@@ -13,14 +13,11 @@ namespace {
 
 class MessagesInFrames : public testing::Test {
  protected:
-  static SimulationSettings settings(const std::string& loss) {
+  void make(const std::string& loss = "0", bool links_are_watched = false) {
     SimulationSettings settings = settings_of({{"topology", "bcube:3,2"}, {"loss", loss}});
     settings.messages_pass_the_fabric = true;
-    return settings;
-  }
-
-  void make(const std::string& loss = "0") {
-    cluster_ = std::make_unique<SimulatedCluster>(settings(loss));
+    settings.links_are_watched = links_are_watched;
+    cluster_ = std::make_unique<SimulatedCluster>(settings);
     collective_.count = 5'003;
   }
 
@@ -109,6 +106,24 @@ TEST_F(MessagesInFrames, FindAWayAroundALinkThatIsDown) {
   }
   const Trainers trainers = join({0, 1, 3, 4});
   EXPECT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, 10 * kSecond));
+}
+
+// All of [0,0]'s parallel paths to [2,1] break at relays.
+TEST_F(MessagesInFrames, FindAWayAroundTwoLinksThatAreDown) {
+  make("0", true);
+  auto& fabric = cluster_->cluster().fabric();
+  for (const auto& link : fabric.links()) {
+    const bool cut = (link.server == 1 && link.level == 1) || (link.server == 6 && link.level == 0);
+    if (!cut) continue;
+    fabric.change_impairments({link}, [](dataplane::Impairments impairments) {
+      impairments.up = false;
+      return impairments;
+    });
+  }
+  cluster_->run_for(kSecond);
+  const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, 10 * kSecond));
+  allreduce(*cluster_, cluster_->plan(), trainers, collective_);
 }
 
 TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {

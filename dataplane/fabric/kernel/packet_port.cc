@@ -146,9 +146,13 @@ std::uint16_t PacketPort::transmit(std::uint16_t queue, rte_mbuf** packets, std:
 void PacketPort::kick(Queue& own, Nanoseconds now) {
   const TransmitRing::Kick kick = own.outgoing.kick();
   if (kick.refused != 0) own.numbers.tx_refused.add(kick.refused);
-  if (own.outgoing.unsent() == 0) return;
-  own.retry_at = now + kRetry;
   const bool full = kick.error == 0 || kick.error == EAGAIN || kick.error == ENOBUFS;
+  if (full) own.retry_after = kRetry;
+  if (own.outgoing.unsent() == 0) return;
+  if (now >= own.retry_at) {
+    own.retry_at = now + own.retry_after;
+    if (!full) own.retry_after = std::min(2 * own.retry_after, kLongestRetry);
+  }
   (full ? own.numbers.tx_postponed : own.numbers.tx_failed).add(1);
 }
 
@@ -164,7 +168,8 @@ Nanoseconds PacketPort::next_event(std::uint16_t queue) const {
   const Nanoseconds now = clock_.now();
   Nanoseconds next = own.pacer.next_room(now);
   if (own.outgoing.unsent() != 0) next = std::min(next, own.retry_at);
-  if (own.lacks_buffer || own.outgoing.room() == 0) next = std::min(next, now + kRetry);
+  const bool sending = own.outgoing.room() == 0 && own.outgoing.unsent() == 0;
+  if (own.lacks_buffer || sending) next = std::min(next, now + kRetry);
   return next;
 }
 

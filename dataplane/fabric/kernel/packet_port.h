@@ -89,6 +89,9 @@ class PacketPort final : public Port {
  public:
   // How long the port leaves the kernel alone after it did not take all frames.
   static constexpr Nanoseconds kRetry = 50'000;
+  // The same while the interface takes nothing because it is down or gone: twice as long each time,
+  // up to this.
+  static constexpr Nanoseconds kLongestRetry = 20'000'000;
 
   // Throws control::SetupError if there is no such interface, it is down or carries less than the
   // MTU, or the kernel refuses; control::UsageError for a rate that is too low;
@@ -127,6 +130,7 @@ class PacketPort final : public Port {
     std::uint32_t buffer_bytes;  // that one mbuf of the pool holds
     bool lacks_buffer = false;
     Nanoseconds retry_at = 0;
+    Nanoseconds retry_after = kRetry;
     PacketPortNumbers<RelaxedCounter> numbers;
   };
 

@@ -123,8 +123,15 @@ TEST_F(PacketInterfaceTest, FramesWaitWhileTheInterfaceIsDown) {
     EXPECT_EQ(from->drop_counts(0).tx_failed, failures + accepted);
     turn(*from);
     EXPECT_EQ(from->drop_counts(0).tx_failed, failures + accepted + 1);
+    // More and more seldom, so that a poller with nothing else to do sleeps.
+    for (int tries = 0; tries < 12; ++tries) {
+      clock_.advance(from->next_event(0) - clock_.now());
+      EXPECT_TRUE(received(*from).empty());
+    }
+    EXPECT_EQ(from->next_event(0), clock_.now() + PacketPort::kLongestRetry);
 
     connect();
+    clock_.advance(PacketPort::kLongestRetry);
     EXPECT_EQ(awaited(*to, accepted, from.get()), Frames(sent.begin(), sent.begin() + accepted));
     EXPECT_EQ(from->next_event(0), kNever);
   }
