@@ -63,7 +63,8 @@ class RunDirectory {
   // The daemon that holds the lock, if there is one. A missing directory has no daemon.
   std::optional<LivingDaemon> living_daemon() const;
 
-  // Sockets that daemons left behind, those of servers included. Meaningful only while no daemon runs.
+  // Sockets that daemons left behind, those of servers included. Meaningful only while no daemon
+  // runs.
   std::vector<std::filesystem::path> stale_sockets() const;
 
   // Removes them. Holding the lock proves that no daemon runs.

@@ -33,7 +33,8 @@ namespace gradcube::dataplane {
 
 class MessageCourier {
  public:
-  // engines: which hear others. incarnation: of the node. frames: for whole frames, of which none is longer than frame_bytes.
+  // engines: which hear others. incarnation: of the node. frames: for whole frames, of which none
+  // is longer than frame_bytes.
   MessageCourier(NodeEngines& engines, control::Incarnation incarnation, PacketPool& frames,
                  std::size_t frame_bytes);
   MessageCourier(const MessageCourier&) = delete;

@@ -36,8 +36,8 @@ class MessagesInFrames : public testing::Test {
     return trainers;
   }
 
-  // A Leave of the trainer on server `speaks` to a leader on server `to`, in a frame from `source` to
-  // [0,0].
+  // A Leave of the trainer on server `speaks` to a leader on server `to`, in a frame from `source`
+  // to [0,0].
   void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to) {
     control::JobMessage leave;
     leave.from = {speaks, 1, 1};

@@ -10,6 +10,7 @@
 
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
+#include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/send_window.h"
 
@@ -49,6 +50,10 @@ TEST(Counters, OfEnginesAreTheDocumentedOnes) {
 
 TEST(Counters, OfPortsAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports"), counted<PortCounts>());
+}
+
+TEST(Counters, OfPortsOnNetworkInterfacesAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Ports on network interfaces"), counted<PacketPortCounts>());
 }
 
 TEST(Counters, OfSwitchesAreTheDocumentedOnes) {
