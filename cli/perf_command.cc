@@ -187,7 +187,11 @@ std::string explanation(const RunDirectory& directory, const std::string& job_na
   for (const json& job : items(status, "jobs")) {
     if (text_field(job, "name") != job_name) continue;
     const std::string wait = wait_text(job);
-    text = wait.empty() ? "; all trainers have submitted it" : "; the job " + wait;
+    if (text_field(job, "state") == "gathering") {
+      text = "; not all trainers of the job have joined";
+    } else {
+      text = wait.empty() ? "; all trainers have submitted it" : "; the job " + wait;
+    }
   }
   return fmt::format("{}; impairments: {}; `gradcube status` shows more", text,
                      impairments_summary(status));

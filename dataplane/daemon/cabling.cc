@@ -26,7 +26,8 @@ std::string differences(const protocol::SettingsDigest& own,
                         rate_text(own.bits_per_second));
   }
   if (!text.empty()) return text.substr(2);
-  return "its MTU and rate are the same: compare topology, greeting interval and version";
+  return "its MTU and slowest rate are the same: compare topology, rates, greeting interval and "
+         "version";
 }
 
 // Whose cables are crossed, as far as it shows: one of the two is on the switch that the other's

@@ -11,7 +11,8 @@ EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& c
   nodes().set_greet_each_other(options.nodes_greet_each_other);
   if (options.messages_pass_the_fabric) {
     message_frames_ = std::make_unique<PacketPool>(message_pool(settings().mtu));
-    nodes().carry_messages({message_frames_.get(), full_frame_bytes(settings().mtu)}, true);
+    nodes().carry_messages({message_frames_.get(), full_frame_bytes(settings().mtu), fingerprint()},
+                           true);
   }
   start_nodes(options.incarnation);
   fabric_->set_impairments(

@@ -144,7 +144,8 @@ std::optional<LoneServer> lone_server(const Options& options, const ClusterSetti
   try {
     return LoneServer{settings.topology.space().parse(options.server), options.interfaces};
   } catch (const std::invalid_argument& error) {
-    throw UsageError(fmt::format("--server: {}", error.what()));
+    throw UsageError(
+        fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
   }
 }
 
@@ -166,6 +167,13 @@ void run_daemon(const Options& options, const ClusterSettings& settings,
   const std::optional<LoneServer> lone = lone_server(options, settings);
   if (!lone.has_value() && settings.fabric == Fabric::veth) {
     throw UsageError("the settings ask for the veth fabric: start gradcubed with --veth");
+  }
+  const bool emulates = settings.loss > 0 || settings.duplicate > 0 || settings.reorder > 0 ||
+                        settings.corrupt > 0 || settings.delay_ns > 0;
+  if (lone.has_value() && emulates) {
+    throw UsageError(
+        "loss, duplicate, reorder, corrupt and delay are for emulated links: leave them out of the "
+        "settings of a server on network interfaces");
   }
   gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
   run(daemon,

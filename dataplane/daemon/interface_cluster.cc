@@ -23,7 +23,8 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
         fmt::format("--interfaces: it names {} for two levels: a port is at one", *twice));
   }
   make_fabric(options, clock);
-  nodes().carry_messages({&message_frames_, full_frame_bytes(settings().mtu)}, false);
+  nodes().carry_messages({&message_frames_, full_frame_bytes(settings().mtu), fingerprint()},
+                         false);
   announce_ports();
   start_nodes(options.incarnation);
   demand_checksums();

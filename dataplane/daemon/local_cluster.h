@@ -69,6 +69,8 @@ class LocalCluster {
   std::uint64_t reserved_bytes() const;
   std::uint64_t reservable_bytes() const;
   const FabricParameters& parameters() const { return parameters_; }
+  // Of all settings that the daemons of a cluster must have in common.
+  std::uint32_t fingerprint() const { return digest_.fingerprint; }
 
  protected:
   // payloads: where those that the fabric brings lie. Throws control::UsageError or SetupError.

@@ -4,11 +4,14 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/jobs/message_codec.h"
+#include "protocol/bytes.h"
 #include "protocol/message_frame.h"
 
 namespace gradcube::dataplane {
 
 namespace {
+
+constexpr std::size_t kFingerprintBytes = 4;
 
 protocol::RoutingHeader routing_of(bcube::ServerId source, bcube::ServerId destination,
                                    const bcube::Route& route) {
@@ -34,16 +37,18 @@ protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::Se
 }  // namespace
 
 MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
-                               PacketPool& frames, std::size_t frame_bytes)
+                               const MessageFrames& frames)
     : engines_(engines),
       incarnation_(incarnation),
       frames_(frames),
-      frame_bytes_(frame_bytes),
       assembler_(engines.space().servers()) {}
 
 void MessageCourier::send(const control::NodeMessage& message) {
-  std::vector<std::uint8_t> bytes = control::encode_message(message, engines_.space());
-  if (bytes.empty() || engines_.all().empty()) return;
+  const auto encoded = control::encode_message(message, engines_.space());
+  if (encoded.empty() || engines_.all().empty()) return;
+  std::vector<std::uint8_t> bytes(kFingerprintBytes);
+  protocol::store_little<std::uint32_t>(bytes.data(), frames_.fingerprint);
+  bytes.insert(bytes.end(), encoded.begin(), encoded.end());
   departing_.push_back({message.to, turns_[message.to]++, number_++, std::move(bytes)});
 }
 
@@ -66,13 +71,13 @@ void MessageCourier::put(const Departing& message, Engine& engine) {
                     : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
-                                           frame_bytes_, incarnation_, message.number,
+                                           frames_.bytes, incarnation_, message.number,
                                            message.bytes);
   for (unsigned i = 0; i < splitter.fragments(); ++i) {
-    rte_mbuf* frame = frames_.allocate();
+    rte_mbuf* frame = frames_.pool->allocate();
     if (frame == nullptr) return;
     const std::size_t length =
-        splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frame_bytes_});
+        splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frames_.bytes});
     frame->data_len = static_cast<std::uint16_t>(length);
     frame->pkt_len = static_cast<std::uint32_t>(length);
     engine.post(route[0].level, frame);
@@ -103,7 +108,12 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
   }
   const auto whole = assembler_.add(fragment, std::chrono::nanoseconds(now).count());
   if (!whole.has_value()) return std::nullopt;
-  auto message = control::decode_message(*whole, engines_.space());
+  if (whole->size() < kFingerprintBytes ||
+      protocol::load_little<std::uint32_t>(whole->data()) != frames_.fingerprint) {
+    return std::nullopt;
+  }
+  auto message =
+      control::decode_message(std::span(*whole).subspan(kFingerprintBytes), engines_.space());
   if (!message.has_value() || message->to != engines_.server() ||
       message->from != fragment.routing.source) {
     return std::nullopt;

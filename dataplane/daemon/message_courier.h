@@ -7,8 +7,10 @@
 // far as the engine knows: so what is repeated finds a way around a failure of which it does not
 // know.
 //
-// What comes is believed to be from the server that its frame names: who can put frames on the
-// cluster's links can speak for any server.
+// Daemons of other settings are not heard: before a message stands the fingerprint of those that all
+// daemons of a cluster share (control/settings/cluster_fingerprint.h). What comes is believed to be
+// from the server that its frame names: who can put frames on the cluster's links can speak for any
+// server.
 //
 // Ownership: the engines and the pool outlive it.
 //
@@ -31,12 +33,17 @@
 
 namespace gradcube::dataplane {
 
+struct MessageFrames {
+  PacketPool* pool = nullptr;     // outlives the courier
+  std::size_t bytes = 0;          // of the longest
+  std::uint32_t fingerprint = 0;  // of the settings
+};
+
 class MessageCourier {
  public:
-  // engines: which hear others. incarnation: of the node. frames: for whole frames, of which none
-  // is longer than frame_bytes.
-  MessageCourier(NodeEngines& engines, control::Incarnation incarnation, PacketPool& frames,
-                 std::size_t frame_bytes);
+  // engines: which hear others. incarnation: of the node.
+  MessageCourier(NodeEngines& engines, control::Incarnation incarnation,
+                 const MessageFrames& frames);
   MessageCourier(const MessageCourier&) = delete;
   MessageCourier& operator=(const MessageCourier&) = delete;
 
@@ -62,8 +69,7 @@ class MessageCourier {
 
   NodeEngines& engines_;
   control::Incarnation incarnation_;
-  PacketPool& frames_;
-  std::size_t frame_bytes_;
+  MessageFrames frames_;
   std::uint32_t number_ = 0;                        // of the next message
   std::map<bcube::ServerId, std::uint32_t> turns_;  // of the next message to each
   std::vector<Departing> departing_;

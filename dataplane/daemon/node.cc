@@ -45,8 +45,7 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
       greetings_(server, incarnation, around.timing.greetings) {
   if (around.frames.pool == nullptr) return;
-  courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, *around.frames.pool,
-                                              around.frames.bytes);
+  courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
 }
 
 Node::~Node() {

@@ -46,12 +46,6 @@ struct NodeTiming {
   control::GreetingTiming greetings;
 };
 
-// For the messages to nodes of other processes.
-struct MessageFrames {
-  PacketPool* pool = nullptr;  // null: there are no others
-  std::size_t bytes = 0;       // of the longest
-};
-
 // What a node shares with the other nodes of its process. All of it outlives the node.
 struct NodeSurroundings {
   const control::Topology& topology;
@@ -66,7 +60,7 @@ struct NodeSurroundings {
   // Jobs whose abort is in the log: all nodes of a process learn of it.
   std::set<protocol::JobId>& logged;
   NodeTiming timing;
-  MessageFrames frames;
+  MessageFrames frames;  // to nodes of other processes; without a pool there are none
 };
 
 class Node {

@@ -6,6 +6,7 @@ Its ports are veths in a network namespace of its own, at whose other ends nobod
 import contextlib
 import os
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -115,6 +116,12 @@ class Refused(TestCase):
 
     def test_all_servers_and_one(self):
         self.check("--all", "--server", flags=["--all", "--server", "2,1", *PORTS])
+
+    def test_faults_that_only_emulated_links_have(self):
+        with tempfile.NamedTemporaryFile("w", suffix=".toml") as file:
+            file.write('[topology]\nspec = "bcube:3,2"\n[impair]\nloss = 0.1\n')
+            file.flush()
+            self.check("loss", "emulated links", flags=["--server", "2,1", *PORTS, "--cluster", file.name])
 
     def test_a_server_without_ports(self):
         self.check("--server", "--interfaces", flags=["--server", "2,1"])

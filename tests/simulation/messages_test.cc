@@ -5,6 +5,7 @@
 
 #include "control/jobs/message_codec.h"
 #include "dataplane/host/packet_pool.h"
+#include "protocol/bytes.h"
 #include "protocol/message_frame.h"
 #include "tests/simulation/work.h"
 
@@ -38,16 +39,20 @@ class MessagesInFrames : public testing::Test {
 
   // A Leave of the trainer on server `speaks` to a leader on server `to`, in a frame from `source`
   // to [0,0].
-  void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to) {
+  void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to,
+                 std::uint32_t fingerprint) {
     control::JobMessage leave;
     leave.from = {speaks, 1, 1};
     leave.to = {to, 1, 0};
     leave.job = cluster_->jobs()[0].id;
     leave.name = "job";
     leave.body = control::Leave{"left", false};
-    const auto bytes =
+    const auto message =
         control::encode_message({speaks, to, leave}, cluster_->plan().topology().space());
-    ASSERT_FALSE(bytes.empty());
+    ASSERT_FALSE(message.empty());
+    std::vector<std::uint8_t> bytes(sizeof fingerprint);
+    protocol::store_little(bytes.data(), fingerprint);
+    bytes.insert(bytes.end(), message.begin(), message.end());
     protocol::RoutingHeader routing;
     routing.source = static_cast<std::uint16_t>(source);
     const protocol::MessageSplitter splitter({}, routing, 1514, 1, 1'000 + ++forged_, bytes);
@@ -130,11 +135,13 @@ TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
   make();
   const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
   ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
-  put_leave(1, 2, 0);  // the frame and what it says are of different servers
-  put_leave(2, 2, 1);  // it leads to [0,0], and the message to [0,1]
+  const std::uint32_t fingerprint = cluster_->cluster().fingerprint();
+  put_leave(1, 2, 0, fingerprint);      // the frame and what it says are of different servers
+  put_leave(2, 2, 1, fingerprint);      // it leads to [0,0], and the message to [0,1]
+  put_leave(2, 2, 0, fingerprint + 1);  // of a daemon with other settings
   EXPECT_FALSE(anyone_is_told(trainers));
   allreduce(*cluster_, cluster_->plan(), trainers, collective_);
-  put_leave(2, 2, 0);
+  put_leave(2, 2, 0, fingerprint);
   EXPECT_TRUE(anyone_is_told(trainers)) << "what it says would have been heeded";
 }
 

@@ -61,8 +61,8 @@ TEST(WrongText, SaysInWhatSettingsDifferIfItIsKnown) {
       "port 1 of server [2,1] hears port 1 of server [0,1], which has other settings or is of "
       "another cluster: ";
   EXPECT_EQ(text(wrong), begin +
-                             "its MTU and rate are the same: compare topology, greeting interval "
-                             "and version");
+                             "its MTU and slowest rate are the same: compare topology, rates, "
+                             "greeting interval and version");
   wrong.settings.mtu = 1500;
   EXPECT_EQ(text(wrong), begin + "MTU 1500 (here 9000)");
   wrong.settings.bits_per_second = 0;
