@@ -35,8 +35,8 @@ struct BusiestLink {
 };
 // All ports of a root are busy in both stages: of a broadcast its outgoing ones, of a reduce its
 // incoming ones. Nothing for a barrier, for a plan with a step over several levels of switches, and
-// for a kind with a root on a plan with a step of the pattern root. In a step a mesh and a ring load
-// a rank's port alike.
+// for a kind with a root on a plan with a step of the pattern root. In a step a mesh and a ring
+// load a rank's port alike.
 std::optional<BusiestLink> busiest_link(const control::Plan& plan, control::CollectiveKind kind);
 
 }  // namespace gradcube::cli

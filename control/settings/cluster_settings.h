@@ -65,8 +65,8 @@ struct ClusterSettings {
   bool operator==(const ClusterSettings&) const = default;
 };
 
-// topology, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt, seed,
-// packet-memory, lcores, idle, trainer-memory, greeting.
+// topology, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt,
+// seed, packet-memory, lcores, idle, trainer-memory, greeting.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

@@ -7,10 +7,10 @@
 // far as the engine knows: so what is repeated finds a way around a failure of which it does not
 // know.
 //
-// Daemons of other settings are not heard: before a message stands the fingerprint of those that all
-// daemons of a cluster share (control/settings/cluster_fingerprint.h). What comes is believed to be
-// from the server that its frame names: who can put frames on the cluster's links can speak for any
-// server.
+// Daemons of other settings are not heard: before a message stands the fingerprint of those that
+// all daemons of a cluster share (control/settings/cluster_fingerprint.h). What comes is believed
+// to be from the server that its frame names: who can put frames on the cluster's links can speak
+// for any server.
 //
 // Ownership: the engines and the pool outlive it.
 //
