@@ -65,9 +65,9 @@ TEST_F(InterfaceFabricTest, GivesAServerThePortsThatItsNumberIsKnownBy) {
 }
 
 TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
-  const auto to = fabric(8, "b");
   TscClock clock;
   Poller poller(clock, control::Idle::adaptive, Poller::kCallPatience, 3'600'000'000'000);
+  const auto to = fabric(8, "b");
   to->connect([&](std::uint16_t) -> Poller& { return poller; });
   Receiver receiver(to->port(0));
   poller.add(receiver, Poller::TimeBase::clock);
@@ -90,8 +90,8 @@ TEST_F(InterfaceFabricTest, WakesAPollerThatSleeps) {
 }
 
 TEST_F(InterfaceFabricTest, SaysWhenAPacedPortHasRoomAgain) {
-  const auto from = fabric(7, "a", 100'000'000);
   Poller poller(clock_, control::Idle::adaptive);
+  const auto from = fabric(7, "a", 100'000'000);
   from->connect([&](std::uint16_t) -> Poller& { return poller; });
   EXPECT_EQ(poller.next_event(), kNever);
   Port& port = *from->ports(7)[0];
