@@ -101,6 +101,20 @@ class Collectives(TestCase):
 
 
 class Death(TestCase):
+    def test_of_a_daemon_in_good_order_is_told_to_the_others(self):
+        with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:
+            flags = ("--sizes", "1M", "--iterations", "100000", "--job", "long")
+            with cluster.start_tool("perf", "allreduce", *flags) as tool:
+                started = lambda: cluster.status()["counters"]["collectives"] > 0
+                wait_until(started, "the first collective", 20)
+                os.kill(cluster.status()["servers"][3]["pid"], signal.SIGTERM)
+                _, errors = tool.communicate(timeout=60)
+            self.assertEqual(tool.returncode, 1)
+            self.assertNotIn("does not answer", cluster.log() + errors)
+            logs = "".join((cluster.directory / name / "gradcubed.log").read_text() for name in ("0-0", "0-1", "1-0"))
+            self.assertEqual(logs.count("lost its daemon, which was shut down"), 3, logs)
+            self.assertRegex(logs, r"trainer .*\[1,1\].* lost its daemon")
+
     def test_of_a_daemon_leaves_the_others_at_work(self):
         with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:
             os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)
