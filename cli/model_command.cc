@@ -34,6 +34,7 @@ void add_model(CLI::App& tool, Action& action) {
   add_model_crossover(*command, action);
   add_model_blueconnect(*command, action);
   add_model_cost(*command, action);
+  add_model_figure(*command, action);
   command->footer(
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --topology fattree:16    compare algorithms\n"
