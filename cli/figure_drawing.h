@@ -1,5 +1,5 @@
-// Draws a figure into a file: with matplotlib, in a process of Debian's python3. The program that it
-// runs, draw_figure.py, is a text in this executable, so nothing has to be found when it is
+// Draws a figure into a file: with matplotlib, in a process of Debian's python3. The program that
+// it runs, draw_figure.py, is a text in this executable, so nothing has to be found when it is
 // installed. Without matplotlib all else of the tool works.
 #ifndef GRADCUBE_CLI_FIGURE_DRAWING_H_
 #define GRADCUBE_CLI_FIGURE_DRAWING_H_

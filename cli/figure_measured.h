@@ -8,8 +8,8 @@
 
 namespace gradcube::cli {
 
-// Throws a UsageError if the file cannot be read, is no such report, or is one of another collective
-// or of a part of the servers. Results of several collectives in flight are left out.
+// Throws a UsageError if the file cannot be read, is no such report, or is one of another
+// collective or of a part of the servers. Results of several collectives in flight are left out.
 control::model::MeasuredRun read_measured(const std::string& path);
 
 }  // namespace gradcube::cli

@@ -2,6 +2,7 @@
 
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <chrono>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -38,15 +39,18 @@ std::vector<std::string> piece_names(const control::Plan& plan, const control::S
   return names;
 }
 
-// "links: at most 16 pieces on level 0, 16 on level 1, in each direction over both stages"
+// "links: at most 16 pieces on every level, in each direction over both stages"
 std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
   if (!link_pieces) return "links: not examined, as servers relay\n";
-  std::string text = fmt::format("{}: at most", whose);
-  for (std::size_t level = 0; level < link_pieces->size(); ++level) {
-    text += fmt::format("{} {}{} on level {}", level == 0 ? "" : ",",
-                        grouped((*link_pieces)[level]), level == 0 ? " pieces" : "", level);
+  const std::uint64_t first = link_pieces->front();
+  const bool alike = std::all_of(link_pieces->begin(), link_pieces->end(),
+                                 [&](std::uint64_t pieces) { return pieces == first; });
+  std::string text =
+      fmt::format("{} pieces on {}", grouped(first), alike ? "every level" : "level 0");
+  for (std::size_t level = 1; !alike && level < link_pieces->size(); ++level) {
+    text += fmt::format(", {} on level {}", grouped((*link_pieces)[level]), level);
   }
-  return text + ", in each direction over both stages\n";
+  return fmt::format("{}: at most {}, in each direction over both stages\n", whose, text);
 }
 
 json begin_json(const control::Plan& plan) {
@@ -89,12 +93,14 @@ std::string sampled(const control::Plan& plan, std::uint64_t seed, bool as_json)
   }
   return begin_text(plan) +
          fmt::format(
-             "proved for a sample, drawn by --seed {}:\n"
-             "pieces {}: each gets every server's contribution once, and every server its result\n"
-             "servers {}: what each sends and waits for is what its peers expect\n",
+             "proved for a sample, drawn by --seed {}\n"
+             "pieces {}:\n"
+             "  each gets every server's contribution once, and every server its result\n"
+             "servers {}:\n"
+             "  what each sends and waits for is what its peers expect\n",
              seed, fmt::join(piece_names(plan, sample), " "),
              fmt::join(server_names(plan, sample), " ")) +
-         links_text("their links", link_pieces);
+         links_text("  their links", link_pieces);
 }
 
 }  // namespace

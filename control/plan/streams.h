@@ -8,9 +8,9 @@
 // Segments are as long as a block of the depth that is looked at (stream_positions.h), and name its
 // pieces in the order of the buffer.
 //
-// For the verifier and tests. Takes memory and time in proportion to threads x ranks to construct, a
-// few bytes and a microsecond for each: that is for 65536 servers, too. What is asked of one rank
-// takes time in proportion to its pieces.
+// For the verifiers and tests. To construct it takes memory and time in proportion to threads x
+// ranks, a few bytes and a microsecond for each: little for 65536 servers, too. What is asked of
+// one rank takes time in proportion to its pieces.
 #ifndef GRADCUBE_CONTROL_PLAN_STREAMS_H_
 #define GRADCUBE_CONTROL_PLAN_STREAMS_H_
 
@@ -54,8 +54,8 @@ class Streams {
   // root, and for each round of a ring. Nothing for a step that the thread does not have.
   std::vector<Transfer> transfers(Rank rank, unsigned thread, Stage stage, unsigned step) const;
 
-  // What the rank sends to, or gets from, one peer of the step in a round. Nothing if it has no such
-  // stream.
+  // What the rank sends to, or gets from, one peer of the step in a round. Nothing if it has no
+  // such stream.
   std::vector<PieceId> sent(Rank rank, unsigned thread, Stage stage, unsigned step, Rank peer,
                             unsigned round) const;
   std::vector<PieceId> received(Rank rank, unsigned thread, Stage stage, unsigned step, Rank source,

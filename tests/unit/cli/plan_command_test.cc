@@ -28,7 +28,7 @@ TEST_F(PlanCommand, ProvesASmallPlanAsAWhole) {
       output({"plan", "--verify"}),
       "bml on bcube:3,2: 9 servers, 18 pieces\n"
       "proved: every piece gets each server's contribution once, and every server every result\n"
-      "links: at most 16 pieces on level 0, 16 on level 1, in each direction over both stages\n");
+      "links: at most 16 pieces on every level, in each direction over both stages\n");
   EXPECT_EQ(json::parse(output(
                 {"plan", "--topology", "star:5", "--algorithm", "ring", "--verify", "--json"})),
             json::parse(R"({"topology":"star:5","algorithm":"ring","servers":5,"pieces":5,)"
@@ -39,8 +39,8 @@ TEST_F(PlanCommand, ProvesALargePlanByASampleThatTheSeedDraws) {
   const std::vector<std::string> arguments = {"plan",     "--topology", "bcube:8,3",
                                               "--verify", "--seed",     "7"};
   const std::string text = output(arguments);
-  EXPECT_THAT(text, testing::HasSubstr("drawn by --seed 7:"));
-  EXPECT_THAT(text, testing::HasSubstr("their links: at most 1,022 pieces on level 0"));
+  EXPECT_THAT(text, testing::HasSubstr("drawn by --seed 7\n"));
+  EXPECT_THAT(text, testing::HasSubstr("  their links: at most 1,022 pieces on every level,"));
   EXPECT_EQ(output(arguments), text);
   const json report = json::parse(output(
       {"plan", "--topology", "bcube:16,4", "--algorithm", "hips:root", "--verify", "--json"}));
@@ -49,6 +49,13 @@ TEST_F(PlanCommand, ProvesALargePlanByASampleThatTheSeedDraws) {
   EXPECT_TRUE(report["seed"].is_number_unsigned());
   EXPECT_EQ(report["sampled_servers"].size(), 4u);
   EXPECT_EQ(report["sampled_pieces"].size(), 4u);
+}
+
+TEST_F(PlanCommand, CountsThePiecesOfEachLevelWhereTheyDiffer) {
+  EXPECT_THAT(
+      output({"plan", "--topology", "bcube:4,2", "--algorithm", "halving_doubling", "--verify"}),
+      testing::EndsWith("links: at most 6 pieces on level 0, 24 on level 1, in each "
+                        "direction over both stages\n"));
 }
 
 TEST_F(PlanCommand, LeavesLinksOutWhereServersRelay) {
