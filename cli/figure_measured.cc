@@ -18,6 +18,9 @@ using control::model::MeasuredRun;
 using nlohmann::json;
 
 constexpr std::size_t kLongestFile = 16 << 20;
+// What nothing that was measured exceeds; beyond, a figure would have no numbers for it.
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostBitsPerSecond = 1e15;
 
 [[noreturn]] void refuse(const std::string& path, std::string_view what) {
   throw control::UsageError(
@@ -40,6 +43,7 @@ std::optional<double> rate_of(const json& report) {
   const json& rate = field(report, "rate_bps");
   const json& first = rate.is_array() && !rate.empty() ? rate.front() : rate;
   if (!first.is_number() || first.get<double>() <= 0) return std::nullopt;
+  if (first.get<double>() > kMostBitsPerSecond) return std::nullopt;
   if (rate.is_array()) {
     for (const json& other : rate) {
       if (other != first) return std::nullopt;
@@ -64,7 +68,9 @@ MeasuredRun read_measured(const std::string& path) {
   for (const json& result : items(report, "results")) {
     const auto bytes = count_field(result, "bytes");
     const auto seconds = number_field(result, "seconds_median");
-    if (!bytes || !seconds || !(*seconds > 0)) refuse(path, "it has a result without a time");
+    if (!bytes || !seconds || !(*seconds > 0 && *seconds < kMostSeconds)) {
+      refuse(path, "it has a result without a time");
+    }
     // Several in flight share their time.
     if (count_field(result, "in_flight").value_or(1) != 1) continue;
     run.results.emplace_back(*bytes, *seconds);

@@ -63,7 +63,7 @@ Figure figure_of(const ModelFigureOptions& options) {
     throw control::UsageError(fmt::format(
         "--measured {}: {} has no place for an all-reduce by {} on {}{}; docs/figures.md "
         "lists what has one",
-        control::quoted(path), options.name, control::printable(run.algorithm), run.topology,
+        control::quoted(path), options.name, run.algorithm, run.topology,
         run.bits_per_second ? "" : ", whose links have no one rate"));
   }
   return figure;

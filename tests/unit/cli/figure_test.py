@@ -18,7 +18,7 @@ tool = sys.argv.pop(1)
 
 
 def gradcube(*arguments):
-    return subprocess.run([tool, "model", "figure", *arguments], capture_output=True, text=True, timeout=60)
+    return subprocess.run([tool, "model", "figure", *arguments], capture_output=True, text=True, timeout=120)
 
 
 def perf_report(**changes):
@@ -82,6 +82,9 @@ class Numbers(Figure):
         self.assertIn("no one rate", self.refused("hips-6", "--measured", self.measured(perf_report(rate_bps=None))))
         rates = perf_report(rate_bps=[1_000_000, 8_000_000])
         self.assertIn("no one rate", self.refused("hips-6", "--measured", self.measured(rates)))
+        self.assertIn("no one rate", self.refused("hips-6", "--measured", self.measured(perf_report(rate_bps=1e300))))
+        hostile = perf_report(algorithm="\n\x1b[2J", topology={"kind": "\x1b", "n": -1, "k": "x", "servers": 1e99})
+        self.assertNotIn("\x1b", self.refused("hips-6", "--measured", self.measured(hostile)))
         self.assertIn("no place", self.refused("bml-7", "--measured", self.measured(perf_report())))
 
     def test_refuses_a_file_that_is_no_report_of_an_all_reduce(self):
@@ -95,6 +98,7 @@ class Numbers(Figure):
             perf_report(results=[]): "no result",
             perf_report(results=[{"bytes": -1, "seconds_median": 1}]): "without a time",
             perf_report(results=[{"bytes": 8, "seconds_median": "1"}]): "without a time",
+            perf_report(results=[{"bytes": 8, "seconds_median": 1e300}]): "without a time",
             perf_report(results=[{"bytes": 8, "seconds_median": 1, "in_flight": 4}]): "no result",
         }.items():
             with self.subTest(text):

@@ -117,13 +117,15 @@ TEST(VerifySample, FindsAContributionThatArrivesTwice) {
 }
 
 // Piece 0 of a ring of 4 goes from [1] to [2] in round 0, and from there on in round 1.
-TEST(VerifySample, FindsASumThatComesAfterItWasPassedOn) {
+TEST(VerifySample, FindsASumThatComesNoSoonerThanItIsPassedOn) {
   const Plan plan = plan_of("hips:ring", "star:4");
-  EXPECT_EQ(found(plan, Stage::aggregation, 0,
-                  [](Rank rank, auto& e) {
-                    if (rank == 2) e[0].round = 2;
-                  }),
-            "piece <0,0>: the aggregation stage brings its owner the contribution of [1] never");
+  for (const unsigned round : {1U, 2U}) {
+    EXPECT_EQ(found(plan, Stage::aggregation, 0,
+                    [round](Rank rank, auto& e) {
+                      if (rank == 2) e[0].round = round;
+                    }),
+              "piece <0,0>: the aggregation stage brings its owner the contribution of [1] never");
+  }
 }
 
 TEST(VerifySample, FindsAServerThatNeverGetsAResult) {
@@ -139,6 +141,18 @@ TEST(VerifySample, FindsTwoThreadsOnOneLink) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
   EXPECT_EQ(message_of<PlanError>([&] { check_links(plan, 4, exchanges_of(plan)); }),
             "aggregation step 0, thread 1: [1,1]'s link of level 0 is already used by thread 0");
+}
+
+// In round 2 [0,0] gets from [0,1], and in round 1 from [0,2].
+TEST(VerifySample, FindsTwoTransfersThatArriveOverOneLinkInARound) {
+  const Plan plan = plan_of("bml", "bcube:3,2");
+  const ExchangeFunction sabotaged = [&plan](Rank rank, unsigned t, Stage s, unsigned w) {
+    std::vector<Exchange> exchanges = plan.exchanges(rank, t, s, w);
+    if (t == 0 && s == Stage::aggregation && w == 0) exchanges[0].source = exchanges[1].source;
+    return exchanges;
+  };
+  EXPECT_EQ(message_of<PlanError>([&] { check_links(plan, 0, sabotaged); }),
+            "aggregation step 0, thread 0: [0,0]'s link of level 0 is already used by thread 0");
 }
 
 TEST(VerifySample, DoesNotCountLinksWhereServersRelay) {

@@ -73,6 +73,12 @@ TEST(Crossover, HasOneWinnerForAllSizesWhereMessagesTakeNoTime) {
   EXPECT_EQ(names(all[0]), (std::vector<std::string>{"bml", "hips:mesh", "hips:ring"}));
 }
 
+TEST(Crossover, BeginsWithTheFlattestOfThoseThatBeginAlike) {
+  const std::vector<Winners> all = crossovers({{"steep", 1, 10}, {"flat", 1, 5}});
+  ASSERT_EQ(all.size(), 1u);
+  EXPECT_EQ(names(all[0]), std::vector<std::string>{"flat"});
+}
+
 TEST(Crossover, PassesOverALineThatTwoOthersUndercut) {
   const std::vector<Winners> all =
       crossovers({{"steep", 0, 10}, {"between", 9, 5}, {"flat", 10, 1}});
