@@ -31,8 +31,10 @@ void add_model(CLI::App& tool, Action& action) {
       "model", "Compute what the papers' cost models say of a topology; needs no cluster");
   command->require_subcommand(0, 1);  // the action below has a better message for 0
   add_model_gst(*command, action);
+  add_model_crossover(*command, action);
   add_model_blueconnect(*command, action);
   add_model_cost(*command, action);
+  add_model_figure(*command, action);
   command->footer(
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --topology fattree:16    compare algorithms\n"

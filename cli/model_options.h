@@ -23,8 +23,10 @@ control::model::ModelLoad load_of(const ModelLoadOptions& options);
 
 // The subcommands, each in its own file; like those of commands.h.
 void add_model_gst(CLI::App& model, Action& action);
+void add_model_crossover(CLI::App& model, Action& action);
 void add_model_blueconnect(CLI::App& model, Action& action);
 void add_model_cost(CLI::App& model, Action& action);
+void add_model_figure(CLI::App& model, Action& action);
 
 }  // namespace gradcube::cli
 

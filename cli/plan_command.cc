@@ -12,6 +12,7 @@
 #include "cli/option_checks.h"
 #include "cli/output.h"
 #include "cli/perf_collective.h"
+#include "cli/plan_verify.h"
 #include "cli/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
@@ -37,6 +38,7 @@ struct PlanOptions {
   std::string server;
   std::string lcores;
   bool json = false;
+  PlanVerifyOptions verify;
 };
 
 std::vector<control::Lcore> lcores_of(const std::string& text) {
@@ -82,6 +84,11 @@ std::string rates_text(const control::Plan& plan) {
 
 int run_plan(const PlanOptions& options) {
   const auto topology = topology_of(options);
+  if (options.verify.wanted) {
+    const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
+    write_output(verified(plan, options.verify, options.json));
+    return 0;
+  }
   std::optional<control::ServerId> server;
   if (!options.server.empty()) {
     server = control::parse_server(topology, options.server, "--server");
@@ -125,11 +132,13 @@ void add_plan(CLI::App& tool, Action& action) {
       ->add_option("--lcores", options->lcores,
                    "Cores that share the threads: 0,2-3 (default: all)")
       ->check(not_empty());
+  add_plan_verify(*command, options->verify);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"
-      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536");
+      "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536\n"
+      "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?");
   command->callback([options, &action] { action = [options] { return run_plan(*options); }; });
 }
 

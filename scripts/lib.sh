@@ -17,7 +17,8 @@ export PATH="/usr/bin:$PATH"
     libnuma-dev nlohmann-json3-dev
   )
   training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib)
-  test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev clang-format clang-tidy shellcheck iproute2)
+  test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev clang-format clang-tidy
+    shellcheck iproute2)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2)
 }
 

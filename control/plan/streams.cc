@@ -26,15 +26,13 @@ std::uint32_t block_bytes(const Plan& plan, unsigned thread, unsigned depth) {
 
 Streams::Streams(const Plan& plan, unsigned depth)
     : plan_(plan), pieces_(std::size_t{plan.threads()} * plan.ranks(), kNoPiece) {
-  const std::uint64_t bytes = std::uint64_t{plan.thread_part(0).of} * plan.ranks() * kUnitBytes;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-    const std::uint32_t segment_bytes = block_bytes(plan, thread, depth);
+    segment_bytes_.push_back(block_bytes(plan, thread, depth));
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-      const ThreadSchedule schedule(plan, rank, thread);
-      members_.push_back(
-          {schedule, CollectiveLayout(schedule, {.bytes = bytes}, segment_bytes, {})});
-      if (!schedule.step(schedule.last_step()).sums) continue;
-      const auto [first, end] = numbers_at(members_.back(), schedule.last_step(), 0, 0);
+      const Member at = member(rank, thread);
+      const unsigned last = at.schedule.last_step();
+      if (!at.schedule.step(last).sums) continue;
+      const auto [first, end] = numbers_at(at, last, 0, 0);
       PieceId& piece = pieces_[first];
       if (end != first + 1 || piece != kNoPiece) {
         throw PlanError(fmt::format("thread {} of {} and of {} own the same bytes", thread,
@@ -43,6 +41,12 @@ Streams::Streams(const Plan& plan, unsigned depth)
       piece = {thread, rank};
     }
   }
+}
+
+Streams::Member Streams::member(Rank rank, unsigned thread) const {
+  const std::uint64_t bytes = std::uint64_t{plan_.thread_part(0).of} * plan_.ranks() * kUnitBytes;
+  const ThreadSchedule schedule(plan_, rank, thread);
+  return {schedule, CollectiveLayout(schedule, {.bytes = bytes}, segment_bytes_[thread], {})};
 }
 
 std::pair<std::size_t, std::size_t> Streams::numbers_at(const Member& member, unsigned w,
@@ -89,7 +93,7 @@ std::vector<PieceId> Streams::stream(const Member& member, End end, Stage stage,
 std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage,
                                          unsigned step) const {
   if (step >= plan_.steps(thread)) return {};
-  const Member& at = member(rank, thread);
+  const Member at = member(rank, thread);
   const unsigned w = plan_.mirrored(thread, stage, step);
   const ScheduleStep& of = at.schedule.step(w);
   std::vector<Transfer> result;
@@ -113,8 +117,59 @@ std::vector<Transfer> Streams::transfers(Rank rank, unsigned thread, Stage stage
   return result;
 }
 
-void Streams::check_dependencies() const {
-  for (const Member& at : members_) {
+std::vector<PieceId> Streams::sent(Rank rank, unsigned thread, Stage stage, unsigned step,
+                                   Rank peer, unsigned round) const {
+  const Member at = member(rank, thread);
+  const unsigned w = plan_.mirrored(thread, stage, step);
+  const unsigned r = at.schedule.offset_of_rank(w, peer);
+  if (!at.schedule.step(w).targets_in(stage).contains(r)) return {};
+  return stream(at, End::sender, stage, w, r, round);
+}
+
+std::vector<PieceId> Streams::received(Rank rank, unsigned thread, Stage stage, unsigned step,
+                                       Rank source, unsigned round) const {
+  const Member at = member(rank, thread);
+  const unsigned w = plan_.mirrored(thread, stage, step);
+  const unsigned r = at.schedule.offset_of_rank(w, source);
+  if (!at.schedule.step(w).sources_in(stage).contains(r)) return {};
+  return stream(at, End::receiver, stage, w, r, round);
+}
+
+void Streams::check_exchanges(Rank rank) const {
+  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+    for (unsigned step = 0; step < plan_.steps(thread); ++step) {
+      check_exchanges(rank, thread, Stage::aggregation, step);
+      check_exchanges(rank, thread, Stage::broadcast, step);
+    }
+  }
+}
+
+void Streams::check_exchanges(Rank rank, unsigned thread, Stage stage, unsigned step) const {
+  const auto same = [](const PieceSet& set, std::vector<PieceId> pieces) {
+    std::vector<PieceId> members;
+    set.for_each([&](PieceId piece) { members.push_back(piece); });
+    std::sort(pieces.begin(), pieces.end());
+    return members == pieces;
+  };
+  const std::vector<Exchange> exchanges = plan_.exchanges(rank, thread, stage, step);
+  const std::vector<Transfer> all = transfers(rank, thread, stage, step);
+  bool agree = exchanges.size() == all.size();
+  for (const Transfer& transfer : all) {
+    const auto exchange = std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) {
+      return e.peer == transfer.peer && e.round == transfer.round;
+    });
+    agree = agree && exchange != exchanges.end() && exchange->source == transfer.source &&
+            same(exchange->send, transfer.send) && same(exchange->receive, transfer.receive);
+  }
+  if (!agree) {
+    throw PlanError(fmt::format("{} step {}, thread {}: the streams of {} are not its exchanges",
+                                stage_name(stage), step, thread, name(rank)));
+  }
+}
+
+void Streams::check_dependencies(Rank rank) const {
+  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+    const Member at = member(rank, thread);
     for (unsigned w = 0; w < at.schedule.steps(); ++w) {
       if (w > 0) check_steps(at, w);
       check_results(at, w);

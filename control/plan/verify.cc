@@ -280,51 +280,16 @@ class Interpreter {
   std::uint64_t pieces_sent_ = 0;
 };
 
-// That the streams carry the pieces of the plan as people and JSON read it.
-void compare_with_exchanges(const Plan& plan, const Streams& streams, Rank rank, unsigned thread,
-                            Stage stage, unsigned step) {
-  const auto same = [](const PieceSet& set, Pieces pieces) {
-    Pieces members;
-    set.for_each([&](PieceId piece) { members.push_back(piece); });
-    std::sort(pieces.begin(), pieces.end());
-    return members == pieces;
-  };
-  const std::vector<Exchange> exchanges = plan.exchanges(rank, thread, stage, step);
-  const std::vector<Transfer> transfers = streams.transfers(rank, thread, stage, step);
-  bool agree = exchanges.size() == transfers.size();
-  for (const Transfer& transfer : transfers) {
-    const auto exchange = std::find_if(exchanges.begin(), exchanges.end(), [&](const Exchange& e) {
-      return e.peer == transfer.peer && e.round == transfer.round;
-    });
-    agree = agree && exchange != exchanges.end() && exchange->source == transfer.source &&
-            same(exchange->send, transfer.send) && same(exchange->receive, transfer.receive);
-  }
-  if (!agree) {
-    throw PlanError(fmt::format("{} step {}, thread {}: the streams of {} are not its exchanges",
-                                stage_name(stage), step, thread,
-                                plan.space().text(plan.placement().server(rank))));
-  }
-}
-
-void compare_with_exchanges(const Plan& plan, const Streams& streams) {
-  for (Rank rank = 0; rank < plan.ranks(); ++rank) {
-    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-      for (unsigned step = 0; step < plan.steps(thread); ++step) {
-        compare_with_exchanges(plan, streams, rank, thread, Stage::aggregation, step);
-        compare_with_exchanges(plan, streams, rank, thread, Stage::broadcast, step);
-      }
-    }
-  }
-}
-
 }  // namespace
 
 VerifyReport verify(const Plan& plan) {
   VerifyReport report;
   for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
     const Streams streams(plan, depth);
-    streams.check_dependencies();
-    compare_with_exchanges(plan, streams);
+    for (Rank rank = 0; rank < plan.ranks(); ++rank) {
+      streams.check_dependencies(rank);
+      streams.check_exchanges(rank);
+    }
     report = verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
       return streams.transfers(rank, thread, stage, step);
     });

@@ -23,6 +23,7 @@
 // (Plan::route()): at each hop the port that it leaves by and the port that it arrives at.
 //
 // For tests and tools: takes O(threads N^3) memory and is meant for plans of up to about 100 ranks.
+// verify_sample.h looks at parts of larger ones.
 #ifndef GRADCUBE_CONTROL_PLAN_VERIFY_H_
 #define GRADCUBE_CONTROL_PLAN_VERIFY_H_
 

@@ -89,6 +89,21 @@ TEST_F(ModelCommand, PrintsATableWithTheTransferTime) {
             "bcube:4,2  hips:mesh       16  75.1 ms     0.939  HiPS Table 3, HiPS\n");
 }
 
+TEST_F(ModelCommand, SaysFromWhichSizeOnWhichAlgorithmWins) {
+  EXPECT_EQ(
+      output({"crossover", "--topology", "bcube:4,2", "--rate", "10gbit", "--latency", "5us"}),
+      "# 10 Gbit/s, 5 us for each message\n"
+      "topology      from  least time by                  latency  time/T_F\n"
+      "bcube:4,2      0 B  blueconnect, halving_doubling    40 us     1.875\n"
+      "bcube:4,2  26.7 KB  bml, hips:mesh, hips:ring        60 us    0.9375\n");
+  const json list = rows({"crossover", "--topology", "star:9", "--topology", "bcube:16,4"});
+  EXPECT_EQ(list[0]["topology"], "star:9");
+  EXPECT_EQ(list[0]["from_bytes"], 0);
+  EXPECT_EQ(list.back()["topology"], "bcube:16,4");
+  EXPECT_EQ(list.back()["algorithms"], json::parse(R"(["bml","hips:mesh","hips:ring"])"));
+  EXPECT_NEAR(list.back()["latency_seconds"].get<double>(), 120 * 5e-6, 1e-12);
+}
+
 TEST_F(ModelCommand, CountsSwitchesNextToThoseOfFatTrees) {
   EXPECT_EQ(output({"cost", "--topology", "bcube:4,2", "--topology", "bcube:9,1"}),
             "topology    servers  NICs/server  ports/switch  switches  relative\n"
@@ -136,6 +151,9 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
   refused({"gst", "--bytes", "0"}, "--bytes");
   refused({"gst", "--rate", "10"}, "--rate");
   refused({"gst", "--latency", "5"}, "--latency");
+  refused({"crossover", "--topology", "ring:4"}, "star:N or fattree:N");
+  refused({"crossover", "--rate", "10"}, "--rate");
+  refused({"crossover", "--latency", "-1us"}, "--latency");
   refused({"cost", "--topology", "star:9"}, "expected bcube:n,k");
   refused({"blueconnect", "--factors", "3x2"}, "--rates is required");
   refused({"blueconnect", "--factors", "3x2", "--rates", "1gbit"}, "a rate for each factor");
@@ -150,7 +168,7 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
 }
 
 TEST_F(ModelCommand, NamesTheModelsAndTheirHelp) {
-  expect_usage_error({"model"}, "the models are gst, blueconnect, cost");
+  expect_usage_error({"model"}, "the models are gst, crossover, blueconnect, cost, figure");
   expect_usage_error({"model", "costs"},
                      "there is no command \"model costs\" (did you mean cost?)");
   expect_usage_error({"model", "dance"}, "`gradcube model --help`");

@@ -1,0 +1,82 @@
+#include "cli/figure_measured.h"
+
+#include <fmt/format.h>
+#include <fstream>
+#include <iterator>
+#include <nlohmann/json.hpp>
+
+#include "cli/json_fields.h"
+#include "cli/status_text.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/plan/algorithms.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::model::MeasuredRun;
+using nlohmann::json;
+
+constexpr std::size_t kLongestFile = 16 << 20;
+// What nothing that was measured exceeds; beyond, a figure would have no numbers for it.
+constexpr double kMostSeconds = 1e9;
+constexpr double kMostBitsPerSecond = 1e15;
+
+[[noreturn]] void refuse(const std::string& path, std::string_view what) {
+  throw control::UsageError(
+      fmt::format("--measured {}: {}; expected what `gradcube perf allreduce --json` printed",
+                  control::quoted(path), what));
+}
+
+std::string text_of(const std::string& path) {
+  std::ifstream file(path);
+  std::string text(kLongestFile + 1, '\0');
+  file.read(text.data(), static_cast<std::streamsize>(text.size()));
+  text.resize(static_cast<std::size_t>(file.gcount()));
+  if (text.empty()) refuse(path, "it cannot be read, or is empty");
+  if (text.size() > kLongestFile) refuse(path, "it is longer than 16 MiB");
+  return text;
+}
+
+// Of all links; nothing if they have none, or several.
+std::optional<double> rate_of(const json& report) {
+  const json& rate = field(report, "rate_bps");
+  const json& first = rate.is_array() && !rate.empty() ? rate.front() : rate;
+  if (!first.is_number() || first.get<double>() <= 0) return std::nullopt;
+  if (first.get<double>() > kMostBitsPerSecond) return std::nullopt;
+  if (rate.is_array()) {
+    for (const json& other : rate) {
+      if (other != first) return std::nullopt;
+    }
+  }
+  return first.get<double>();
+}
+
+}  // namespace
+
+MeasuredRun read_measured(const std::string& path) {
+  const json report = json::parse(text_of(path), nullptr, false);
+  if (!report.is_object() || !field(report, "results").is_array()) refuse(path, "it is no report");
+  if (!field(report, "collective").is_null()) refuse(path, "it is one of another collective");
+  if (!field(report, "members").is_null()) refuse(path, "it is one of a part of the servers");
+  MeasuredRun run{
+      .topology = topology_text(field(report, "topology")),
+      .algorithm =
+          text_field(report, "algorithm").value_or(std::string(control::kDefaultAlgorithm)),
+      .bits_per_second = rate_of(report),
+      .results = {}};
+  for (const json& result : items(report, "results")) {
+    const auto bytes = count_field(result, "bytes");
+    const auto seconds = number_field(result, "seconds_median");
+    if (!bytes || !seconds || !(*seconds > 0 && *seconds < kMostSeconds)) {
+      refuse(path, "it has a result without a time");
+    }
+    // Several in flight share their time.
+    if (count_field(result, "in_flight").value_or(1) != 1) continue;
+    run.results.emplace_back(*bytes, *seconds);
+  }
+  if (run.results.empty()) refuse(path, "it has no result of one collective at a time");
+  return run;
+}
+
+}  // namespace gradcube::cli

@@ -1,0 +1,90 @@
+// A simulated cluster gives the bits of the oracle, whatever it was drawn from: topology, servers,
+// rates, algorithm, kind, type, size and what the network loses.
+#include <array>
+#include <cmath>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <gtest/gtest.h>
+
+#include "tests/property/drawn_plan.h"
+#include "tests/simulation/scenario.h"
+
+namespace gradcube::property {
+namespace {
+
+constexpr std::uint32_t kMostServers = 9;
+
+struct DrawnRun {
+  DrawnPlan plan{};
+  unsigned kind = 0;
+  unsigned type = 0;
+  unsigned operation = 0;
+  unsigned root = 0;
+  std::uint64_t count = 0;
+  unsigned lost = 0;  // in percent, and as much is doubled and overtaken
+  bool small_frames = false;
+  std::uint64_t seed = 1;
+
+  simulation::Collective collective() const {
+    simulation::Collective result;
+    result.kind = control::kCollectiveKinds[kind];
+    result.dtype = static_cast<aggregation::DataType>(type);
+    result.operation = static_cast<aggregation::Operation>(operation);
+    const bool adds = control::reduces(result.kind);
+    if (adds && !aggregation::supports(result.dtype, result.operation)) {
+      result.dtype = aggregation::DataType::float32;
+    }
+    result.count = result.kind == control::CollectiveKind::barrier ? 0 : count;
+    result.root = root;
+    return result;
+  }
+
+  simulation::Scenario scenario() const {
+    simulation::Scenario scenario;
+    control::ClusterSettings& cluster = scenario.simulation.cluster;
+    cluster.topology = control::parse_topology(plan.topology().spec(), "the drawn topology");
+    cluster.rates = plan.link_rates();
+    cluster.mtu = small_frames ? 1500 : 9000;
+    cluster.loss = cluster.duplicate = cluster.reorder = 0.01 * lost;
+    cluster.seed = seed;
+    scenario.simulation.seed = seed;
+    simulation::ScenarioJob& job = scenario.jobs.emplace_back();
+    job.options.members = plan.servers();
+    job.options.lanes.push_back({.algorithm = plan.algorithm_name()});
+    scenario.collectives.push_back(collective());
+    scenario.limit = 120'000'000'000;
+    return scenario;
+  }
+};
+
+void showValue(const DrawnRun& drawn, std::ostream& out) {
+  out << describe(drawn.plan) << ": " << simulation::describe(drawn.scenario());
+}
+
+rc::Gen<DrawnRun> drawn_runs() {
+  return rc::gen::build<DrawnRun>(
+      rc::gen::set(&DrawnRun::plan, drawn_plans(kMostServers)),
+      rc::gen::set(&DrawnRun::kind, rc::gen::inRange(0U, 6U)),
+      rc::gen::set(&DrawnRun::type, rc::gen::inRange(0U, unsigned{aggregation::kDataTypes})),
+      rc::gen::set(&DrawnRun::operation, rc::gen::inRange(0U, unsigned{aggregation::kOperations})),
+      rc::gen::set(&DrawnRun::root, rc::gen::inRange(0U, kMostServers)),
+      rc::gen::set(&DrawnRun::count, rc::gen::inRange<std::uint64_t>(0, 4000)),
+      rc::gen::set(&DrawnRun::lost, rc::gen::inRange(0U, 8U)),
+      rc::gen::set(&DrawnRun::small_frames, rc::gen::arbitrary<bool>()),
+      rc::gen::set(&DrawnRun::seed, rc::gen::inRange<std::uint64_t>(1, 1000)));
+}
+
+TEST(ClusterProperties, EveryRunHasTheBitsOfTheOracle) {
+  EXPECT_TRUE(rc::check("each collective ends right at every server, and loses no packet", [] {
+    const DrawnRun drawn = *drawn_runs();
+    const std::string algorithm = drawn.plan.algorithm_name();
+    RC_TAG(algorithm.substr(0, algorithm.find(':')));
+    const simulation::Outcome outcome = simulation::play(drawn.scenario());
+    for (const std::string& complaint : outcome.complaints) RC_FAIL(complaint);
+    RC_ASSERT(outcome.failed == 0U);
+    RC_ASSERT(outcome.succeeded == drawn.plan.servers().size());
+  }));
+}
+
+}  // namespace
+}  // namespace gradcube::property

@@ -1,0 +1,74 @@
+// `gradcube plan --verify`. What is proved, and what is found, is tested in
+// tests/unit/control/verify_test.cc and verify_sample_test.cc.
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "tests/unit/cli/command_line_fixture.h"
+
+namespace gradcube::cli {
+namespace {
+
+using nlohmann::json;
+
+class PlanCommand : public CommandLine {
+ protected:
+  std::string output(const std::vector<std::string>& arguments) {
+    const Outcome outcome = gradcube(arguments);
+    EXPECT_EQ(outcome.code, 0) << outcome.err;
+    EXPECT_THAT(outcome.err, testing::IsEmpty());
+    return outcome.out;
+  }
+};
+
+TEST_F(PlanCommand, ProvesASmallPlanAsAWhole) {
+  EXPECT_EQ(
+      output({"plan", "--verify"}),
+      "bml on bcube:3,2: 9 servers, 18 pieces\n"
+      "proved: every piece gets each server's contribution once, and every server every result\n"
+      "links: at most 16 pieces on every level, in each direction over both stages\n");
+  EXPECT_EQ(json::parse(output(
+                {"plan", "--topology", "star:5", "--algorithm", "ring", "--verify", "--json"})),
+            json::parse(R"({"topology":"star:5","algorithm":"ring","servers":5,"pieces":5,)"
+                        R"("proof":"exact","link_pieces":[8]})"));
+}
+
+TEST_F(PlanCommand, ProvesALargePlanByASampleThatTheSeedDraws) {
+  const std::vector<std::string> arguments = {"plan",     "--topology", "bcube:8,3",
+                                              "--verify", "--seed",     "7"};
+  const std::string text = output(arguments);
+  EXPECT_THAT(text, testing::HasSubstr("drawn by --seed 7\n"));
+  EXPECT_THAT(text, testing::HasSubstr("  their links: at most 1,022 pieces on every level,"));
+  EXPECT_EQ(output(arguments), text);
+  const json report = json::parse(output(
+      {"plan", "--topology", "bcube:16,4", "--algorithm", "hips:root", "--verify", "--json"}));
+  EXPECT_EQ(report["proof"], "sample");
+  EXPECT_EQ(report["servers"], 65536);
+  EXPECT_TRUE(report["seed"].is_number_unsigned());
+  EXPECT_EQ(report["sampled_servers"].size(), 4u);
+  EXPECT_EQ(report["sampled_pieces"].size(), 4u);
+}
+
+TEST_F(PlanCommand, CountsThePiecesOfEachLevelWhereTheyDiffer) {
+  EXPECT_THAT(
+      output({"plan", "--topology", "bcube:4,2", "--algorithm", "halving_doubling", "--verify"}),
+      testing::EndsWith("links: at most 6 pieces on level 0, 24 on level 1, in each "
+                        "direction over both stages\n"));
+}
+
+TEST_F(PlanCommand, LeavesLinksOutWhereServersRelay) {
+  const json report = json::parse(
+      output({"plan", "--topology", "bcube:12,2", "--algorithm", "mesh", "--verify", "--json"}));
+  EXPECT_TRUE(report["link_pieces"].is_null());
+}
+
+TEST_F(PlanCommand, RefusesWhatDoesNotGoWithAProof) {
+  expect_usage_error({"plan", "--seed", "7"}, "--verify");
+  expect_usage_error({"plan", "--verify", "--seed", "x"}, "--seed");
+  expect_usage_error({"plan", "--verify", "--server", "2,1"}, "--server");
+}
+
+}  // namespace
+}  // namespace gradcube::cli
