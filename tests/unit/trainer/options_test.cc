@@ -28,7 +28,8 @@ class OptionsTest : public SessionTest {
 
 TEST_F(OptionsTest, WithoutOptionsADaemonHearsTheDefaults) {
   const Heard heard = heard_of(nullptr);
-  EXPECT_EQ(heard.hello.version, 3U);
+  EXPECT_EQ(heard.hello.version, 4U);
+  EXPECT_EQ(heard.hello.reproducible, 0U);
   EXPECT_EQ(heard.hello.rank, -1);
   EXPECT_EQ(heard.hello.weight, 1U);
   EXPECT_EQ(heard.hello.lane_count, 1U);
