@@ -1,6 +1,7 @@
 #include "aggregation/reproducible.h"
 
 #include <bit>
+#include <cmath>
 #include <cstring>
 
 namespace gradcube::aggregation {
@@ -23,20 +24,45 @@ struct Sum128 {
   static constexpr unsigned kStride = 39;
 };
 
-template <typename Bits_, unsigned kMantissa_>
+constexpr double kLeastNormalFloat = 0x1p-126;
+
+constexpr double power_of_two(int exponent) {
+  return std::bit_cast<double>(static_cast<std::uint64_t>(1023 + exponent) << 52);
+}
+
+// The float32 next to `value`, of the two around it the odd one: a second rounding, to at most 22
+// bits, then yields what a single one would.
+float rounded_to_odd(double value) {
+  const auto nearest = static_cast<float>(value);
+  const double back = nearest;
+  if (back == value) return nearest;
+  const auto bits = std::bit_cast<std::uint32_t>(nearest);
+  return std::bit_cast<float>((std::abs(back) > std::abs(value) ? bits - 1 : bits) | 1);
+}
+
+template <typename Bits_, unsigned kMantissa_, int kLeastDigit_>
 struct Float {
   using Bits = Bits_;
   static constexpr unsigned kWidth = sizeof(Bits) * 8;
   static constexpr unsigned kMantissa = kMantissa_;
+  static constexpr int kLeastDigit = kLeastDigit_;  // the least denormal is 2^-kLeastDigit
   static constexpr Bits kSign = static_cast<Bits>(Bits{1} << (kWidth - 1));
   static constexpr Bits kFraction = static_cast<Bits>((Bits{1} << kMantissa) - 1);
   static constexpr Bits kInfinity = static_cast<Bits>(kSign - (Bits{1} << kMantissa));
   static constexpr Bits kNan = static_cast<Bits>(kInfinity | (Bits{1} << (kMantissa - 1)));
 };
-using Float32 = Float<std::uint32_t, 23>;
-using Float64 = Float<std::uint64_t, 52>;
-using Float16 = Float<std::uint16_t, 10>;
-using Bfloat16 = Float<std::uint16_t, 7>;
+
+// nearest(): rounded to the type, ties to even. At least the least normal float32.
+struct Float32 : Float<std::uint32_t, 23, 149> {
+  static Bits nearest(double value) { return std::bit_cast<Bits>(static_cast<float>(value)); }
+};
+struct Float16 : Float<std::uint16_t, 10, 24> {
+  static Bits nearest(double value) { return float32_to_float16(rounded_to_odd(value)); }
+};
+struct Bfloat16 : Float<std::uint16_t, 7, 133> {
+  static Bits nearest(double value) { return float32_to_bfloat16(rounded_to_odd(value)); }
+};
+using Float64 = Float<std::uint64_t, 52, 1074>;
 
 template <typename Value>
 Value load(const void* from, std::size_t index) {
@@ -74,9 +100,9 @@ struct Way {
   static Word to_carrier(Bits bits) {
     const Bits magnitude = bits & static_cast<Bits>(~Type::kSign);
     if (magnitude > Type::kInfinity) return word(Word{1} << 2 * kStride, kSpecialIndex);
-    const bool negative = magnitude != bits;
+    const Word negative = bits >> (Type::kWidth - 1);
     if (magnitude == Type::kInfinity) {
-      return word(negative ? Word{1} : Word{1} << kStride, kSpecialIndex);
+      return word(Word{1} << (negative != 0 ? 0 : kStride), kSpecialIndex);
     }
     const auto exponent = static_cast<unsigned>(magnitude >> kMantissa);
     const unsigned normal = exponent != 0 ? 1 : 0;
@@ -88,7 +114,8 @@ struct Way {
     constexpr Word kLowest = (Word{1} << kPiece) - 1;
     const Word fields = pieces >> 2 * kPiece << 2 * kStride |
                         (pieces >> kPiece & kLowest) << kStride | (pieces & kLowest);
-    return word(negative ? Word{0} - fields : fields, index);
+    // The sign without a branch: no processor can predict it.
+    return word((fields ^ (Word{0} - negative)) + negative, index);
   }
 
   // The lowest field, with its sign; what is left has lost it.
@@ -100,6 +127,11 @@ struct Way {
     return field;
   }
 
+  // Where a double holds the sum, its quotient is rounded twice, first to 53 bits, and the result
+  // is that of one rounding. For the first rounding cannot yield a midpoint m of two results where
+  // the exact quotient is none: m has at most 25 bits, and the sum (of at most 47 bits) and m *
+  // divisor are multiples of 1 or of m's last digit, whichever is less. So they are equal or differ
+  // by more than 2^-48 of their size.
   static Bits from_carrier(Word carrier, std::uint32_t divisor) {
     const auto index = static_cast<unsigned>(carrier & kSpecialIndex);
     SignedWord fields = static_cast<SignedWord>(carrier) >> Sum::kIndexBits;
@@ -111,9 +143,15 @@ struct Way {
       return middle != 0 ? Type::kInfinity : Type::kInfinity | Type::kSign;
     }
     const Word sum = (high << 2 * kPiece) + (middle << kPiece) + low;
+    const int place = static_cast<int>(index * kPiece) - static_cast<int>(2 * kPiece);
+    if constexpr (kWordBits == 64) {
+      const double value = static_cast<double>(static_cast<SignedWord>(sum)) / divisor *
+                           power_of_two(place - Type::kLeastDigit);
+      // What is less than a normal float32 goes another way: a thread may flush it to zero.
+      if (std::abs(value) >= kLeastNormalFloat) return Type::nearest(value);
+    }
     if (sum == 0) return 0;
     const bool negative = sum >> (kWordBits - 1) != 0;
-    const int place = static_cast<int>(index * kPiece) - static_cast<int>(2 * kPiece);
     const Bits rounded = quotient(negative ? Word{0} - sum : sum, place, divisor);
     return negative ? rounded | Type::kSign : rounded;
   }
@@ -125,6 +163,17 @@ struct Way {
                       : 64 + std::countl_zero(static_cast<std::uint64_t>(value));
   }
 
+  // In steps of 32 bits, as a compiler's division of 128 bits takes far longer.
+  static Word divided(Word sum, std::uint64_t divisor) {
+    if constexpr (kWordBits == 64) return sum / divisor;
+    const auto high = static_cast<std::uint64_t>(sum >> (kWordBits - 64));
+    const auto low = static_cast<std::uint64_t>(sum);
+    const std::uint64_t middle = high % divisor << 32 | low >> 32;
+    const std::uint64_t lowest = middle % divisor << 32 | (low & UINT32_MAX);
+    return Word{high / divisor} << (kWordBits - 64) | Word{middle / divisor} << 32 |
+           lowest / divisor;
+  }
+
   // The bits of sum * 2^place / divisor least denormals, rounded once to nearest, ties to even. The
   // sum is not 0.
   static Bits quotient(Word sum, int place, std::uint32_t divisor) {
@@ -132,7 +181,7 @@ struct Way {
     sum <<= up;
     place -= up;
     if (divisor > 1) {
-      const Word exact = sum / divisor;
+      const Word exact = divided(sum, divisor);
       const Word sticky = exact * divisor != sum ? 1 : 0;
       up = leading_zeros(exact);
       sum = exact << up | sticky;

@@ -60,6 +60,23 @@ TEST_F(OptionsTest, ADaemonHearsLanesWeightRankAndTheMembersInOrder) {
   EXPECT_EQ(heard.members, (std::vector<std::uint32_t>{0, 4, 8, 65535}));
 }
 
+TEST_F(OptionsTest, ADaemonHearsWhetherResultsAreToBeReproducible) {
+  options_.reproducible = 1;
+  EXPECT_EQ(heard_of(&options_).hello.reproducible, 1U);
+  for (const int wrong : {2, -1}) {
+    options_.reproducible = wrong;
+    EXPECT_EQ(refusal(options_),
+              "invalid options: reproducible is " + std::to_string(wrong) + ": expected 0 or 1");
+  }
+}
+
+// What was compiled before the option was there does not have it.
+TEST_F(OptionsTest, OptionsWithoutTheFieldAreNotReproducible) {
+  options_.reproducible = 1;
+  options_.size = offsetof(gradcube_options, reproducible);
+  EXPECT_EQ(heard_of(&options_).hello.reproducible, 0U);
+}
+
 TEST_F(OptionsTest, AnAlgorithmAloneIsThatOfTheOnlyLane) {
   options_.algorithm = "ring";
   const Heard heard = heard_of(&options_);
