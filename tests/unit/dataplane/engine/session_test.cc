@@ -88,56 +88,6 @@ TEST_F(SessionTest, PublishesWhatTheTrainerSubmitsInOrder) {
   EXPECT_EQ(request.operation, aggregation::Operation::min);
 }
 
-TEST_F(SessionTest, TakesCarriersWhereReductionsAreReproducible) {
-  session_ = std::make_unique<Session>(whole_region(kHeap), -1, SessionShape{3, {2, 1}, true},
-                                       std::vector<Doorbell*>{});
-  const auto taken = [&](shared::Kind kind, aggregation::DataType type, aggregation::Operation op) {
-    submit([&](shared::Submission& s) {
-      s.kind = static_cast<std::uint8_t>(kind);
-      s.dtype = static_cast<std::uint8_t>(type);
-      s.op = static_cast<std::uint8_t>(op);
-    });
-    EXPECT_EQ(session_->take(), Session::Take::taken);
-    return session_->request(0, submitted_);
-  };
-  using aggregation::DataType;
-  using aggregation::Operation;
-  const CollectiveRequest mean = taken(shared::Kind::all_reduce, DataType::float32, Operation::average);
-  EXPECT_EQ(mean.carrier, (aggregation::Carrier{DataType::sum64, Operation::sum}));
-  EXPECT_EQ(mean.bytes, 16u * 8);
-  EXPECT_EQ(mean.dtype, DataType::float32);
-  EXPECT_EQ(mean.operation, Operation::average);
-  const CollectiveRequest chunks =
-      taken(shared::Kind::reduce_scatter, DataType::float64, Operation::sum);
-  EXPECT_EQ(chunks.carrier.type, DataType::sum128);
-  EXPECT_EQ(chunks.bytes, 3u * 16 * 16);
-  EXPECT_EQ(taken(shared::Kind::reduce, DataType::float64, Operation::max).bytes, 16u * 8);
-  EXPECT_EQ(taken(shared::Kind::broadcast, DataType::float32, Operation::sum).bytes, 16u * 4);
-}
-
-TEST_F(SessionTest, RefusesCarriersAsTypesAndTooManyTrainersToReproduce) {
-  submit(
-      [](shared::Submission& s) { s.dtype = static_cast<std::uint8_t>(aggregation::kDataTypes); });
-  expect_violation("element type is unknown");
-  session_ = std::make_unique<Session>(whole_region(kHeap), -1, SessionShape{257, {1}, true},
-                                       std::vector<Doorbell*>{});
-  submitted_ = 0;
-  submit([](shared::Submission& s) {
-    s.dtype = static_cast<std::uint8_t>(aggregation::DataType::float64);
-  });
-  expect_violation("more trainers than can be reproduced");
-}
-
-// A buffer that would hold the values, but not what carries them.
-TEST_F(SessionTest, CountsTheBytesOfCarriers) {
-  session_ = std::make_unique<Session>(whole_region(kHeap), -1, SessionShape{3, {1}, true},
-                                       std::vector<Doorbell*>{});
-  submit([](shared::Submission& s) { s.count = kHeap / 8; });
-  EXPECT_EQ(session_->take(), Session::Take::taken);
-  submit([](shared::Submission& s) { s.count = kHeap / 8 + 1; });
-  expect_violation("outside its heap");
-}
-
 TEST_F(SessionTest, CompletesInOrderAndRingsOnlyForATrainerThatSleeps) {
   submit();
   submit();
