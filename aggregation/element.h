@@ -28,8 +28,12 @@ enum class DataType : std::uint8_t {
   int8 = 6,
   uint8 = 7,
   bytes = 8,  // for collectives that move data and combine nothing
+  // What carries sums of other types in reproducible jobs (reproducible.h). No trainer names them.
+  sum64 = 9,
+  sum128 = 10,
 };
-inline constexpr std::size_t kDataTypes = 9;
+inline constexpr std::size_t kDataTypes = 9;      // that a trainer may name
+inline constexpr std::size_t kElementTypes = 11;  // that kernels may add
 
 enum class Operation : std::uint8_t {
   sum = 0,
@@ -54,14 +58,17 @@ constexpr std::size_t element_bytes(DataType type) noexcept {
       return 4;
     case DataType::float64:
     case DataType::int64:
+    case DataType::sum64:
       return 8;
+    case DataType::sum128:
+      return 16;
   }
   return 0;
 }
 
 // Whether elements of the type can be combined by the operation. Bytes cannot be combined at all.
 // int8 and uint8 have no average: a sum of a few such numbers does not fit in the type any more.
-// False for values outside the enumerations.
+// sum64 and sum128 can only be added. False for values outside the enumerations.
 constexpr bool supports(DataType type, Operation operation) noexcept {
   const bool known = element_bytes(type) != 0 && static_cast<std::size_t>(operation) < kOperations;
   switch (type) {
@@ -70,6 +77,9 @@ constexpr bool supports(DataType type, Operation operation) noexcept {
     case DataType::int8:
     case DataType::uint8:
       return known && operation != Operation::average;
+    case DataType::sum64:
+    case DataType::sum128:
+      return operation == Operation::sum;
     default:
       return known;
   }

@@ -16,6 +16,7 @@
 // - float16, bfloat16: the sources are widened to float32 (exact), reduced in float32, and rounded
 //   to the 16-bit type once at the end of the call, to nearest, ties to even (element.h).
 // - int32, int64, int8: a sum wraps in two's complement. uint8: it wraps modulo 256.
+// - sum64, sum128: the sum of reproducible.h, exact and associative. No other operation.
 // - Denormals are ordinary numbers: operands and results are never flushed to zero. The calling
 //   thread must keep FTZ and DAZ off and the rounding mode at nearest, as a thread starts.
 // - min and max: acc op x is x if x is smaller (larger), else acc. Of equal values, -0 and +0
@@ -83,8 +84,8 @@ std::string_view instruction_set_name(InstructionSet instruction_set) noexcept;
 // must be valid values.
 struct Kernels {
   InstructionSet instruction_set;
-  ReduceFunction reduce_functions[kDataTypes][kOperations];
-  DivideFunction divide_functions[kDataTypes];
+  ReduceFunction reduce_functions[kElementTypes][kOperations];
+  DivideFunction divide_functions[kElementTypes];
 
   // nullptr if !supports(type, operation).
   ReduceFunction reduce(DataType type, Operation operation) const noexcept {

@@ -176,10 +176,101 @@ struct Uint8 : Int8 {
   static Vector max(Vector acc, Vector x) { return _mm256_max_epu8(acc, x); }
 };
 
+// Of reproducible.h: a field per 19 bits above the 5 bits of the index.
+struct Sum64 {
+  using Vector = __m256i;
+  static constexpr std::size_t kLanes = 4;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return load_256(from); }
+  static void store(std::byte* to, Vector value) { store_256(to, value); }
+  // As in the scalar kernels. AVX2 has no arithmetic shift of 64 bits: the sign is moved away first
+  // and its shifted place subtracted.
+  static Vector aligned(Vector value, Vector own, Vector index) {
+    const __m256i steps = _mm256_min_epu32(_mm256_sub_epi64(index, own), _mm256_set1_epi64x(3));
+    const __m256i shift = _mm256_mul_epu32(steps, _mm256_set1_epi64x(19));
+    const __m256i half = _mm256_sllv_epi64(_mm256_set1_epi64x(1 << 4), shift);
+    const __m256i biased = _mm256_add_epi64(_mm256_sub_epi64(value, own), half);
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
+    const __m256i shifted = _mm256_sub_epi64(
+        _mm256_srlv_epi64(_mm256_xor_si256(biased, sign), shift), _mm256_srlv_epi64(sign, shift));
+    return _mm256_andnot_si256(_mm256_set1_epi64x(31), shifted);
+  }
+  static Vector sum(Vector acc, Vector x) {
+    const __m256i one = _mm256_and_si256(acc, _mm256_set1_epi64x(31));
+    const __m256i other = _mm256_and_si256(x, _mm256_set1_epi64x(31));
+    const __m256i index = _mm256_max_epu32(one, other);
+    const __m256i fields = _mm256_add_epi64(aligned(acc, one, index), aligned(x, other, index));
+    return _mm256_or_si256(fields, index);
+  }
+};
+
+// A field per 39 bits above the 8 bits of the index. The low and the high halves of four elements.
+struct Sum128 {
+  struct Vector {
+    __m256i low, high;
+  };
+  static constexpr std::size_t kLanes = 4;
+  static constexpr std::size_t kElementBytes = 16;
+
+  static Vector load(const std::byte* from) {
+    const __m256i first = load_256(from);
+    const __m256i second = load_256(from + 32);
+    return {_mm256_unpacklo_epi64(first, second), _mm256_unpackhi_epi64(first, second)};
+  }
+  static void store(std::byte* to, Vector value) {
+    store_256(to, _mm256_unpacklo_epi64(value.low, value.high));
+    store_256(to + 32, _mm256_unpackhi_epi64(value.low, value.high));
+  }
+  static Vector added(Vector a, Vector b) {
+    const __m256i sign = _mm256_set1_epi64x(INT64_MIN);
+    const __m256i low = _mm256_add_epi64(a.low, b.low);
+    const __m256i minus_carry =
+        _mm256_cmpgt_epi64(_mm256_xor_si256(a.low, sign), _mm256_xor_si256(low, sign));
+    return {low, _mm256_sub_epi64(_mm256_add_epi64(a.high, b.high), minus_carry)};
+  }
+  // A shift by 64 or more, also by a negative number, yields zeros.
+  static Vector shifted(Vector value, __m256i by) {
+    const __m256i negative = _mm256_cmpgt_epi64(_mm256_setzero_si256(), value.high);
+    const __m256i left = _mm256_sub_epi64(_mm256_set1_epi64x(64), by);
+    const __m256i beyond = _mm256_sub_epi64(by, _mm256_set1_epi64x(64));
+    const __m256i sign_left = _mm256_sub_epi64(_mm256_set1_epi64x(128), by);
+    const __m256i from_low = _mm256_srlv_epi64(value.low, by);
+    const __m256i from_high =
+        _mm256_or_si256(_mm256_sllv_epi64(value.high, left), _mm256_srlv_epi64(value.high, beyond));
+    const __m256i low = _mm256_or_si256(_mm256_or_si256(from_low, from_high),
+                                        _mm256_sllv_epi64(negative, sign_left));
+    const __m256i all_sign =
+        _mm256_and_si256(negative, _mm256_cmpgt_epi64(by, _mm256_set1_epi64x(63)));
+    const __m256i high =
+        _mm256_or_si256(_mm256_or_si256(_mm256_srlv_epi64(value.high, by), all_sign),
+                        _mm256_sllv_epi64(negative, left));
+    return {low, high};
+  }
+  static Vector aligned(Vector value, __m256i own, __m256i index) {
+    const __m256i one = _mm256_set1_epi64x(1);
+    const __m256i steps = _mm256_min_epu32(_mm256_sub_epi64(index, own), _mm256_set1_epi64x(3));
+    const __m256i shift = _mm256_mul_epu32(steps, _mm256_set1_epi64x(39));
+    const Vector half = {
+        _mm256_sllv_epi64(one, _mm256_add_epi64(shift, _mm256_set1_epi64x(7))),
+        _mm256_sllv_epi64(one, _mm256_sub_epi64(shift, _mm256_set1_epi64x(64 - 7)))};
+    Vector fields = {_mm256_sub_epi64(value.low, own), value.high};
+    fields = shifted(added(fields, half), shift);
+    return {_mm256_andnot_si256(_mm256_set1_epi64x(255), fields.low), fields.high};
+  }
+  static Vector sum(Vector acc, Vector x) {
+    const __m256i one = _mm256_and_si256(acc.low, _mm256_set1_epi64x(255));
+    const __m256i other = _mm256_and_si256(x.low, _mm256_set1_epi64x(255));
+    const __m256i index = _mm256_max_epu32(one, other);
+    const Vector fields = added(aligned(acc, one, index), aligned(x, other, index));
+    return {_mm256_or_si256(fields.low, index), fields.high};
+  }
+};
+
 }  // namespace
 
 constinit const Kernels kAvx2Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8>(
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
         InstructionSet::avx2);
 
 }  // namespace gradcube::aggregation

@@ -157,10 +157,88 @@ struct Uint8 : Int8 {
   static Vector max(Vector acc, Vector x) { return _mm512_max_epu8(acc, x); }
 };
 
+// Of reproducible.h: a field per 19 bits above the 5 bits of the index.
+struct Sum64 {
+  using Vector = __m512i;
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 8;
+
+  static Vector load(const std::byte* from) { return _mm512_loadu_si512(from); }
+  static void store(std::byte* to, Vector value) { _mm512_storeu_si512(to, value); }
+  // As in the scalar kernels.
+  static Vector aligned(Vector value, Vector own, Vector index) {
+    const __m512i steps = _mm512_min_epu32(_mm512_sub_epi64(index, own), _mm512_set1_epi64(3));
+    const __m512i shift = _mm512_mul_epu32(steps, _mm512_set1_epi64(19));
+    const __m512i half = _mm512_sllv_epi64(_mm512_set1_epi64(1 << 4), shift);
+    const __m512i biased = _mm512_add_epi64(_mm512_sub_epi64(value, own), half);
+    return _mm512_andnot_si512(_mm512_set1_epi64(31), _mm512_srav_epi64(biased, shift));
+  }
+  static Vector sum(Vector acc, Vector x) {
+    const __m512i one = _mm512_and_si512(acc, _mm512_set1_epi64(31));
+    const __m512i other = _mm512_and_si512(x, _mm512_set1_epi64(31));
+    const __m512i index = _mm512_max_epu32(one, other);
+    const __m512i fields = _mm512_add_epi64(aligned(acc, one, index), aligned(x, other, index));
+    return _mm512_or_si512(fields, index);
+  }
+};
+
+// A field per 39 bits above the 8 bits of the index. The low and the high halves of eight elements.
+struct Sum128 {
+  struct Vector {
+    __m512i low, high;
+  };
+  static constexpr std::size_t kLanes = 8;
+  static constexpr std::size_t kElementBytes = 16;
+
+  static Vector load(const std::byte* from) {
+    const __m512i first = _mm512_loadu_si512(from);
+    const __m512i second = _mm512_loadu_si512(from + 64);
+    return {_mm512_unpacklo_epi64(first, second), _mm512_unpackhi_epi64(first, second)};
+  }
+  static void store(std::byte* to, Vector value) {
+    _mm512_storeu_si512(to, _mm512_unpacklo_epi64(value.low, value.high));
+    _mm512_storeu_si512(to + 64, _mm512_unpackhi_epi64(value.low, value.high));
+  }
+  static Vector added(Vector a, Vector b) {
+    const __m512i low = _mm512_add_epi64(a.low, b.low);
+    const __m512i high = _mm512_add_epi64(a.high, b.high);
+    const __mmask8 carry = _mm512_cmplt_epu64_mask(low, a.low);
+    return {low, _mm512_mask_add_epi64(high, carry, high, _mm512_set1_epi64(1))};
+  }
+  // A logical shift by 64 or more, also by a negative number, yields zeros.
+  static Vector shifted(Vector value, __m512i by) {
+    const __m512i left = _mm512_sub_epi64(_mm512_set1_epi64(64), by);
+    const __m512i beyond = _mm512_sub_epi64(by, _mm512_set1_epi64(64));
+    const __m512i low =
+        _mm512_or_si512(_mm512_srlv_epi64(value.low, by), _mm512_sllv_epi64(value.high, left));
+    const __mmask8 far = _mm512_cmpgt_epi64_mask(by, _mm512_set1_epi64(63));
+    return {_mm512_mask_srav_epi64(low, far, value.high, beyond),
+            _mm512_srav_epi64(value.high, by)};
+  }
+  static Vector aligned(Vector value, __m512i own, __m512i index) {
+    const __m512i one = _mm512_set1_epi64(1);
+    const __m512i steps = _mm512_min_epu32(_mm512_sub_epi64(index, own), _mm512_set1_epi64(3));
+    const __m512i shift = _mm512_mul_epu32(steps, _mm512_set1_epi64(39));
+    const Vector half = {
+        _mm512_sllv_epi64(one, _mm512_add_epi64(shift, _mm512_set1_epi64(7))),
+        _mm512_sllv_epi64(one, _mm512_sub_epi64(shift, _mm512_set1_epi64(64 - 7)))};
+    Vector fields = {_mm512_sub_epi64(value.low, own), value.high};
+    fields = shifted(added(fields, half), shift);
+    return {_mm512_andnot_si512(_mm512_set1_epi64(255), fields.low), fields.high};
+  }
+  static Vector sum(Vector acc, Vector x) {
+    const __m512i one = _mm512_and_si512(acc.low, _mm512_set1_epi64(255));
+    const __m512i other = _mm512_and_si512(x.low, _mm512_set1_epi64(255));
+    const __m512i index = _mm512_max_epu32(one, other);
+    const Vector fields = added(aligned(acc, one, index), aligned(x, other, index));
+    return {_mm512_or_si512(fields.low, index), fields.high};
+  }
+};
+
 }  // namespace
 
 constinit const Kernels kAvx512Kernels =
-    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8>(
+    make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
         InstructionSet::avx512);
 
 }  // namespace gradcube::aggregation

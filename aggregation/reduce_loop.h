@@ -9,7 +9,8 @@
 //     store(to, Vector)           rounded to the element type, to any address
 //     sum, min, max(acc, x)       one step of the reference order
 //
-// and, for the averages of the types that have one,
+// (a type that can only be added needs no min and max) and, for the averages of the types that have
+// one,
 //
 //     Divisor                     a divisor in the form that divide() takes
 //     divisor(value) -> Divisor, divide(Vector, Divisor) -> Vector
@@ -251,9 +252,17 @@ constexpr void fill_row(Kernels& kernels, DataType type, DivideFunction divide_f
   kernels.divide_functions[index] = divide_function;
 }
 
+// Of a type that can only be added.
+template <typename Lanes>
+constexpr void fill_sum(Kernels& kernels, DataType type) {
+  kernels
+      .reduce_functions[static_cast<std::size_t>(type)][static_cast<std::size_t>(Operation::sum)] =
+      reduce<Lanes, SumStep>;
+}
+
 // What no row fills stays null.
 template <typename Float32, typename Float64, typename Float16, typename Bfloat16, typename Int32,
-          typename Int64, typename Int8, typename Uint8>
+          typename Int64, typename Int8, typename Uint8, typename Sum64, typename Sum128>
 constexpr Kernels make_kernels(InstructionSet instruction_set) {
   Kernels kernels = {};
   kernels.instruction_set = instruction_set;
@@ -265,6 +274,8 @@ constexpr Kernels make_kernels(InstructionSet instruction_set) {
   fill_row<Int64, CheckedSumStep>(kernels, DataType::int64, divide<Int64>);
   fill_row<Int8>(kernels, DataType::int8);
   fill_row<Uint8>(kernels, DataType::uint8);
+  fill_sum<Sum64>(kernels, DataType::sum64);
+  fill_sum<Sum128>(kernels, DataType::sum128);
   return kernels;
 }
 

@@ -21,6 +21,9 @@
 // The threads' parts are those of the whole gradient; in a reduce-scatter, those of each chunk,
 // unless the plan has a step of the pattern root. An all-gather and a broadcast copy contributions.
 //
+// Of a reproducible collective the order is of no matter: carriers of all ranks are added in the
+// order of the ranks (aggregation/reproducible.h).
+//
 // Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
 // size. Const calls may be made by several threads at once.
 #ifndef GRADCUBE_CLI_ORACLE_H_
@@ -55,6 +58,7 @@ struct OracleCollective {
   // If the kind is rank-ordered: whose chunk is where, by rank; null: each rank's at its own
   // number. Must outlive the oracle.
   const control::Rank* chunk_of_rank = nullptr;
+  bool reproducible = false;  // then carrier_of() has a value for type, operation and ranks
 };
 
 class Oracle {
@@ -107,6 +111,8 @@ class Oracle {
   Elements defined(control::Rank rank) const;
   void reduced_blocks(control::Rank rank, Elements part, Elements wanted,
                       const Contribution& contribution, const ExpectedBlock& check) const;
+  void reproduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
+                         const ExpectedBlock& check) const;
   template <typename Visit>
   void for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit) const;
   void copied_blocks(control::Rank from, Elements part, Elements wanted,

@@ -81,6 +81,7 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
       settings.algorithm.empty() ? std::string(control::kDefaultAlgorithm) : settings.algorithm;
   control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   require_root(settings, plan);
+  require_carrier(settings, plan);
   std::vector<PerfTrainer> trainers = trainers_of(running, plan);
   require_trainers(trainers, plan, options);
   PerfLinks links{.ranks = plan.ranks(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
@@ -110,6 +111,7 @@ std::string head_of(const PerfSettings& settings) {
   if (!settings.algorithm.empty()) {
     text += fmt::format("{}{}", text.empty() ? "" : " by ", settings.algorithm);
   }
+  if (settings.reproducible) text += fmt::format("{}reproducible", text.empty() ? "" : ", ");
   return text.empty() ? "" : text + ", ";
 }
 
@@ -133,15 +135,17 @@ void print_head(const Cluster& cluster, const PerfSettings& settings, const std:
 }
 
 // What was found to be right where nothing was wrong.
-std::string_view verdict(control::CollectiveKind kind) {
+std::string verdict(const PerfSettings& settings) {
   using control::CollectiveKind;
-  switch (kind) {
+  const char* const order =
+      settings.reproducible ? "of every order of addition" : "of the plan's order of addition";
+  switch (settings.kind) {
     case CollectiveKind::all_reduce:
-      return "every element on every server has the bits of the plan's order of addition";
+      return fmt::format("every element on every server has the bits {}", order);
     case CollectiveKind::reduce_scatter:
-      return "every element of every server's chunk has the bits of the plan's order of addition";
+      return fmt::format("every element of every server's chunk has the bits {}", order);
     case CollectiveKind::reduce:
-      return "every element at the root has the bits of the plan's order of addition";
+      return fmt::format("every element at the root has the bits {}", order);
     case CollectiveKind::all_gather:
       return "every element on every server has the bits of the chunk's owner";
     case CollectiveKind::broadcast:
@@ -159,7 +163,7 @@ void print_foot(const PerfSettings& settings, const std::vector<PerfRow>& rows,
   }
   if (!settings.check) return;
   if (wrong == 0) {
-    print("# {}\n", verdict(settings.kind));
+    print("# {}\n", verdict(settings));
   } else if (settings.kind == control::CollectiveKind::barrier) {
     print("# {} times a trainer left a barrier TOO EARLY\n", wrong);
   } else {
@@ -218,6 +222,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   }
   if (control::has_root(settings.kind)) report["root"] = settings.root;
   if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
+  if (settings.reproducible) report["reproducible"] = true;
   for (const control::ServerId server : settings.members) {
     report["members"].push_back(json(control::address_json(cluster.plan.space(), server)));
   }
@@ -228,7 +233,14 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
 void require_memory(const Cluster& cluster, const PerfSettings& settings,
                     const std::vector<std::uint64_t>& sizes) {
   const double largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
-  const double needed = largest * settings.in_flight * static_cast<double>(cluster.trainers.size());
+  // In a reproducible job there is a copy of what is added, in another form.
+  const double copies =
+      settings.reproducible && control::reduces(settings.kind)
+          ? 1 + static_cast<double>(carried_bytes(settings, cluster.plan.ranks())) /
+                    static_cast<double>(aggregation::element_bytes(settings.type))
+          : 1;
+  const double needed =
+      largest * copies * settings.in_flight * static_cast<double>(cluster.trainers.size());
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(

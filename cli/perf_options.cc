@@ -10,6 +10,7 @@
 #include <string_view>
 
 #include "aggregation/element.h"
+#include "aggregation/reproducible.h"
 #include "cli/closest.h"
 #include "cli/option_checks.h"
 #include "cli/perf_collective.h"
@@ -56,6 +57,7 @@ constexpr const char* kFooter =
     "  gradcube perf allreduce -b 1K -e 16M -f 2\n"
     "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
     "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json\n"
+    "  gradcube perf allreduce --reproducible --algorithm ring --check\n"
     "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
     "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"";
 
@@ -200,6 +202,9 @@ void add_perf_options(CLI::App* command, PerfOptions* options) {
       ->check(seconds_in(kShortestTimeout, kLongestTimeout));
   command->add_flag("--check", options->settings.check,
                     "Compare every element of every result with that of a scalar computation");
+  command->add_flag("--reproducible", options->settings.reproducible,
+                    "Ask for results that have the same bits whatever the algorithm, the topology "
+                    "and the cores; floats take 2 to 8 times their bytes on the links");
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(kFooter);
 }
@@ -254,6 +259,14 @@ void require_root(const PerfSettings& settings, const control::Plan& plan) {
   if (settings.root < plan.ranks()) return;
   throw UsageError(fmt::format("--root: there is no rank {}; expected 0 to {}", settings.root,
                                plan.ranks() - 1));
+}
+
+void require_carrier(const PerfSettings& settings, const control::Plan& plan) {
+  if (carried_bytes(settings, plan.ranks()) != 0) return;
+  throw UsageError(fmt::format(
+      "--reproducible: a sum of float64 takes at most {} trainers, of other floats {}, and the job "
+      "has {}; expected another --dtype, or fewer --members",
+      aggregation::kMostReproducibleFloat64, aggregation::kMostReproducible, plan.ranks()));
 }
 
 std::uint64_t elements_of(std::uint64_t size, const PerfSettings& settings, std::uint32_t ranks) {

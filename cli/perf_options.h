@@ -49,6 +49,9 @@ std::vector<control::ServerId> members_of(const control::Topology& topology,
 // Throws UsageError when the root is no rank of the plan.
 void require_root(const PerfSettings& settings, const control::Plan& plan);
 
+// Throws UsageError when no reproducible job of so many trainers can have the type.
+void require_carrier(const PerfSettings& settings, const control::Plan& plan);
+
 // The elements that a buffer of `size` bytes holds; where each rank has a chunk, as many as chunks
 // of one length hold. Throws UsageError when `size` is not 0 and holds none.
 std::uint64_t elements_of(std::uint64_t size, const PerfSettings& settings, std::uint32_t ranks);

@@ -53,7 +53,8 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links) {
   if (result.seconds_median > 0) result.algbw = bytes / result.seconds_median / 1e9;
   result.busbw = result.algbw * bus_factor(row.kind, links.ranks);
   if (links.rate_bps && *links.rate_bps > 0 && links.busiest_share) {
-    result.bound_seconds = *links.busiest_share * bytes * 8 / *links.rate_bps;
+    const double carried = static_cast<double>(row.bytes_on_links()) * row.in_flight;
+    result.bound_seconds = *links.busiest_share * carried * 8 / *links.rate_bps;
     if (bytes > 0 && result.seconds_median > 0) {
       result.efficiency = *result.bound_seconds / result.seconds_median;
     }

@@ -4,7 +4,8 @@
 //                reduced
 //   busbw        algbw x a factor of the kind, as in nccl-tests; of an all-reduce 2(N-1)/N: what
 //                each link of a ring of N would carry
-//   bound        the time that the plan's busiest link takes for its share of the buffer; of an
+//   bound        the time that the plan's busiest link takes for its share of the buffer (in a
+//                reproducible job, of what carries it, reproducible.h); of an
 //                all-reduce by BML 2(N-1)/(kN): its synchronization time (BML, section 3.4)
 //   efficiency   bound by median; 1 is the best that the links allow
 //
@@ -38,6 +39,7 @@ struct PerfRow {
   std::uint64_t count = 0;  // elements of the whole buffer
   aggregation::DataType type{};
   aggregation::Operation operation{};
+  std::size_t carried_bytes = 0;  // of an element on the links; 0: those of the type
   unsigned in_flight = 1;
   std::vector<double> seconds;  // one per iteration, in the order of measurement
   // Elements over all servers; of a barrier, trainers. Empty without --check.
@@ -45,6 +47,9 @@ struct PerfRow {
   std::optional<std::uint64_t> resent;  // segments, from the daemon's counters
 
   std::uint64_t bytes() const { return count * aggregation::element_bytes(type); }
+  std::uint64_t bytes_on_links() const {
+    return carried_bytes == 0 ? bytes() : count * carried_bytes;
+  }
 };
 
 struct PerfFigures {

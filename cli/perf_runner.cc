@@ -8,6 +8,7 @@
 #include <mutex>
 #include <thread>
 
+#include "aggregation/reproducible.h"
 #include "cli/cancellable_barrier.h"
 #include "cli/interrupt.h"
 #include "cli/oracle.h"
@@ -44,7 +45,8 @@ class Row {
         all_ranks_(plan.ranks()),
         count_(count),
         element_bytes_(aggregation::element_bytes(settings.type)),
-        oracle_(plan, {settings.kind, settings.type, settings.operation, count, settings.root}),
+        oracle_(plan, {settings.kind, settings.type, settings.operation, count, settings.root,
+                       nullptr, settings.reproducible}),
         trainers_(static_cast<unsigned>(sessions.size())),
         barrier_(trainers_),
         starts_(trainers_),
@@ -63,6 +65,7 @@ class Row {
                 .count = count_,
                 .type = settings_.type,
                 .operation = settings_.operation,
+                .carried_bytes = carried_bytes(settings_, all_ranks_),
                 .in_flight = settings_.in_flight,
                 .seconds = std::move(seconds_),
                 .wrong = std::nullopt,
@@ -224,6 +227,14 @@ class Row {
 
 }  // namespace
 
+std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks) {
+  if (!settings.reproducible || !control::reduces(settings.kind)) {
+    return aggregation::element_bytes(settings.type);
+  }
+  const auto carrier = aggregation::carrier_of({settings.type, settings.operation, ranks});
+  return carrier.has_value() ? aggregation::element_bytes(carrier->type) : 0;
+}
+
 IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
                                    std::chrono::milliseconds timeout)
     : control::SetupError(fmt::format("{} of {} bytes is not done after {:g} s (--timeout)",
@@ -235,6 +246,7 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>
     : plan_(plan), settings_(settings) {
   Options options;
   options.algorithm = settings.algorithm;
+  options.reproducible = settings.reproducible;
   options.members.assign(settings.members.begin(), settings.members.end());
   for (const PerfTrainer& trainer : trainers) {
     ranks_.push_back(trainer.rank);

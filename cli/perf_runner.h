@@ -41,8 +41,12 @@ struct PerfSettings {
   unsigned warmup = 1;     // iterations that are made, and not reported
   unsigned in_flight = 1;  // collectives at once, each with a buffer of its own
   bool check = false;
+  bool reproducible = false;                                     // asked of the daemon
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
 };
+
+// What an element takes on the links, in a job of so many ranks. 0: no reproducible job can have it.
+std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
 
 // An iteration took longer than PerfSettings::timeout.
 class IterationTimeout : public control::SetupError {

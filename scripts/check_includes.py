@@ -23,7 +23,7 @@ BELOW = {
     "control/settings": ["control/plan"],
     "trainer/include/gradcube": [],
     "trainer": [],
-    "trainer/src": ["trainer", "trainer/include/gradcube"],
+    "trainer/src": ["aggregation", "trainer", "trainer/include/gradcube"],
     "trainer/examples": ["trainer/include/gradcube"],
     "dataplane/host": ["control/settings", "protocol"],
     "dataplane/fabric": ["dataplane/host"],

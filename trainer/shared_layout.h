@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 3;
+inline constexpr std::uint32_t kLayoutVersion = 4;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -89,6 +89,9 @@ inline constexpr unsigned kKinds = 6;
 // `request` is the trainer's name for it: any number, which comes back in the Completion. It is
 // unique among the trainer's collectives in flight. The collective's number, by which the trainers'
 // calls are matched, is its place in its lane.
+//
+// In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
+// has the size of what carries it (aggregation/reproducible.h).
 struct Submission {
   std::uint64_t request;
   std::uint64_t offset;
@@ -163,7 +166,8 @@ struct Lane {
 };
 static_assert(sizeof(Lane) == 64);
 
-// All trainers of a job ask for the same lanes, weight and members. `type` and `version` have the
+// All trainers of a job ask for the same lanes, weight and members, and all or none for
+// reproducible reductions. `type` and `version` have the
 // same place in every version of the layout.
 //
 // The message goes on after the struct with member_count server numbers, 32 bits each, ascending,
@@ -178,8 +182,8 @@ struct Hello {
   std::uint32_t weight;  // of this job among the jobs that share its links, 1 to kMostWeight
   std::uint32_t lane_count;    // 1 to kMaxLanes
   std::uint32_t member_count;  // at most kMaxMembers; 0: every server of the cluster
-  std::uint32_t reserved;
-  char job[kJobNameBytes];  // is_job_name()
+  std::uint32_t reproducible;  // 1: results do not depend on an order (docs/arithmetic.md); or 0
+  char job[kJobNameBytes];     // is_job_name()
   Lane lanes[kMaxLanes];
 };
 static_assert(sizeof(Hello) == 48 + kJobNameBytes + kMaxLanes * sizeof(Lane));

@@ -22,6 +22,7 @@ struct JobOptions {
   std::vector<LaneOptions> lanes;
   std::uint32_t weight = 1;              // among the jobs that share its links
   std::vector<bcube::ServerId> members;  // ascending, no server twice
+  bool reproducible = false;             // results do not depend on the order of additions
 
   bool operator==(const JobOptions&) const = default;
 };
@@ -30,7 +31,7 @@ struct JobOptions {
 std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space);
 
-// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]": for a message that sets two
+// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]", and ", reproducible": for a message that sets two
 // of them side by side.
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space);
 

@@ -80,6 +80,7 @@ void fields(Form& form, Of<Form, JobOptions>& options) {
   form.number(options.weight);
   form.check(options.weight >= 1 && options.weight <= shared::kMostWeight);
   servers_field(form, options.members);
+  form.flag(options.reproducible);
 }
 
 template <typename Form>

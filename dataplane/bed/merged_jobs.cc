@@ -25,7 +25,8 @@ std::uint64_t count_of(const Json& object, const char* key) {
 }
 
 bool same_job(const Json& a, const Json& b) {
-  constexpr std::array<const char*, 5> kKeys = {"name", "id", "lanes", "weight", "members"};
+  constexpr std::array<const char*, 6> kKeys = {"name",   "id",           "lanes",
+                                                "weight", "reproducible", "members"};
   return std::all_of(kKeys.begin(), kKeys.end(),
                      [&](const char* key) { return a.value(key, Json()) == b.value(key, Json()); });
 }

@@ -17,9 +17,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
-SessionShape shape_of(const LanePlans& lanes, std::size_t ranks) {
+SessionShape shape_of(const LanePlans& lanes, const control::JobOptions& options) {
   SessionShape shape;
-  shape.ranks = static_cast<unsigned>(ranks);
+  shape.ranks = static_cast<unsigned>(options.members.size());
+  shape.reproducible = options.reproducible;
   for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
   return shape;
 }
@@ -61,8 +62,7 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
   }
   if (listeners.empty()) leader = nullptr;
   session_ = std::make_unique<Session>(std::move(region), doorbells[0],
-                                       shape_of(plans_, request_.options.members.size()), listeners,
-                                       leader);
+                                       shape_of(plans_, request_.options), listeners, leader);
 }
 
 Member::~Member() {

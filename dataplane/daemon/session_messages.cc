@@ -81,13 +81,14 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
   if (!read_as(bytes.substr(0, sizeof hello), hello) ||
       bytes.size() != sizeof hello + std::uint64_t{hello.member_count} * sizeof(std::uint32_t) ||
       hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0 ||
-      hello.weight > shared::kMostWeight) {
+      hello.weight > shared::kMostWeight || hello.reproducible > 1) {
     return std::nullopt;
   }
   TrainerRequest request;
   request.job = text_of(hello.job, shared::kJobNameBytes);
   request.heap_bytes = hello.heap_bytes;
   request.options.weight = hello.weight;
+  request.options.reproducible = hello.reproducible != 0;
   for (unsigned i = 0; i < hello.lane_count; ++i) {
     const shared::Lane& lane = hello.lanes[i];
     request.options.lanes.push_back(

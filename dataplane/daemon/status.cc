@@ -231,6 +231,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"why", job.why},
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
+                    {"reproducible", job.options.reproducible},
                     {"members", std::move(members)},
                     {"window", job.window},
                     {"packets_reserved_bytes", job.reserved_bytes},

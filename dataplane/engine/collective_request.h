@@ -4,7 +4,7 @@
 
 #include <cstdint>
 
-#include "aggregation/element.h"
+#include "aggregation/reproducible.h"
 #include "control/plan/collective_kind.h"
 
 namespace gradcube::dataplane {
@@ -20,6 +20,7 @@ struct CollectiveRequest {
   std::uint64_t bytes = 0;  // of the whole buffer
   aggregation::DataType dtype{};
   aggregation::Operation operation{};
+  aggregation::Carrier carrier;  // what is in the buffer and is added; mostly dtype and operation
 };
 
 }  // namespace gradcube::dataplane

@@ -270,9 +270,10 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   const unsigned summands = schedule_.step(w).is_ring()
                                 ? ring_sources(request, w, sequence, round, own)
                                 : mesh_sources(w, sequence, own);
-  const std::size_t size = aggregation::element_bytes(request.dtype);
+  const auto [type, operation] = request.carrier;
+  const std::size_t size = aggregation::element_bytes(type);
   const std::size_t count = range.bytes / size;
-  const aggregation::ReduceFunction add = context_.kernels.reduce(request.dtype, request.operation);
+  const aggregation::ReduceFunction add = context_.kernels.reduce(type, operation);
   if (!add(own, sources_.data(), summands, count)) {
     if (!overflow_.has_value() || request.number < overflow_->collective) {
       overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
@@ -280,8 +281,8 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
     return false;
   }
   const bool is_last = w == schedule_.last_step() && round + 1 == schedule_.step(w).rounds;
-  if (is_last && request.operation == Operation::average) {
-    const aggregation::DivideFunction divide = context_.kernels.divide(request.dtype);
+  if (is_last && operation == Operation::average) {
+    const aggregation::DivideFunction divide = context_.kernels.divide(type);
     if (divide != nullptr) divide(own, count, context_.plan.ranks());
   }
   return true;
@@ -301,8 +302,8 @@ unsigned PlanExecutor::mesh_sources(unsigned w, std::uint64_t sequence, const st
 unsigned PlanExecutor::ring_sources(const CollectiveRequest& request, unsigned w,
                                     std::uint64_t sequence, unsigned round,
                                     const std::uint8_t* own) {
-  const bool is_mean =
-      request.operation == Operation::average && context_.kernels.divide(request.dtype) == nullptr;
+  const bool is_mean = request.carrier.operation == Operation::average &&
+                       context_.kernels.divide(request.carrier.type) == nullptr;
   const unsigned copies = is_mean ? round + 1 : 1;
   const void* theirs = contribution(w, sequence, contributors(w).first).payload;
   std::fill_n(sources_.begin(), copies, theirs);

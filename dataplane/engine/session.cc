@@ -29,6 +29,7 @@ Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const Sess
     : region_(std::move(region)),
       doorbell_(doorbell),
       ranks_(shape.ranks),
+      reproducible_(shape.reproducible),
       listeners_(std::move(listeners)),
       leader_(leader) {
   for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
@@ -82,30 +83,42 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
   if (submission.lane >= lanes_.size()) return "a submission names a lane that its job has not";
   const auto kind = control::collective_kind_numbered(submission.kind);
   if (!kind.has_value()) return "a submission asks for an unknown kind of collective";
-  if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
-  if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
   request.request = submission.request;
   request.lane = submission.lane;
   request.kind = *kind;
-  request.dtype = static_cast<aggregation::DataType>(submission.dtype);
-  request.operation = static_cast<aggregation::Operation>(submission.op);
   request.root = submission.root;
   if (submission.root >= (control::has_root(request.kind) ? ranks_ : 1)) {
     return "a submission's root is not a rank of its job";
   }
-  if (control::reduces(request.kind) && !aggregation::supports(request.dtype, request.operation)) {
-    return "a submission's operation does not fit its element type";
-  }
+  if (const char* problem = check_elements(submission, request)) return problem;
   if (request.kind == CollectiveKind::barrier && submission.count != 0) {
     return "a barrier has a buffer";
   }
   return check_buffer(submission, request);
 }
 
+const char* Session::check_elements(const shared::Submission& submission,
+                                    CollectiveRequest& request) const {
+  if (submission.dtype >= aggregation::kDataTypes) return "a submission's element type is unknown";
+  if (submission.op >= aggregation::kOperations) return "a submission's operation is unknown";
+  request.dtype = static_cast<aggregation::DataType>(submission.dtype);
+  request.operation = static_cast<aggregation::Operation>(submission.op);
+  request.carrier = {request.dtype, request.operation};
+  if (!control::reduces(request.kind)) return nullptr;
+  if (!aggregation::supports(request.dtype, request.operation)) {
+    return "a submission's operation does not fit its element type";
+  }
+  if (!reproducible_) return nullptr;
+  const auto carrier = aggregation::carrier_of({request.dtype, request.operation, ranks_});
+  if (!carrier.has_value()) return "a submission adds more trainers than can be reproduced";
+  request.carrier = *carrier;
+  return nullptr;
+}
+
 const char* Session::check_buffer(const shared::Submission& submission,
                                   CollectiveRequest& request) const {
   const std::uint64_t chunks = control::is_rank_ordered(request.kind) ? ranks_ : 1;
-  const std::uint64_t size = aggregation::element_bytes(request.dtype) * chunks;
+  const std::uint64_t size = aggregation::element_bytes(request.carrier.type) * chunks;
   const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
   if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||
       submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||

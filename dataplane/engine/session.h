@@ -39,6 +39,7 @@ inline constexpr const char* kMemoryFault =
 struct SessionShape {
   unsigned ranks = 1;                  // of the job
   std::vector<unsigned> lane_threads;  // the threads of each lane's plan
+  bool reproducible = false;           // control::JobOptions
 };
 
 // Where the collectives of a lane end when a job is reset: those up to and including `through` end
@@ -132,12 +133,15 @@ class Session {
   };
 
   const char* check(const shared::Submission& submission, CollectiveRequest& request) const;
+  const char* check_elements(const shared::Submission& submission,
+                             CollectiveRequest& request) const;
   const char* check_buffer(const shared::Submission& submission, CollectiveRequest& request) const;
   void ring();
 
   std::shared_ptr<SessionRegion> region_;
   int doorbell_;
   unsigned ranks_;
+  bool reproducible_;
   std::vector<Doorbell*> listeners_;
   Doorbell* leader_;
   const char* violation_ = nullptr;

@@ -50,6 +50,8 @@ void put_element(DataType dtype, Operation operation, std::uint64_t bits, void* 
     case DataType::int8:
     case DataType::uint8:
     case DataType::bytes:
+    case DataType::sum64:   // no trainer names it
+    case DataType::sum128:  // the same
       return put(out, index, static_cast<std::uint8_t>(bits));
   }
 }

@@ -1,5 +1,7 @@
 #include "trainer/src/collective.h"
 
+#include <cstring>
+
 #include "trainer/src/elements.h"
 #include "trainer/src/sized.h"
 
@@ -54,16 +56,43 @@ std::string check_elements(const gradcube_collective& given) {
   return "";
 }
 
+// Sets how the elements travel, if not as they are.
+std::string set_reduction(const gradcube_collective& given, const Place& place,
+                          Collective& collective) {
+  if (!place.reproducible || !adds(given.kind)) return "";
+  const aggregation::ReproducibleReduction reduction = {
+      static_cast<aggregation::DataType>(given.dtype),
+      static_cast<aggregation::Operation>(given.op), place.size};
+  if (!aggregation::carrier_of(reduction).has_value()) {
+    return "a reproducible sum of float64 takes at most " +
+           std::to_string(aggregation::kMostReproducibleFloat64) + " trainers, of other floats " +
+           std::to_string(aggregation::kMostReproducible) + ", and the job has " +
+           std::to_string(place.size) + ": expected another dtype, or a job without the option";
+  }
+  if (!aggregation::travels_unchanged(reduction)) collective.reduction = reduction;
+  return "";
+}
+
+// Of an element as the daemon gets it.
+std::size_t carried_size(const gradcube_collective& given, const Collective& collective) {
+  return collective.reduction.has_value()
+             ? aggregation::element_bytes(aggregation::carrier_of(*collective.reduction)->type)
+             : element_size(given.dtype);
+}
+
 std::string check_buffer(const gradcube_collective& given, const Place& place,
-                         std::size_t most_bytes) {
+                         std::size_t most_bytes, std::size_t carried) {
   if (given.buffer == nullptr && given.count != 0) {
     return "the buffer is NULL but the count is " + std::to_string(given.count);
   }
-  const std::size_t most_elements = most_bytes / element_size(given.dtype);
+  const std::size_t most_elements = most_bytes / carried;
   if (given.count > (has_chunks(given.kind) ? most_elements / place.size : most_elements)) {
     return "a count of " + std::to_string(given.count) +
            (has_chunks(given.kind) ? " for each of " + std::to_string(place.size) + " chunks"
                                    : "") +
+           (carried != element_size(given.dtype)
+                ? ", which travel in " + std::to_string(carried) + " bytes each,"
+                : "") +
            " is larger than the " + std::to_string(most_bytes) +
            " bytes of the shared heap: set GRADCUBE_HEAP to more";
   }
@@ -99,7 +128,38 @@ void set_parts(int kind, const Place& place, std::uint32_t root, Collective& col
   }
 }
 
+// Where a part of the buffer lies in the copy.
+std::size_t carried_offset(const Collective& collective, const Part& part) {
+  return part.offset * (collective.carried_bytes / collective.bytes);
+}
+
+std::size_t elements_of(const Part& part, const aggregation::ReproducibleReduction& reduction) {
+  return part.bytes / aggregation::element_bytes(reduction.type);
+}
+
 }  // namespace
+
+void Collective::write_input(std::byte* copy) const {
+  if (input.bytes == 0) return;
+  const std::byte* from = buffer + input.offset;
+  std::byte* to = copy + carried_offset(*this, input);
+  if (reduction.has_value()) {
+    aggregation::to_carriers(*reduction, from, to, elements_of(input, *reduction));
+  } else {
+    std::memcpy(to, from, input.bytes);
+  }
+}
+
+void Collective::read_output(const std::byte* copy) const {
+  if (output.bytes == 0) return;
+  std::byte* to = buffer + output.offset;
+  const std::byte* from = copy + carried_offset(*this, output);
+  if (reduction.has_value()) {
+    aggregation::from_carriers(*reduction, from, to, elements_of(output, *reduction));
+  } else {
+    std::memcpy(to, from, output.bytes);
+  }
+}
 
 std::string read_collective(const gradcube_collective* given, const Place& place,
                             std::size_t most_bytes, Collective& collective) {
@@ -116,7 +176,10 @@ std::string read_collective(const gradcube_collective* given, const Place& place
     return "the count of a barrier is " + std::to_string(asked.count) + ": expected 0";
   }
   problem = check_elements(asked);
-  if (problem.empty()) problem = check_buffer(asked, place, most_bytes);
+  if (problem.empty()) problem = set_reduction(asked, place, collective);
+  if (!problem.empty()) return problem;
+  const std::size_t carried = carried_size(asked, collective);
+  problem = check_buffer(asked, place, most_bytes, carried);
   if (!problem.empty()) return problem;
   collective.submission.count = asked.count;
   collective.submission.dtype = static_cast<std::uint8_t>(asked.dtype);
@@ -124,6 +187,7 @@ std::string read_collective(const gradcube_collective* given, const Place& place
   if (has_root(asked.kind)) collective.submission.root = asked.root;
   const std::size_t elements = has_chunks(asked.kind) ? asked.count * place.size : asked.count;
   collective.bytes = elements * element_size(asked.dtype);
+  collective.carried_bytes = elements * carried;
   if (collective.bytes != 0) collective.buffer = static_cast<std::byte*>(asked.buffer);
   set_parts(asked.kind, place, asked.root, collective);
   return "";

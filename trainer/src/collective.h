@@ -5,8 +5,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 
+#include "aggregation/reproducible.h"
 #include "trainer/shared_layout.h"
 
 #include "gradcube/gradcube.h"
@@ -18,6 +20,7 @@ struct Place {
   std::uint32_t rank = 0;
   std::uint32_t size = 1;
   std::uint32_t lanes = 1;
+  bool reproducible = false;  // of the job
 };
 
 // Bytes of a buffer, from its start.
@@ -30,8 +33,15 @@ struct Collective {
   shared::Submission submission{};  // all but request and offset
   std::byte* buffer = nullptr;      // null when it is empty
   std::size_t bytes = 0;            // of the whole buffer
-  Part input;                       // what the daemon must see of the trainer's buffer
-  Part output;                      // what the trainer must see of the daemon's result
+  std::size_t carried_bytes = 0;    // of what the daemon works on in its place
+  // How elements are turned into what the daemon adds; nothing if it adds them as they are.
+  std::optional<aggregation::ReproducibleReduction> reduction;
+  Part input;   // what the daemon must see of the trainer's buffer
+  Part output;  // what the trainer must see of the daemon's result
+
+  // Between the trainer's buffer and a copy in the heap of carried_bytes, which the daemon works on.
+  void write_input(std::byte* copy) const;
+  void read_output(const std::byte* copy) const;
 };
 
 // Fills `collective`. `most_bytes` is the heap's size: no buffer is larger. Returns what is wrong

@@ -83,6 +83,7 @@ std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes
   hello.rank = options.rank;
   hello.weight = options.weight;
   hello.lane_count = static_cast<std::uint32_t>(options.lanes.size());
+  hello.reproducible = options.reproducible ? 1 : 0;
   hello.member_count = static_cast<std::uint32_t>(options.members.size());
   std::memcpy(hello.job, job.data(), job.size());
   std::copy(options.lanes.begin(), options.lanes.end(), hello.lanes);

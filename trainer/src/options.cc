@@ -98,7 +98,11 @@ Options read_options(const gradcube_options* given) {
     throw invalid("rank is " + std::to_string(options.rank) + ": expected 0 to " +
                   std::to_string(kMostRank) + ", or -1 for the server's place");
   }
-  return {lanes_of(options), options.weight, options.rank, members_of(options)};
+  if (options.reproducible != 0 && options.reproducible != 1) {
+    throw invalid("reproducible is " + std::to_string(options.reproducible) + ": expected 0 or 1");
+  }
+  return {lanes_of(options), options.weight, options.rank, members_of(options),
+          options.reproducible == 1};
 }
 
 }  // namespace gradcube::trainer

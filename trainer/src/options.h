@@ -17,6 +17,7 @@ struct Options {
   unsigned weight = 1;
   int rank = -1;                       // -1: by the server's place
   std::vector<std::uint32_t> members;  // ascending; empty: every server
+  bool reproducible = false;
 };
 
 // `given` may be null: all defaults. Throws Failure (GRADCUBE_EINVAL) with what is expected.

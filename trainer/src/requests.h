@@ -25,7 +25,7 @@ struct Request {
   std::uint64_t number = 0;          // 0: not listed
   std::uint64_t number_in_lane = 0;  // 1, 2, 3, ...: how the daemon knows it
   Collective collective;
-  // The copy in the heap that the daemon works on; null when the buffer itself lies in the heap.
+  // The copy in the heap that the daemon works on; null when it works on the buffer itself.
   std::byte* staging = nullptr;
   bool ended = false;
   int code = GRADCUBE_OK;             // valid once ended

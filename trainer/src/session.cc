@@ -1,7 +1,6 @@
 #include "trainer/src/session.h"
 
 #include <algorithm>
-#include <cstring>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -17,7 +16,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       region_(offering_.region.get(), offering_.offer.region_bytes, heap_bytes),
       admission_(connection_.join()),
       place_{admission_.welcome.rank, admission_.welcome.size,
-             static_cast<std::uint32_t>(options.lanes.size())},
+             static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
       heap_(region_.heap(), 0),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
@@ -79,7 +78,7 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
   request.staging = staging;
   busy_.add({collective.buffer, collective.bytes});
   if (staging != nullptr) {
-    busy_.add({staging, collective.bytes});
+    busy_.add({staging, collective.carried_bytes});
     copy_in(lock, request);
   }
   if (lost_code_ != GRADCUBE_OK) {  // while it copied
@@ -100,9 +99,8 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
 void Session::copy_in(Lock& lock, const Request& request) {
   const Collective& collective = request.collective;
   if (collective.input.bytes == 0) return;
-  const std::size_t offset = collective.input.offset;
   lock.unlock();
-  std::memcpy(request.staging + offset, collective.buffer + offset, collective.input.bytes);
+  collective.write_input(request.staging);
   lock = enter();
 }
 
@@ -141,8 +139,7 @@ int Session::report(Lock& lock, Request& request) {
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
     lock.unlock();
-    std::memcpy(request.collective.buffer + output.offset, request.staging + output.offset,
-                output.bytes);
+    request.collective.read_output(request.staging);
     lock = enter();
   }
   withdraw(request);
@@ -153,7 +150,7 @@ int Session::report(Lock& lock, Request& request) {
 void Session::withdraw(Request& request) {
   busy_.remove({request.collective.buffer, request.collective.bytes});
   if (request.staging != nullptr) {
-    busy_.remove({request.staging, request.collective.bytes});
+    busy_.remove({request.staging, request.collective.carried_bytes});
     heap_.release(request.staging);
   }
   requests_.give_back_place(request);

@@ -215,9 +215,10 @@ int Session::place_in_heap(Lock& lock, const Collective& collective, std::byte*&
                   "the buffer's " + std::to_string(buffer.size()) +
                       " bytes do not lie inside one piece of memory from gradcube_alloc");
     }
-    if (skipped % shared::kBufferAlignment == 0) return GRADCUBE_OK;
+    const bool in_place = !collective.reduction.has_value();
+    if (in_place && skipped % shared::kBufferAlignment == 0) return GRADCUBE_OK;
   }
-  staging = static_cast<std::byte*>(allocate(lock, buffer.size()));
+  staging = static_cast<std::byte*>(allocate(lock, collective.carried_bytes));
   if (staging == nullptr) return last_failure().code;
   // Other threads may have submitted while the heap grew.
   const int code = may_submit(collective);

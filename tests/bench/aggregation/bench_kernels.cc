@@ -7,10 +7,12 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <random>
 #include <string>
 #include <vector>
 
 #include "aggregation/kernels.h"
+#include "aggregation/reproducible.h"
 #include "tests/bench/aggregation/comparison.h"
 
 namespace gradcube::aggregation::bench {
@@ -70,11 +72,57 @@ void run_divide(benchmark::State& state, const Kernels& kernels, DataType type) 
                           static_cast<std::int64_t>(2 * count * element_bytes(type)));
 }
 
+// Both ways, of values whose exponents differ as random bytes do.
+void run_conversion(benchmark::State& state, const ReproducibleReduction& reduction, bool back) {
+  const std::size_t count = kBytesInL2 / 2 / element_bytes(carrier_of(reduction)->type);
+  const Memory values = make_memory(count * element_bytes(reduction.type));
+  const Memory carriers = make_memory(count * element_bytes(carrier_of(reduction)->type));
+  std::mt19937 random;
+  for (std::size_t i = 0; i < count * element_bytes(reduction.type); ++i) {
+    values.get()[i] = static_cast<std::byte>(random());
+  }
+  to_carriers(reduction, values.get(), carriers.get(), count);
+  for (auto _ : state) {
+    if (back) {
+      from_carriers(reduction, carriers.get(), values.get(), count);
+    } else {
+      to_carriers(reduction, values.get(), carriers.get(), count);
+    }
+    benchmark::ClobberMemory();
+  }
+  state.SetItemsProcessed(state.iterations() * static_cast<std::int64_t>(count));
+}
+
+void register_conversions() {
+  for (const DataType type :
+       {DataType::float32, DataType::float64, DataType::float16, DataType::bfloat16}) {
+    for (const Operation operation : {Operation::sum, Operation::average}) {
+      for (const std::uint32_t ranks : {9u, 32u}) {
+        for (const bool back : {false, true}) {
+          const std::string name = "reproducible/" + std::string(data_type_name(type)) + "/" +
+                                   std::string(operation_name(operation)) + "/" +
+                                   std::to_string(ranks) + "_ranks/" + (back ? "from" : "to") +
+                                   "_carriers";
+          benchmark::RegisterBenchmark(name.c_str(), [=](benchmark::State& state) {
+            run_conversion(state, {type, operation, ranks}, back);
+          });
+        }
+      }
+    }
+  }
+}
+
+std::string name_of(DataType type) {
+  if (type == DataType::sum64) return "sum64";
+  if (type == DataType::sum128) return "sum128";
+  return std::string(data_type_name(type));
+}
+
 void register_kernels(const Kernels& kernels) {
   const std::string prefix(instruction_set_name(kernels.instruction_set));
-  for (std::size_t t = 0; t < kDataTypes; ++t) {
+  for (std::size_t t = 0; t < kElementTypes; ++t) {
     const auto type = static_cast<DataType>(t);
-    const std::string typed = prefix + "/" + std::string(data_type_name(type));
+    const std::string typed = prefix + "/" + name_of(type);
     for (const Operation operation :
          {Operation::sum, Operation::average, Operation::min, Operation::max}) {
       if (!supports(type, operation)) continue;
@@ -107,6 +155,7 @@ void register_all() {
        {InstructionSet::scalar, InstructionSet::avx2, InstructionSet::avx512}) {
     if (const Kernels* kernels = kernels_for(instruction_set)) register_kernels(*kernels);
   }
+  register_conversions();
 }
 
 }  // namespace

@@ -33,7 +33,7 @@ TEST(Element, HasTheSizeOfItsType) {
   EXPECT_EQ(element_bytes(DataType::int8), 1u);
   EXPECT_EQ(element_bytes(DataType::uint8), 1u);
   EXPECT_EQ(element_bytes(DataType::bytes), 1u);
-  EXPECT_EQ(element_bytes(static_cast<DataType>(kDataTypes)), 0u);
+  EXPECT_EQ(element_bytes(static_cast<DataType>(kElementTypes)), 0u);
 }
 
 TEST(Element, NamesOfTypesAndOperationsParseBack) {
@@ -61,7 +61,7 @@ TEST(Element, EveryTypeHasEveryOperationButSmallIntegersAnAverageAndBytesAny) {
     }
     EXPECT_FALSE(supports(type, static_cast<Operation>(kOperations)));
   }
-  EXPECT_FALSE(supports(static_cast<DataType>(kDataTypes), Operation::sum));
+  EXPECT_FALSE(supports(static_cast<DataType>(kElementTypes), Operation::sum));
   EXPECT_FALSE(supports(static_cast<DataType>(255), static_cast<Operation>(255)));
 }
 

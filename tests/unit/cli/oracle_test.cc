@@ -241,6 +241,37 @@ TEST_F(OracleOfKind, RefusesUnequalChunksAndARootThatIsNoRank) {
   EXPECT_THROW(Oracle(plan_, collective(CollectiveKind::broadcast, 4)), std::invalid_argument);
 }
 
+TEST(Oracle, ExpectsTheSameOfEveryPlanWhereResultsAreReproducible) {
+  constexpr std::size_t kCount = 1000;
+  for (const DataType type : {DataType::float32, DataType::float64, DataType::bfloat16}) {
+    for (const Operation operation : {Operation::sum, Operation::average, Operation::max}) {
+      const Contribution contribution = [&](std::uint32_t server, std::size_t first,
+                                            std::size_t length, void* out) {
+        fill_input(type, operation, kSeed, server, first, length, out);
+      };
+      const auto expected_by = [&](const char* topology_name, const char* algorithm) {
+        const auto topology = control::parse_topology(topology_name, "test");
+        const auto plan = control::make_plan(algorithm, topology, "test");
+        const Oracle oracle(plan, {.type = type,
+                                   .operation = operation,
+                                   .count = kCount,
+                                   .chunk_of_rank = nullptr,
+                                   .reproducible = true});
+        std::vector<std::byte> all(kCount * aggregation::element_bytes(type));
+        oracle.for_each_block(0, kCount, contribution,
+                              [&](std::size_t first, std::size_t length, const void* block) {
+                                const std::size_t size = aggregation::element_bytes(type);
+                                std::memcpy(all.data() + first * size, block, length * size);
+                              });
+        return all;
+      };
+      const auto expected = expected_by("bcube:3,2", "bml");
+      EXPECT_EQ(expected_by("bcube:3,2", "ring"), expected);
+      EXPECT_EQ(expected_by("star:9", "mesh"), expected);
+    }
+  }
+}
+
 TEST(Oracle, ThrowsWhereAnAverageOfIntegersOverflows) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
   const auto plan = control::make_plan("bml", topology, "test");

@@ -74,5 +74,32 @@ TEST(PerfOptions, HaveARootThatIsARankOfTheJob) {
   EXPECT_THROW(require_root(settings_of(options), plan), UsageError);
 }
 
+TEST(PerfOptions, ReproducibleSumsOfFloat64TakeNoMoreTrainersThanTheirCarrier) {
+  const auto plan_of = [](const char* topology) {
+    return control::make_plan("bml", control::parse_topology(topology, "test"), "test");
+  };
+  PerfOptions options = options_of("allreduce");
+  options.dtype = "float64";
+  PerfSettings settings = settings_of(options);
+  EXPECT_EQ(carried_bytes(settings, 300), 8u);
+  settings.reproducible = true;
+  EXPECT_EQ(carried_bytes(settings, 9), 16u);
+  EXPECT_EQ(carried_bytes(settings, 2), 8u);
+  EXPECT_NO_THROW(require_carrier(settings, plan_of("star:256")));
+  try {
+    require_carrier(settings, plan_of("bcube:20,2"));
+    FAIL() << "400 trainers were taken";
+  } catch (const UsageError& error) {
+    EXPECT_NE(std::string(error.what()).find("at most 256 trainers"), std::string::npos)
+        << error.what();
+  }
+  settings.type = aggregation::DataType::float32;
+  EXPECT_NO_THROW(require_carrier(settings, plan_of("bcube:20,2")));
+  EXPECT_EQ(carried_bytes(settings, 16), 8u);
+  EXPECT_EQ(carried_bytes(settings, 400), 16u);
+  settings.kind = control::CollectiveKind::all_gather;
+  EXPECT_EQ(carried_bytes(settings, 400), 4u);
+}
+
 }  // namespace
 }  // namespace gradcube::cli

@@ -25,6 +25,15 @@ TEST(PerfFigures, BoundIsTheShareOfTheGradientThatEachLinkMustCarry) {
   EXPECT_DOUBLE_EQ(derived.efficiency.value(), derived.bound_seconds.value() / 0.49);
 }
 
+TEST(PerfFigures, OfAReproducibleJobHaveTheBoundOfWhatTheLinksCarry) {
+  PerfRow row = measured_row();
+  const PerfFigures plain = figures(row, kBcube32);
+  row.carried_bytes = 8;
+  const PerfFigures reproducible = figures(row, kBcube32);
+  EXPECT_DOUBLE_EQ(reproducible.bound_seconds.value(), 2 * plain.bound_seconds.value());
+  EXPECT_DOUBLE_EQ(reproducible.algbw, plain.algbw);
+}
+
 TEST(PerfFigures, BandwidthsComeFromTheMedian) {
   const PerfFigures derived = figures(measured_row(), kBcube32);
   EXPECT_DOUBLE_EQ(derived.seconds_min, 0.46);

@@ -69,6 +69,7 @@ class Maker {
     }
     options.weight = 1 + below(1000);
     options.members = servers();
+    options.reproducible = flag();
     return options;
   }
   TrainerInfo trainer() { return {code(), word()}; }

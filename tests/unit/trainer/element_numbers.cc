@@ -63,7 +63,7 @@ static_assert(static_cast<int>(shared::Kind::reduce) == GRADCUBE_REDUCE);
 static_assert(static_cast<int>(shared::Kind::barrier) == GRADCUBE_BARRIER);
 static_assert(shared::kKinds == GRADCUBE_BARRIER + 1);
 
-// A segment header has four bits for each (docs/protocol.md).
+// A segment header has four bits for each (docs/protocol.md); carriers are not named there.
 static_assert(aggregation::kDataTypes <= 16 && aggregation::kOperations <= 16);
 
 }  // namespace

@@ -28,7 +28,8 @@ class OptionsTest : public SessionTest {
 
 TEST_F(OptionsTest, WithoutOptionsADaemonHearsTheDefaults) {
   const Heard heard = heard_of(nullptr);
-  EXPECT_EQ(heard.hello.version, 3U);
+  EXPECT_EQ(heard.hello.version, 4U);
+  EXPECT_EQ(heard.hello.reproducible, 0U);
   EXPECT_EQ(heard.hello.rank, -1);
   EXPECT_EQ(heard.hello.weight, 1U);
   EXPECT_EQ(heard.hello.lane_count, 1U);
@@ -57,6 +58,23 @@ TEST_F(OptionsTest, ADaemonHearsLanesWeightRankAndTheMembersInOrder) {
   EXPECT_EQ(heard.hello.weight, 5U);
   EXPECT_EQ(heard.hello.rank, 65535);
   EXPECT_EQ(heard.members, (std::vector<std::uint32_t>{0, 4, 8, 65535}));
+}
+
+TEST_F(OptionsTest, ADaemonHearsWhetherResultsAreToBeReproducible) {
+  options_.reproducible = 1;
+  EXPECT_EQ(heard_of(&options_).hello.reproducible, 1U);
+  for (const int wrong : {2, -1}) {
+    options_.reproducible = wrong;
+    EXPECT_EQ(refusal(options_),
+              "invalid options: reproducible is " + std::to_string(wrong) + ": expected 0 or 1");
+  }
+}
+
+// What was compiled before the option was there does not have it.
+TEST_F(OptionsTest, OptionsWithoutTheFieldAreNotReproducible) {
+  options_.reproducible = 1;
+  options_.size = offsetof(gradcube_options, reproducible);
+  EXPECT_EQ(heard_of(&options_).hello.reproducible, 0U);
 }
 
 TEST_F(OptionsTest, AnAlgorithmAloneIsThatOfTheOnlyLane) {
@@ -129,7 +147,7 @@ TEST_F(OptionsTest, OptionsOfAnUnknownSizeAreRefusedUnlessTheyAskForNothingMore)
   EXPECT_EQ(heard_of(&newer.known).hello.weight, 4U);
   newer.unknown = 1;
   EXPECT_NE(refusal(newer.known).find("use a library as new as the header"), std::string::npos);
-  for (const std::size_t size : {std::size_t{0}, sizeof(gradcube_options) - 1}) {
+  for (const std::size_t size : {std::size_t{0}, offsetof(gradcube_options, reproducible) - 1}) {
     newer.known.size = size;
     EXPECT_NE(refusal(newer.known).find("begin with GRADCUBE_OPTIONS_INIT"), std::string::npos);
   }

@@ -92,6 +92,8 @@ class KindsTest(WithDaemon):
             {"weight": None},
             {"rank": -1},
             {"rank": 65536},
+            {"reproducible": 1},
+            {"reproducible": None},
             {"members": []},
             {"members": [1, 1]},
             {"members": [-1]},

@@ -188,10 +188,15 @@ typedef struct {
    * form a grid that the algorithm can run on. */
   const uint32_t* members;
   size_t member_count; /* at most 4096 where `members` is given, else 0 */
+  /* 1: what is added has the same bits whatever the algorithm, the topology, the threads and the
+   * length of the buffer; docs/arithmetic.md has the price and the error. Floats are copied and
+   * take two to eight times their bytes in the heap and on the links. A sum or an average of
+   * float64 then takes at most 256 trainers. 0: in the order of the plan. */
+  int reproducible;
 } gradcube_options;
 
 #define GRADCUBE_OPTIONS_INIT \
-  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0 }
+  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0, 0 }
 
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else

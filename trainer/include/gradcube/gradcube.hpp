@@ -144,6 +144,7 @@ struct Options {
   unsigned weight = 1;
   int rank = -1;
   std::vector<std::uint32_t> members;  // empty: all servers
+  bool reproducible = false;
 };
 
 // Memory shared with the daemon: combined without a copy. Owned; the library does not initialise
@@ -225,6 +226,7 @@ class Session {
     wanted.rank = options.rank;
     if (!options.members.empty()) wanted.members = options.members.data();
     wanted.member_count = options.members.size();
+    wanted.reproducible = options.reproducible ? 1 : 0;
     gradcube_session* session = nullptr;
     const int code = gradcube_open(socket_path.c_str(), job.c_str(), &wanted, &session);
     if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(nullptr));

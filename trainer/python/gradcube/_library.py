@@ -36,6 +36,7 @@ class Options(ctypes.Structure):
         ("rank", ctypes.c_int),
         ("members", ctypes.POINTER(ctypes.c_uint32)),
         ("member_count", ctypes.c_size_t),
+        ("reproducible", ctypes.c_int),
     ]
 
 

@@ -37,10 +37,13 @@ def _sequence(values, name):
         raise InvalidError(f"invalid {name} {values!r:.64}: expected a sequence") from None
 
 
-def options_of(algorithm, lanes, weight, rank, members):
+def options_of(algorithm, lanes, weight, rank, members, reproducible):
     """gradcube_options. It keeps what it points to alive."""
     options = Options(size=ctypes.sizeof(Options), algorithm=_name(algorithm), rank=-1)
     options.weight = whole_number(weight, "weight", 1, 1000)
+    if not isinstance(reproducible, bool):
+        raise InvalidError(f"invalid reproducible {reproducible!r:.64}: expected True or False")
+    options.reproducible = reproducible
     if rank is not None:
         options.rank = whole_number(rank, "rank", 0, 65535)
     if lanes is not None:

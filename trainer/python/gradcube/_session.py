@@ -46,6 +46,8 @@ class Session:
     ``lanes``: instead, a sequence of algorithms (None: the default) or of pairs (algorithm, priority).
     ``weight``: the job's share of a link that jobs compete for.
     ``members``: the numbers of the job's servers; None: all servers of the cluster.
+    ``reproducible``: what is added has the same bits whatever the algorithm, the topology, the threads and the length
+    of the array; the array is copied, and floats take two to eight times their bytes on the links.
 
     ``rank``: the rank wanted; None: by the server's place among the members.
 
@@ -56,10 +58,19 @@ class Session:
     _handle = None
 
     def __init__(
-        self, socket=None, job="default", *, algorithm=None, lanes=None, weight=1, rank=None, members=None
+        self,
+        socket=None,
+        job="default",
+        *,
+        algorithm=None,
+        lanes=None,
+        weight=1,
+        rank=None,
+        members=None,
+        reproducible=False,
     ):
         session = ctypes.c_void_p()
-        options = options_of(algorithm, lanes, weight, rank, members)
+        options = options_of(algorithm, lanes, weight, rank, members, reproducible)
         code = library().gradcube_open(
             _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(session)
         )

@@ -46,6 +46,16 @@ TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
   EXPECT_EQ(nodes_.jobs(now_)[0].state, JobState::running);
 }
 
+TEST_F(Nodes, RefuseATrainerThatWantsReproducibleResultsWhereOthersDoNot) {
+  join(0);
+  TrainerRequest asks = request(1);
+  asks.options.reproducible = true;
+  const TrainerId trainer = join(1, asks);
+  run_for(milliseconds(100));
+  EXPECT_EQ(told(trainer).refusal, GRADCUBE_EJOB);
+  expect_words(told(trainer).why_refused, {"job \"mnist\"", "reproducible", "expected"});
+}
+
 TEST_F(Nodes, RefuseATrainerThatAsksForOtherOptionsWithTheLeadersSentence) {
   join(0);
   TrainerRequest asks = request(1);
