@@ -145,7 +145,7 @@ int run_impair(const ImpairOptions& options) {
 void add_state_flag(CLI::App* command, StateFlag* flag, const char* help) {
   flag->option = command->add_option(flag->name, flag->links, help)
                      ->expected(0, 1)
-                     ->type_name("SERVER[:LEVEL]")
+                     ->type_name("SERVER[:PORT]")
                      ->default_str(kChosenLinks);
 }
 
@@ -189,13 +189,10 @@ void add_impair(CLI::App& tool, Action& action) {
   auto options = std::make_shared<ImpairOptions>();
   add_options(command, options.get());
   command->footer(
-      "A link joins a server to a switch; it harms the frames that the server sends. One that is "
-      "down\n"
-      "carries none in either direction. --server, --level, --port and --switch choose the links "
-      "that fit "
-      "all\n"
-      "of them; without one, all links are chosen. A value of --down or --up chooses in their "
-      "place.\n"
+      "A link joins a server to a switch, or on a torus to a neighbour; it harms the frames that\n"
+      "the server sends. One that is down carries none in either direction. --server, --level,\n"
+      "--port and --switch choose the links that fit all of them; without one, all links are\n"
+      "chosen. A value of --down or --up chooses in their place.\n"
       "What is not given stays as it is.\n"
       "Examples:\n"
       "  gradcube impair --loss 0.02 --duplicate 0.02 --reorder 0.05 --corrupt 0.01\n"

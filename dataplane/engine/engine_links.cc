@@ -54,9 +54,8 @@ void Engine::greet() {
   if (announces) next_announcement_ = now_ + kBetweenAnnouncements;
   for (const auto& port : ports_) {
     // In the place of the server itself.
-    if (announces)
-      port->greetings.insert(
-          neighbours_.own_digit(neighbours_.space().level_of_port(port->number)));
+    const unsigned level = neighbours_.space().level_of_port(port->number);
+    if (announces) port->greetings.insert(neighbours_.own_digit(level));
     for (const bcube::Neighbour& neighbour : neighbours_.behind(port->number)) {
       port->greetings.insert(neighbour.digit);
     }

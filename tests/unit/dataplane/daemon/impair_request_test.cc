@@ -187,6 +187,7 @@ TEST_F(ImpairRequest, ShowsWhichLinksAreDown) {
 }
 
 TEST_F(ImpairRequest, NamesThePortsAndCablesOfATorus) {
+  fabric_.reset();  // pools have names
   const control::Topology torus = control::parse_topology("torus:3,2", "test");
   EmbeddedFabric fabric(
       {.space = torus.space(), .servers = {0, 1, 2, 3, 4, 5, 6, 7, 8}, .clones = clone_pool(1500)});
