@@ -37,6 +37,7 @@ void add_commands(CLI::App& tool, Action& action) {
   add_impair(tool, action);
   add_plan(tool, action);
   add_paths(tool, action);
+  add_check(tool, action);
   add_perf(tool, action);
   add_model(tool, action);
   add_doctor(tool, action);

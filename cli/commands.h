@@ -22,6 +22,7 @@ void add_status(CLI::App& tool, Action& action);
 void add_impair(CLI::App& tool, Action& action);
 void add_plan(CLI::App& tool, Action& action);
 void add_paths(CLI::App& tool, Action& action);
+void add_check(CLI::App& tool, Action& action);
 void add_perf(CLI::App& tool, Action& action);
 void add_model(CLI::App& tool, Action& action);
 void add_doctor(CLI::App& tool, Action& action);

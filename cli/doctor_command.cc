@@ -18,7 +18,7 @@ namespace {
 int run_doctor(bool json) {
   const auto directory = control::RunDirectory::from_environment();
   std::vector<HostCheck> checks = check_programs();
-  for (auto& more : {check_hardware(), check_cluster(directory), check_python()}) {
+  for (auto& more : {check_hardware(), check_network(), check_cluster(directory), check_python()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
   if (json) {

@@ -3,7 +3,7 @@
 //
 // Each check looks at one thing and changes nothing. It returns a verdict, a message, and, where
 // something is wrong, the command that mends it. `fail`: the embedded fabric cannot run. `warn`: it
-// runs more slowly, or something else (huge pages, Python trainers) does not work.
+// runs more slowly, or something else (huge pages, the test bed, Python trainers) does not work.
 #ifndef GRADCUBE_CLI_HOST_CHECKS_H_
 #define GRADCUBE_CLI_HOST_CHECKS_H_
 
@@ -32,6 +32,10 @@ std::vector<HostCheck> check_programs();
 
 // Cores, vector instructions, memory, memfd, huge pages, memlock.
 std::vector<HostCheck> check_hardware();
+
+// Packet sockets, for a daemon on this host's interfaces; and what the test bed of `up --fabric
+// veth` is made of, in a network namespace that is gone afterwards.
+std::vector<HostCheck> check_network();
 
 // The run directory and the cluster in it.
 std::vector<HostCheck> check_cluster(const control::RunDirectory& directory);

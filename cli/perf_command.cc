@@ -3,7 +3,6 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -24,12 +23,12 @@
 #include "cli/perf_options.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
+#include "cli/running_cluster.h"
 #include "cli/status_text.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
-#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -48,17 +47,11 @@ struct Cluster {
 };
 
 // The ranks whose servers are here, and where these take trainers.
-std::vector<PerfTrainer> trainers_of(const json& status, const control::Plan& plan) {
-  std::map<control::ServerId, std::string> sockets;
-  for (const json& server : items(status, "servers")) {
-    const auto id = control::parse_server(plan.topology(), address_text(field(server, "address")),
-                                          "the daemon's list of servers");
-    sockets[id] = text_field(server, "socket").value_or("");
-  }
+std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster, const control::Plan& plan) {
   std::vector<PerfTrainer> trainers;
   for (control::Rank rank = 0; rank < plan.ranks(); ++rank) {
-    const auto found = sockets.find(plan.placement().server(rank));
-    if (found != sockets.end()) trainers.push_back({rank, found->second});
+    const auto found = cluster.sockets.find(plan.placement().server(rank));
+    if (found != cluster.sockets.end()) trainers.push_back({rank, found->second});
   }
   return trainers;
 }
@@ -78,10 +71,8 @@ void require_trainers(const std::vector<PerfTrainer>& trainers, const control::P
 Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
                      PerfSettings& settings) {
   const json status = ask_status(directory);
-  const auto rates =
-      control::link_rates_from_json(field(status, "rate_bps"), "the daemon's status:");
-  const auto topology = rates.on(
-      control::parse_topology(topology_text(field(status, "topology")), "the daemon's topology"));
+  const RunningCluster running = read_running_cluster(status);
+  const control::Topology& topology = running.topology;
   settings.members = members_of(topology, options.members);
   const auto placement = settings.members.empty()
                              ? control::Placement::all(topology)
@@ -91,12 +82,14 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
                                     : settings.algorithm;
   control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   require_root(settings, plan);
-  std::vector<PerfTrainer> trainers = trainers_of(status, plan);
+  std::vector<PerfTrainer> trainers = trainers_of(running, plan);
   require_trainers(trainers, plan, options);
   PerfLinks links{.ranks = plan.ranks(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
   if (const auto busiest = busiest_link(plan, settings.kind)) {
     links.busiest_share = busiest->share;
-    if (rates.limited()) links.rate_bps = static_cast<double>(rates.of(busiest->level));
+    if (running.rates.limited()) {
+      links.rate_bps = static_cast<double>(running.rates.of(busiest->level));
+    }
   }
   return Cluster{.plan = std::move(plan),
                  .trainers = std::move(trainers),

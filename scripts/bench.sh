@@ -9,7 +9,8 @@ cd "$source_root"
 usage() {
   cat <<'USAGE'
 usage: ./scripts/bench.sh [--quick] [--json] [--only PATTERN]
-Builds, measures, and prints one table: figure, value, bound or peer, ratio, target.
+Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. The rows of
+"hosts" need root: they make network namespaces.
   --quick          fewer iterations: rougher, sooner
   --json           one JSON object in place of the table
   --only PATTERN   only the groups of rows whose name this regular expression finds, in any case;

@@ -5,6 +5,7 @@ import os
 import pathlib
 import tempfile
 
+from bench_namespaces import inside
 from bench_process import run_all
 from bench_process import run_json
 
@@ -32,13 +33,19 @@ def open_mpi(build, sizes, iterations, ranks=RANKS, transport="vader"):
     return _medians(run_json(command + _options(sizes, iterations), 300)["results"], sizes)
 
 
-def gloo_ring(build, sizes, iterations):
-    """Gloo's ring over loopback TCP, one process per rank; the median by size."""
+def gloo_ring(build, sizes, iterations, members=None):
+    """Gloo's ring over TCP, one process per rank; the median by size.
+
+    Over loopback, or in the namespaces of bench_namespaces.star().
+    """
     program = str(pathlib.Path(build) / "tests/bench/peers/gloo_ring")
     with tempfile.TemporaryDirectory(prefix="gradcube-gloo.") as store:
-        commands = [
-            [program, "--rank", str(rank), "--ranks", str(RANKS), "--store", store]
-            + _options(sizes, iterations)
-            for rank in range(RANKS)
-        ]
+        commands = []
+        for rank in range(RANKS):
+            command = [program, "--rank", str(rank), "--ranks", str(RANKS), "--store", store]
+            command += _options(sizes, iterations)
+            if members is not None:
+                holder, address = members[rank]
+                command = inside(holder, [*command, "--address", address])
+            commands.append(command)
         return _medians(json.loads(run_all(commands, 300))["results"], sizes)

@@ -15,6 +15,7 @@ import sys
 from typing import Callable, List
 
 import bench_cores
+import bench_hosts
 import bench_links
 import bench_tenants
 from bench_process import Failure
@@ -22,7 +23,7 @@ from bench_row import Row
 from bench_row import Setting
 
 # Rows that are measured together: their name, and what measures them.
-GROUPS = [*bench_links.GROUPS, *bench_cores.GROUPS, *bench_tenants.GROUPS]
+GROUPS = [*bench_links.GROUPS, *bench_cores.GROUPS, *bench_tenants.GROUPS, *bench_hosts.GROUPS]
 
 
 def chosen(pattern):

@@ -29,6 +29,8 @@ constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
 constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
 constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
 constexpr auto kTouchLockEvery = std::chrono::hours(1);
+// How long a daemon that ends waits until the others know that its trainers are gone.
+constexpr auto kFarewell = std::chrono::milliseconds(500);
 
 // How many lcores are of use to the servers that are here.
 std::size_t useful_lcores(const control::ClusterSettings& settings,
@@ -232,7 +234,18 @@ void Daemon::tick() {
   control_.tick(now);
   if (now >= next_look_at_directory_) look_at_run_directory(now);
   if (embedded_ == nullptr && now >= next_look_at_cabling_) look_at_cabling(now);
-  if (ending_ && control_.all_answered()) loop_.stop();
+  if (ending_) end_soon(now);
+}
+
+void Daemon::end_soon(SteadyClock::time_point now) {
+  // All servers of an embedded cluster end together.
+  if (embedded_ == nullptr && !farewell_until_.has_value()) {
+    sessions_.close();
+    farewell_until_ = now + kFarewell;
+  }
+  if (!control_.all_answered()) return;
+  if (farewell_until_.has_value() && now < *farewell_until_ && !cluster_->nodes().idle()) return;
+  loop_.stop();
 }
 
 void Daemon::look_at_run_directory(SteadyClock::time_point now) {

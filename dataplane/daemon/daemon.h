@@ -63,6 +63,7 @@ class Daemon {
   void tick();
   void look_at_run_directory(SteadyClock::time_point now);
   void look_at_cabling(SteadyClock::time_point now);
+  void end_soon(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
@@ -83,6 +84,7 @@ class Daemon {
   ControlServer control_;
   int signals_ = -1;
   bool ending_ = false;
+  std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;
   SteadyClock::time_point next_look_at_directory_;

@@ -7,13 +7,13 @@
 #include <poll.h>
 #include <spdlog/spdlog.h>
 #include <string_view>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 #include <utility>
 
 #include "control/base/errors.h"
+#include "dataplane/daemon/connection_limit.h"
 #include "dataplane/daemon/session_messages.h"
 #include "dataplane/daemon/trainer_region.h"
 
@@ -24,26 +24,9 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr unsigned kMostAccepted = 16;  // in one go
-// Descriptors that the daemon needs for itself, beyond one listener per server.
-constexpr std::size_t kOwnDescriptors = 128;
 // More messages than a socket's queue holds. Only an ended process's remaining children can have
 // sent more.
 constexpr unsigned kMostLastMessages = 1024;
-
-std::size_t most_connections(std::size_t servers) {
-  const std::size_t wanted = control::kMaxJobs * servers + SessionServer::kSpareConnections;
-  rlimit files{};
-  if (getrlimit(RLIMIT_NOFILE, &files) != 0 || files.rlim_cur == RLIM_INFINITY) return wanted;
-  const std::size_t own = kOwnDescriptors + servers;
-  const std::size_t possible = files.rlim_cur <= own ? 0 : (files.rlim_cur - own);
-  const std::size_t most = possible / SessionServer::kDescriptorsPerTrainer;
-  if (most >= wanted) return wanted;
-  spdlog::warn(
-      "at most {} trainers can join: {} jobs on {} servers would be {}, but this process may open "
-      "only {} files; raise its hard limit (ulimit -Hn)",
-      most, control::kMaxJobs, servers, control::kMaxJobs * servers, files.rlim_cur);
-  return most;
-}
 
 bool has_ended(int pidfd) {
   pollfd process{pidfd, POLLIN, 0};
@@ -79,12 +62,30 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
 SessionServer::~SessionServer() {
   while (!connections_.empty()) {
     const int socket = connections_.begin()->first;
-    send_notice(socket,
-                make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
+    tell_closing(socket);
     close_connection(socket);
   }
-  for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
+  stop_listening();
   nodes_.set_channel(nullptr);
+}
+
+void SessionServer::close() {
+  stop_listening();
+  while (!connections_.empty()) {
+    const int socket = connections_.begin()->first;
+    tell_closing(socket);
+    end(socket, Departure::violation, "lost its daemon, which was shut down");
+  }
+}
+
+void SessionServer::tell_closing(int socket) {
+  send_notice(socket,
+              make_notice(shared::MessageType::closing, GRADCUBE_ENODAEMON, closing_reason_));
+}
+
+void SessionServer::stop_listening() {
+  for (const auto& listener : listeners_) loop_.remove(listener->descriptor());
+  listeners_.clear();
 }
 
 void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
@@ -95,7 +96,7 @@ void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
     if (!client->welcome) {
       reply_no(socket, server, client->peer.pid, GRADCUBE_EJOB,
                "this daemon belongs to another user");
-      close(socket);
+      ::close(socket);
       continue;
     }
     if (connections_.size() >= most_connections_) {
@@ -104,7 +105,7 @@ void SessionServer::accept(UnixListener& listener, bcube::ServerId server) {
           fmt::format("this daemon already has {} trainers, the most that it takes; its log says "
                       "if a limit of open files is the reason",
                       connections_.size()));
-      close(socket);
+      ::close(socket);
       continue;
     }
     Connection& connection = connections_[socket];
@@ -303,7 +304,7 @@ void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
     sent = send_welcome(found->second, welcome, session.trainer_doorbell);
     connections_.at(found->second).welcomed = true;
   }
-  close(session.trainer_doorbell);
+  ::close(session.trainer_doorbell);
   if (!sent && found != sockets_.end()) end(found->second, Departure::death, "died");
 }
 
@@ -345,14 +346,14 @@ void SessionServer::close_connection(int socket) {
   const Connection& connection = connections_.at(socket);
   if (connection.process >= 0) {
     loop_.remove(connection.process);
-    close(connection.process);
+    ::close(connection.process);
   }
   if (connection.trainer.has_value()) sockets_.erase(*connection.trainer);
   connections_.erase(socket);
   put_off_.erase(socket);
   have_no_job_.erase(socket);
   loop_.remove(socket);
-  close(socket);
+  ::close(socket);
 }
 
 void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {

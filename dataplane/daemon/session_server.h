@@ -16,10 +16,8 @@
 // A trainer is welcomed when its node admits it (TrainerChannel): when its job's leader has
 // answered. Until then it waits, without a limit of time here: its node has one.
 //
-// Limits. Every server may have a trainer in each of kMaxJobs jobs, and kSpareConnections more may
-// be in an aborted job or about to join. The process's limit of open files may allow fewer
-// (kDescriptorsPerTrainer each): then the daemon says so when it starts. A client that connects and
-// has not said hello and mapped its memory within kHelloWithin is disconnected.
+// Limits: connection_limit.h. A client that connects and has not said hello and mapped its memory
+// within kHelloWithin is disconnected.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_SESSION_SERVER_H_
@@ -51,9 +49,6 @@ class SessionServer final : public TrainerChannel {
   static constexpr auto kPause = std::chrono::milliseconds(20);
   static constexpr auto kInquiryPause = std::chrono::milliseconds(200);
   static constexpr auto kHelloWithin = std::chrono::seconds(5);
-  static constexpr std::size_t kSpareConnections = 256;
-  // Its socket, its process, its memory and its doorbell.
-  static constexpr std::size_t kDescriptorsPerTrainer = 4;
 
   // clock: the nodes'. quota: of the trainers' memory; outlives the server and the nodes. sockets:
   // the path to listen on, by server; each has a node. Becomes the nodes' channel for as long as it
@@ -75,7 +70,11 @@ class SessionServer final : public TrainerChannel {
   void evict(TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.line(line); }
 
-  // What the trainers are told when the server is destroyed.
+  // Takes no more trainers, tells those that there are that the daemon ends, and their nodes that
+  // they are gone: so the trainers of other daemons learn it now and not from silence. Without this
+  // the destructor tells the trainers.
+  void close();
+  // What the trainers are told then.
   void set_closing_reason(std::string reason) { closing_reason_ = std::move(reason); }
 
  private:
@@ -110,6 +109,8 @@ class SessionServer final : public TrainerChannel {
   void turn_away(int socket, std::int32_t code, const std::string& message);
   void reject(int socket, const Connection& connection);
   void pass_on(int socket, Connection& connection, SteadyClock::time_point now);
+  void tell_closing(int socket);
+  void stop_listening();
   void end(int socket, Departure departure, const std::string& reason);
   void close_connection(int socket);
 

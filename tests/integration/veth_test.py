@@ -4,11 +4,12 @@ Needs root and iproute2.
 """
 
 import contextlib
+import json
 import os
 import signal
 import subprocess
 
-from harness import Cluster, TestCase, main, skip_without_namespaces, wait_until
+from harness import TOOL, Cluster, TestCase, main, skip_without_namespaces, wait_until
 
 SIZES = ("--sizes", "4,100K", "--iterations", "2")
 
@@ -43,6 +44,33 @@ class Collectives(TestCase):
                 self.assertGreater(port["tx_bytes"], 0)
         self.assertGreater(status["counters"]["collectives"], 0)
 
+    def test_go_over_links_that_can_be_checked(self):
+        report = self.cluster.answer("check", "--least-rate", "0.01", "--most-lost", "0.9")
+        self.assertTrue(report["ok"], report)
+        self.assertEqual(len(report["links"]), 4)
+
+    def test_go_over_links_that_each_host_can_check(self):
+        """The run directory of each daemon stands for its host."""
+        hosts = [path for path in self.cluster.directory.iterdir() if path.is_dir()]
+        self.assertEqual(len(hosts), 4)
+        with contextlib.ExitStack() as stack:
+            checks = []
+            for host in hosts:
+                command = [TOOL, "check", "--json", "--job", "first", "--least-rate", "0.01", "--most-lost", "0.9"]
+                environment = dict(os.environ, GRADCUBE_RUN=str(host))
+                checks.append(
+                    stack.enter_context(
+                        subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                    )
+                )
+            for check in checks:
+                output, errors = check.communicate(timeout=60)
+                self.assertEqual(check.returncode, 0, output + errors)
+                self.assertEqual(len(json.loads(output)["links"]), 2)
+        alone = subprocess.run([TOOL, "check"], env=environment, capture_output=True, text=True, timeout=20)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--job", alone.stderr)
+
     def test_show_one_job_with_all_of_its_trainers(self):
         with contextlib.ExitStack() as stack:
             tool = stack.enter_context(
@@ -73,6 +101,20 @@ class Collectives(TestCase):
 
 
 class Death(TestCase):
+    def test_of_a_daemon_in_good_order_is_told_to_the_others(self):
+        with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:
+            flags = ("--sizes", "1M", "--iterations", "100000", "--job", "long")
+            with cluster.start_tool("perf", "allreduce", *flags) as tool:
+                started = lambda: cluster.status()["counters"]["collectives"] > 0
+                wait_until(started, "the first collective", 20)
+                os.kill(cluster.status()["servers"][3]["pid"], signal.SIGTERM)
+                _, errors = tool.communicate(timeout=60)
+            self.assertEqual(tool.returncode, 1)
+            self.assertNotIn("does not answer", cluster.log() + errors)
+            logs = "".join((cluster.directory / name / "gradcubed.log").read_text() for name in ("0-0", "0-1", "1-0"))
+            self.assertEqual(logs.count("lost its daemon, which was shut down"), 3, logs)
+            self.assertRegex(logs, r"trainer .*\[1,1\].* lost its daemon")
+
     def test_of_a_daemon_leaves_the_others_at_work(self):
         with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:
             os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)

@@ -1,6 +1,7 @@
-// Gloo's ring all-reduce (the one torch.distributed's gloo backend runs) over loopback TCP, as a
-// peer for `gradcube perf allreduce`. One process per rank, which meet through files in --store,
-// an empty directory that the launcher makes and removes (scripts/bench_peers.py).
+// Gloo's ring all-reduce (the one torch.distributed's gloo backend runs) over TCP, as a peer for
+// `gradcube perf allreduce`: over loopback, or wherever --address is this rank's. One process per
+// rank, which meet through files in --store, an empty directory that the launcher makes and removes
+// (scripts/bench_peers.py).
 
 #include <cstdio>
 #include <exception>
@@ -26,7 +27,7 @@ class GlooPeer {
     if (options.store.empty()) throw std::invalid_argument("--store: a directory is needed");
     gloo::rendezvous::FileStore store(options.store);
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.ranks);
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr("127.0.0.1"));
+    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     context->connectFullMesh(store, device);
     context_ = context;
   }

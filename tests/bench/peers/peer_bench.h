@@ -27,9 +27,10 @@ struct PeerOptions {
   std::vector<std::size_t> sizes{100'000'000};  // bytes
   int iterations = 5;
   int warmup = 1;
-  int rank = 0;       // used only where nothing else tells the rank
-  int ranks = 1;      // likewise
-  std::string store;  // rendezvous directory, shared by the ranks
+  int rank = 0;                       // used only where nothing else tells the rank
+  int ranks = 1;                      // likewise
+  std::string store;                  // rendezvous directory, shared by the ranks
+  std::string address = "127.0.0.1";  // that this rank listens on
 };
 
 // What a peer must be able to do; `rank()` is 0-based.
@@ -111,6 +112,8 @@ inline PeerOptions parse_options(std::span<char* const> arguments) {
       options.ranks = parse_count(name, value, 1);
     } else if (name == "--store") {
       options.store = value;
+    } else if (name == "--address") {
+      options.address = value;
     } else {
       throw std::invalid_argument("unknown option '" + std::string(name) + "'");
     }

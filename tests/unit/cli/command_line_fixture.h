@@ -44,6 +44,9 @@ class CommandLine : public testing::Test {
     if (pid == 0) {
       setenv("GRADCUBE_RUN", (root_ / "run").c_str(), 1);
       setenv("GRADCUBED", daemon_.c_str(), 1);
+      if (!programs_.empty()) {
+        setenv("PATH", (programs_ + ":" + std::getenv("PATH")).c_str(), 1);
+      }
       dup2(open(output != nullptr ? output : out.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600),
            STDOUT_FILENO);
       dup2(open(err.c_str(), O_WRONLY | O_CREAT | O_TRUNC, 0600), STDERR_FILENO);
@@ -76,6 +79,7 @@ class CommandLine : public testing::Test {
 
   std::filesystem::path root_;
   std::string daemon_ = "/nowhere/gradcubed";
+  std::string programs_;  // a directory of programs that come before those of $PATH
 };
 
 }  // namespace gradcube::cli

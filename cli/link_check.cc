@@ -1,0 +1,231 @@
+#include "cli/link_check.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <memory>
+#include <nlohmann/json.hpp>
+#include <span>
+#include <thread>
+#include <utility>
+
+#include "cli/control_client.h"
+#include "cli/interrupt.h"
+#include "cli/json_fields.h"
+#include "cli/perf_runner.h"
+#include "cli/text_table.h"
+#include "control/base/errors.h"
+#include "control/plan/algorithms.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::NeighbourLink;
+using nlohmann::json;
+
+constexpr unsigned kIterations = 8;
+constexpr std::uint64_t kSmallCount = 2;  // elements: one for each of the two
+constexpr double kUnlimitedBytes = 4e6;   // of a transfer where links have no rate
+// A frame or two are no rate; and both trainers hold the buffer in memory.
+constexpr double kLeastBytes = 64e3;
+constexpr double kMostBytes = 64e6;
+using Element = float;
+
+// The server's port that leads to its neighbour. On a torus two are at one level.
+const json* port_to(const json& status, const control::AddressSpace& space,
+                    control::ServerId server, control::ServerId other, unsigned level) {
+  const unsigned port_number = space.port_of(server, level, space.digit(other, level));
+  const auto leads_there = [&](const json& port) {
+    return space.cabled() ? count_field(port, "port") == port_number
+                          : count_field(port, "level") == level;
+  };
+  for (const json& entry : items(status, "servers")) {
+    if (address_text(field(entry, "address")) != space.text(server)) continue;
+    for (const json& port : items(entry, "ports")) {
+      if (leads_there(port)) return &port;
+    }
+  }
+  return nullptr;
+}
+
+double median(std::vector<double> values) {
+  std::sort(values.begin(), values.end());
+  return values[values.size() / 2];
+}
+
+std::uint64_t transfer_count(double configured_bps) {
+  const double seconds = std::chrono::duration<double>(LinkCheck::kTransfer).count();
+  const double bytes = configured_bps > 0
+                           ? std::clamp(configured_bps / 8 * seconds, kLeastBytes, kMostBytes)
+                           : kUnlimitedBytes;
+  return static_cast<std::uint64_t>(bytes) / sizeof(Element);
+}
+
+}  // namespace
+
+std::string problem_of(const LinkFigures& figures, double configured_bps,
+                       const LinkCheckSettings& settings) {
+  std::vector<std::string> problems;
+  // First what may be the reason for the others.
+  const auto sent = static_cast<double>(figures.sent);
+  const auto lost = static_cast<double>(figures.lost);
+  if (lost > settings.most_lost * sent) {
+    problems.push_back(fmt::format("lossy: {:.2g} % of the segments were lost, expected {:g} %",
+                                   100 * lost / sent, 100 * settings.most_lost));
+  }
+  if (configured_bps > 0 && figures.payload_bps < settings.least_rate * configured_bps) {
+    problems.push_back(fmt::format("slow: {:.0f} % of the configured rate, expected {:g} %",
+                                   100 * figures.payload_bps / configured_bps,
+                                   100 * settings.least_rate));
+  }
+  const auto& most = settings.most_round_trip_seconds;
+  if (most && figures.round_trip_seconds > *most) {
+    problems.push_back(fmt::format("late: a round trip takes {}, expected {}",
+                                   human_seconds(figures.round_trip_seconds),
+                                   human_seconds(*most)));
+  }
+  return fmt::format("{}", fmt::join(problems, "; "));
+}
+
+std::string reported_problem(const json& status, const RunningCluster& cluster,
+                             const NeighbourLink& link) {
+  const control::AddressSpace& space = cluster.topology.space();
+  for (const auto& [server, other] :
+       {std::pair(link.first, link.second), std::pair(link.second, link.first)}) {
+    const json* port = port_to(status, space, server, other, link.level);
+    if (port == nullptr) continue;
+    for (const json& neighbour : items(*port, "down")) {
+      if (address_text(neighbour) == space.text(other)) {
+        return fmt::format("down: {} does not hear {}", space.text(server), space.text(other));
+      }
+    }
+    if (const auto wrong = text_field(*port, "wrong")) return *wrong;
+  }
+  return "";
+}
+
+std::string link_job_name(const std::string& job, const NeighbourLink& link) {
+  return fmt::format("{}-{}-{}-{}", job, link.level, link.first, link.second);
+}
+
+// One link: its job with the trainers that are here.
+class LinkCheck::Measurement {
+ public:
+  Measurement(const RunningCluster& cluster, const LinkCheckSettings& settings,
+              const NeighbourLink& link)
+      : plan_(plan_of(cluster.topology, link)),
+        job_(link_job_name(settings.job, link)),
+        count_(transfer_count(static_cast<double>(cluster.rates.of(link.level)))) {
+    perf_.members = {link.first, link.second};
+    perf_.iterations = kIterations;
+    perf_.timeout = settings.timeout;
+    for (control::Rank rank = 0; rank < plan_.ranks(); ++rank) {
+      const auto found = cluster.sockets.find(plan_.placement().server(rank));
+      if (found != cluster.sockets.end()) trainers_.push_back({rank, found->second});
+    }
+  }
+
+  // Any thread. The sessions stay open until this dies, so that the daemon still has the flows.
+  void run() {
+    try {
+      runner_ = std::make_unique<PerfRunner>(plan_, trainers_, job_, perf_);
+      figures_.round_trip_seconds = median(runner_->run(kSmallCount).seconds);
+      const double seconds = median(runner_->run(count_).seconds);
+      figures_.payload_bps = static_cast<double>(count_ * sizeof(Element)) * 8 / seconds;
+    } catch (const std::exception& error) {
+      problem_ = fmt::format("not measured: {}", error.what());
+    }
+  }
+
+  // Reads what became of its segments.
+  void finish(const json& status, const LinkCheckSettings& settings, LinkResult& result) {
+    if (!problem_.empty()) {
+      result.problem = problem_;
+      return;
+    }
+    for (const json& flow : items(status, "flows")) {
+      if (text_field(flow, "job") != job_) continue;
+      const std::uint64_t resent = count_field(flow, "resent").value_or(0);
+      figures_.sent += count_field(flow, "sent").value_or(0);
+      figures_.lost += resent - std::min(resent, count_field(flow, "spurious").value_or(0));
+    }
+    result.figures = figures_;
+    result.problem = problem_of(figures_, result.configured_bps, settings);
+  }
+
+ private:
+  static control::Plan plan_of(const control::Topology& topology, const NeighbourLink& link) {
+    const std::vector<control::ServerId> members{link.first, link.second};
+    return control::make_plan(control::default_algorithm(topology), topology,
+                              control::Placement::grid(topology, members, "the link"), "the link");
+  }
+
+  const control::Plan plan_;
+  const std::string job_;
+  const std::uint64_t count_;
+  PerfSettings perf_;
+  std::vector<PerfTrainer> trainers_;
+  std::unique_ptr<PerfRunner> runner_;
+  LinkFigures figures_;
+  std::string problem_;
+};
+
+LinkCheck::LinkCheck(const control::RunDirectory& directory, const LinkCheckSettings& settings)
+    : directory_(directory),
+      settings_(settings),
+      cluster_(read_running_cluster(ask_status(directory))) {
+  const auto is_here = [this](control::ServerId server) {
+    return cluster_.sockets.contains(server);
+  };
+  for (auto& round : control::neighbour_rounds(cluster_.topology)) {
+    std::erase_if(round, [&](const NeighbourLink& link) {
+      return !is_here(link.first) && !is_here(link.second);
+    });
+    if (!round.empty()) rounds_.push_back(std::move(round));
+  }
+}
+
+bool LinkCheck::others_are_elsewhere() const {
+  return cluster_.sockets.size() < cluster_.topology.servers();
+}
+
+std::vector<LinkResult> LinkCheck::run(const std::vector<NeighbourLink>& round) const {
+  std::vector<LinkResult> results;
+  const json status = ask_status(directory_);
+  for (std::size_t begin = 0; begin < round.size(); begin += kMostAtOnce) {
+    const std::size_t count = std::min<std::size_t>(kMostAtOnce, round.size() - begin);
+    run_at_once(status, round.data() + begin, count, results);
+  }
+  return results;
+}
+
+void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std::size_t count,
+                            std::vector<LinkResult>& results) const {
+  struct Measured {
+    std::size_t result;
+    std::unique_ptr<Measurement> measurement;
+  };
+  std::vector<Measured> measured;
+  for (const NeighbourLink& link : std::span(links, count)) {
+    results.push_back({.link = link,
+                       .configured_bps = static_cast<double>(cluster_.rates.of(link.level)),
+                       .figures = std::nullopt,
+                       .problem = reported_problem(status, cluster_, link)});
+    if (!results.back().problem.empty()) continue;
+    measured.push_back(
+        {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
+  }
+  {
+    std::vector<std::jthread> threads;
+    for (const Measured& one : measured) {
+      threads.emplace_back([measurement = one.measurement.get()] { measurement->run(); });
+    }
+  }
+  if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
+  const json after = ask_status(directory_);
+  for (const Measured& one : measured) {
+    one.measurement->finish(after, settings_, results[one.result]);
+  }
+}
+
+}  // namespace gradcube::cli

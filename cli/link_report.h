@@ -1,0 +1,28 @@
+// What `gradcube check` prints of the links that it measured.
+#ifndef GRADCUBE_CLI_LINK_REPORT_H_
+#define GRADCUBE_CLI_LINK_REPORT_H_
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/link_check.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::cli {
+
+// A table of the links, a line for each level, and the verdict. Of more than kMostLinks only those
+// with a problem are listed, unless `all`.
+inline constexpr std::size_t kMostLinks = 64;
+std::string links_text(const control::Topology& topology, const std::vector<LinkResult>& results,
+                       bool all);
+
+// {"topology":..,"ok":true,"links":[{"level":0,"between":[[0,0],[0,1]],"configured_bps":..,
+// "payload_bps":..,"round_trip_seconds":..,"sent":..,"lost":..,"problem":null}]}; null for what is
+// not limited, not measured, or right.
+nlohmann::ordered_json links_json(const control::Topology& topology,
+                                  const std::vector<LinkResult>& results);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_LINK_REPORT_H_

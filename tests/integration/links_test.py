@@ -1,0 +1,78 @@
+"""`gradcube check` on a real cluster: what it says of links that are right, down, lossy and slow."""
+
+import json
+
+from harness import Cluster, TestCase, main, wait_until
+
+# How fast a link is, and what is sent again, depends on what else the machine does.
+LENIENT = ("--least-rate", "0.01", "--most-lost", "0.9")
+
+
+class Check(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def tearDown(self):
+        self.cluster.answer("impair", "--clear", "--up")
+        wait_until(lambda: not self.links_down(), "all links to be seen again")
+
+    def links_down(self):
+        """(server, level) of each port over which a server misses a neighbour."""
+        ports = [(tuple(s["address"]), port) for s in self.cluster.status()["servers"] for port in s["ports"]]
+        return {(address, port["level"]) for address, port in ports if port["down"]}
+
+    def check(self, *arguments):
+        """The exit code and the object that it prints."""
+        done = self.cluster.tool("check", "--json", *arguments)
+        return done.returncode, json.loads(done.stdout)
+
+    def test_measures_every_link_once(self):
+        code, report = self.check(*LENIENT)
+        self.assertEqual((code, report["ok"]), (0, True), report)
+        pairs = [(link["level"], *map(tuple, link["between"])) for link in report["links"]]
+        expected = [(0, (0, 0), (0, 1)), (0, (1, 0), (1, 1)), (1, (0, 0), (1, 0)), (1, (0, 1), (1, 1))]
+        self.assertEqual(pairs, expected)
+        for link in report["links"]:
+            self.assertEqual(link["configured_bps"], 20e6)
+            self.assertGreater(link["payload_bps"], 0)
+            self.assertLess(link["payload_bps"], 25e6)
+            self.assertGreater(link["sent"], 0)
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "the jobs to be forgotten")
+
+    def test_names_the_link_that_is_down(self):
+        self.cluster.answer("impair", "--down", "1,0:1")
+        wait_until(lambda: ((1, 0), 1) in self.links_down(), "the cut to be seen")
+        code, report = self.check(*LENIENT)
+        self.assertEqual(code, 1)
+        problems = [link["problem"] for link in report["links"] if link["problem"]]
+        self.assertEqual(len(problems), 1, report)
+        self.assertRegex(problems[0], r"down: \[.,0\] does not hear \[.,0\]")
+
+    def test_names_links_that_lose_frames(self):
+        self.cluster.answer("impair", "--loss", "0.1")
+        code, report = self.check("--least-rate", "0", "--most-lost", "0.001")
+        self.assertEqual(code, 1)
+        self.assertIn("lossy", " ".join(link["problem"] or "" for link in report["links"]))
+
+    def test_names_links_that_are_slow(self):
+        code, report = self.check("--least-rate", "1", "--most-lost", "1")  # headers have a share
+        self.assertEqual(code, 1)
+        for link in report["links"]:
+            self.assertIn("slow", link["problem"])
+
+    def test_prints_a_table_for_people(self):
+        done = self.cluster.tool("check", *LENIENT)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("all 4 links of bcube:2,2 are as configured", done.stdout)
+
+    def test_refuses_what_makes_no_sense(self):
+        for arguments in (["--least-rate", "2"], ["--timeout", "nan"], ["--job", "a b"], ["--job", "x" * 49]):
+            done = self.cluster.tool("check", *arguments)
+            self.assertEqual(done.returncode, 2, arguments)
+            self.assertIn(arguments[0], done.stderr)
+
+
+if __name__ == "__main__":
+    main()

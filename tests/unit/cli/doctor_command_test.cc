@@ -1,0 +1,68 @@
+#include <fstream>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+#include <string>
+
+#include "tests/unit/cli/command_line_fixture.h"
+
+namespace gradcube::cli {
+namespace {
+
+namespace fs = std::filesystem;
+using testing::HasSubstr;
+
+class Doctor : public CommandLine {
+ protected:
+  // Puts a program before all others of its name.
+  void fake(const std::string& name, const std::string& script) {
+    programs_ = root_ / "programs";
+    fs::create_directories(programs_);
+    const fs::path program = fs::path(programs_) / name;
+    std::ofstream(program) << "#!/bin/sh\n" << script << "\n";
+    fs::permissions(program, fs::perms::owner_all);
+  }
+};
+
+TEST_F(Doctor, FailsADaemonThatDoesNotRun) {
+  daemon_ = root_ / "gradcubed's twin";
+  std::ofstream(daemon_) << "#!/bin/sh\nexit 127\n";
+  fs::permissions(daemon_, fs::perms::owner_all);
+  const Outcome broken = gradcube({"doctor"});
+  EXPECT_EQ(broken.code, 1);
+  EXPECT_THAT(broken.out, HasSubstr("FAIL  daemon"));
+  EXPECT_THAT(broken.out, HasSubstr("does not run"));
+  std::ofstream(daemon_) << "#!/bin/sh\nexit 0\n";
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    daemon"));
+}
+
+TEST_F(Doctor, AnswersInJsonEvenWhenSomethingIsMissing) {
+  const Outcome outcome = gradcube({"doctor", "--json"});
+  EXPECT_EQ(outcome.code, 1) << "there is no daemon at /nowhere";
+  const auto report = nlohmann::json::parse(outcome.out);
+  EXPECT_EQ(report["ok"], false);
+  bool named = false;
+  for (const auto& check : report["checks"]) {
+    EXPECT_TRUE(check["verdict"] == "OK" || !check["finding"].get<std::string>().empty());
+    named = named || (check["name"] == "daemon" && check["verdict"] == "FAIL");
+  }
+  EXPECT_TRUE(named);
+}
+
+TEST_F(Doctor, SaysWhatTheTestBedLacks) {
+  fake("ip", "exit 0");
+  fake("tc", "exit 0");
+  fake("unshare", "exit 1");
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("this user cannot make network namespaces"));
+  fake("unshare", "case \"$*\" in *bridge*) exit 1;; esac");
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("-> sudo modprobe bridge"));
+  fake("unshare", "case \"$*\" in *'peer name'*) exit 1;; esac");
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("-> sudo modprobe veth"));
+  fake("unshare", "case \"$*\" in *tbf*) exit 1;; esac");
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("-> sudo modprobe sch_tbf"));
+  fake("unshare", "exit 0");
+  EXPECT_THAT(gradcube({"doctor"}).out, HasSubstr("OK    test bed"));
+}
+
+}  // namespace
+}  // namespace gradcube::cli

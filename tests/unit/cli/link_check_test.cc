@@ -1,0 +1,155 @@
+#include "cli/link_check.h"
+
+#include <gtest/gtest.h>
+#include <nlohmann/json.hpp>
+
+#include "cli/link_report.h"
+#include "control/base/errors.h"
+#include "control/plan/topology.h"
+#include "trainer/shared_layout.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::NeighbourLink;
+using nlohmann::json;
+
+constexpr double kRate = 100e6;
+
+LinkFigures right_figures() {
+  return {.payload_bps = 97e6, .round_trip_seconds = 100e-6, .sent = 1000, .lost = 0};
+}
+
+json a_status() {
+  return json::parse(R"({
+    "topology": {"kind": "bcube", "n": 2, "k": 2, "servers": 4},
+    "rate_bps": [100000000, 50000000],
+    "servers": [
+      {"address": [0, 0], "socket": "/run/0", "ports": [
+        {"level": 0, "down": [], "wrong": null}, {"level": 1, "down": [[1, 0]], "wrong": null}]},
+      {"address": [0, 1], "socket": "/run/1", "ports": [
+        {"level": 0, "down": [], "wrong": null},
+        {"level": 1, "down": [], "wrong": "levels are crossed"}]}]})");
+}
+
+std::string reported(const NeighbourLink& link) {
+  const json status = a_status();
+  return reported_problem(status, read_running_cluster(status), link);
+}
+
+TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
+  const json status = json::parse(R"({
+    "topology": {"kind": "torus", "n": 3, "h": 1, "servers": 3},
+    "servers": [
+      {"address": [0], "socket": "/run/0", "ports": [
+        {"level": 0, "port": 0, "down": [], "wrong": null},
+        {"level": 0, "port": 1, "down": [[2]], "wrong": null}]}]})");
+  const RunningCluster cluster = read_running_cluster(status);
+  EXPECT_EQ(reported_problem(status, cluster, {0, 0, 1}), "");
+  EXPECT_EQ(reported_problem(status, cluster, {0, 0, 2}), "down: [0] does not hear [2]");
+}
+
+std::vector<LinkResult> two_results() {
+  return {{.link = {0, 0, 1}, .configured_bps = kRate, .figures = right_figures(), .problem = ""},
+          {.link = {1, 0, 2}, .configured_bps = 0, .figures = std::nullopt, .problem = "down"}};
+}
+
+control::Topology topology() { return control::parse_topology("bcube:2,2", "the test"); }
+
+TEST(LinkCheck, HasNothingAgainstALinkThatIsAsConfigured) {
+  EXPECT_EQ(problem_of(right_figures(), kRate, {}), "");
+}
+
+TEST(LinkCheck, SaysHowSlowALinkIs) {
+  LinkFigures figures = right_figures();
+  figures.payload_bps = 61e6;
+  EXPECT_EQ(problem_of(figures, kRate, {}), "slow: 61 % of the configured rate, expected 80 %");
+  EXPECT_EQ(problem_of(figures, 0, {}), "") << "no rate is configured";
+  LinkCheckSettings settings;
+  settings.least_rate = 0.6;
+  EXPECT_EQ(problem_of(figures, kRate, settings), "");
+}
+
+TEST(LinkCheck, SaysHowManySegmentsWereLostBeforeItSaysHowSlowThatIs) {
+  LinkFigures figures = right_figures();
+  figures.lost = 10;
+  EXPECT_EQ(problem_of(figures, kRate, {}), "") << "as many as may be";
+  figures.lost = 11;
+  figures.payload_bps = 50e6;
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "lossy: 1.1 % of the segments were lost, expected 1 %; "
+            "slow: 50 % of the configured rate, expected 80 %");
+}
+
+TEST(LinkCheck, SaysWhatARoundTripTakesIfALimitIsAsked) {
+  LinkCheckSettings settings;
+  settings.most_round_trip_seconds = 50e-6;
+  EXPECT_EQ(problem_of(right_figures(), kRate, settings),
+            "late: a round trip takes 100 us, expected 50 us");
+  settings.most_round_trip_seconds = 100e-6;
+  EXPECT_EQ(problem_of(right_figures(), kRate, settings), "");
+}
+
+TEST(LinkCheck, TakesTheDaemonsWordForLinksThatAreDownOrWrong) {
+  EXPECT_EQ(reported({0, 0, 1}), "");
+  EXPECT_EQ(reported({1, 0, 2}), "down: [0,0] does not hear [1,0]");
+  EXPECT_EQ(reported({1, 1, 3}), "levels are crossed");
+}
+
+TEST(LinkCheck, KnowsTheServersOfThisHostAndTheRatesOfTheLevels) {
+  const RunningCluster cluster = read_running_cluster(a_status());
+  EXPECT_EQ(cluster.sockets.size(), 2U);
+  EXPECT_EQ(cluster.sockets.at(1), "/run/1");
+  EXPECT_EQ(cluster.rates.of(1), 50'000'000U);
+  EXPECT_EQ(cluster.topology.dimensions()[0].rate_bps, 100'000'000U);
+}
+
+TEST(LinkCheck, RefusesAStatusThatNoDaemonHasWritten) {
+  EXPECT_THROW(read_running_cluster(json::parse("{}")), control::UsageError);
+  json status = a_status();
+  status["servers"][0]["address"] = json::array({7, 7});
+  EXPECT_THROW(read_running_cluster(status), control::UsageError);
+}
+
+TEST(LinkCheck, NamesItsJobsAsATrainerMay) {
+  const std::string longest(kLongestLinkCheckJob, 'x');
+  EXPECT_TRUE(shared::is_job_name(link_job_name(longest, {6, 65534, 65535})));
+}
+
+TEST(LinkReport, ListsEachLinkAndSumsUpEachLevel) {
+  const std::string text = links_text(topology(), two_results(), false);
+  EXPECT_EQ(text,
+            "level  between    and    payload  of the rate  round trip  segments  lost\n"
+            "    0    [0,0]  [0,1]  97 Mbit/s       97.0 %      100 us     1,000     0  ok\n"
+            "    1    [0,0]  [1,0]          -            -           -         -     -  down\n"
+            "\n"
+            "level 0, 100 Mbit/s: 1 link, payload 97 Mbit/s to 97 Mbit/s, round trip 100 us to "
+            "100 us\n"
+            "level 1, no rate: 1 link\n"
+            "1 of 2 links of bcube:2,2 is not as configured\n");
+}
+
+TEST(LinkReport, ListsOnlyTheProblemsAmongManyLinks) {
+  std::vector<LinkResult> results(kMostLinks + 1, two_results().front());
+  results.push_back(two_results().back());
+  EXPECT_EQ(links_text(topology(), results, false).find("  ok\n"), std::string::npos);
+  EXPECT_NE(links_text(topology(), results, false).find("  down\n"), std::string::npos);
+  EXPECT_NE(links_text(topology(), results, true).find("  ok\n"), std::string::npos);
+}
+
+TEST(LinkReport, IsOneObjectForPrograms) {
+  const json report = links_json(topology(), two_results());
+  EXPECT_EQ(report["topology"]["servers"], 4);
+  EXPECT_EQ(report["ok"], false);
+  ASSERT_EQ(report["links"].size(), 2U);
+  EXPECT_EQ(report["links"][0]["problem"], nullptr);
+  EXPECT_EQ(report["links"][0]["payload_bps"], 97e6);
+  EXPECT_EQ(report["links"][0]["sent"], 1000);
+  EXPECT_EQ(report["links"][1]["between"], json::parse("[[0,0],[1,0]]"));
+  EXPECT_EQ(report["links"][1]["payload_bps"], nullptr);
+  EXPECT_EQ(report["links"][1]["configured_bps"], nullptr);
+  EXPECT_EQ(report["links"][1]["problem"], "down");
+}
+
+}  // namespace
+}  // namespace gradcube::cli
