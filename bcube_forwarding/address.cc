@@ -5,7 +5,7 @@
 
 namespace gradcube::bcube {
 
-AddressSpace::AddressSpace(std::span<const unsigned> radices) {
+AddressSpace::AddressSpace(std::span<const unsigned> radices, Joint joint) : joint_(joint) {
   if (radices.empty() || radices.size() > kMaxLevels) {
     throw std::invalid_argument("an address must have 1.." + std::to_string(kMaxLevels) +
                                 " levels, not " + std::to_string(radices.size()));
@@ -17,6 +17,11 @@ AddressSpace::AddressSpace(std::span<const unsigned> radices) {
       throw std::invalid_argument("the radix of level " + std::to_string(level) + " is " +
                                   std::to_string(radices[level]) + ", but it must be 2.." +
                                   std::to_string(kMaxRadix));
+    }
+    if (cabled() && radices[level] < kLeastRing) {
+      throw std::invalid_argument("a ring of " + std::to_string(radices[level]) +
+                                  " servers would have two cables between the same two; a ring "
+                                  "has 3 or more, and bcube:2,k joins two by one link");
     }
     radices_[level] = radices[level];
     weights_[level] = static_cast<std::uint32_t>(servers);
@@ -52,7 +57,15 @@ std::string AddressSpace::text(ServerId server) const {
   return result;
 }
 
-std::string AddressSpace::switch_text(ServerId server, unsigned level) const {
+std::string AddressSpace::joint_text(ServerId server, unsigned port) const {
+  const unsigned level = level_of_port(port);
+  if (cabled()) {
+    const unsigned own = digit(server, level);
+    const bool forward = port % 2 == 0;
+    const ServerId from = forward ? server : with_digit(server, level, previous_digit(level, own));
+    const ServerId to = forward ? with_digit(server, level, next_digit(level, own)) : server;
+    return std::to_string(level) + '/' + text(from) + '-' + text(to);
+  }
   std::string result = std::to_string(level) + "/[";
   const auto all = digits(server);
   for (unsigned i = 0; i < levels_; ++i) {

@@ -5,6 +5,11 @@
 // number whose digit at level 0 is the least significant. On the wire the number takes 16 bits and
 // a digit 8 bits, so an address space has at most 65536 servers and a radix of at most 256.
 //
+// The servers that differ in a level's digit alone are joined by a switch, each with one port, or in
+// a ring of cables, each with two ports (a torus: HiPS, section 4.2). Then port 2l leads to the next
+// digit of level l, and port 2l+1 to the one before, modulo the radix. A ring has at least 3
+// servers: of two, both cables would join the same ones, and a hop would not say which it takes.
+//
 // An AddressSpace is a small immutable value, which allocates only for text. Any thread may use it.
 // Functions that take a server or a level do not check its range: check outside input with
 // contains() or parse() first.
@@ -24,13 +29,16 @@ using ServerId = std::uint32_t;
 inline constexpr unsigned kMaxLevels = 8;
 inline constexpr unsigned kMaxRadix = 256;
 inline constexpr std::uint32_t kMaxServers = 65536;
+inline constexpr unsigned kLeastRing = 3;
+
+enum class Joint : std::uint8_t { switches, cables };
 
 class AddressSpace {
  public:
   // radices[l] is the radix of level l, level 0 first. Throws std::invalid_argument with a message
-  // if there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix, or there would
-  // be more than kMaxServers servers.
-  explicit AddressSpace(std::span<const unsigned> radices);
+  // if there are no levels or more than kMaxLevels, a radix is not in 2..kMaxRadix (3..kMaxRadix in
+  // a ring), or there would be more than kMaxServers servers.
+  explicit AddressSpace(std::span<const unsigned> radices, Joint joint = Joint::switches);
 
   std::uint32_t servers() const { return servers_; }
   unsigned levels() const { return levels_; }
@@ -49,6 +57,35 @@ class AddressSpace {
     return server + (digit_value - digit(server, level)) * weights_[level];
   }
 
+  // A server's ports, which are numbered by ascending level.
+  bool cabled() const { return joint_ == Joint::cables; }
+  unsigned ports_of_level() const { return cabled() ? 2 : 1; }
+  unsigned ports() const { return levels_ * ports_of_level(); }
+  unsigned level_of_port(unsigned port) const { return port / ports_of_level(); }
+
+  // The digit that follows at a level, and the one before.
+  unsigned next_digit(unsigned level, unsigned digit_value) const {
+    return digit_value + 1 == radices_[level] ? 0 : digit_value + 1;
+  }
+  unsigned previous_digit(unsigned level, unsigned digit_value) const {
+    return (digit_value == 0 ? radices_[level] : digit_value) - 1;
+  }
+
+  // Whether a server with one digit at the level reaches the other in one hop, and its port that
+  // leads there if it does.
+  bool joins(unsigned level, unsigned from, unsigned to) const {
+    if (!cabled()) return from != to;
+    return to == next_digit(level, from) || to == previous_digit(level, from);
+  }
+  unsigned port_to(unsigned level, unsigned from, unsigned to) const {
+    if (!cabled()) return level;
+    return 2 * level + (to == next_digit(level, from) ? 0 : 1);
+  }
+  // The server's port that leads to this digit, one hop away.
+  unsigned port_of(ServerId server, unsigned level, unsigned to) const {
+    return port_to(level, digit(server, level), to);
+  }
+
   // The server's digits, most significant level first, as in text. Only the first levels() are
   // meaningful.
   std::array<unsigned, kMaxLevels> digits(ServerId server) const;
@@ -56,8 +93,9 @@ class AddressSpace {
   std::string text(ServerId server) const;    // "[2,1]"
   std::string suffix(ServerId server) const;  // "2-1": in names of files and sockets
 
-  // The switch that joins the server at this level, by what its servers share: "1/[*,2]".
-  std::string switch_text(ServerId server, unsigned level) const;
+  // What the server's port leads to. A switch goes by what its servers share: "1/[*,2]". A cable
+  // goes by its ends, first the one whose next digit the other has: "1/[2,0]-[0,0]".
+  std::string joint_text(ServerId server, unsigned port) const;
 
   // Reads "2,1" or "[2,1]". Throws std::invalid_argument with a message that says what is
   // accepted.
@@ -71,6 +109,7 @@ class AddressSpace {
   std::array<std::uint32_t, kMaxLevels> radices_{};
   std::array<std::uint32_t, kMaxLevels> weights_{};
   unsigned levels_ = 0;
+  Joint joint_ = Joint::switches;
   std::uint32_t servers_ = 1;
 };
 

@@ -14,7 +14,7 @@ bool LinkWatch::end_interval() {
   bool changed = false;
   for (unsigned level = 0; level < space_.levels(); ++level) {
     for (unsigned digit = 0; digit < space_.radix(level); ++digit) {
-      if (digit == space_.digit(self_, level)) continue;
+      if (!space_.joins(level, space_.digit(self_, level), digit)) continue;
       changed = end_interval(links_[level][digit]) || changed;
     }
   }

@@ -3,57 +3,54 @@
 #include <stdexcept>
 #include <string>
 
+#include "bcube_forwarding/route.h"
+
 namespace gradcube::bcube {
 
-LinkAddress embedded_link_address(unsigned level, ServerId server) {
+LinkAddress embedded_link_address(unsigned port, ServerId server) {
   LinkAddress address;
   address.mac = {0x02,
                  0x47,
-                 static_cast<std::uint8_t>(level),
+                 static_cast<std::uint8_t>(port),
                  static_cast<std::uint8_t>(server >> 16),
                  static_cast<std::uint8_t>(server >> 8),
                  static_cast<std::uint8_t>(server)};
-  address.ip = std::uint32_t{10} << 24 | (level & 0xff) << 16 | (server & 0xffff);
+  address.ip = std::uint32_t{10} << 24 | (port & 0xff) << 16 | (server & 0xffff);
   return address;
 }
 
 bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other) {
-  unsigned differing = 0;
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    if (space.digit(one, level) != space.digit(other, level)) ++differing;
-  }
-  return differing == 1;
+  return distance(space, one, other) == 1;
 }
 
-NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self,
-                               std::span<const unsigned> ports)
+NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
     : space_(space), self_(self) {
   if (!space.contains(self)) {
     throw std::invalid_argument("server " + std::to_string(self) + " is not among the " +
                                 std::to_string(space.servers()) + " servers");
   }
-  if (ports.size() != space.levels()) {
-    throw std::invalid_argument(
-        "a server needs one port per level: " + std::to_string(space.levels()) + ", not " +
-        std::to_string(ports.size()));
-  }
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    own_digits_[level] = space.digit(self, level);
-    ports_[level] = ports[level];
-    first_[level] = static_cast<std::uint32_t>(rows_.size());
+  for (unsigned port = 0; port < space.ports(); ++port) {
+    const unsigned level = space.level_of_port(port);
+    const unsigned own = own_digits_[level] = space.digit(self, level);
+    first_.push_back(static_cast<std::uint32_t>(rows_.size()));
     for (unsigned digit = 0; digit < space.radix(level); ++digit) {
-      if (digit == own_digits_[level]) continue;
+      if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port) continue;
       const ServerId server = space.with_digit(self, level, digit);
-      rows_.push_back({server, level, digit, ports[level], embedded_link_address(level, server)});
+      const unsigned far = space.port_to(level, digit, own);
+      rows_.push_back({server, level, digit, port, embedded_link_address(far, server)});
     }
   }
+  first_.push_back(static_cast<std::uint32_t>(rows_.size()));
 }
 
 std::uint32_t NeighbourTable::row(unsigned level, unsigned digit) const {
-  if (level >= space_.levels() || digit >= space_.radix(level) || digit == own_digits_[level]) {
+  if (level >= space_.levels() || digit >= space_.radix(level) ||
+      !space_.joins(level, own_digits_[level], digit)) {
     return kNoRow;
   }
-  return first_[level] + digit - (digit > own_digits_[level] ? 1 : 0);
+  const std::uint32_t first = first_[space_.port_to(level, own_digits_[level], digit)];
+  if (space_.cabled()) return first;
+  return first + digit - (digit > own_digits_[level] ? 1 : 0);
 }
 
 const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
@@ -61,9 +58,11 @@ const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
   return index == kNoRow ? nullptr : &rows_[index];
 }
 
-bool NeighbourTable::is_neighbour(unsigned level, ServerId server) const {
-  if (level >= space_.levels() || !space_.contains(server) || server == self_) return false;
-  return space_.with_digit(server, level, own_digits_[level]) == self_;
+bool NeighbourTable::is_behind(unsigned port, ServerId server) const {
+  if (port >= space_.ports() || !space_.contains(server)) return false;
+  const unsigned level = space_.level_of_port(port);
+  const Neighbour* neighbour = find(level, space_.digit(server, level));
+  return neighbour != nullptr && neighbour->server == server && neighbour->port == port;
 }
 
 }  // namespace gradcube::bcube

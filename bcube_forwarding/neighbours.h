@@ -1,8 +1,8 @@
-// A server's 1-hop neighbours: the servers under the switch of each of its levels, their port and
-// their link addresses (BML, section 3.1).
+// A server's 1-hop neighbours: the servers under the switch of each of its levels, or at the other
+// end of its cables, their port and their link addresses (BML, section 3.1).
 //
 // Each engine makes its table at start; the table allocates only then. It has one row per (level,
-// digit), except for the server's own digits. A look-up is O(1). A relay needs no more: a hop on
+// digit) that a hop reaches. A look-up is O(1). A relay needs no more: a hop on
 // the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes from
 // a frame unchecked.
 //
@@ -26,15 +26,16 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
-// The addresses of servers' ports, which need no discovery on any fabric. The port of `server` at
-// `level` has the MAC 02:47:<level>:<server, 24 bits> (locally administered, unicast) and the IPv4
-// address 10.<level>.<server's high byte>.<server's low byte>.
-LinkAddress embedded_link_address(unsigned level, ServerId server);
+// The addresses of servers' ports, which need no discovery on any fabric. The port of `server`
+// with this number has the MAC 02:47:<port>:<server, 24 bits> (locally administered, unicast) and
+// the IPv4 address 10.<port>.<server's high byte>.<server's low byte>.
+LinkAddress embedded_link_address(unsigned port, ServerId server);
 
 // Of whoever hears it: Ethernet's and IPv4's.
 inline constexpr LinkAddress kBroadcastAddress{{0xff, 0xff, 0xff, 0xff, 0xff, 0xff}, 0xffffffff};
 
-// Whether two servers of the space are 1-hop neighbours: whether they differ in exactly one digit.
+// Whether two servers of the space are 1-hop neighbours: whether they differ in exactly one digit,
+// and a hop joins those.
 bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other);
 
 struct Neighbour {
@@ -42,31 +43,28 @@ struct Neighbour {
   unsigned level = 0;
   unsigned digit = 0;  // the neighbour's digit at `level`, the only one in which it differs from us
   unsigned port = 0;   // our port that leads to it
-  LinkAddress address;
+  LinkAddress address;  // of its port
 };
 
 class NeighbourTable {
  public:
-  // ports[l] is the server's port for level l. Throws std::invalid_argument if `self` is not in the
-  // space or the number of ports is not the number of levels.
-  NeighbourTable(const AddressSpace& space, ServerId self, std::span<const unsigned> ports);
+  // Throws std::invalid_argument if `self` is not in the space.
+  NeighbourTable(const AddressSpace& space, ServerId self);
 
   ServerId self() const { return self_; }
   const AddressSpace& space() const { return space_; }
   unsigned own_digit(unsigned level) const { return own_digits_[level]; }
-  unsigned port(unsigned level) const { return ports_[level]; }
 
-  // The neighbour with `digit` at `level`; null for our own digit or a value out of range.
+  // The neighbour with `digit` at `level`; null if there is none, whatever the values are.
   const Neighbour* find(unsigned level, unsigned digit) const;
 
-  // All neighbours at a level, by ascending digit.
-  std::span<const Neighbour> at_level(unsigned level) const {
-    return {rows_.data() + first_[level], space_.radix(level) - 1};
+  // All neighbours behind a port, by ascending digit.
+  std::span<const Neighbour> behind(unsigned port) const {
+    return {rows_.data() + first_[port], first_[port + 1] - first_[port]};
   }
 
-  // Whether `server` (any number) is under our switch at `level` (any number) and is not this
-  // server.
-  bool is_neighbour(unsigned level, ServerId server) const;
+  // Whether `server` (any number) is behind our port (any number).
+  bool is_behind(unsigned port, ServerId server) const;
 
  private:
   static constexpr std::uint32_t kNoRow = UINT32_MAX;
@@ -75,9 +73,8 @@ class NeighbourTable {
   AddressSpace space_;
   ServerId self_;
   std::array<unsigned, kMaxLevels> own_digits_{};
-  std::array<unsigned, kMaxLevels> ports_{};
-  std::array<std::uint32_t, kMaxLevels> first_{};
-  std::vector<Neighbour> rows_;
+  std::vector<Neighbour> rows_;       // by port
+  std::vector<std::uint32_t> first_;  // [port]: its first row; then the number of rows
 };
 
 }  // namespace gradcube::bcube

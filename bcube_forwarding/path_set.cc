@@ -17,13 +17,25 @@ unsigned level_below(const AddressSpace& space, unsigned level) {
   return (level == 0 ? space.levels() : level) - 1;
 }
 
-// Hops that set the digits in which the ends differ: at `level`, the level below it and so on,
-// round to the level above it.
+// Hops that set one digit: along a ring, to ascending digits if `forward`.
+void set_digit(const AddressSpace& space, unsigned level, unsigned digit, unsigned end,
+               bool forward, Route& route) {
+  while (digit != end) {
+    digit = !space.cabled() ? end
+            : forward       ? space.next_digit(level, digit)
+                            : space.previous_digit(level, digit);
+    route.append(hop_to(level, digit));
+  }
+}
+
+// Hops that set the digits in which the ends differ: at `level`, the level below it and so on, for
+// so many levels. The short way round each ring.
 void set_digits(const AddressSpace& space, ServerId from, ServerId to, unsigned level,
-                Route& route) {
-  for (unsigned i = 0; i < space.levels(); ++i) {
-    const unsigned digit = space.digit(to, level);
-    if (digit != space.digit(from, level)) route.append(hop_to(level, digit));
+                unsigned levels, Route& route) {
+  for (unsigned i = 0; i < levels; ++i) {
+    const unsigned digit = space.digit(from, level);
+    const unsigned end = space.digit(to, level);
+    set_digit(space, level, digit, end, goes_forward(space, level, digit, end), route);
     level = level_below(space, level);
   }
 }
@@ -31,7 +43,7 @@ void set_digits(const AddressSpace& space, ServerId from, ServerId to, unsigned 
 // DCRouting. The digits of the ends differ at `level`.
 Route direct_path(const AddressSpace& space, ServerId from, ServerId to, unsigned level) {
   Route route;
-  set_digits(space, from, to, level, route);
+  set_digits(space, from, to, level, space.levels(), route);
   return route;
 }
 
@@ -41,7 +53,21 @@ Route detour_path(const AddressSpace& space, ServerId from, ServerId to, unsigne
   Route route;
   route.append(hop_to(level, digit));
   const ServerId neighbour = space.with_digit(from, level, digit);
-  set_digits(space, neighbour, to, level_below(space, level), route);
+  set_digits(space, neighbour, to, level_below(space, level), space.levels(), route);
+  return route;
+}
+
+// The digits of the ends differ at `level`, and the path goes the long way round there: a hop, the
+// other digits, and the rest of the way.
+Route long_path(const AddressSpace& space, ServerId from, ServerId to, unsigned level) {
+  const unsigned own = space.digit(from, level);
+  const unsigned end = space.digit(to, level);
+  const bool forward = !goes_forward(space, level, own, end);
+  const unsigned first = forward ? space.next_digit(level, own) : space.previous_digit(level, own);
+  Route route;
+  route.append(hop_to(level, first));
+  set_digits(space, from, to, level_below(space, level), space.levels() - 1, route);
+  set_digit(space, level, first, end, forward, route);
   return route;
 }
 
@@ -57,9 +83,31 @@ bool all_hops_work(const AddressSpace& space, ServerId from, const Route& route,
   return true;
 }
 
-// The path of the set that leaves over `level`, if it works.
-std::optional<Route> path_over(const AddressSpace& space, ServerId from, ServerId to,
-                               unsigned level, const HopFilter& works) {
+// The path of the set that leaves through a port with a cable, unless it is too long.
+std::optional<Route> cable_path(const AddressSpace& space, ServerId from, ServerId to,
+                                unsigned port) {
+  const unsigned level = space.level_of_port(port);
+  const unsigned own = space.digit(from, level);
+  const unsigned end = space.digit(to, level);
+  const bool forward = space.port_to(level, own, space.next_digit(level, own)) == port;
+  const unsigned direct = distance(space, from, to);
+  if (own == end) {
+    if (direct + 2 > kMostHops) return std::nullopt;
+    const unsigned aside =
+        forward ? space.next_digit(level, own) : space.previous_digit(level, own);
+    return detour_path(space, from, to, level, aside);
+  }
+  if (forward == goes_forward(space, level, own, end)) {
+    return direct > kMostHops ? std::nullopt : std::optional(direct_path(space, from, to, level));
+  }
+  const unsigned short_way = distance(space, from, space.with_digit(from, level, end));
+  if (direct + space.radix(level) - 2 * short_way > kMostHops) return std::nullopt;
+  return long_path(space, from, to, level);
+}
+
+// The path of the set that leaves over `level`'s switch, if it works.
+std::optional<Route> switch_path(const AddressSpace& space, ServerId from, ServerId to,
+                                 unsigned level, const HopFilter& works) {
   const unsigned own = space.digit(from, level);
   if (own != space.digit(to, level)) {
     const Route route = direct_path(space, from, to, level);
@@ -73,6 +121,13 @@ std::optional<Route> path_over(const AddressSpace& space, ServerId from, ServerI
     if (all_hops_work(space, from, route, works)) return route;
   }
   return std::nullopt;
+}
+
+std::optional<Route> path_through(const AddressSpace& space, ServerId from, ServerId to,
+                                  unsigned port, const HopFilter& works) {
+  if (!space.cabled()) return switch_path(space, from, to, port, works);
+  const std::optional<Route> route = cable_path(space, from, to, port);
+  return route && all_hops_work(space, from, *route, works) ? route : std::nullopt;
 }
 
 // Where a further path must not pass: the inner servers and the switches of those chosen.
@@ -115,9 +170,12 @@ std::optional<Route> shortest_free_path(const AddressSpace& space, ServerId from
   for (std::size_t i = 0; i < reached.size() && reached[i].route.size() < kMostHops; ++i) {
     const Reached at = reached[i];
     for (unsigned level = 0; level < space.levels(); ++level) {
-      if (taken.has(switch_of(space, at.server, level))) continue;
       for (unsigned digit = 0; digit < space.radix(level); ++digit) {
         const ServerId next = space.with_digit(at.server, level, digit);
+        if (!space.joins(level, space.digit(at.server, level), digit) ||
+            taken.has(switch_of(space, at.server, hop_to(level, digit)))) {
+          continue;
+        }
         if (closed[next] || (works && !works(at.server, level, next))) continue;
         Route route = at.route;
         route.append(hop_to(level, digit));
@@ -130,12 +188,12 @@ std::optional<Route> shortest_free_path(const AddressSpace& space, ServerId from
   return std::nullopt;
 }
 
-// As many as are missing to one path per level, or as can be found.
+// As many as are missing to one path per port, or as can be found.
 void add_substitutes(const AddressSpace& space, ServerId from, ServerId to, const HopFilter& works,
                      std::vector<Route>& paths) {
   Taken taken(space);
   for (const Route& route : paths) taken.add(from, route);
-  while (paths.size() < space.levels()) {
+  while (paths.size() < space.ports()) {
     const std::optional<Route> route = shortest_free_path(space, from, to, works, taken);
     if (!route) return;
     taken.add(from, *route);
@@ -145,8 +203,10 @@ void add_substitutes(const AddressSpace& space, ServerId from, ServerId to, cons
 
 }  // namespace
 
-SwitchId switch_of(const AddressSpace& space, ServerId server, unsigned level) {
-  return {level, space.with_digit(server, level, 0)};
+SwitchId switch_of(const AddressSpace& space, ServerId server, Hop hop) {
+  if (!space.cabled()) return {hop.level, space.with_digit(server, hop.level, 0)};
+  const bool forward = hop.digit == space.next_digit(hop.level, space.digit(server, hop.level));
+  return {hop.level, forward ? server : space.with_digit(server, hop.level, hop.digit)};
 }
 
 std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const Route& route) {
@@ -161,7 +221,7 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
   std::vector<SwitchId> switches;
   ServerId at = from;
   for (const Hop& hop : route) {
-    switches.push_back(switch_of(space, at, hop.level));
+    switches.push_back(switch_of(space, at, hop));
     at = space.with_digit(at, hop.level, hop.digit);
   }
   return switches;
@@ -171,13 +231,14 @@ std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, Serv
                                   const HopFilter& works) {
   std::vector<Route> paths;
   if (from == to) return paths;
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    const std::optional<Route> route = path_over(space, from, to, level, works);
+  for (unsigned port = 0; port < space.ports(); ++port) {
+    const std::optional<Route> route = path_through(space, from, to, port, works);
     if (route) paths.push_back(*route);
   }
-  if (paths.size() < space.levels()) add_substitutes(space, from, to, works, paths);
-  std::sort(paths.begin(), paths.end(), [](const Route& one, const Route& other) {
-    return std::tuple(one.size(), one[0].level) < std::tuple(other.size(), other[0].level);
+  if (paths.size() < space.ports()) add_substitutes(space, from, to, works, paths);
+  std::sort(paths.begin(), paths.end(), [&](const Route& one, const Route& other) {
+    return std::tuple(one.size(), space.port_of(from, one[0].level, one[0].digit)) <
+           std::tuple(other.size(), space.port_of(from, other[0].level, other[0].digit));
   });
   return paths;
 }

@@ -8,6 +8,12 @@
 // its last hop takes the detour back (AltDCRouting). A path has h hops or h + 2, where h digits
 // differ.
 //
+// On a torus it is the same with cables, two paths for each level. A direct path goes the short way
+// round each ring. The path through the other port of a level at which the digits differ takes one
+// hop the long way round first, sets the other digits from there, and then goes on the long way. So
+// it alone is on that side of the ring between its ends. Of paths that would have more than
+// kMaxLevels hops there is none.
+//
 // Pure functions. They allocate, so they are for set-up and control, not for the data path. They
 // trust their servers and routes to be in the space.
 #ifndef GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
@@ -22,13 +28,16 @@
 
 namespace gradcube::bcube {
 
-// Whether a frame gets from this server over the switch of its `level` to this neighbour. An empty
+// Whether a frame gets from this server over `level`'s switch or cable to this neighbour. An empty
 // one means that every hop works.
 using HopFilter = std::function<bool(ServerId from, unsigned level, ServerId to)>;
 
+// A switch, or a cable.
 struct SwitchId {
   unsigned level = 0;
-  ServerId first = 0;  // of its servers, the one whose digit at the level is 0
+  // Of a switch's servers, the one whose digit at the level is 0; of a cable's, the one whose next
+  // digit the other has.
+  ServerId first = 0;
 
   bool operator==(const SwitchId&) const = default;
   bool operator<(const SwitchId& other) const {
@@ -36,17 +45,17 @@ struct SwitchId {
   }
 };
 
-// The switch that the server's port for this level leads to.
-SwitchId switch_of(const AddressSpace& space, ServerId server, unsigned level);
+// What a hop from this server goes over.
+SwitchId switch_of(const AddressSpace& space, ServerId server, Hop hop);
 
 // The servers that a route from `from` passes, both ends included.
 std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const Route& route);
 
-// The switch of each hop of a route from `from`.
+// The switch, or the cable, of each hop of a route from `from`.
 std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, const Route& route);
 
-// The parallel paths whose hops all work, by ascending number of hops, then by the level that they
-// leave over, which no two share. Each one that does not work is replaced, if possible, by a
+// The parallel paths whose hops all work, by ascending number of hops, then by the port that they
+// leave through, which no two share. Each one that does not work is replaced, if possible, by a
 // shortest working path through servers and switches that the others leave free. The others stay,
 // even if there were room for more paths without them. So there is no path only if none of at most
 // kMaxLevels hops works, or if the ends are the same server. Longer paths are left out, because a

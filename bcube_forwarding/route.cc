@@ -4,17 +4,57 @@
 
 namespace gradcube::bcube {
 
+namespace {
+
+unsigned hops_at(const AddressSpace& space, unsigned level, unsigned from, unsigned to) {
+  if (!space.cabled()) return from == to ? 0 : 1;
+  const unsigned forward = from <= to ? to - from : to + space.radix(level) - from;
+  return std::min(forward, space.radix(level) - forward);
+}
+
+}  // namespace
+
 unsigned most_hops(const AddressSpace& space) {
   constexpr unsigned kDetour = 2;
-  return space.levels() == 1 ? 1 : std::min(kMaxLevels, space.levels() + kDetour);
+  if (space.levels() > 1) return std::min(kMaxLevels, diameter(space) + kDetour);
+  return space.cabled() ? std::min(kMaxLevels, space.radix(0) - 1) : 1;
+}
+
+unsigned distance(const AddressSpace& space, ServerId from, ServerId to) {
+  unsigned hops = 0;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    hops += hops_at(space, level, space.digit(from, level), space.digit(to, level));
+  }
+  return hops;
+}
+
+unsigned diameter(const AddressSpace& space) {
+  unsigned hops = 0;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    hops += space.cabled() ? space.radix(level) / 2 : 1;
+  }
+  return hops;
+}
+
+bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsigned to) {
+  const unsigned forward = from <= to ? to - from : to + space.radix(level) - from;
+  const unsigned backward = space.radix(level) - forward;
+  return forward == backward ? from % 2 == 0 : forward < backward;
 }
 
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
   Route route;
+  if (distance(space, from, to) > kMaxLevels) return route;
   for (unsigned level = 0; level < space.levels(); ++level) {
-    const unsigned digit = space.digit(to, level);
-    if (digit == space.digit(from, level)) continue;
-    route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+    const unsigned end = space.digit(to, level);
+    unsigned digit = space.digit(from, level);
+    const bool forward = goes_forward(space, level, digit, end);
+    while (digit != end) {
+      digit = !space.cabled() ? end
+              : forward       ? space.next_digit(level, digit)
+                              : space.previous_digit(level, digit);
+      route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+    }
   }
   return route;
 }

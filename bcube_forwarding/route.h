@@ -1,5 +1,7 @@
 // The way of a message between two servers that need not be neighbours: one hop for each digit in
-// which they differ, over a switch of that digit's level (BML, section 3.1).
+// which they differ, over a switch of that digit's level (BML, section 3.1). Where cables join the
+// servers, a hop goes to the next digit or to the one before, and a digit takes as many hops as it
+// is far.
 //
 // A plain value; nothing allocates. Functions trust their servers to be in the space.
 #ifndef GRADCUBE_BCUBE_FORWARDING_ROUTE_H_
@@ -37,13 +39,21 @@ class Route {
   unsigned size_ = 0;
 };
 
-// The most hops that a frame may take: one for each level, and two more for a way around a failure;
-// kMaxLevels at most. Where there is one level, all servers are neighbours and there is no way
-// around.
+// The most hops that a frame may take: what the farthest servers are apart, and two more for a way
+// around a failure; kMaxLevels at most. Under one switch all servers are neighbours and there is no
+// way around; in one ring it is the other way round.
 unsigned most_hops(const AddressSpace& space);
 
+// The hops of a shortest way between two servers, and between the two that are farthest apart.
+unsigned distance(const AddressSpace& space, ServerId from, ServerId to);
+unsigned diameter(const AddressSpace& space);
+
+// Whether the short way round a ring is to ascending digits. Where both ways are as long, half of
+// the servers take the one and half the other, so that the links share the load.
+bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsigned to);
+
 // A shortest route: sets one differing digit after the other, from level 0 up. Empty if the servers
-// are the same; one hop if they are neighbours.
+// are the same, or farther apart than a route can be; one hop if they are neighbours.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
 
 }  // namespace gradcube::bcube

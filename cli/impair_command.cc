@@ -23,9 +23,10 @@
 namespace gradcube::cli {
 namespace {
 
-constexpr unsigned kMostLevels = 255;  // the daemon knows how many there are
+constexpr unsigned kMostPorts = 255;  // the daemon knows how many there are
 
-// What --down and --up mean without a value: the links that --server, --level and --switch choose.
+// What --down and --up mean without a value: the links that --server, --level, --port and --switch
+// choose.
 constexpr const char* kChosenLinks = "all";
 
 // --down or --up.
@@ -42,13 +43,14 @@ struct ImpairOptions {
   StateFlag up{"--up", true, {}};
   std::string server;
   std::string level;
+  std::string port;
   std::string switch_name;
   bool clear = false;
   bool json = false;
 };
 
-unsigned parse_level(std::string_view text, std::string_view where) {
-  return static_cast<unsigned>(control::parse_integer(text, where, 0, kMostLevels));
+unsigned parse_number(std::string_view text, std::string_view where) {
+  return static_cast<unsigned>(control::parse_integer(text, where, 0, kMostPorts));
 }
 
 // What is to become of the links that are chosen; only what the user named.
@@ -80,14 +82,14 @@ nlohmann::json named_links(const StateFlag& flag) {
   if (server.empty()) {
     throw control::UsageError(
         fmt::format("{} {}: the server is missing; expected the address of a server, 2,1, or its "
-                    "link at one level, 2,1:0",
+                    "link at one port, 2,1:0",
                     flag.name, control::quoted(flag.links)));
   }
   nlohmann::json choice = {{"server", server}};
   if (colon != std::string::npos) {
-    choice["level"] =
-        parse_level(flag.links.substr(colon + 1),
-                    fmt::format("{} {}: the level", flag.name, control::quoted(flag.links)));
+    choice["port"] =
+        parse_number(flag.links.substr(colon + 1),
+                     fmt::format("{} {}: the port", flag.name, control::quoted(flag.links)));
   }
   return choice;
 }
@@ -96,17 +98,19 @@ nlohmann::json named_links(const StateFlag& flag) {
 nlohmann::json choice(const ImpairOptions& options) {
   for (const StateFlag* flag : {&options.down, &options.up}) {
     if (flag->option->count() == 0 || flag->links == kChosenLinks) continue;
-    if (!options.server.empty() || !options.level.empty() || !options.switch_name.empty()) {
+    if (!options.server.empty() || !options.level.empty() || !options.port.empty() ||
+        !options.switch_name.empty()) {
       throw control::UsageError(
-          fmt::format("{} {} already says which links; expected it without --server, --level and "
-                      "--switch, or {} without a value",
+          fmt::format("{} {} already says which links; expected it without --server, --level, "
+                      "--port and --switch, or {} without a value",
                       flag->name, control::quoted(flag->links), flag->name));
     }
     return named_links(*flag);
   }
   nlohmann::json request = nlohmann::json::object();
   if (!options.server.empty()) request["server"] = options.server;
-  if (!options.level.empty()) request["level"] = parse_level(options.level, "--level");
+  if (!options.level.empty()) request["level"] = parse_number(options.level, "--level");
+  if (!options.port.empty()) request["port"] = parse_number(options.port, "--port");
   if (!options.switch_name.empty()) {
     const bool ascii = std::all_of(options.switch_name.begin(), options.switch_name.end(),
                                    [](char letter) { return letter >= ' ' && letter <= '~'; });
@@ -141,7 +145,7 @@ int run_impair(const ImpairOptions& options) {
 void add_state_flag(CLI::App* command, StateFlag* flag, const char* help) {
   flag->option = command->add_option(flag->name, flag->links, help)
                      ->expected(0, 1)
-                     ->type_name("SERVER[:LEVEL]")
+                     ->type_name("SERVER[:PORT]")
                      ->default_str(kChosenLinks);
 }
 
@@ -150,7 +154,7 @@ void add_options(CLI::App* command, ImpairOptions* options) {
     options->settings.add(command, name);
   }
   add_state_flag(command, &options->down,
-                 "Take links down: those of server 2,1, its link at one level, 2,1:0, or, without "
+                 "Take links down: those of server 2,1, its link at one port, 2,1:0, or, without "
                  "a value, those that the flags below choose");
   add_state_flag(command, &options->up, "Bring links up again; values as for --down");
   options->up.option->excludes(options->down.option);
@@ -161,6 +165,12 @@ void add_options(CLI::App* command, ImpairOptions* options) {
                    "Only the links of this server, by its address: 2,1")
       ->check(not_empty());
   command->add_option("--level", options->level, "Only the links of this level: 1")
+      ->check(not_empty());
+  command
+      ->add_option(
+          "--port", options->port,
+          "Only those of the servers' ports of this number: the level's; on a torus 2l and "
+          "2l+1 of level l, which lead to the next digit and to the one before")
       ->check(not_empty());
   command
       ->add_option("--switch", options->switch_name,
@@ -179,12 +189,10 @@ void add_impair(CLI::App& tool, Action& action) {
   auto options = std::make_shared<ImpairOptions>();
   add_options(command, options.get());
   command->footer(
-      "A link joins a server to a switch; it harms the frames that the server sends. One that is "
-      "down\n"
-      "carries none in either direction. --server, --level and --switch choose the links that fit "
-      "all\n"
-      "of them; without one, all links are chosen. A value of --down or --up chooses in their "
-      "place.\n"
+      "A link joins a server to a switch, or on a torus to a neighbour; it harms the frames that\n"
+      "the server sends. One that is down carries none in either direction. --server, --level,\n"
+      "--port and --switch choose the links that fit all of them; without one, all links are\n"
+      "chosen. A value of --down or --up chooses in their place.\n"
       "What is not given stays as it is.\n"
       "Examples:\n"
       "  gradcube impair --loss 0.02 --duplicate 0.02 --reorder 0.05 --corrupt 0.01\n"

@@ -31,12 +31,18 @@ constexpr double kLeastBytes = 64e3;
 constexpr double kMostBytes = 64e6;
 using Element = float;
 
-const json* port_of(const json& status, const control::Topology& topology, control::ServerId server,
-                    unsigned level) {
+// The server's port that leads to its neighbour. On a torus two are at one level.
+const json* port_to(const json& status, const control::AddressSpace& space,
+                    control::ServerId server, control::ServerId other, unsigned level) {
+  const unsigned port_number = space.port_of(server, level, space.digit(other, level));
+  const auto leads_there = [&](const json& port) {
+    return space.cabled() ? count_field(port, "port") == port_number
+                          : count_field(port, "level") == level;
+  };
   for (const json& entry : items(status, "servers")) {
-    if (address_text(field(entry, "address")) != topology.space().text(server)) continue;
+    if (address_text(field(entry, "address")) != space.text(server)) continue;
     for (const json& port : items(entry, "ports")) {
-      if (count_field(port, "level") == level) return &port;
+      if (leads_there(port)) return &port;
     }
   }
   return nullptr;
@@ -86,7 +92,7 @@ std::string reported_problem(const json& status, const RunningCluster& cluster,
   const control::AddressSpace& space = cluster.topology.space();
   for (const auto& [server, other] :
        {std::pair(link.first, link.second), std::pair(link.second, link.first)}) {
-    const json* port = port_of(status, cluster.topology, server, link.level);
+    const json* port = port_to(status, space, server, other, link.level);
     if (port == nullptr) continue;
     for (const json& neighbour : items(*port, "down")) {
       if (address_text(neighbour) == space.text(other)) {
@@ -150,7 +156,7 @@ class LinkCheck::Measurement {
  private:
   static control::Plan plan_of(const control::Topology& topology, const NeighbourLink& link) {
     const std::vector<control::ServerId> members{link.first, link.second};
-    return control::make_plan(control::kDefaultAlgorithm, topology,
+    return control::make_plan(control::default_algorithm(topology), topology,
                               control::Placement::grid(topology, members, "the link"), "the link");
   }
 

@@ -35,35 +35,24 @@ struct PathsOptions {
   bool json = false;
 };
 
-// A server that is down, or its link at one level.
+// A server that is down, or its link at one port.
 struct Down {
   ServerId server;
-  std::optional<unsigned> level;
+  std::optional<unsigned> port;
 
-  bool breaks(ServerId end, unsigned at_level) const {
-    return end == server && (!level || *level == at_level);
+  bool breaks(ServerId end, unsigned at_port) const {
+    return end == server && (!port || *port == at_port);
   }
 };
-
-control::Topology topology_of(const std::string& text) {
-  const auto topology = control::parse_topology(text, "--topology");
-  if (topology.kind() == "torus") {
-    throw control::UsageError(
-        fmt::format("--topology {}: there are parallel paths only on a BCube; expected bcube:n,k "
-                    "or star:N, for example bcube:3,2",
-                    control::quoted(text)));
-  }
-  return topology;
-}
 
 // "2,1" or "2,1:0".
 Down parse_down(const control::Topology& topology, const std::string& text) {
   const std::size_t colon = text.find(':');
   Down down{control::parse_server(topology, text.substr(0, colon), "--without"), std::nullopt};
   if (colon != std::string::npos) {
-    const std::string where = fmt::format("--without {}: the level", control::quoted(text));
-    down.level = static_cast<unsigned>(
-        control::parse_integer(text.substr(colon + 1), where, 0, topology.levels() - 1));
+    const std::string where = fmt::format("--without {}: the port", control::quoted(text));
+    down.port = static_cast<unsigned>(
+        control::parse_integer(text.substr(colon + 1), where, 0, topology.ports() - 1));
   }
   return down;
 }
@@ -75,12 +64,25 @@ std::vector<Down> all_down(const control::Topology& topology,
   return down;
 }
 
-bcube::HopFilter works_without(const std::vector<Down>& down) {
-  return [&down](ServerId from, unsigned level, ServerId to) {
+bcube::HopFilter works_without(const AddressSpace& space, const std::vector<Down>& down) {
+  return [&](ServerId from, unsigned level, ServerId to) {
+    const unsigned out = space.port_of(from, level, space.digit(to, level));
+    const unsigned in = space.port_of(to, level, space.digit(from, level));
     return std::none_of(down.begin(), down.end(), [&](const Down& one) {
-      return one.breaks(from, level) || one.breaks(to, level);
+      return one.breaks(from, out) || one.breaks(to, in);
     });
   };
+}
+
+// That the hops leave through, one for each.
+std::vector<unsigned> ports_on(const AddressSpace& space, ServerId from, const Route& route) {
+  std::vector<unsigned> ports;
+  ServerId at = from;
+  for (const bcube::Hop& hop : route) {
+    ports.push_back(space.port_of(at, hop.level, hop.digit));
+    at = space.with_digit(at, hop.level, hop.digit);
+  }
+  return ports;
 }
 
 std::string paths_json(const AddressSpace& space, ServerId from, const std::vector<Route>& paths) {
@@ -91,6 +93,7 @@ std::string paths_json(const AddressSpace& space, ServerId from, const std::vect
       path["servers"].push_back(control::address_json(space, server));
     }
     for (const bcube::Hop& hop : route) path["levels"].push_back(hop.level);
+    path["ports"] = ports_on(space, from, route);
     list.push_back(path);
   }
   return nlohmann::ordered_json{{"paths", list}}.dump() + '\n';
@@ -99,23 +102,26 @@ std::string paths_json(const AddressSpace& space, ServerId from, const std::vect
 // `all`: the paths when nothing is down.
 std::string paths_table(const AddressSpace& space, ServerId from, const std::vector<Route>& paths,
                         const std::vector<Route>& all) {
-  TextTable table({{"hops"}, {"levels", Align::left}, {"servers", Align::left}, {""}});
+  // A level has one port of its number, but on a torus.
+  TextTable table({{"hops"},
+                   {space.cabled() ? "ports" : "levels", Align::left},
+                   {"servers", Align::left},
+                   {""}});
   for (const Route& route : paths) {
-    std::vector<unsigned> levels;
-    for (const bcube::Hop& hop : route) levels.push_back(hop.level);
+    const std::vector<unsigned> ports = ports_on(space, from, route);
     std::vector<std::string> servers;
     for (const ServerId server : bcube::servers_on(space, from, route)) {
       servers.push_back(space.text(server));
     }
     const bool substitute = std::find(all.begin(), all.end(), route) == all.end();
-    table.add_row({std::to_string(route.size()), fmt::format("{}", fmt::join(levels, " ")),
+    table.add_row({std::to_string(route.size()), fmt::format("{}", fmt::join(ports, " ")),
                    fmt::format("{}", fmt::join(servers, " ")), substitute ? "substitute" : ""});
   }
   return table.empty() ? "" : table.text();
 }
 
 int run_paths(const PathsOptions& options) {
-  const auto topology = topology_of(options.topology);
+  const auto topology = control::parse_topology(options.topology, "--topology");
   const AddressSpace& space = topology.space();
   const ServerId from = control::parse_server(topology, options.from, "--from");
   const ServerId to = control::parse_server(topology, options.to, "--to");
@@ -124,7 +130,7 @@ int run_paths(const PathsOptions& options) {
         "--from and --to are both server {}; expected two different servers", space.text(from)));
   }
   const std::vector<Down> down = all_down(topology, options.without);
-  const auto paths = bcube::parallel_paths(space, from, to, works_without(down));
+  const auto paths = bcube::parallel_paths(space, from, to, works_without(space, down));
   if (options.json) {
     write_output(paths_json(space, from, paths));
     return 0;
@@ -136,7 +142,8 @@ int run_paths(const PathsOptions& options) {
 }
 
 void add_options(CLI::App* command, PathsOptions* options) {
-  command->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2 or star:N")
+  command
+      ->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h")
       ->required()
       ->check(not_empty());
   command->add_option("--from", options->from, "Where the paths begin, by its address: 0,0")
@@ -145,7 +152,7 @@ void add_options(CLI::App* command, PathsOptions* options) {
   command->add_option("--to", options->to, "Where they end: 2,1")->required()->check(not_empty());
   command
       ->add_option("--without", options->without,
-                   "A server that is down, 0,1, or its link at one level, 0,1:0; may be repeated")
+                   "A server that is down, 0,1, or its link at one port, 0,1:0; may be repeated")
       ->allow_extra_args(false)
       ->check(not_empty());
   command->add_flag("--json", options->json, "Print one JSON object");
@@ -160,13 +167,14 @@ void add_paths(CLI::App& tool, Action& action) {
   auto options = std::make_shared<PathsOptions>();
   add_options(command, options.get());
   command->footer(
-      "No two paths share a server between the ends, or a switch. A path has at most 8 hops. A\n"
-      "substitute takes the place of a path that --without breaks, where there is one.\n"
+      "No two paths share a server between the ends, or a switch or cable. A path has at most 8\n"
+      "hops. A substitute takes the place of a path that --without breaks, where there is one.\n"
       "Examples:\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1                  both paths\n"
       "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,1    a server is "
       "down\n"
-      "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,0:1 --json");
+      "  gradcube paths --topology bcube:3,2 --from 0,0 --to 2,1 --without 0,0:1 --json\n"
+      "  gradcube paths --topology torus:4,2 --from 0,0 --to 2,1                  four paths");
   command->callback([options, &action] { action = [options] { return run_paths(*options); }; });
 }
 

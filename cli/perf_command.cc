@@ -77,8 +77,9 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   const auto placement = settings.members.empty()
                              ? control::Placement::all(topology)
                              : control::Placement::grid(topology, settings.members, "--members");
-  const std::string algorithm =
-      settings.algorithm.empty() ? std::string(control::kDefaultAlgorithm) : settings.algorithm;
+  const std::string algorithm = settings.algorithm.empty()
+                                    ? std::string(control::default_algorithm(topology))
+                                    : settings.algorithm;
   control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   require_root(settings, plan);
   require_carrier(settings, plan);

@@ -33,7 +33,7 @@ constexpr control::ServerId kMostServersShown = 4096;
 
 struct PlanOptions {
   std::string topology = "bcube:3,2";
-  std::string algorithm{control::kDefaultAlgorithm};
+  std::string algorithm;
   std::string rate;
   std::string server;
   std::string lcores;
@@ -98,7 +98,10 @@ int run_plan(const PlanOptions& options) {
         "with --server",
         topology.spec(), topology.servers(), kMostServersShown));
   }
-  const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
+  const std::string algorithm = options.algorithm.empty()
+                                    ? std::string(control::default_algorithm(topology))
+                                    : options.algorithm;
+  const auto plan = control::make_plan(algorithm, topology, "--algorithm");
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   write_by([&](std::ostream& out) {
     if (!options.json && !options.rate.empty()) out << rates_text(plan);
@@ -115,12 +118,14 @@ void add_plan(CLI::App& tool, Action& action) {
       "plan",
       "Show who owns which piece and who sends what to whom in each step; needs no cluster");
   auto options = std::make_shared<PlanOptions>();
-  command->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2 or star:N")
+  command
+      ->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h")
       ->capture_default_str();
   command
       ->add_option("--algorithm", options->algorithm,
-                   fmt::format("{}", fmt::join(control::algorithm_names(), ", ")))
-      ->capture_default_str();
+                   fmt::format("{} (default: {})", fmt::join(control::algorithm_names(), ", "),
+                               control::kDefaults))
+      ->check(not_empty());
   command
       ->add_option("--rate", options->rate,
                    "Rate of every link, or of each level's, level0=10gbit,level1=1gbit: shows the "

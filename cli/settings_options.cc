@@ -12,7 +12,7 @@ struct Help {
 };
 
 constexpr Help kHelp[] = {
-    {"topology", "bcube:n,k, bcube:4x3x2 or star:N"},
+    {"topology", "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
     {"fabric",
      "embedded: all servers and switches in one process; veth: a daemon per server, with the "
      "kernel's links and bridges between them (needs root)"},

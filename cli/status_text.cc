@@ -66,14 +66,22 @@ std::string list_text(const json& array) {
   return text;
 }
 
-// The port of the same server and level in an earlier status of the same daemon; nothing where
+// What tells a server's ports apart: their level, and on a torus, where a level has two, their number.
+std::string_view port_key(const json& status) {
+  return field(field(status, "topology"), "kind") == "torus" ? "port" : "level";
+}
+
+// The same port of the same server in an earlier status of the same daemon; nothing where
 // there is none.
 const json& port_before(const json& before, const json& server, const json& port) {
   static const json kNothing;
   for (const json& other : items(before, "servers")) {
     if (field(other, "address") != field(server, "address")) continue;
     for (const json& candidate : items(other, "ports")) {
-      if (field(candidate, "level") == field(port, "level")) return candidate;
+      if (field(candidate, "level") == field(port, "level") &&
+          field(candidate, "port") == field(port, "port")) {
+        return candidate;
+      }
     }
   }
   return kNothing;
@@ -106,8 +114,9 @@ std::string bit_rate_text(std::optional<double> bytes_per_second) {
 
 // Packets and bits per second of every port, as testpmd shows them.
 std::string rates_text(const json& status, const json& before) {
+  const std::string_view key = port_key(status);
   TextTable table({{"server"},
-                   {"level"},
+                   {std::string(key)},
                    {"rx packets"},
                    {"rx packets/s"},
                    {"rx bit/s"},
@@ -119,7 +128,7 @@ std::string rates_text(const json& status, const json& before) {
     std::string address = address_text(field(server, "address"));
     for (const json& port : items(server, "ports")) {
       const json& old = port_before(before, server, port);
-      table.add_row({address, cell_text(port, "level"), cell_text(port, "rx_packets"),
+      table.add_row({address, cell_text(port, key), cell_text(port, "rx_packets"),
                      packet_rate_text(growth(port, old, "rx_packets", seconds)),
                      bit_rate_text(growth(port, old, "rx_bytes", seconds)),
                      cell_text(port, "tx_packets"),
@@ -132,9 +141,10 @@ std::string rates_text(const json& status, const json& before) {
 }
 
 std::string servers_text(const json& status) {
+  const std::string_view key = port_key(status);
   TextTable table({{"server"},
                    {"trainers"},
-                   {"level"},
+                   {std::string(key)},
                    {"rate"},
                    {"rx packets"},
                    {"rx bytes"},
@@ -149,7 +159,7 @@ std::string servers_text(const json& status) {
       table.add_row({head[0], head[1], "-", "-", "-", "-", "-", "-", socket});
     }
     for (const json& port : items(server, "ports")) {
-      table.add_row({head[0], head[1], cell_text(port, "level"), port_rate_text(port),
+      table.add_row({head[0], head[1], cell_text(port, key), port_rate_text(port),
                      cell_text(port, "rx_packets"), bytes_text(port, "rx_bytes"),
                      cell_text(port, "tx_packets"), bytes_text(port, "tx_bytes"), socket});
       head = {"", ""};
@@ -173,7 +183,8 @@ std::string silent_text(const json& status) {
 
 // Links that servers have found to be down.
 std::string links_down_text(const json& status) {
-  TextTable table({{"server"}, {"level"}, {"no link to", Align::left}});
+  const std::string_view key = port_key(status);
+  TextTable table({{"server"}, {std::string(key)}, {"no link to", Align::left}});
   for (const json& server : items(status, "servers")) {
     for (const json& port : items(server, "ports")) {
       std::string neighbours;
@@ -181,7 +192,7 @@ std::string links_down_text(const json& status) {
         neighbours += (neighbours.empty() ? "" : " ") + address_text(neighbour);
       }
       if (neighbours.empty()) continue;
-      table.add_row({address_text(field(server, "address")), cell_text(port, "level"), neighbours});
+      table.add_row({address_text(field(server, "address")), cell_text(port, key), neighbours});
     }
   }
   return table.empty() ? "" : fmt::format("\nlinks found to be down\n{}", table.text());

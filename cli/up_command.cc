@@ -49,7 +49,8 @@ ClusterSettings settings_of(const UpOptions& options) {
   options.settings.apply(settings);
   control::validate(settings);
   // A topology without a plan must be refused here, before anything is started.
-  control::make_plan(control::kDefaultAlgorithm, settings.topology, "--topology");
+  control::make_plan(control::default_algorithm(settings.topology), settings.topology,
+                     "--topology");
   return settings;
 }
 

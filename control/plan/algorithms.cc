@@ -14,6 +14,7 @@
 #include "control/plan/mesh.h"
 #include "control/plan/name_parameters.h"
 #include "control/plan/parameter_server.h"
+#include "control/plan/requirements.h"
 #include "control/plan/ring.h"
 #include "control/plan/step_pattern.h"
 #include "control/plan/two_level.h"
@@ -97,8 +98,11 @@ struct Algorithm {
   std::string_view examples;  // names that can be asked for
 };
 
+constexpr std::string_view kSwitched = "bml";
+constexpr std::string_view kCabled = "hips:ring";
+
 constexpr Algorithm kAlgorithms[] = {
-    {kDefaultAlgorithm, make_alone<make_bml_plan>, kDefaultAlgorithm},
+    {kSwitched, make_alone<make_bml_plan>, kSwitched},
     {"blueconnect", make_blueconnect, "blueconnect,blueconnect:ring,blueconnect:halving_doubling"},
     {"halving_doubling", make_alone<make_halving_doubling_plan>, "halving_doubling"},
     {"hips", make_hips, "hips:mesh,hips:ring,hips:root"},
@@ -108,6 +112,10 @@ constexpr Algorithm kAlgorithms[] = {
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
 }  // namespace
+
+std::string_view default_algorithm(const Topology& topology) {
+  return topology.space().cabled() ? kCabled : kSwitched;
+}
 
 std::vector<std::string> algorithm_names() {
   std::vector<std::string> names;
@@ -127,7 +135,9 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, const Place
     throw UsageError(fmt::format("{}: there is no such algorithm; expected {}", request.what,
                                  fmt::join(algorithm_names(), ", ")));
   }
-  return known->make(request, topology, placement);
+  Plan plan = known->make(request, topology, placement);
+  require_reach(plan);
+  return plan;
 }
 
 Plan make_plan(std::string_view algorithm, const Topology& topology, std::string_view where) {

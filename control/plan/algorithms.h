@@ -18,7 +18,9 @@
 namespace gradcube::control {
 
 // What a cluster runs.
-inline constexpr std::string_view kDefaultAlgorithm = "bml";
+// What a job gets that asks for none: bml, and hips:ring where cables join the servers.
+std::string_view default_algorithm(const Topology& topology);
+inline constexpr std::string_view kDefaults = "bml; hips:ring on a torus";
 
 // Of each algorithm a name that can be asked for; of one with parameters, for each value that a
 // parameter can have.

@@ -73,12 +73,12 @@ std::vector<unsigned> factors_of(const std::string& refusal, const Placement& pl
 }
 
 std::vector<BlueConnectPattern> patterns_of(const std::string& refusal,
-                                            const std::vector<unsigned>& factors,
+                                            const std::vector<unsigned>& factors, bool cabled,
                                             std::vector<BlueConnectPattern> wanted) {
   if (wanted.empty()) {
     for (const unsigned factor : factors) {
-      wanted.push_back(std::has_single_bit(factor) ? BlueConnectPattern::halving_doubling
-                                                   : BlueConnectPattern::ring);
+      wanted.push_back(!cabled && std::has_single_bit(factor) ? BlueConnectPattern::halving_doubling
+                                                              : BlueConnectPattern::ring);
     }
   }
   if (wanted.size() == 1) wanted.resize(factors.size(), wanted.front());
@@ -106,8 +106,15 @@ void require_stage(const std::string& refusal, unsigned factor, BlueConnectPatte
 }
 
 bool joins_neighbours_alone(const Plan& plan) {
+  const bool cabled = plan.space().cabled();
+  if (cabled && !are_whole_rings(plan.topology(), plan.placement())) return false;
   for (unsigned w = 0; w < plan.steps(); ++w) {
-    if (!plan.level(0, w)) return false;
+    const std::optional<unsigned> level = plan.level(0, w);
+    if (!level) return false;
+    // A part of a ring ends where no cable leads back to its begin.
+    if (cabled && (plan.radix(0, w) != plan.space().radix(*level) || !plan.step(0, w).is_ring())) {
+      return false;
+    }
   }
   return true;
 }
@@ -127,11 +134,11 @@ BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std
 
 Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
                            const Placement& placement, const BlueConnectStages& stages) {
-  require_switches(name, topology, "a route is a hop over a switch for each digit");
   require_company(name, placement);
   const std::string refusal = fmt::format("algorithm {} on {} servers", name, placement.ranks());
   const std::vector<unsigned> factors = factors_of(refusal, placement, stages.factors);
-  const std::vector<BlueConnectPattern> patterns = patterns_of(refusal, factors, stages.patterns);
+  const std::vector<BlueConnectPattern> patterns =
+      patterns_of(refusal, factors, topology.space().cabled(), stages.patterns);
   PlanThread thread;
   std::uint32_t stride = 1;
   for (std::size_t i = factors.size(); i-- > 0;) {  // Algorithm 1, lines 7-11

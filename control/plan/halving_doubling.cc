@@ -9,7 +9,6 @@
 namespace gradcube::control {
 
 Plan make_halving_doubling_plan(const Topology& topology, const Placement& placement) {
-  require_switches("halving_doubling", topology, "any two servers of a level may exchange");
   require_company("halving_doubling", placement);
   const std::uint32_t ranks = placement.ranks();
   if (!std::has_single_bit(ranks)) {
@@ -22,7 +21,9 @@ Plan make_halving_doubling_plan(const Topology& topology, const Placement& place
   for (std::uint32_t stride = ranks / 2; stride != 0; stride /= 2) {
     thread.steps.push_back({2, stride, Pattern::mesh});
   }
-  return Plan("halving_doubling", topology, placement, {thread});
+  // In a ring the two are not always adjacent.
+  const LinkUse use = topology.space().cabled() ? LinkUse::shared : LinkUse::exclusive;
+  return Plan("halving_doubling", topology, placement, {thread}, use);
 }
 
 }  // namespace gradcube::control

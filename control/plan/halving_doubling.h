@@ -16,7 +16,7 @@
 
 namespace gradcube::control {
 
-// Needs a switch in every dimension, and a power of two of ranks, from 2: throws a UsageError else.
+// Needs a power of two of ranks, from 2: throws a UsageError else.
 Plan make_halving_doubling_plan(const Topology& topology, const Placement& placement);
 
 }  // namespace gradcube::control

@@ -1,5 +1,6 @@
 #include "control/plan/hips.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <vector>
 
@@ -11,7 +12,6 @@ namespace gradcube::control {
 
 Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
                     std::span<const Pattern> patterns) {
-  require_switches(name, topology, "the servers of a group are those under one switch");
   require_company(name, placement);
   const std::size_t stages = placement.dimensions().size();
   std::vector<Pattern> of_stages(patterns.begin(), patterns.end());
@@ -25,7 +25,16 @@ Plan make_hips_plan(const std::string& name, const Topology& topology, const Pla
                                               "have several digits",
                                               stages)));
   }
-  return Plan(name, topology, placement, rotated_threads(placement, of_stages));
+  if (!topology.space().cabled()) {
+    return Plan(name, topology, placement, rotated_threads(placement, of_stages));
+  }
+  const auto rings = std::count(of_stages.begin(), of_stages.end(), Pattern::ring);
+  const bool adjacent_alone =
+      static_cast<std::size_t>(rings) == stages && are_whole_rings(topology, placement);
+  return Plan(name, topology, placement,
+              rings > 0 ? counter_rotating_threads(placement, of_stages)
+                        : rotated_threads(placement, of_stages),
+              adjacent_alone ? LinkUse::exclusive : LinkUse::shared);
 }
 
 }  // namespace gradcube::control

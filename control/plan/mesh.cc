@@ -3,13 +3,11 @@
 #include <fmt/format.h>
 
 #include "control/base/errors.h"
-#include "control/plan/requirements.h"
 #include "control/plan/step_pattern.h"
 
 namespace gradcube::control {
 
 Plan make_mesh_plan(const Topology& topology, const Placement& placement) {
-  require_switches("mesh", topology, "a route is a hop over a switch for each digit");
   const std::uint32_t ranks = placement.ranks();
   if (ranks < 2 || ranks > kMaxRunnableRadix) {
     throw UsageError(

@@ -13,7 +13,7 @@
 
 namespace gradcube::control {
 
-// Needs a switch in every dimension and 2 to 256 ranks: throws a UsageError else.
+// Needs 2 to 256 ranks: throws a UsageError else.
 Plan make_mesh_plan(const Topology& topology, const Placement& placement);
 
 }  // namespace gradcube::control

@@ -27,7 +27,6 @@ std::shared_ptr<const DigitOrder> beginning_with(Rank root, std::uint32_t ranks)
 
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
                                 const Placement& placement, ServerId server) {
-  require_switches(name, topology, "a route is a hop over a switch for each digit");
   require_company(name, placement);
   const std::uint32_t ranks = placement.ranks();
   if (ranks > kMaxRunnableRadix) {
@@ -43,10 +42,11 @@ Plan make_parameter_server_plan(const std::string& name, const Topology& topolog
                     "them, for example ps alone, which takes the first",
                     name, topology.space().text(server)));
   }
+  const bool one_hop = placement.dimensions().size() == 1 && !topology.space().cabled();
   PlanStep step{ranks, 1, Pattern::root};
   if (*root != 0) step.order = beginning_with(*root, ranks);
   return Plan(name, topology, placement, {{1, {std::move(step)}}},
-              placement.dimensions().size() == 1 ? LinkUse::exclusive : LinkUse::shared);
+              one_hop ? LinkUse::exclusive : LinkUse::shared);
 }
 
 }  // namespace gradcube::control

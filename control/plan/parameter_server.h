@@ -16,8 +16,8 @@
 namespace gradcube::control {
 
 // `name` is the plan's, as it was asked for: "ps:2,1". Its contribution is added first, and then
-// those of the others by ascending rank. Needs a switch in every dimension and 2 to 256 ranks, one
-// of them at `server`: throws a UsageError else.
+// those of the others by ascending rank. Needs 2 to 256 ranks, one of them at
+// `server`: throws a UsageError else.
 Plan make_parameter_server_plan(const std::string& name, const Topology& topology,
                                 const Placement& placement, ServerId server);
 

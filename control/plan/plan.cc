@@ -49,11 +49,6 @@ Plan::Plan(std::string algorithm, Topology topology, Placement placement,
   if (placement_.space() != topology_.space()) {
     throw std::invalid_argument("the placement is not on the plan's topology");
   }
-  for (const Dimension& dimension : topology_.dimensions()) {
-    if (dimension.link != Link::switched) {
-      throw std::invalid_argument("a plan needs a switch in every dimension of its topology");
-    }
-  }
   if (threads_.empty() || threads_.size() > kMaxPlanThreads) {
     throw std::invalid_argument(
         fmt::format("a plan has 1..{} threads, not {}", kMaxPlanThreads, threads_.size()));

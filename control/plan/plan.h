@@ -64,8 +64,7 @@ class Plan {
   // link_use: what the algorithm promises, and verify() proves.
   //
   // Throws std::invalid_argument when
-  //   - the placement is of another topology, or a dimension of the topology has no switch: a route
-  //     is a hop over a switch for each digit;
+  //   - the placement is of another topology;
   //   - there are no or more than kMaxPlanThreads threads, or a weight is not in 1..kMaxWeight;
   //   - a thread's steps do not number the ranks. There must be 1..kMaxSteps of them, with radices
   //     of at least 2, and their digits must be those of a rank as a mixed-radix number, in any
@@ -118,7 +117,8 @@ class Plan {
   // the step's digit spans several levels.
   std::optional<unsigned> level(unsigned thread, unsigned step) const;
 
-  // From one rank's server to the other's: one hop for neighbours.
+  // From one rank's server to the other's: one hop for neighbours. Empty where it would take more
+  // hops than a frame has room for: make_plan() makes no plan with such peers.
   Route route(Rank from, Rank to) const {
     return bcube::shortest_route(space(), placement_.server(from), placement_.server(to));
   }

@@ -7,6 +7,7 @@
 #include <string_view>
 
 #include "control/plan/placement.h"
+#include "control/plan/plan.h"
 #include "control/plan/topology.h"
 
 namespace gradcube::control {
@@ -14,6 +15,13 @@ namespace gradcube::control {
 // Throws a UsageError unless every dimension has a switch. `why` says what it is needed for, as the
 // first half of a sentence.
 void require_switches(std::string_view algorithm, const Topology& topology, std::string_view why);
+
+// Throws a UsageError if two peers of the plan are farther apart than a frame can go.
+void require_reach(const Plan& plan);
+
+// Whether the ranks are whole rings of a torus: in each dimension of the logical grid one hop leads
+// from a digit to the next, and from the last to the first.
+bool are_whole_rings(const Topology& topology, const Placement& placement);
 
 // Throws a UsageError for a single rank.
 void require_company(std::string_view algorithm, const Placement& placement);

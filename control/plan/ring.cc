@@ -12,7 +12,6 @@
 namespace gradcube::control {
 
 Plan make_ring_plan(const Topology& topology, const Placement& placement) {
-  require_switches("ring", topology, "a server and the next are those under one switch");
   require_company("ring", placement);
   const std::uint32_t ranks = placement.ranks();
   if (ranks > kMaxRunnableRadix) {
@@ -22,9 +21,18 @@ Plan make_ring_plan(const Topology& topology, const Placement& placement) {
         ranks, kMaxRunnableRadix));
   }
   auto order = std::make_shared<DigitOrder>();
+  auto backwards = std::make_shared<DigitOrder>();
   unsigned place = 0;
-  for (const Rank rank : server_cycle(placement)) order->set(place++, rank);
-  return Plan("ring", topology, placement, {{1, {{ranks, 1, Pattern::ring, std::move(order)}}}});
+  for (const Rank rank : server_cycle(placement)) {
+    order->set(place, rank);
+    backwards->set((ranks - place) % ranks, rank);
+    ++place;
+  }
+  std::vector<PlanThread> threads = {{1, {{ranks, 1, Pattern::ring, std::move(order)}}}};
+  if (!topology.space().cabled()) return Plan("ring", topology, placement, std::move(threads));
+  threads.push_back({1, {{ranks, 1, Pattern::ring, std::move(backwards)}}});
+  return Plan("ring", topology, placement, std::move(threads),
+              are_whole_rings(topology, placement) ? LinkUse::exclusive : LinkUse::shared);
 }
 
 }  // namespace gradcube::control

@@ -11,7 +11,8 @@
 
 namespace gradcube::control {
 
-// Needs a switch in every dimension and 2 to 256 ranks: throws a UsageError else.
+// On a torus there are two threads, which go round in opposite directions. Needs 2 to 256 ranks:
+// throws a UsageError else.
 Plan make_ring_plan(const Topology& topology, const Placement& placement);
 
 }  // namespace gradcube::control

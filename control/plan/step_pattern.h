@@ -68,6 +68,13 @@ class DigitOrder {
   unsigned digit(unsigned by_number) const { return digit_[by_number]; }
   unsigned by_number(unsigned digit) const { return by_number_[digit]; }
 
+  // Of so many digits by number: 0, n-1, ..., 2, 1. A ring goes the other way round.
+  static std::shared_ptr<const DigitOrder> backwards(unsigned radix) {
+    auto order = std::make_shared<DigitOrder>();
+    for (unsigned digit = 0; digit < radix; ++digit) order->set(digit, (radix - digit) % radix);
+    return order;
+  }
+
  private:
   std::array<std::uint8_t, kMaxRunnableRadix> digit_{};
   std::array<std::uint8_t, kMaxRunnableRadix> by_number_{};

@@ -20,9 +20,9 @@ struct Kind {
   std::string_view form;  // what is accepted, and an example
 };
 
-// A torus can be read, but no algorithm has a plan for it yet, so messages do not offer it.
 constexpr std::string_view kForms =
-    "bcube:n,k, bcube with a list of radices, or star:N; for example bcube:3,2 or bcube:4x3x2";
+    "bcube:n,k, bcube with a list of radices, star:N or torus:n,h; for example bcube:3,2, "
+    "bcube:4x3x2 or torus:4,2";
 
 const std::vector<Kind>& kinds() {
   static const std::vector<Kind> all = {
@@ -31,7 +31,10 @@ const std::vector<Kind>& kinds() {
        "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the highest "
        "level first; for example bcube:3,2 or bcube:4x3x2"},
       {"star", {"N"}, "star:N with N servers in 2..256, for example star:9"},
-      {"torus", {"n", "h"}, kForms},
+      {"torus",
+       {"n", "h"},
+       "torus:n,h with rings of n in 3..256 servers and h dimensions in 1..7, for example "
+       "torus:4,2"},
   };
   return all;
 }
@@ -93,9 +96,11 @@ std::vector<unsigned> equal_radices(const Kind& kind, std::string_view spec,
            fmt::format("{} is {}, but it is 1..{}", kind.parameters[1], count, kMaxDimensions),
            kind.form);
   }
-  if (radix < 2 || radix > bcube::kMaxRadix) {
+  const unsigned least = kind.name == "torus" ? bcube::kLeastRing : 2;
+  if (radix < least || radix > bcube::kMaxRadix) {
     refuse(where, spec,
-           fmt::format("{} is {}, but it is 2..{}", kind.parameters[0], radix, bcube::kMaxRadix),
+           fmt::format("{} is {}, but it is {}..{}", kind.parameters[0], radix, least,
+                       bcube::kMaxRadix),
            kind.form);
   }
   return std::vector<unsigned>(count, radix);
@@ -120,12 +125,22 @@ std::vector<unsigned> radices_of(const std::string& kind,
   return radices;
 }
 
+// All are joined by switches, or all by cables.
+bcube::Joint joint_of(const std::string& kind, const std::vector<Dimension>& dimensions) {
+  const auto adjacent = std::count_if(dimensions.begin(), dimensions.end(),
+                                      [](const Dimension& d) { return d.link == Link::adjacent; });
+  if (adjacent == 0) return bcube::Joint::switches;
+  if (static_cast<std::size_t>(adjacent) == dimensions.size()) return bcube::Joint::cables;
+  throw std::invalid_argument(fmt::format(
+      "a {} has switches at some levels and cables at others; expected one of them", kind));
+}
+
 }  // namespace
 
 Topology::Topology(std::string kind, std::vector<Dimension> dimensions)
     : kind_(std::move(kind)),
       dimensions_(std::move(dimensions)),
-      space_(radices_of(kind_, dimensions_)) {}
+      space_(radices_of(kind_, dimensions_), joint_of(kind_, dimensions_)) {}
 
 unsigned Topology::ports() const {
   unsigned count = 0;
@@ -133,12 +148,6 @@ unsigned Topology::ports() const {
     if (dimension.ports() > 0) count = std::max(count, dimension.port + dimension.ports());
   }
   return count;
-}
-
-std::vector<unsigned> Topology::level_ports() const {
-  std::vector<unsigned> result;
-  for (const Dimension& dimension : dimensions_) result.push_back(dimension.port);
-  return result;
 }
 
 bool Topology::uniform() const {

@@ -4,8 +4,9 @@
 //   bcube:4x3x2 a generalized BCube: a dimension for each of the listed radices, the highest level
 //               first, as in an address; dimension i on port i. bcube:3x3 is bcube:3,2
 //   star:N      N servers around one switch: one dimension of radix N on port 0; it is bcube:N,1
-//   torus:n,h   h rings of n servers each; dimension i on the port pair 2i, 2i+1, and only servers
-//               at distance one are joined
+//   torus:n,h   a torus: in each of h dimensions, rings of n servers, which cables join (HiPS,
+//               section 4.2). Port 2i leads to the next digit of dimension i, port 2i+1 to the one
+//               before. n is 3 or more: a ring of two would have two cables between the same two
 //
 // A Topology is an immutable value. Bounds: radix 2..256 (a digit is a byte on the wire), 1..7
 // levels (a path through relays has at most 8 hops), at most 65536 servers (a server's number has
@@ -59,9 +60,8 @@ class Topology {
   const AddressSpace& space() const { return space_; }
   std::uint32_t servers() const { return space_.servers(); }
   unsigned levels() const { return space_.levels(); }
-  unsigned ports() const;                     // of a server
-  std::vector<unsigned> level_ports() const;  // [l]: the (first) port of level l
-  bool uniform() const;                       // all radices are equal
+  unsigned ports() const;  // of a server
+  bool uniform() const;    // all radices are equal
 
   // "bcube:3,2", "bcube:4x3x2": what parse_topology reads.
   std::string spec() const;

@@ -22,13 +22,12 @@ enum class Direction { out, in };
 
 // One direction of a server's port.
 struct LinkId {
-  unsigned level;
+  unsigned port;
   ServerId server;
   Direction direction;
 
   bool operator<(const LinkId& other) const {
-    return std::tie(level, server, direction) <
-           std::tie(other.level, other.server, other.direction);
+    return std::tie(port, server, direction) < std::tie(other.port, other.server, other.direction);
   }
 };
 
@@ -37,9 +36,11 @@ template <typename Visit>
 void for_each_link(const Plan& plan, Rank from, Rank to, Visit&& visit) {
   ServerId at = plan.placement().server(from);
   for (const Hop& hop : plan.route(from, to)) {
-    visit(LinkId{hop.level, at, Direction::out});
-    at = plan.space().with_digit(at, hop.level, hop.digit);
-    visit(LinkId{hop.level, at, Direction::in});
+    const AddressSpace& space = plan.space();
+    const unsigned digit = space.digit(at, hop.level);
+    visit(LinkId{space.port_to(hop.level, digit, hop.digit), at, Direction::out});
+    at = space.with_digit(at, hop.level, hop.digit);
+    visit(LinkId{space.port_to(hop.level, hop.digit, digit), at, Direction::in});
   }
 }
 
@@ -199,8 +200,8 @@ class Interpreter {
       const auto [entry, fresh] = claims.emplace(std::pair(round, link), thread);
       if (fresh) return;
       fail(stage, step, thread,
-           fmt::format("{}'s link of level {} is already used by thread {}",
-                       name_of_server(link.server), link.level, entry->second));
+           fmt::format("{}'s port {} is already used by thread {}", name_of_server(link.server),
+                       link.port, entry->second));
     });
   }
 
@@ -264,11 +265,12 @@ class Interpreter {
       const std::uint64_t share = found == shares.end() ? 0 : found->second;
       if (pieces > share) {
         throw PlanError(
-            fmt::format("{}'s link of level {} carries {} pieces, more than its share "
+            fmt::format("{}'s port {} carries {} pieces, more than its share "
                         "of {}",
-                        name_of_server(link.server), link.level, pieces, share));
+                        name_of_server(link.server), link.port, pieces, share));
       }
-      result.link_pieces[link.level] = std::max(result.link_pieces[link.level], pieces);
+      std::uint64_t& most = result.link_pieces[plan_.space().level_of_port(link.port)];
+      most = std::max(most, pieces);
     }
     return result;
   }

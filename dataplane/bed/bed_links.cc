@@ -23,7 +23,7 @@ std::vector<BedLink> bed_links(const bcube::AddressSpace& space) {
       const std::string number = std::to_string(level);
       links.push_back({.server = server,
                        .level = level,
-                       .switch_name = space.switch_text(server, level),
+                       .switch_name = space.joint_text(server, level),
                        .bridge = bridge_name(space, server, level),
                        .port = "p" + space.suffix(server) + "." + number,
                        .interface = "level" + number});

@@ -16,7 +16,8 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr std::string_view kKeys[] = {"command", "server", "level", "switch", "clear", "up"};
+constexpr std::string_view kKeys[] = {"command", "server", "level", "port",
+                                      "switch",  "clear",  "up"};
 constexpr std::string_view kProbabilities[] = {"loss", "duplicate", "reorder", "corrupt"};
 
 void check_keys(const nlohmann::json& request) {
@@ -30,7 +31,7 @@ void check_keys(const nlohmann::json& request) {
                       key));
     }
     throw UsageError(
-        fmt::format("impair: unknown key {}; expected up, clear, server, level and switch",
+        fmt::format("impair: unknown key {}; expected up, clear, server, level, port and switch",
                     control::quoted(key)));
   }
 }
@@ -50,13 +51,13 @@ std::optional<bool> flag_of(const nlohmann::json& request, const char* key) {
   return request[key].get<bool>();
 }
 
-unsigned level_of(const nlohmann::json& level, unsigned levels) {
+unsigned number_of(const nlohmann::json& value, std::string_view what, unsigned levels) {
   // A negative number becomes one that is too large.
-  if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
-    throw UsageError(fmt::format("impair: level {}: this cluster has the levels 0 to {}",
-                                 control::printable(level.dump()), levels - 1));
+  if (!value.is_number_integer() || value.get<std::uint64_t>() >= levels) {
+    throw UsageError(fmt::format("impair: {} {}: this cluster has the {}s 0 to {}", what,
+                                 control::printable(value.dump()), what, levels - 1));
   }
-  return level.get<unsigned>();
+  return value.get<unsigned>();
 }
 
 Json report_of(bool up) {
@@ -77,13 +78,16 @@ LinkRequest read_link_request(const control::Topology& topology, std::span<const
   if (request.contains("server")) {
     server = control::parse_server(topology, text_of(request, "server"), "impair:");
   }
-  if (request.contains("level")) level = level_of(request["level"], topology.levels());
+  std::optional<unsigned> port;  // a level has one, of its number
+  if (request.contains("level")) level = number_of(request["level"], "level", topology.levels());
+  if (request.contains("port")) port = number_of(request["port"], "port", topology.levels());
   if (request.contains("switch")) switch_name = text_of(request, "switch");
 
   LinkRequest result;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const BedLink& link = links[i];
     if (link.server == server.value_or(link.server) && link.level == level.value_or(link.level) &&
+        link.level == port.value_or(link.level) &&
         link.switch_name == switch_name.value_or(link.switch_name)) {
       result.links.push_back(i);
     }
@@ -111,6 +115,7 @@ nlohmann::ordered_json link_report(const control::Topology& topology,
     if (up[i] == common) continue;
     Json one = {{"server", control::address_json(topology.space(), links[i].server)},
                 {"level", links[i].level},
+                {"port", links[i].level},
                 {"switch", links[i].switch_name}};
     one.update(report_of(up[i]));
     differing.push_back(std::move(one));

@@ -279,7 +279,7 @@ Json TestBed::status() {
                      {"pid", getpid()},
                      {"uptime_seconds", uptime.count()},
                      {"topology", control::topology_json(settings_.topology)},
-                     {"algorithm", control::kDefaultAlgorithm}};
+                     {"algorithm", control::default_algorithm(settings_.topology)}};
   return merged_status(head, settings_,
                        link_report(settings_.topology, links_, links_up_, settings_.seed), reports);
 }

@@ -82,21 +82,21 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
 
 WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines) {
   std::map<const Engine*, std::vector<WrongGreeting>> heard;
-  for (const EngineAt& at : engines) heard[at.engine].resize(space.levels());
+  for (const EngineAt& at : engines) heard[at.engine].resize(space.ports());
   on_each(engines, [&](const EngineAt& at) {
     std::vector<WrongGreeting>& of_engine = heard.at(at.engine);
-    for (unsigned level = 0; level < space.levels(); ++level) {
-      of_engine[level] = at.engine->wrong_greeting(level);
+    for (unsigned port = 0; port < space.ports(); ++port) {
+      of_engine[port] = at.engine->wrong_greeting(port);
     }
   });
   WrongPorts ports;
   for (const EngineAt& at : engines) {
     const EngineSettings& settings = at.engine->settings();
-    for (unsigned level = 0; level < space.levels(); ++level) {
-      const WrongGreeting& wrong = heard.at(at.engine)[level];
+    for (unsigned port = 0; port < space.ports(); ++port) {
+      const WrongGreeting& wrong = heard.at(at.engine)[port];
       if (wrong.fault == GreetingFault::none) continue;
-      ports[{settings.server, level}] =
-          wrong_text(space, settings.server, level, settings.digest, wrong);
+      ports[{settings.server, port}] =
+          wrong_text(space, settings.server, port, settings.digest, wrong);
     }
   }
   return ports;

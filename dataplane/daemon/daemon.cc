@@ -35,7 +35,7 @@ constexpr auto kFarewell = std::chrono::milliseconds(500);
 // How many lcores are of use to the servers that are here.
 std::size_t useful_lcores(const control::ClusterSettings& settings,
                           const std::optional<LoneServer>& lone) {
-  const std::size_t threads = settings.topology.levels();
+  const std::size_t threads = settings.topology.ports();
   if (!lone.has_value()) return settings.topology.servers() * threads;
   // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
   return settings.rates.limited() ? 1 : threads;

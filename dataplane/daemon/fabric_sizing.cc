@@ -53,15 +53,15 @@ constexpr std::uint32_t kLimitedBlock = 512;
 static_assert(kLimitedBlock + protocol::kSegmentHeaderBytes <= protocol::SendWindow::kUnaskedBytes);
 
 // --- Credit. A port grants what its switch queue holds beside what may come unasked, from all
-// engines of all neighbours at once: a server has no more engines than levels. So the queue cannot
+// engines of all neighbours at once: a server has no more engines than ports. So the queue cannot
 // overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
 // same.
 std::uint64_t credit_budget(const control::ClusterSettings& settings) {
-  const std::uint64_t levels = settings.topology.dimensions().size();
   std::uint64_t unasked = 0;
   for (const control::Dimension& dimension : settings.topology.dimensions()) {
-    const std::uint64_t neighbours = dimension.radix - 1;
-    unasked = std::max(unasked, neighbours * levels * UnaskedRoom::kBytes);
+    const std::uint64_t neighbours =
+        dimension.link == control::Link::adjacent ? 1 : dimension.radix - 1;
+    unasked = std::max(unasked, neighbours * settings.topology.ports() * UnaskedRoom::kBytes);
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }
@@ -248,7 +248,7 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   if (settings.packet_memory_bytes.has_value()) {
     packets = *settings.packet_memory_bytes / pollers / bytes_of_packet;
   }
-  const std::uint64_t ports = std::uint64_t{threads_on_poller} * topology.levels();
+  const std::uint64_t ports = std::uint64_t{threads_on_poller} * topology.ports();
   PacketSizes sizes;
   sizes.segments = static_cast<std::uint32_t>(packets / kPacketsPerSegment);
   sizes.answers =
@@ -258,7 +258,7 @@ PacketSizes packet_sizes(const control::ClusterSettings& settings, unsigned poll
   if (payloads == Payloads::copied) {
     // Of the one engine that a server has on a poller.
     sizes.received_beside = static_cast<std::uint32_t>(
-        MessageInbox::kCapacity + topology.levels() * (RelayQueue::kCapacity + PortQueue::kBurst));
+        MessageInbox::kCapacity + topology.ports() * (RelayQueue::kCapacity + PortQueue::kBurst));
   }
   return sizes;
 }
@@ -312,14 +312,14 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
                           Payloads payloads) {
   const control::Topology& topology = settings.topology;
   const unsigned servers = payloads == Payloads::copied ? 1 : topology.servers();
-  const unsigned threads = servers * topology.levels();
-  // The threads are dealt out by server, so a poller may get one server's more than its share.
-  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.levels();
+  const unsigned threads = servers * topology.ports();
+  // A thread for each port. They are dealt out by server, so a poller may get one server's more than its share.
+  const unsigned per_poller = (threads + lcores - 1) / lcores + topology.ports();
   const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads);
   const std::uint64_t packets =
       lcores * (std::uint64_t{kPacketsPerSegment} * sizes.segments + sizes.idle + sizes.answers);
   const std::uint64_t rings =
-      std::uint64_t{threads} * topology.levels() * kRingsPerQueue * kRingEntries * sizeof(void*);
+      std::uint64_t{threads} * topology.ports() * kRingsPerQueue * kRingEntries * sizeof(void*);
   std::uint64_t frames = kMessageFrames;
   if (payloads == Payloads::copied) {
     frames += lcores * (std::uint64_t{sizes.segments} + sizes.received_beside + 2 * sizes.idle);

@@ -32,7 +32,8 @@ constexpr Probability kProbabilities[] = {{"loss", &Impairments::loss},
                                           {"reorder", &Impairments::reorder},
                                           {"corrupt", &Impairments::corrupt}};
 
-constexpr std::string_view kOtherKeys[] = {"command", "server", "level", "switch", "clear", "up"};
+constexpr std::string_view kOtherKeys[] = {"command", "server", "level", "port",
+                                           "switch",  "clear",  "up"};
 
 void check_keys(const nlohmann::json& request) {
   for (const auto& [key, value] : request.items()) {
@@ -45,7 +46,7 @@ void check_keys(const nlohmann::json& request) {
     }
     throw UsageError(
         fmt::format("impair: unknown key {}; expected loss, duplicate, reorder, corrupt, up, "
-                    "clear, server, level and switch",
+                    "clear, server, level, port and switch",
                     control::quoted(key)));
   }
 }
@@ -93,7 +94,12 @@ class Selection {
     if (request.contains("server")) {
       server_ = control::parse_server(topology, text_of(request, "server"), "impair:");
     }
-    if (request.contains("level")) level_ = level_of(request["level"]);
+    if (request.contains("level")) {
+      level_ = number_of(request["level"], "level", fabric_.space().levels());
+    }
+    if (request.contains("port")) {
+      port_ = number_of(request["port"], "port", fabric_.space().ports());
+    }
     if (request.contains("switch")) switch_ = switch_of(text_of(request, "switch"));
   }
 
@@ -109,17 +115,17 @@ class Selection {
   bool fits(const LinkAt& link) const {
     return link.server == server_.value_or(link.server) &&
            link.level == level_.value_or(link.level) &&
+           link.server_port == port_.value_or(link.server_port) &&
            link.switch_index == switch_.value_or(link.switch_index);
   }
 
-  unsigned level_of(const nlohmann::json& level) const {
-    const unsigned levels = fabric_.space().levels();
+  static unsigned number_of(const nlohmann::json& value, std::string_view what, unsigned count) {
     // A negative number becomes one that is too large.
-    if (!level.is_number_integer() || level.get<std::uint64_t>() >= levels) {
-      throw UsageError(fmt::format("impair: level {}: this cluster has the levels 0 to {}",
-                                   control::printable(level.dump()), levels - 1));
+    if (!value.is_number_integer() || value.get<std::uint64_t>() >= count) {
+      throw UsageError(fmt::format("impair: {} {}: this cluster has the {}s 0 to {}", what,
+                                   control::printable(value.dump()), what, count - 1));
     }
-    return level.get<unsigned>();
+    return value.get<unsigned>();
   }
 
   std::size_t switch_of(const std::string& name) const {
@@ -138,7 +144,15 @@ class Selection {
                                    fabric_.switches()[*switch_].name,
                                    fabric_.switches()[*switch_].level, *level_));
     }
+    if (port_ && level_ && fabric_.space().level_of_port(*port_) != *level_) {
+      throw UsageError(fmt::format("impair: no link is selected: port {} is at level {}, not {}",
+                                   *port_, fabric_.space().level_of_port(*port_), *level_));
+    }
     const std::vector<bcube::ServerId>& servers = fabric_.servers();
+    if (!server_) {
+      throw UsageError(fmt::format("impair: no link is selected: no port {} leads to {}", *port_,
+                                   fabric_.switches()[*switch_].name));
+    }
     if (!std::binary_search(servers.begin(), servers.end(), *server_)) {
       throw UsageError(
           fmt::format("impair: no link is selected: server {} has no links in this daemon; "
@@ -147,7 +161,8 @@ class Selection {
     }
     const auto has_server = [this](std::size_t i) {
       return std::any_of(fabric_.links().begin(), fabric_.links().end(), [&](const LinkAt& link) {
-        return link.switch_index == i && link.server == *server_;
+        return link.switch_index == i && link.server == *server_ &&
+               link.server_port == port_.value_or(link.server_port);
       });
     };
     throw UsageError(
@@ -160,6 +175,7 @@ class Selection {
   const EmbeddedFabric& fabric_;
   std::optional<bcube::ServerId> server_;
   std::optional<unsigned> level_;
+  std::optional<unsigned> port_;  // of the server
   std::optional<std::size_t> switch_;
 };
 
@@ -225,6 +241,7 @@ nlohmann::ordered_json impairments_report(const EmbeddedFabric& fabric, std::uin
     if (impairments == fabric.impairments()) continue;
     Json one = {{"server", control::address_json(fabric.space(), link.server)},
                 {"level", link.level},
+                {"port", link.server_port},
                 {"switch", fabric.switches()[link.switch_index].name}};
     add_impairments(impairments, one);
     links.push_back(std::move(one));

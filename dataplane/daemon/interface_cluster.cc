@@ -11,6 +11,12 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
                                    const aggregation::Kernels& kernels, EventSink& events)
     : LocalCluster(options, Payloads::copied, clock, kernels, events),
       message_frames_(message_pool(options.settings.mtu)) {
+  if (topology().space().cabled()) {
+    throw control::UsageError(fmt::format(
+        "--interfaces: a {} runs embedded in one process alone, as `gradcube up --topology {}` "
+        "starts it; expected bcube:n,k or star:N",
+        topology().kind(), topology().spec()));
+  }
   if (options.interfaces.size() != topology().levels()) {
     throw control::UsageError(fmt::format(
         "--interfaces: it names {} and {} has {} levels: name one for each level, level 0 first",

@@ -8,13 +8,13 @@
 
 namespace gradcube::dataplane {
 
-control::JobOptions completed(control::JobOptions options, const bcube::AddressSpace& space) {
+control::JobOptions completed(control::JobOptions options, const control::Topology& topology) {
   if (options.lanes.empty()) options.lanes.emplace_back();
   for (control::LaneOptions& lane : options.lanes) {
-    if (lane.algorithm.empty()) lane.algorithm = control::kDefaultAlgorithm;
+    if (lane.algorithm.empty()) lane.algorithm = control::default_algorithm(topology);
   }
   if (options.members.empty()) {
-    options.members.resize(space.servers());
+    options.members.resize(topology.servers());
     std::iota(options.members.begin(), options.members.end(), 0U);
   }
   return options;

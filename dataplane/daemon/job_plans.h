@@ -9,7 +9,7 @@
 namespace gradcube::dataplane {
 
 // With what the trainer left out: one lane, the default algorithm, every server as a member.
-control::JobOptions completed(control::JobOptions options, const bcube::AddressSpace& space);
+control::JobOptions completed(control::JobOptions options, const control::Topology& topology);
 
 // Of completed options. Throws control::UsageError: members that form no grid, an algorithm that
 // there is not.

@@ -43,7 +43,8 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       kernels_(kernels),
       events_(events),
       assignment_(control::Assignment::all_servers(
-          control::make_plan(control::kDefaultAlgorithm, topology_, "--topology"), options.lcores)),
+          control::make_plan(control::default_algorithm(topology_), topology_, "--topology"),
+          options.lcores)),
       parameters_(fabric_parameters(settings_)),
       digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);

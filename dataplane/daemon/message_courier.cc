@@ -28,9 +28,10 @@ protocol::RoutingHeader routing_of(bcube::ServerId source, bcube::ServerId desti
 // Of the link that the route begins with.
 protocol::LinkAddresses addresses_of(const bcube::AddressSpace& space, bcube::ServerId from,
                                      const bcube::Hop& hop) {
-  const auto own = bcube::embedded_link_address(hop.level, from);
+  const bcube::ServerId to = space.with_digit(from, hop.level, hop.digit);
+  const auto own = bcube::embedded_link_address(space.port_of(from, hop.level, hop.digit), from);
   const auto next =
-      bcube::embedded_link_address(hop.level, space.with_digit(from, hop.level, hop.digit));
+      bcube::embedded_link_address(space.port_of(to, hop.level, space.digit(from, hop.level)), to);
   return {own.mac, next.mac, own.ip, next.ip};
 }
 
@@ -69,6 +70,7 @@ void MessageCourier::put(const Departing& message, Engine& engine) {
   const bcube::Route route =
       paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
                     : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
+  if (route.size() == 0) return;  // it is too far away
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
                                            frames_.bytes, incarnation_, message.number,
@@ -80,7 +82,7 @@ void MessageCourier::put(const Departing& message, Engine& engine) {
         splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frames_.bytes});
     frame->data_len = static_cast<std::uint16_t>(length);
     frame->pkt_len = static_cast<std::uint32_t>(length);
-    engine.post(route[0].level, frame);
+    engine.post(space.port_of(engines_.server(), route[0].level, route[0].digit), frame);
   }
 }
 

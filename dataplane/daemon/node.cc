@@ -61,7 +61,7 @@ TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
   const control::JoinRequest asked{request.job,
                                    server_,
                                    {static_cast<std::int32_t>(request.pid), request.uid},
-                                   completed(request.options, space()),
+                                   completed(request.options, around_.topology),
                                    request.rank};
   if (const auto reason = jobs_.objection(asked); reason.has_value()) {
     throw JoinRefused(GRADCUBE_EJOB, *reason);

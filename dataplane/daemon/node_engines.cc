@@ -17,8 +17,9 @@ NodeEngines::NodeEngines(const bcube::AddressSpace& space, bcube::ServerId serve
       links_(space),
       inbox_(hears_others ? std::make_unique<MessageInbox>() : nullptr) {
   std::vector<EnginePort> with_credit;
-  for (std::size_t level = 0; level < ports.size(); ++level) {
-    with_credit.push_back({ports[level], &credit_.emplace_back(credit.at(level))});
+  for (unsigned port = 0; port < ports.size(); ++port) {
+    with_credit.push_back(
+        {ports[port], &credit_.emplace_back(credit.at(space.level_of_port(port)))});
   }
   std::vector<int> numa_nodes;
   for (const EnginePlace& place : places) {

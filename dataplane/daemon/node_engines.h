@@ -31,7 +31,7 @@ struct EnginePlace {
 
 class NodeEngines {
  public:
-  // server: whose engines they are. ports: the server's, by level. credit: what each of them may
+  // server: whose engines they are. ports: the server's, by number. credit: what each of them may
   // have granted, as many. Without places: a server that runs nothing. hears_others: whether nodes
   // of other processes send messages to this one's.
   NodeEngines(const bcube::AddressSpace& space, bcube::ServerId server,
@@ -64,7 +64,7 @@ class NodeEngines {
   MessageInbox* inbox() { return inbox_.get(); }
 
  private:
-  std::deque<protocol::PortCredit> credit_;  // by level
+  std::deque<protocol::PortCredit> credit_;  // by port
   bcube::AddressSpace space_;
   bcube::ServerId server_ = 0;
   ServerLinks links_;

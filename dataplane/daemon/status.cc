@@ -128,13 +128,18 @@ Json flows_json(const StatusSources& sources, const std::vector<EngineFacts>& en
 }
 
 // Of a port: to whom its links are down, as the server has found out.
-Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, unsigned level) {
+Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, unsigned port) {
   const bcube::AddressSpace& space = sources.cluster.topology().space();
   const ServerLinks& links = sources.cluster.nodes().at(server).engines().links();
   Json down = Json::array();
+  const unsigned level = space.level_of_port(port);
+  const unsigned own = space.digit(server, level);
   for (unsigned digit = 0; digit < space.radix(level); ++digit) {
     const bcube::Hop link{static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)};
-    if (links.up(link)) continue;
+    if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port ||
+        links.up(link)) {
+      continue;
+    }
     down.push_back(control::address_json(space, space.with_digit(server, level, digit)));
   }
   return down;
@@ -157,14 +162,17 @@ Json servers_json(const StatusSources& sources) {
   for (const bcube::ServerId server : sources.cluster.nodes().servers()) {
     const std::vector<Port*> of_server = sources.cluster.fabric().ports(server);
     Json ports = Json::array();
-    for (unsigned level = 0; level < space.levels(); ++level) {
-      Json port = {{"level", level}, {"rate_bps", rate_json(sources.settings.rates.of(level))}};
-      port.update(counters_json(of_server[level]->counts()));
+    for (unsigned number = 0; number < space.ports(); ++number) {
+      const unsigned level = space.level_of_port(number);
+      Json port = {{"level", level},
+                   {"port", number},
+                   {"rate_bps", rate_json(sources.settings.rates.of(level))}};
+      port.update(counters_json(of_server[number]->counts()));
       if (sources.interfaces != nullptr) {
-        port.update(counters_json(drops_of(sources.interfaces->port(level))));
+        port.update(counters_json(drops_of(sources.interfaces->port(number))));
       }
-      port["down"] = neighbours_down_json(sources, server, level);
-      const auto found = wrong.find({server, level});
+      port["down"] = neighbours_down_json(sources, server, number);
+      const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
       ports.push_back(std::move(port));
     }
@@ -260,7 +268,7 @@ Json status_json(const StatusSources& sources) {
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
-  status["algorithm"] = control::kDefaultAlgorithm;
+  status["algorithm"] = control::default_algorithm(sources.cluster.topology());
   status["fabric"] = sources.embedded != nullptr ? "embedded" : "interfaces";
   status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;

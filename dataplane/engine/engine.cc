@@ -1,7 +1,8 @@
 #include "dataplane/engine/engine.h"
 
 #include <algorithm>
-#include <numeric>
+#include <stdexcept>
+#include <string>
 
 namespace gradcube::dataplane {
 
@@ -26,12 +27,6 @@ static_assert(shared::kBufferAlignment % control::kUnitBytes == 0,
 static_assert(static_cast<int>(control::Stage::broadcast) ==
               static_cast<int>(protocol::Stage::broadcast));
 
-std::vector<unsigned> port_per_level(std::size_t levels) {
-  std::vector<unsigned> ports(levels);
-  std::iota(ports.begin(), ports.end(), 0U);
-  return ports;
-}
-
 bool has_untold_progress(EngineJob* job) {
   return job->state == EngineJob::State::held && job->is_leader() &&
          job->session().completions() != job->progress_told;
@@ -42,23 +37,27 @@ bool has_untold_progress(EngineJob* job) {
 Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
                const std::vector<EnginePort>& ports, const EnginePools& pools, EventSink& events)
     : settings_(settings),
-      neighbours_(space, settings.server, port_per_level(ports.size())),
+      neighbours_(space, settings.server),
       pools_(pools),
       events_(events),
       timers_(0, kTimerTick),
       own_links_(space),
       links_(settings.links == nullptr ? own_links_ : *settings.links),
       link_watch_(space, settings.server),
-      wrong_greetings_(space.levels()) {
-  for (unsigned level = 0; level < ports.size(); ++level) {
-    ports_.push_back(std::make_unique<PortQueue>(level, *ports[level].port, *ports[level].credit,
-                                                 settings.queue));
+      wrong_greetings_(space.ports()) {
+  if (ports.size() != space.ports()) {
+    throw std::invalid_argument("a server has " + std::to_string(space.ports()) + " ports, not " +
+                                std::to_string(ports.size()));
+  }
+  for (unsigned port = 0; port < ports.size(); ++port) {
+    ports_.push_back(
+        std::make_unique<PortQueue>(port, *ports[port].port, *ports[port].credit, settings.queue));
+    ports_[port]->greetings.resize(space.radix(space.level_of_port(port)));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
     unasked_.emplace_back(space.radix(level));
     direct_frames_.emplace_back(space.radix(level));
-    ports_[level]->greetings.resize(space.radix(level));
   }
   links_.add(neighbour_counters_);
   if (settings.greeting_interval == 0) next_greeting_ = protocol::kNever;
@@ -240,7 +239,7 @@ bool Engine::report(const EngineJob& job, EngineEvent event) {
 }
 
 protocol::LinkAddresses Engine::addresses_to(const bcube::Neighbour& neighbour) const {
-  const bcube::LinkAddress own = bcube::embedded_link_address(neighbour.level, settings_.server);
+  const bcube::LinkAddress own = bcube::embedded_link_address(neighbour.port, settings_.server);
   return {own.mac, neighbour.address.mac, own.ip, neighbour.address.ip};
 }
 
@@ -249,8 +248,8 @@ NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {
   return neighbour_counters_[hop.level][hop.digit].read();
 }
 
-void Engine::post(unsigned level, rte_mbuf* frame) {
-  if (ports_[level]->relayed.put(frame)) return;
+void Engine::post(unsigned port, rte_mbuf* frame) {
+  if (ports_[port]->relayed.put(frame)) return;
   counters_.drop(DropReason::relay_full);
   rte_pktmbuf_free(frame);
 }

@@ -119,7 +119,7 @@ class Engine final : public Pollable {
  public:
   static constexpr unsigned kBurst = PortQueue::kBurst;
 
-  // ports[level] is the server's port at that level. pools: only this lcore allocates from them.
+  // ports: all of the server's, by number. pools: only this lcore allocates from them.
   // Ports, credit, pools and sink must outlive the engine.
   Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
          const std::vector<EnginePort>& ports, const EnginePools& pools, EventSink& events);
@@ -168,9 +168,9 @@ class Engine final : public Pollable {
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
 
-  // Takes a whole frame that begins with a hop over this level, and sends it among those that it
+  // Takes a whole frame that begins with a hop through this port, and sends it among those that it
   // relays. If too many of them wait, the frame is dropped.
-  void post(unsigned level, rte_mbuf* frame);
+  void post(unsigned port, rte_mbuf* frame);
   // The parallel paths to another server whose hops all work, as far as this engine has found out
   // or relays have told it; the shortest first.
   std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
@@ -186,9 +186,9 @@ class Engine final : public Pollable {
   // Of the neighbour that a hop leads to; zeros if there is none. Any thread.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
-  // What the port of the level has heard lately and should not; nothing of the engines that do not
+  // What the port has heard lately and should not; nothing of the engines that do not
   // greet.
-  WrongGreeting wrong_greeting(unsigned level) const;
+  WrongGreeting wrong_greeting(unsigned port) const;
 
  private:
   // engine_receive.cc
@@ -211,7 +211,7 @@ class Engine final : public Pollable {
   void publish_links();
   unsigned send_greetings(PortQueue& out, unsigned room);
   rte_mbuf* greeting_to(const bcube::Neighbour& neighbour);
-  rte_mbuf* announcement(unsigned level);
+  rte_mbuf* announcement(unsigned port);
   rte_mbuf* make_link_frame(protocol::FrameType type, const protocol::LinkAddresses& addresses,
                             const protocol::RoutingHeader& routing, std::uint16_t source_port,
                             const protocol::LinkHeader& link);
@@ -219,6 +219,8 @@ class Engine final : public Pollable {
                           std::span<const std::uint8_t> headers);
   std::optional<DropReason> take_greeting(const protocol::ParsedFrame& frame);
   bool take_path_failure(const protocol::ParsedFrame& frame);
+  // Of this server, that the hop leaves through.
+  unsigned port_to(bcube::Hop hop) const { return neighbours_.find(hop.level, hop.digit)->port; }
   bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
   bool works(const bcube::Route& route) const;
   bcube::Route route_of(const Flow& flow) const;
@@ -280,7 +282,7 @@ class Engine final : public Pollable {
   bcube::NeighbourTable neighbours_;
   EnginePools pools_;
   EventSink& events_;
-  std::vector<std::unique_ptr<PortQueue>> ports_;  // by level
+  std::vector<std::unique_ptr<PortQueue>> ports_;  // by number
   FlowTable flows_;
   std::vector<EngineJob*> attached_;
   JobWatch watch_;                      // over the attached ones
@@ -290,8 +292,8 @@ class Engine final : public Pollable {
   bool checksum_sent_ = false;
   bool checksum_demanded_ = false;
   Nanoseconds now_ = 0;
-  unsigned level_in_ = 0;  // of the port that is being received from
-  bool retries_ = false;   // the last poll() found no packet memory, or no room for an event
+  unsigned port_in_ = 0;  // that is being received from
+  bool retries_ = false;  // the last poll() found no packet memory, or no room for an event
   NeighbourRows neighbour_counters_;               // by level and digit
   std::vector<std::vector<UnaskedRoom>> unasked_;  // the same
   // Of all servers that are no neighbours. Nothing goes there unasked: their switch ports have no
@@ -310,7 +312,7 @@ class Engine final : public Pollable {
   Nanoseconds next_greeting_ = 0;
   Nanoseconds next_announcement_ = 0;
   std::vector<std::vector<std::uint64_t>> direct_frames_;  // by level and digit, one interval ago
-  std::vector<WrongGreeting> wrong_greetings_;             // by level; the last of each
+  std::vector<WrongGreeting> wrong_greetings_;             // by port; the last of each
   EngineCounters counters_;
 };
 

@@ -203,7 +203,7 @@ FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
 void Engine::take_route(Flow& flow, const bcube::Route& route) {
   const bcube::Hop first = route[0];
   flow.route = route;
-  flow.out = ports_[flow.port_out()].get();
+  flow.out = ports_[port_to(first)].get();
   flow.unasked = route.size() == 1 ? &unasked_[first.level][first.digit] : &none_unasked_;
 }
 

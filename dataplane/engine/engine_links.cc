@@ -41,7 +41,7 @@ void Engine::keep_links() {
 void Engine::greet() {
   next_greeting_ = now_ + settings_.greeting_interval;
   for (const auto& port : ports_) {
-    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+    for (const bcube::Neighbour& neighbour : neighbours_.behind(port->number)) {
       const bcube::Hop link = hop_to(neighbour);
       std::uint64_t& before = direct_frames_[link.level][link.digit];
       const std::uint64_t frames = links_.direct_frames(link);
@@ -54,8 +54,9 @@ void Engine::greet() {
   if (announces) next_announcement_ = now_ + kBetweenAnnouncements;
   for (const auto& port : ports_) {
     // In the place of the server itself.
-    if (announces) port->greetings.insert(neighbours_.own_digit(port->level));
-    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+    const unsigned level = neighbours_.space().level_of_port(port->number);
+    if (announces) port->greetings.insert(neighbours_.own_digit(level));
+    for (const bcube::Neighbour& neighbour : neighbours_.behind(port->number)) {
       port->greetings.insert(neighbour.digit);
     }
   }
@@ -63,7 +64,7 @@ void Engine::greet() {
 
 void Engine::publish_links() {
   for (const auto& port : ports_) {
-    for (const bcube::Neighbour& neighbour : neighbours_.at_level(port->level)) {
+    for (const bcube::Neighbour& neighbour : neighbours_.behind(port->number)) {
       const bcube::Hop link = hop_to(neighbour);
       links_.set(link, link_watch_.up(link));
     }
@@ -73,11 +74,12 @@ void Engine::publish_links() {
 
 // Into the port's burst. Those that find no room stay owed.
 unsigned Engine::send_greetings(PortQueue& out, unsigned room) {
+  const unsigned level = neighbours_.space().level_of_port(out.number);
   unsigned sent = 0;
   for (; sent < room && !out.greetings.empty(); ++sent) {
     const std::size_t digit = out.greetings.next(0);
-    const bcube::Neighbour* to = neighbours_.find(out.level, static_cast<unsigned>(digit));
-    rte_mbuf* greeting = to == nullptr ? announcement(out.level) : greeting_to(*to);
+    const bcube::Neighbour* to = neighbours_.find(level, static_cast<unsigned>(digit));
+    rte_mbuf* greeting = to == nullptr ? announcement(out.number) : greeting_to(*to);
     if (greeting == nullptr) break;
     out.greetings.erase(digit);
     out.burst[out.filled++] = greeting;
@@ -97,8 +99,9 @@ rte_mbuf* Engine::greeting_to(const bcube::Neighbour& neighbour) {
 }
 
 // For whoever hears the port.
-rte_mbuf* Engine::announcement(unsigned level) {
-  const bcube::LinkAddress own = bcube::embedded_link_address(level, settings_.server);
+rte_mbuf* Engine::announcement(unsigned port) {
+  const unsigned level = neighbours_.space().level_of_port(port);
+  const bcube::LinkAddress own = bcube::embedded_link_address(port, settings_.server);
   const bcube::LinkAddress& all = bcube::kBroadcastAddress;
   protocol::RoutingHeader routing;
   routing.source = routing.destination = static_cast<std::uint16_t>(settings_.server);
@@ -149,9 +152,9 @@ std::optional<DropReason> Engine::take_greeting(const protocol::ParsedFrame& fra
       link.server != frame.routing.source) {
     return DropReason::wrong_link;
   }
-  const GreetingFault fault = fault_of(link, level_in_, neighbours_, settings_.digest);
+  const GreetingFault fault = fault_of(link, port_in_, neighbours_, settings_.digest);
   if (fault != GreetingFault::none) {
-    wrong_greetings_[level_in_] = {fault, link.level, link.server, link.settings, now_};
+    wrong_greetings_[port_in_] = {fault, link.level, link.server, link.settings, now_};
     return fault == GreetingFault::other_settings ? DropReason::wrong_cluster
                                                   : DropReason::wrong_link;
   }
@@ -162,8 +165,8 @@ std::optional<DropReason> Engine::take_greeting(const protocol::ParsedFrame& fra
   return std::nullopt;
 }
 
-WrongGreeting Engine::wrong_greeting(unsigned level) const {
-  const WrongGreeting& last = wrong_greetings_[level];
+WrongGreeting Engine::wrong_greeting(unsigned port) const {
+  const WrongGreeting& last = wrong_greetings_[port];
   const bool lately = now_ - last.heard <= std::max(kLately, 3 * settings_.greeting_interval);
   return lately ? last : WrongGreeting{};
 }
@@ -173,7 +176,7 @@ bool Engine::take_path_failure(const protocol::ParsedFrame& frame) {
   const bcube::AddressSpace& space = neighbours_.space();
   if (!space.contains(link.server) || link.server != frame.routing.source ||
       link.level >= space.levels() || link.digit >= space.radix(link.level) ||
-      link.digit == space.digit(link.server, link.level)) {
+      !space.joins(link.level, space.digit(link.server, link.level), link.digit)) {
     return false;
   }
   ++counters_.path_failures;
@@ -211,7 +214,7 @@ bcube::Route Engine::route_of(const Flow& flow) const {
   const std::vector<bcube::Route> paths = paths_to(flow.peer);
   if (paths.empty()) return flow.planned;
   const auto elsewhere = std::find_if(paths.begin(), paths.end(), [&](const bcube::Route& path) {
-    return path[0].level != flow.planned[0].level;
+    return port_to(path[0]) != port_to(flow.planned[0]);
   });
   return elsewhere == paths.end() ? paths.front() : *elsewhere;
 }

@@ -33,7 +33,7 @@ unsigned Engine::receive(PortQueue& in) {
   rte_mbuf* packets[kBurst];
   const unsigned count = in.port->receive(settings_.queue, packets, kBurst);
   if (count == 0) return 0;
-  level_in_ = in.level;
+  port_in_ = in.number;
   if (checksum_demanded_) {
     receive_burst<true>(packets, count);
   } else {

@@ -50,7 +50,7 @@ struct FlowKey {
   std::uint8_t offset = 0;  // the peer's digit is ours plus this, modulo the radix
   bcube::ServerId peer = 0;
   bcube::Route planned;  // to the peer, as long as all links work
-  // Ours, by level: that the peer's frames come in through, as its planned route to us ends. Credit
+  // Ours: that the peer's frames come in through, as its planned route to us ends. Credit
   // counts for it, also while they take another route.
   std::uint8_t port_in = 0;
 
@@ -71,7 +71,6 @@ struct Flow : FlowKey {
   }
 
   bcube::Route route;  // to the peer, that its frames take now
-  std::uint8_t port_out() const { return route[0].level; }
 
   protocol::SendWindow send;
   protocol::ReceiveWindow receive;

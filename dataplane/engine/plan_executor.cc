@@ -27,6 +27,19 @@ unsigned count_flows(const control::ThreadSchedule& schedule) {
   return flows;
 }
 
+// Of the server where the route ends, that its last hop comes in through.
+std::uint8_t port_at_end(const bcube::AddressSpace& space, bcube::ServerId from,
+                         const bcube::Route& route) {
+  bcube::ServerId before = from;
+  bcube::ServerId at = from;
+  for (const bcube::Hop& hop : route) {
+    before = at;
+    at = space.with_digit(at, hop.level, hop.digit);
+  }
+  const unsigned level = route[route.size() - 1].level;
+  return static_cast<std::uint8_t>(space.port_of(at, level, space.digit(before, level)));
+}
+
 }  // namespace
 
 PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsigned thread,
@@ -55,13 +68,14 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
       for (unsigned i = 0; i < schedule_.step(w).peers; ++i) {
         const unsigned r = schedule_.step(w).offset_of_peer(i);
         const control::Rank peer = schedule_.peer(w, r);
-        const bcube::Route back = plan.route(peer, context.rank);
-        const FlowKey key{.stage = stage,
-                          .step = static_cast<std::uint8_t>(w),
-                          .offset = static_cast<std::uint8_t>(r),
-                          .peer = plan.placement().server(peer),
-                          .planned = plan.route(context.rank, peer),
-                          .port_in = back[back.size() - 1].level};
+        const bcube::ServerId from = plan.placement().server(peer);
+        const FlowKey key{
+            .stage = stage,
+            .step = static_cast<std::uint8_t>(w),
+            .offset = static_cast<std::uint8_t>(r),
+            .peer = from,
+            .planned = plan.route(context.rank, peer),
+            .port_in = port_at_end(plan.space(), from, plan.route(peer, context.rank))};
         flows_.emplace_back(key, job, *this, context.flows, context.window);
         begin_streams(flows_.back(), next_);
       }

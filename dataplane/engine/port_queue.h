@@ -47,8 +47,8 @@ class PortQueue {
   static constexpr std::uint32_t kTurnWithoutARate = 256 * 1024;  // bytes
 
   // engine: the number of this engine among those that share the port's credit.
-  PortQueue(unsigned its_level, Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
-      : level(its_level),
+  PortQueue(unsigned its_number, Port& its_port, protocol::PortCredit& port_credit, unsigned engine)
+      : number(its_number),
         port(&its_port),
         segments(port_credit.unlimited() ? kTurnWithoutARate : port_credit.segment_bytes()),
         credit(port_credit, engine) {}
@@ -73,7 +73,7 @@ class PortQueue {
   bool any_answers();
   protocol::Nanoseconds next_answer();
 
-  unsigned level;
+  unsigned number;  // among the server's ports
   Port* port;
   FlowRotation answers;
   FlowRotation resends;

@@ -22,7 +22,7 @@ enum class GreetingFault : std::uint8_t {
   other_settings,  // of another cluster, or of one that was not started with the same settings
   own_address,     // a second server has this one's, or this one hears itself
   other_level,     // the sender's port is not of the level of this one
-  no_neighbour,    // of the same level, and no server behind this port's switch
+  no_neighbour,    // of the same level, and not behind this port
 };
 
 struct WrongGreeting {
@@ -33,15 +33,15 @@ struct WrongGreeting {
   Nanoseconds heard = 0;  // when
 };
 
-// What is wrong with a greeting that came in through the port of this level of a server with these
+// What is wrong with a greeting that came in through this port of a server with these
 // neighbours and settings.
-inline GreetingFault fault_of(const protocol::LinkHeader& greeting, unsigned level,
+inline GreetingFault fault_of(const protocol::LinkHeader& greeting, unsigned port,
                               const bcube::NeighbourTable& neighbours,
                               const protocol::SettingsDigest& settings) {
   if (greeting.settings.fingerprint != settings.fingerprint) return GreetingFault::other_settings;
   if (greeting.server == neighbours.self()) return GreetingFault::own_address;
-  if (greeting.level != level) return GreetingFault::other_level;
-  if (!neighbours.is_neighbour(level, greeting.server)) return GreetingFault::no_neighbour;
+  if (greeting.level != neighbours.space().level_of_port(port)) return GreetingFault::other_level;
+  if (!neighbours.is_behind(port, greeting.server)) return GreetingFault::no_neighbour;
   return GreetingFault::none;
 }
 

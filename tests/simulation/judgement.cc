@@ -14,8 +14,8 @@ Judgement::RunningJob Judgement::running(const ScenarioJob& job,
   const auto placement = control::Placement::grid(topology, job.options.members, "members");
   RunningJob result;
   for (const control::LaneOptions& lane : job.options.lanes) {
-    const std::string_view algorithm =
-        lane.algorithm.empty() ? control::kDefaultAlgorithm : std::string_view(lane.algorithm);
+    const std::string_view algorithm = lane.algorithm.empty() ? control::default_algorithm(topology)
+                                                              : std::string_view(lane.algorithm);
     result.plans.push_back(control::make_plan(algorithm, topology, placement, "algorithm"));
   }
   if (!job.ranks.empty()) result.order = dataplane::RankOrder(job.ranks);

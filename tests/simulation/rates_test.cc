@@ -51,13 +51,14 @@ TEST_P(RatesByLevel, TakeTheTimeOfTheBusiestLink) {
   leave_all(cluster, trainers);
 }
 
+constexpr const char* kEqual = "level0=100mbit,level1=100mbit";
 constexpr const char* kFastBelow = "level0=400mbit,level1=100mbit";
 constexpr const char* kFastAbove = "level0=100mbit,level1=400mbit";
 
 INSTANTIATE_TEST_SUITE_P(
     Rates, RatesByLevel,
     testing::Values(
-        Case{"Equal", "bml", "bcube:3,2", "level0=100mbit,level1=100mbit", 16.0 / 18, 100e6},
+        Case{"Equal", "bml", "bcube:3,2", kEqual, 16.0 / 18, 100e6},
         // Each level carries 4/9 of the gradient in each stage.
         Case{"EqualShares", "hips:mesh", "bcube:3,2", kFastBelow, 16.0 / 18, 100e6},
         Case{"EqualSharesOfRings", "hips:ring", "bcube:3,2", kFastAbove, 16.0 / 18, 100e6},
@@ -68,7 +69,9 @@ INSTANTIATE_TEST_SUITE_P(
         Case{"TwiceAsFast", "bml", "bcube:3,2", "level0=200mbit,level1=100mbit", 16.0 / 27, 100e6},
         // Level 1 carries half of the gradient in each stage, or a third if thread 0 has all.
         Case{"EqualSharesOfMixedRadices", "hips:mesh", "bcube:3x2", kFastBelow, 1, 100e6},
-        Case{"MixedRadices", "bml", "bcube:3x2", kFastBelow, 2.0 / 3, 100e6}),
+        Case{"MixedRadices", "bml", "bcube:3x2", kFastBelow, 2.0 / 3, 100e6},
+        // A ring of three goes one way round.
+        Case{"Torus", "blueconnect", "torus:3,1", "100mbit", 4.0 / 3, 100e6}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

@@ -45,7 +45,7 @@ class Shares : public testing::Test {
       for (dataplane::EngineJob* job : at.engine->jobs()) {
         for (dataplane::PlanExecutor& executor : job->executors()) {
           for (dataplane::Flow& flow : executor.flows()) {
-            sent[{at.engine->settings().server, flow.port_out()}][job->id()] +=
+            sent[{at.engine->settings().server, flow.out->number}][job->id()] +=
                 static_cast<double>(flow.send.next()) * at.engine->settings().segment_bytes;
           }
         }

@@ -29,8 +29,8 @@ bool hits(dataplane::SeededRandom& random, double probability) {
 
 SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
-      plan_(control::make_plan(control::kDefaultAlgorithm, settings.cluster.rated_topology(),
-                               "simulation")),
+      plan_(control::make_plan(control::default_algorithm(settings.cluster.topology),
+                               settings.cluster.rated_topology(), "simulation")),
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
       order_(settings.lcores) {

@@ -84,12 +84,12 @@ std::vector<Port*> EmbeddedFabric::ports(bcube::ServerId server) {
   return ports;
 }
 
-RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned level) {
-  return *ports_.at(index_of(server)).at(level);
+RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned number) {
+  return *ports_.at(index_of(server)).at(number);
 }
 
-const RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned level) const {
-  return *ports_.at(index_of(server)).at(level);
+const RingPort& EmbeddedFabric::port(bcube::ServerId server, unsigned number) const {
+  return *ports_.at(index_of(server)).at(number);
 }
 
 // A switch frees what it holds with itself, and so does a port with its rings.
@@ -101,9 +101,11 @@ void EmbeddedFabric::discard_packets() {
 
 void EmbeddedFabric::make_ports(const EmbeddedFabricOptions& options) {
   ports_.resize(servers_.size());
-  for (unsigned level = 0; level < space_.levels(); ++level) {
+  for (unsigned number = 0; number < space_.ports(); ++number) {
     RingPortOptions of_level = options.port;
-    if (!options.levels.empty()) of_level.uplink_depth = options.levels[level].uplink_depth;
+    if (!options.levels.empty()) {
+      of_level.uplink_depth = options.levels[space_.level_of_port(number)].uplink_depth;
+    }
     for (auto& of_server : ports_) of_server.push_back(std::make_unique<RingPort>(of_level));
   }
 }
@@ -119,28 +121,45 @@ void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
     if (!options.levels.empty()) link.bits_per_second = options.levels[level].bits_per_second;
     of_switch.shards = link.limited() ? std::uint16_t{1} : options.port.queues;
     for (bcube::ServerId first = 0; first < space_.servers(); ++first) {
-      if (space_.digit(first, level) != 0) continue;
+      // Of a cable's two ends, the one at the even port comes first.
+      const std::vector<ServerPort> ends = joint_from({first, level * space_.ports_of_level()});
+      if (ends.empty()) continue;
       of_switch.seed = switch_seed(options.seed, number++);
-      const std::vector<SwitchPort> ports = join(level, first);
-      if (ports.empty()) continue;
-      switches_.push_back({level, space_.switch_text(first, level),
-                           std::make_unique<EmulatedSwitch>(of_switch, ports, &clones_)});
+      make_switch(of_switch, ends);
     }
   }
 }
 
-// The links of the next switch, which joins the servers that differ from `first` in the digit of
-// `level` alone, as far as they are here. Returns the switch's ports.
-std::vector<SwitchPort> EmbeddedFabric::join(unsigned level, bcube::ServerId first) {
-  std::vector<SwitchPort> ports;
-  for (unsigned digit = 0; digit < space_.radix(level); ++digit) {
-    const bcube::ServerId server = space_.with_digit(first, level, digit);
-    if (!has(server)) continue;
-    links_.push_back({server, level, switches_.size(), static_cast<std::uint16_t>(ports.size())});
-    ports.push_back(
-        {&port(server, level), {mac_number(bcube::embedded_link_address(level, server).mac)}});
+std::vector<EmbeddedFabric::ServerPort> EmbeddedFabric::joint_from(ServerPort first) const {
+  const unsigned level = space_.level_of_port(first.number);
+  const unsigned own = space_.digit(first.server, level);
+  if (space_.cabled()) {
+    const bcube::ServerId far =
+        space_.with_digit(first.server, level, space_.next_digit(level, own));
+    return {first, {far, space_.port_of(far, level, own)}};
   }
-  return ports;
+  std::vector<ServerPort> ends;
+  for (unsigned digit = 0; own == 0 && digit < space_.radix(level); ++digit) {
+    ends.push_back({space_.with_digit(first.server, level, digit), first.number});
+  }
+  return ends;
+}
+
+// With ports for those of the ends that are here, if any is.
+void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
+                                 std::span<const ServerPort> ends) {
+  std::vector<SwitchPort> ports;
+  const unsigned level = space_.level_of_port(ends.front().number);
+  for (const auto [server, number] : ends) {
+    if (!has(server)) continue;
+    links_.push_back(
+        {server, level, number, switches_.size(), static_cast<std::uint16_t>(ports.size())});
+    ports.push_back(
+        {&port(server, number), {mac_number(bcube::embedded_link_address(number, server).mac)}});
+  }
+  if (ports.empty()) return;
+  switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().number),
+                       std::make_unique<EmulatedSwitch>(options, ports, &clones_)});
 }
 
 void EmbeddedFabric::connect(const PollerOf& poller_of, const std::vector<Poller*>& shared) {
@@ -157,7 +176,7 @@ void EmbeddedFabric::connect(const PollerOf& poller_of, const std::vector<Poller
 void EmbeddedFabric::connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of,
                                     Poller& shared) {
   const bcube::ServerId first = links.front().server;
-  const std::uint16_t queues = port(first, links.front().level).queues();
+  const std::uint16_t queues = port(first, links.front().server_port).queues();
   EmulatedSwitch& fabric = *switches_[links.front().switch_index].fabric;
   for (std::uint16_t shard = 0; shard < fabric.shards(); ++shard) {
     Poller& poller = fabric.shards() == 1 ? shared : poller_of(first, shard);
@@ -167,7 +186,7 @@ void EmbeddedFabric::connect_switch(std::span<const LinkAt> links, const PollerO
       for (const LinkAt& link : links) {
         Poller& engine = poller_of(link.server, queue);
         const bool together = &engine == &poller;
-        port(link.server, link.level)
+        port(link.server, link.server_port)
             .set_doorbells(queue, together ? nullptr : &poller.doorbell(),
                            together ? nullptr : &engine.doorbell());
       }

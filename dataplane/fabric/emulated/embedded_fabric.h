@@ -1,7 +1,10 @@
-// The fabric of a BCube in this process: a ring port for each server and level, the emulated
+// The fabric of a BCube or a torus in this process: the ring ports of the servers, the emulated
 // switches that join them, and what goes wrong on their links.
 //
-// It may hold only some of the BCube's servers. A switch then has ports for those alone. A frame
+// A cable of a torus is a switch with two ports: what one end sends comes out at the other, with the
+// rate, delay, queue and faults of a link.
+//
+// It may hold only some of the servers. A switch then has ports for those alone. A frame
 // for a server that is not there is dropped at the switch, which counts it as unknown_mac; a switch
 // of which no server is there does not exist.
 //
@@ -35,7 +38,7 @@
 namespace gradcube::dataplane {
 
 struct EmbeddedFabricOptions {
-  // The whole BCube.
+  // All of them.
   bcube::AddressSpace space;
   // The servers of it whose ports exist, in ascending order; at least one.
   std::vector<bcube::ServerId> servers;
@@ -72,9 +75,9 @@ class EmbeddedFabric final : public Fabric {
   std::vector<Port*> ports(bcube::ServerId server) override;
   void discard_packets() override;
 
-  // The port of one level; throws std::invalid_argument as ports() does.
-  RingPort& port(bcube::ServerId server, unsigned level);
-  const RingPort& port(bcube::ServerId server, unsigned level) const;
+  // One of them; throws std::invalid_argument as ports() does.
+  RingPort& port(bcube::ServerId server, unsigned number);
+  const RingPort& port(bcube::ServerId server, unsigned number) const;
 
   const bcube::AddressSpace& space() const { return space_; }
   // Those that have ports here, in ascending order.
@@ -90,7 +93,8 @@ class EmbeddedFabric final : public Fabric {
 
   struct SwitchAt {
     unsigned level;
-    std::string name;  // "1/[*,0]": its level, and the digits its servers share
+    // "1/[*,0]": its level, and the digits its servers share; of a cable "1/[0,0]-[1,0]".
+    std::string name;
     std::unique_ptr<EmulatedSwitch> fabric;
   };
   const std::vector<SwitchAt>& switches() const { return switches_; }
@@ -100,6 +104,7 @@ class EmbeddedFabric final : public Fabric {
   struct LinkAt {
     bcube::ServerId server;
     unsigned level;
+    unsigned server_port;
     std::size_t switch_index;  // in switches()
     std::uint16_t port;        // of that switch
   };
@@ -129,11 +134,17 @@ class EmbeddedFabric final : public Fabric {
   std::uint64_t pool_bytes() const { return clones_.bytes(); }
 
  private:
+  struct ServerPort {
+    bcube::ServerId server;
+    unsigned number;
+  };
+  // What the server's port leads to, if the port is the first of those that it joins.
+  std::vector<ServerPort> joint_from(ServerPort first) const;
   bool has(bcube::ServerId server) const;
   std::size_t index_of(bcube::ServerId server) const;
   void make_ports(const EmbeddedFabricOptions& options);
   void make_switches(const EmbeddedFabricOptions& options);
-  std::vector<SwitchPort> join(unsigned level, bcube::ServerId first);
+  void make_switch(const EmulatedSwitchOptions& options, std::span<const ServerPort> ends);
   void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);
 
   bcube::AddressSpace space_;
@@ -143,7 +154,7 @@ class EmbeddedFabric final : public Fabric {
   bool prepared_for_corruption_ = false;
 
   PacketPool clones_;
-  std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [index in servers_][level]
+  std::vector<std::vector<std::unique_ptr<RingPort>>> ports_;  // [index in servers_][number]
   std::vector<SwitchAt> switches_;
   std::vector<LinkAt> links_;
 };

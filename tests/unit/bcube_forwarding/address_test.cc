@@ -31,9 +31,9 @@ TEST(AddressSpace, ReadsAServersNumberAsItsDigitsLevelZeroLeastSignificant) {
 
 TEST(AddressSpace, NamesASwitchByWhatItsServersShare) {
   const AddressSpace space = space_of({3, 3, 2});
-  for (const ServerId server : {7u, 8u, 6u}) EXPECT_EQ(space.switch_text(server, 0), "0/[0,2,*]");
-  EXPECT_EQ(space.switch_text(7, 1), "1/[0,*,1]");
-  EXPECT_EQ(space.switch_text(7 + 9, 2), "2/[*,2,1]");
+  for (const ServerId server : {7u, 8u, 6u}) EXPECT_EQ(space.joint_text(server, 0), "0/[0,2,*]");
+  EXPECT_EQ(space.joint_text(7, 1), "1/[0,*,1]");
+  EXPECT_EQ(space.joint_text(7 + 9, 2), "2/[*,2,1]");
 }
 
 TEST(AddressSpace, GivesEveryLevelItsOwnRadix) {

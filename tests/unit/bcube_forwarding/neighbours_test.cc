@@ -10,14 +10,13 @@ namespace gradcube::bcube {
 namespace {
 
 const AddressSpace kSpace(std::vector<unsigned>{3, 4});
-const std::vector<unsigned> kPorts = {5, 7};
 
 TEST(Neighbours, AreTheServersInOneAnothersTables) {
   for (ServerId one = 0; one < kSpace.servers(); ++one) {
-    const NeighbourTable table(kSpace, one, kPorts);
+    const NeighbourTable table(kSpace, one);
     for (ServerId other = 0; other < kSpace.servers(); ++other) {
       EXPECT_EQ(are_neighbours(kSpace, one, other),
-                table.is_neighbour(0, other) || table.is_neighbour(1, other))
+                table.is_behind(0, other) || table.is_behind(1, other))
           << one << " and " << other;
     }
   }
@@ -34,9 +33,9 @@ TEST(Neighbours, DifferInOneDigitOnly) {
 
 TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
   for (ServerId self = 0; self < kSpace.servers(); ++self) {
-    const NeighbourTable table(kSpace, self, kPorts);
+    const NeighbourTable table(kSpace, self);
     for (unsigned level = 0; level < 2; ++level) {
-      ASSERT_EQ(table.at_level(level).size(), kSpace.radix(level) - 1);
+      ASSERT_EQ(table.behind(level).size(), kSpace.radix(level) - 1);
       for (unsigned digit = 0; digit < kSpace.radix(level); ++digit) {
         const Neighbour* row = table.find(level, digit);
         if (digit == kSpace.digit(self, level)) {
@@ -47,21 +46,21 @@ TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
         EXPECT_EQ(row->server, kSpace.with_digit(self, level, digit));
         EXPECT_EQ(row->level, level);
         EXPECT_EQ(row->digit, digit);
-        EXPECT_EQ(row->port, kPorts[level]);
+        EXPECT_EQ(row->port, level);
       }
     }
   }
 }
 
 TEST(NeighbourTable, ListsALevelsNeighboursByAscendingDigit) {
-  const NeighbourTable table(kSpace, kSpace.parse("2,1"), kPorts);
+  const NeighbourTable table(kSpace, kSpace.parse("2,1"));
   std::vector<unsigned> digits;
-  for (const Neighbour& neighbour : table.at_level(1)) digits.push_back(neighbour.digit);
+  for (const Neighbour& neighbour : table.behind(1)) digits.push_back(neighbour.digit);
   EXPECT_EQ(digits, (std::vector<unsigned>{0, 1, 3}));
 }
 
 TEST(NeighbourTable, AnswersAnyBytesOfAHopWithoutARow) {
-  const NeighbourTable table(kSpace, 0, kPorts);
+  const NeighbourTable table(kSpace, 0);
   for (unsigned level = 0; level < 256; ++level) {
     for (unsigned digit = 0; digit < 256; ++digit) {
       const bool valid = level < 2 && digit > 0 && digit < kSpace.radix(level);
@@ -72,22 +71,21 @@ TEST(NeighbourTable, AnswersAnyBytesOfAHopWithoutARow) {
 
 TEST(NeighbourTable, TellsNeighboursFromAllOtherServers) {
   const ServerId self = kSpace.parse("1,2");
-  const NeighbourTable table(kSpace, self, kPorts);
+  const NeighbourTable table(kSpace, self);
   for (unsigned level = 0; level < 4; ++level) {
     for (ServerId server = 0; server < 300; ++server) {
       const bool expected = level < 2 && server < 12 && server != self &&
                             kSpace.digit(server, 1 - level) == kSpace.digit(self, 1 - level);
-      EXPECT_EQ(table.is_neighbour(level, server), expected) << level << " " << server;
+      EXPECT_EQ(table.is_behind(level, server), expected) << level << " " << server;
     }
   }
 }
 
-TEST(NeighbourTable, RefusesAServerOutsideTheSpaceAndAMissingPort) {
-  EXPECT_THROW(NeighbourTable(kSpace, 12, kPorts), std::invalid_argument);
-  EXPECT_THROW(NeighbourTable(kSpace, 0, std::vector<unsigned>{0}), std::invalid_argument);
+TEST(NeighbourTable, RefusesAServerOutsideTheSpace) {
+  EXPECT_THROW(NeighbourTable(kSpace, 12), std::invalid_argument);
 }
 
-TEST(EmbeddedLinkAddress, CarriesLevelAndServerAndIsUniquePerPort) {
+TEST(EmbeddedLinkAddress, CarriesPortAndServerAndIsUniquePerPort) {
   const LinkAddress address = embedded_link_address(3, 0xabcd);
   EXPECT_EQ(address.mac, (std::array<uint8_t, 6>{0x02, 0x47, 3, 0, 0xab, 0xcd}));
   EXPECT_EQ(address.ip, 0x0a03abcdu);

@@ -329,8 +329,8 @@ TEST(ParallelPaths, AvoidWhatIsDownAndAreFoundWhileThereAreAny) {
 TEST(PathSet, NamesASwitchByTheServerWithDigitZero) {
   const AddressSpace space(std::vector<unsigned>(2, 3));
   const ServerId server = space.parse("2,1");
-  EXPECT_EQ(switch_of(space, server, 0), (SwitchId{0, space.parse("2,0")}));
-  EXPECT_EQ(switch_of(space, server, 1), (SwitchId{1, space.parse("0,1")}));
+  EXPECT_EQ(switch_of(space, server, {0, 0}), (SwitchId{0, space.parse("2,0")}));
+  EXPECT_EQ(switch_of(space, server, {1, 0}), (SwitchId{1, space.parse("0,1")}));
 }
 
 TEST(PathSet, ListsTheServersAndTheSwitchesOfARoute) {

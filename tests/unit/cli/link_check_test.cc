@@ -37,6 +37,18 @@ std::string reported(const NeighbourLink& link) {
   return reported_problem(status, read_running_cluster(status), link);
 }
 
+TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
+  const json status = json::parse(R"({
+    "topology": {"kind": "torus", "n": 3, "h": 1, "servers": 3},
+    "servers": [
+      {"address": [0], "socket": "/run/0", "ports": [
+        {"level": 0, "port": 0, "down": [], "wrong": null},
+        {"level": 0, "port": 1, "down": [[2]], "wrong": null}]}]})");
+  const RunningCluster cluster = read_running_cluster(status);
+  EXPECT_EQ(reported_problem(status, cluster, {0, 0, 1}), "");
+  EXPECT_EQ(reported_problem(status, cluster, {0, 0, 2}), "down: [0] does not hear [2]");
+}
+
 std::vector<LinkResult> two_results() {
   return {{.link = {0, 0, 1}, .configured_bps = kRate, .figures = right_figures(), .problem = ""},
           {.link = {1, 0, 2}, .configured_bps = 0, .figures = std::nullopt, .problem = "down"}};

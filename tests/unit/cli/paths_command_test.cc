@@ -35,8 +35,8 @@ class PathsCommand : public CommandLine {
 
 TEST_F(PathsCommand, PrintsOneJsonObject) {
   expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--json"}),
-                R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1]},)"
-                R"({"servers":[[0,0],[2,0],[2,1]],"levels":[1,0]}]})"
+                R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1],"ports":[0,1]},)"
+                R"({"servers":[[0,0],[2,0],[2,1]],"levels":[1,0],"ports":[1,0]}]})"
                 "\n");
 }
 
@@ -89,7 +89,7 @@ TEST_F(PathsCommand, SaysWhenNoPathIsLeft) {
 
 TEST_F(PathsCommand, KnowsThatAStarHasOnePath) {
   expect_output(paths_on("star:9", "0", "8", {"--json"}),
-                "{\"paths\":[{\"servers\":[[0],[8]],\"levels\":[0]}]}\n");
+                "{\"paths\":[{\"servers\":[[0],[8]],\"levels\":[0],\"ports\":[0]}]}\n");
 }
 
 TEST_F(PathsCommand, RefusesWhatIsNoPairOfServers) {
@@ -102,11 +102,38 @@ TEST_F(PathsCommand, RefusesWhatIsNoPairOfServers) {
   expect_usage_error({"paths", "--topology", "bcube:3,2", "--from", "2,1"}, "--to is required");
 }
 
-TEST_F(PathsCommand, RefusesTopologiesThatAreNoBCube) {
+TEST_F(PathsCommand, NamesThePortsOnATorus) {
+  expect_output(paths_on("torus:4,2", "0,0", "0,1"),
+                "torus:4,2, from [0,0] to [0,1]: 4 of 4 parallel paths\n"
+                "hops  ports  servers\n"
+                "   1  0      [0,0] [0,1]\n"
+                "   3  1 1 1  [0,0] [0,3] [0,2] [0,1]\n"
+                "   3  2 0 3  [0,0] [1,0] [1,1] [0,1]\n"
+                "   3  3 0 2  [0,0] [3,0] [3,1] [0,1]\n");
+  expect_output(paths_on("torus:5,1", "0", "3", {"--json"}),
+                R"({"paths":[{"servers":[[0],[4],[3]],"levels":[0,0],"ports":[1,1]},)"
+                R"({"servers":[[0],[1],[2],[3]],"levels":[0,0,0],"ports":[0,0,0]}]})"
+                "\n");
+}
+
+TEST_F(PathsCommand, ACableOfATorusThatIsDownIsDownAtBothEnds) {
+  const auto without = [&](const std::string& link) {
+    return gradcube(paths_on("torus:5,1", "0", "1", {"--without", link})).out;
+  };
+  const std::string long_way =
+      "torus:5,1, from [0] to [1]: 1 of 2 parallel paths\n"
+      "hops  ports    servers\n"
+      "   4  1 1 1 1  [0] [4] [3] [2] [1]\n";
+  EXPECT_EQ(without("0:0"), long_way);
+  EXPECT_EQ(without("1:1"), long_way);
+  EXPECT_NE(without("0:1"), long_way);
+  expect_usage_error(paths_on("torus:5,1", "0", "1", {"--without", "0:2"}),
+                     "--without \"0:2\": the port \"2\": expected a whole number in 0..1");
+}
+
+TEST_F(PathsCommand, RefusesTopologiesThatThereAreNot) {
   expect_usage_error({"paths", "--from", "0,0", "--to", "2,1"}, "--topology is required");
-  expect_usage_error(paths_on("torus:4,2", "0,0", "2,1"),
-                     "--topology \"torus:4,2\": there are parallel paths only on a BCube; expected "
-                     "bcube:n,k or star:N");
+  expect_usage_error(paths_on("torus:2,2", "0,0", "1,1"), "n is 2, but it is 3..256");
   expect_usage_error(paths_on("bcube:3", "0,0", "2,1"), "--topology");
 }
 
@@ -116,7 +143,7 @@ TEST_F(PathsCommand, RefusesFailuresOfWhatDoesNotExist) {
   };
   expect_usage_error(without("0,3"), "--without \"0,3\" is not a server's address");
   expect_usage_error(without("0,1:2"),
-                     "--without \"0,1:2\": the level \"2\": expected a whole number in 0..1");
+                     "--without \"0,1:2\": the port \"2\": expected a whole number in 0..1");
   for (const char* what : {"", ":", ":1", "0,1:", "0,1:-1", "0,1:x", "0,1:0:0"}) {
     expect_usage_error(without(what), "--without");
   }

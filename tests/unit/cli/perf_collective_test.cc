@@ -146,5 +146,21 @@ TEST(PerfCollective, HasTheRightArticle) {
   EXPECT_EQ(with_article(CollectiveKind::reduce), "a reduce");
 }
 
+TEST(BusiestLink, OfRingsOnATorusIsACableInOneDirection) {
+  const auto share = [](const char* spec, const char* algorithm, CollectiveKind kind) {
+    return busiest_link(plan_on(spec, {}, algorithm), kind).value().share;
+  };
+  EXPECT_DOUBLE_EQ(share("torus:3,2", "hips:ring", CollectiveKind::all_reduce), 8.0 / 18);
+  EXPECT_DOUBLE_EQ(share("torus:4,2", "hips:ring", CollectiveKind::all_gather), 15.0 / 64);
+  EXPECT_DOUBLE_EQ(share("torus:3,1", "blueconnect", CollectiveKind::all_reduce), 4.0 / 3);
+  // Where servers relay it is not known.
+  for (const char* algorithm : {"hips:mesh", "mesh", "hips:ring,mesh", "ps"}) {
+    EXPECT_FALSE(busiest_link(plan_on("torus:4,2", {}, algorithm), CollectiveKind::all_reduce))
+        << algorithm;
+  }
+  EXPECT_FALSE(
+      busiest_link(plan_on("torus:4,1", {0, 1, 2}, "hips:ring"), CollectiveKind::all_reduce));
+}
+
 }  // namespace
 }  // namespace gradcube::cli

@@ -296,6 +296,25 @@ TEST(StatusText, ToleratesRowsOfOtherTypes) {
   EXPECT_NO_THROW(status_text(status, kAll));
 }
 
+TEST(StatusText, NamesTheTwoPortsOfEachLevelOfATorus) {
+  json status = whole_status();
+  status["topology"] = {{"kind", "torus"}, {"n", 3}, {"h", 1}, {"servers", 3}};
+  json& ports = status["servers"][0]["ports"];
+  ports = json::array();
+  for (const unsigned port : {0U, 1U}) {
+    ports.push_back({{"level", 0},
+                     {"port", port},
+                     {"rx_packets", 41 + port},
+                     {"down", json::array({json::array({1 + port})})}});
+  }
+  const std::string text = status_text(status, kAll);
+  EXPECT_THAT(text, HasSubstr("server  port  no link to"));
+  EXPECT_THAT(text, testing::ContainsRegex(" 0 +- +41 "));
+  EXPECT_THAT(text, testing::ContainsRegex(" 1 +- +42 "));
+  EXPECT_THAT(text, testing::ContainsRegex(" 0  \\[1\\]\n"));
+  EXPECT_THAT(text, testing::ContainsRegex(" 1  \\[2\\]\n"));
+}
+
 TEST(TopologyText, IsWhatTheTopologyFlagTakes) {
   EXPECT_EQ(topology_text({{"kind", "bcube"}, {"n", 3}, {"k", 2}, {"servers", 9}}), "bcube:3,2");
   EXPECT_EQ(topology_text({{"kind", "star"}, {"n", 9}, {"k", 1}, {"servers", 9}}), "star:9");

@@ -30,7 +30,7 @@ void expect_one_link_for_each_server_of_a_round(const std::string& spec) {
 
 TEST(NeighbourRounds, HaveOneLinkForEachServer) {
   for (const char* spec : {"star:2", "star:3", "star:8", "star:9", "bcube:2,2", "bcube:3,2",
-                           "bcube:4x3x2", "bcube:5,3", "torus:3,2", "torus:4,2", "torus:2,3"}) {
+                           "bcube:4x3x2", "bcube:5,3", "torus:3,2", "torus:4,2", "torus:3,3"}) {
     expect_one_link_for_each_server_of_a_round(spec);
   }
 }

@@ -259,13 +259,11 @@ TEST(Plan, RefusesNoThreadTooManyAndWeightsOutOfRange) {
   EXPECT_EQ(refusal({{65536, {{9, 1}}}}), "thread 0 has weight 65536; expected 1..65535");
 }
 
-TEST(Plan, RefusesAPlacementOfAnotherTopologyAndLinksWithoutASwitch) {
+TEST(Plan, RefusesAPlacementOfAnotherTopology) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Topology torus = parse_topology("torus:3,2", "test");
   const std::vector<PlanThread> threads = {{1, {{9, 1}}}};
   EXPECT_THROW(Plan("x", topology, Placement::all(parse_topology("star:9", "test")), threads),
                std::invalid_argument);
-  EXPECT_THROW(Plan("x", torus, Placement::all(torus), threads), std::invalid_argument);
 }
 
 TEST(Plan, MayNameEveryPattern) {

@@ -185,13 +185,13 @@ TEST(Verify, FindsALinkOfARelayThatIsUsedTwice) {
   const Plan plan("relay", topology, Placement::all(topology),
                   {{1, {{3, 3}, {3, 1}}}, {1, {{9, 1}}}});
   EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
-            "aggregation step 0, thread 1: [0,0]'s link of level 1 is already used by thread 0");
+            "aggregation step 0, thread 1: [0,0]'s port 1 is already used by thread 0");
 }
 
 TEST(Verify, FindsTwoThreadsOnOneLink) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
   EXPECT_EQ(message_of<PlanError>([&] { verify(plan); }),
-            "aggregation step 0, thread 1: [0,0]'s link of level 0 is already used by thread 0");
+            "aggregation step 0, thread 1: [0,0]'s port 0 is already used by thread 0");
 }
 
 // Runs the verifier on bcube(3,2) with the transfers of one (server, thread, stage, step) changed.
@@ -325,7 +325,7 @@ TEST(Verify, FindsALinkThatCarriesMoreThanItsShare) {
                                 [](auto& e) {
                                   for (Transfer& x : e) x.send = x.receive = all_of_thread_0();
                                 }),
-            "[0,0]'s link of level 1 carries 32 pieces, more than its share of 16");
+            "[0,0]'s port 1 carries 32 pieces, more than its share of 16");
 }
 
 TEST(Verify, FindsAnIncompletePieceThatIsBroadcast) {

@@ -84,5 +84,29 @@ TEST(PlansAndModels, AgreeOnTheLevelsOfBlueConnect) {
   }
 }
 
+// A torus has half of a BCube's times, because each server has two cables per dimension.
+TEST(PlansAndModels, AgreeOnTheBusiestCableOfATorus) {
+  for (const std::uint64_t n : {3u, 4u, 5u}) {
+    for (unsigned h = 1; h <= (n == 3 ? 3U : 2U); ++h) {
+      const std::string spec = "torus:" + std::to_string(n) + "," + std::to_string(h);
+      SCOPED_TRACE(spec);
+      EXPECT_NEAR(busiest_share("hips:ring", spec), hips_gst(HipsNetwork::torus, n, h, 1), 1e-12);
+      EXPECT_NEAR(busiest_share("ring", spec), hips_ring_gst(HipsNetwork::torus, n, h, 1), 1e-12);
+      EXPECT_GE(busiest_share("mesh", spec), hips_mesh_gst(HipsNetwork::torus, n, h, 1) - 1e-12);
+      double share = 0;
+      const VerifyReport report = report_of("blueconnect", spec);
+      for (const std::uint64_t pieces : report.link_pieces) {
+        share += static_cast<double>(pieces) / report.pieces;
+      }
+      std::vector<BlueConnectStage> stages(h + 1, {n, 1});
+      stages[0].p = 1;
+      EXPECT_NEAR(share, blueconnect_torus_seconds(stages, 1, 0) / transfer_seconds(1, 1), 1e-12);
+    }
+  }
+  // In a ring of three all are adjacent: the lower bound is met.
+  EXPECT_NEAR(busiest_share("mesh", "torus:3,1"), hips_mesh_gst(HipsNetwork::torus, 3, 1, 1),
+              1e-12);
+}
+
 }  // namespace
 }  // namespace gradcube::control::model

@@ -38,6 +38,7 @@ class LinkRequestTest : public testing::Test {
 TEST_F(LinkRequestTest, ChoosesTheLinksThatFitAllThatIsNamed) {
   EXPECT_EQ(ports({{"server", "2,1"}}), (std::vector<std::string>{"p2-1.0", "p2-1.1"}));
   EXPECT_EQ(ports({{"server", "2,1"}, {"level", 0}}), std::vector<std::string>{"p2-1.0"});
+  EXPECT_EQ(ports({{"server", "2,1"}, {"port", 0}}), std::vector<std::string>{"p2-1.0"});
   EXPECT_EQ(ports({{"switch", "1/[*,2]"}}),
             (std::vector<std::string>{"p0-2.1", "p1-2.1", "p2-2.1"}));
   EXPECT_EQ(ports({{"switch", "1/[*,2]"}, {"server", "1,2"}}), std::vector<std::string>{"p1-2.1"});

@@ -110,6 +110,13 @@ TEST_F(ImpairRequest, FiltersByLevel) {
   }
 }
 
+TEST_F(ImpairRequest, FiltersByPort) {
+  EXPECT_EQ(impair({{"loss", 0.1}, {"port", 1}})["changed"], 9);
+  EXPECT_EQ(impair({{"loss", 0.2}, {"server", "2,1"}, {"port", 0}})["changed"], 1);
+  EXPECT_EQ(loss(7, 0), 0.2);
+  EXPECT_EQ(loss(7, 1), 0.1);
+}
+
 TEST_F(ImpairRequest, FiltersBySwitch) {
   EXPECT_EQ(impair({{"loss", 0.1}, {"switch", "1/[*,2]"}})["changed"], 3);
   EXPECT_EQ(lossy_links(), 3u);
@@ -128,7 +135,7 @@ TEST_F(ImpairRequest, ShowsWhereALinkDiffersFromTheRest) {
   impair({{"loss", 0.01}});
   impair({{"duplicate", 0.5}, {"server", "2,1"}, {"level", 1}});
   EXPECT_EQ(report()["impaired_links"],
-            json::parse(R"([{"server":[2,1],"level":1,"switch":"1/[*,1]",
+            json::parse(R"([{"server":[2,1],"level":1,"port":1,"switch":"1/[*,1]",
       "loss":0.01,"duplicate":0.5,"reorder":0.0,"corrupt":0.0,"up":true}])"));
 }
 
@@ -169,7 +176,7 @@ TEST_F(ImpairRequest, ShowsWhichLinksAreDown) {
   impair({{"up", false}, {"server", "2,1"}, {"level", 0}});
   EXPECT_EQ(report()["impairments"]["up"], true);
   EXPECT_EQ(report()["impaired_links"],
-            json::parse(R"([{"server":[2,1],"level":0,"switch":"0/[2,*]",
+            json::parse(R"([{"server":[2,1],"level":0,"port":0,"switch":"0/[2,*]",
       "loss":0.0,"duplicate":0.0,"reorder":0.0,"corrupt":0.0,"up":false}])"));
   impair({{"up", false}});
   EXPECT_EQ(report()["impairments"]["up"], false);
@@ -177,6 +184,41 @@ TEST_F(ImpairRequest, ShowsWhichLinksAreDown) {
   impair({{"up", true}, {"server", "0,0"}, {"level", 1}});
   EXPECT_EQ(report()["impaired_links"].size(), 1u);
   EXPECT_EQ(report()["impaired_links"][0]["up"], true);
+}
+
+TEST_F(ImpairRequest, NamesThePortsAndCablesOfATorus) {
+  fabric_.reset();  // pools have names
+  const control::Topology torus = control::parse_topology("torus:3,2", "test");
+  EmbeddedFabric fabric(
+      {.space = torus.space(), .servers = {0, 1, 2, 3, 4, 5, 6, 7, 8}, .clones = clone_pool(1500)});
+  const auto ask = [&](const json& request) {
+    return json(dataplane::impair(fabric, torus, request, kSeed));
+  };
+  const auto wrong = [&](const json& request) -> std::string {
+    try {
+      ask(request);
+    } catch (const control::UsageError& error) {
+      return error.what();
+    }
+    return "accepted";
+  };
+  EXPECT_EQ(ask({{"loss", 0.1}})["changed"], 36);
+  EXPECT_EQ(ask({{"loss", 0.1}, {"level", 1}})["changed"], 18);
+  EXPECT_EQ(ask({{"loss", 0.1}, {"switch", "1/[2,1]-[0,1]"}})["changed"], 2);
+  const json answer = ask({{"up", false}, {"server", "0,1"}, {"port", 3}});
+  EXPECT_EQ(answer["changed"], 1);
+  EXPECT_EQ(answer["impaired_links"][0]["switch"], "1/[2,1]-[0,1]");
+  EXPECT_EQ(answer["impaired_links"][0]["port"], 3);
+  EXPECT_EQ(wrong({{"loss", 0.1}, {"port", 4}}),
+            "impair: port 4: this cluster has the ports 0 to 3");
+  EXPECT_EQ(wrong({{"loss", 0.1}, {"port", 3}, {"level", 0}}),
+            "impair: no link is selected: port 3 is at level 1, not 0");
+  EXPECT_EQ(wrong({{"loss", 0.1}, {"port", 0}, {"switch", "1/[2,1]-[0,1]"}}),
+            "impair: no link is selected: no port 0 leads to 1/[2,1]-[0,1]");
+  EXPECT_EQ(
+      wrong({{"loss", 0.1}, {"server", "0,1"}, {"port", 2}, {"switch", "1/[2,1]-[0,1]"}}),
+      "impair: no link is selected: server [0,1] has links to the switches 1/[0,1]-[1,1], not "
+      "to 1/[2,1]-[0,1]");
 }
 
 TEST_F(ImpairRequest, ALinkThatIsDownKeepsItsProbabilities) {

@@ -123,7 +123,7 @@ TEST_F(EngineLinks, LeadFlowsAroundASilentNeighbour) {
   EXPECT_THAT(levels_to(6), ElementsAre(1));
   pass(4, {1, 2, 3});
   EXPECT_THAT(levels_to(6), ElementsAre(0, 1, 0));
-  EXPECT_EQ(flow_to(6).port_out(), 0u);
+  EXPECT_EQ(flow_to(6).out->number, 0u);
   EXPECT_THAT(levels_to(3), ElementsAre(1));
   EXPECT_THAT(levels_to(7), ElementsAre(0, 1)) << "which does not begin with this link";
   pass(bcube::LinkWatch::kCalm, {1, 2, 3, 6});

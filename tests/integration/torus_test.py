@@ -1,0 +1,48 @@
+"""A torus from the command line: cables in the place of switches, and every server's ports."""
+
+import json
+
+from harness import Cluster, TestCase, main, wait_until
+
+
+class Torus(TestCase):
+    def test_algorithms_are_right_bit_by_bit_also_over_lossy_cables(self):
+        for topology in ("torus:3,2", "torus:4,2"):
+            with Cluster("--topology", topology, "--seed", str(self.seed)) as cluster:
+                for algorithm in ("hips:ring", "ring", "blueconnect", "hips:mesh", "mesh", "ps"):
+                    self.assert_right(cluster.perf("--sizes", "1K,500K", "--algorithm", algorithm))
+                self.assertEqual(cluster.status()["algorithm"], "hips:ring")
+                cluster.answer("impair", "--loss", "0.02", "--reorder", "0.05")
+                before = cluster.status()["counters"]["resent"]
+                self.assert_right(cluster.perf("--sizes", "1K,2M", "--iterations", "3"))
+                self.assertGreater(cluster.status()["counters"]["resent"], before)
+
+    def test_status_names_the_ports_and_a_cable_that_is_down_at_both_ends(self):
+        with Cluster("--topology", "torus:3,2", "--greeting", "20ms") as cluster:
+            status = cluster.status()
+            self.assertEqual(len(status["switches"]), 18)
+            for server in status["servers"]:
+                self.assertEqual([port["port"] for port in server["ports"]], [0, 1, 2, 3])
+                self.assertEqual([port["level"] for port in server["ports"]], [0, 0, 1, 1])
+
+            cluster.answer("impair", "--down", "2,1:2")
+            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "3", "--timeout", "20"))
+            ends = [([0, 1], 3, [2, 1]), ([2, 1], 2, [0, 1])]
+            wait_until(lambda: self.down(cluster) == ends, "the cable to be found to be down")
+            self.assertGreater(cluster.status()["counters"]["relayed"], 0)
+            report = json.loads(cluster.tool("check", "--json", "--most-lost", "0.9").stdout)
+            self.assertEqual(len(report["links"]), 18)
+            bad = [link["between"] for link in report["links"] if link["problem"]]
+            self.assertEqual(bad, [[[0, 1], [2, 1]]])
+            cluster.answer("impair", "--up")
+            wait_until(lambda: self.down(cluster) == [], "the cable to be found to be up")
+
+    def down(self, cluster):
+        return [
+            (server["address"], port["port"], neighbour)
+            for server in cluster.status()["servers"] for port in server["ports"] for neighbour in port["down"]
+        ]
+
+
+if __name__ == "__main__":
+    main()
