@@ -56,6 +56,11 @@ class Streams {
   // at_next_step() and result_source() name holds the same pieces, in an earlier step.
   void check_dependencies() const;
 
+  // Throws a PlanError unless the first step of every rank and thread takes up each piece exactly
+  // once, sending it before it has received anything, or adding to it: there the trainers of one
+  // server are added (local_stage.h).
+  void check_first_step() const;
+
  private:
   struct Member {
     ThreadSchedule schedule;

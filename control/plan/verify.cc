@@ -324,6 +324,7 @@ VerifyReport verify(const Plan& plan) {
   for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
     const Streams streams(plan, depth);
     streams.check_dependencies();
+    streams.check_first_step();
     compare_with_exchanges(plan, streams);
     report = verify(plan, [&streams](Rank rank, unsigned thread, Stage stage, unsigned step) {
       return streams.transfers(rank, thread, stage, step);
