@@ -62,7 +62,7 @@ void JobAgent::admit(JobId job, JobActions& out) {
 void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
   if (phase_ != Phase::joining) return;
   if (inquiry_.has_value()) report(refused.text, out);
-  if (!trainer_gone_) tell(notice::Refused{refused.text}, out);
+  if (!deserted_) tell(notice::Refused{refused.text}, out);
   enter(Phase::over, now);
 }
 
@@ -90,7 +90,8 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
 // A leader is not trusted more than any other sender.
 bool JobAgent::is_what_was_asked_for(const JobDescriptor& job) const {
   if (job.name != request_.name || job.options != request_.options ||
-      job.members.size() != request_.options.members.size()) {
+      job.members.size() != request_.options.members.size() ||
+      trainers_ != request_.options.trainers) {
     return false;
   }
   std::set<std::uint32_t> ranks;
@@ -238,8 +239,16 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
   if (phase_ == Phase::held) answer(held(), out);
 }
 
+void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
+  ++trainers_;
+  if (phase_ != Phase::joining || leaving_.has_value()) return;
+  repeat(out);
+  next_repeat_ = now + interval();
+}
+
 void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
   trainer_gone_ = true;
+  deserted_ = !left.others_stay;
   if (leaving_.has_value() || is_ending()) return;
   leaving_ = Leave{left.how, left.died};
   if (phase_ == Phase::joining) phase_deadline_ = now + timing_.phase;
@@ -248,10 +257,11 @@ void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) 
 
 void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
   trainer_gone_ = true;
+  deserted_ = !aborted.others_stay;
   if (is_ending()) return;
   if (phase_ == Phase::joining) {
     aborted_ = true;
-    on(event::TrainerLeft{aborted.how, false}, now, out);
+    on(event::TrainerLeft{aborted.how, false, aborted.others_stay}, now, out);
   } else {
     begin_abort(aborted.how, now, out);
   }

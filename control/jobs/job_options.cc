@@ -30,8 +30,10 @@ std::string describe(const JobOptions& options, const bcube::AddressSpace& space
                         ? lane.algorithm
                         : fmt::format("{} (priority {})", lane.algorithm, lane.priority));
   }
-  return fmt::format("weight {}, lane{} {}, {}", options.weight, lanes.size() == 1 ? "" : "s",
-                     fmt::join(lanes, ", "), members_text(options.members, space));
+  return fmt::format(
+      "weight {}, lane{} {}, {}{}", options.weight, lanes.size() == 1 ? "" : "s",
+      fmt::join(lanes, ", "), members_text(options.members, space),
+      options.trainers == 1 ? "" : fmt::format(", {} trainers on each", options.trainers));
 }
 
 }  // namespace gradcube::control

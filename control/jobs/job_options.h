@@ -22,7 +22,11 @@ struct JobOptions {
   std::vector<LaneOptions> lanes;
   std::uint32_t weight = 1;              // among the jobs that share its links
   std::vector<bcube::ServerId> members;  // ascending, no server twice
+  std::uint32_t trainers = 1;            // on each of them
 
+  std::uint32_t all_trainers() const {
+    return static_cast<std::uint32_t>(members.size()) * trainers;
+  }
   bool operator==(const JobOptions&) const = default;
 };
 
@@ -30,8 +34,8 @@ struct JobOptions {
 std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space);
 
-// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]": for a message that sets two
-// of them side by side.
+// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2], 2 trainers on each": for a
+// message that sets two of them side by side. One trainer is not mentioned.
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space);
 
 }  // namespace gradcube::control

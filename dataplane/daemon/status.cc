@@ -206,6 +206,7 @@ Json jobs_json(const StatusSources& sources) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},
+                          {"local", trainer.local},
                           {"pid", trainer.pid},
                           {"uid", trainer.uid},
                           {"heap_bytes", trainer.heap_bytes},
@@ -231,6 +232,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"why", job.why},
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
+                    {"trainers_per_server", job.options.trainers},
                     {"members", std::move(members)},
                     {"window", job.window},
                     {"packets_reserved_bytes", job.reserved_bytes},

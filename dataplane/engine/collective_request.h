@@ -20,6 +20,7 @@ struct CollectiveRequest {
   std::uint64_t bytes = 0;  // of the whole buffer
   aggregation::DataType dtype{};
   aggregation::Operation operation{};
+  bool agreed = true;  // whether all trainers of the server have submitted the same
 };
 
 }  // namespace gradcube::dataplane

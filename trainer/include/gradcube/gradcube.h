@@ -170,8 +170,8 @@ typedef struct {
   int priority;          /* a lane of higher priority is served first, within the job */
 } gradcube_lane;
 
-/* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight
- * and members. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
+/* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight,
+ * members and trainers per server. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
  * another, it begins a job of its own, and a job that waits for one of that job's trainers ends
  * after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with GRADCUBE_OPTIONS_INIT, so
  * that a field that a later version adds has its default. */
@@ -188,10 +188,14 @@ typedef struct {
    * form a grid that the algorithm can run on. */
   const uint32_t* members;
   size_t member_count; /* at most 4096 where `members` is given, else 0 */
+  /* The job's trainers on each of its servers, 1 to 16: processes or threads, each with a session of
+   * its own. Their ranks are side by side: server's place * trainers_per_server + local. */
+  unsigned trainers_per_server;
+  int local; /* this trainer's number among its server's, from 0; -1: the lowest that is free */
 } gradcube_options;
 
 #define GRADCUBE_OPTIONS_INIT \
-  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0 }
+  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0, 1, -1 }
 
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else
@@ -216,8 +220,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * Collectives then return GRADCUBE_EINVAL. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
-/* 0-based. The place of the trainer's server among the job's members, by server number, unless
- * ranks were asked for. */
+/* 0-based. The place of the trainer's server among the job's members, by server number, times the
+ * trainers per server, plus the trainer's number there; unless ranks were asked for. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
 /* The number of trainers in the job when it is complete. */

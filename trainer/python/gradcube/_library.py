@@ -36,6 +36,8 @@ class Options(ctypes.Structure):
         ("rank", ctypes.c_int),
         ("members", ctypes.POINTER(ctypes.c_uint32)),
         ("member_count", ctypes.c_size_t),
+        ("trainers_per_server", ctypes.c_uint),
+        ("local", ctypes.c_int),
     ]
 
 
