@@ -188,7 +188,7 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
 void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
   if (phase_ == Phase::joining) {
     // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
-    if (leaving_.has_value()) enter(Phase::over, now);
+    if (leaving_.has_value()) leave_alone(now, out);
     return;
   }
   if (is_ending()) {
@@ -267,6 +267,13 @@ void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions&
   }
 }
 
+// Of a job that never was: those of the server's trainers that stay are told.
+void JobAgent::leave_alone(Instant now, JobActions& out) {
+  if (deserted_) return enter(Phase::over, now);
+  why_ = leaving_->how;
+  end(std::nullopt, now, out);
+}
+
 bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
   if (phase_ != Phase::joining) {
     const JobMember* known = member(server);
@@ -293,8 +300,10 @@ void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, In
 // The members of one side of a partition, and no others, can agree: whoever tells nothing by the
 // deadline is given up. If that does not help either, the decision stays unknown.
 void JobAgent::miss_deadline(Instant now, JobActions& out) {
-  if (phase_ == Phase::ended || (phase_ == Phase::joining && leaving_.has_value())) {
+  if (phase_ == Phase::ended) {
     enter(Phase::over, now);
+  } else if (phase_ == Phase::joining && leaving_.has_value()) {
+    leave_alone(now, out);
   } else if (phase_ == Phase::joining) {
     why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));
     end(std::nullopt, now, out);

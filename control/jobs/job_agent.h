@@ -127,6 +127,7 @@ class JobAgent {
   void pursue_inquiry(Instant now, JobActions& out);
   bool is_what_was_asked_for(const JobDescriptor& job) const;
   void enter(Phase phase, Instant now);
+  void leave_alone(Instant now, JobActions& out);
   void begin_abort(const std::string& why, Instant now, JobActions& out);
   void end_if_decided(Instant now, JobActions& out);
   void end(std::optional<LaneNumbers> common, Instant now, JobActions& out);

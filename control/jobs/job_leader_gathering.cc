@@ -115,7 +115,7 @@ void JobLeader::leave_out_silent(Instant now) {
   }
 }
 
-// A server has one trainer of a job: where another joins, the one that was there has gone, and this
+// A server has one agent of a job: where another joins, a trainer that was there has gone, and this
 // job is about to hear of it. Empty if the job is not ending.
 std::string JobLeader::old_job_ends(const Member* member) const {
   std::string cause;

@@ -197,7 +197,8 @@ void Node::tell(Attempt attempt, const notice::Report& report, control::Instant 
     std::string text = report.missing;
     if (text.empty()) {
       text = control::explain_wait(request.name, request.options.lanes.size(), facts, asked.second,
-                                   around_.timing.greetings.silent_after / 2, space());
+                                   around_.timing.greetings.silent_after / 2, space(),
+                                   request.options.trainers);
       // It is the reason for leaving if the trainer gives up waiting now.
       resident.last_report = text;
     }

@@ -23,10 +23,15 @@ control::TrainerInfo info_of(const TrainerRequest& request) {
   return {static_cast<std::int32_t>(request.pid), request.uid};
 }
 
-// The server's rank among the servers, of a trainer that wishes for one.
+// The server's rank among the servers, of a trainer that wishes for one. Throws JoinRefused.
 std::optional<std::uint32_t> server_rank(const TrainerRequest& request,
                                          const control::JobOptions& options) {
-  if (!request.rank.has_value() || options.trainers == 0) return request.rank;
+  if (!request.rank.has_value() || options.trainers <= 1) return request.rank;
+  if (*request.rank >= options.all_trainers()) {
+    throw JoinRefused(GRADCUBE_EJOB,
+                      fmt::format("job \"{}\": rank {}: expected 0 to {}", request.job,
+                                  *request.rank, options.all_trainers() - 1));
+  }
   return *request.rank / options.trainers;
 }
 

@@ -264,6 +264,8 @@ TEST(LocalTrainers, AreRefusedWhereTheyDoNotFit) {
   const auto second = cluster.join(0, request);
   EXPECT_EQ(refusal_of(cluster, 0, request),
             "job \"full\" already has its 2 trainers on server [0]");
+  request.rank = 4;
+  EXPECT_EQ(refusal_of(cluster, 1, request), "job \"full\": rank 4: expected 0 to 3");
   request.rank = 2;
   request.local = 1;
   EXPECT_NE(refusal_of(cluster, 1, request).find("rank 2 is trainer 0 of its server"),

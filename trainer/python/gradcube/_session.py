@@ -58,8 +58,17 @@ class Session:
     _handle = None
 
     def __init__(
-        self, socket=None, job="default", *, algorithm=None, lanes=None, weight=1, rank=None, members=None,
-        trainers_per_server=1, local=None
+        self,
+        socket=None,
+        job="default",
+        *,
+        algorithm=None,
+        lanes=None,
+        weight=1,
+        rank=None,
+        members=None,
+        trainers_per_server=1,
+        local=None,
     ):
         session = ctypes.c_void_p()
         options = options_of(algorithm, lanes, weight, rank, members, trainers_per_server, local)
