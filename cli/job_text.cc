@@ -56,10 +56,33 @@ std::uint64_t most_submitted(const json& job) {
   return most;
 }
 
+// Trainers; what a daemon does not tell is one.
+std::uint64_t per_server(const json& job) {
+  return count_field(job, "trainers_per_server").value_or(1);
+}
+
+// "[0,1]", and with several trainers on each server "[0,1] #2".
+std::string place_text(const json& job, const json& trainer) {
+  std::string text = address_text(field(trainer, "address"));
+  if (per_server(job) > 1) text += fmt::format(" #{}", id_text(trainer, "local"));
+  return text;
+}
+
+// How many trainers have joined there.
+std::uint64_t joined_at(const json& job, const json& address) {
+  const json& trainers = items(job, "trainers");
+  return static_cast<std::uint64_t>(
+      std::count_if(trainers.begin(), trainers.end(),
+                    [&](const json& trainer) { return field(trainer, "address") == address; }));
+}
+
 // How far a trainer is, and what is to be said about it.
 std::string remark_on(const json& job, const json& trainer, std::uint64_t most) {
   const auto submitted = count_field(trainer, "submitted");
-  if (waits_for(job, field(trainer, "address"))) {
+  // Of several trainers of a server, those that are behind.
+  const bool is_late = per_server(job) == 1 ||
+                       (submitted && *submitted < most && text_field(job, "state") != "gathering");
+  if (is_late && waits_for(job, field(trainer, "address"))) {
     return fmt::format("the others have waited{} for it", waited_text(job));
   }
   // Whoever goes on to submit is ahead of what was taken before the stop.
@@ -96,7 +119,9 @@ void add_lanes(const json& job, TextTable& table) {
 std::string joined_text(const json& job) {
   const std::string joined = grouped(items(job, "trainers").size());
   const json& members = items(job, "members");
-  return members.empty() ? joined : fmt::format("{} of {}", joined, grouped(members.size()));
+  return members.empty()
+             ? joined
+             : fmt::format("{} of {}", joined, grouped(members.size() * per_server(job)));
 }
 
 // Of a job on some of the servers.
@@ -113,14 +138,18 @@ void add_trainers(const json& job, TextTable& table) {
   const std::uint64_t most = most_submitted(job);
   std::string name = cell_text(job, "name");
   for (const json& trainer : items(job, "trainers")) {
-    table.add_row({name, address_text(field(trainer, "address")), id_text(trainer, "pid"),
+    table.add_row({name, place_text(job, trainer), id_text(trainer, "pid"),
                    cell_text(trainer, "submitted"), cell_text(trainer, "completed"),
                    remark_on(job, trainer, most)});
     name.clear();
   }
   for (const json& address : items(job, "waiting_for")) {
-    if (trainer_at(job, address) != nullptr) continue;
-    table.add_row({name, address_text(address), "-", "-", "-", not_joined_text(job)});
+    const std::uint64_t joined = joined_at(job, address);
+    if (joined >= per_server(job)) continue;
+    const std::string remark = joined == 0 ? not_joined_text(job)
+                                           : fmt::format("{} of {} {}", per_server(job) - joined,
+                                                         per_server(job), not_joined_text(job));
+    table.add_row({name, address_text(address), "-", "-", "-", remark});
     name.clear();
   }
 }

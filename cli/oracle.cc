@@ -54,7 +54,8 @@ class Oracle::Block {
         radix = std::max(radix, plan.radix(thread, w));
       }
     }
-    rooms_.resize(plan.steps());
+    radix = std::max(radix, oracle.trainers_per_server());
+    rooms_.resize(plan.steps() + (oracle.trainers_per_server() > 1 ? 1 : 0));
     for (auto& room : rooms_) room.resize(radix * kBlockElements * oracle.element_bytes_);
     result_.resize(kBlockElements * oracle.element_bytes_);
   }
@@ -67,7 +68,7 @@ class Oracle::Block {
     partial_result(oracle_.plan_.steps(thread), owner, result_.data());
     const aggregation::DivideFunction divide = scalar_kernels().divide(oracle_.collective_.type);
     if (oracle_.collective_.operation == Operation::average && divide != nullptr) {
-      divide(result_.data(), length, oracle_.plan_.ranks());
+      divide(result_.data(), length, oracle_.trainers());
     }
     return result_.data();
   }
@@ -76,7 +77,7 @@ class Oracle::Block {
   // The partial result of the first `steps` steps over all ranks that agree with `rank` in the
   // digits of the later ones.
   void partial_result(unsigned steps, Rank rank, void* out) {
-    if (steps == 0) return contribution_(rank, first_, length_, out);
+    if (steps == 0) return server_contribution(rank, out);
     const control::Plan& plan = oracle_.plan_;
     const unsigned radix = plan.radix(thread_, steps - 1);
     std::vector<const void*> sources(radix);
@@ -91,6 +92,18 @@ class Oracle::Block {
     } else {
       reduce(out, sources);
     }
+  }
+
+  void server_contribution(Rank server, void* out) {
+    const unsigned trainers = oracle_.trainers_per_server();
+    if (trainers == 1) return contribution_(server, first_, length_, out);
+    std::vector<const void*> sources(trainers);
+    for (unsigned local = 0; local < trainers; ++local) {
+      std::byte* source = rooms_.back().data() + local * kBlockElements * oracle_.element_bytes_;
+      contribution_(server * trainers + local, first_, length_, source);
+      sources[local] = source;
+    }
+    reduce(out, sources);
   }
 
   // sources[digit]; what is reduced ends at the digit `end`.
@@ -131,10 +144,10 @@ Oracle::Oracle(const control::Plan& plan, const OracleCollective& collective)
     : plan_(plan),
       collective_(collective),
       element_bytes_(aggregation::element_bytes(collective.type)) {
-  if (control::is_rank_ordered(collective.kind) && collective.count % plan.ranks() != 0) {
+  if (control::is_rank_ordered(collective.kind) && collective.count % trainers() != 0) {
     throw std::invalid_argument("the elements are no equal chunks for each rank");
   }
-  if (collective.root >= plan.ranks()) throw std::invalid_argument("the root is no rank");
+  if (collective.root >= trainers()) throw std::invalid_argument("the root is no rank");
 }
 
 Oracle::Elements Oracle::defined(Rank rank) const {
@@ -164,7 +177,7 @@ void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
   } else if (collective_.kind == CollectiveKind::broadcast) {
     copied_blocks(collective_.root, part, wanted, contribution, check);
   } else {
-    for (Rank from = 0; from < plan_.ranks(); ++from) {
+    for (Rank from = 0; from < trainers(); ++from) {
       copied_blocks(from, chunk(from), wanted, contribution, check);
     }
   }
@@ -197,7 +210,9 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
 void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
                             const Contribution& contribution, const ExpectedBlock& check) const {
   Block block(*this, contribution);
-  const Elements whole = is_chunk_by_chunk() ? part : Elements{0, collective_.count};
+  const Rank server = rank / trainers_per_server();
+  const Elements whole =
+      is_chunk_by_chunk() ? server_chunk(server) : Elements{0, collective_.count};
   const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
   const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
     std::size_t first =
@@ -213,7 +228,7 @@ void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
   };
   for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
     if (is_chunk_by_chunk()) {
-      visit(thread, rank, plan_.thread_range(thread, bytes));
+      visit(thread, server, plan_.thread_range(thread, bytes));
       continue;
     }
     for_each_piece(thread, bytes,

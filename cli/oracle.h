@@ -15,6 +15,9 @@
 //   of m values that has come round m times. An average of any other type divides the last value by
 //   the number of ranks.
 //
+// Where each server has several trainers, a rank of the plan is a server, and its contribution is
+// that of its trainers, reduced in one reduce by their numbers there, before step 0.
+//
 // In a step of the pattern root one rank reduces all n, in the order of the digits, for itself and
 // every later step: what it reduces is the same whatever digit an element would end at.
 //
@@ -40,6 +43,8 @@
 
 namespace gradcube::cli {
 
+// All ranks below are those of trainers (control/plan/local_stage.h).
+//
 // Writes the elements [first, first + length) of a rank's contribution to `out`. The numbers count
 // from the begin of the rank's buffer, also where its contribution is one chunk of it.
 using Contribution =
@@ -55,8 +60,8 @@ struct OracleCollective {
   aggregation::Operation operation{};
   std::size_t count = 0;  // elements of the whole buffer
   control::Rank root = 0;
-  // If the kind is rank-ordered: whose chunk is where, by rank; null: each rank's at its own
-  // number. Must outlive the oracle.
+  // If the kind is rank-ordered: whose chunks are where, by the rank of a server; null: each rank's
+  // at its own number. Must outlive the oracle.
   const control::Rank* chunk_of_rank = nullptr;
   bool reproducible = false;  // then carrier_of() has a value for type, operation and ranks
 };
@@ -67,7 +72,7 @@ class Oracle {
   static constexpr std::size_t kBlockElements = 8192;
 
   // The plan must outlive the oracle. Throws std::invalid_argument when the kind is rank-ordered
-  // and `count` is no multiple of the ranks, or the root is no rank.
+  // and `count` is no multiple of the trainers, or the root is none of them.
   Oracle(const control::Plan& plan, const OracleCollective& collective);
 
   // An all-reduce.
@@ -98,11 +103,19 @@ class Oracle {
     std::size_t end;
   };
 
-  Elements chunk(control::Rank rank) const {
+  unsigned trainers_per_server() const { return plan_.placement().trainers_per_server(); }
+  std::uint32_t trainers() const { return plan_.placement().trainers(); }
+  Elements server_chunk(control::Rank server) const {
     const std::size_t length = collective_.count / plan_.ranks();
     const std::size_t place =
-        collective_.chunk_of_rank == nullptr ? rank : collective_.chunk_of_rank[rank];
+        collective_.chunk_of_rank == nullptr ? server : collective_.chunk_of_rank[server];
     return {place * length, (place + 1) * length};
+  }
+  Elements chunk(control::Rank rank) const {
+    const std::size_t length = collective_.count / trainers();
+    const std::size_t first =
+        server_chunk(rank / trainers_per_server()).begin + rank % trainers_per_server() * length;
+    return {first, first + length};
   }
   // Whether the threads divide each chunk instead of the whole buffer.
   bool is_chunk_by_chunk() const {

@@ -49,9 +49,10 @@ struct Cluster {
 // The ranks whose servers are here, and where these take trainers.
 std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster, const control::Plan& plan) {
   std::vector<PerfTrainer> trainers;
-  for (control::Rank rank = 0; rank < plan.ranks(); ++rank) {
-    const auto found = cluster.sockets.find(plan.placement().server(rank));
-    if (found != cluster.sockets.end()) trainers.push_back({rank, found->second});
+  for (control::Rank rank = 0; rank < plan.placement().trainers(); ++rank) {
+    const control::TrainerPlace place = plan.placement().place(rank);
+    const auto found = cluster.sockets.find(place.server);
+    if (found != cluster.sockets.end()) trainers.push_back({rank, place.local, found->second});
   }
   return trainers;
 }
@@ -60,11 +61,11 @@ std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster, const contro
 void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Plan& plan,
                       const PerfOptions& options) {
   if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
-  if (trainers.size() == plan.ranks() || !options.job.empty()) return;
+  if (trainers.size() == plan.placement().trainers() || !options.job.empty()) return;
   throw control::UsageError(fmt::format(
       "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
       "the same --job NAME",
-      trainers.size(), plan.ranks()));
+      trainers.size() / plan.placement().trainers_per_server(), plan.ranks()));
 }
 
 // Fills in the settings' members.
@@ -74,9 +75,10 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   const RunningCluster running = read_running_cluster(status);
   const control::Topology& topology = running.topology;
   settings.members = members_of(topology, options.members);
-  const auto placement = settings.members.empty()
-                             ? control::Placement::all(topology)
-                             : control::Placement::grid(topology, settings.members, "--members");
+  const auto servers = settings.members.empty()
+                           ? control::Placement::all(topology)
+                           : control::Placement::grid(topology, settings.members, "--members");
+  const auto placement = servers.with_trainers(settings.trainers, "--trainers");
   const std::string algorithm = settings.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : settings.algorithm;
@@ -85,7 +87,9 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   require_carrier(settings, plan);
   std::vector<PerfTrainer> trainers = trainers_of(running, plan);
   require_trainers(trainers, plan, options);
-  PerfLinks links{.ranks = plan.ranks(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
+  PerfLinks links{.ranks = plan.placement().trainers(),
+                  .busiest_share = std::nullopt,
+                  .rate_bps = std::nullopt};
   if (const auto busiest = busiest_link(plan, settings.kind)) {
     links.busiest_share = busiest->share;
     if (running.rates.limited()) {
@@ -128,8 +132,9 @@ std::string rates_text(const json& rate_bps) {
 
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
   const control::Plan& plan = cluster.plan;
-  print("# {}{}, {}{} servers, {}, job {}\n", head_of(settings), plan.topology().spec(),
+  print("# {}{}, {}{} servers, {}{}, job {}\n", head_of(settings), plan.topology().spec(),
         plan.ranks() < plan.servers() ? fmt::format("{} of ", plan.ranks()) : "", plan.servers(),
+        settings.trainers > 1 ? fmt::format("{} trainers on each, ", settings.trainers) : "",
         rates_text(cluster.rate_bps), job);
   print("{}", table_head());
   flush_output();
@@ -224,6 +229,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   if (control::has_root(settings.kind)) report["root"] = settings.root;
   if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
   if (settings.reproducible) report["reproducible"] = true;
+  if (settings.trainers > 1) report["trainers_per_server"] = settings.trainers;
   for (const control::ServerId server : settings.members) {
     report["members"].push_back(json(control::address_json(cluster.plan.space(), server)));
   }
@@ -245,7 +251,7 @@ void require_memory(const Cluster& cluster, const PerfSettings& settings,
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(
-      "{} of {} on {} servers{} take {}, and {} are available",
+      "{} of {} of {} trainers{} take {}, and {} are available",
       settings.kind == control::CollectiveKind::all_reduce ? "gradients" : "buffers",
       human_bytes(largest), cluster.trainers.size(),
       settings.in_flight > 1 ? fmt::format(", {} in flight,", settings.in_flight) : std::string(),
@@ -262,7 +268,7 @@ int run_perf(const PerfOptions& options) {
   const Cluster cluster = read_cluster(directory, options, settings);
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
-    counts.push_back(elements_of(size, settings, cluster.plan.ranks()));
+    counts.push_back(elements_of(size, settings, cluster.plan.placement().trainers()));
   }
   require_memory(cluster, settings, sizes);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
@@ -294,7 +300,7 @@ int run_perf(const PerfOptions& options) {
 
 void add_perf(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
-      "perf", "Measure collectives on the running cluster, with one trainer per server");
+      "perf", "Measure collectives on the running cluster, with one trainer per server or several");
   auto options = std::make_shared<PerfOptions>();
   add_perf_options(command, options.get());
   command->callback([options, &action] { action = [options] { return run_perf(*options); }; });

@@ -195,6 +195,10 @@ void add_perf_options(CLI::App* command, PerfOptions* options) {
   command->add_option("--in-flight", options->settings.in_flight, "Collectives at once")
       ->capture_default_str()
       ->check(whole_number_in(1, 1024));
+  command
+      ->add_option("--trainers", options->settings.trainers, "Trainers of the job on each server")
+      ->capture_default_str()
+      ->check(whole_number_in(1, control::kMaxLocalTrainers));
   command->add_option("--job", options->job, "The job's name (default: perf-<pid>)")
       ->check(job_name());
   command->add_option("--timeout", options->timeout_seconds, "Seconds that an iteration may take")
@@ -256,9 +260,10 @@ std::vector<control::ServerId> members_of(const control::Topology& topology,
 }
 
 void require_root(const PerfSettings& settings, const control::Plan& plan) {
-  if (settings.root < plan.ranks()) return;
-  throw UsageError(fmt::format("--root: there is no rank {}; expected 0 to {}", settings.root,
-                               plan.ranks() - 1));
+  const std::uint32_t trainers = plan.placement().trainers();
+  if (settings.root < trainers) return;
+  throw UsageError(
+      fmt::format("--root: there is no rank {}; expected 0 to {}", settings.root, trainers - 1));
 }
 
 void require_carrier(const PerfSettings& settings, const control::Plan& plan) {

@@ -42,7 +42,7 @@ class Row {
       : settings_(settings),
         ranks_(ranks),
         sessions_(sessions),
-        all_ranks_(plan.ranks()),
+        all_ranks_(plan.placement().trainers()),
         count_(count),
         element_bytes_(aggregation::element_bytes(settings.type)),
         oracle_(plan, {settings.kind, settings.type, settings.operation, count, settings.root,
@@ -248,16 +248,19 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>
   options.algorithm = settings.algorithm;
   options.reproducible = settings.reproducible;
   options.members.assign(settings.members.begin(), settings.members.end());
+  options.trainers_per_server = settings.trainers;
+  const std::uint32_t all = plan.placement().trainers();
   for (const PerfTrainer& trainer : trainers) {
     ranks_.push_back(trainer.rank);
+    options.local = static_cast<int>(trainer.local);
     sessions_.emplace_back(job, trainer.socket, options);
     const Session& session = sessions_.back();
-    if (session.size() != static_cast<int>(plan.ranks()) ||
+    if (session.size() != static_cast<int>(all) ||
         session.rank() != static_cast<int>(trainer.rank)) {
       throw control::SetupError(fmt::format(
           "the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
           "does another trainer use the job {}?",
-          trainer.socket, session.rank(), session.size(), trainer.rank, plan.ranks(), job));
+          trainer.socket, session.rank(), session.size(), trainer.rank, all, job));
     }
   }
 }

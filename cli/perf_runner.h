@@ -1,5 +1,5 @@
-// Measures collectives with one trainer per server of the job, or of those that are on this host:
-// threads of this process, each with a session of its own. The other servers' trainers are those of
+// Measures collectives with the trainers of each server of the job, mostly one, or of those servers
+// that are on this host: threads of this process, each with a session of its own. The other servers' trainers are those of
 // other processes, which measure the same at the same time.
 //
 // An iteration: every trainer fills its buffers, all meet at a barrier, every trainer takes the
@@ -40,6 +40,7 @@ struct PerfSettings {
   unsigned iterations = 5;
   unsigned warmup = 1;     // iterations that are made, and not reported
   unsigned in_flight = 1;  // collectives at once, each with a buffer of its own
+  unsigned trainers = 1;   // on each server
   bool check = false;
   bool reproducible = false;                                     // asked of the daemon
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
@@ -55,9 +56,10 @@ class IterationTimeout : public control::SetupError {
                    std::chrono::milliseconds timeout);
 };
 
-// A rank whose server is here, and where it takes trainers.
+// A trainer's rank whose server is here, and where it takes trainers.
 struct PerfTrainer {
   control::Rank rank = 0;
+  unsigned local = 0;  // of the server's trainers
   std::string socket;
 };
 

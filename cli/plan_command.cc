@@ -37,6 +37,7 @@ struct PlanOptions {
   std::string rate;
   std::string server;
   std::string lcores;
+  unsigned trainers = 1;
   bool json = false;
   PlanVerifyOptions verify;
 };
@@ -101,7 +102,9 @@ int run_plan(const PlanOptions& options) {
   const std::string algorithm = options.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : options.algorithm;
-  const auto plan = control::make_plan(algorithm, topology, "--algorithm");
+  const auto placement =
+      control::Placement::all(topology).with_trainers(options.trainers, "--trainers");
+  const auto plan = control::make_plan(algorithm, topology, placement, "--algorithm");
   const auto assignment = control::Assignment::all_servers(plan, lcores_of(options.lcores));
   write_by([&](std::ostream& out) {
     if (!options.json && !options.rate.empty()) out << rates_text(plan);
@@ -138,6 +141,9 @@ void add_plan(CLI::App& tool, Action& action) {
                    "Cores that share the threads: 0,2-3 (default: all)")
       ->check(not_empty());
   add_plan_verify(*command, options->verify);
+  command->add_option("--trainers", options->trainers, "Trainers of the job on each server")
+      ->capture_default_str()
+      ->check(whole_number_in(1, control::kMaxLocalTrainers));
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "Examples:\n"

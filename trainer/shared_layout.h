@@ -48,6 +48,7 @@ inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in 
 inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
 inline constexpr std::uint32_t kMostWeight = 1000;   // of a job
 inline constexpr std::uint32_t kMaxMembers = 4096;   // that a Hello names
+inline constexpr std::uint32_t kMaxLocalTrainers = 16;  // of a job on one server
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
 inline constexpr std::size_t kCompletions = 1 << 17;
@@ -166,9 +167,9 @@ struct Lane {
 };
 static_assert(sizeof(Lane) == 64);
 
-// All trainers of a job ask for the same lanes, weight and members, and all or none for
-// reproducible reductions. `type` and `version` have the
-// same place in every version of the layout.
+// All trainers of a job ask for the same lanes, weight, members and trainers per server, and all or
+// none for reproducible reductions. `type` and `version` have the same place in every version of
+// the layout.
 //
 // The message goes on after the struct with member_count server numbers, 32 bits each, ascending,
 // each once.
@@ -178,11 +179,13 @@ struct Hello {
   std::uint64_t features;
   std::uint64_t heap_bytes;  // the heap wanted; the daemon rounds up to pages and may refuse
   std::uint32_t pid;     // as the trainer sees itself: for messages; the daemon trusts SO_PEERCRED
-  std::int32_t rank;     // the rank wanted; -1: by the server's place among the members
+  std::int32_t rank;     // the rank wanted; -1: by the server's place and the trainer's there
   std::uint32_t weight;  // of this job among the jobs that share its links, 1 to kMostWeight
   std::uint32_t lane_count;    // 1 to kMaxLanes
   std::uint32_t member_count;  // at most kMaxMembers; 0: every server of the cluster
-  std::uint32_t reproducible;  // 1: results do not depend on an order (docs/arithmetic.md); or 0
+  std::uint8_t trainers;       // on each of them, 1 to kMaxLocalTrainers
+  std::uint8_t reproducible;   // 1: results do not depend on an order (docs/arithmetic.md); or 0
+  std::int16_t local;          // which of its server's trainers it wants to be, from 0; -1: any
   char job[kJobNameBytes];     // is_job_name()
   Lane lanes[kMaxLanes];
 };

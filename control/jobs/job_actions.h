@@ -44,13 +44,15 @@ namespace event {
 struct EnginesArmed {};
 // The engines take no more submissions (after command::Hold); and, from then on, whenever their
 // counts have grown. `published` is what they have taken, `completed` what has ended, in order.
-// Both only grow, over resets too. `asked` is what the newest command::Hold names, `submitted` what
+// Both only grow, over resets too. Where a server has several trainers, `published` is what has been
+// taken from all of them, and `reached` what has been taken from any. `asked` is what the newest command::Hold names, `submitted` what
 // this server's trainer has submitted as it.
 struct EnginesHeld {
   LaneNumbers published;
   LaneNumbers completed;
   std::optional<CollectiveName> asked;
   std::string submitted;
+  LaneNumbers reached{};  // none: as `published`
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {
@@ -60,14 +62,19 @@ struct Disagreed {
   Epoch epoch = 0;
   Disagreement what;
 };
-// The trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
+// One more of the server's trainers is there.
+struct TrainerJoined {};
+// A trainer left or died; what it has submitted can still be done. `how` is a whole sentence.
+// others_stay: of the same server.
 struct TrainerLeft {
   std::string how;
   bool died = false;
+  bool others_stay = false;
 };
-// The trainer aborted its job, or was evicted: nothing of it may be used any more.
+// A trainer aborted its job, or was evicted: nothing of it may be used any more.
 struct TrainerAborted {
   std::string how;
+  bool others_stay = false;
 };
 // The trainer asks why this collective is not done. Only its newest inquiry is answered, by one
 // notice::Report.
@@ -75,15 +82,16 @@ struct Asked {
   std::uint64_t inquiry = 0;
   CollectiveName collective;
 };
-// After command::Count.
+// After command::Count. pid: of the trainer that has come least far; 0: of the only one.
 struct Counted {
   LaneNumbers published;
   LaneNumbers completed;
+  std::int32_t pid = 0;
 };
 }  // namespace event
-using JobEvent =
-    std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted, event::Disagreed,
-                 event::TrainerLeft, event::TrainerAborted, event::Asked, event::Counted>;
+using JobEvent = std::variant<event::EnginesArmed, event::EnginesHeld, event::EnginesHalted,
+                              event::Disagreed, event::TrainerJoined, event::TrainerLeft,
+                              event::TrainerAborted, event::Asked, event::Counted>;
 
 namespace command {
 // Attach engines, armed in the descriptor's epoch. -> EnginesArmed
@@ -125,8 +133,8 @@ struct MemberStanding {
 };
 
 namespace notice {
-// The leader has answered: the trainer is a member. Comes once, before any other notice but
-// Refused and Ended.
+// The leader has answered: the server is a member, with this rank of so many servers. Comes once,
+// before any other notice but Refused and Ended.
 struct Joined {
   JobId job = protocol::kNoJob;
   std::uint32_t rank = 0;

@@ -62,7 +62,7 @@ void JobAgent::admit(JobId job, JobActions& out) {
 void JobAgent::handle(const JobMessage&, const Refused& refused, Instant now, JobActions& out) {
   if (phase_ != Phase::joining) return;
   if (inquiry_.has_value()) report(refused.text, out);
-  if (!trainer_gone_) tell(notice::Refused{refused.text}, out);
+  if (!deserted_) tell(notice::Refused{refused.text}, out);
   enter(Phase::over, now);
 }
 
@@ -90,7 +90,8 @@ void JobAgent::handle(const JobMessage& message, const Prepare& prepare, Instant
 // A leader is not trusted more than any other sender.
 bool JobAgent::is_what_was_asked_for(const JobDescriptor& job) const {
   if (job.name != request_.name || job.options != request_.options ||
-      job.members.size() != request_.options.members.size()) {
+      job.members.size() != request_.options.members.size() ||
+      trainers_ != request_.options.trainers) {
     return false;
   }
   std::set<std::uint32_t> ranks;
@@ -187,7 +188,7 @@ void JobAgent::handle(const JobMessage& message, const Abort& abort, Instant now
 void JobAgent::handle(const JobMessage& message, const Unknown&, Instant now, JobActions& out) {
   if (phase_ == Phase::joining) {
     // Of a Leave: the leader has never heard of this trainer, or has forgotten it.
-    if (leaving_.has_value()) enter(Phase::over, now);
+    if (leaving_.has_value()) leave_alone(now, out);
     return;
   }
   if (is_ending()) {
@@ -238,8 +239,16 @@ void JobAgent::on(const event::Disagreed& disagreed, Instant, JobActions& out) {
   if (phase_ == Phase::held) answer(held(), out);
 }
 
+void JobAgent::on(const event::TrainerJoined&, Instant now, JobActions& out) {
+  ++trainers_;
+  if (phase_ != Phase::joining || leaving_.has_value()) return;
+  repeat(out);
+  next_repeat_ = now + interval();
+}
+
 void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) {
   trainer_gone_ = true;
+  deserted_ = !left.others_stay;
   if (leaving_.has_value() || is_ending()) return;
   leaving_ = Leave{left.how, left.died};
   if (phase_ == Phase::joining) phase_deadline_ = now + timing_.phase;
@@ -248,13 +257,21 @@ void JobAgent::on(const event::TrainerLeft& left, Instant now, JobActions& out) 
 
 void JobAgent::on(const event::TrainerAborted& aborted, Instant now, JobActions& out) {
   trainer_gone_ = true;
+  deserted_ = !aborted.others_stay;
   if (is_ending()) return;
   if (phase_ == Phase::joining) {
     aborted_ = true;
-    on(event::TrainerLeft{aborted.how, false}, now, out);
+    on(event::TrainerLeft{aborted.how, false, aborted.others_stay}, now, out);
   } else {
     begin_abort(aborted.how, now, out);
   }
+}
+
+// Of a job that never was: those of the server's trainers that stay are told.
+void JobAgent::leave_alone(Instant now, JobActions& out) {
+  if (deserted_) return enter(Phase::over, now);
+  why_ = leaving_->how;
+  end(std::nullopt, now, out);
 }
 
 bool JobAgent::counts_on_older(bcube::ServerId server, Incarnation incarnation) const {
@@ -283,8 +300,10 @@ void JobAgent::on_server_gone(bcube::ServerId server, const std::string& why, In
 // The members of one side of a partition, and no others, can agree: whoever tells nothing by the
 // deadline is given up. If that does not help either, the decision stays unknown.
 void JobAgent::miss_deadline(Instant now, JobActions& out) {
-  if (phase_ == Phase::ended || (phase_ == Phase::joining && leaving_.has_value())) {
+  if (phase_ == Phase::ended) {
     enter(Phase::over, now);
+  } else if (phase_ == Phase::joining && leaving_.has_value()) {
+    leave_alone(now, out);
   } else if (phase_ == Phase::joining) {
     why_ = fmt::format("the daemon on server {} does not answer", space_.text(leader_server()));
     end(std::nullopt, now, out);

@@ -71,7 +71,8 @@ class JobAgent {
     return phase_ == Phase::holding || phase_ == Phase::held || phase_ == Phase::resetting;
   }
   Phase phase() const { return phase_; }
-  // It left, died, aborted or was evicted: another may join the same job name on this server.
+  // One of the server's trainers left, died, aborted or was evicted: others may join the same job
+  // name on this server.
   bool trainer_gone() const { return trainer_gone_; }
   // The leader has answered that the trainer is a member: it may be welcomed.
   bool admitted() const { return job_ != protocol::kNoJob; }
@@ -110,6 +111,7 @@ class JobAgent {
   void on(const event::EnginesHeld& counts, Instant now, JobActions& out);
   void on(const event::EnginesHalted& halted, Instant now, JobActions& out);
   void on(const event::Disagreed& disagreed, Instant now, JobActions& out);
+  void on(const event::TrainerJoined& joined, Instant now, JobActions& out);
   void on(const event::TrainerLeft& left, Instant now, JobActions& out);
   void on(const event::TrainerAborted& aborted, Instant now, JobActions& out);
   void on(const event::Asked& asked, Instant now, JobActions& out);
@@ -125,6 +127,7 @@ class JobAgent {
   void pursue_inquiry(Instant now, JobActions& out);
   bool is_what_was_asked_for(const JobDescriptor& job) const;
   void enter(Phase phase, Instant now);
+  void leave_alone(Instant now, JobActions& out);
   void begin_abort(const std::string& why, Instant now, JobActions& out);
   void end_if_decided(Instant now, JobActions& out);
   void end(std::optional<LaneNumbers> common, Instant now, JobActions& out);
@@ -153,8 +156,10 @@ class JobAgent {
   unsigned decide_rounds_ = 0;
   std::string missing_;           // as the leader last said
   std::optional<Leave> leaving_;  // how the trainer has gone
+  std::uint32_t trainers_ = 1;    // of this server, that have joined
   bool trainer_gone_ = false;
-  bool aborted_ = false;  // while it joined: nothing of it may be used if its job begins
+  bool deserted_ = false;  // the last one has gone, too: nobody is left to be told anything
+  bool aborted_ = false;   // while it joined: nothing of it may be used if its job begins
   std::optional<CollectiveName> asked_;  // by the Hold of this stop
   event::EnginesHeld counts_;
   std::map<std::uint32_t, Disagreement> disagreements_;  // of this epoch, by lane

@@ -61,7 +61,8 @@ void JobAgent::handle(const JobMessage& message, const Ask&, Instant, JobActions
 
 void JobAgent::on(const event::Counted& counted, Instant, JobActions& out) {
   if (!std::exchange(counting_, false)) return;
-  Counts counts{0, request_.trainer.pid, counted.published, counted.completed};
+  const std::int32_t pid = counted.pid == 0 ? request_.trainer.pid : counted.pid;
+  Counts counts{0, pid, counted.published, counted.completed};
   for (const auto& [asker, message] : std::exchange(askers_, {})) {
     counts.inquiry = std::get<Ask>(message.body).inquiry;
     if (!is_ending()) send(message.from, counts, out);
@@ -80,7 +81,7 @@ void JobAgent::handle(const JobMessage& message, const Counts& counts, Instant, 
 
 void JobAgent::report(const std::string& missing, JobActions& out) {
   const Inquiry inquiry = *std::exchange(inquiry_, std::nullopt);
-  if (!trainer_gone_) tell(inquiry.report(missing), out);
+  if (!deserted_) tell(inquiry.report(missing), out);
 }
 
 void JobAgent::pursue_inquiry(Instant now, JobActions& out) {

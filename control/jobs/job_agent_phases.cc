@@ -47,7 +47,7 @@ void JobAgent::repeat(JobActions& out) const {
       if (leaving_.has_value()) {
         answer(*leaving_, out);
       } else {
-        answer(Join{request_.trainer, request_.options, request_.rank, transport_}, out);
+        answer(Join{request_.trainer, request_.options, request_.rank, transport_, trainers_}, out);
       }
       break;
     case Phase::running:
@@ -102,7 +102,7 @@ void JobAgent::end_if_decided(Instant now, JobActions& out) {
 void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& out) {
   const bool was_attached = phase_ != Phase::joining;
   if (inquiry_.has_value()) report(ending_text(), out);
-  if (!trainer_gone_) tell(notice::Ended{why_, std::move(common)}, out);
+  if (!deserted_) tell(notice::Ended{why_, std::move(common)}, out);
   if (was_attached) {
     order(command::Detach{}, out);
     enter(Phase::ended, now);
@@ -113,7 +113,9 @@ void JobAgent::end(std::optional<LaneNumbers> common, Instant now, JobActions& o
 }
 
 Held JobAgent::held() const {
-  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted};
+  const LaneNumbers& reached = counts_.reached.empty() ? counts_.published : counts_.reached;
+  Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted,
+            reached};
   for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
   return held;
 }

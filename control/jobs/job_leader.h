@@ -6,7 +6,7 @@
 // not answered, and has a deadline. Who has not answered by then ends the job and is named; while
 // all catch up, the job stops then.
 //
-//   gathering   until every member server has a trainer; one of which nothing is heard any more is
+//   gathering   until every member server has its trainers; one of which nothing is heard any more is
 //               no member, until it joins again. A server whose trainer stays in another job of
 //               this name, with other members, ends this one
 //   preparing   all attach their engines, armed
@@ -132,6 +132,7 @@ class JobLeader {
   std::string old_job_ends(const Member* member) const;
   std::optional<std::string> objection(const Member* member, const JobMessage& message,
                                        const Join& join) const;
+  std::uint32_t missing_of(const Member& member) const;
   Member* find(bcube::ServerId server);
   void leave_out(Member& member);
   void end_if_deserted();

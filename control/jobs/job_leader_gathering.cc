@@ -15,6 +15,10 @@ constexpr std::size_t kMostNamed = 8;
 void JobLeader::handle(Member* member, const JobMessage& message, const Join& join, Instant now,
                        JobActions& out) {
   if (member != nullptr && member->agent == message.from) {
+    if (phase_ == Phase::gathering) {
+      member->join->trainers = std::max(member->join->trainers, join.trainers);
+      if (missing().empty()) return enter(Phase::preparing, now, out);
+    }
     if (phase_ == Phase::gathering || phase_ == Phase::ending) send(message.from, request(), out);
     return;
   }
@@ -111,7 +115,7 @@ void JobLeader::leave_out_silent(Instant now) {
   }
 }
 
-// A server has one trainer of a job: where another joins, the one that was there has gone, and this
+// A server has one agent of a job: where another joins, a trainer that was there has gone, and this
 // job is about to hear of it. Empty if the job is not ending.
 std::string JobLeader::old_job_ends(const Member* member) const {
   std::string cause;
@@ -154,21 +158,30 @@ std::optional<std::string> JobLeader::objection(const Member* member, const JobM
   return std::nullopt;
 }
 
+std::uint32_t JobLeader::missing_of(const Member& member) const {
+  if (!member.agent.has_value()) return options_.trainers;
+  return options_.trainers - std::min(options_.trainers, member.join->trainers);
+}
+
 std::string JobLeader::missing() const {
   std::string names;
+  std::size_t servers = 0;
   std::size_t count = 0;
   for (const Member& member : members_) {
-    if (member.agent.has_value()) continue;
-    if (count < kMostNamed) {
-      names += fmt::format("{}{}", count == 0 ? "" : ", ", space_.text(member.server));
+    const std::uint32_t here = missing_of(member);
+    if (here == 0) continue;
+    if (servers < kMostNamed) {
+      names += fmt::format("{}{}", servers == 0 ? "" : ", ", space_.text(member.server));
+      if (options_.trainers > 1) names += fmt::format(" ({} of {})", here, options_.trainers);
     }
-    ++count;
+    ++servers;
+    count += here;
   }
   if (count == 0) return "";
-  if (count > kMostNamed) names += fmt::format(" and {} more", count - kMostNamed);
-  std::string text =
-      fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count, members_.size(),
-                  count == 1 ? "has" : "have", name_, count == 1 ? "" : "s", names);
+  if (servers > kMostNamed) names += fmt::format(" and {} more", servers - kMostNamed);
+  std::string text = fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count,
+                                 options_.all_trainers(), count == 1 ? "has" : "have", name_,
+                                 servers == 1 ? "" : "s", names);
   // A trainer that asks for other members, by the same name, waits in a job of its own.
   if (members_.size() < space_.servers()) {
     text += fmt::format("; the job is for {}", members_text(options_.members, space_));

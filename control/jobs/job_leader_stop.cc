@@ -79,6 +79,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
                        JobActions& out) {
   const std::size_t lanes = options_.lanes.size();
   const bool fits = held.published.size() == lanes && held.completed.size() == lanes &&
+                    held.reached.size() == lanes &&
                     std::all_of(held.disagreements.begin(), held.disagreements.end(),
                                 [this](const Disagreement& what) { return is_possible(what); });
   if (phase_ != Phase::stopping || held.epoch != epoch_ || !fits) return;
@@ -87,6 +88,7 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
   } else {
     take_greater(member->held->published, held.published);
     take_greater(member->held->completed, held.completed);
+    take_greater(member->held->reached, held.reached);
     if (held.asked == asked()) {
       member->held->asked = held.asked;
       member->held->submitted = held.submitted;
@@ -260,7 +262,7 @@ std::string JobLeader::reason_of_stop() const {
 
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
   cut_ = {done, done, first_->code, disagreement() + late_text()};
-  for (const Member& member : members_) take_greater(cut_.failed, member.held->published);
+  for (const Member& member : members_) take_greater(cut_.failed, member.held->reached);
   // What an overflow has failed on one member may have ended well on another.
   if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;

@@ -110,6 +110,7 @@ struct Join {
   JobOptions options;
   std::optional<std::uint32_t> rank;
   TransportFacts transport;
+  std::uint32_t trainers = 1;  // of the server that have joined so far; only grows
 
   bool operator==(const Join&) const = default;
 };
@@ -176,13 +177,14 @@ struct Hold {
 };
 struct Held {
   Epoch epoch = 0;
-  LaneNumbers published;                    // taken from the trainer; fixed from now on
+  LaneNumbers published;                    // taken from all its trainers; fixed from now on
   LaneNumbers completed;                    // ended, in order; grows
   std::vector<Disagreement> disagreements;  // at most one per lane, the first
   // As the newest Hold asks; and what was submitted as it: "all_reduce of 9 float32 sum", "nothing
   // yet".
   std::optional<CollectiveName> asked;
   std::string submitted;
+  LaneNumbers reached{};  // taken from any of the server's trainers; fixed, too
 
   bool operator==(const Held&) const = default;
 };

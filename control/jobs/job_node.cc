@@ -56,7 +56,7 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
     ++jobs;
     if (agent.name() != request.name || agent.trainer_gone()) continue;
     return fmt::format(
-        "job \"{}\" already has a trainer on server {}: pid {}; a job has one trainer per server",
+        "job \"{}\" already has a trainer on server {}: pid {}; the job has one trainer per server",
         request.name, space_.text(server_), agent.trainer().pid);
   }
   if (jobs >= kMaxJobs) {

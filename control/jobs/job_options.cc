@@ -30,9 +30,11 @@ std::string describe(const JobOptions& options, const bcube::AddressSpace& space
                         ? lane.algorithm
                         : fmt::format("{} (priority {})", lane.algorithm, lane.priority));
   }
-  return fmt::format("weight {}, lane{} {}, {}{}", options.weight, lanes.size() == 1 ? "" : "s",
-                     fmt::join(lanes, ", "), members_text(options.members, space),
-                     options.reproducible ? ", reproducible" : "");
+  return fmt::format(
+      "weight {}, lane{} {}, {}{}{}", options.weight, lanes.size() == 1 ? "" : "s",
+      fmt::join(lanes, ", "), members_text(options.members, space),
+      options.trainers == 1 ? "" : fmt::format(", {} trainers on each", options.trainers),
+      options.reproducible ? ", reproducible" : "");
 }
 
 }  // namespace gradcube::control

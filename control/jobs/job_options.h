@@ -23,7 +23,11 @@ struct JobOptions {
   std::uint32_t weight = 1;              // among the jobs that share its links
   std::vector<bcube::ServerId> members;  // ascending, no server twice
   bool reproducible = false;             // results do not depend on the order of additions
+  std::uint32_t trainers = 1;            // on each of them
 
+  std::uint32_t all_trainers() const {
+    return static_cast<std::uint32_t>(members.size()) * trainers;
+  }
   bool operator==(const JobOptions&) const = default;
 };
 
@@ -31,8 +35,9 @@ struct JobOptions {
 std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space);
 
-// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]", and ", reproducible": for a message that sets two
-// of them side by side.
+// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2], 2 trainers on each,
+// reproducible": for a message that sets two of them side by side. What nobody asked for is not
+// mentioned.
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space);
 
 }  // namespace gradcube::control

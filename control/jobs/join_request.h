@@ -24,12 +24,13 @@ struct TrainerInfo {
   bool operator==(const TrainerInfo&) const = default;
 };
 
+// Of the first trainer of a server; the others there ask for the same.
 struct JoinRequest {
   std::string name;
   bcube::ServerId server = 0;
   TrainerInfo trainer;
   JobOptions options;
-  std::optional<std::uint32_t> rank;
+  std::optional<std::uint32_t> rank;  // of its server: several trainers there share it
 };
 
 struct Refusal {

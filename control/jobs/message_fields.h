@@ -81,6 +81,8 @@ void fields(Form& form, Of<Form, JobOptions>& options) {
   form.check(options.weight >= 1 && options.weight <= shared::kMostWeight);
   servers_field(form, options.members);
   form.flag(options.reproducible);
+  form.number(options.trainers);
+  form.check(options.trainers >= 1 && options.trainers <= shared::kMaxLocalTrainers);
 }
 
 template <typename Form>
@@ -133,6 +135,7 @@ void fields(Form& form, Of<Form, Join>& join) {
   fields(form, join.options);
   form.maybe(join.rank, [&](auto& rank) { form.server(rank); });
   fields(form, join.transport);
+  form.number(join.trainers);
 }
 
 template <typename Form>
@@ -196,6 +199,7 @@ void fields(Form& form, Of<Form, Held>& held) {
   form.check(is_ascending(held.disagreements, &Disagreement::lane));
   form.maybe(held.asked, [&](auto& asked) { fields(form, asked); });
   text_field(form, held.submitted);
+  lanes_field(form, held.reached);
 }
 
 template <typename Form>

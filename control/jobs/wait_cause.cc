@@ -70,7 +70,8 @@ std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
 
 std::string explain_wait(const std::string& job, std::size_t lanes,
                          const std::vector<PeerFacts>& peers, CollectiveName collective,
-                         Instant silent, const bcube::AddressSpace& space) {
+                         Instant silent, const bcube::AddressSpace& space,
+                         std::size_t trainers_per_server) {
   const std::string name = collective_text(job, lanes, collective);
   if (const auto mute = mute_daemon(peers, silent, space); mute.has_value()) {
     return fmt::format("{} waits: {}", name, *mute);
@@ -96,8 +97,8 @@ std::string explain_wait(const std::string& job, std::size_t lanes,
     return fmt::format("{} waits: {}", name, *lossy);
   }
   if (at_work.empty()) return name + " has just ended";
-  return fmt::format("all {} trainers have submitted {}; it is under way at {}", peers.size(), name,
-                     fmt::join(at_work, " "));
+  return fmt::format("all {} trainers have submitted {}; it is under way at {}",
+                     peers.size() * trainers_per_server, name, fmt::join(at_work, " "));
 }
 
 }  // namespace gradcube::control

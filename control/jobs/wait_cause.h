@@ -24,13 +24,15 @@ struct PeerFacts {
   bool no_way = false;             // every path to it begins with a link that is down
 };
 
-// `peers`: all members of the job, by server; `lanes`: how many the job has. `silent`: as long as a
+// `peers`: all members of the job, by server; `lanes`: how many the job has. Of several trainers on
+// a server it has the pid of the one that has come least far. `silent`: as long as a
 // healthy daemon never says nothing. The first cause of these that applies: a daemon that is silent
 // or has not answered, trainers that have not submitted the collective, a server to which no way
 // leads, a link that loses.
 std::string explain_wait(const std::string& job, std::size_t lanes,
                          const std::vector<PeerFacts>& peers, CollectiveName collective,
-                         Instant silent, const bcube::AddressSpace& space);
+                         Instant silent, const bcube::AddressSpace& space,
+                         std::size_t trainers_per_server = 1);
 
 }  // namespace gradcube::control
 

@@ -106,6 +106,21 @@ Placement::Placement(const AddressSpace& space, DigitsByLevel digits)
   }
 }
 
+Placement Placement::with_trainers(std::uint32_t per_server, std::string_view where) const {
+  if (per_server < 1 || per_server > kMaxLocalTrainers) {
+    throw UsageError(fmt::format("{}: {} trainers on each server: expected 1 to {}", where,
+                                 per_server, kMaxLocalTrainers));
+  }
+  if (std::uint64_t{ranks_} * per_server > kMaxTrainers) {
+    throw UsageError(
+        fmt::format("{}: {} trainers on each of {} servers are {}: expected at most {}", where,
+                    per_server, ranks_, std::uint64_t{ranks_} * per_server, kMaxTrainers));
+  }
+  Placement placement = *this;
+  placement.trainers_per_server_ = per_server;
+  return placement;
+}
+
 ServerId Placement::server(Rank rank) const {
   ServerId server = 0;
   std::uint32_t rest = rank;

@@ -8,6 +8,10 @@
 // than one digit; a level with a single digit vanishes. A rank's digit in a dimension is the place
 // of the server's digit among those of its level.
 //
+// A job may have several trainers on each of its servers: then they are the innermost dimension,
+// below all that the plan's steps number. The ranks of a plan stay those of servers; a trainer's is
+// its server's rank times the trainers per server plus its number there (local_stage.h).
+//
 // Only the digits are kept, so that a placement of 65536 servers takes as little memory as the sum
 // of the radices. Immutable after construction; any thread may read it, and nothing allocates then.
 #ifndef GRADCUBE_CONTROL_PLAN_PLACEMENT_H_
@@ -33,8 +37,12 @@ struct GridDimension {
   bool operator==(const GridDimension&) const = default;
 };
 
-// A trainer's place: its server, and its number among the job's trainers there, which is 0 as there
-// is one trainer per server and job.
+// Of a job on one server.
+inline constexpr unsigned kMaxLocalTrainers = 16;
+// A root has 16 bits on the wire.
+inline constexpr std::uint32_t kMaxTrainers = 1 << 16;
+
+// A trainer's place: its server, and its number among the job's trainers there.
 struct TrainerPlace {
   ServerId server = 0;
   unsigned local = 0;
@@ -59,8 +67,17 @@ class Placement {
   // By ascending level, and so by ascending stride. Empty for a single rank.
   const std::vector<GridDimension>& dimensions() const { return dimensions_; }
 
+  // The same servers with so many trainers on each. Throws a UsageError, which begins with `where`,
+  // unless they are 1 to kMaxLocalTrainers, and at most kMaxTrainers in all.
+  Placement with_trainers(std::uint32_t per_server, std::string_view where) const;
+  unsigned trainers_per_server() const { return trainers_per_server_; }
+  std::uint32_t trainers() const { return ranks_ * trainers_per_server_; }
+
+  // Of a trainer's rank, below trainers().
+  TrainerPlace place(Rank trainer) const {
+    return {server(trainer / trainers_per_server_), trainer % trainers_per_server_};
+  }
   // Of a rank below ranks().
-  TrainerPlace place(Rank rank) const { return {server(rank), 0}; }
   ServerId server(Rank rank) const;
 
   // Nothing if this server, any number, has none.
@@ -80,6 +97,7 @@ class Placement {
   DigitsByLevel digit_indices_;  // [level][digit]: its place in digits_, or kNoIndex
   std::vector<GridDimension> dimensions_;
   std::uint32_t ranks_ = 1;
+  unsigned trainers_per_server_ = 1;
 };
 
 }  // namespace gradcube::control

@@ -19,6 +19,9 @@ class Writer {
     text(topology_json(plan_.topology()).dump());
     text(",\"algorithm\":");
     text(nlohmann::json(plan_.algorithm()).dump());
+    if (const unsigned trainers = plan_.placement().trainers_per_server(); trainers > 1) {
+      fmt::format_to(std::back_inserter(buffer_), ",\"trainers_per_server\":{}", trainers);
+    }
     fmt::format_to(std::back_inserter(buffer_), ",\"pieces\":{},\"servers\":[", plan_.pieces());
   }
 

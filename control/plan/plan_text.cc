@@ -33,6 +33,12 @@ bool has_ring(const Plan& plan, unsigned thread) {
 void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignment, Rank rank) {
   const ServerId server = plan.placement().server(rank);
   out << "\nserver " << server_text(plan, rank) << "\n";
+  if (const unsigned trainers = plan.placement().trainers_per_server(); trainers > 1) {
+    out << fmt::format(
+        "  local: before step 0 the {} trainers of ranks {} to {} are added in this order, and "
+        "results go to all of them, in the server's memory\n",
+        trainers, rank * trainers, rank * trainers + trainers - 1);
+  }
   for (unsigned t = 0; t < plan.threads(); ++t) {
     out << fmt::format("  thread {} on lcore {}, owns {}\n", t, assignment.lcore(server, t),
                        plan.owned(rank, t).none ? "nothing" : plan.owned(rank, t).text());
@@ -61,9 +67,12 @@ void write_rank(std::ostream& out, const Plan& plan, const Assignment& assignmen
 
 void write_plan_text(std::ostream& out, const Plan& plan, const Assignment& assignment,
                      std::optional<Rank> rank) {
-  out << fmt::format("{} on {}: {} servers, {}, {}, {} in each stage\n", plan.algorithm(),
-                     plan.topology().spec(), plan.ranks(), counted(plan.threads(), "thread"),
-                     counted(plan.pieces(), "piece"), counted(plan.steps(), "step"));
+  const unsigned trainers = plan.placement().trainers_per_server();
+  out << fmt::format("{} on {}: {} servers, {}{}, {}, {} in each stage\n", plan.algorithm(),
+                     plan.topology().spec(), plan.ranks(),
+                     trainers == 1 ? "" : fmt::format("{} trainers on each, ", trainers),
+                     counted(plan.threads(), "thread"), counted(plan.pieces(), "piece"),
+                     counted(plan.steps(), "step"));
   if (rank) {
     write_rank(out, plan, assignment, *rank);
     return;

@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <cstddef>
 #include <fmt/format.h>
+#include <iterator>
+#include <set>
 
 namespace gradcube::control {
 namespace {
@@ -238,6 +240,32 @@ void Streams::check_results(const Member& at, unsigned w) const {
         fmt::format("thread {} of {}: the result at position {} of step {} is "
                     "expected from the wrong place",
                     at.schedule.thread(), name(at.schedule.rank()), q, w));
+  }
+}
+
+void Streams::check_first_step() const {
+  for (unsigned thread = 0; thread < plan_.threads(); ++thread) {
+    std::vector<PieceId> all;
+    std::copy_if(pieces_.begin(), pieces_.end(), std::back_inserter(all),
+                 [thread](PieceId piece) { return piece.thread == thread; });
+    std::sort(all.begin(), all.end());
+    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+      std::vector<PieceId> taken_up;
+      std::set<std::pair<unsigned, PieceId>> added_to;  // by round
+      for (const Transfer& transfer : transfers(rank, thread, Stage::aggregation, 0)) {
+        if (transfer.round == 0) {
+          taken_up.insert(taken_up.end(), transfer.send.begin(), transfer.send.end());
+        }
+        for (const PieceId piece : transfer.receive) added_to.emplace(transfer.round, piece);
+      }
+      for (const auto& [round, piece] : added_to) taken_up.push_back(piece);
+      std::sort(taken_up.begin(), taken_up.end());
+      if (taken_up == all) continue;
+      throw PlanError(
+          fmt::format("the first step of thread {} takes up other pieces than each "
+                      "once at {}",
+                      thread, name(rank)));
+    }
   }
 }
 

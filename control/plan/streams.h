@@ -70,6 +70,11 @@ class Streams {
   // read it, Plan::exchanges().
   void check_exchanges(Rank rank) const;
 
+  // Throws a PlanError unless the first step of every rank and thread takes up each piece exactly
+  // once, sending it before it has received anything, or adding to it: there the trainers of one
+  // server are added (local_stage.h).
+  void check_first_step() const;
+
  private:
   struct Member {
     ThreadSchedule schedule;

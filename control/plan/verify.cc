@@ -288,6 +288,7 @@ VerifyReport verify(const Plan& plan) {
   VerifyReport report;
   for (unsigned depth = 1; depth <= plan.steps(); ++depth) {
     const Streams streams(plan, depth);
+    streams.check_first_step();
     for (Rank rank = 0; rank < plan.ranks(); ++rank) {
       streams.check_dependencies(rank);
       streams.check_exchanges(rank);

@@ -7,6 +7,8 @@
 // stage and step, unless
 //
 //   - every segment waits for the right one of an earlier step (Streams::check_dependencies());
+//   - the first step takes up every piece once, so that each of the trainers that share a server is
+//     added once (Streams::check_first_step());
 //   - the streams carry the pieces that Plan::exchanges() says;
 //   - the two ends of every exchange are peers in the step and agree on what passes between them,
 //     in which order;

@@ -53,10 +53,10 @@ Json not_joined(const Json& job) {
   Json missing = Json::array();
   const Json& trainers = job["trainers"];
   for (const Json& member : job.value("members", Json::array())) {
-    const bool joined = std::any_of(trainers.begin(), trainers.end(), [&](const Json& trainer) {
+    const auto joined = std::count_if(trainers.begin(), trainers.end(), [&](const Json& trainer) {
       return trainer.value("address", Json()) == member;
     });
-    if (!joined) missing.push_back(member);
+    if (joined < job.value("trainers_per_server", 1)) missing.push_back(member);
   }
   return missing;
 }
@@ -78,7 +78,8 @@ Json behind(const Json& job) {
 void finish(Json& job) {
   auto& trainers = job["trainers"];
   std::stable_sort(trainers.begin(), trainers.end(), [](const Json& a, const Json& b) {
-    return a.value("address", Json()) < b.value("address", Json());
+    return std::pair(a.value("address", Json()), count_of(a, "local")) <
+           std::pair(b.value("address", Json()), count_of(b, "local"));
   });
   job["waiting_for"] = Json::array();
   if (job["state"] == kStates[0]) job["waiting_for"] = not_joined(job);

@@ -35,7 +35,7 @@ class DepartedSessions {
   // Of their regions, as far as they take memory.
   std::uint64_t resident_bytes() const {
     std::uint64_t bytes = 0;
-    for (const Departed& each : departed_) bytes += each.session->region().resident_bytes();
+    for (const Departed& each : departed_) bytes += each.session->resident_bytes();
     return bytes;
   }
 

@@ -22,7 +22,8 @@ control::JobOptions completed(control::JobOptions options, const control::Topolo
 
 LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
   LanePlans lanes;
-  const auto placement = control::Placement::grid(topology, options.members, "members");
+  const auto placement = control::Placement::grid(topology, options.members, "members")
+                             .with_trainers(options.trainers, "trainers_per_server");
   for (const control::LaneOptions& lane : options.lanes) {
     lanes.push_back({std::make_shared<control::Plan>(
                          control::make_plan(lane.algorithm, topology, placement, "algorithm")),

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <functional>
 #include <numeric>
 #include <set>
 #include <utility>
@@ -36,9 +37,11 @@ std::vector<bcube::ServerId> not_joined(const JobFacts& job,
                                         const std::vector<bcube::ServerId>& servers) {
   std::vector<bcube::ServerId> missing;
   for (const bcube::ServerId server : job.options.members) {
-    const bool joined = std::any_of(job.trainers.begin(), job.trainers.end(),
-                                    [&](const auto& trainer) { return trainer.server == server; });
-    if (!joined && std::binary_search(servers.begin(), servers.end(), server)) {
+    const auto joined =
+        std::count_if(job.trainers.begin(), job.trainers.end(),
+                      [&](const auto& trainer) { return trainer.server == server; });
+    if (joined < job.options.trainers &&
+        std::binary_search(servers.begin(), servers.end(), server)) {
       missing.push_back(server);
     }
   }
@@ -98,12 +101,13 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
       job.window = job.window == 0 ? trainer.window : std::min(job.window, trainer.window);
     }
     job.reserved_bytes += trainer.reserved_bytes;
-    job.trainers.push_back(
-        {trainer.server, trainer.pid, trainer.counts, trainer.uid, trainer.heap_bytes});
+    job.trainers.push_back({trainer.server, trainer.pid, trainer.counts, trainer.uid,
+                            trainer.heap_bytes, trainer.local});
   }
   for (JobFacts& job : jobs) {
-    std::sort(job.trainers.begin(), job.trainers.end(),
-              [](const auto& a, const auto& b) { return a.server < b.server; });
+    std::sort(job.trainers.begin(), job.trainers.end(), [](const auto& a, const auto& b) {
+      return std::pair(a.server, a.local) < std::pair(b.server, b.local);
+    });
     count(job, servers);
   }
   std::stable_partition(jobs.begin(), jobs.end(),
@@ -145,6 +149,18 @@ std::string describe(const std::optional<CollectiveRequest>& request) {
     text += fmt::format(" from rank {}", request->root);
   if (request->kind == CollectiveKind::reduce) text += fmt::format(" to rank {}", request->root);
   return text;
+}
+
+std::string describe(const std::vector<std::optional<CollectiveRequest>>& requests) {
+  std::vector<std::string> texts;
+  for (const auto& request : requests) texts.push_back(describe(request));
+  if (std::adjacent_find(texts.begin(), texts.end(), std::not_equal_to()) == texts.end()) {
+    return texts.front();
+  }
+  for (std::size_t local = 0; local < texts.size(); ++local) {
+    texts[local] = fmt::format("trainer {}: {}", local, texts[local]);
+  }
+  return fmt::format("{}", fmt::join(texts, ", "));
 }
 
 std::string describe_place(const EngineEvent& event, const bcube::AddressSpace& space) {

@@ -46,6 +46,7 @@ struct MemberFacts {
   std::uint64_t reserved_bytes = 0;  // of packet memory
   std::uint32_t uid = 0;
   std::uint64_t heap_bytes = 0;  // of its heap that it may use now
+  unsigned local = 0;            // its number among the job's trainers on its server
 };
 
 // One job, as `status` shows it. Trainers that have left are not in it.
@@ -56,6 +57,7 @@ struct JobFacts {
     LaneCounts counts;
     std::uint32_t uid = 0;
     std::uint64_t heap_bytes = 0;  // of its heap that it may use now
+    unsigned local = 0;            // its number among the job's trainers on its server
 
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;
@@ -66,7 +68,7 @@ struct JobFacts {
   JobState state{};
   std::string why;  // it stops, or was aborted
   control::JobOptions options;
-  std::vector<Trainer> trainers;     // by server
+  std::vector<Trainer> trainers;     // by server and number there
   unsigned window = 0;               // segments per flow: the least of its trainers'; 0: not known
   std::uint64_t reserved_bytes = 0;  // of packet memory, over its trainers
   std::uint64_t collectives = 0;     // completed by all of its trainers, over all lanes
@@ -105,6 +107,10 @@ class WaitTimes {
 
 // What a trainer has submitted: "all-reduce of 5003 float32 sum", or "nothing yet".
 std::string describe(const std::optional<CollectiveRequest>& request);
+
+// The same of all trainers of a server: once if they have submitted the same, else "trainer 0:
+// all-reduce of 5003 float32 sum, trainer 1: nothing yet".
+std::string describe(const std::vector<std::optional<CollectiveRequest>>& requests);
 
 // Where an engine met a contribution that does not fit: "server [1,0], thread 0, step 1".
 std::string describe_place(const EngineEvent& event, const bcube::AddressSpace& space);

@@ -19,7 +19,8 @@ namespace {
 
 SessionShape shape_of(const LanePlans& lanes, const control::JobOptions& options) {
   SessionShape shape;
-  shape.ranks = static_cast<unsigned>(options.members.size());
+  shape.ranks = options.all_trainers();
+  shape.trainers = options.trainers;
   shape.reproducible = options.reproducible;
   for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
   return shape;
@@ -33,11 +34,29 @@ RankOrder rank_order(const control::JobDescriptor& job) {
   return RankOrder(std::move(seen));
 }
 
+struct Doorbells {
+  int daemon;
+  int trainer;
+};
+
+Doorbells make_doorbells() {
+  std::array<int, 2> ends{};
+  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, ends.data()) != 0) {
+    throw control::SetupError(
+        fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
+  }
+  return {ends[0], ends[1]};
+}
+
 }  // namespace
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
-               std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines)
-    : request_(request), plans_(std::move(plans)), engines_(engines) {
+               std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
+               unsigned local)
+    : request_(request),
+      plans_(std::move(plans)),
+      engines_(engines),
+      locals_(request.options.trainers) {
   std::vector<std::uint32_t> flows;
   try {
     for (const EngineAt& at : engines_.all()) {
@@ -48,12 +67,8 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
   }
   offer_ = offer_packets(request_.name, server, flows, engines_);
   window_ = offer_.window;
-  std::array<int, 2> doorbells{};
-  if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, doorbells.data()) != 0) {
-    throw control::SetupError(
-        fmt::format("cannot make a session's doorbell: {}", std::strerror(errno)));
-  }
-  trainer_doorbell_ = doorbells[1];
+  const Doorbells doorbells = make_doorbells();
+  locals_[local] = Local{request_.trainer, doorbells.trainer};
   std::vector<Doorbell*> listeners;
   Doorbell* leader = nullptr;
   for (const EngineAt& at : engines_.all()) {
@@ -61,18 +76,55 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
     if (!at.leader) listeners.push_back(&at.poller->doorbell());
   }
   if (listeners.empty()) leader = nullptr;
-  session_ = std::make_unique<Session>(std::move(region), doorbells[0],
-                                       shape_of(plans_, request_.options), listeners, leader);
+  session_ =
+      std::make_unique<Session>(std::move(region), doorbells.daemon,
+                                shape_of(plans_, request_.options), listeners, leader, local);
 }
 
 Member::~Member() {
-  if (trainer_doorbell_ >= 0) close(trainer_doorbell_);
+  for (const auto& each : locals_) {
+    if (each.has_value() && each->doorbell >= 0) close(each->doorbell);
+  }
 }
 
-JoinedSession Member::admit(unsigned rank, unsigned size) {
-  admitted_ = true;
-  const SessionRegion& region = session_->region();
-  return {rank, size, region.descriptor(), region.bytes(), std::exchange(trainer_doorbell_, -1)};
+void Member::add(unsigned local, control::TrainerInfo trainer,
+                 std::shared_ptr<SessionRegion> region) {
+  try {
+    for (const EngineAt& at : engines_.all()) at.engine->check(plans_, region->bytes());
+  } catch (const control::SetupError& error) {
+    throw JoinRefused(GRADCUBE_EINVAL, error.what());
+  }
+  const Doorbells doorbells = make_doorbells();
+  locals_[local] = Local{trainer, doorbells.trainer};
+  session_->seat(local, std::move(region), doorbells.daemon);
+}
+
+std::optional<unsigned> Member::free_place() const {
+  for (unsigned local = 0; local < trainers(); ++local) {
+    if (!has(local)) return local;
+  }
+  return std::nullopt;
+}
+
+bool Member::any_stays() const {
+  return std::any_of(locals_.begin(), locals_.end(),
+                     [](const auto& each) { return each.has_value() && !each->gone; });
+}
+
+void Member::admit(unsigned rank, unsigned size) { place_ = {rank, size}; }
+
+std::vector<unsigned> Member::untold() const {
+  std::vector<unsigned> untold;
+  for (unsigned local = 0; local < trainers(); ++local) {
+    if (stays(local) && locals_[local]->doorbell >= 0) untold.push_back(local);
+  }
+  return untold;
+}
+
+JoinedSession Member::tell(unsigned local) {
+  const SessionRegion& region = session_->region(local);
+  return {place_->rank * trainers() + local, place_->size * trainers(), region.descriptor(),
+          region.bytes(), std::exchange(locals_[local]->doorbell, -1)};
 }
 
 void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
@@ -98,7 +150,10 @@ void Member::attach(const control::JobDescriptor& job, const aggregation::Kernel
   const RankOrder ranks = rank_order(job);
   on_each(parts_, [&](const Part& part) {
     part.at.engine->attach(*part.job, static_cast<std::uint16_t>(job.epoch), ranks);
-    if (part.job->is_leader()) part.at.poller->watch(session_->doorbell());
+    if (!part.job->is_leader()) return;
+    for (unsigned local = 0; local < trainers(); ++local) {
+      part.at.poller->watch(session_->doorbell(local));
+    }
   });
 }
 
@@ -124,7 +179,9 @@ void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32
 
 void Member::detach() {
   on_each(parts_, [this](const Part& part) {
-    if (part.job->is_leader()) part.at.poller->unwatch(session_->doorbell());
+    for (unsigned local = 0; part.job->is_leader() && local < trainers(); ++local) {
+      part.at.poller->unwatch(session_->doorbell(local));
+    }
     part.at.engine->detach(job_);
   });
   for (Part& part : parts_) detached_.push_back(std::move(part.job));
@@ -155,6 +212,41 @@ LaneCounts Member::submitted() const {
   return counts;
 }
 
+LaneCounts Member::submitted(unsigned local) const {
+  LaneCounts counts;
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    counts.completed.push_back(session_->ended(lane, local));
+    counts.published.push_back(session_->submitted(lane, local));
+  }
+  return counts;
+}
+
+control::LaneNumbers Member::reached() const {
+  control::LaneNumbers most;
+  for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+    most.push_back(cuts_[lane].through);
+    for (unsigned local = 0; local < trainers(); ++local) {
+      if (has(local)) most[lane] = std::max(most[lane], session_->submitted(lane, local));
+    }
+  }
+  return most;
+}
+
+unsigned Member::latest() const {
+  unsigned latest = 0;
+  std::uint64_t least = UINT64_MAX;
+  for (unsigned local = 0; local < trainers(); ++local) {
+    if (!has(local)) return local;
+    std::uint64_t all = 0;
+    for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
+      all += session_->submitted(lane, local);
+    }
+    if (all < least) latest = local;
+    least = std::min(least, all);
+  }
+  return latest;
+}
+
 LaneCounts Member::counts() const {
   LaneCounts counts = submitted();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
@@ -170,9 +262,10 @@ bool Member::anything_outstanding() const {
   return !attached() && session_->has_submission();
 }
 
-std::optional<CollectiveRequest> Member::submitted_as(control::CollectiveName collective) const {
-  if (collective.lane >= session_->lanes()) return std::nullopt;
-  const CollectiveRequest& request = session_->request(collective.lane, collective.number);
+std::optional<CollectiveRequest> Member::submitted_as(control::CollectiveName collective,
+                                                      unsigned local) const {
+  if (collective.lane >= session_->lanes() || !has(local)) return std::nullopt;
+  const CollectiveRequest& request = session_->request(collective.lane, collective.number, local);
   if (request.number != collective.number) return std::nullopt;
   return request;
 }
@@ -184,13 +277,15 @@ const char* Member::take_submissions() {
 }
 
 const char* Member::fail_submissions() {
+  for (unsigned local = 0; local < trainers(); ++local) {
+    if (has(local) && !stays(local)) session_->dismiss(local);
+  }
   take_submissions();
   for (unsigned lane = 0; lane < session_->lanes(); ++lane) {
-    const std::uint64_t published = session_->published(lane);
     // A collective that a reset has failed keeps its reason.
     const LaneCut& cut = cuts_[lane];
-    session_->complete_through(lane, std::min(published, cut.through), cut.code, cut.notice);
-    session_->complete_through(lane, published, GRADCUBE_EPEER, end_notice_.value_or(0));
+    session_->complete_through(lane, cut.through, cut.code, cut.notice);
+    session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
   return session_->violation();
 }

@@ -1,6 +1,7 @@
-// One trainer of a node: its session, and what the node's engines hold of it.
+// What a node has of a job: its trainers, mostly one, with their session, and what the node's
+// engines hold of it. A trainer is named by its number among them.
 //
-// Ownership: owns the session and its parts at the engines. When the trainer has gone and the
+// Ownership: owns the session and its parts at the engines. When the trainers have gone and the
 // engines have let go, release() hands both over: packets may still point into the session.
 //
 // Threads: the control thread. What concerns engines runs on their pollers (Poller::call), and is
@@ -28,10 +29,12 @@ namespace gradcube::dataplane {
 
 class Member {
  public:
-  // Throws control::SetupError; JoinRefused if the engines cannot run such a session, or have no
-  // packet memory for it. plans: one per lane of the request's options. server: in words.
+  // With its first trainer, of this number. Throws control::SetupError; JoinRefused if the engines
+  // cannot run such a session, or have no packet memory for it. plans: one per lane of the
+  // request's options. server: in words.
   Member(const control::JoinRequest& request, const std::string& server,
-         std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines);
+         std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
+         unsigned local = 0);
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -40,9 +43,28 @@ class Member {
   const Session& session() const { return *session_; }
   bool attached() const { return !parts_.empty(); }
 
-  // Once: what the trainer gets. The caller closes its doorbell.
-  JoinedSession admit(unsigned rank, unsigned size);
-  bool admitted() const { return admitted_; }
+  // Trainers ----------------------------------------------------------------
+
+  // Of the job on this server, when all are there.
+  unsigned trainers() const { return static_cast<unsigned>(locals_.size()); }
+  // Another one, whose place is free, before the job begins. Throws as the constructor does.
+  void add(unsigned local, control::TrainerInfo trainer, std::shared_ptr<SessionRegion> region);
+  bool has(unsigned local) const { return locals_[local].has_value(); }
+  // Nothing if there is none.
+  std::optional<unsigned> free_place() const;
+  const control::TrainerInfo& trainer(unsigned local) const { return locals_[local]->info; }
+  // It is here and has not gone.
+  bool stays(unsigned local) const { return has(local) && !locals_[local]->gone; }
+  bool any_stays() const;
+  void leave(unsigned local) { locals_[local]->gone = true; }
+
+  // The job has taken this server, with this rank of so many servers.
+  void admit(unsigned rank, unsigned size);
+  bool admitted() const { return place_.has_value(); }
+  // Those that stay and have not been told yet.
+  std::vector<unsigned> untold() const;
+  // Once: what a trainer gets. The caller closes its doorbell.
+  JoinedSession tell(unsigned local);
 
   // Engines -----------------------------------------------------------------
   // The commands of control/jobs/job_actions.h.
@@ -62,12 +84,18 @@ class Member {
   // Counts go on over resets: what a reset has failed counts as published and completed, whether or
   // not the trainer has come so far.
   LaneCounts counts() const;
-  // What the trainer has submitted itself, and how much of that has ended.
+  // What all trainers have submitted themselves, and how much of that has ended.
   LaneCounts submitted() const;
+  LaneCounts submitted(unsigned local) const;
+  // What any trainer has submitted, or a reset has failed.
+  control::LaneNumbers reached() const;
+  // Who has submitted least.
+  unsigned latest() const;
   bool anything_outstanding() const;
-  // Of what the trainer asked for as this collective; nothing if it has not, or if its place has
-  // been used again.
-  std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective) const;
+  // Of what a trainer asked for as this collective; nothing if it has not, or if its place has been
+  // used again.
+  std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective,
+                                                unsigned local) const;
 
   // Packet memory -----------------------------------------------------------
 
@@ -81,8 +109,8 @@ class Member {
 
   // Without engines ---------------------------------------------------------
 
-  // Takes what the trainer has submitted, before its job is complete. Its violation, if it has made
-  // one.
+  // Takes what the trainers have submitted, before their job is complete. The violation of one, if
+  // it has made one: see violator().
   const char* take_submissions();
 
   // From now on all that has not ended, and all that comes, fails; the notice of this number says
@@ -92,14 +120,24 @@ class Member {
     offer_.reserved.clear();
   }
   bool ended() const { return end_notice_.has_value(); }
-  // Fails what has come since. The trainer's violation, if it has made one.
+  // Fails what has come since. The violation of a trainer, if it has made one.
   const char* fail_submissions();
   const char* violation() const { return session_->violation(); }
+  unsigned violator() const { return session_->violator(); }
 
   // Gives up what packets may still point into. Only when not attached.
   void release(DepartedSessions& departed);
 
  private:
+  struct Local {
+    control::TrainerInfo info;
+    int doorbell = -1;  // the trainer's, until it has been told
+    bool gone = false;
+  };
+  struct Place {
+    unsigned rank;
+    unsigned size;
+  };
   struct Part {
     EngineAt at;
     std::unique_ptr<EngineJob> job;
@@ -116,8 +154,8 @@ class Member {
   std::unique_ptr<Session> session_;
   PacketOffer offer_;  // until it is attached
   unsigned window_ = 0;
-  int trainer_doorbell_ = -1;  // until it is admitted
-  bool admitted_ = false;
+  std::vector<std::optional<Local>> locals_;
+  std::optional<Place> place_;
   protocol::JobId job_ = protocol::kNoJob;
   std::vector<Part> parts_;
   // Of engines that have let go. They have packets out.

@@ -6,9 +6,7 @@
 
 #include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
-#include "dataplane/daemon/job_plans.h"
 #include "dataplane/daemon/session_messages.h"
-#include "dataplane/daemon/trainer_region.h"
 
 #include "gradcube/gradcube.h"
 
@@ -20,12 +18,6 @@ namespace {
 std::uint32_t id_seed(bcube::ServerId server, control::Incarnation incarnation) {
   SeededRandom random(incarnation);
   return static_cast<std::uint32_t>(random.next()) + server * 0x01000193;
-}
-
-control::TransportFacts transport_of(const NodeEngines& engines, const Member& member) {
-  if (engines.all().empty()) return {};
-  const EngineSettings& settings = engines.all().front().engine->settings();
-  return {settings.segment_bytes, member.window(), false};
 }
 
 JobState state_of(const control::JobAgent* agent, const Member& member) {
@@ -55,51 +47,23 @@ Node::~Node() {
   }
 }
 
-TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
-  const std::shared_ptr<SessionRegion> region =
-      request.region != nullptr ? request.region : make_own_region(request.heap_bytes);
-  const control::JoinRequest asked{request.job,
-                                   server_,
-                                   {static_cast<std::int32_t>(request.pid), request.uid},
-                                   completed(request.options, around_.topology),
-                                   request.rank};
-  if (const auto reason = jobs_.objection(asked); reason.has_value()) {
-    throw JoinRefused(GRADCUBE_EJOB, *reason);
-  }
-  LanePlans plans;
-  try {
-    plans = make_plans(asked.options, around_.topology);
-  } catch (const control::UsageError& error) {
-    throw JoinRefused(GRADCUBE_EINVAL, error.what());
-  }
-  give_back_packets();
-  auto member =
-      std::make_unique<Member>(asked, space().text(server_), region, std::move(plans), *engines_);
-  const auto outcome = jobs_.join(asked, transport_of(*engines_, *member), now, actions_);
-  if (const auto* refusal = std::get_if<control::Refusal>(&outcome)) {
-    throw JoinRefused(GRADCUBE_EJOB, refusal->message);
-  }
-  const Attempt attempt = std::get<Attempt>(outcome);
-  Resident& resident = residents_[attempt];
-  resident.progress = member->submitted().completed;
-  resident.member = std::move(member);
-  set_peers(now);
-  return {server_, attempt};
-}
-
 void Node::leave(TrainerId trainer, Departure departure, const std::string& reason,
                  control::Instant now) {
   Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || resident->gone) return;
-  resident->gone = true;
+  if (resident == nullptr || !resident->member->stays(trainer.local)) return;
+  Member& member = *resident->member;
+  member.leave(trainer.local);
+  resident->asking.erase(trainer.local);
+  resident->gone = !member.any_stays();
   stirred_ = true;
-  const Member& member = *resident->member;
   const std::string how = departure == Departure::orderly ? "left"
                           : departure == Departure::death ? "died"
                                                           : reason;
+  const std::string who =
+      member.trainers() == 1 ? "the trainer" : fmt::format("trainer {}", trainer.local);
   std::string text =
-      fmt::format("the trainer of job \"{}\" on server {} (pid {}) {}", member.request().name,
-                  space().text(server_), member.request().trainer.pid, how);
+      fmt::format("{} of job \"{}\" on server {} (pid {}) {}", who, member.request().name,
+                  space().text(server_), member.trainer(trainer.local).pid, how);
   // Who goes because its job has ended is no news.
   const bool is_news = departure == Departure::violation || !member.ended();
   if (departure != Departure::orderly && is_news) record(text);
@@ -112,9 +76,10 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
   }
   if (ends_the_job && member.admitted() && !orderly) record_abort(*resident, text);
   if (departure == Departure::violation) {
-    happened(trainer.attempt, control::event::TrainerAborted{text}, now);
+    happened(trainer.attempt, control::event::TrainerAborted{text, !resident->gone}, now);
   } else {
-    happened(trainer.attempt, control::event::TrainerLeft{text, departure == Departure::death},
+    happened(trainer.attempt,
+             control::event::TrainerLeft{text, departure == Departure::death, !resident->gone},
              now);
   }
 }
@@ -122,12 +87,13 @@ void Node::leave(TrainerId trainer, Departure departure, const std::string& reas
 void Node::inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
                    control::Instant now) {
   Resident* resident = find(trainer.attempt);
-  if (resident == nullptr || resident->gone) return;
+  if (resident == nullptr || !resident->member->stays(trainer.local)) return;
   if (collective.lane >= resident->member->session().lanes()) {
-    notify(trainer.attempt, make_report(request, "the job has no such lane"));
+    notify(trainer.attempt, trainer.local, make_report(request, "the job has no such lane"));
   } else if (jobs_.agent(trainer.attempt) == nullptr || resident->member->ended()) {
-    notify(trainer.attempt, make_report(request, "the job has ended"));
+    notify(trainer.attempt, trainer.local, make_report(request, "the job has ended"));
   } else {
+    resident->asking[trainer.local] = {request, collective};
     happened(trainer.attempt, control::event::Asked{request, collective}, now);
   }
 }
@@ -141,7 +107,10 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
       })->first;
   if (event.kind == EngineEvent::Kind::violation) {
     // In every epoch: a session that has violated the protocol once is closed.
-    if (!resident->gone) evict(attempt, resident->member->violation(), now);
+    const unsigned local = resident->member->violator();
+    if (resident->member->stays(local)) {
+      evict(attempt, local, resident->member->violation(), now);
+    }
     return;
   }
   if (event.epoch != static_cast<std::uint16_t>(resident->epoch)) return;
@@ -182,6 +151,7 @@ std::optional<control::Instant> Node::deadline() const {
 
 bool Node::work(control::Instant now) {
   if (!std::exchange(stirred_, false) && actions_.empty()) return false;
+  admit_untold();
   while (!actions_.empty()) {
     for (const control::JobAction& action : std::exchange(actions_, {}))
       try_to_carry_out(action, now);
@@ -203,22 +173,29 @@ void Node::try_to_carry_out(const control::JobAction& action, control::Instant n
 
 void Node::look(control::Instant now) {
   give_back_packets();
-  std::vector<std::pair<Attempt, std::string>> violators;
+  struct Violator {
+    Attempt attempt;
+    unsigned local;
+    std::string violation;
+  };
+  std::vector<Violator> violators;
   for (auto& [attempt, resident] : residents_) {
     Member& member = *resident.member;
-    // While it is attached, others may wait for what runs on its memory, even if it has gone.
-    const bool matters = !resident.gone || member.attached();
-    if (matters && member.session().region().faulted()) {
-      violators.emplace_back(attempt, kMemoryFault);
-      continue;
+    bool faulted = false;
+    for (unsigned local = 0; local < member.trainers(); ++local) {
+      // While it is attached, others may wait for what runs on its memory, even if it has gone.
+      const bool matters = member.stays(local) || (member.has(local) && member.attached());
+      if (!matters || !member.session().region(local).faulted()) continue;
+      violators.push_back({attempt, local, kMemoryFault});
+      faulted = true;
     }
-    if (resident.gone) continue;
+    if (faulted || resident.gone) continue;
     note_progress(resident);
     if (member.attached() || !member.admitted()) continue;
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
-    if (violation != nullptr) violators.emplace_back(attempt, violation);
+    if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  for (const auto& [attempt, violation] : violators) evict(attempt, violation, now);
+  for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
   forget_the_gone();
 }
 
@@ -239,19 +216,22 @@ void Node::note_progress(Resident& resident) {
   }
 }
 
-void Node::evict(Attempt attempt, const std::string& violation, control::Instant now) {
-  if (const Resident* resident = find(attempt); resident != nullptr && resident->gone) {
-    return happened(attempt, control::event::TrainerAborted{violation}, now);
+void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
+                 control::Instant now) {
+  const Resident* resident = find(attempt);
+  if (resident != nullptr && !resident->member->stays(local)) {
+    return happened(attempt, control::event::TrainerAborted{violation, !resident->gone}, now);
   }
+  const TrainerId trainer{server_, attempt, local};
   if (around_.channel != nullptr) {
-    around_.channel->evict({server_, attempt}, GRADCUBE_EPROTOCOL,
+    around_.channel->evict(trainer, GRADCUBE_EPROTOCOL,
                            fmt::format("this session was closed: {}", violation));
   }
-  leave({server_, attempt}, Departure::violation,
-        fmt::format("was evicted by its daemon: {}", violation), now);
+  leave(trainer, Departure::violation, fmt::format("was evicted by its daemon: {}", violation),
+        now);
 }
 
-// A trainer has gone for good when no command about it can come any more.
+// Trainers have gone for good when no command about them can come any more.
 void Node::forget_the_gone() {
   std::erase_if(residents_, [this](auto& entry) {
     auto& [attempt, resident] = entry;
@@ -278,8 +258,16 @@ Node::Resident* Node::resident_of(protocol::JobId job) {
 
 void Node::notify(Attempt attempt, const shared::Notice& notice) {
   const Resident* resident = find(attempt);
-  if (around_.channel == nullptr || resident == nullptr || resident->gone) return;
-  around_.channel->notify({server_, attempt}, notice);
+  if (resident == nullptr) return;
+  for (unsigned local = 0; local < resident->member->trainers(); ++local) {
+    notify(attempt, local, notice);
+  }
+}
+
+void Node::notify(Attempt attempt, unsigned local, const shared::Notice& notice) {
+  const Resident* resident = find(attempt);
+  if (around_.channel == nullptr || resident == nullptr || !resident->member->stays(local)) return;
+  around_.channel->notify({server_, attempt, local}, notice);
 }
 
 void Node::record_abort(const Resident& resident, const std::string& why) {
@@ -305,30 +293,40 @@ std::vector<MemberFacts> Node::facts() const {
     const JobState state = state_of(agent, member);
     std::string why = resident.why_ended;
     if (why.empty() && agent != nullptr && state >= JobState::stopping) why = agent->why();
-    facts.push_back({member.request().name, resident.job, resident.epoch, state, std::move(why),
-                     member.request().options, server_,
-                     static_cast<std::uint32_t>(member.request().trainer.pid), member.submitted(),
-                     member.window(), member.reserved_bytes(), member.request().trainer.uid,
-                     member.session().region().confirmed() - shared::kHeapOffset});
+    std::uint64_t reserved = member.reserved_bytes();
+    for (unsigned local = 0; local < member.trainers(); ++local) {
+      if (!member.stays(local)) continue;
+      facts.push_back({member.request().name, resident.job, resident.epoch, state, why,
+                       member.request().options, server_,
+                       static_cast<std::uint32_t>(member.trainer(local).pid),
+                       member.submitted(local), member.window(), std::exchange(reserved, 0),
+                       member.trainer(local).uid,
+                       member.session().region(local).confirmed() - shared::kHeapOffset, local});
+    }
   }
   return facts;
 }
 
 unsigned Node::trainers() const {
-  return static_cast<unsigned>(std::count_if(residents_.begin(), residents_.end(),
-                                             [](const auto& entry) { return !entry.second.gone; }));
+  unsigned trainers = 0;
+  for (const auto& [attempt, resident] : residents_) {
+    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+      if (resident.member->stays(local)) ++trainers;
+    }
+  }
+  return trainers;
 }
 
 std::uint64_t Node::trainer_bytes() const {
   std::uint64_t bytes = 0;
   for (const auto& [attempt, resident] : residents_) {
-    bytes += resident.member->session().region().resident_bytes();
+    bytes += resident.member->session().resident_bytes();
   }
   return bytes;
 }
 
 std::uint8_t* Node::region_base(TrainerId trainer) const {
-  return residents_.at(trainer.attempt).member->session().region().base();
+  return residents_.at(trainer.attempt).member->session().region(trainer.local).base();
 }
 
 }  // namespace gradcube::dataplane

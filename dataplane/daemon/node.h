@@ -120,16 +120,19 @@ class Node {
   std::uint8_t* region_base(TrainerId trainer) const;
 
  private:
+  // A job of this server, with its trainers here.
   struct Resident {
     std::unique_ptr<Member> member;
     protocol::JobId job = protocol::kNoJob;  // once it is known
-    bool gone = false;                       // the trainer
+    bool gone = false;                       // the last of its trainers
     std::uint32_t notices = 0;               // told so far
     std::optional<control::JobDescriptor> descriptor;
     control::Epoch epoch = 0;
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since
+    // By trainer: what it has asked about and has not heard of yet.
+    std::map<unsigned, std::pair<std::uint64_t, control::CollectiveName>> asking;
     // How far it had come when its collectives last made progress, and what its neighbours'
     // counters were then.
     control::LaneNumbers progress;
@@ -155,7 +158,15 @@ class Node {
   void tell(Attempt attempt, const control::notice::Report& report, control::Instant now);
   void happened(Attempt attempt, const control::JobEvent& event, control::Instant now);
   void tell_counts(Attempt attempt, control::Instant now);
-  void evict(Attempt attempt, const std::string& violation, control::Instant now);
+  void evict(Attempt attempt, unsigned local, const std::string& violation, control::Instant now);
+
+  // node_joining.cc
+  std::pair<const Attempt, Resident>* group_of(const std::string& job);
+  TrainerId begin_group(const control::JobOptions& options, const TrainerRequest& request,
+                        const std::shared_ptr<SessionRegion>& region, control::Instant now);
+  TrainerId join_group(Attempt attempt, Resident& resident, const control::JobOptions& options,
+                       const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
+                       control::Instant now);
 
   static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
   std::vector<control::PeerFacts> peer_facts(const Resident& resident,
@@ -175,7 +186,11 @@ class Node {
     around_.departed.reap();
   }
   void forget_the_gone();
+  // The trainers of a job that stay, or one of them.
   void notify(Attempt attempt, const shared::Notice& notice);
+  void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
+  void refuse(Attempt attempt, const std::string& why);
+  void admit_untold();
   void record_abort(const Resident& resident, const std::string& why);
   void record(const std::string& line);
   const bcube::AddressSpace& space() const { return around_.topology.space(); }

@@ -37,10 +37,16 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
   LaneCounts counts = resident.member->counts();
   const auto& asked = resident.asked;
   std::string submitted;
-  if (asked.has_value()) submitted = describe(resident.member->submitted_as(*asked));
+  if (asked.has_value()) {
+    std::vector<std::optional<CollectiveRequest>> requests;
+    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+      requests.push_back(resident.member->submitted_as(*asked, local));
+    }
+    submitted = describe(requests);
+  }
   happened(attempt,
            event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
-                              std::move(submitted)},
+                              std::move(submitted), resident.member->reached()},
            now);
 }
 
@@ -54,11 +60,14 @@ void Node::carry_out(Attempt attempt, const command::Prepare& prepare, control::
   try {
     resident.member->attach(prepare.job, around_.kernels);
   } catch (const std::exception& error) {
-    if (around_.channel != nullptr && !resident.gone) {
-      around_.channel->evict({server_, attempt}, GRADCUBE_EJOB, error.what());
+    const std::string why = fmt::format("could not be attached to its engines: {}", error.what());
+    for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+      if (!resident.member->stays(local)) continue;
+      if (around_.channel != nullptr) {
+        around_.channel->evict({server_, attempt, local}, GRADCUBE_EJOB, error.what());
+      }
+      leave({server_, attempt, local}, Departure::violation, why, now);
     }
-    leave({server_, attempt}, Departure::violation,
-          fmt::format("could not be attached to its engines: {}", error.what()), now);
     return;
   }
   happened(attempt, event::EnginesArmed{}, now);
@@ -94,8 +103,12 @@ void Node::carry_out(Attempt attempt, const command::Reset& reset, control::Inst
 }
 
 void Node::carry_out(Attempt attempt, const command::Count&, control::Instant now) {
-  LaneCounts counts = residents_.at(attempt).member->counts();
-  happened(attempt, event::Counted{std::move(counts.published), std::move(counts.completed)}, now);
+  const Member& member = *residents_.at(attempt).member;
+  LaneCounts counts = member.counts();
+  const unsigned latest = member.latest();
+  const std::int32_t pid = member.has(latest) ? member.trainer(latest).pid : 0;
+  happened(attempt, event::Counted{std::move(counts.published), std::move(counts.completed), pid},
+           now);
 }
 
 void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) {
@@ -109,8 +122,31 @@ void Node::carry_out(Attempt attempt, const command::Detach&, control::Instant) 
 void Node::tell(Attempt attempt, const notice::Joined& joined, control::Instant) {
   Resident& resident = residents_.at(attempt);
   resident.job = joined.job;
-  if (resident.gone || around_.channel == nullptr) return;
-  around_.channel->admit({server_, attempt}, resident.member->admit(joined.rank, joined.size));
+  resident.member->admit(joined.rank, joined.size);
+  admit_untold();
+}
+
+// Also those that have joined their server's others since these were admitted.
+void Node::admit_untold() {
+  if (around_.channel == nullptr) return;
+  for (auto& [attempt, resident] : residents_) {
+    if (!resident.member->admitted() || resident.member->ended()) continue;
+    for (const unsigned local : resident.member->untold()) {
+      around_.channel->admit({server_, attempt, local}, resident.member->tell(local));
+    }
+  }
+}
+
+void Node::refuse(Attempt attempt, const std::string& why) {
+  Resident& resident = residents_.at(attempt);
+  for (unsigned local = 0; local < resident.member->trainers(); ++local) {
+    if (!resident.member->stays(local)) continue;
+    resident.member->leave(local);
+    if (around_.channel != nullptr) {
+      around_.channel->refuse({server_, attempt, local}, GRADCUBE_EJOB, why);
+    }
+  }
+  resident.gone = true;
 }
 
 void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instant now) {
@@ -119,10 +155,7 @@ void Node::tell(Attempt attempt, const notice::Refused& refused, control::Instan
     // The job that took it has gone; the one of the same name that there is now does not.
     return tell(attempt, notice::Ended{refused.text, std::nullopt}, now);
   }
-  if (!resident.gone && around_.channel != nullptr) {
-    around_.channel->refuse({server_, attempt}, GRADCUBE_EJOB, refused.text);
-  }
-  resident.gone = true;
+  refuse(attempt, refused.text);
 }
 
 // The trainer was told when its engines were reset.
@@ -135,13 +168,7 @@ void Node::tell(Attempt attempt, const notice::Failed& failed, control::Instant)
 void Node::tell(Attempt attempt, const notice::Ended& ended, control::Instant) {
   Resident& resident = residents_.at(attempt);
   Member& member = *resident.member;
-  if (!member.admitted()) {
-    if (!resident.gone && around_.channel != nullptr) {
-      around_.channel->refuse({server_, attempt}, GRADCUBE_EJOB, end_text(resident, ended));
-    }
-    resident.gone = true;
-    return;
-  }
+  if (!member.admitted()) return refuse(attempt, end_text(resident, ended));
   const control::JobAgent* agent = jobs_.agent(attempt);
   const bool in_order = agent != nullptr && agent->ends_in_order();
   if (!in_order || member.anything_outstanding()) record_abort(resident, ended.why);
@@ -165,15 +192,18 @@ std::string Node::end_text(const Resident& resident, const notice::Ended& ended)
 void Node::tell(Attempt attempt, const notice::Report& report, control::Instant now) {
   Resident& resident = residents_.at(attempt);
   const control::JoinRequest& request = resident.member->request();
-  std::string text = report.missing;
-  if (text.empty()) {
-    text = control::explain_wait(request.name, request.options.lanes.size(),
-                                 peer_facts(resident, report, now), report.collective,
-                                 around_.timing.greetings.silent_after / 2, space());
-    // It is the reason for leaving if the trainer gives up waiting now.
-    resident.last_report = text;
+  const auto facts = peer_facts(resident, report, now);
+  for (const auto& [local, asked] : std::exchange(resident.asking, {})) {
+    std::string text = report.missing;
+    if (text.empty()) {
+      text = control::explain_wait(request.name, request.options.lanes.size(), facts, asked.second,
+                                   around_.timing.greetings.silent_after / 2, space(),
+                                   request.options.trainers);
+      // It is the reason for leaving if the trainer gives up waiting now.
+      resident.last_report = text;
+    }
+    notify(attempt, local, make_report(asked.first, text));
   }
-  notify(attempt, make_report(report.inquiry, text));
 }
 
 std::vector<control::PeerFacts> Node::peer_facts(const Resident& resident,

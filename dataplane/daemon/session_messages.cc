@@ -81,7 +81,8 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
   if (!read_as(bytes.substr(0, sizeof hello), hello) ||
       bytes.size() != sizeof hello + std::uint64_t{hello.member_count} * sizeof(std::uint32_t) ||
       hello.lane_count == 0 || hello.lane_count > shared::kMaxLanes || hello.weight == 0 ||
-      hello.weight > shared::kMostWeight || hello.reproducible > 1) {
+      hello.weight > shared::kMostWeight || hello.trainers == 0 ||
+      hello.trainers > shared::kMaxLocalTrainers || hello.reproducible > 1) {
     return std::nullopt;
   }
   TrainerRequest request;
@@ -89,6 +90,7 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
   request.heap_bytes = hello.heap_bytes;
   request.options.weight = hello.weight;
   request.options.reproducible = hello.reproducible != 0;
+  request.options.trainers = hello.trainers;
   for (unsigned i = 0; i < hello.lane_count; ++i) {
     const shared::Lane& lane = hello.lanes[i];
     request.options.lanes.push_back(
@@ -103,6 +105,7 @@ std::optional<TrainerRequest> read_hello(std::string_view bytes) {
       std::adjacent_find(members.begin(), members.end(), [](auto a, auto b) { return a >= b; });
   if (not_ascending != members.end()) return std::nullopt;
   if (hello.rank >= 0) request.rank = static_cast<std::uint32_t>(hello.rank);
+  if (hello.local >= 0) request.local = static_cast<std::uint32_t>(hello.local);
   return request;
 }
 

@@ -214,6 +214,7 @@ Json jobs_json(const StatusSources& sources) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
       trainers.push_back({{"address", control::address_json(space, trainer.server)},
+                          {"local", trainer.local},
                           {"pid", trainer.pid},
                           {"uid", trainer.uid},
                           {"heap_bytes", trainer.heap_bytes},
@@ -240,6 +241,7 @@ Json jobs_json(const StatusSources& sources) {
                     {"lanes", std::move(lanes)},
                     {"weight", job.options.weight},
                     {"reproducible", job.options.reproducible},
+                    {"trainers_per_server", job.options.trainers},
                     {"members", std::move(members)},
                     {"window", job.window},
                     {"packets_reserved_bytes", job.reserved_bytes},

@@ -9,7 +9,7 @@
 #include <optional>
 #include <stdexcept>
 #include <string>
-#include <utility>
+#include <tuple>
 
 #include "bcube_forwarding/address.h"
 #include "control/jobs/job_messages.h"
@@ -19,14 +19,17 @@
 
 namespace gradcube::dataplane {
 
-// A trainer of a node: which join of its server it was, since the node began.
+// A trainer of a node: which of its server's jobs it is in, counted since the node began, and its
+// number among the job's trainers there.
 struct TrainerId {
   bcube::ServerId server = 0;
   control::Attempt attempt = 0;
+  unsigned local = 0;
 
   bool operator==(const TrainerId&) const = default;
   bool operator<(const TrainerId& other) const {
-    return std::pair(server, attempt) < std::pair(other.server, other.attempt);
+    return std::tuple(server, attempt, local) <
+           std::tuple(other.server, other.attempt, other.local);
   }
 };
 
@@ -39,6 +42,8 @@ struct TrainerRequest {
   std::uint64_t heap_bytes = 0;
   control::JobOptions options{};
   std::optional<std::uint32_t> rank{};
+  // Its number among the job's trainers on its server. Without: the lowest that is free.
+  std::optional<std::uint32_t> local{};
   // Its memory, sealed. Without: the node makes one (make_own_region).
   std::shared_ptr<SessionRegion> region{};
 };

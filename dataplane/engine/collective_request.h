@@ -21,6 +21,7 @@ struct CollectiveRequest {
   aggregation::DataType dtype{};
   aggregation::Operation operation{};
   aggregation::Carrier carrier;  // what is in the buffer and is added; mostly dtype and operation
+  bool agreed = true;            // whether all trainers of the server have submitted the same
 };
 
 }  // namespace gradcube::dataplane

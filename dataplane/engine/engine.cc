@@ -191,8 +191,7 @@ unsigned Engine::complete(EngineJob& job) {
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
     const LaneCut& cut = job.cuts[lane];
     if (cut.through > session.completed(lane)) {
-      session.complete_through(lane, std::min(session.published(lane), cut.through), cut.code,
-                               cut.notice);
+      session.complete_through(lane, cut.through, cut.code, cut.notice);
     }
     const std::uint64_t finished = session.finished_by_all(lane);
     const std::uint64_t completed = session.completed(lane);

@@ -59,7 +59,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
                                            const LanePlans& lanes, std::uint32_t weight,
                                            const aggregation::Kernels& kernels,
                                            JobPackets packets) const {
-  check(lanes, session.region().bytes());
+  check(lanes, session.region_bytes());
   auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
     const control::Plan& plan = *lanes[lane].plan;

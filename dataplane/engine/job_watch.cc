@@ -14,7 +14,7 @@ namespace {
 // came late is drained with the next.
 void end_sleep(Session& session) {
   session.set_asleep(false);
-  if (session.has_submission()) session.drain_doorbell();
+  if (session.has_submission()) session.drain_doorbells();
 }
 
 }  // namespace

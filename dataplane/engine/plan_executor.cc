@@ -60,7 +60,8 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
     widest = std::max(widest, step.radix);
   }
   first_flow_of_step_[schedule_.steps()] = count;
-  sources_.resize(widest);
+  sources_.resize(std::max(widest, session_.trainers()));
+  taken_up_.resize(schedule_.step(0).peers);
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
   const control::Plan& plan = context.plan;
   for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
@@ -110,12 +111,13 @@ void PlanExecutor::begin(std::uint64_t collective) {
   InFlight& entry = in_flight_[collective % kMaxInFlight];
   entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
+  begin_local(entry);
   const RankOrder& order = job_.rank_order;
-  entry.layout =
-      control::CollectiveLayout(schedule_,
-                                {entry.request.kind, order.in_plan(entry.request.root),
-                                 entry.request.bytes, order.chunk_of_rank()},
-                                context_.segment_bytes, end_of_streams_, context_.block_bytes);
+  entry.layout = control::CollectiveLayout(
+      schedule_,
+      {entry.request.kind, order.in_plan(entry.request.root / session_.trainers()),
+       entry.request.bytes, order.chunk_of_rank()},
+      context_.segment_bytes, end_of_streams_, context_.block_bytes);
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     for (const PlanStage stage : {PlanStage::aggregation, PlanStage::broadcast}) {
       end_of_streams_[static_cast<std::size_t>(stage)][w] = entry.layout.end(stage, w);
@@ -216,6 +218,8 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
   oldest_ = next_ = last_failed + 1;
   disagreement_.reset();
   overflow_.reset();
+  unsendable_ = UINT64_MAX;
+  std::fill(taken_up_.begin(), taken_up_.end(), 0);
   told_ = {};
   session_.report(lane_, thread(), last_failed);
 }

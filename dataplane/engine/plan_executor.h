@@ -45,6 +45,11 @@
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
+// Several trainers of this server (control/plan/local_stage.h). To the plan they are one rank, with
+// the buffer of one of them. What the first step takes up is made from all of their buffers just
+// before it is sent or added to; what has its result is copied to those that need it. If they have
+// submitted different collectives, the collective has a signature that fits nothing.
+//
 // Failures. What a neighbour sends is checked against this server's own request. A disagreement, as
 // an overflow, is kept for the engine to report, and the job is reset later. Until then the
 // collective, and what lies behind it in the lane, cannot end. All before it goes on to its end:
@@ -63,6 +68,7 @@
 
 #include "aggregation/kernels.h"
 #include "control/plan/collective_layout.h"
+#include "control/plan/local_stage.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
@@ -115,6 +121,11 @@ class PlanExecutor {
     CollectiveRequest request;
     control::CollectiveLayout layout;
     CollectiveSignature signature;
+    control::LocalStage local;
+    // Of this server's trainers, if they are several. request.buffer is that of local.base().
+    std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers;
+    // Of an all_gather: the positions of the server's own piece that hold all trainers' chunks.
+    std::uint32_t gathered;
   };
 
   // Where a segment belongs: its collective, and its bytes of the buffer.
@@ -200,7 +211,7 @@ class PlanExecutor {
   // Whether the next new segment of the flow exists already.
   bool next_is_ready(Flow& flow) const;
   // The same, and the segment.
-  std::optional<OutgoingSegment> next_segment(Flow& flow) const;
+  std::optional<OutgoingSegment> next_segment(Flow& flow);
   // A segment that was sent before and is not acknowledged, by its sequence.
   OutgoingSegment sent_segment(const Flow& flow, std::uint64_t sequence) const;
 
@@ -271,6 +282,15 @@ class PlanExecutor {
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
 
   void begin(std::uint64_t collective);
+  void begin_local(InFlight& entry);
+  // Before a segment is sent for the first time. False when a sum overflowed: nothing of the
+  // collective, or of a later one, may be sent any more.
+  bool take_up(const Flow& flow, InFlight& collective, std::uint32_t position);
+  // Makes a range that the first step takes up from the buffers of all trainers. False when the sum
+  // overflowed: overflow_ then says where.
+  bool add_local(const InFlight& collective, control::SegmentRange range);
+  // Copies a range with its result to the trainers that need it.
+  static void share_result(const InFlight& collective, control::SegmentRange range);
   void check_what_waits(const InFlight& collective);
   void write_early_results(const InFlight& collective);
   // Of a segment beyond the streams' present ends: whether its sender sees it as part of a
@@ -302,6 +322,9 @@ class PlanExecutor {
   // False when the sum overflowed: overflow_ then says where.
   bool reduce(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
               control::SegmentRange range);
+  // The same of the first `summands` of sources_, into the range of the server's buffer.
+  bool add_sources(const InFlight& collective, unsigned w, unsigned summands,
+                   control::SegmentRange range);
   void pass_on(const InFlight& collective, unsigned w, std::uint64_t sequence, unsigned round,
                control::SegmentRange range);
   void choose(const InFlight& collective, unsigned w, std::uint64_t sequence,
@@ -341,6 +364,9 @@ class PlanExecutor {
   std::vector<const void*> sources_;
   std::optional<Disagreement> disagreement_;
   std::optional<Overflow> overflow_;
+  std::uint64_t unsendable_ = UINT64_MAX;  // from this collective on: a local sum overflowed
+  // Of each flow of the first step: the sequence from which on nothing is taken up yet.
+  std::vector<std::uint64_t> taken_up_;
   Told told_;
 };
 static_assert(FlowUser<PlanExecutor>);

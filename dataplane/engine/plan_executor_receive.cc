@@ -70,6 +70,7 @@ std::optional<PlanExecutor::Place> PlanExecutor::place_of_result(const Flow& flo
 void PlanExecutor::write_result(const Flow& flow, const Place& place, const Contribution& result) {
   std::memcpy(place.collective->request.buffer + place.range.begin, result.payload,
               place.range.bytes);
+  share_result(*place.collective, place.range);
   // In a ring it is passed on in the same step, too.
   wake_results_before(flow.step + (schedule_.step(flow.step).is_ring() ? 1 : 0));
 }
@@ -186,6 +187,7 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
     if (!partial_sum_is_here(collective, w, r, position)) return;
     const SegmentRange range = layout.segment(schedule_, w, r, position);
     if (!contributions_agree(collective, w, sequence, round, range.bytes)) return;
+    if (w == 0 && !add_local(collective, range)) return;
     if (collective.request.kind == control::CollectiveKind::all_gather) {
       choose(collective, w, sequence, range);
     } else if (!control::reduces(collective.request.kind)) {
@@ -199,6 +201,7 @@ void PlanExecutor::reduce_if_complete(const InFlight& collective, unsigned w,
       return;
     }
     if (w == schedule_.last_step()) {
+      share_result(collective, range);
       if (collective.layout.has_stage(PlanStage::broadcast)) {
         wake_results_before(schedule_.steps());
       }
@@ -270,22 +273,29 @@ bool PlanExecutor::reduce(const InFlight& collective, unsigned w, std::uint64_t 
   const unsigned summands = schedule_.step(w).is_ring()
                                 ? ring_sources(request, w, sequence, round, own)
                                 : mesh_sources(w, sequence, own);
+  if (!add_sources(collective, w, summands, range)) return false;
+  const bool is_last = w == schedule_.last_step() && round + 1 == schedule_.step(w).rounds;
+  const auto [type, operation] = request.carrier;
+  if (is_last && operation == Operation::average) {
+    const aggregation::DivideFunction divide = context_.kernels.divide(type);
+    const std::size_t count = range.bytes / aggregation::element_bytes(type);
+    if (divide != nullptr) divide(own, count, context_.plan.placement().trainers());
+  }
+  return true;
+}
+
+bool PlanExecutor::add_sources(const InFlight& collective, unsigned w, unsigned summands,
+                               SegmentRange range) {
+  const CollectiveRequest& request = collective.request;
   const auto [type, operation] = request.carrier;
   const std::size_t size = aggregation::element_bytes(type);
   const std::size_t count = range.bytes / size;
   const aggregation::ReduceFunction add = context_.kernels.reduce(type, operation);
-  if (!add(own, sources_.data(), summands, count)) {
-    if (!overflow_.has_value() || request.number < overflow_->collective) {
-      overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
-    }
-    return false;
+  if (add(request.buffer + range.begin, sources_.data(), summands, count)) return true;
+  if (!overflow_.has_value() || request.number < overflow_->collective) {
+    overflow_ = {lane_, request.number, thread(), w, request.dtype, range.begin / size, count};
   }
-  const bool is_last = w == schedule_.last_step() && round + 1 == schedule_.step(w).rounds;
-  if (is_last && operation == Operation::average) {
-    const aggregation::DivideFunction divide = context_.kernels.divide(type);
-    if (divide != nullptr) divide(own, count, context_.plan.ranks());
-  }
-  return true;
+  return false;
 }
 
 unsigned PlanExecutor::mesh_sources(unsigned w, std::uint64_t sequence, const std::uint8_t* own) {

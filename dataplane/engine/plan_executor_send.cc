@@ -78,7 +78,7 @@ const PlanExecutor::InFlight* PlanExecutor::sending(Flow& flow) const {
   // A result that does not fit can count as received although it is not written: from the
   // disagreement on, nothing may be passed on.
   const std::uint64_t end = disagreement_.has_value() ? disagreement_->collective : next_;
-  return flow.sending < end ? &in_flight(flow.sending) : nullptr;
+  return flow.sending < std::min(end, unsendable_) ? &in_flight(flow.sending) : nullptr;
 }
 
 bool PlanExecutor::next_is_ready(Flow& flow) const {
@@ -88,12 +88,16 @@ bool PlanExecutor::next_is_ready(Flow& flow) const {
                position_of(*collective, stage_of(flow), flow.step, flow.send.next()));
 }
 
-std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) const {
+std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) {
   const InFlight* collective = sending(flow);
   if (collective == nullptr) return std::nullopt;
   const std::uint32_t position =
       position_of(*collective, stage_of(flow), flow.step, flow.send.next());
   if (!ready(flow, *collective, position)) return std::nullopt;
+  if (!collective->local.alone() &&
+      !take_up(flow, in_flight_[flow.sending % kMaxInFlight], position)) {
+    return std::nullopt;
+  }
   return outgoing(flow, *collective, position);
 }
 

@@ -25,61 +25,134 @@ static_assert(is_same(shared::Kind::all_reduce, CollectiveKind::all_reduce) &&
 }  // namespace
 
 Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
-                 std::vector<Doorbell*> listeners, Doorbell* leader)
-    : region_(std::move(region)),
-      doorbell_(doorbell),
-      ranks_(shape.ranks),
+                 std::vector<Doorbell*> listeners, Doorbell* leader, unsigned local)
+    : ranks_(shape.ranks),
       reproducible_(shape.reproducible),
       listeners_(std::move(listeners)),
-      leader_(leader) {
+      leader_(leader),
+      seats_(shape.trainers) {
   for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
+  seat(local, std::move(region), doorbell);
 }
 
 Session::~Session() {
-  if (doorbell_ >= 0) close(doorbell_);
+  for_each_seated([](const Seat& seat) {
+    if (seat.doorbell >= 0) close(seat.doorbell);
+  });
+}
+
+void Session::seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell) {
+  Seat& seat = seats_[local];
+  seat.region = std::move(region);
+  seat.doorbell = doorbell;
+  seat.lanes.resize(lanes_.size());
+}
+
+void Session::dismiss(unsigned local) {
+  seats_[local].dismissed = true;
+  if (violator_ == local) violation_ = nullptr;
+}
+
+std::uint64_t Session::region_bytes() const {
+  std::uint64_t most = 0;
+  for_each_seated([&](const Seat& seat) { most = std::max(most, seat.region->bytes()); });
+  return most;
+}
+
+std::uint64_t Session::resident_bytes() const {
+  std::uint64_t bytes = 0;
+  for_each_seated([&](const Seat& seat) { bytes += seat.region->resident_bytes(); });
+  return bytes;
 }
 
 bool Session::has_submission() const {
-  return region_->header().submission_tail.load(std::memory_order_acquire) != submissions_taken_;
+  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+    return seat.region != nullptr && seat.region->header().submission_tail.load(
+                                         std::memory_order_acquire) != seat.submissions_taken;
+  });
 }
 
+// The trainers take turns, so that none fills the lanes while others wait.
 Session::Take Session::take() {
   if (violation_ != nullptr) return Take::violation;
-  if (region_->faulted()) {
-    violation_ = kMemoryFault;
-    return Take::violation;
+  for (unsigned tried = 0; tried < trainers(); ++tried) {
+    const unsigned local = next_seat_;
+    next_seat_ = local + 1 == trainers() ? 0 : local + 1;
+    if (!is_seated(local) || seats_[local].dismissed) continue;
+    if (const Take taken = take(local); taken != Take::none) return taken;
   }
-  RegionHeader& header = region_->header();
+  return Take::none;
+}
+
+Session::Take Session::violate(unsigned local, const char* violation) {
+  violation_ = violation;
+  violator_ = local;
+  return Take::violation;
+}
+
+Session::Take Session::take(unsigned local) {
+  Seat& seat = seats_[local];
+  const SessionRegion& region = *seat.region;
+  if (region.faulted()) return violate(local, kMemoryFault);
+  RegionHeader& header = region.header();
   const std::uint64_t tail = header.submission_tail.load(std::memory_order_acquire);
-  if (tail == submissions_taken_) return Take::none;
-  if (tail - submissions_taken_ > shared::kRingEntries) {
-    violation_ = "its submission ring's tail is out of range";
-    return Take::violation;
+  if (tail == seat.submissions_taken) return Take::none;
+  if (tail - seat.submissions_taken > shared::kRingEntries) {
+    return violate(local, "its submission ring's tail is out of range");
   }
   // Room for the completion of everything in flight, so that completing never has to wait for the
   // trainer.
   const std::uint64_t consumed = header.completion_head.load(std::memory_order_acquire);
-  if (consumed > completions_written_ || completions_written_ - consumed > shared::kRingEntries) {
-    violation_ = "its completion ring's head is out of range";
-    return Take::violation;
+  if (consumed > seat.completions_written ||
+      seat.completions_written - consumed > shared::kRingEntries) {
+    return violate(local, "its completion ring's head is out of range");
   }
-  if (submissions_taken_ - consumed >= kMaxInFlight) return Take::none;
+  if (seat.submissions_taken - consumed >= kMaxInFlight) return Take::none;
 
-  const shared::Submission submission = region_->read_submission(submissions_taken_);
+  const shared::Submission submission = region.read_submission(seat.submissions_taken);
   CollectiveRequest request;
-  violation_ = check(submission, request);
-  if (violation_ != nullptr) return Take::violation;
-  Lane& lane = lanes_[request.lane];
-  request.number = lane.published.load(std::memory_order_relaxed) + 1;
+  const char* violation = check(region, submission, request);
+  if (violation != nullptr) return violate(local, violation);
+  SeatLane& lane = seat.lanes[request.lane];
+  request.number = lane.taken.load(std::memory_order_relaxed) + 1;
   lane.requests[request.number % kMaxInFlight] = request;
-  ++submissions_taken_;
-  header.submission_head.store(submissions_taken_, std::memory_order_release);
-  lane.published.store(request.number, std::memory_order_release);
-  published_.store(submissions_taken_, std::memory_order_release);
+  ++seat.submissions_taken;
+  header.submission_head.store(seat.submissions_taken, std::memory_order_release);
+  lane.taken.store(request.number, std::memory_order_release);
+  publish_common(request.lane);
   return Take::taken;
 }
 
-const char* Session::check(const shared::Submission& submission, CollectiveRequest& request) const {
+// What the last of the trainers has submitted now.
+void Session::publish_common(unsigned lane) {
+  std::uint64_t common = UINT64_MAX;
+  for (const Seat& seat : seats_) {
+    if (seat.region == nullptr) return;
+    common = std::min(common, seat.lanes[lane].taken.load(std::memory_order_relaxed));
+  }
+  const std::uint64_t before = lanes_[lane].published.load(std::memory_order_relaxed);
+  if (common == before) return;
+  for (std::uint64_t number = before + 1; number <= common; ++number) {
+    seats_[0].lanes[lane].requests[number % kMaxInFlight].agreed = agree_on(lane, number);
+  }
+  lanes_[lane].published.store(common, std::memory_order_release);
+  published_.fetch_add(common - before, std::memory_order_release);
+}
+
+bool Session::agree_on(unsigned lane, std::uint64_t number) const {
+  const CollectiveRequest& first = request(lane, number);
+  for (unsigned local = 1; local < trainers(); ++local) {
+    const CollectiveRequest& other = request(lane, number, local);
+    if (other.kind != first.kind || other.root != first.root || other.count != first.count ||
+        other.dtype != first.dtype || other.operation != first.operation) {
+      return false;
+    }
+  }
+  return true;
+}
+
+const char* Session::check(const SessionRegion& region, const shared::Submission& submission,
+                           CollectiveRequest& request) const {
   if (submission.lane >= lanes_.size()) return "a submission names a lane that its job has not";
   const auto kind = control::collective_kind_numbered(submission.kind);
   if (!kind.has_value()) return "a submission asks for an unknown kind of collective";
@@ -94,7 +167,7 @@ const char* Session::check(const shared::Submission& submission, CollectiveReque
   if (request.kind == CollectiveKind::barrier && submission.count != 0) {
     return "a barrier has a buffer";
   }
-  return check_buffer(submission, request);
+  return check_buffer(region, submission, request);
 }
 
 const char* Session::check_elements(const shared::Submission& submission,
@@ -115,31 +188,48 @@ const char* Session::check_elements(const shared::Submission& submission,
   return nullptr;
 }
 
-const char* Session::check_buffer(const shared::Submission& submission,
+const char* Session::check_buffer(const SessionRegion& region, const shared::Submission& submission,
                                   CollectiveRequest& request) const {
   const std::uint64_t chunks = control::is_rank_ordered(request.kind) ? ranks_ : 1;
   const std::uint64_t size = aggregation::element_bytes(request.carrier.type) * chunks;
-  const std::uint64_t heap_bytes = region_->bytes() - shared::kHeapOffset;
-  if (submission.offset < shared::kHeapOffset || submission.offset > region_->bytes() ||
+  const std::uint64_t heap_bytes = region.bytes() - shared::kHeapOffset;
+  if (submission.offset < shared::kHeapOffset || submission.offset > region.bytes() ||
       submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||
-      submission.count * size > region_->bytes() - submission.offset) {
+      submission.count * size > region.bytes() - submission.offset) {
     return "a submission's buffer lies outside its heap";
   }
-  if (submission.offset + submission.count * size > region_->confirmed()) {
+  if (submission.offset + submission.count * size > region.confirmed()) {
     return "a submission's buffer lies beyond the memory that its daemon has confirmed";
   }
-  request.buffer = region_->base() + submission.offset;
+  request.buffer = region.base() + submission.offset;
   request.count = submission.count;
   request.bytes = submission.count * size;
   return nullptr;
 }
 
 bool Session::anything_in_flight() const {
-  return std::any_of(lanes_.begin(), lanes_.end(), [](const Lane& lane) {
-    // The completed ones first: they never exceed what is read as published after them.
-    const std::uint64_t completed = lane.completed.load(std::memory_order_acquire);
-    return lane.published.load(std::memory_order_acquire) != completed;
+  return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
+    return std::any_of(seat.lanes.begin(), seat.lanes.end(), [](const SeatLane& lane) {
+      // What has ended first: it never exceeds what is read as taken after it.
+      const std::uint64_t ended = lane.ended.load(std::memory_order_acquire);
+      return lane.taken.load(std::memory_order_acquire) != ended;
+    });
   });
+}
+
+std::uint64_t Session::completed(unsigned lane) const {
+  std::uint64_t least = UINT64_MAX;
+  for (const Seat& seat : seats_) {
+    if (seat.region == nullptr) return 0;
+    least = std::min(least, seat.lanes[lane].ended.load(std::memory_order_acquire));
+  }
+  return least;
+}
+
+std::uint64_t Session::completions() const {
+  std::uint64_t written = 0;
+  for (const Seat& seat : seats_) written += seat.completions_written;
+  return written;
 }
 
 std::uint64_t Session::finished_by_all(unsigned lane) const {
@@ -150,38 +240,50 @@ std::uint64_t Session::finished_by_all(unsigned lane) const {
   return least;
 }
 
-void Session::complete_through(unsigned lane_number, std::uint64_t number, std::int32_t code,
+void Session::complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                                std::uint32_t notice) {
-  Lane& lane = lanes_[lane_number];
-  std::uint64_t completed = lane.completed.load(std::memory_order_relaxed);
-  if (number <= completed) return;
-  while (completed < number) {
-    ++completed;
-    region_->completion(completions_written_++) = {lane.requests[completed % kMaxInFlight].request,
-                                                   code, notice};
+  for (Seat& seat : seats_) {
+    if (seat.region != nullptr) end(seat, lane, number, code, notice);
   }
-  lane.completed.store(completed, std::memory_order_release);
-  region_->header().completion_tail.store(completions_written_, std::memory_order_release);
-  ring();
 }
 
-void Session::ring() {
+void Session::end(Seat& seat, unsigned lane_number, std::uint64_t through, std::int32_t code,
+                  std::uint32_t notice) {
+  SeatLane& lane = seat.lanes[lane_number];
+  const std::uint64_t last = std::min(through, lane.taken.load(std::memory_order_relaxed));
+  std::uint64_t ended = lane.ended.load(std::memory_order_relaxed);
+  if (last <= ended) return;
+  while (ended < last) {
+    ++ended;
+    seat.region->completion(seat.completions_written++) = {
+        lane.requests[ended % kMaxInFlight].request, code, notice};
+  }
+  lane.ended.store(ended, std::memory_order_release);
+  seat.region->header().completion_tail.store(seat.completions_written, std::memory_order_release);
+  ring(seat);
+}
+
+void Session::ring(const Seat& seat) {
   std::atomic_thread_fence(std::memory_order_seq_cst);
-  if (region_->header().trainer_asleep.load(std::memory_order_relaxed) == 0) return;
+  if (seat.region->header().trainer_asleep.load(std::memory_order_relaxed) == 0) return;
   const char bell = 0;
   // A full socket already holds a byte that wakes the trainer.
-  (void)!send(doorbell_, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  (void)!send(seat.doorbell, &bell, 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void Session::set_asleep(bool asleep) {
-  region_->header().daemon_asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
+  for_each_seated([asleep](const Seat& seat) {
+    seat.region->header().daemon_asleep.store(asleep ? 1 : 0, std::memory_order_seq_cst);
+  });
 }
 
-void Session::drain_doorbell() {
+void Session::drain_doorbells() {
   // Once: a trainer that rings without end must not keep the lcore here. The rest only ends the
   // next sleep early.
-  char bells[4096];
-  (void)!recv(doorbell_, bells, sizeof bells, MSG_DONTWAIT);
+  for_each_seated([](const Seat& seat) {
+    char bells[4096];
+    (void)!recv(seat.doorbell, bells, sizeof bells, MSG_DONTWAIT);
+  });
 }
 
 }  // namespace gradcube::dataplane

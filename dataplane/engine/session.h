@@ -1,19 +1,22 @@
-// One trainer's membership in a job at one server, as the daemon's engines see it.
+// The membership of one server's trainers in a job, as the daemon's engines see it. Mostly that is
+// one trainer; with several, each has a SEAT: a region with rings of its own.
 //
 // The server's leader engine (the one that runs thread 0 of lane 0) takes submissions out of the
-// shared ring, once and checked, gives each the next number of its lane, and publishes it as a
-// CollectiveRequest to the server's other engines. Each engine reports how far its threads have
-// come; when all threads of a lane have finished a collective the leader engine writes the
-// completion. Collectives of one lane complete in the order of their numbers; lanes do not wait for
-// each other.
+// shared rings, once and checked, and gives each the next number of its trainer's lane. When all
+// trainers have submitted the collective with some number, it publishes it as a CollectiveRequest
+// to the server's other engines. Where they have submitted different ones, the request says so: it
+// can never run, and the job is reset later. Each engine reports how far its threads have come;
+// when all threads of a lane have finished a collective the leader engine writes the completions.
+// Collectives of one lane complete in the order of their numbers; lanes do not wait for each other.
 //
 // Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
 // that runs a thread calls report() for it. The control thread calls everything before the engines
-// know the session and after they have forgotten it. The place of a request is written again only
-// after its collective has completed on every thread, which the leader engine ensures.
+// know the session and after they have forgotten it, and the counts of a seat at any time. The
+// place of a request is written again only after its collective has completed on every thread,
+// which the leader engine ensures.
 //
-// Everything in the region is checked before it is used: see trainer/shared_layout.h.
+// Everything in a region is checked before it is used: see trainer/shared_layout.h.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
 #define GRADCUBE_DATAPLANE_ENGINE_SESSION_H_
 
@@ -22,6 +25,7 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "dataplane/engine/collective_request.h"
@@ -37,9 +41,10 @@ inline constexpr const char* kMemoryFault =
 
 // What a session has to know of its job.
 struct SessionShape {
-  unsigned ranks = 1;                  // of the job
+  unsigned ranks = 1;                  // trainers of the job, on all servers
   std::vector<unsigned> lane_threads;  // the threads of each lane's plan
   bool reproducible = false;           // control::JobOptions
+  unsigned trainers = 1;               // of this server
 };
 
 // Where the collectives of a lane end when a job is reset: those up to and including `through` end
@@ -55,18 +60,32 @@ class Session {
  public:
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
 
+  // Of the server's first trainer, with this number among them.
   // region: shared with who confirms how far it may be used, while the trainer's socket is open.
-  // doorbell: the daemon's end of the session's socket pair; the session owns it.
+  // doorbell: the daemon's end of the trainer's socket pair; the session owns it.
   // listeners: the doorbells of the pollers that run the server's other engines; leader: that of
   // the leader engine's poller, if there are others.
   Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
-          std::vector<Doorbell*> listeners, Doorbell* leader = nullptr);
+          std::vector<Doorbell*> listeners, Doorbell* leader = nullptr, unsigned local = 0);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;
 
-  const SessionRegion& region() const { return *region_; }
-  int doorbell() const { return doorbell_; }
+  // Before the engines know the session: another trainer takes its seat, which is free.
+  void seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
+  // While no engine knows the session: nothing is taken from this trainer any more, and its violation
+  // is forgotten.
+  void dismiss(unsigned local);
+  bool is_seated(unsigned local) const { return seats_[local].region != nullptr; }
+
+  unsigned trainers() const { return static_cast<unsigned>(seats_.size()); }
+  // Of a trainer that has its seat.
+  const SessionRegion& region(unsigned local = 0) const { return *seats_[local].region; }
+  int doorbell(unsigned local = 0) const { return seats_[local].doorbell; }
+  // Of the largest region.
+  std::uint64_t region_bytes() const;
+  // Of all regions, as far as they take memory.
+  std::uint64_t resident_bytes() const;
   unsigned lanes() const { return static_cast<unsigned>(lanes_.size()); }
   unsigned ranks() const { return ranks_; }
 
@@ -74,21 +93,25 @@ class Session {
 
   enum class Take { none, taken, violation };
 
-  // Copies the next submission out of the ring, checks it, and publishes it. After a violation (see
-  // violation()) the session must be closed; nothing more is taken.
+  // Copies the next submission out of a trainer's ring, checks it, and publishes what all trainers
+  // have submitted. After a violation (see violation()) the session must be closed; nothing more is
+  // taken.
   Take take();
+  // Of any trainer.
   const char* violation() const { return violation_; }
+  unsigned violator() const { return violator_; }
 
-  // Every collective of the lane up to and including `number` has ended with `code` (0 or
-  // GRADCUBE_E...), for the reason that the notice of this number gives (0: none).
+  // Every collective of the lane up to and including `number` that a trainer has submitted has
+  // ended with `code` (0 or GRADCUBE_E...), for the reason that the notice of this number gives (0:
+  // none).
   void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                         std::uint32_t notice = 0);
 
   // The least that all of the lane's threads have finished.
   std::uint64_t finished_by_all(unsigned lane) const;
 
-  // In all lanes together, over the session's life.
-  std::uint64_t completions() const { return completions_written_; }
+  // In all lanes and of all trainers together, over the session's life.
+  std::uint64_t completions() const;
 
   // Wakes the server's other pollers; call after a burst of take()s that took something.
   void announce_published() {
@@ -97,21 +120,30 @@ class Session {
 
   void set_asleep(bool asleep);
   bool has_submission() const;
-  void drain_doorbell();
+  void drain_doorbells();
 
   // Any engine of the server, and the control thread ------------------------
 
   // In all lanes together.
   std::uint64_t published() const { return published_.load(std::memory_order_acquire); }
+  // What all trainers have submitted.
   std::uint64_t published(unsigned lane) const {
     return lanes_[lane].published.load(std::memory_order_acquire);
   }
-  std::uint64_t completed(unsigned lane) const {
-    return lanes_[lane].completed.load(std::memory_order_acquire);
+  // What has ended for all trainers.
+  std::uint64_t completed(unsigned lane) const;
+  // Of one trainer.
+  std::uint64_t submitted(unsigned lane, unsigned local) const {
+    return seats_[local].lanes[lane].taken.load(std::memory_order_acquire);
+  }
+  std::uint64_t ended(unsigned lane, unsigned local) const {
+    return seats_[local].lanes[lane].ended.load(std::memory_order_acquire);
   }
   bool anything_in_flight() const;
-  const CollectiveRequest& request(unsigned lane, std::uint64_t number) const {
-    return lanes_[lane].requests[number % kMaxInFlight];
+  // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
+  // if that of the first says `agreed`.
+  const CollectiveRequest& request(unsigned lane, std::uint64_t number, unsigned local = 0) const {
+    return seats_[local].lanes[lane].requests[number % kMaxInFlight];
   }
   void report(unsigned lane, unsigned thread, std::uint64_t finished) {
     lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
@@ -123,31 +155,57 @@ class Session {
     std::atomic<std::uint64_t> value{0};
   };
   struct Lane {
-    explicit Lane(unsigned threads) : requests(kMaxInFlight), finished(threads) {}
+    explicit Lane(unsigned threads) : finished(threads) {}
 
-    std::vector<CollectiveRequest> requests;
-    // Written by the leader engine; the control thread reads it.
-    alignas(shared::kCacheLine) std::atomic<std::uint64_t> completed{0};
     alignas(shared::kCacheLine) std::atomic<std::uint64_t> published{0};
     std::vector<Counter> finished;  // by thread
   };
+  // Written by the leader engine; the control thread reads the counts.
+  struct SeatLane {
+    SeatLane() : requests(kMaxInFlight) {}
 
-  const char* check(const shared::Submission& submission, CollectiveRequest& request) const;
+    std::vector<CollectiveRequest> requests;
+    std::atomic<std::uint64_t> taken{0};
+    std::atomic<std::uint64_t> ended{0};
+  };
+  struct Seat {
+    std::shared_ptr<SessionRegion> region;
+    int doorbell = -1;
+    bool dismissed = false;
+    std::uint64_t submissions_taken = 0;
+    std::uint64_t completions_written = 0;
+    std::deque<SeatLane> lanes;
+  };
+
+  Take take(unsigned local);
+  Take violate(unsigned local, const char* violation);
+  void publish_common(unsigned lane);
+  bool agree_on(unsigned lane, std::uint64_t number) const;
+  const char* check(const SessionRegion& region, const shared::Submission& submission,
+                    CollectiveRequest& request) const;
   const char* check_elements(const shared::Submission& submission,
                              CollectiveRequest& request) const;
-  const char* check_buffer(const shared::Submission& submission, CollectiveRequest& request) const;
-  void ring();
+  const char* check_buffer(const SessionRegion& region, const shared::Submission& submission,
+                           CollectiveRequest& request) const;
+  void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
+           std::uint32_t notice);
+  static void ring(const Seat& seat);
+  template <typename Function>
+  void for_each_seated(const Function& function) const {
+    for (const Seat& seat : seats_) {
+      if (seat.region != nullptr) function(seat);
+    }
+  }
 
-  std::shared_ptr<SessionRegion> region_;
-  int doorbell_;
   unsigned ranks_;
   bool reproducible_;
   std::vector<Doorbell*> listeners_;
   Doorbell* leader_;
   const char* violation_ = nullptr;
-  std::uint64_t submissions_taken_ = 0;
+  unsigned violator_ = 0;
+  unsigned next_seat_ = 0;  // to take from
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
-  std::uint64_t completions_written_ = 0;
+  std::deque<Seat> seats_;
   std::deque<Lane> lanes_;
 };
 

@@ -25,7 +25,7 @@ CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 16
 # RegionHeader's words: a cache line each, after the first.
 SUBMISSION_TAIL, SUBMISSION_HEAD, COMPLETION_TAIL, COMPLETION_HEAD, TRAINER_ASLEEP = range(64, 384, 64)
 
-_HELLO = struct.Struct("<IIQQIiIIII64s")
+_HELLO = struct.Struct("<IIQQIiIIIBBh64s")
 _LANE = struct.Struct("<56siI")
 _OFFER = struct.Struct("<IIQQ")
 _WELCOME = struct.Struct("<IIII64s")
@@ -36,14 +36,14 @@ _COMPLETION = struct.Struct("<QiI")
 
 def hello(
     job, heap_bytes=1 << 20, version=LAYOUT_VERSION, rank=-1, weight=1, lanes=(("", 0),), members=(), lane_count=None,
-    member_count=None,
+    member_count=None, trainers=1, local=-1,
 ):  # fmt: skip
     """A Hello. ``lane_count`` and ``member_count`` are those of `lanes` and `members`, unless they are to be lies."""
     message = _HELLO.pack(
         HELLO, version, 0, heap_bytes, os.getpid(), rank, weight,
         len(lanes) if lane_count is None else lane_count,
         len(members) if member_count is None else member_count,
-        0, job.encode(),
+        trainers, 0, local, job.encode(),
     )  # fmt: skip
     for name, priority in (*lanes, *[("", 0)] * MOST_LANES)[:MOST_LANES]:
         message += _LANE.pack(name.encode(), priority, 0)

@@ -94,21 +94,33 @@ std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& colle
   return trainer.submit(entry);
 }
 
+namespace {
+
+// The ranks that a plan's oracle has for trainers, and back: what a job's trainers have wished for
+// moves whole servers.
+std::uint32_t in_plan(const dataplane::RankOrder& order, std::uint32_t rank, unsigned trainers) {
+  return order.in_plan(rank / trainers) * trainers + rank % trainers;
+}
+std::uint32_t as_seen(const dataplane::RankOrder& order, std::uint32_t rank, unsigned trainers) {
+  return order.as_seen(rank / trainers) * trainers + rank % trainers;
+}
+
+}  // namespace
+
 Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& order,
                          const Collective& collective, std::uint32_t rank) {
   const std::size_t size = aggregation::element_bytes(collective.dtype);
+  const unsigned trainers = plan.placement().trainers_per_server();
   const cli::Oracle oracle(
       plan, {collective.kind, collective.dtype, collective.operation, collective.count,
-             order.in_plan(collective.root), order.chunk_of_rank()});
+             in_plan(order, collective.root, trainers), order.chunk_of_rank()});
   std::vector<std::uint8_t> buffer(collective.bytes());
   std::size_t first_defined = collective.count;
   std::size_t defined = 0;
   oracle.for_each_block(
-      order.in_plan(rank), 0, collective.count,
+      in_plan(order, rank, trainers), 0, collective.count,
       [&](control::Rank from, std::size_t first, std::size_t length, void* out) {
-        const control::Rank* seen = order.chunk_of_rank();
-        const control::Rank sender = seen == nullptr ? from : seen[from];
-        write_input(collective, sender, first, length, out);
+        write_input(collective, as_seen(order, from, trainers), first, length, out);
       },
       [&](std::size_t first, std::size_t length, const void* expected) {
         std::memcpy(buffer.data() + first * size, expected, length * size);

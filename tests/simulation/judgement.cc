@@ -11,7 +11,8 @@ namespace gradcube::simulation {
 
 Judgement::RunningJob Judgement::running(const ScenarioJob& job,
                                          const control::Topology& topology) {
-  const auto placement = control::Placement::grid(topology, job.options.members, "members");
+  const auto placement = control::Placement::grid(topology, job.options.members, "members")
+                             .with_trainers(job.options.trainers, "trainers");
   RunningJob result;
   for (const control::LaneOptions& lane : job.options.lanes) {
     const std::string_view algorithm = lane.algorithm.empty() ? control::default_algorithm(topology)
@@ -59,8 +60,8 @@ void Judgement::check_bits(Worker& worker, std::size_t index, const Collective& 
   const unsigned of = differs_by_rank(order.kind) ? rank : 0;
   // The element that overflows is the last one.
   const bool has_result =
-      !order.overflows ||
-      (order.kind == control::CollectiveKind::reduce_scatter && rank + 1 < plan.servers());
+      !order.overflows || (order.kind == control::CollectiveKind::reduce_scatter &&
+                           rank + 1 < plan.placement().trainers());
   if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
   auto [known, fresh] = expected_.try_emplace({worker.job, index, of});
   if (fresh) known->second = expected_result(plan, job.order, order, of);

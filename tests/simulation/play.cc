@@ -54,19 +54,14 @@ class Run {
     for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
       const ScenarioJob& facts = scenario_.jobs[job];
       for (std::size_t i = 0; i < facts.options.members.size(); ++i) {
-        const bcube::ServerId server = facts.options.members[i];
-        dataplane::TrainerRequest request{fmt::format("job-{}", job), 1000 + server};
-        request.heap_bytes = heap;
-        request.options = facts.options;
-        if (!facts.ranks.empty()) request.rank = facts.ranks[i];
-        Worker& worker = workers_.emplace_back();
-        worker.job = job;
-        worker.rank = facts.ranks.empty() ? static_cast<unsigned>(i) : facts.ranks[i];
-        worker.trainer = cluster_.join(server, request);
-        worker.submits_at = cluster_.now() + pause();
-        worker.codes.resize(scenario_.collectives.size());
-        if (worker.rank == scenario_.late_rank) {
-          worker.submits_at += scenario_.late_until;
+        const unsigned place = facts.ranks.empty() ? static_cast<unsigned>(i) : facts.ranks[i];
+        const unsigned trainers = facts.options.trainers;
+        for (unsigned local = 0; local < trainers; ++local) {
+          dataplane::TrainerRequest request{fmt::format("job-{}", job), 1000};
+          request.heap_bytes = heap;
+          request.options = facts.options;
+          if (!facts.ranks.empty()) request.rank = place * trainers + local;
+          join(job, place * trainers + local, facts.options.members[i], request);
         }
       }
     }
@@ -78,6 +73,17 @@ class Run {
         },
         scenario_.limit);
     if (!all) judgement_.complain("a trainer was not admitted");
+  }
+
+  void join(unsigned job, unsigned rank, bcube::ServerId server,
+            const dataplane::TrainerRequest& request) {
+    Worker& worker = workers_.emplace_back();
+    worker.job = job;
+    worker.rank = rank;
+    worker.trainer = cluster_.join(server, request);
+    worker.submits_at = cluster_.now() + pause();
+    worker.codes.resize(scenario_.collectives.size());
+    if (worker.rank == scenario_.late_rank) worker.submits_at += scenario_.late_until;
   }
 
   std::int64_t pause() {
@@ -239,7 +245,7 @@ class Run {
 
   // Changes one thing, or nothing where it cannot be changed. The buffer grows by a little at most.
   void change(Collective& order) {
-    const auto ranks = static_cast<std::uint32_t>(scenario_.jobs[0].options.members.size());
+    const std::uint32_t ranks = scenario_.jobs[0].options.all_trainers();
     const bool chunks = control::is_rank_ordered(order.kind);
     switch (random_.below(5)) {
       case 0:

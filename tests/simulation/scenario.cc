@@ -25,7 +25,7 @@ using dataplane::SeededRandom;
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
 // Bytes that are left free behind each buffer, so that every job can round its count up.
-constexpr std::uint64_t kSlack = 128;
+constexpr std::uint64_t kSlack = 512;
 
 bool one_in(SeededRandom& random, std::uint64_t chances) { return random.below(chances) == 0; }
 
@@ -117,7 +117,7 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
       one_in(random, 3) ? 0 : static_cast<std::int64_t>(random.below(3 * kMillisecond));
   if (many) scenario.pause /= 100;
   if (!one_in(random, 4)) return;
-  scenario.late_rank = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
+  scenario.late_rank = static_cast<unsigned>(random.below(scenario.jobs[0].options.all_trainers()));
   scenario.late_until = static_cast<std::int64_t>(random.below(30 * kMillisecond));
 }
 
@@ -147,6 +147,9 @@ void draw_jobs(SeededRandom& random, Scenario& scenario) {
   scenario.jobs.resize(one_in(random, 3) ? 2 : 1);
   for (ScenarioJob& job : scenario.jobs) {
     job.options.members = draw_members(random, space);
+    if (one_in(random, 2)) {
+      job.options.trainers = 1 + static_cast<std::uint32_t>(random.below(3));
+    }
     job.options.weight = 1 + static_cast<std::uint32_t>(random.below(8));
     job.options.lanes.resize(one_in(random, 2) ? 1 : 2 + random.below(3));
     for (control::LaneOptions& lane : job.options.lanes) {
@@ -240,7 +243,7 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
 
 Collective Scenario::collective(unsigned job, std::size_t index) const {
   const control::JobOptions& options = jobs[job].options;
-  const auto ranks = static_cast<std::uint32_t>(options.members.size());
+  const std::uint32_t ranks = options.all_trainers();
   Collective own = collectives[index];
   own.salt += job * 1000;
   own.root = control::has_root(own.kind) ? own.root % ranks : 0;
@@ -263,7 +266,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   draw_nodes(random, scenario);
   draw_algorithms(random, scenario);
   draw_outages(random, scenario);
-  scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.members.size()));
+  scenario.victim = static_cast<unsigned>(random.below(scenario.jobs[0].options.all_trainers()));
   scenario.when = random.below(scenario.collectives.size());
   if (scenario.misfortune == Misfortune::overflow) {
     make_overflow(scenario.collectives[scenario.when]);

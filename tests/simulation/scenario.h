@@ -42,7 +42,7 @@ constexpr bool befalls_a_node(Misfortune misfortune) {
 
 struct ScenarioJob {
   control::JobOptions options;       // with all members
-  std::vector<std::uint32_t> ranks;  // wished, by member; empty: nobody wishes
+  std::vector<std::uint32_t> ranks;  // of servers, wished, by member; empty: nobody wishes
 };
 
 // A link that is down for a while.

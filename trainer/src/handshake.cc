@@ -85,6 +85,8 @@ std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes
   hello.lane_count = static_cast<std::uint32_t>(options.lanes.size());
   hello.reproducible = options.reproducible ? 1 : 0;
   hello.member_count = static_cast<std::uint32_t>(options.members.size());
+  hello.trainers = static_cast<std::uint8_t>(options.trainers);
+  hello.local = static_cast<std::int16_t>(options.local);
   std::memcpy(hello.job, job.data(), job.size());
   std::copy(options.lanes.begin(), options.lanes.end(), hello.lanes);
 

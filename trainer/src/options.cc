@@ -86,6 +86,19 @@ std::vector<std::uint32_t> members_of(const gradcube_options& options) {
   return members;
 }
 
+void check_place(const gradcube_options& options) {
+  const unsigned trainers = options.trainers_per_server;
+  if (trainers < 1 || trainers > shared::kMaxLocalTrainers) {
+    throw invalid("trainers_per_server is " + std::to_string(trainers) + ": expected 1 to " +
+                  std::to_string(shared::kMaxLocalTrainers));
+  }
+  if (options.local < -1 || options.local >= static_cast<int>(trainers)) {
+    throw invalid("local is " + std::to_string(options.local) + ": expected 0 to " +
+                  std::to_string(trainers - 1) +
+                  ", below trainers_per_server, or -1 for any place that is free");
+  }
+}
+
 }  // namespace
 
 Options read_options(const gradcube_options* given) {
@@ -98,11 +111,17 @@ Options read_options(const gradcube_options* given) {
     throw invalid("rank is " + std::to_string(options.rank) + ": expected 0 to " +
                   std::to_string(kMostRank) + ", or -1 for the server's place");
   }
+  check_place(options);
   if (options.reproducible != 0 && options.reproducible != 1) {
     throw invalid("reproducible is " + std::to_string(options.reproducible) + ": expected 0 or 1");
   }
-  return {lanes_of(options), options.weight, options.rank, members_of(options),
-          options.reproducible == 1};
+  return {.lanes = lanes_of(options),
+          .weight = options.weight,
+          .rank = options.rank,
+          .members = members_of(options),
+          .reproducible = options.reproducible == 1,
+          .trainers = options.trainers_per_server,
+          .local = options.local};
 }
 
 }  // namespace gradcube::trainer

@@ -18,6 +18,8 @@ struct Options {
   int rank = -1;                       // -1: by the server's place
   std::vector<std::uint32_t> members;  // ascending; empty: every server
   bool reproducible = false;
+  unsigned trainers = 1;  // on each server
+  int local = -1;         // which of them; -1: any
 };
 
 // `given` may be null: all defaults. Throws Failure (GRADCUBE_EINVAL) with what is expected.

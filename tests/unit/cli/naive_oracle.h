@@ -26,7 +26,7 @@ class NaiveOracle {
   Stored expect(unsigned thread, std::size_t index) const {
     const Stored reduced = reduce(thread, plan_.steps(thread), owner(thread, index), index);
     if (operation_ != aggregation::Operation::average || sizeof(Stored) == 2) return reduced;
-    return narrow(divide(widen(reduced), plan_.ranks()));
+    return narrow(divide(widen(reduced), plan_.placement().trainers()));
   }
 
  private:
@@ -74,12 +74,27 @@ class NaiveOracle {
     return sum;
   }
 
-  Stored reduce(unsigned thread, unsigned steps, control::Rank server, std::size_t index) const {
-    if (steps == 0) {
+  // Of the trainers of one server, from the first on.
+  Stored reduce_local(control::Rank server, std::size_t index) const {
+    const unsigned trainers = plan_.placement().trainers_per_server();
+    Wide sum{};
+    for (unsigned local = 0; local < trainers; ++local) {
       Stored value;
-      fill_input(type_, operation_, kSeed, server, index, 1, &value);
-      return value;
+      fill_input(type_, operation_, kSeed, server * trainers + local, index, 1, &value);
+      if (trainers == 1) return value;
+      const Wide next = scaled(widen(value), trainers);
+      sum = local == 0 ? next : combine(sum, next);
     }
+    if constexpr (sizeof(Stored) == 2) {
+      if (operation_ == aggregation::Operation::average) {
+        return narrow(sum / scaled(static_cast<Wide>(trainers), trainers));
+      }
+    }
+    return narrow(sum);
+  }
+
+  Stored reduce(unsigned thread, unsigned steps, control::Rank server, std::size_t index) const {
+    if (steps == 0) return reduce_local(server, index);
     if (plan_.step(thread, steps - 1).is_ring()) {
       return reduce_ring(thread, steps - 1, server, index);
     }

@@ -27,6 +27,7 @@ struct Case {
   const char* topology;
   std::size_t count;
   const char* algorithm = "bml";
+  unsigned trainers = 1;  // on each server
 };
 
 template <typename Wide, typename Stored>
@@ -34,7 +35,8 @@ void expect_oracle_agrees(const Case& which, DataType type, Operation operation)
   SCOPED_TRACE(std::string(which.topology) + " count " + std::to_string(which.count) + " " +
                std::string(data_type_name(type)) + " " + std::string(operation_name(operation)));
   const auto topology = control::parse_topology(which.topology, "test");
-  const auto plan = control::make_plan(which.algorithm, topology, "test");
+  const auto placement = control::Placement::all(topology).with_trainers(which.trainers, "test");
+  const auto plan = control::make_plan(which.algorithm, topology, placement, "test");
   const NaiveOracle<Wide, Stored> naive(plan, type, operation, which.count);
   const Oracle oracle(plan, type, operation, which.count);
 
@@ -93,7 +95,8 @@ INSTANTIATE_TEST_SUITE_P(
                     Case{"bcube:3,2", 777, "hips:mesh,ring"}, Case{"bcube:3,2", 777, "hips:root"},
                     Case{"bcube:3,2", 777, "ps:1,1"}, Case{"bcube:3,2", 777, "two-level"},
                     Case{"bcube:4,2", 777, "hips:root,ring"},
-                    Case{"bcube:2,3", 400, "hips:ring,root,mesh"}));
+                    Case{"bcube:2,3", 400, "hips:ring,root,mesh"}, Case{"bcube:2,2", 301, "bml", 3},
+                    Case{"star:3", 301, "hips:ring", 2}, Case{"bcube:2,2", 77, "ps", 5}));
 
 TEST(Oracle, ReducesEachThreadsPartAlongThatThreadsOrderOfLevels) {
   const auto topology = control::parse_topology("bcube:3,2", "test");

@@ -5,6 +5,22 @@ namespace {
 
 Hold hold_in(Epoch epoch) { return {epoch, "a trainer left", std::nullopt}; }
 
+TEST_F(JobAgentTest, TellsAtOnceThatMoreOfItsTrainersHaveJoined) {
+  EXPECT_EQ(first<Join>(wait(milliseconds(0)), 0).trainers, 1u);
+  EXPECT_EQ(first<Join>(happen(event::TrainerJoined{}), 0).trainers, 2u);
+  EXPECT_EQ(first<Join>(wait(timing_.repeat), 0).trainers, 2u);
+}
+
+TEST_F(JobAgentTest, TellsTheTrainersThatStayOfTheEnd) {
+  wait(milliseconds(0));
+  happen(event::TrainerLeft{"trainer 1 left", false, true});
+  EXPECT_TRUE(agent_.trainer_gone());
+  const JobActions out = wait(timing_.phase);
+  ASSERT_TRUE(told<notice::Ended>(out).has_value()) << "although no leader answers";
+  EXPECT_EQ(told<notice::Ended>(out)->why, "trainer 1 left");
+  EXPECT_TRUE(agent_.over());
+}
+
 TEST_F(JobAgentTest, IgnoresAJobThatIsNotWhatItsTrainerAskedFor) {
   JobDescriptor right;
   right.id = kJob;

@@ -62,8 +62,9 @@ class JobLeaderTest : public testing::Test {
   // As the newest Hold asks.
   Held held(Epoch epoch, LaneNumbers published, LaneNumbers completed,
             std::vector<Disagreement> disagreements, std::string submitted) const {
+    LaneNumbers reached = published;
     return {epoch,  std::move(published), std::move(completed), std::move(disagreements),
-            asked_, std::move(submitted)};
+            asked_, std::move(submitted), std::move(reached)};
   }
   // A failure that server 1 meets when all have submitted what comes before it.
   JobActions fail(const Disagreement& what) {

@@ -16,6 +16,28 @@ TEST_F(JobLeaderTest, TellsWhoIsMissingAndPreparesWhenNobodyIs) {
   EXPECT_EQ(job.members[2].incarnation, 12u);
 }
 
+TEST_F(JobLeaderTest, GathersAllTrainersOfEveryServer) {
+  JobOptions options = options_of();
+  options.trainers = 3;
+  leader_ = JobLeader(kSelf, 77, "mnist", options, kSpace, timing_);
+  Join join = join_of();
+  join.options = options;
+  hear(0, join);
+  join.trainers = 3;
+  hear(1, join);
+  hear(2, join);
+  EXPECT_EQ(leader_.missing(),
+            "2 of 9 trainers have not joined job \"mnist\": server [0] (2 of 3)");
+  join.trainers = 2;
+  EXPECT_TRUE(asked<Prepare>(hear(0, join)).empty());
+  join.trainers = 1;
+  EXPECT_EQ(first<Pending>(hear(0, join)).missing,
+            "1 of 9 trainers has not joined job \"mnist\": server [0] (1 of 3)")
+      << "an older message";
+  join.trainers = 3;
+  EXPECT_EQ(asked<Prepare>(hear(0, join)), (Servers{0, 1, 2}));
+}
+
 TEST_F(JobLeaderTest, RefusesOtherOptionsAndMixedRanks) {
   hear(0, join_of());
   Join other = join_of();

@@ -99,5 +99,35 @@ TEST(Placement, RefusesServersThatAreNoneOrNamedTwice) {
             "job a: server [1,2] is named twice; expected each server once");
 }
 
+TEST(Placement, PutsTheTrainersOfAServerSideBySide) {
+  const Placement row = Placement::grid(cube(), std::vector<ServerId>{5, 3, 4}, "test");
+  const Placement several = row.with_trainers(3, "test");
+  EXPECT_EQ(several.ranks(), 3u) << "a plan's ranks are those of servers";
+  EXPECT_EQ(several.trainers(), 9u);
+  EXPECT_EQ(several.place(0), (TrainerPlace{3, 0}));
+  EXPECT_EQ(several.place(5), (TrainerPlace{4, 2}));
+  EXPECT_EQ(several.place(6), (TrainerPlace{5, 0}));
+}
+
+std::string refusal_of_trainers(const std::string& topology, std::uint32_t trainers) {
+  try {
+    Placement::all(parse_topology(topology, "test")).with_trainers(trainers, "--trainers");
+  } catch (const UsageError& error) {
+    return error.what();
+  }
+  return "";
+}
+
+TEST(Placement, RefusesMoreTrainersThanAServerOrAJobMayHave) {
+  EXPECT_EQ(refusal_of_trainers("star:2", 16), "");
+  EXPECT_EQ(refusal_of_trainers("star:2", 17),
+            "--trainers: 17 trainers on each server: expected 1 to 16");
+  EXPECT_EQ(refusal_of_trainers("star:2", 0),
+            "--trainers: 0 trainers on each server: expected 1 to 16");
+  EXPECT_EQ(refusal_of_trainers("bcube:16,4", 1), "");
+  EXPECT_EQ(refusal_of_trainers("bcube:16,4", 2),
+            "--trainers: 2 trainers on each of 65536 servers are 131072: expected at most 65536");
+}
+
 }  // namespace
 }  // namespace gradcube::control

@@ -70,6 +70,7 @@ class Maker {
     options.weight = 1 + below(1000);
     options.members = servers();
     options.reproducible = flag();
+    options.trainers = 1 + below(16);
     return options;
   }
   TrainerInfo trainer() { return {code(), word()}; }
@@ -85,7 +86,7 @@ class Maker {
     return value;
   }
 
-  void fill(Join& join) { join = {trainer(), options(), maybe(server()), transport()}; }
+  void fill(Join& join) { join = {trainer(), options(), maybe(server()), transport(), word()}; }
   void fill(Pending& pending) { pending = {text()}; }
   void fill(Refused& refused) { refused = {text()}; }
   void fill(Seek&) {}
@@ -102,7 +103,7 @@ class Maker {
   void fill(Disagree& disagree) { disagree = {word(), disagreement(lane())}; }
   void fill(Hold& hold) { hold = {word(), text(), maybe(collective())}; }
   void fill(Held& held) {
-    held = {word(), numbers(), numbers(), {}, maybe(collective()), text()};
+    held = {word(), numbers(), numbers(), {}, maybe(collective()), text(), numbers()};
     for (std::uint32_t lane = 0; lane < 8; ++lane) {
       if (flag()) held.disagreements.push_back(disagreement(lane));
     }

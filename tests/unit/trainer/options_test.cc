@@ -30,6 +30,8 @@ TEST_F(OptionsTest, WithoutOptionsADaemonHearsTheDefaults) {
   const Heard heard = heard_of(nullptr);
   EXPECT_EQ(heard.hello.version, 4U);
   EXPECT_EQ(heard.hello.reproducible, 0U);
+  EXPECT_EQ(heard.hello.trainers, 1U);
+  EXPECT_EQ(heard.hello.local, -1);
   EXPECT_EQ(heard.hello.rank, -1);
   EXPECT_EQ(heard.hello.weight, 1U);
   EXPECT_EQ(heard.hello.lane_count, 1U);
@@ -165,6 +167,28 @@ TEST(Sized, TheMissingFieldsOfAnOlderStructKeepTheirDefaults) {
   EXPECT_EQ(wishes.first, 7);
   EXPECT_EQ(wishes.second, 2);
   EXPECT_EQ(wishes.size, sizeof(Wishes));
+}
+
+TEST_F(OptionsTest, ADaemonHearsTheTrainersPerServerAndThePlaceAmongThem) {
+  options_.trainers_per_server = 16;
+  options_.local = 15;
+  const Heard heard = heard_of(&options_);
+  EXPECT_EQ(heard.hello.trainers, 16U);
+  EXPECT_EQ(heard.hello.local, 15);
+}
+
+TEST_F(OptionsTest, APlaceThatAServerHasNotIsRefused) {
+  options_.trainers_per_server = 17;
+  EXPECT_EQ(refusal(options_), "invalid options: trainers_per_server is 17: expected 1 to 16");
+  options_.trainers_per_server = 0;
+  EXPECT_EQ(refusal(options_), "invalid options: trainers_per_server is 0: expected 1 to 16");
+  options_.trainers_per_server = 3;
+  for (const int local : {3, -2}) {
+    options_.local = local;
+    EXPECT_EQ(refusal(options_),
+              "invalid options: local is " + std::to_string(local) +
+                  ": expected 0 to 2, below trainers_per_server, or -1 for any place that is free");
+  }
 }
 
 }  // namespace

@@ -170,8 +170,8 @@ typedef struct {
   int priority;          /* a lane of higher priority is served first, within the job */
 } gradcube_lane;
 
-/* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight
- * and members. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
+/* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight,
+ * members and trainers per server. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
  * another, it begins a job of its own, and a job that waits for one of that job's trainers ends
  * after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with GRADCUBE_OPTIONS_INIT, so
  * that a field that a later version adds has its default. */
@@ -193,10 +193,14 @@ typedef struct {
    * take two to eight times their bytes in the heap and on the links. A sum or an average of
    * float64 then takes at most 256 trainers. 0: in the order of the plan. */
   int reproducible;
+  /* The job's trainers on each of its servers, 1 to 16: processes or threads, each with a session of
+   * its own. Their ranks are side by side: server's place * trainers_per_server + local. */
+  unsigned trainers_per_server;
+  int local; /* this trainer's number among its server's, from 0; -1: the lowest that is free */
 } gradcube_options;
 
 #define GRADCUBE_OPTIONS_INIT \
-  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0, 0 }
+  { sizeof(gradcube_options), NULL, NULL, 0, 1, -1, NULL, 0, 0, 1, -1 }
 
 /* Joins `job` at the daemon that listens on `socket_path`. NULL or "": $GRADCUBE_SOCKET, else the
  * only server-*.sock in the run directory ($GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else
@@ -221,8 +225,8 @@ GRADCUBE_API void gradcube_close(gradcube_session* session);
  * Collectives then return GRADCUBE_EINVAL. */
 GRADCUBE_API void gradcube_leave(gradcube_session* session);
 
-/* 0-based. The place of the trainer's server among the job's members, by server number, unless
- * ranks were asked for. */
+/* 0-based. The place of the trainer's server among the job's members, by server number, times the
+ * trainers per server, plus the trainer's number there; unless ranks were asked for. */
 GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 
 /* The number of trainers in the job when it is complete. */

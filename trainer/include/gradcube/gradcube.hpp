@@ -145,6 +145,8 @@ struct Options {
   int rank = -1;
   std::vector<std::uint32_t> members;  // empty: all servers
   bool reproducible = false;
+  unsigned trainers_per_server = 1;
+  int local = -1;  // this trainer's number among its server's; -1: the lowest that is free
 };
 
 // Memory shared with the daemon: combined without a copy. Owned; the library does not initialise
@@ -227,6 +229,8 @@ class Session {
     if (!options.members.empty()) wanted.members = options.members.data();
     wanted.member_count = options.members.size();
     wanted.reproducible = options.reproducible ? 1 : 0;
+    wanted.trainers_per_server = options.trainers_per_server;
+    wanted.local = options.local;
     gradcube_session* session = nullptr;
     const int code = gradcube_open(socket_path.c_str(), job.c_str(), &wanted, &session);
     if (code != GRADCUBE_OK) throw Error(code, gradcube_last_error(nullptr));

@@ -37,6 +37,8 @@ class Options(ctypes.Structure):
         ("members", ctypes.POINTER(ctypes.c_uint32)),
         ("member_count", ctypes.c_size_t),
         ("reproducible", ctypes.c_int),
+        ("trainers_per_server", ctypes.c_uint),
+        ("local", ctypes.c_int),
     ]
 
 

@@ -37,13 +37,16 @@ def _sequence(values, name):
         raise InvalidError(f"invalid {name} {values!r:.64}: expected a sequence") from None
 
 
-def options_of(algorithm, lanes, weight, rank, members, reproducible):
+def options_of(algorithm, lanes, weight, rank, members, reproducible, trainers_per_server, local):
     """gradcube_options. It keeps what it points to alive."""
-    options = Options(size=ctypes.sizeof(Options), algorithm=_name(algorithm), rank=-1)
+    options = Options(size=ctypes.sizeof(Options), algorithm=_name(algorithm), rank=-1, local=-1)
     options.weight = whole_number(weight, "weight", 1, 1000)
     if not isinstance(reproducible, bool):
         raise InvalidError(f"invalid reproducible {reproducible!r:.64}: expected True or False")
     options.reproducible = reproducible
+    options.trainers_per_server = whole_number(trainers_per_server, "trainers_per_server", 1, 16)
+    if local is not None:
+        options.local = whole_number(local, "local", 0, trainers_per_server - 1)
     if rank is not None:
         options.rank = whole_number(rank, "rank", 0, 65535)
     if lanes is not None:

@@ -50,6 +50,8 @@ class Session:
     of the array; the array is copied, and floats take two to eight times their bytes on the links.
 
     ``rank``: the rank wanted; None: by the server's place among the members.
+    ``trainers_per_server``: the job's trainers on each of its servers, 1 to 16, whose ranks are side by side.
+    ``local``: this trainer's number among its server's, from 0; None: the lowest that is free.
 
     Collectives work in place and have two forms: one that blocks, at most `timeout` seconds, and one that returns a
     Request at once. Until that has ended, the array belongs to the daemon.
@@ -68,9 +70,13 @@ class Session:
         rank=None,
         members=None,
         reproducible=False,
+        trainers_per_server=1,
+        local=None,
     ):
         session = ctypes.c_void_p()
-        options = options_of(algorithm, lanes, weight, rank, members, reproducible)
+        options = options_of(
+            algorithm, lanes, weight, rank, members, reproducible, trainers_per_server, local
+        )
         code = library().gradcube_open(
             _socket_path(socket), _job_name(job), ctypes.byref(options), ctypes.byref(session)
         )

@@ -180,6 +180,8 @@ class Trainer {
     hello.rank = -1;
     hello.weight = 1;
     hello.lane_count = 1;
+    hello.trainers = 1;
+    hello.local = -1;
     job.copy(hello.job, sizeof hello.job - 1);
     return hello;
   }
