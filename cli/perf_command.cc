@@ -19,6 +19,7 @@
 #include "cli/interrupt.h"
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
+#include "cli/measurements.h"
 #include "cli/output.h"
 #include "cli/perf_collective.h"
 #include "cli/perf_options.h"
@@ -45,6 +46,7 @@ struct Cluster {
   std::vector<PerfTrainer> trainers;  // of the servers that are here
   PerfLinks links;
   json rate_bps;
+  std::string key;  // cluster_key()
 };
 
 // The ranks whose servers are here, and where these take trainers.
@@ -100,7 +102,8 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   return Cluster{.plan = std::move(plan),
                  .trainers = std::move(trainers),
                  .links = links,
-                 .rate_bps = field(status, "rate_bps")};
+                 .rate_bps = field(status, "rate_bps"),
+                 .key = cluster_key(status)};
 }
 
 std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
@@ -246,6 +249,20 @@ void require_memory(const Cluster& cluster, const PerfSettings& settings,
       human_bytes(needed), human_bytes(static_cast<double>(*available))));
 }
 
+// For `plan --why`: what it compares.
+void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSettings& settings,
+          const std::vector<PerfRow>& rows) {
+  const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
+                           settings.members.empty() && settings.in_flight == 1;
+  if (!is_compared) return;
+  Measurements measured = Measurements::read(directory, cluster.key);
+  for (const PerfRow& row : rows) {
+    measured.note(cluster.plan.algorithm(), row.bytes(),
+                  figures(row, cluster.links).seconds_median);
+  }
+  measured.write(directory);
+}
+
 int run_perf(const PerfOptions& options) {
   PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
@@ -281,6 +298,7 @@ int run_perf(const PerfOptions& options) {
     print_foot(settings, rows, cluster.links, wrong);
   }
   flush_output();
+  if (prints && wrong == 0) keep(directory, cluster, settings, rows);
   return wrong == 0 ? 0 : kExitFailure;
 }
 
