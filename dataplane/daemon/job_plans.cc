@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 
 namespace gradcube::dataplane {
 
@@ -24,9 +25,9 @@ LanePlans make_plans(const control::JobOptions& options, const control::Topology
   LanePlans lanes;
   const auto placement = control::Placement::grid(topology, options.members, "members");
   for (const control::LaneOptions& lane : options.lanes) {
-    lanes.push_back({std::make_shared<control::Plan>(
-                         control::make_plan(lane.algorithm, topology, placement, "algorithm")),
-                     lane.priority});
+    lanes.emplace_back(std::make_shared<control::PlanChoice>(
+                           control::make_choice(lane.algorithm, topology, placement, "algorithm")),
+                       lane.priority);
   }
   return lanes;
 }

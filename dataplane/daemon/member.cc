@@ -20,7 +20,7 @@ namespace {
 SessionShape shape_of(const LanePlans& lanes, std::size_t ranks) {
   SessionShape shape;
   shape.ranks = static_cast<unsigned>(ranks);
-  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
+  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.choice->threads());
   return shape;
 }
 

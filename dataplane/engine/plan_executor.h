@@ -45,6 +45,13 @@
 //
 // It is a FlowUser (flow_user.h): the engine asks it what to send and gives it what arrives.
 //
+// Several plans (control/plan/plan_choice.h). A lane that chooses has executors for the threads of
+// each of its plans, with streams of their own. Each sees all collectives of the lane, and skips
+// those that another plan runs: they have no streams here, and are finished at once. They stay in
+// flight until they have ended in the whole lane. So a server that takes a collective for a larger
+// one, and runs another plan, meets one that has it in flight: a segment of it lies beyond the
+// streams there, which shows the disagreement.
+//
 // Failures. What a neighbour sends is checked against this server's own request. A disagreement, as
 // an overflow, is kept for the engine to report, and the job is reset later. Until then the
 // collective, and what lies behind it in the lane, cannot end. All before it goes on to its end:
@@ -63,6 +70,7 @@
 
 #include "aggregation/kernels.h"
 #include "control/plan/collective_layout.h"
+#include "control/plan/plan_choice.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
@@ -104,6 +112,9 @@ struct ExecutorContext {
   std::uint32_t block_bytes;    // short pieces travel together up to so many
   unsigned window;              // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
+  // Where the lane chooses among plans: the choice, and which of them this one is.
+  const control::PlanChoice* choice = nullptr;
+  unsigned plan_of_choice = 0;
 };
 
 class PlanExecutor {
@@ -128,7 +139,8 @@ class PlanExecutor {
 
   EngineJob& job() const { return job_; }
   unsigned lane() const { return lane_; }
-  unsigned thread() const { return schedule_.thread(); }
+  // Among those of all plans of the lane.
+  unsigned thread() const { return first_thread_ + schedule_.thread(); }
   std::deque<Flow>& flows() { return flows_; }
 
   // The flow of a step of the stage with the neighbour at this offset, with whom it has one.
@@ -271,6 +283,10 @@ class PlanExecutor {
   bool result_is_here(const InFlight& collective, unsigned w, std::uint32_t position) const;
 
   void begin(std::uint64_t collective);
+  bool runs(const CollectiveRequest& request) const {
+    return context_.choice == nullptr ||
+           context_.choice->chosen(request.kind, request.bytes) == context_.plan_of_choice;
+  }
   void check_what_waits(const InFlight& collective);
   void write_early_results(const InFlight& collective);
   // Of a segment beyond the streams' present ends: whether its sender sees it as part of a
@@ -324,6 +340,7 @@ class PlanExecutor {
   ExecutorContext context_;
   EngineJob& job_;
   unsigned lane_;
+  unsigned first_thread_;
   control::ThreadSchedule schedule_;
   Session& session_;
 
@@ -336,6 +353,7 @@ class PlanExecutor {
   std::array<InFlight, kMaxInFlight> in_flight_{};
   std::uint64_t oldest_ = 1;
   std::uint64_t next_ = 1;
+  std::uint64_t unfinished_ = 1;  // the first that has not ended here
   control::CollectiveLayout::StageSequences end_of_streams_{};
   std::size_t blocking_flow_ = 0;  // where finish_completed() last found something missing
   std::vector<const void*> sources_;
