@@ -1,7 +1,7 @@
 #include "cli/measurements.h"
 
 #include <cmath>
-#include <fmt/format.h>
+#include <nlohmann/json.hpp>
 
 #include "cli/json_fields.h"
 #include "cli/run_file.h"
@@ -14,12 +14,6 @@ using nlohmann::json;
 constexpr std::string_view kFile = "measured.json";
 
 }  // namespace
-
-std::string cluster_key(const json& status) {
-  return json::array({field(status, "pid"), field(status, "topology"), field(status, "rate_bps"),
-                      field(status, "mtu")})
-      .dump(-1, ' ', false, json::error_handler_t::replace);
-}
 
 Measurements Measurements::read(const control::RunDirectory& directory,
                                 const std::string& cluster) {

@@ -5,7 +5,7 @@
 //
 //   {"cluster":"...","all_reduce":[{"algorithm":"bml","bytes":65536,"seconds":0.0012}, ...]}
 //
-// "cluster" names the daemon and its links (cluster_key()): what another cluster has measured does
+// "cluster" is RunningCluster::key: what another cluster has measured does
 // not count, and is dropped by the next note(). A file that cannot be read, is too large or has
 // another form counts as empty, since it can be measured again. It is replaced as a whole; of two
 // commands that write at the same time one wins. Any thread.
@@ -14,7 +14,6 @@
 
 #include <cstdint>
 #include <map>
-#include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
 #include <utility>
@@ -22,9 +21,6 @@
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
-
-// Of a daemon's status: its pid, topology, rates and MTU.
-std::string cluster_key(const nlohmann::json& status);
 
 class Measurements {
  public:

@@ -3,7 +3,6 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
-#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -16,6 +15,7 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/control_client.h"
+#include "cli/fitted_costs.h"
 #include "cli/interrupt.h"
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
@@ -25,10 +25,12 @@
 #include "cli/perf_options.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
+#include "cli/running_cluster.h"
 #include "cli/status_text.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 #include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
@@ -40,70 +42,59 @@ using control::RunDirectory;
 using control::SetupError;
 using nlohmann::json;
 
-// What the status says of the cluster, and the plan of a job on it.
+// What the status says of the cluster, and the plans of a job on it.
 struct Cluster {
-  control::Plan plan;
+  control::PlanChoice choice;
   std::vector<PerfTrainer> trainers;  // of the servers that are here
-  PerfLinks links;
-  json rate_bps;
-  std::string key;  // cluster_key()
+  RunningCluster running;
+
+  const control::Placement& placement() const { return choice.placement(); }
+  const control::Topology& topology() const { return running.topology; }
 };
 
-// The ranks whose servers are here, and where these take trainers.
-std::vector<PerfTrainer> trainers_of(const json& status, const control::Plan& plan) {
-  std::map<control::ServerId, std::string> sockets;
-  for (const json& server : items(status, "servers")) {
-    const auto id = control::parse_server(plan.topology(), address_text(field(server, "address")),
-                                          "the daemon's list of servers");
-    sockets[id] = text_field(server, "socket").value_or("");
+// The links as the plan that the row ran uses them.
+PerfLinks links_of(const Cluster& cluster, const PerfRow& row) {
+  PerfLinks links{.ranks = cluster.placement().ranks(),
+                  .busiest_share = std::nullopt,
+                  .rate_bps = std::nullopt};
+  if (const auto busiest = busiest_link(cluster.choice.plan_of(row.kind, row.bytes()), row.kind)) {
+    links.busiest_share = busiest->share;
+    if (cluster.running.rates.limited()) {
+      links.rate_bps = static_cast<double>(cluster.running.rates.of(busiest->level));
+    }
   }
-  std::vector<PerfTrainer> trainers;
-  for (control::Rank rank = 0; rank < plan.ranks(); ++rank) {
-    const auto found = sockets.find(plan.placement().server(rank));
-    if (found != sockets.end()) trainers.push_back({rank, found->second});
-  }
-  return trainers;
+  return links;
 }
 
 // Where some servers are elsewhere, their trainers are those of the same command on their hosts.
-void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Plan& plan,
+void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Placement& placement,
                       const PerfOptions& options) {
   if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
-  if (trainers.size() == plan.ranks() || !options.job.empty()) return;
+  if (trainers.size() == placement.ranks() || !options.job.empty()) return;
   throw control::UsageError(fmt::format(
       "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
       "the same --job NAME",
-      trainers.size(), plan.ranks()));
+      trainers.size(), placement.ranks()));
 }
 
 // Fills in the settings' members.
 Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
                      PerfSettings& settings) {
-  const json status = ask_status(directory);
-  const auto rates =
-      control::link_rates_from_json(field(status, "rate_bps"), "the daemon's status:");
-  const auto topology = rates.on(
-      control::parse_topology(topology_text(field(status, "topology")), "the daemon's topology"));
+  RunningCluster running = running_cluster(directory);
+  const control::Topology& topology = running.topology;
   settings.members = members_of(topology, options.members);
   const auto placement = settings.members.empty()
                              ? control::Placement::all(topology)
                              : control::Placement::grid(topology, settings.members, "--members");
+  settings.algorithm =
+      with_fitted_costs(settings.algorithm, directory, running.key, running.topology);
   const std::string algorithm =
       settings.algorithm.empty() ? std::string(control::kDefaultAlgorithm) : settings.algorithm;
-  control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
-  require_root(settings, plan);
-  std::vector<PerfTrainer> trainers = trainers_of(status, plan);
-  require_trainers(trainers, plan, options);
-  PerfLinks links{.ranks = plan.ranks(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
-  if (const auto busiest = busiest_link(plan, settings.kind)) {
-    links.busiest_share = busiest->share;
-    if (rates.limited()) links.rate_bps = static_cast<double>(rates.of(busiest->level));
-  }
-  return Cluster{.plan = std::move(plan),
-                 .trainers = std::move(trainers),
-                 .links = links,
-                 .rate_bps = field(status, "rate_bps"),
-                 .key = cluster_key(status)};
+  control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
+  require_root(settings, choice.plan(0));
+  std::vector<PerfTrainer> trainers = trainers_of(running, placement);
+  require_trainers(trainers, placement, options);
+  return {std::move(choice), std::move(trainers), std::move(running)};
 }
 
 std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
@@ -134,10 +125,11 @@ std::string rates_text(const json& rate_bps) {
 }
 
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
-  const control::Plan& plan = cluster.plan;
-  print("# {}{}, {}{} servers, {}, job {}\n", head_of(settings), plan.topology().spec(),
-        plan.ranks() < plan.servers() ? fmt::format("{} of ", plan.ranks()) : "", plan.servers(),
-        rates_text(cluster.rate_bps), job);
+  const std::uint32_t ranks = cluster.placement().ranks();
+  const std::uint32_t servers = cluster.topology().servers();
+  print("# {}{}, {}{} servers, {}, job {}\n", head_of(settings), cluster.topology().spec(),
+        ranks < servers ? fmt::format("{} of ", ranks) : "", servers,
+        rates_text(cluster.running.rate_bps), job);
   print("{}", table_head());
   flush_output();
 }
@@ -162,9 +154,9 @@ std::string_view verdict(control::CollectiveKind kind) {
   return "no trainer left a barrier before the last one had come";
 }
 
-void print_foot(const PerfSettings& settings, const std::vector<PerfRow>& rows,
-                const PerfLinks& links, std::uint64_t wrong) {
-  if (const auto average = average_busbw(rows, links)) {
+void print_foot(const Cluster& cluster, const PerfSettings& settings,
+                const std::vector<PerfRow>& rows, std::uint64_t wrong) {
+  if (const auto average = average_busbw(rows, {cluster.placement().ranks(), {}, {}})) {
     print("# average bus bandwidth: {:.3g} GB/s\n", *average);
   }
   if (!settings.check) return;
@@ -217,10 +209,15 @@ PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& dir
 json report_json(const Cluster& cluster, const PerfSettings& settings,
                  const std::vector<PerfRow>& rows) {
   auto results = nlohmann::ordered_json::array();
-  for (const PerfRow& row : rows) results.push_back(row_json(row, cluster.links));
-  const auto average = average_busbw(rows, cluster.links);
-  json report = {{"topology", control::topology_json(cluster.plan.topology())},
-                 {"rate_bps", cluster.rate_bps},
+  for (const PerfRow& row : rows) {
+    results.push_back(row_json(row, links_of(cluster, row)));
+    if (cluster.choice.plans() > 1) {
+      results.back()["algorithm"] = cluster.choice.plan_of(row.kind, row.bytes()).algorithm();
+    }
+  }
+  const auto average = average_busbw(rows, {cluster.placement().ranks(), {}, {}});
+  json report = {{"topology", control::topology_json(cluster.topology())},
+                 {"rate_bps", cluster.running.rate_bps},
                  {"results", results},
                  {"average_busbw", average ? json(*average) : json(nullptr)}};
   if (settings.kind != control::CollectiveKind::all_reduce) {
@@ -229,7 +226,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   if (control::has_root(settings.kind)) report["root"] = settings.root;
   if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
   for (const control::ServerId server : settings.members) {
-    report["members"].push_back(json(control::address_json(cluster.plan.space(), server)));
+    report["members"].push_back(json(control::address_json(cluster.topology().space(), server)));
   }
   return report;
 }
@@ -255,10 +252,10 @@ void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSetti
   const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
                            settings.members.empty() && settings.in_flight == 1;
   if (!is_compared) return;
-  Measurements measured = Measurements::read(directory, cluster.key);
+  Measurements measured = Measurements::read(directory, cluster.running.key);
   for (const PerfRow& row : rows) {
-    measured.note(cluster.plan.algorithm(), row.bytes(),
-                  figures(row, cluster.links).seconds_median);
+    measured.note(cluster.choice.plan_of(row.kind, row.bytes()).algorithm(), row.bytes(),
+                  figures(row, links_of(cluster, row)).seconds_median);
   }
   measured.write(directory);
 }
@@ -273,11 +270,11 @@ int run_perf(const PerfOptions& options) {
   const Cluster cluster = read_cluster(directory, options, settings);
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
-    counts.push_back(elements_of(size, settings, cluster.plan.ranks()));
+    counts.push_back(elements_of(size, settings, cluster.placement().ranks()));
   }
   require_memory(cluster, settings, sizes);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
-  PerfRunner runner(cluster.plan, cluster.trainers, job, settings);
+  PerfRunner runner(cluster.choice, cluster.trainers, job, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
   const bool table = prints && !options.json;
@@ -289,13 +286,13 @@ int run_perf(const PerfOptions& options) {
     rows.push_back(measure(runner, count, directory, job));
     wrong += rows.back().wrong.value_or(0);
     if (!table) continue;
-    write_output(table_row(rows.back(), cluster.links));
+    write_output(table_row(rows.back(), links_of(cluster, rows.back())));
     flush_output();
   }
   if (options.json && prints) {
     write_output(report_json(cluster, settings, rows).dump() + "\n");
   } else if (table || wrong != 0) {
-    print_foot(settings, rows, cluster.links, wrong);
+    print_foot(cluster, settings, rows, wrong);
   }
   flush_output();
   if (prints && wrong == 0) keep(directory, cluster, settings, rows);

@@ -57,7 +57,8 @@ constexpr const char* kFooter =
     "  gradcube perf allreduce --sizes 1K,64K,12.5M --iterations 5 --check\n"
     "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json\n"
     "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
-    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"";
+    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
+    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check";
 
 // The names of the values below `values` that `fits` accepts.
 template <typename T, typename Name, typename Fits>
@@ -168,7 +169,7 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
       ->check(not_empty());
   command
       ->add_option("--algorithm", options->algorithm,
-                   "Asked for by the job (default: the cluster's): `gradcube plan --help`")
+                   "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto")
       ->check(not_empty());
   command
       ->add_option("--members", options->members,

@@ -230,9 +230,9 @@ IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
                                       with_article(kind), bytes,
                                       std::chrono::duration<double>(timeout).count())) {}
 
-PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>& trainers,
+PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
                        const std::string& job, const PerfSettings& settings)
-    : plan_(plan), settings_(settings) {
+    : choice_(choice), settings_(settings) {
   Options options;
   options.algorithm = settings.algorithm;
   options.members.assign(settings.members.begin(), settings.members.end());
@@ -240,18 +240,20 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>
     ranks_.push_back(trainer.rank);
     sessions_.emplace_back(job, trainer.socket, options);
     const Session& session = sessions_.back();
-    if (session.size() != static_cast<int>(plan.ranks()) ||
+    if (session.size() != static_cast<int>(choice.placement().ranks()) ||
         session.rank() != static_cast<int>(trainer.rank)) {
       throw control::SetupError(fmt::format(
           "the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
           "does another trainer use the job {}?",
-          trainer.socket, session.rank(), session.size(), trainer.rank, plan.ranks(), job));
+          trainer.socket, session.rank(), session.size(), trainer.rank, choice.placement().ranks(),
+          job));
     }
   }
 }
 
 PerfRow PerfRunner::run(std::uint64_t count) {
-  return Row(plan_, settings_, ranks_, sessions_, count).measure();
+  const std::uint64_t bytes = count * aggregation::element_bytes(settings_.type);
+  return Row(choice_.plan_of(settings_.kind, bytes), settings_, ranks_, sessions_, count).measure();
 }
 
 }  // namespace gradcube::cli

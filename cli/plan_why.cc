@@ -4,13 +4,13 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <string_view>
 #include <vector>
 
-#include "cli/control_client.h"
-#include "cli/json_fields.h"
+#include "cli/fitted_costs.h"
 #include "cli/measurements.h"
 #include "cli/output.h"
-#include "cli/status_text.h"
+#include "cli/running_cluster.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
@@ -30,9 +30,11 @@ using nlohmann::json;
 constexpr control::CollectiveKind kKind = control::CollectiveKind::all_reduce;
 // The flat algorithms walk over all pairs of servers.
 constexpr control::ServerId kMostServers = 4096;
+constexpr std::string_view kTopology = "bcube:3,2";  // where nothing runs and none is given
 
 struct Place {
   control::Topology topology;
+  std::string algorithm;  // auto, with or without costs
   bool is_running = false;
   Measurements measured;
 };
@@ -52,20 +54,25 @@ control::Topology with_rates(const control::Topology& topology, const std::strin
 
 Place place_of(const PlanWhyOptions& options) {
   const RunDirectory directory = RunDirectory::from_environment();
+  Place place{
+      .topology = control::parse_topology(kTopology, "--topology"),
+      .algorithm = options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm,
+      .measured = {}};
   if (!options.topology.empty() || !directory.living_daemon()) {
-    const std::string spec = options.topology.empty() ? "bcube:3,2" : options.topology;
-    return {with_rates(control::parse_topology(spec, "--topology"), options.rate), false, {}};
+    const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
+    place.topology = with_rates(control::parse_topology(spec, "--topology"), options.rate);
+    return place;
   }
   if (!options.rate.empty()) {
     throw control::UsageError(
         "--rate: the running cluster has its own; expected a --topology beside it");
   }
-  const json status = ask_status(directory);
-  const auto rates =
-      control::link_rates_from_json(field(status, "rate_bps"), "the daemon's status:");
-  return {rates.on(control::parse_topology(topology_text(field(status, "topology")),
-                                           "the daemon's topology")),
-          true, Measurements::read(directory, cluster_key(status))};
+  const RunningCluster cluster = running_cluster(directory);
+  place.topology = cluster.topology;
+  place.is_running = true;
+  place.measured = Measurements::read(directory, cluster.key);
+  place.algorithm = with_fitted_costs(place.algorithm, directory, cluster.key, cluster.topology);
+  return place;
 }
 
 // "latency", or the level whose links take the longest.
@@ -138,16 +145,14 @@ int run_plan_why(const PlanWhyOptions& options) {
                                           place.topology.spec(), place.topology.servers(),
                                           kMostServers));
   }
-  const std::string algorithm =
-      options.algorithm.empty() ? std::string(control::kAuto) : options.algorithm;
-  const auto costs = control::auto_costs(algorithm, place.topology, "--algorithm");
+  const auto costs = control::auto_costs(place.algorithm, place.topology, "--algorithm");
   if (!costs) {
     throw control::UsageError(
         "--why: it compares all algorithms; expected no --algorithm, or auto with the costs of a "
         "message: --algorithm auto:3us,40us");
   }
   const auto all = control::Placement::all(place.topology);
-  const auto choice = control::make_choice(algorithm, place.topology, all, "--topology");
+  const auto choice = control::make_choice(place.algorithm, place.topology, all, "--topology");
   const std::string chosen = choice.plan_of(kKind, bytes).algorithm();
   const std::vector<Row> rows = rows_of(place, all, *costs, bytes);
   if (options.json) {

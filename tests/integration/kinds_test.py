@@ -33,7 +33,7 @@ class Kinds(TestCase):
 
     def test_every_kind_is_right_on_plans_with_rings_and_roots(self):
         with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
-            for algorithm in ["hips:ring,root", "ps:2,1", "two-level"]:
+            for algorithm in ["hips:ring,root", "ps:2,1", "two-level", "auto:20us,5us"]:
                 for kind in REDUCING + COPYING:
                     self.check_kind(cluster, kind, 9, "--algorithm", algorithm)
                 self.assert_right(self.perf_kind(cluster, "barrier", "--algorithm", algorithm)["results"])

@@ -1,0 +1,36 @@
+// The running cluster, as the commands that measure it or plan for it see it: from its daemon's
+// status.
+#ifndef GRADCUBE_CLI_RUNNING_CLUSTER_H_
+#define GRADCUBE_CLI_RUNNING_CLUSTER_H_
+
+#include <map>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <vector>
+
+#include "cli/perf_runner.h"
+#include "control/plan/placement.h"
+#include "control/plan/topology.h"
+#include "control/settings/link_rates.h"
+#include "control/settings/run_directory.h"
+
+namespace gradcube::cli {
+
+struct RunningCluster {
+  control::Topology topology;  // with its rates
+  control::LinkRates rates;
+  nlohmann::json rate_bps;                           // as the status has them
+  std::map<control::ServerId, std::string> sockets;  // of the servers that are on this host
+  std::string key;  // names the daemon and its links: two clusters have different ones
+};
+
+// Throws SetupError where no daemon runs, and what a status of another form deserves.
+RunningCluster running_cluster(const control::RunDirectory& directory);
+
+// The ranks whose servers are here, and where these take trainers.
+std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
+                                     const control::Placement& placement);
+
+}  // namespace gradcube::cli
+
+#endif  // GRADCUBE_CLI_RUNNING_CLUSTER_H_
