@@ -86,6 +86,18 @@ class Check(TestCase):
             self.assert_right(results)
             self.assertGreater(len({row["algorithm"] for row in results}), 1)
 
+    def test_plan_why_knows_the_fit_and_what_perf_has_measured(self):
+        with Cluster("--topology", "bcube:3x2", "--rate", "level0=1gbit,level1=500mbit") as cluster:
+            fit = cluster.answer("model", "fit", "--iterations", "2")
+            self.assertEqual([level["rate_bps"] for level in fit["levels"]], [10**9, 5 * 10**8])
+            self.assertTrue(fit["algorithm"].startswith("auto:"), fit["algorithm"])
+            cluster.perf("--sizes", "1K", "--iterations", "1", "--algorithm", "ring")
+            why = cluster.answer("plan", "--why", "1K")
+            self.assertTrue(why["running"])
+            self.assertEqual(why["costs"], fit["algorithm"])
+            known = {row["algorithm"] for row in why["candidates"] if row["measured_seconds"] is not None}
+            self.assertEqual(known, {"ring"})
+
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
             for algorithm in [
