@@ -52,6 +52,15 @@ std::optional<double> rate_of(const json& report) {
   return first.get<double>();
 }
 
+// A figure says itself which topologies it has.
+std::string default_of(const std::string& topology) {
+  try {
+    return std::string(control::default_algorithm(control::parse_topology(topology, "topology")));
+  } catch (const control::UsageError&) {
+    return "";
+  }
+}
+
 }  // namespace
 
 MeasuredRun read_measured(const std::string& path) {
@@ -59,12 +68,11 @@ MeasuredRun read_measured(const std::string& path) {
   if (!report.is_object() || !field(report, "results").is_array()) refuse(path, "it is no report");
   if (!field(report, "collective").is_null()) refuse(path, "it is one of another collective");
   if (!field(report, "members").is_null()) refuse(path, "it is one of a part of the servers");
-  MeasuredRun run{
-      .topology = topology_text(field(report, "topology")),
-      .algorithm =
-          text_field(report, "algorithm").value_or(std::string(control::kDefaultAlgorithm)),
-      .bits_per_second = rate_of(report),
-      .results = {}};
+  const std::string topology = topology_text(field(report, "topology"));
+  MeasuredRun run{.topology = topology,
+                  .algorithm = text_field(report, "algorithm").value_or(default_of(topology)),
+                  .bits_per_second = rate_of(report),
+                  .results = {}};
   for (const json& result : items(report, "results")) {
     const auto bytes = count_field(result, "bytes");
     const auto seconds = number_field(result, "seconds_median");

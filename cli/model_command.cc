@@ -28,17 +28,20 @@ control::model::ModelLoad load_of(const ModelLoadOptions& options) {
 
 void add_model(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand(
-      "model", "Compute what the papers' cost models say of a topology; needs no cluster");
+      "model",
+      "Compute what the papers' cost models say of a topology, or fit them to the running cluster");
   command->require_subcommand(0, 1);  // the action below has a better message for 0
   add_model_gst(*command, action);
   add_model_crossover(*command, action);
   add_model_blueconnect(*command, action);
   add_model_cost(*command, action);
   add_model_figure(*command, action);
+  add_model_fit(*command, action);
   command->footer(
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --topology fattree:16    compare algorithms\n"
       "  gradcube model cost --topology bcube:4,2                         count switches\n"
+      "  gradcube model fit                                               measure the cluster\n"
       "docs/models.md says which equation of which paper each figure is.");
   command->callback([command, &action] {
     if (!command->get_subcommands().empty()) return;

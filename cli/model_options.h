@@ -27,6 +27,7 @@ void add_model_crossover(CLI::App& model, Action& action);
 void add_model_blueconnect(CLI::App& model, Action& action);
 void add_model_cost(CLI::App& model, Action& action);
 void add_model_figure(CLI::App& model, Action& action);
+void add_model_fit(CLI::App& model, Action& action);
 
 }  // namespace gradcube::cli
 

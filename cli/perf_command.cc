@@ -15,9 +15,11 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/control_client.h"
+#include "cli/fitted_costs.h"
 #include "cli/interrupt.h"
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
+#include "cli/measurements.h"
 #include "cli/output.h"
 #include "cli/perf_collective.h"
 #include "cli/perf_options.h"
@@ -28,7 +30,9 @@
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 #include "control/plan/topology.h"
+#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -38,68 +42,67 @@ using control::RunDirectory;
 using control::SetupError;
 using nlohmann::json;
 
-// What the status says of the cluster, and the plan of a job on it.
+// What the status says of the cluster, and the plans of a job on it.
 struct Cluster {
-  control::Plan plan;
+  control::PlanChoice choice;
   std::vector<PerfTrainer> trainers;  // of the servers that are here
-  PerfLinks links;
-  json rate_bps;
+  RunningCluster running;
+
+  const control::Placement& placement() const { return choice.placement(); }
+  const control::Topology& topology() const { return running.topology; }
 };
 
-// The ranks whose servers are here, and where these take trainers.
-std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster, const control::Plan& plan) {
-  std::vector<PerfTrainer> trainers;
-  for (control::Rank rank = 0; rank < plan.placement().trainers(); ++rank) {
-    const control::TrainerPlace place = plan.placement().place(rank);
-    const auto found = cluster.sockets.find(place.server);
-    if (found != cluster.sockets.end()) trainers.push_back({rank, place.local, found->second});
+// The plan that the row ran; the engines choose by the bytes that travel.
+const control::Plan& plan_of(const Cluster& cluster, const PerfRow& row) {
+  return cluster.choice.plan_of(row.kind, row.bytes_on_links());
+}
+
+// The links as the plan that the row ran uses them.
+PerfLinks links_of(const Cluster& cluster, const PerfRow& row) {
+  PerfLinks links{.ranks = cluster.placement().trainers(),
+                  .busiest_share = std::nullopt,
+                  .rate_bps = std::nullopt};
+  if (const auto busiest = busiest_link(plan_of(cluster, row), row.kind)) {
+    links.busiest_share = busiest->share;
+    if (cluster.running.rates.limited()) {
+      links.rate_bps = static_cast<double>(cluster.running.rates.of(busiest->level));
+    }
   }
-  return trainers;
+  return links;
 }
 
 // Where some servers are elsewhere, their trainers are those of the same command on their hosts.
-void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Plan& plan,
+void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Placement& placement,
                       const PerfOptions& options) {
   if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
-  if (trainers.size() == plan.placement().trainers() || !options.job.empty()) return;
+  if (trainers.size() == placement.trainers() || !options.job.empty()) return;
   throw control::UsageError(fmt::format(
       "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
       "the same --job NAME",
-      trainers.size() / plan.placement().trainers_per_server(), plan.ranks()));
+      trainers.size() / placement.trainers_per_server(), placement.ranks()));
 }
 
 // Fills in the settings' members.
 Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
                      PerfSettings& settings) {
-  const json status = ask_status(directory);
-  const RunningCluster running = read_running_cluster(status);
+  RunningCluster running = running_cluster(directory);
   const control::Topology& topology = running.topology;
   settings.members = members_of(topology, options.members);
   const auto servers = settings.members.empty()
                            ? control::Placement::all(topology)
                            : control::Placement::grid(topology, settings.members, "--members");
   const auto placement = servers.with_trainers(settings.trainers, "--trainers");
+  settings.algorithm =
+      with_fitted_costs(settings.algorithm, directory, running.key, running.topology);
   const std::string algorithm = settings.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : settings.algorithm;
-  control::Plan plan = control::make_plan(algorithm, topology, placement, "--algorithm");
-  require_root(settings, plan);
-  require_carrier(settings, plan);
-  std::vector<PerfTrainer> trainers = trainers_of(running, plan);
-  require_trainers(trainers, plan, options);
-  PerfLinks links{.ranks = plan.placement().trainers(),
-                  .busiest_share = std::nullopt,
-                  .rate_bps = std::nullopt};
-  if (const auto busiest = busiest_link(plan, settings.kind)) {
-    links.busiest_share = busiest->share;
-    if (running.rates.limited()) {
-      links.rate_bps = static_cast<double>(running.rates.of(busiest->level));
-    }
-  }
-  return Cluster{.plan = std::move(plan),
-                 .trainers = std::move(trainers),
-                 .links = links,
-                 .rate_bps = field(status, "rate_bps")};
+  control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
+  require_root(settings, choice.plan(0));
+  require_carrier(settings, choice.plan(0));
+  std::vector<PerfTrainer> trainers = trainers_of(running, placement);
+  require_trainers(trainers, placement, options);
+  return {std::move(choice), std::move(trainers), std::move(running)};
 }
 
 std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
@@ -131,11 +134,12 @@ std::string rates_text(const json& rate_bps) {
 }
 
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
-  const control::Plan& plan = cluster.plan;
-  print("# {}{}, {}{} servers, {}{}, job {}\n", head_of(settings), plan.topology().spec(),
-        plan.ranks() < plan.servers() ? fmt::format("{} of ", plan.ranks()) : "", plan.servers(),
+  const std::uint32_t ranks = cluster.placement().ranks();
+  const std::uint32_t servers = cluster.topology().servers();
+  print("# {}{}, {}{} servers, {}{}, job {}\n", head_of(settings), cluster.topology().spec(),
+        ranks < servers ? fmt::format("{} of ", ranks) : "", servers,
         settings.trainers > 1 ? fmt::format("{} trainers on each, ", settings.trainers) : "",
-        rates_text(cluster.rate_bps), job);
+        rates_text(cluster.running.rate_bps), job);
   print("{}", table_head());
   flush_output();
 }
@@ -162,9 +166,9 @@ std::string verdict(const PerfSettings& settings) {
   return "no trainer left a barrier before the last one had come";
 }
 
-void print_foot(const PerfSettings& settings, const std::vector<PerfRow>& rows,
-                const PerfLinks& links, std::uint64_t wrong) {
-  if (const auto average = average_busbw(rows, links)) {
+void print_foot(const Cluster& cluster, const PerfSettings& settings,
+                const std::vector<PerfRow>& rows, std::uint64_t wrong) {
+  if (const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}})) {
     print("# average bus bandwidth: {:.3g} GB/s\n", *average);
   }
   if (!settings.check) return;
@@ -217,10 +221,15 @@ PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& dir
 json report_json(const Cluster& cluster, const PerfSettings& settings,
                  const std::vector<PerfRow>& rows) {
   auto results = nlohmann::ordered_json::array();
-  for (const PerfRow& row : rows) results.push_back(row_json(row, cluster.links));
-  const auto average = average_busbw(rows, cluster.links);
-  json report = {{"topology", control::topology_json(cluster.plan.topology())},
-                 {"rate_bps", cluster.rate_bps},
+  for (const PerfRow& row : rows) {
+    results.push_back(row_json(row, links_of(cluster, row)));
+    if (cluster.choice.plans() > 1) {
+      results.back()["algorithm"] = plan_of(cluster, row).algorithm();
+    }
+  }
+  const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}});
+  json report = {{"topology", control::topology_json(cluster.topology())},
+                 {"rate_bps", cluster.running.rate_bps},
                  {"results", results},
                  {"average_busbw", average ? json(*average) : json(nullptr)}};
   if (settings.kind != control::CollectiveKind::all_reduce) {
@@ -231,7 +240,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   if (settings.reproducible) report["reproducible"] = true;
   if (settings.trainers > 1) report["trainers_per_server"] = settings.trainers;
   for (const control::ServerId server : settings.members) {
-    report["members"].push_back(json(control::address_json(cluster.plan.space(), server)));
+    report["members"].push_back(json(control::address_json(cluster.topology().space(), server)));
   }
   return report;
 }
@@ -243,7 +252,7 @@ void require_memory(const Cluster& cluster, const PerfSettings& settings,
   // In a reproducible job there is a copy of what is added, in another form.
   const double copies =
       settings.reproducible && control::reduces(settings.kind)
-          ? 1 + static_cast<double>(carried_bytes(settings, cluster.plan.ranks())) /
+          ? 1 + static_cast<double>(carried_bytes(settings, cluster.placement().trainers())) /
                     static_cast<double>(aggregation::element_bytes(settings.type))
           : 1;
   const double needed =
@@ -258,6 +267,21 @@ void require_memory(const Cluster& cluster, const PerfSettings& settings,
       human_bytes(needed), human_bytes(static_cast<double>(*available))));
 }
 
+// For `plan --why`: what it compares.
+void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSettings& settings,
+          const std::vector<PerfRow>& rows) {
+  const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
+                           settings.members.empty() && settings.in_flight == 1 &&
+                           settings.trainers == 1 && !settings.reproducible;
+  if (!is_compared) return;
+  Measurements measured = Measurements::read(directory, cluster.running.key);
+  for (const PerfRow& row : rows) {
+    measured.note(plan_of(cluster, row).algorithm(), row.bytes(),
+                  figures(row, links_of(cluster, row)).seconds_median);
+  }
+  measured.write(directory);
+}
+
 int run_perf(const PerfOptions& options) {
   PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
@@ -268,11 +292,11 @@ int run_perf(const PerfOptions& options) {
   const Cluster cluster = read_cluster(directory, options, settings);
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
-    counts.push_back(elements_of(size, settings, cluster.plan.placement().trainers()));
+    counts.push_back(elements_of(size, settings, cluster.placement().trainers()));
   }
   require_memory(cluster, settings, sizes);
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
-  PerfRunner runner(cluster.plan, cluster.trainers, job, settings);
+  PerfRunner runner(cluster.choice, cluster.trainers, job, settings);
   // One of the processes that measure together prints.
   const bool prints = cluster.trainers.front().rank == 0;
   const bool table = prints && !options.json;
@@ -284,15 +308,16 @@ int run_perf(const PerfOptions& options) {
     rows.push_back(measure(runner, count, directory, job));
     wrong += rows.back().wrong.value_or(0);
     if (!table) continue;
-    write_output(table_row(rows.back(), cluster.links));
+    write_output(table_row(rows.back(), links_of(cluster, rows.back())));
     flush_output();
   }
   if (options.json && prints) {
     write_output(report_json(cluster, settings, rows).dump() + "\n");
   } else if (table || wrong != 0) {
-    print_foot(settings, rows, cluster.links, wrong);
+    print_foot(cluster, settings, rows, wrong);
   }
   flush_output();
+  if (prints && wrong == 0) keep(directory, cluster, settings, rows);
   return wrong == 0 ? 0 : kExitFailure;
 }
 

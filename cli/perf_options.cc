@@ -59,7 +59,8 @@ constexpr const char* kFooter =
     "  gradcube perf allreduce --sizes 97M --dtype bfloat16 --op average --json\n"
     "  gradcube perf allreduce --reproducible --algorithm ring --check\n"
     "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
-    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"";
+    "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
+    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check";
 
 // The names of the values below `values` that `fits` accepts.
 template <typename T, typename Name, typename Fits>
@@ -170,7 +171,7 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
       ->check(not_empty());
   command
       ->add_option("--algorithm", options->algorithm,
-                   "Asked for by the job (default: the cluster's): `gradcube plan --help`")
+                   "Asked for by the job (default: the cluster's): `gradcube plan --help`, or auto")
       ->check(not_empty());
   command
       ->add_option("--members", options->members,
@@ -267,11 +268,12 @@ void require_root(const PerfSettings& settings, const control::Plan& plan) {
 }
 
 void require_carrier(const PerfSettings& settings, const control::Plan& plan) {
-  if (carried_bytes(settings, plan.ranks()) != 0) return;
+  if (carried_bytes(settings, plan.placement().trainers()) != 0) return;
   throw UsageError(fmt::format(
       "--reproducible: a sum of float64 takes at most {} trainers, of other floats {}, and the job "
       "has {}; expected another --dtype, or fewer --members",
-      aggregation::kMostReproducibleFloat64, aggregation::kMostReproducible, plan.ranks()));
+      aggregation::kMostReproducibleFloat64, aggregation::kMostReproducible,
+      plan.placement().trainers()));
 }
 
 std::uint64_t elements_of(std::uint64_t size, const PerfSettings& settings, std::uint32_t ranks) {

@@ -241,15 +241,15 @@ IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
                                       with_article(kind), bytes,
                                       std::chrono::duration<double>(timeout).count())) {}
 
-PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>& trainers,
+PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
                        const std::string& job, const PerfSettings& settings)
-    : plan_(plan), settings_(settings) {
+    : choice_(choice), settings_(settings) {
   Options options;
   options.algorithm = settings.algorithm;
   options.reproducible = settings.reproducible;
   options.members.assign(settings.members.begin(), settings.members.end());
   options.trainers_per_server = settings.trainers;
-  const std::uint32_t all = plan.placement().trainers();
+  const std::uint32_t all = choice.placement().trainers();
   for (const PerfTrainer& trainer : trainers) {
     ranks_.push_back(trainer.rank);
     options.local = static_cast<int>(trainer.local);
@@ -266,7 +266,8 @@ PerfRunner::PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>
 }
 
 PerfRow PerfRunner::run(std::uint64_t count) {
-  return Row(plan_, settings_, ranks_, sessions_, count).measure();
+  const std::uint64_t bytes = count * aggregation::element_bytes(settings_.type);
+  return Row(choice_.plan_of(settings_.kind, bytes), settings_, ranks_, sessions_, count).measure();
 }
 
 }  // namespace gradcube::cli

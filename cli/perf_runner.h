@@ -24,7 +24,7 @@
 #include "cli/perf_report.h"
 #include "control/base/errors.h"
 #include "control/plan/collective_kind.h"
-#include "control/plan/plan.h"
+#include "control/plan/plan_choice.h"
 
 #include "gradcube/gradcube.hpp"
 
@@ -65,9 +65,9 @@ struct PerfTrainer {
 
 class PerfRunner {
  public:
-  // trainers: of this process, by ascending rank; at least one. Opens their sessions. The plan is
-  // that of the settings' algorithm and members, and must outlive the runner.
-  PerfRunner(const control::Plan& plan, const std::vector<PerfTrainer>& trainers,
+  // trainers: of this process, by ascending rank; at least one. Opens their sessions. The choice of
+  // plans is that of the settings' algorithm and members, and must outlive the runner.
+  PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
              const std::string& job, const PerfSettings& settings);
 
   // Measures buffers of `count` elements: a multiple of the ranks where each has a chunk. Fills in
@@ -76,7 +76,7 @@ class PerfRunner {
   PerfRow run(std::uint64_t count);
 
  private:
-  const control::Plan& plan_;
+  const control::PlanChoice& choice_;
   PerfSettings settings_;
   std::vector<control::Rank> ranks_;
   std::vector<Session> sessions_;  // of these ranks

@@ -13,6 +13,7 @@
 #include "cli/output.h"
 #include "cli/perf_collective.h"
 #include "cli/plan_verify.h"
+#include "cli/plan_why.h"
 #include "cli/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
@@ -38,6 +39,7 @@ struct PlanOptions {
   std::string server;
   std::string lcores;
   unsigned trainers = 1;
+  std::string why;
   bool json = false;
   PlanVerifyOptions verify;
 };
@@ -85,8 +87,11 @@ std::string rates_text(const control::Plan& plan) {
 
 int run_plan(const PlanOptions& options) {
   const auto topology = topology_of(options);
+  const std::string algorithm = options.algorithm.empty()
+                                    ? std::string(control::default_algorithm(topology))
+                                    : options.algorithm;
   if (options.verify.wanted) {
-    const auto plan = control::make_plan(options.algorithm, topology, "--algorithm");
+    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
     write_output(verified(plan, options.verify, options.json));
     return 0;
   }
@@ -99,9 +104,6 @@ int run_plan(const PlanOptions& options) {
         "with --server",
         topology.spec(), topology.servers(), kMostServersShown));
   }
-  const std::string algorithm = options.algorithm.empty()
-                                    ? std::string(control::default_algorithm(topology))
-                                    : options.algorithm;
   const auto placement =
       control::Placement::all(topology).with_trainers(options.trainers, "--trainers");
   const auto plan = control::make_plan(algorithm, topology, placement, "--algorithm");
@@ -112,6 +114,31 @@ int run_plan(const PlanOptions& options) {
     write(out, plan, assignment, server ? plan.placement().rank(*server) : std::nullopt);
   });
   return 0;
+}
+
+// --why shows no plan, and asks the running cluster where no topology is given.
+void add_why(CLI::App* command, PlanOptions& options) {
+  CLI::Option* why =
+      command
+          ->add_option("--why", options.why,
+                       "Show what each algorithm takes for an all-reduce of this size, and which "
+                       "one auto runs; without --topology, on the running cluster")
+          ->check(not_empty());
+  for (const char* other : {"--server", "--lcores"}) {
+    why->excludes(command->get_option(other));
+  }
+}
+
+int run(const CLI::App& command, const PlanOptions& options) {
+  if (options.why.empty()) return run_plan(options);
+  const auto given = [&](const char* option, const std::string& value) {
+    return command.count(option) == 0 ? std::string() : value;
+  };
+  return run_plan_why({.size = options.why,
+                       .topology = given("--topology", options.topology),
+                       .rate = options.rate,
+                       .algorithm = given("--algorithm", options.algorithm),
+                       .json = options.json});
 }
 
 }  // namespace
@@ -144,13 +171,24 @@ void add_plan(CLI::App& tool, Action& action) {
   command->add_option("--trainers", options->trainers, "Trainers of the job on each server")
       ->capture_default_str()
       ->check(whole_number_in(1, control::kMaxLocalTrainers));
+  add_why(command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
+      "--why: a modelled time is that of the messages (latency) and of the bytes (transfer); the\n"
+      "larger one binds, by the level whose links take the longest. measured is the median of the\n"
+      "last `gradcube perf allreduce` with this algorithm and size. --algorithm auto:3us,40us "
+      "sets\n"
+      "what a server takes for a message, and how long it is on its way; `gradcube model fit`\n"
+      "measures both.\n"
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"
       "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536\n"
-      "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?");
-  command->callback([options, &action] { action = [options] { return run_plan(*options); }; });
+      "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?\n"
+      "  gradcube plan --why 64M                                         on the running cluster\n"
+      "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
+  command->callback([options, command, &action] {
+    action = [options, command] { return run(*command, *options); };
+  });
 }
 
 }  // namespace gradcube::cli

@@ -1,25 +1,38 @@
-// What a command that runs collectives has to know of the running cluster, from the daemon's status.
+// The running cluster, as the commands that measure it or plan for it see it: from its daemon's
+// status.
 #ifndef GRADCUBE_CLI_RUNNING_CLUSTER_H_
 #define GRADCUBE_CLI_RUNNING_CLUSTER_H_
 
 #include <map>
-#include <nlohmann/json_fwd.hpp>
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
+#include "cli/perf_runner.h"
+#include "control/plan/placement.h"
 #include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
+#include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 
 struct RunningCluster {
-  control::Topology topology;  // with the rates of its links
+  control::Topology topology;  // with its rates
   control::LinkRates rates;
-  // Of the servers on this host: where they take trainers.
-  std::map<control::ServerId, std::string> sockets;
+  nlohmann::json rate_bps;                           // as the status has them
+  std::map<control::ServerId, std::string> sockets;  // of the servers that are on this host
+  std::string key;  // names the daemon and its links: two clusters have different ones
 };
 
 // Throws a UsageError on a status that no daemon could have written.
 RunningCluster read_running_cluster(const nlohmann::json& status);
+
+// Asks the daemon. Throws a SetupError where none runs.
+RunningCluster running_cluster(const control::RunDirectory& directory);
+
+// The trainers whose servers are here, and where these take them.
+std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
+                                     const control::Placement& placement);
 
 }  // namespace gradcube::cli
 

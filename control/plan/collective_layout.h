@@ -32,6 +32,9 @@
 // rounds of that length, one behind the other, and which part of the buffer a round is about is
 // known from both ends (thread_schedule.h): part_sent(), part_received().
 //
+// SKIPPED. Where a lane has several plans (plan_choice.h), a collective that another one runs has
+// streams of no length here.
+//
 // CARRYING. With a root, streams keep their full length, but only some segments carry bytes; the
 // others are sent empty.
 //
@@ -92,6 +95,15 @@ class CollectiveLayout {
                    std::uint32_t segment_bytes, const StageSequences& first,
                    std::uint32_t block_bytes = UINT32_MAX);
 
+  // Of a collective that is skipped: it begins and ends where the streams are.
+  static CollectiveLayout skipped(const StageSequences& first) {
+    CollectiveLayout layout;
+    layout.skipped_ = true;
+    layout.first_ = first;
+    return layout;
+  }
+  bool is_skipped() const { return skipped_; }
+
   // Whether the positions of a collective of any kind with a buffer of `bytes`, and with any
   // shorter one, fit into the 32 bits that they have. To be checked at set-up, against the largest
   // buffer that there can be.
@@ -106,7 +118,9 @@ class CollectiveLayout {
     return first(stage, w) + (has_stage(stage) ? length(w) : 0);
   }
   // Whether its streams have any length.
-  bool has_stage(Stage stage) const { return as_all_reduce_ || control::has_stage(kind_, stage); }
+  bool has_stage(Stage stage) const {
+    return !skipped_ && (as_all_reduce_ || control::has_stage(kind_, stage));
+  }
 
   const StreamPositions& positions() const { return positions_; }
 
@@ -184,6 +198,7 @@ class CollectiveLayout {
 
   CollectiveKind kind_ = CollectiveKind::all_reduce;
   bool as_all_reduce_ = false;  // a rank-ordered kind on a plan with a root
+  bool skipped_ = false;
   Rank root_ = 0;
   const Rank* chunk_of_rank_ = nullptr;
   // The first step from which on this rank's digits are the root's.

@@ -8,6 +8,8 @@
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //   2-1/                 of server [2,1], where each server has a daemon of its own: its lock, log
 //                        and control.sock. It stays when they end, for its logs
+//   fitted.json          what `gradcube model fit` has found (cli/fitted_costs.h)
+//   measured.json        what `gradcube perf` has measured (cli/measurements.h)
 //
 // The directory belongs to one user, and nobody else may write to it: anyone who could replace a
 // socket in it could read the gradients. The tool and the daemon both use it. Any thread. Errors

@@ -5,6 +5,7 @@
 #include <utility>
 
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 
 namespace gradcube::dataplane {
 
@@ -25,9 +26,9 @@ LanePlans make_plans(const control::JobOptions& options, const control::Topology
   const auto placement = control::Placement::grid(topology, options.members, "members")
                              .with_trainers(options.trainers, "trainers_per_server");
   for (const control::LaneOptions& lane : options.lanes) {
-    lanes.push_back({std::make_shared<control::Plan>(
-                         control::make_plan(lane.algorithm, topology, placement, "algorithm")),
-                     lane.priority});
+    lanes.emplace_back(std::make_shared<control::PlanChoice>(
+                           control::make_choice(lane.algorithm, topology, placement, "algorithm")),
+                       lane.priority);
   }
   return lanes;
 }

@@ -163,23 +163,40 @@ std::string describe(const std::vector<std::optional<CollectiveRequest>>& reques
   return fmt::format("{}", fmt::join(texts, ", "));
 }
 
-std::string describe_place(const EngineEvent& event, const bcube::AddressSpace& space) {
-  return fmt::format("server {}, thread {}, step {}", space.text(event.server),
-                     event.disagreement.thread, event.disagreement.step);
+namespace {
+
+std::string thread_text(const LanePlans& plans, unsigned lane, unsigned thread) {
+  if (lane >= plans.size() || plans[lane].choice->plans() == 1) {
+    return fmt::format("thread {}", thread);
+  }
+  const control::PlanChoice& choice = *plans[lane].choice;
+  const unsigned plan = choice.plan_of_thread(thread);
+  return fmt::format("thread {} of {}", thread - choice.first_thread(plan),
+                     choice.plan(plan).algorithm());
+}
+
+}  // namespace
+
+std::string describe_place(const EngineEvent& event, const LanePlans& plans,
+                           const bcube::AddressSpace& space) {
+  const Disagreement& disagreement = event.disagreement;
+  return fmt::format("server {}, {}, step {}", space.text(event.server),
+                     thread_text(plans, disagreement.lane, disagreement.thread), disagreement.step);
 }
 
 std::string describe_overflow(const control::JobDescriptor& job, const EngineEvent& event,
-                              const bcube::AddressSpace& space) {
+                              const LanePlans& plans, const bcube::AddressSpace& space) {
   const Overflow& overflow = event.overflow;
   const std::string_view type = aggregation::data_type_name(overflow.dtype);
   const bool wider_integers = overflow.dtype == aggregation::DataType::int32;
   return fmt::format(
       "{}: the {} average overflowed in elements {} to {}: a partial sum does not fit in {} (at "
-      "server {}, thread {}, step {}); average as {}float64, or average smaller values",
+      "server {}, {}, step {}); average as {}float64, or average smaller values",
       control::collective_text(job.name, job.options.lanes.size(),
                                {overflow.lane, overflow.collective}),
       type, overflow.first_element, overflow.first_element + overflow.elements - 1, type,
-      space.text(event.server), overflow.thread, overflow.step, wider_integers ? "int64 or " : "");
+      space.text(event.server), thread_text(plans, overflow.lane, overflow.thread), overflow.step,
+      wider_integers ? "int64 or " : "");
 }
 
 std::string describe_common(const std::optional<control::LaneNumbers>& common) {

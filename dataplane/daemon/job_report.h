@@ -17,6 +17,7 @@
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_options.h"
 #include "dataplane/engine/engine.h"
+#include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/session.h"
 
 namespace gradcube::dataplane {
@@ -112,12 +113,14 @@ std::string describe(const std::optional<CollectiveRequest>& request);
 // all-reduce of 5003 float32 sum, trainer 1: nothing yet".
 std::string describe(const std::vector<std::optional<CollectiveRequest>>& requests);
 
-// Where an engine met a contribution that does not fit: "server [1,0], thread 0, step 1".
-std::string describe_place(const EngineEvent& event, const bcube::AddressSpace& space);
+// Where an engine met a contribution that does not fit: "server [1,0], thread 0, step 1"; in a lane
+// that chooses among plans "server [1,0], thread 0 of hips:root, step 1". The plans are the job's.
+std::string describe_place(const EngineEvent& event, const LanePlans& plans,
+                           const bcube::AddressSpace& space);
 
 // Which elements of an integer average overflowed, and where.
 std::string describe_overflow(const control::JobDescriptor& job, const EngineEvent& event,
-                              const bcube::AddressSpace& space);
+                              const LanePlans& plans, const bcube::AddressSpace& space);
 
 // How a job's end divides its collectives, for the trainers that remain: "; collective 7 was the
 // last that ended alike on all of the others": well, or failed with a disagreement.

@@ -22,7 +22,7 @@ SessionShape shape_of(const LanePlans& lanes, const control::JobOptions& options
   shape.ranks = options.all_trainers();
   shape.trainers = options.trainers;
   shape.reproducible = options.reproducible;
-  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.plan->threads());
+  for (const LanePlan& lane : lanes) shape.lane_threads.push_back(lane.choice->threads());
   return shape;
 }
 

@@ -81,6 +81,8 @@ class Member {
   void reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice);
   void detach();
 
+  const LanePlans& plans() const { return plans_; }
+
   // Counts go on over resets: what a reset has failed counts as published and completed, whether or
   // not the trainer has come so far.
   LaneCounts counts() const;

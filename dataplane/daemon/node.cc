@@ -117,19 +117,21 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
   if (event.kind == EngineEvent::Kind::progress) {
     tell_counts(attempt, now);
   } else if (event.kind == EngineEvent::Kind::overflow) {
-    happened(attempt,
-             control::event::Disagreed{
-                 resident->epoch,
-                 {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
-                  describe_overflow(*resident->descriptor, event, space()),
-                  control::Disagreement::Cause::overflow}},
-             now);
+    happened(
+        attempt,
+        control::event::Disagreed{
+            resident->epoch,
+            {event.overflow.lane, event.overflow.collective, GRADCUBE_EOVERFLOW,
+             describe_overflow(*resident->descriptor, event, resident->member->plans(), space()),
+             control::Disagreement::Cause::overflow}},
+        now);
   } else {
     happened(attempt,
              control::event::Disagreed{
                  resident->epoch,
                  {event.disagreement.lane, event.disagreement.collective, GRADCUBE_EMISMATCH,
-                  describe_place(event, space()), control::Disagreement::Cause::signatures}},
+                  describe_place(event, resident->member->plans(), space()),
+                  control::Disagreement::Cause::signatures}},
              now);
   }
 }

@@ -43,10 +43,13 @@ bool Engine::runs(unsigned thread) const {
 std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {
   std::uint32_t flows = 0;
   for (const LanePlan& lane : lanes) {
-    const control::Rank rank = lane.plan->placement().rank(settings_.server).value();
-    for (unsigned thread = 0; thread < lane.plan->threads(); ++thread) {
+    const control::PlanChoice& choice = *lane.choice;
+    const control::Rank rank = choice.placement().rank(settings_.server).value();
+    for (unsigned thread = 0; thread < choice.threads(); ++thread) {
       if (!runs(thread)) continue;
-      const control::ThreadSchedule schedule(*lane.plan, rank, thread);
+      const unsigned plan = choice.plan_of_thread(thread);
+      const control::ThreadSchedule schedule(choice.plan(plan), rank,
+                                             thread - choice.first_thread(plan));
       require_numbered_segments(schedule, region_bytes, settings_.segment_bytes);
       // One to each neighbour of a step in each of the two stages.
       for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
@@ -62,16 +65,20 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
   check(lanes, session.region_bytes());
   auto job = std::make_unique<EngineJob>(id, session, lanes, weight, runs(0), std::move(packets));
   for (unsigned lane = 0; lane < lanes.size(); ++lane) {
-    const control::Plan& plan = *lanes[lane].plan;
-    const ExecutorContext context{plan,
-                                  plan.placement().rank(settings_.server).value(),
-                                  kernels,
-                                  settings_.segment_bytes,
-                                  settings_.block_bytes,
-                                  job->window(),
-                                  settings_.flows};
-    for (unsigned thread = 0; thread < plan.threads(); ++thread) {
-      if (runs(thread)) job->executors().emplace_back(context, lane, thread, *job);
+    const control::PlanChoice& choice = *lanes[lane].choice;
+    for (unsigned thread = 0; thread < choice.threads(); ++thread) {
+      if (!runs(thread)) continue;
+      const unsigned plan = choice.plan_of_thread(thread);
+      const ExecutorContext context{choice.plan(plan),
+                                    choice.placement().rank(settings_.server).value(),
+                                    kernels,
+                                    settings_.segment_bytes,
+                                    settings_.block_bytes,
+                                    job->window(),
+                                    settings_.flows,
+                                    &choice,
+                                    plan};
+      job->executors().emplace_back(context, lane, thread - choice.first_thread(plan), *job);
     }
   }
   return job;
@@ -196,7 +203,8 @@ FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
   const EngineJob& job = *flow.job;
   const unsigned lane = flow.user->lane();
   const LanePlan& runs = job.lanes()[lane];
-  const unsigned step = flow.stage == protocol::Stage::aggregation ? flow.step : runs.plan->steps();
+  const unsigned step =
+      flow.stage == protocol::Stage::aggregation ? flow.step : runs.choice->steps();
   return {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step};
 }
 

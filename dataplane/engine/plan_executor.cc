@@ -47,6 +47,8 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
     : context_(context),
       job_(job),
       lane_(lane),
+      first_thread_(
+          context.choice == nullptr ? 0 : context.choice->first_thread(context.plan_of_choice)),
       schedule_(context.plan, context.rank, thread),
       session_(job.session()),
       early_results_(count_flows(schedule_), context.window) {
@@ -111,13 +113,17 @@ void PlanExecutor::begin(std::uint64_t collective) {
   InFlight& entry = in_flight_[collective % kMaxInFlight];
   entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
-  begin_local(entry);
-  const RankOrder& order = job_.rank_order;
-  entry.layout = control::CollectiveLayout(
-      schedule_,
-      {entry.request.kind, order.in_plan(entry.request.root / session_.trainers()),
-       entry.request.bytes, order.chunk_of_rank()},
-      context_.segment_bytes, end_of_streams_, context_.block_bytes);
+  if (runs(entry.request)) {
+    begin_local(entry);
+    const RankOrder& order = job_.rank_order;
+    entry.layout = control::CollectiveLayout(
+        schedule_,
+        {entry.request.kind, order.in_plan(entry.request.root / session_.trainers()),
+         entry.request.bytes, order.chunk_of_rank()},
+        context_.segment_bytes, end_of_streams_, context_.block_bytes);
+  } else {
+    entry.layout = control::CollectiveLayout::skipped(end_of_streams_);
+  }
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     for (const PlanStage stage : {PlanStage::aggregation, PlanStage::broadcast}) {
       end_of_streams_[static_cast<std::size_t>(stage)][w] = entry.layout.end(stage, w);
@@ -187,6 +193,7 @@ void PlanExecutor::await_consumed(protocol::Nanoseconds now) {
 }
 
 bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds now) {
+  if (collective.layout.is_skipped()) return true;
   for (std::size_t checked = 0; checked < flows_.size(); ++checked) {
     Flow& flow = flows_[blocking_flow_];
     const bool waits =
@@ -199,11 +206,14 @@ bool PlanExecutor::is_finished(const InFlight& collective, protocol::Nanoseconds
 
 bool PlanExecutor::finish_completed(protocol::Nanoseconds now) {
   const std::uint64_t end = disagreement_.has_value() ? disagreement_->collective : next_;
-  const std::uint64_t before = oldest_;
-  while (oldest_ < end && is_finished(in_flight(oldest_), now)) ++oldest_;
-  if (oldest_ == before) return false;
-  session_.report(lane_, thread(), oldest_ - 1);
-  return true;
+  const std::uint64_t before = unfinished_;
+  while (unfinished_ < end && is_finished(in_flight(unfinished_), now)) ++unfinished_;
+  if (unfinished_ != before) session_.report(lane_, thread(), unfinished_ - 1);
+  while (oldest_ < unfinished_ &&
+         (!in_flight(oldest_).layout.is_skipped() || session_.completed(lane_) >= oldest_)) {
+    ++oldest_;
+  }
+  return unfinished_ != before;
 }
 
 void PlanExecutor::reset(std::uint64_t last_failed) {
@@ -215,7 +225,7 @@ void PlanExecutor::reset(std::uint64_t last_failed) {
     begin_streams(flow, last_failed + 1);
   }
   end_of_streams_ = {};
-  oldest_ = next_ = last_failed + 1;
+  oldest_ = unfinished_ = next_ = last_failed + 1;
   disagreement_.reset();
   overflow_.reset();
   unsendable_ = UINT64_MAX;

@@ -49,6 +49,12 @@
 // the buffer of one of them. What the first step takes up is made from all of their buffers just
 // before it is sent or added to; what has its result is copied to those that need it. If they have
 // submitted different collectives, the collective has a signature that fits nothing.
+// Several plans (control/plan/plan_choice.h). A lane that chooses has executors for the threads of
+// each of its plans, with streams of their own. Each sees all collectives of the lane, and skips
+// those that another plan runs: they have no streams here, and are finished at once. They stay in
+// flight until they have ended in the whole lane. So a server that takes a collective for a larger
+// one, and runs another plan, meets one that has it in flight: a segment of it lies beyond the
+// streams there, which shows the disagreement.
 //
 // Failures. What a neighbour sends is checked against this server's own request. A disagreement, as
 // an overflow, is kept for the engine to report, and the job is reset later. Until then the
@@ -69,6 +75,7 @@
 #include "aggregation/kernels.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/local_stage.h"
+#include "control/plan/plan_choice.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
@@ -110,6 +117,9 @@ struct ExecutorContext {
   std::uint32_t block_bytes;    // short pieces travel together up to so many
   unsigned window;              // the most segments that a neighbour may be ahead, per flow
   FlowSettings flows;
+  // Where the lane chooses among plans: the choice, and which of them this one is.
+  const control::PlanChoice* choice = nullptr;
+  unsigned plan_of_choice = 0;
 };
 
 class PlanExecutor {
@@ -139,7 +149,8 @@ class PlanExecutor {
 
   EngineJob& job() const { return job_; }
   unsigned lane() const { return lane_; }
-  unsigned thread() const { return schedule_.thread(); }
+  // Among those of all plans of the lane.
+  unsigned thread() const { return first_thread_ + schedule_.thread(); }
   std::deque<Flow>& flows() { return flows_; }
 
   // The flow of a step of the stage with the neighbour at this offset, with whom it has one.
@@ -291,6 +302,10 @@ class PlanExecutor {
   bool add_local(const InFlight& collective, control::SegmentRange range);
   // Copies a range with its result to the trainers that need it.
   static void share_result(const InFlight& collective, control::SegmentRange range);
+  bool runs(const CollectiveRequest& request) const {
+    return context_.choice == nullptr ||
+           context_.choice->chosen(request.kind, request.bytes) == context_.plan_of_choice;
+  }
   void check_what_waits(const InFlight& collective);
   void write_early_results(const InFlight& collective);
   // Of a segment beyond the streams' present ends: whether its sender sees it as part of a
@@ -347,6 +362,7 @@ class PlanExecutor {
   ExecutorContext context_;
   EngineJob& job_;
   unsigned lane_;
+  unsigned first_thread_;
   control::ThreadSchedule schedule_;
   Session& session_;
 
@@ -359,6 +375,7 @@ class PlanExecutor {
   std::array<InFlight, kMaxInFlight> in_flight_{};
   std::uint64_t oldest_ = 1;
   std::uint64_t next_ = 1;
+  std::uint64_t unfinished_ = 1;  // the first that has not ended here
   control::CollectiveLayout::StageSequences end_of_streams_{};
   std::size_t blocking_flow_ = 0;  // where finish_completed() last found something missing
   std::vector<const void*> sources_;

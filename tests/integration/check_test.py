@@ -52,7 +52,7 @@ class Check(TestCase):
 
     def test_every_algorithm_is_right_with_a_radix_per_level(self):
         with Cluster("--topology", "bcube:2x3x4", "--loss", "0.01") as cluster:
-            for algorithm in ["bml", "hips:ring", "hips:mesh,ring,mesh", "mesh", "ring"]:
+            for algorithm in ["bml", "hips:ring", "hips:mesh,ring,mesh", "mesh", "ring", "auto"]:
                 with self.subTest(algorithm=algorithm):
                     self.assert_right(
                         cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
@@ -77,6 +77,26 @@ class Check(TestCase):
         with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
             self.assert_right(cluster.perf("--algorithm", "mesh", "--sizes", "0,4,1K,1M", "--iterations", "2"))
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
+
+    def test_auto_takes_other_plans_for_other_sizes_and_is_right_in_each(self):
+        with Cluster("--topology", "bcube:2,2", "--rate", "1gbit") as cluster:
+            results = cluster.perf(
+                "--algorithm", "auto:20us,5us", "--sizes", "0,4,1K,20K,300K,3M", "--iterations", "2"
+            )
+            self.assert_right(results)
+            self.assertGreater(len({row["algorithm"] for row in results}), 1)
+
+    def test_plan_why_knows_the_fit_and_what_perf_has_measured(self):
+        with Cluster("--topology", "bcube:3x2", "--rate", "level0=1gbit,level1=500mbit") as cluster:
+            fit = cluster.answer("model", "fit", "--iterations", "2")
+            self.assertEqual([level["rate_bps"] for level in fit["levels"]], [10**9, 5 * 10**8])
+            self.assertTrue(fit["algorithm"].startswith("auto:"), fit["algorithm"])
+            cluster.perf("--sizes", "1K", "--iterations", "1", "--algorithm", "ring")
+            why = cluster.answer("plan", "--why", "1K")
+            self.assertTrue(why["running"])
+            self.assertEqual(why["costs"], fit["algorithm"])
+            known = {row["algorithm"] for row in why["candidates"] if row["measured_seconds"] is not None}
+            self.assertEqual(known, {"ring"})
 
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:

@@ -38,6 +38,16 @@ class Kinds(TestCase):
                     self.check_kind(cluster, kind, 9, "--algorithm", algorithm)
                 self.assert_right(self.perf_kind(cluster, "barrier", "--algorithm", algorithm)["results"])
 
+    def test_every_kind_is_right_where_auto_takes_several_plans(self):
+        with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+            for kind in REDUCING + COPYING:
+                with self.subTest(kind=kind):
+                    root = ["--root", "4"] if kind in ROOTED else []
+                    answer = self.perf_kind(
+                        cluster, kind, "--sizes", "0,36,1K,20K,300K", *root, "--algorithm", "auto:20us,5us"
+                    )
+                    self.assert_right(answer["results"])
+
     def check_all(self, topology, *flags):
         with Cluster("--topology", topology, *flags) as cluster:
             ranks = len(cluster.sockets())

@@ -4,6 +4,7 @@
 #include <fmt/format.h>
 
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 
 #include "gradcube/gradcube.h"
 
@@ -17,7 +18,7 @@ Judgement::RunningJob Judgement::running(const ScenarioJob& job,
   for (const control::LaneOptions& lane : job.options.lanes) {
     const std::string_view algorithm = lane.algorithm.empty() ? control::default_algorithm(topology)
                                                               : std::string_view(lane.algorithm);
-    result.plans.push_back(control::make_plan(algorithm, topology, placement, "algorithm"));
+    result.plans.push_back(control::make_choice(algorithm, topology, placement, "algorithm"));
   }
   if (!job.ranks.empty()) result.order = dataplane::RankOrder(job.ranks);
   return result;
@@ -55,7 +56,7 @@ std::optional<Collective> Judgement::take(Worker& worker, const shared::Completi
 
 void Judgement::check_bits(Worker& worker, std::size_t index, const Collective& order) {
   const RunningJob& job = jobs_[worker.job];
-  const control::Plan& plan = job.plans[order.lane];
+  const control::Plan& plan = job.plans[order.lane].plan_of(order.kind, order.bytes());
   const unsigned rank = worker.rank;
   const unsigned of = differs_by_rank(order.kind) ? rank : 0;
   // The element that overflows is the last one.

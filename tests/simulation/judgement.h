@@ -15,7 +15,7 @@
 #include <tuple>
 #include <vector>
 
-#include "control/plan/plan.h"
+#include "control/plan/plan_choice.h"
 #include "dataplane/engine/rank_order.h"
 #include "tests/simulation/inputs.h"
 #include "tests/simulation/scenario.h"
@@ -60,7 +60,7 @@ class Judgement {
  private:
   // The plans of a job's lanes, and the ranks that its trainers see.
   struct RunningJob {
-    std::vector<control::Plan> plans;
+    std::vector<control::PlanChoice> plans;
     dataplane::RankOrder order;
   };
   static RunningJob running(const ScenarioJob& job, const control::Topology& topology);

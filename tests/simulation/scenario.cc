@@ -10,6 +10,7 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 #include "control/plan/topology.h"
 #include "trainer/shared_layout.h"
 
@@ -185,14 +186,15 @@ void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   std::vector<std::string> names = control::algorithm_names();
   names.insert(names.end(),
                {"blueconnect:2x2,ring", "blueconnect:3x2", "hips:mesh,root", "hips:root,ring",
-                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh"});
+                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh", "auto", "auto:0,0",
+                "auto:5us,50us", "auto:50us,5us", "auto:300us,1us"});
   for (ScenarioJob& job : scenario.jobs) {
     const auto placement = control::Placement::grid(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {
       if (!one_in(random, 2)) continue;
       const std::string& name = names[random.below(names.size())];
       try {
-        control::make_plan(name, topology, placement, "algorithm");
+        control::make_choice(name, topology, placement, "algorithm");
         lane.algorithm = name;
       } catch (const control::UsageError&) {
         // The lane keeps the default.

@@ -5,6 +5,9 @@
 #include <array>
 #include <chrono>
 #include <gtest/gtest.h>
+#include <memory>
+
+#include "control/plan/auto_plans.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -287,16 +290,18 @@ TEST(DescribeOverflow, NamesTheElementsTheServerAndWhatToDo) {
   job.name = "mnist";
   job.options = options_of(2, {0, 1, 2, 3});
   const std::string narrow =
-      describe_overflow(job, overflow_of(aggregation::DataType::int32), space);
+      describe_overflow(job, overflow_of(aggregation::DataType::int32), {}, space);
   EXPECT_EQ(narrow,
             "collective 9 of lane 1 of job \"mnist\": the int32 average overflowed in elements 100 "
             "to 127: a partial sum does not fit in int32 (at server [1,1], thread 4, step 2); "
             "average as int64 or float64, or average smaller values");
-  const std::string wide = describe_overflow(job, overflow_of(aggregation::DataType::int64), space);
+  const std::string wide =
+      describe_overflow(job, overflow_of(aggregation::DataType::int64), {}, space);
   EXPECT_NE(wide.find("average as float64, or"), std::string::npos) << wide;
   job.options = options_of(1, {0, 1, 2, 3});
-  EXPECT_EQ(describe_overflow(job, overflow_of(aggregation::DataType::int32), space).find("lane"),
-            std::string::npos)
+  EXPECT_EQ(
+      describe_overflow(job, overflow_of(aggregation::DataType::int32), {}, space).find("lane"),
+      std::string::npos)
       << "the job has one lane";
 }
 
@@ -305,7 +310,25 @@ TEST(DescribePlace, NamesServerThreadAndStep) {
   event.server = 2;
   event.disagreement.thread = 1;
   event.disagreement.step = 5;
-  EXPECT_EQ(describe_place(event, small_space()), "server [1,0], thread 1, step 5");
+  EXPECT_EQ(describe_place(event, {}, small_space()), "server [1,0], thread 1, step 5");
+}
+
+TEST(DescribePlace, NamesThePlanOfALaneThatHasSeveral) {
+  const auto topology =
+      control::parse_topology("bcube:2,2", "test").with_rates({10'000'000'000, 10'000'000'000});
+  const auto choice = std::make_shared<control::PlanChoice>(
+      control::make_choice("auto:100us,1us", topology, control::Placement::all(topology), "test"));
+  ASSERT_GT(choice->plans(), 1u);
+  EngineEvent event;
+  event.server = 2;
+  event.disagreement.thread = choice->first_thread(1);
+  EXPECT_EQ(describe_place(event, {{choice, 0}}, small_space()),
+            "server [1,0], thread 0 of " + choice->plan(1).algorithm() + ", step 0");
+  event.kind = EngineEvent::Kind::overflow;
+  event.overflow.thread = choice->first_thread(1);
+  EXPECT_NE(describe_overflow({}, event, {{choice, 0}}, small_space())
+                .find("thread 0 of " + choice->plan(1).algorithm()),
+            std::string::npos);
 }
 
 }  // namespace

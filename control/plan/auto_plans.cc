@@ -1,0 +1,94 @@
+#include "control/plan/auto_plans.h"
+
+#include <fmt/format.h>
+
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
+#include "control/plan/algorithms.h"
+#include "control/plan/name_parameters.h"
+
+namespace gradcube::control {
+namespace {
+
+// Of a message on a link: preamble, gap, FCS, and the headers of a 1-hop segment.
+constexpr double kFrameBytes = 120;
+// Of a segment in a jumbo frame. With shorter frames, more of them flow.
+constexpr double kSegmentBytes = 8192;
+
+double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
+
+}  // namespace
+
+std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topology& topology,
+                                       std::string_view where) {
+  const std::size_t colon = algorithm.find(':');
+  if (algorithm.substr(0, colon) != kAuto) return std::nullopt;
+  MessageCosts costs;
+  if (colon == std::string_view::npos) return costs;
+  const std::string what = fmt::format("{} {}", where, quoted(algorithm));
+  const auto items = listed(algorithm.substr(colon + 1), ',');
+  if (items.size() != 2 && items.size() != 1 + topology.levels()) {
+    throw UsageError(fmt::format(
+        "{}: it lists {} costs; expected what a server takes for a message, then the latency of "
+        "all levels or of each of the {}: auto:3us,40us",
+        what, items.size(), topology.levels()));
+  }
+  costs.overhead = parse_duration(items[0], what);
+  costs.latency.clear();
+  for (std::size_t i = 1; i < items.size(); ++i) {
+    costs.latency.push_back(parse_duration(items[i], what));
+  }
+  return costs;
+}
+
+std::string auto_name(const MessageCosts& costs) {
+  std::string name = fmt::format("{}:{}", kAuto, format_duration(costs.overhead));
+  for (const std::int64_t latency : costs.latency)
+    name += fmt::format(",{}", format_duration(latency));
+  return name;
+}
+
+CostParameters cost_parameters(const Topology& topology, const MessageCosts& costs) {
+  CostParameters parameters{.levels = {},
+                            .overhead = seconds(costs.overhead),
+                            .frame_bytes = kFrameBytes,
+                            .segment_bytes = kSegmentBytes};
+  for (unsigned level = 0; level < topology.levels(); ++level) {
+    const std::uint64_t rate = topology.dimensions()[level].rate_bps;
+    const std::int64_t latency =
+        costs.latency.size() == 1 ? costs.latency.front() : costs.latency[level];
+    parameters.levels.push_back(
+        {.latency = seconds(latency),
+         .seconds_per_byte = 8 / static_cast<double>(rate == 0 ? kAssumedRate : rate)});
+  }
+  return parameters;
+}
+
+std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topology,
+                                                         const Placement& placement,
+                                                         std::string_view where) {
+  const std::string_view first = default_algorithm(topology);
+  std::vector<std::shared_ptr<const Plan>> plans = {
+      std::make_shared<Plan>(make_plan(first, topology, placement, where))};
+  for (const std::string& name : algorithm_names()) {
+    if (name == first) continue;
+    try {
+      plans.push_back(std::make_shared<Plan>(make_plan(name, topology, placement, where)));
+    } catch (const UsageError&) {
+      // It needs other servers: a power of two of them, or fewer.
+    }
+  }
+  return plans;
+}
+
+PlanChoice make_choice(std::string_view algorithm, const Topology& topology,
+                       const Placement& placement, std::string_view where) {
+  if (const auto costs = auto_costs(algorithm, topology, where)) {
+    return PlanChoice(candidate_plans(topology, placement, where),
+                      cost_parameters(topology, *costs));
+  }
+  return PlanChoice(std::make_shared<Plan>(make_plan(algorithm, topology, placement, where)));
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,96 @@
+#include "control/plan/plan_choice.h"
+
+#include <algorithm>
+#include <cmath>
+#include <numeric>
+#include <utility>
+
+namespace gradcube::control {
+namespace {
+
+// What another plan than the first has to take at most, compared with it.
+constexpr double kBetter = 0.97;
+
+}  // namespace
+
+PlanChoice::PlanChoice(std::shared_ptr<const Plan> plan) : plans_{std::move(plan)} {
+  number_threads();
+}
+
+PlanChoice::PlanChoice(std::vector<std::shared_ptr<const Plan>> candidates,
+                       const CostParameters& parameters) {
+  std::vector<PlanCost> costs;
+  for (const auto& plan : candidates) costs.emplace_back(*plan);
+  std::vector<unsigned> among(candidates.size());
+  std::iota(among.begin(), among.end(), 0U);
+  Table table = fastest(costs, among, parameters);
+
+  std::vector<unsigned> wins(candidates.size());
+  for (const auto& of_kind : table) {
+    for (const std::uint8_t winner : of_kind) ++wins[winner];
+  }
+  std::stable_sort(among.begin() + 1, among.end(),
+                   [&](unsigned a, unsigned b) { return wins[a] > wins[b]; });
+  among.resize(std::min<std::size_t>(among.size(), kMostChosen));
+  std::erase_if(among, [&](unsigned plan) { return plan != 0 && wins[plan] == 0; });
+
+  table = fastest(costs, among, parameters);
+  for (std::size_t kind = 0; kind < table.size(); ++kind) {
+    for (std::size_t i = 0; i < kClasses; ++i) {
+      const auto found = std::find(among.begin(), among.end(), table[kind][i]);
+      table_[kind][i] = static_cast<std::uint8_t>(found - among.begin());
+    }
+  }
+  for (const unsigned plan : among) plans_.push_back(candidates[plan]);
+  number_threads();
+}
+
+void PlanChoice::number_threads() {
+  first_threads_ = {0};
+  for (const auto& plan : plans_) {
+    first_threads_.push_back(first_threads_.back() + plan->threads());
+  }
+}
+
+// The least of its sizes.
+double PlanChoice::bytes_of_class(unsigned size_class) {
+  const unsigned digits = size_class / 4;
+  if (digits == 0) return 0;
+  return std::ldexp(1 + size_class % 4 / 4.0, static_cast<int>(digits) - 1);
+}
+
+PlanChoice::Table PlanChoice::fastest(const std::vector<PlanCost>& costs,
+                                      const std::vector<unsigned>& among,
+                                      const CostParameters& parameters) {
+  Table table{};
+  for (std::size_t kind = 0; kind < table.size(); ++kind) {
+    for (unsigned i = 0; i < kClasses; ++i) {
+      const auto seconds = [&](unsigned plan) {
+        return costs[plan].time(kKinds[kind], bytes_of_class(i), parameters).seconds();
+      };
+      unsigned best = among.front();
+      double least = seconds(best) * kBetter;
+      for (const unsigned plan : among) {
+        if (plan == among.front() || seconds(plan) >= least) continue;
+        best = plan;
+        least = seconds(plan);
+      }
+      table[kind][i] = static_cast<std::uint8_t>(best);
+    }
+  }
+  return table;
+}
+
+unsigned PlanChoice::plan_of_thread(unsigned thread) const {
+  unsigned plan = 0;
+  while (first_threads_[plan + 1] <= thread) ++plan;
+  return plan;
+}
+
+unsigned PlanChoice::steps() const {
+  unsigned most = 0;
+  for (const auto& plan : plans_) most = std::max(most, plan->steps());
+  return most;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,88 @@
+// The plans that a lane may run, and which of them it takes for a collective.
+//
+// The algorithm `auto` chooses the plan with the least modelled time (plan_cost.h) for the kind and
+// the size of each collective. All servers have to choose alike, so the choice is a function of
+// what they agree on: the topology with its rates, the members, and the costs of a message, which
+// the algorithm's name carries. It does not depend on what happens.
+//
+// Times are compared once, when the choice is made, for one size of each CLASS: sizes that have the
+// same number of binary digits and the same two digits behind the first, so the sizes of a class
+// differ by less than a quarter. To choose is then to look into a table. A plan takes the place of
+// the first candidate, the cluster's default algorithm, only where it takes at least 3 % less.
+//
+// Every plan that is chosen for a class costs flows at each server, so there are at most
+// kMostChosen: those that win most classes, and the first.
+//
+// Any other algorithm is a choice of one plan. Immutable after construction; any thread may read
+// it, and nothing allocates then.
+#ifndef GRADCUBE_CONTROL_PLAN_PLAN_CHOICE_H_
+#define GRADCUBE_CONTROL_PLAN_PLAN_CHOICE_H_
+
+#include <array>
+#include <bit>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "control/plan/plan.h"
+#include "control/plan/plan_cost.h"
+
+namespace gradcube::control {
+
+class PlanChoice {
+ public:
+  static constexpr unsigned kMostChosen = 3;
+
+  // Of one plan.
+  explicit PlanChoice(std::shared_ptr<const Plan> plan);
+
+  // Of those candidates that are the fastest for some kind and size. All have the same ranks, and
+  // there is at least one.
+  PlanChoice(std::vector<std::shared_ptr<const Plan>> candidates, const CostParameters& parameters);
+
+  unsigned plans() const { return static_cast<unsigned>(plans_.size()); }
+  const Plan& plan(unsigned index) const { return *plans_[index]; }
+  // The plan that a collective on a buffer of so many bytes runs.
+  unsigned chosen(CollectiveKind kind, std::uint64_t bytes) const {
+    return table_[is_rank_ordered(kind) ? 1 : 0][size_class(bytes)];
+  }
+  const Plan& plan_of(CollectiveKind kind, std::uint64_t bytes) const {
+    return *plans_[chosen(kind, bytes)];
+  }
+
+  // Of all plans together: those of plan i begin at first_thread(i).
+  unsigned threads() const { return first_threads_.back(); }
+  unsigned first_thread(unsigned index) const { return first_threads_[index]; }
+  // Of the thread with this number among all.
+  unsigned plan_of_thread(unsigned thread) const;
+
+  // Of all its plans: the most steps, and the same placement.
+  unsigned steps() const;
+  const Placement& placement() const { return plans_.front()->placement(); }
+
+ private:
+  static constexpr unsigned kClasses = 4 * 65;
+  // The kinds by what they cost: those of whole buffers, and those of chunks.
+  static constexpr std::array kKinds = {CollectiveKind::all_reduce, CollectiveKind::reduce_scatter};
+  using Table = std::array<std::array<std::uint8_t, kClasses>, kKinds.size()>;
+
+  static constexpr unsigned size_class(std::uint64_t bytes) {
+    const auto digits = static_cast<unsigned>(std::bit_width(bytes));
+    if (digits < 3) return 4 * digits;
+    return 4 * digits + static_cast<unsigned>(bytes >> (digits - 3) & 3U);
+  }
+  static double bytes_of_class(unsigned size_class);
+  static Table fastest(const std::vector<PlanCost>& costs, const std::vector<unsigned>& among,
+                       const CostParameters& parameters);
+  void number_threads();
+
+  std::vector<std::shared_ptr<const Plan>> plans_;
+  std::vector<unsigned> first_threads_;  // [plan]; then of all
+  Table table_{};
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_PLAN_CHOICE_H_

@@ -1,0 +1,125 @@
+#include "control/plan/plan_choice.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/base/errors.h"
+#include "control/plan/auto_plans.h"
+#include "tests/unit/control/message.h"
+#include "tests/unit/control/topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+Topology topology_of(const std::string& spec, std::uint64_t rate) {
+  const Topology topology = parse_topology(spec, "test");
+  return topology.with_rates(std::vector<std::uint64_t>(topology.levels(), rate));
+}
+
+PlanChoice choice_on(const Topology& topology, const std::string& algorithm = "auto") {
+  return make_choice(algorithm, topology, Placement::all(topology), "algorithm");
+}
+
+double seconds(const Plan& plan, CollectiveKind kind, std::uint64_t bytes,
+               const MessageCosts& costs = {}) {
+  return PlanCost(plan)
+      .time(kind, static_cast<double>(bytes), cost_parameters(plan.topology(), costs))
+      .seconds();
+}
+
+TEST(PlanChoice, OfAnAlgorithmIsItsPlan) {
+  const PlanChoice choice = choice_on(topology_of("bcube:3,2", 0), "hips:ring");
+  EXPECT_EQ(choice.plans(), 1u);
+  EXPECT_EQ(choice.threads(), 2u);
+  EXPECT_EQ(choice.plan_of(CollectiveKind::all_reduce, 1 << 20).algorithm(), "hips:ring");
+}
+
+// But for the size of a class, and the 3 % by which another plan has to be better than the first.
+TEST(PlanChoice, TakesTheLeastTimeOfAllCandidates) {
+  for (const char* spec : {"star:2", "star:8", "bcube:4,2", "bcube:2,3", "bcube:3x2"}) {
+    for (const std::uint64_t rate : {100'000'000ULL, 10'000'000'000ULL}) {
+      const Topology topology = topology_of(spec, rate);
+      const auto candidates = candidate_plans(topology, Placement::all(topology), "test");
+      const PlanChoice choice = choice_on(topology);
+      for (std::uint64_t bytes = 1; bytes <= 1 << 30; bytes *= 2) {
+        for (const CollectiveKind kind : kCollectiveKinds) {
+          const double taken = seconds(choice.plan_of(kind, bytes), kind, bytes);
+          for (const auto& candidate : candidates) {
+            EXPECT_LE(taken, seconds(*candidate, kind, bytes) / 0.96)
+                << spec << ", " << bytes << " bytes: " << candidate->algorithm();
+          }
+        }
+      }
+    }
+  }
+}
+
+TEST(PlanChoice, TakesFewMessagesForSmallBuffersAndAllLinksForLargeOnes) {
+  const PlanChoice choice = choice_on(topology_of("bcube:4,2", 10'000'000'000));
+  EXPECT_EQ(choice.plan_of(CollectiveKind::barrier, 0).algorithm(), "hips:root");
+  EXPECT_EQ(choice.plan_of(CollectiveKind::all_reduce, 100'000'000).algorithm(), "bml");
+  EXPECT_EQ(choice.plan_of(CollectiveKind::all_reduce, UINT64_MAX).algorithm(), "bml");
+  EXPECT_GT(choice.plans(), 1u);
+  EXPECT_LE(choice.plans(), PlanChoice::kMostChosen);
+}
+
+TEST(PlanChoice, DependsOnTheCostsInItsName) {
+  const Topology topology = topology_of("bcube:4,2", 1'000'000'000);
+  const auto taken = [&](const char* algorithm) {
+    return choice_on(topology, algorithm).plan_of(CollectiveKind::all_reduce, 4096).algorithm();
+  };
+  EXPECT_EQ(taken("auto:0,0"), "bml");
+  EXPECT_NE(taken("auto:100us,1us"), "bml");
+}
+
+TEST(PlanChoice, NumbersTheThreadsOfAllItsPlans) {
+  const PlanChoice choice = choice_on(topology_of("bcube:4,2", 10'000'000'000));
+  unsigned first = 0;
+  for (unsigned plan = 0; plan < choice.plans(); ++plan) {
+    EXPECT_EQ(choice.first_thread(plan), first);
+    for (unsigned t = 0; t < choice.plan(plan).threads(); ++t) {
+      EXPECT_EQ(choice.plan_of_thread(first + t), plan);
+    }
+    first += choice.plan(plan).threads();
+  }
+  EXPECT_EQ(choice.threads(), first);
+}
+
+TEST(PlanChoice, IsMadeOfPlansForTheSameRanks) {
+  const Topology topology = topology_of("bcube:4,2", 10'000'000'000);
+  const std::vector<ServerId> members = {1, 2, 3, 5, 6, 7};
+  const PlanChoice choice =
+      make_choice("auto", topology, Placement::grid(topology, members, "test"), "test");
+  for (unsigned plan = 0; plan < choice.plans(); ++plan) {
+    EXPECT_EQ(choice.plan(plan).placement(), choice.placement());
+  }
+  EXPECT_EQ(choice.placement().ranks(), 6u);
+}
+
+TEST(AutoCosts, AreReadFromTheNameThatTheyMake) {
+  const Topology topology = topology_of("bcube:3,3", 0);
+  for (const MessageCosts& costs :
+       {MessageCosts{}, MessageCosts{1500, {20'000, 40'100, 7}}, MessageCosts{0, {0}}}) {
+    EXPECT_EQ(auto_costs(auto_name(costs), topology, "test"), costs) << auto_name(costs);
+  }
+  EXPECT_EQ(auto_costs("auto", topology, "test"), MessageCosts{});
+  EXPECT_EQ(auto_costs("automatic", topology, "test"), std::nullopt);
+  EXPECT_EQ(auto_costs("bml", topology, "test"), std::nullopt);
+}
+
+TEST(AutoCosts, SayWhatIsExpected) {
+  const Topology topology = topology_of("bcube:3,2", 0);
+  const auto refusal = [&](const char* algorithm) {
+    return message_of<UsageError>([&] { auto_costs(algorithm, topology, "--algorithm"); });
+  };
+  EXPECT_EQ(refusal("auto:3us"),
+            "--algorithm \"auto:3us\": it lists 1 costs; expected what a server takes for a "
+            "message, then the latency of all levels or of each of the 2: auto:3us,40us");
+  EXPECT_NE(refusal("auto:"), "");
+  EXPECT_NE(refusal("auto:3us,4us,5us,6us"), "");
+  EXPECT_NE(refusal("auto:3us,4"), "");
+  EXPECT_NE(refusal("auto:3us,-4us"), "");
+}
+
+}  // namespace
+}  // namespace gradcube::control

@@ -1,0 +1,130 @@
+#include "control/plan/plan_cost.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/plan/verify.h"
+#include "tests/unit/control/topologies.h"
+
+namespace gradcube::control {
+namespace {
+
+constexpr double kBytes = 1e6;
+
+Plan plan_of(const std::string& algorithm, const std::string& spec) {
+  return make_plan(algorithm, parse_topology(spec, "test"), "test");
+}
+
+// Bytes take a microsecond each, and nothing else takes time.
+CostParameters bytes_alone(const Plan& plan) {
+  return {.levels = std::vector<LinkCost>(plan.topology().levels(), {0, 1e-6})};
+}
+
+CostParameters latency_alone(const Plan& plan) {
+  return {.levels = std::vector<LinkCost>(plan.topology().levels(), {1, 0})};
+}
+
+PlanTime time_of(const Plan& plan, const CostParameters& parameters,
+                 CollectiveKind kind = CollectiveKind::all_reduce) {
+  return PlanCost(plan).time(kind, kBytes, parameters);
+}
+
+// With segments of nothing, only the busiest link counts, relayed pieces included.
+TEST(PlanCost, IsThatOfTheBusiestLinkWhereSegmentsFlow) {
+  for (const Topology& topology : small_topologies(16)) {
+    for (const Plan& plan : fitting_plans(topology, Placement::all(topology))) {
+      CostParameters parameters = bytes_alone(plan);
+      parameters.segment_bytes = 1e-9;
+      const VerifyReport report = verify(plan);
+      const auto most = *std::max_element(report.link_pieces.begin(), report.link_pieces.end());
+      bool equal_threads = true;
+      for (unsigned t = 1; t < plan.threads(); ++t) {
+        equal_threads = equal_threads && plan.thread(t).weight == plan.thread(0).weight;
+      }
+      if (!equal_threads) continue;
+      EXPECT_NEAR(time_of(plan, parameters).seconds(),
+                  static_cast<double>(most) / report.pieces * kBytes * 1e-6, 1e-6)
+          << plan.algorithm() << " on " << topology.spec();
+    }
+  }
+}
+
+TEST(PlanCost, IsTheSameForAGridAsForTheTopologyItLooksLike) {
+  const Topology cube = parse_topology("bcube:4,2", "test");
+  const std::vector<ServerId> row = {4, 5, 6};
+  const Placement grid = Placement::grid(cube, row, "test");
+  for (const char* algorithm : {"bml", "ring", "ps", "mesh"}) {
+    const Plan part = make_plan(algorithm, cube, grid, "test");
+    const Plan star = plan_of(algorithm, "star:3");
+    EXPECT_DOUBLE_EQ(time_of(part, bytes_alone(part)).seconds(),
+                     time_of(star, bytes_alone(star)).seconds())
+        << algorithm;
+    EXPECT_DOUBLE_EQ(time_of(part, latency_alone(part)).seconds(),
+                     time_of(star, latency_alone(star)).seconds())
+        << algorithm;
+  }
+}
+
+TEST(PlanCost, CountsTheMessagesThatWaitForEachOther) {
+  const auto latency = [](const char* algorithm, const char* spec) {
+    const Plan plan = plan_of(algorithm, spec);
+    return time_of(plan, latency_alone(plan)).seconds();
+  };
+  EXPECT_DOUBLE_EQ(latency("bml", "bcube:4,3"), 6);
+  EXPECT_DOUBLE_EQ(latency("halving_doubling", "bcube:4,2"), 8);
+  EXPECT_DOUBLE_EQ(latency("ring", "bcube:3,2"), 16);
+  EXPECT_DOUBLE_EQ(latency("hips:ring,mesh", "bcube:3,2"), 6);
+  EXPECT_DOUBLE_EQ(latency("ps", "star:9"), 2);
+  EXPECT_DOUBLE_EQ(latency("two-level", "bcube:4,2"), 6);
+  // Two hops there, after a request for credit and its answer, in both stages.
+  EXPECT_DOUBLE_EQ(latency("mesh", "bcube:3,2"), 12);
+}
+
+TEST(PlanCost, CountsTheMessagesThatAServerHandles) {
+  const auto handled = [](const char* algorithm, const char* spec) {
+    const Plan plan = plan_of(algorithm, spec);
+    CostParameters parameters{.levels = std::vector<LinkCost>(plan.topology().levels())};
+    parameters.overhead = 1;
+    return time_of(plan, parameters).seconds();
+  };
+  EXPECT_DOUBLE_EQ(handled("bml", "bcube:4,2"), 48);  // 2 threads, 2 steps, 3 peers, in and out
+  EXPECT_DOUBLE_EQ(handled("ring", "bcube:3,2"), 32);
+  EXPECT_DOUBLE_EQ(handled("ps", "star:9"), 16);
+  EXPECT_DOUBLE_EQ(handled("hips:root", "bcube:4,2"), 24);
+  // Each of 16 has 15 to send and to receive, and relays 9.
+  EXPECT_DOUBLE_EQ(handled("mesh", "bcube:4,2"), 2 * (15 + 15 + 9 + 9));
+}
+
+TEST(PlanCost, TakesTheSlowestLevelForTheBusiest) {
+  const Plan plan = plan_of("blueconnect", "bcube:4,2");
+  CostParameters parameters = bytes_alone(plan);
+  EXPECT_EQ(time_of(plan, parameters).busiest, 0u);
+  parameters.levels[1].seconds_per_byte = 1e-5;
+  EXPECT_EQ(time_of(plan, parameters).busiest, 1u);
+  EXPECT_NEAR(time_of(plan, parameters).seconds(), 2 * (0.75 + 10 * 0.1875), 1e-9);
+}
+
+TEST(PlanCost, OfAChunkPerRankIsOneStageUnlessThereIsARoot) {
+  const Plan bml = plan_of("bml", "bcube:3,2");
+  const Plan ps = plan_of("ps", "bcube:3,2");
+  for (const CollectiveKind kind : {CollectiveKind::reduce_scatter, CollectiveKind::all_gather}) {
+    EXPECT_DOUBLE_EQ(2 * time_of(bml, bytes_alone(bml), kind).seconds(),
+                     time_of(bml, bytes_alone(bml)).seconds());
+    EXPECT_DOUBLE_EQ(2 * time_of(bml, latency_alone(bml), kind).seconds(),
+                     time_of(bml, latency_alone(bml)).seconds());
+    EXPECT_DOUBLE_EQ(time_of(ps, bytes_alone(ps), kind).seconds(),
+                     time_of(ps, bytes_alone(ps)).seconds());
+  }
+}
+
+TEST(PlanCost, CountsTheHeadersOfEachMessageOnALink) {
+  const Plan plan = plan_of("ring", "star:4");
+  CostParameters parameters = bytes_alone(plan);
+  parameters.frame_bytes = 100;
+  EXPECT_NEAR(PlanCost(plan).time(CollectiveKind::barrier, 0, parameters).transfer, 6 * 1e-4,
+              1e-12);
+}
+
+}  // namespace
+}  // namespace gradcube::control
