@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "cli/text_table.h"
+#include "control/plan/streams.h"
 #include "control/plan/verify.h"
 #include "control/plan/verify_sample.h"
 
@@ -79,9 +80,19 @@ std::string exact(const control::Plan& plan, bool as_json) {
          links_text("links", link_pieces);
 }
 
+// What is found says which sample finds it.
+LinkPieces verify_drawn(const control::Plan& plan, const control::Sample& sample,
+                        std::uint64_t seed) {
+  try {
+    return control::verify_sample(plan, sample);
+  } catch (const control::PlanError& error) {
+    throw control::PlanError(fmt::format("{} (--seed {})", error.what(), seed));
+  }
+}
+
 std::string sampled(const control::Plan& plan, std::uint64_t seed, bool as_json) {
   const control::Sample sample = control::draw_sample(plan, seed, kDrawn);
-  const LinkPieces link_pieces = control::verify_sample(plan, sample);
+  const LinkPieces link_pieces = verify_drawn(plan, sample, seed);
   if (as_json) {
     json report = begin_json(plan);
     report["proof"] = "sample";
