@@ -108,7 +108,7 @@ class LinksDown(TestCase):
 
     def test_are_refused_where_there_are_none(self):
         with Cluster("--topology", "bcube:3,2") as cluster:
-            for links, words in (("3,0", ['"3,0"', "0..2"]), ("2,1:2", ["level 2", "0 to 1"])):
+            for links, words in (("3,0", ['"3,0"', "0..2"]), ("2,1:2", ["port 2", "0 to 1"])):
                 self.assert_one_message(cluster.tool("impair", "--down", links), 2, *words)
             self.assertEqual(self.down(cluster), set())
 

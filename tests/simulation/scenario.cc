@@ -35,9 +35,9 @@ double up_to(SeededRandom& random, double most) {
 }
 
 void draw_network(SeededRandom& random, control::ClusterSettings& settings) {
-  constexpr std::array kTopologies = {
-      "bcube:2,2", "bcube:2,2", "star:4",    "star:3",      "bcube:4,1", "star:2",    "bcube:3,2",
-      "bcube:2,3", "bcube:3x2", "bcube:2x3", "bcube:3x2x2", "torus:3,1", "torus:4,1", "torus:3,2"};
+  constexpr std::array kTopologies = {"bcube:2,2", "torus:3,2", "star:4",     "star:3",
+                                      "torus:4,1", "star:2",    "bcube:3,2",  "bcube:2,3",
+                                      "bcube:3x2", "bcube:2x3", "bcube:3x2x2"};
   settings.topology =
       control::parse_topology(kTopologies[random.below(kTopologies.size())], "topology");
   settings.mtu = one_in(random, 2) ? 1500 : 9000;
