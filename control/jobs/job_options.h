@@ -31,8 +31,8 @@ struct JobOptions {
 std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space);
 
-// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]", and ", reproducible": for a message that sets two
-// of them side by side.
+// "weight 2, lanes bml, bml (priority 1), 3 servers [0,0] [0,1] [0,2]", and ", reproducible" where
+// it is: for a message that sets two of them side by side.
 std::string describe(const JobOptions& options, const bcube::AddressSpace& space);
 
 }  // namespace gradcube::control
