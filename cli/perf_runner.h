@@ -46,7 +46,8 @@ struct PerfSettings {
   std::chrono::milliseconds timeout = std::chrono::seconds(60);  // of one iteration
 };
 
-// What an element takes on the links, in a job of so many ranks. 0: no reproducible job can have it.
+// The bytes of an element on the links, in a job of so many ranks. 0: no reproducible job can have
+// it.
 std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
 
 // An iteration took longer than PerfSettings::timeout.

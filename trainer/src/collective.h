@@ -39,7 +39,7 @@ struct Collective {
   Part input;   // what the daemon must see of the trainer's buffer
   Part output;  // what the trainer must see of the daemon's result
 
-  // Between the trainer's buffer and a copy in the heap of carried_bytes, which the daemon works on.
+  // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
   void write_input(std::byte* copy) const;
   void read_output(const std::byte* copy) const;
 };

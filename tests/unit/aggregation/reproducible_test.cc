@@ -136,8 +136,8 @@ TEST_F(Reproducible, EveryOrderAndAssociationYieldsTheSameBits) {
   }
 }
 
-// docs/arithmetic.md: half a unit in the last place of the result, and ranks * 2^-2w of the greatest
-// value. The long double adds its own rounding.
+// docs/arithmetic.md: half a unit in the last place of the result, and ranks * 2^-2w of the
+// greatest value. The long double adds its own rounding.
 TEST_F(Reproducible, TheErrorStaysWithinItsBound) {
   for (const DataType type : kFloats) {
     for (const std::uint32_t ranks : {3u, 5u, 9u, 16u, 17u, 100u, 256u}) {
