@@ -8,7 +8,7 @@ import numpy
 
 from harness import Cluster, TestCase, main
 
-SIZES = "0,4,999,100003,1M"
+SIZES = "0,8,999,100003,1M"
 
 
 class LocalTrainers(TestCase):
