@@ -1,5 +1,6 @@
 // What `gradcube perf` has measured on a cluster, kept in the run directory for `gradcube plan
-// --why`: of each algorithm and size the last median of an all-reduce on all servers, one at a time.
+// --why`: of each algorithm and size the last median of an all-reduce on all servers, one at a
+// time.
 //
 // The file is JSON, measured.json:
 //

@@ -1,5 +1,5 @@
-// `gradcube plan --why SIZE`: what each candidate of the algorithm `auto` takes for an all-reduce of
-// this size by the model (control/plan/plan_cost.h), which one auto runs, and what perf has last
+// `gradcube plan --why SIZE`: what each candidate of the algorithm `auto` takes for an all-reduce
+// of this size by the model (control/plan/plan_cost.h), which one auto runs, and what perf has last
 // measured on the running cluster.
 #ifndef GRADCUBE_CLI_PLAN_WHY_H_
 #define GRADCUBE_CLI_PLAN_WHY_H_

@@ -1,7 +1,7 @@
 // A line T(M) = a + bM through measured times, as MG-WFBP's Eq. 9 has it (mgwfbp_model.h), that a
 // few wild measurements do not move: the slope is the median of the slopes between all pairs of
-// points, and a the median of what the points then have left (Theil, 1950; Sen, 1968). Up to 29 % of
-// the points may lie anywhere.
+// points, and a the median of what the points then have left (Theil, 1950; Sen, 1968). Up to 29 %
+// of the points may lie anywhere.
 #ifndef GRADCUBE_CONTROL_MODEL_LINE_FIT_H_
 #define GRADCUBE_CONTROL_MODEL_LINE_FIT_H_
 

@@ -56,8 +56,8 @@ std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topolog
                                                          const Placement& placement,
                                                          std::string_view where);
 
-// The plans that a lane with this algorithm runs: of `auto` those that it chooses from, of any other
-// the one of make_plan(), whose errors it throws.
+// The plans that a lane with this algorithm runs: of `auto` those that it chooses from, of any
+// other the one of make_plan(), whose errors it throws.
 PlanChoice make_choice(std::string_view algorithm, const Topology& topology,
                        const Placement& placement, std::string_view where);
 

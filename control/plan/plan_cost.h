@@ -8,10 +8,11 @@
 //              as long: its sender asks for credit first, and nothing goes to a server that is no
 //              neighbour without (protocol/credit.h). Beside this, each server handles its messages
 //              one after the other: what the busiest one sends, receives and relays.
-//   transfer   the bytes. In lock step each step takes as long as its busiest link, as BlueConnect's
-//              Eq. 9 and 10 and HiPS's stages have it. A buffer of many segments flows through all
-//              steps at once: then what the busiest link carries in all of them is what counts, as
-//              in BML, section 3.2. Between them it depends on the number of segments of a piece.
+//   transfer   the bytes. In lock step each step takes as long as its busiest link, as
+//              BlueConnect's Eq. 9 and 10 and HiPS's stages have it. A buffer of many segments
+//              flows through all steps at once: then what the busiest link carries in all of them
+//              is what counts, as in BML, section 3.2. Between them it depends on the number of
+//              segments of a piece.
 //
 // A link is one direction of one server's port. Shares are of the buffer. A broadcast and a reduce
 // are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
