@@ -9,12 +9,31 @@ unsigned most_hops(const AddressSpace& space) {
   return space.levels() == 1 ? 1 : std::min(kMaxLevels, space.levels() + kDetour);
 }
 
-Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
-  Route route;
+ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {
+  ServerId differs = 0;
   for (unsigned level = 0; level < space.levels(); ++level) {
-    const unsigned digit = space.digit(to, level);
-    if (digit == space.digit(from, level)) continue;
-    route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+    const unsigned radix = space.radix(level);
+    const unsigned by = (space.digit(to, level) + radix - space.digit(from, level)) % radix;
+    differs = space.with_digit(differs, level, by);
+  }
+  return differs;
+}
+
+Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
+  const ServerId differs = difference(space, from, to);
+  Route ascending;
+  unsigned first = 0;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    const unsigned by = space.digit(differs, level);
+    if (by == 0) continue;
+    ascending.append(
+        {static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(space.digit(to, level))});
+    // Where all radices are 2, only the levels tell one difference from another.
+    first += by + level;
+  }
+  Route route;
+  for (unsigned i = 0; i < ascending.size(); ++i) {
+    route.append(ascending[(first + i) % ascending.size()]);
   }
   return route;
 }
