@@ -1,6 +1,7 @@
 #include "bcube_forwarding/route.h"
 
 #include <algorithm>
+#include <array>
 
 namespace gradcube::bcube {
 
@@ -42,19 +43,51 @@ bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsi
   return forward == backward ? from % 2 == 0 : forward < backward;
 }
 
+namespace {
+
+// The hops that set one digit: on cables one for each server on the short way round.
+void append_level(Route& route, const AddressSpace& space, unsigned level, ServerId from,
+                  ServerId to) {
+  const unsigned end = space.digit(to, level);
+  unsigned digit = space.digit(from, level);
+  const bool forward = goes_forward(space, level, digit, end);
+  while (digit != end) {
+    digit = !space.cabled() ? end
+            : forward       ? space.next_digit(level, digit)
+                            : space.previous_digit(level, digit);
+    route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+  }
+}
+
+}  // namespace
+
+ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {
+  ServerId differs = 0;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    const unsigned radix = space.radix(level);
+    const unsigned by = (space.digit(to, level) + radix - space.digit(from, level)) % radix;
+    differs = space.with_digit(differs, level, by);
+  }
+  return differs;
+}
+
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
   Route route;
   if (distance(space, from, to) > kMaxLevels) return route;
+  const ServerId differs = difference(space, from, to);
+  std::array<unsigned, kMaxLevels> levels{};
+  unsigned count = 0;
+  unsigned first = 0;
   for (unsigned level = 0; level < space.levels(); ++level) {
-    const unsigned end = space.digit(to, level);
-    unsigned digit = space.digit(from, level);
-    const bool forward = goes_forward(space, level, digit, end);
-    while (digit != end) {
-      digit = !space.cabled() ? end
-              : forward       ? space.next_digit(level, digit)
-                              : space.previous_digit(level, digit);
-      route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
-    }
+    const unsigned by = space.digit(differs, level);
+    if (by == 0) continue;
+    levels[count++] = level;
+    // Where all radices are 2, only the levels tell one difference from another.
+    first += by + level;
+  }
+  if (space.cabled()) first = 0;
+  for (unsigned i = 0; i < count; ++i) {
+    append_level(route, space, levels[(first + i) % count], from, to);
   }
   return route;
 }

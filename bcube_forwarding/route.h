@@ -52,8 +52,17 @@ unsigned diameter(const AddressSpace& space);
 // the servers take the one and half the other, so that the links share the load.
 bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsigned to);
 
-// A shortest route: sets one differing digit after the other, from level 0 up. Empty if the servers
-// are the same, or farther apart than a route can be; one hop if they are neighbours.
+// By how much greater each digit of `to` is, modulo the level's radix: the server with these
+// digits.
+ServerId difference(const AddressSpace& space, ServerId from, ServerId to);
+
+// A shortest route: sets one differing digit after the other, upwards from one of them and round; on
+// cables from the lowest one. Empty if the servers are the same, or farther apart than a route can
+// be; one hop if they are neighbours.
+//
+// Under switches, where it begins follows from the difference of the servers alone, and spreads: so where each
+// server sends to each, every port sends and receives as much as any other of its level, and about
+// as many of the routes begin at each level, and end there.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
 
 }  // namespace gradcube::bcube

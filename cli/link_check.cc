@@ -16,6 +16,7 @@
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 
 namespace gradcube::cli {
 namespace {
@@ -113,22 +114,19 @@ class LinkCheck::Measurement {
  public:
   Measurement(const RunningCluster& cluster, const LinkCheckSettings& settings,
               const NeighbourLink& link)
-      : plan_(plan_of(cluster.topology, link)),
+      : choice_(choice_of(cluster.topology, link)),
         job_(link_job_name(settings.job, link)),
         count_(transfer_count(static_cast<double>(cluster.rates.of(link.level)))) {
     perf_.members = {link.first, link.second};
     perf_.iterations = kIterations;
     perf_.timeout = settings.timeout;
-    for (control::Rank rank = 0; rank < plan_.ranks(); ++rank) {
-      const auto found = cluster.sockets.find(plan_.placement().server(rank));
-      if (found != cluster.sockets.end()) trainers_.push_back({rank, found->second});
-    }
+    trainers_ = trainers_of(cluster, choice_.placement());
   }
 
   // Any thread. The sessions stay open until this dies, so that the daemon still has the flows.
   void run() {
     try {
-      runner_ = std::make_unique<PerfRunner>(plan_, trainers_, job_, perf_);
+      runner_ = std::make_unique<PerfRunner>(choice_, trainers_, job_, perf_);
       figures_.round_trip_seconds = median(runner_->run(kSmallCount).seconds);
       const double seconds = median(runner_->run(count_).seconds);
       figures_.payload_bps = static_cast<double>(count_ * sizeof(Element)) * 8 / seconds;
@@ -154,13 +152,15 @@ class LinkCheck::Measurement {
   }
 
  private:
-  static control::Plan plan_of(const control::Topology& topology, const NeighbourLink& link) {
+  static control::PlanChoice choice_of(const control::Topology& topology,
+                                       const NeighbourLink& link) {
     const std::vector<control::ServerId> members{link.first, link.second};
-    return control::make_plan(control::default_algorithm(topology), topology,
-                              control::Placement::grid(topology, members, "the link"), "the link");
+    return control::make_choice(control::default_algorithm(topology), topology,
+                                control::Placement::grid(topology, members, "the link"),
+                                "the link");
   }
 
-  const control::Plan plan_;
+  const control::PlanChoice choice_;
   const std::string job_;
   const std::uint64_t count_;
   PerfSettings perf_;

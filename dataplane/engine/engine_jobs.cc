@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <tuple>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -216,13 +217,25 @@ void Engine::take_route(Flow& flow, const bcube::Route& route) {
 }
 
 // The flows of other jobs keep their credit, and what their senders have asked for.
+//
+// Flows are served in the order in which they are added: that of the differences between this
+// server's address and the peers'. In a step over several levels it is not the order of ranks; with
+// it, servers that send at the same time send to different ones, at every hop.
 void Engine::add_flows(EngineJob& job) {
+  const auto turn = [this](const Flow* flow) {
+    return std::tuple(flow->stage, flow->step,
+                      bcube::difference(neighbours_.space(), settings_.server, flow->peer));
+  };
   for (PlanExecutor& executor : job.executors()) {
-    for (Flow& flow : executor.flows()) {
-      const FlowScheduler::Rank rank = rank_of(flow);
-      take_route(flow, route_of(flow));
-      flow.out->add_outgoing(job, rank, flow);
-      ports_[flow.port_in]->add_incoming(job, rank, flow);
+    std::vector<Flow*> flows;
+    for (Flow& flow : executor.flows()) flows.push_back(&flow);
+    std::sort(flows.begin(), flows.end(),
+              [&](const Flow* a, const Flow* b) { return turn(a) < turn(b); });
+    for (Flow* flow : flows) {
+      const FlowScheduler::Rank rank = rank_of(*flow);
+      take_route(*flow, route_of(*flow));
+      flow->out->add_outgoing(job, rank, *flow);
+      ports_[flow->port_in]->add_incoming(job, rank, *flow);
     }
   }
 }

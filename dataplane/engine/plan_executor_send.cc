@@ -13,8 +13,12 @@ using protocol::Stage;
 namespace {
 
 constexpr std::uint64_t kMostBacklog = 255;  // that a frame can tell
-// Past the first step, segments become ready one by one. More than this at a time needs no look.
-constexpr std::uint64_t kMostCounted = 8;
+// Past the first step, segments become ready one by one. Where a port has many flows few are ready
+// at a time, and these are counted. Where it has one, as in a ring, it has to fill the round trip
+// alone: beyond the first few, looks at twice the distance each estimate how many more, up to a
+// window. What is estimated and not ready is a gap, which a resend is about to close.
+constexpr std::uint64_t kCountedEach = 8;
+constexpr std::uint64_t kMostCounted = 64;
 
 }  // namespace
 
@@ -112,8 +116,12 @@ std::uint8_t PlanExecutor::ready_backlog(const Flow& flow) const {
         std::min<std::uint64_t>(round_length - position, kMostBacklog));
   }
   const std::uint64_t most = std::min(left, kMostCounted);
-  std::uint32_t count = 1;
-  while (count < most && ready(flow, collective, position + count)) ++count;
+  std::uint64_t count = 1;
+  while (count < most) {
+    const std::uint64_t next = std::min(count < kCountedEach ? count + 1 : 2 * count, most);
+    if (!ready(flow, collective, position + static_cast<std::uint32_t>(next) - 1)) break;
+    count = next;
+  }
   return static_cast<std::uint8_t>(count);
 }
 

@@ -192,13 +192,13 @@ TEST_F(EngineLinks, AreNotChangedByGreetingsThatDoNotFit) {
 }
 
 TEST_F(EngineLinks, OfRelaysAreKnownFromThemForASecond) {
-  EXPECT_THAT(levels_to(4), ElementsAre(0, 1));
-  tell_of_path_failure({1, 1, 1, false});  // from [0,1] to [1,1]
-  EXPECT_THAT(levels_to(4), ElementsAre(1, 0));
-  EXPECT_THAT(levels_to(7), ElementsAre(0, 1)) << "from [0,1] to [2,1]";
+  EXPECT_THAT(levels_to(7), ElementsAre(0, 1));
+  tell_of_path_failure({1, 1, 2, false});  // from [0,1] to [2,1]
+  EXPECT_THAT(levels_to(7), ElementsAre(1, 0));
+  EXPECT_THAT(levels_to(5), ElementsAre(0, 1)) << "over [0,2]";
   EXPECT_LE(here_.engine->next_event(), now_ + FailedHops::kKept);
   for (unsigned i = 0; i < 1001; ++i) pass(1, {1, 2, 3, 6});
-  EXPECT_THAT(levels_to(4), ElementsAre(0, 1));
+  EXPECT_THAT(levels_to(7), ElementsAre(0, 1));
 }
 
 TEST_F(EngineLinks, OfRelaysAreNotBelievedWhenTheyDoNotExist) {

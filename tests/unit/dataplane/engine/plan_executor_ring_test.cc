@@ -135,6 +135,26 @@ TEST_F(ExecutorInRing, CountsTheSegmentsOfTheFirstRoundAsReady) {
   EXPECT_EQ(server_->backlog(next(Stage::aggregation)), 1u);
 }
 
+// In one of 40 servers, whose rounds have one segment each.
+TEST(ExecutorInALongRing, CountsWhatIsReadyOneByOneAndThenInEverLongerSteps) {
+  LoneExecutor server{"star:40", 1, 1, "hips:ring"};
+  server.submit(1.0F);
+  Flow& next = server.flow(Stage::aggregation, 0, 2);
+  next.send.record_send(0);
+  std::uint64_t come = 0;
+  const auto backlog_after = [&](std::uint64_t rounds) {
+    for (; come < rounds; ++come) {
+      server.contribute(server.flow(Stage::aggregation, 0, 0), come, server.from_neighbour(1.0F));
+    }
+    return unsigned{server->backlog(next)};
+  };
+  EXPECT_EQ(backlog_after(0), 0u);
+  EXPECT_EQ(backlog_after(7), 7u);
+  EXPECT_EQ(backlog_after(12), 8u);
+  EXPECT_EQ(backlog_after(20), 16u);
+  EXPECT_EQ(backlog_after(39), 38u) << "the last one is this server's own sum";
+}
+
 TEST_F(ExecutorInRing, StartsAnewAfterAReset) {
   server_.submit(1.0F);
   contribute(0, 1.0F);
