@@ -92,23 +92,31 @@ class Links {
     if (pieces == 0) return;
     const unsigned w = plan_.mirrored(thread, stage_, step_);
     const PlanStep& s = plan_.step(thread, w);
-    const unsigned level = plan_.level(thread, w).value();
-    carried_[{level, direction}] += pieces;
+    const unsigned port = port_to(direction == Direction::out ? to : from, *plan_.level(thread, w));
+    carried_[{port, direction}] += pieces;
     if (plan_.link_use() == LinkUse::shared) return;
     // In the rounds of a mesh as in those of a ring, each rank sends to one peer.
     round += step_pattern::offset_of_digit(s.radix, s.digit(from), s.digit(to));
-    const auto [entry, fresh] = threads_.emplace(std::tuple(round, level, direction), thread);
+    const auto [entry, fresh] = threads_.emplace(std::tuple(round, port, direction), thread);
     if (fresh) return;
-    throw PlanError(fmt::format(
-        "{} step {}, thread {}: {}'s link of level {} is already used by thread {}",
-        stage_name(stage_), step_, thread, name_of(plan_, rank_), level, entry->second));
+    throw PlanError(fmt::format("{} step {}, thread {}: {}'s port {} is already used by thread {}",
+                                stage_name(stage_), step_, thread, name_of(plan_, rank_), port,
+                                entry->second));
   }
 
+  // By port.
   const std::map<std::pair<unsigned, Direction>, std::uint64_t>& carried() const {
     return carried_;
   }
 
  private:
+  unsigned port_to(Rank neighbour, unsigned level) const {
+    const AddressSpace& space = plan_.space();
+    const Placement& placement = plan_.placement();
+    return space.port_of(placement.server(rank_), level,
+                         space.digit(placement.server(neighbour), level));
+  }
+
   const Plan& plan_;
   Rank rank_;
   Stage stage_;
@@ -211,7 +219,8 @@ std::vector<std::uint64_t> check_links(const Plan& plan, Rank rank,
   }
   std::vector<std::uint64_t> most(plan.space().levels(), 0);
   for (const auto& [link, pieces] : carried) {
-    most[link.first] = std::max(most[link.first], pieces);
+    std::uint64_t& of_level = most[plan.space().level_of_port(link.first)];
+    of_level = std::max(of_level, pieces);
   }
   return most;
 }

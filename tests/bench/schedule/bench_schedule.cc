@@ -51,7 +51,7 @@ struct Trainer {
 
 struct Options {
   control::ClusterSettings settings;
-  std::string algorithm{control::kDefaultAlgorithm};
+  std::string algorithm{"bml"};
   std::uint64_t bytes = 12'500'000;
   unsigned iterations = 1;
   std::int64_t step = 2'000;

@@ -140,7 +140,7 @@ TEST(VerifySample, FindsAServerThatNeverGetsAResult) {
 TEST(VerifySample, FindsTwoThreadsOnOneLink) {
   const Plan plan = plan_over_levels(parse_topology("bcube:3,2", "test"), {{0, 1}, {0, 1}});
   EXPECT_EQ(message_of<PlanError>([&] { check_links(plan, 4, exchanges_of(plan)); }),
-            "aggregation step 0, thread 1: [1,1]'s link of level 0 is already used by thread 0");
+            "aggregation step 0, thread 1: [1,1]'s port 0 is already used by thread 0");
 }
 
 // In round 2 [0,0] gets from [0,1], and in round 1 from [0,2].
@@ -152,7 +152,7 @@ TEST(VerifySample, FindsTwoTransfersThatArriveOverOneLinkInARound) {
     return exchanges;
   };
   EXPECT_EQ(message_of<PlanError>([&] { check_links(plan, 0, sabotaged); }),
-            "aggregation step 0, thread 0: [0,0]'s link of level 0 is already used by thread 0");
+            "aggregation step 0, thread 0: [0,0]'s port 0 is already used by thread 0");
 }
 
 TEST(VerifySample, DoesNotCountLinksWhereServersRelay) {

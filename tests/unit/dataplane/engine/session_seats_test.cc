@@ -21,9 +21,9 @@ constexpr std::uint64_t kHeap = 1 << 16;
 class SessionSeatsTest : public testing::Test {
  protected:
   SessionSeatsTest() {
-    session_ =
-        std::make_unique<Session>(whole_region(kHeap), doorbell(), SessionShape{4, {1}, kTrainers},
-                                  std::vector<Doorbell*>{}, nullptr, 1);
+    session_ = std::make_unique<Session>(whole_region(kHeap), doorbell(),
+                                         SessionShape{4, {1}, false, kTrainers},
+                                         std::vector<Doorbell*>{}, nullptr, 1);
   }
   ~SessionSeatsTest() override {
     for (const int end : trainer_ends_) close(end);
