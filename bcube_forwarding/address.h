@@ -5,9 +5,9 @@
 // number whose digit at level 0 is the least significant. On the wire the number takes 16 bits and
 // a digit 8 bits, so an address space has at most 65536 servers and a radix of at most 256.
 //
-// The servers that differ in a level's digit alone are joined by a switch, each with one port, or in
-// a ring of cables, each with two ports (a torus: HiPS, section 4.2). Then port 2l leads to the next
-// digit of level l, and port 2l+1 to the one before, modulo the radix. A ring has at least 3
+// The servers that differ in a level's digit alone are joined by a switch, each with one port, or
+// in a ring of cables, each with two ports (a torus: HiPS, section 4.2). Then port 2l leads to the
+// next digit of level l, and port 2l+1 to the one before, modulo the radix. A ring has at least 3
 // servers: of two, both cables would join the same ones, and a hop would not say which it takes.
 //
 // An AddressSpace is a small immutable value, which allocates only for text. Any thread may use it.

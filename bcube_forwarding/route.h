@@ -56,13 +56,13 @@ bool goes_forward(const AddressSpace& space, unsigned level, unsigned from, unsi
 // digits.
 ServerId difference(const AddressSpace& space, ServerId from, ServerId to);
 
-// A shortest route: sets one differing digit after the other, upwards from one of them and round; on
-// cables from the lowest one. Empty if the servers are the same, or farther apart than a route can
-// be; one hop if they are neighbours.
+// A shortest route: sets one differing digit after the other, upwards from one of them and round;
+// on cables from the lowest one. Empty if the servers are the same, or farther apart than a route
+// can be; one hop if they are neighbours.
 //
-// Under switches, where it begins follows from the difference of the servers alone, and spreads: so where each
-// server sends to each, every port sends and receives as much as any other of its level, and about
-// as many of the routes begin at each level, and end there.
+// Under switches, where it begins follows from the difference of the servers alone, and spreads: so
+// where each server sends to each, every port sends and receives as much as any other of its level,
+// and about as many of the routes begin at each level, and end there.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
 
 }  // namespace gradcube::bcube

@@ -239,7 +239,7 @@ void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
 void Oracle::reproduced_blocks(Elements part, Elements wanted, const Contribution& contribution,
                                const ExpectedBlock& check) const {
   const aggregation::ReproducibleReduction reduction = {collective_.type, collective_.operation,
-                                                        plan_.ranks()};
+                                                        plan_.placement().trainers()};
   const auto [type, operation] = aggregation::carrier_of(reduction).value();
   const aggregation::ReduceFunction add = scalar_kernels().reduce(type, operation);
   const aggregation::DivideFunction divide =
@@ -250,13 +250,13 @@ void Oracle::reproduced_blocks(Elements part, Elements wanted, const Contributio
   const std::size_t last = std::min(wanted.end, part.end);
   for (std::size_t first = std::max(wanted.begin, part.begin); first < last;) {
     const std::size_t length = std::min(kBlockElements, last - first);
-    for (Rank rank = 0; rank < plan_.ranks(); ++rank) {
+    for (Rank rank = 0; rank < plan_.placement().trainers(); ++rank) {
       contribution(rank, first, length, values.data());
       aggregation::to_carriers(reduction, values.data(), (rank == 0 ? sum : next).data(), length);
       const void* both[] = {sum.data(), next.data()};
       if (rank != 0) add(sum.data(), both, 2, length);
     }
-    if (divide != nullptr) divide(sum.data(), length, plan_.ranks());
+    if (divide != nullptr) divide(sum.data(), length, plan_.placement().trainers());
     aggregation::from_carriers(reduction, sum.data(), values.data(), length);
     check(first, length, values.data());
     first += length;

@@ -63,7 +63,7 @@ struct OracleCollective {
   // If the kind is rank-ordered: whose chunks are where, by the rank of a server; null: each rank's
   // at its own number. Must outlive the oracle.
   const control::Rank* chunk_of_rank = nullptr;
-  bool reproducible = false;  // then carrier_of() has a value for type, operation and ranks
+  bool reproducible = false;  // then carrier_of() has a value for type, operation and trainers
 };
 
 class Oracle {

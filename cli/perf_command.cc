@@ -151,15 +151,15 @@ std::string verdict(const PerfSettings& settings) {
       settings.reproducible ? "of every order of addition" : "of the plan's order of addition";
   switch (settings.kind) {
     case CollectiveKind::all_reduce:
-      return fmt::format("every element on every server has the bits {}", order);
+      return fmt::format("every element of every trainer has the bits {}", order);
     case CollectiveKind::reduce_scatter:
-      return fmt::format("every element of every server's chunk has the bits {}", order);
+      return fmt::format("every element of every trainer's chunk has the bits {}", order);
     case CollectiveKind::reduce:
       return fmt::format("every element at the root has the bits {}", order);
     case CollectiveKind::all_gather:
-      return "every element on every server has the bits of the chunk's owner";
+      return "every element of every trainer has the bits of the chunk's owner";
     case CollectiveKind::broadcast:
-      return "every element on every server has the bits of the root's";
+      return "every element of every trainer has the bits of the root's";
     case CollectiveKind::barrier:
       break;
   }

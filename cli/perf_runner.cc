@@ -266,7 +266,7 @@ PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<Perf
 }
 
 PerfRow PerfRunner::run(std::uint64_t count) {
-  const std::uint64_t bytes = count * aggregation::element_bytes(settings_.type);
+  const std::uint64_t bytes = count * carried_bytes(settings_, choice_.placement().trainers());
   return Row(choice_.plan_of(settings_.kind, bytes), settings_, ranks_, sessions_, count).measure();
 }
 

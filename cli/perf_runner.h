@@ -1,6 +1,6 @@
 // Measures collectives with the trainers of each server of the job, mostly one, or of those servers
-// that are on this host: threads of this process, each with a session of its own. The other servers' trainers are those of
-// other processes, which measure the same at the same time.
+// that are on this host: threads of this process, each with a session of its own. The other
+// servers' trainers are those of other processes, which measure the same at the same time.
 //
 // An iteration: every trainer fills its buffers, all meet at a barrier, every trainer takes the
 // time, submits, waits for the end, and takes the time again. The iteration's time is from the

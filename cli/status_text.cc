@@ -66,7 +66,8 @@ std::string list_text(const json& array) {
   return text;
 }
 
-// What tells a server's ports apart: their level, and on a torus, where a level has two, their number.
+// What tells a server's ports apart: their level, and on a torus, where a level has two, their
+// number.
 std::string_view port_key(const json& status) {
   return field(field(status, "topology"), "kind") == "torus" ? "port" : "level";
 }

@@ -44,9 +44,9 @@ namespace event {
 struct EnginesArmed {};
 // The engines take no more submissions (after command::Hold); and, from then on, whenever their
 // counts have grown. `published` is what they have taken, `completed` what has ended, in order.
-// Both only grow, over resets too. Where a server has several trainers, `published` is what has been
-// taken from all of them, and `reached` what has been taken from any. `asked` is what the newest command::Hold names, `submitted` what
-// this server's trainer has submitted as it.
+// Both only grow, over resets too. Where a server has several trainers, `published` is what has
+// been taken from all of them, and `reached` what has been taken from any. `asked` is what the
+// newest command::Hold names, `submitted` what this server's trainer has submitted as it.
 struct EnginesHeld {
   LaneNumbers published;
   LaneNumbers completed;

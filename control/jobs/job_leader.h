@@ -6,8 +6,8 @@
 // not answered, and has a deadline. Who has not answered by then ends the job and is named; while
 // all catch up, the job stops then.
 //
-//   gathering   until every member server has its trainers; one of which nothing is heard any more is
-//               no member, until it joins again. A server whose trainer stays in another job of
+//   gathering   until every member server has its trainers; one of which nothing is heard any more
+//               is no member, until it joins again. A server whose trainer stays in another job of
 //               this name, with other members, ends this one
 //   preparing   all attach their engines, armed
 //   starting    all begin to send

@@ -44,8 +44,8 @@ BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std
 // `name` is the plan's, as it was asked for. Throws a UsageError when the product of the factors is
 // not the number of ranks, the patterns are not as many as the factors, a factor to be halved is no
 // power of two or a ring has more than kMaxRunnableRadix ranks, and for a single rank. Without
-// patterns all stages are rings on a torus, where Eq. 3 does not hold: half of a ring is not one hop
-// away.
+// patterns all stages are rings on a torus, where Eq. 3 does not hold: half of a ring is not one
+// hop away.
 Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
                            const Placement& placement, const BlueConnectStages& stages);
 

@@ -2,8 +2,8 @@
 // links of a round can be measured at the same time: each has both of its ports to itself.
 //
 // Where a switch joins n servers, each of them meets each other one as in a tournament: n-1 rounds,
-// or n if n is odd. A ring of cables takes two rounds, or three if n is odd. All switches, or rings,
-// of a level have the same rounds; the levels follow each other.
+// or n if n is odd. A ring of cables takes two rounds, or three if n is odd. All switches, or
+// rings, of a level have the same rounds; the levels follow each other.
 #ifndef GRADCUBE_CONTROL_PLAN_NEIGHBOUR_ROUNDS_H_
 #define GRADCUBE_CONTROL_PLAN_NEIGHBOUR_ROUNDS_H_
 

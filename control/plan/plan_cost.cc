@@ -44,13 +44,15 @@ class PlanCost::Walk {
   Chain chain(unsigned thread, unsigned w) const {
     const PlanStep& step = plan_.step(thread, w);
     Chain chain{step.rounds(), {}};
-    if (const auto level = plan_.level(thread, w)) {
-      chain.ways.push_back(1U << *level);
+    const auto level = plan_.level(thread, w);
+    if (level && !plan_.space().cabled()) {
+      chain.ways.push_back({});
+      chain.ways.back()[*level] = 1;
       return chain;
     }
     for_each_transfer(thread, Stage::aggregation, w, [&](Rank from, Rank to) {
-      unsigned way = 0;
-      for (const Hop& hop : plan_.route(from, to)) way |= 1U << hop.level;
+      Way way{};
+      for (const Hop& hop : plan_.route(from, to)) ++way[hop.level];
       if (std::find(chain.ways.begin(), chain.ways.end(), way) == chain.ways.end()) {
         chain.ways.push_back(way);
       }
@@ -168,12 +170,14 @@ double PlanCost::chain_seconds(const CostParameters& parameters) const {
     double seconds = 0;
     for (const Chain& chain : chains) {
       double slowest = 0;
-      for (const unsigned way : chain.ways) {
+      for (const Way& way : chain.ways) {
         double trip = 0;
+        unsigned hops = 0;
         for (unsigned l = 0; l < parameters.levels.size(); ++l) {
-          if ((way >> l & 1U) != 0) trip += parameters.levels[l].latency;
+          trip += way[l] * parameters.levels[l].latency;
+          hops += way[l];
         }
-        const bool relayed = (way & (way - 1)) != 0;
+        const bool relayed = hops > 1;
         slowest = std::max(slowest, relayed ? kTripsOfRelayed * trip : trip);
       }
       seconds += chain.rounds * slowest;

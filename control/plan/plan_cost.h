@@ -23,6 +23,8 @@
 #ifndef GRADCUBE_CONTROL_PLAN_PLAN_COST_H_
 #define GRADCUBE_CONTROL_PLAN_PLAN_COST_H_
 
+#include <array>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <vector>
@@ -80,9 +82,11 @@ class PlanCost {
   using LevelLoads = std::vector<Load>;  // [level]: of the busiest link
 
   // A step of a thread: rounds, and the ways that messages take, each a set of levels.
+  // Of a message: its hops by level.
+  using Way = std::array<std::uint8_t, bcube::kMaxLevels>;
   struct Chain {
     unsigned rounds = 1;
-    std::vector<unsigned> ways;
+    std::vector<Way> ways;  // each once
   };
 
   class Walk;

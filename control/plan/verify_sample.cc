@@ -128,7 +128,12 @@ class Links {
 bool all_are_neighbours(const Plan& plan) {
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     for (unsigned w = 0; w < plan.steps(thread); ++w) {
-      if (!plan.level(thread, w)) return false;
+      const auto level = plan.level(thread, w);
+      if (!level) return false;
+      // On cables only those beside each other are.
+      const PlanStep& step = plan.step(thread, w);
+      const bool is_ring = step.is_ring() && step.radix == plan.space().radix(*level);
+      if (plan.space().cabled() && !is_ring) return false;
     }
   }
   return true;

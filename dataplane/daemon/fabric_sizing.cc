@@ -313,7 +313,8 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   const control::Topology& topology = settings.topology;
   const unsigned servers = payloads == Payloads::copied ? 1 : topology.servers();
   const unsigned threads = servers * topology.ports();
-  // A thread for each port. They are dealt out by server, so a poller may get one server's more than its share.
+  // A thread for each port. They are dealt out by server, so a poller may get one server's more
+  // than its share.
   const unsigned per_poller = (threads + lcores - 1) / lcores + topology.ports();
   const PacketSizes sizes = packet_sizes(settings, lcores, per_poller, payloads);
   const std::uint64_t packets =

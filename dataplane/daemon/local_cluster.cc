@@ -124,12 +124,13 @@ std::size_t LocalCluster::poller_on(unsigned lcore) const {
 
 std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
   std::vector<EnginePlace> places;
-  for (const control::EngineAssignment& assigned : assignment_.engines(server)) {
+  const auto engines = assignment_.engines(server);
+  for (const control::EngineAssignment& assigned : engines) {
     EnginePlace& place = places.emplace_back();
     place.settings.server = server;
     place.settings.queue = static_cast<std::uint16_t>(assigned.queue);
     place.settings.threads = assigned.threads;
-    place.settings.all_threads = assignment_.threads();
+    place.settings.engines = static_cast<unsigned>(engines.size());
     place.settings.segment_bytes = parameters_.segment_bytes;
     place.settings.block_bytes = parameters_.block_bytes;
     place.settings.window = parameters_.window;

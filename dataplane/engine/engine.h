@@ -82,9 +82,10 @@ class EventSink {
 struct EngineSettings {
   bcube::ServerId server = 0;
   std::uint16_t queue = 0;  // of every port
-  // Thread t of any plan runs on the engine that has t modulo all_threads.
+  // Thread t of any plan runs on the engine that has thread t modulo engines: so the source port of
+  // its frames, which is t ports behind the first, steers them to the queue of that engine.
   std::vector<unsigned> threads;
-  unsigned all_threads = 1;         // over the engines of the server
+  unsigned engines = 1;             // of the server
   std::uint32_t segment_bytes = 0;  // the most a segment carries; a multiple of kUnitBytes
   // Short pieces travel together up to so many. The same at all servers.
   std::uint32_t block_bytes = UINT32_MAX;

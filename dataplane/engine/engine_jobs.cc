@@ -38,7 +38,7 @@ void require_numbered_segments(const control::ThreadSchedule& schedule, std::uin
 
 bool Engine::runs(unsigned thread) const {
   return std::find(settings_.threads.begin(), settings_.threads.end(),
-                   thread % settings_.all_threads) != settings_.threads.end();
+                   thread % settings_.engines) != settings_.threads.end();
 }
 
 std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) const {

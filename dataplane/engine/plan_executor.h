@@ -49,6 +49,7 @@
 // the buffer of one of them. What the first step takes up is made from all of their buffers just
 // before it is sent or added to; what has its result is copied to those that need it. If they have
 // submitted different collectives, the collective has a signature that fits nothing.
+//
 // Several plans (control/plan/plan_choice.h). A lane that chooses has executors for the threads of
 // each of its plans, with streams of their own. Each sees all collectives of the lane, and skips
 // those that another plan runs: they have no streams here, and are finished at once. They stay in

@@ -73,8 +73,8 @@ class Session {
 
   // Before the engines know the session: another trainer takes its seat, which is free.
   void seat(unsigned local, std::shared_ptr<SessionRegion> region, int doorbell);
-  // While no engine knows the session: nothing is taken from this trainer any more, and its violation
-  // is forgotten.
+  // While no engine knows the session: nothing is taken from this trainer any more, and its
+  // violation is forgotten.
   void dismiss(unsigned local);
   bool is_seated(unsigned local) const { return seats_[local].region != nullptr; }
 

@@ -69,10 +69,19 @@ class Run {
     const bool all = cluster_.run_until(
         [this] {
           return std::all_of(workers_.begin(), workers_.end(),
-                             [](const Worker& worker) { return worker.trainer->admitted(); });
+                             [](const Worker& worker) { return worker.trainer->admitted(); }) &&
+                 !any_job_gathers();
         },
         scenario_.limit);
     if (!all) judgement_.complain("a trainer was not admitted");
+  }
+
+  // A server's first trainer is admitted before its job's leader has heard of the others there.
+  bool any_job_gathers() {
+    const auto jobs = cluster_.cluster().nodes().jobs(cluster_.instant());
+    return std::any_of(jobs.begin(), jobs.end(), [](const dataplane::JobFacts& job) {
+      return job.state == dataplane::JobState::gathering;
+    });
   }
 
   void join(unsigned job, unsigned rank, bcube::ServerId server,

@@ -1,8 +1,8 @@
 // The fabric of a BCube or a torus in this process: the ring ports of the servers, the emulated
 // switches that join them, and what goes wrong on their links.
 //
-// A cable of a torus is a switch with two ports: what one end sends comes out at the other, with the
-// rate, delay, queue and faults of a link.
+// A cable of a torus is a switch with two ports: what one end sends comes out at the other, with
+// the rate, delay, queue and faults of a link.
 //
 // It may hold only some of the servers. A switch then has ports for those alone. A frame
 // for a server that is not there is dropped at the switch, which counts it as unknown_mac; a switch

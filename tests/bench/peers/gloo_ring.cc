@@ -27,7 +27,8 @@ class GlooPeer {
     if (options.store.empty()) throw std::invalid_argument("--store: a directory is needed");
     gloo::rendezvous::FileStore store(options.store);
     auto context = std::make_shared<gloo::rendezvous::Context>(options.rank, options.ranks);
-    auto device = gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
+    auto device =
+        gloo::transport::tcp::CreateDevice(gloo::transport::tcp::attr(options.address.c_str()));
     context->connectFullMesh(store, device);
     context_ = context;
   }

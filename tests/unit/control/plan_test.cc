@@ -201,8 +201,8 @@ TEST(Plan, RoutesNeighboursOverOneHopAndOthersDigitByDigit) {
   ASSERT_EQ(plan.route(1, 3).size(), 1u);
   EXPECT_EQ(plan.route(1, 3)[0], (Hop{2, 2}));
   ASSERT_EQ(plan.route(3, 0).size(), 2u);
-  EXPECT_EQ(plan.route(3, 0)[0], (Hop{0, 0}));
-  EXPECT_EQ(plan.route(3, 0)[1], (Hop{2, 0}));
+  EXPECT_EQ(plan.route(3, 0)[0], (Hop{2, 0}));
+  EXPECT_EQ(plan.route(3, 0)[1], (Hop{0, 0}));
 }
 
 TEST(Plan, NamesTheLevelOfAStepUnlessItSpansSeveral) {

@@ -164,7 +164,7 @@ TEST(Verify, ProvesAMeshOverFactorsOfADigit) {
 
 TEST(Verify, CountsTheHopsOfPeersThatAreNoNeighbours) {
   const Topology topology = parse_topology("bcube:3,2", "test");
-  const Plan plan("flat", topology, Placement::all(topology), {{1, {{9, 1}}}});
+  const Plan plan("flat", topology, Placement::all(topology), {{1, {{9, 1}}}}, LinkUse::shared);
   // One piece for each of 8 peers, of which 6 differ in a given digit; in both stages.
   const VerifyReport report = verify(plan);
   EXPECT_EQ(report.link_pieces, (std::vector<uint64_t>{12, 12}));

@@ -171,9 +171,10 @@ typedef struct {
 } gradcube_lane;
 
 /* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight,
- * members and trainers per server. One that does not is refused with GRADCUBE_EJOB; or, where its lowest member is
- * another, it begins a job of its own, and a job that waits for one of that job's trainers ends
- * after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with GRADCUBE_OPTIONS_INIT, so
+ * members and trainers per server. One that does not is refused with GRADCUBE_EJOB; or, where its
+ * lowest member is another, it begins a job of its own, and a job that waits for one of that job's
+ * trainers ends after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with
+ * GRADCUBE_OPTIONS_INIT, so
  * that a field that a later version adds has its default. */
 typedef struct {
   size_t size;           /* sizeof(gradcube_options) */
@@ -193,8 +194,8 @@ typedef struct {
    * take two to eight times their bytes in the heap and on the links. A sum or an average of
    * float64 then takes at most 256 trainers. 0: in the order of the plan. */
   int reproducible;
-  /* The job's trainers on each of its servers, 1 to 16: processes or threads, each with a session of
-   * its own. Their ranks are side by side: server's place * trainers_per_server + local. */
+  /* The job's trainers on each of its servers, 1 to 16: processes or threads, each with a session
+   * of its own. Their ranks are side by side: server's place * trainers_per_server + local. */
   unsigned trainers_per_server;
   int local; /* this trainer's number among its server's, from 0; -1: the lowest that is free */
 } gradcube_options;
