@@ -37,6 +37,7 @@
 
 #include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
+#include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/engine/engine_job.h"
@@ -225,6 +226,10 @@ class Engine final : public Pollable {
   bool works(bcube::ServerId from, unsigned level, bcube::ServerId to) const;
   bool works(const bcube::Route& route) const;
   bcube::Route route_of(const Flow& flow) const;
+  // Those that begin with a link over which something is heard, whatever relays have told.
+  std::vector<bcube::Route> paths_over_links_heard(bcube::ServerId server) const;
+  std::vector<bcube::Route> paths_where(bcube::ServerId server,
+                                        const bcube::HopFilter& usable) const;
   void reroute();
   void move(Flow& flow, const bcube::Route& route);
   void tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing);

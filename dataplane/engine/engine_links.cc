@@ -49,7 +49,8 @@ void Engine::greet() {
       before = frames;
     }
   }
-  if (link_watch_.end_interval()) publish_links();
+  link_watch_.end_interval();
+  publish_links();
   const bool announces = settings_.announces && now_ >= next_announcement_;
   if (announces) next_announcement_ = now_ + kBetweenAnnouncements;
   for (const auto& port : ports_) {
@@ -63,13 +64,14 @@ void Engine::greet() {
 }
 
 void Engine::publish_links() {
+  bool changed = false;
   for (const auto& port : ports_) {
     for (const bcube::Neighbour& neighbour : neighbours_.behind(port->number)) {
       const bcube::Hop link = hop_to(neighbour);
-      links_.set(link, link_watch_.up(link));
+      changed = links_.set(link, link_watch_.up(link), link_watch_.hears(link)) || changed;
     }
   }
-  links_.publish();
+  if (changed) links_.publish();
 }
 
 // Into the port's burst. Those that find no room stay owed.
@@ -207,11 +209,17 @@ bool Engine::works(const bcube::Route& route) const {
 
 // The planned one, or else the shortest of the parallel paths that works; first of those that leave
 // through another port, as the whole port may have failed here or at the other end. Where none
-// does, the planned one again: it may come back first, and links that lose much are not always down
-// when they seem to be. Allocates: routes change when links fail, not when frames come.
+// does, the planned one again if something is heard over its first link, else a path that begins
+// with a link over which something is: what relays have told may be over, and links that lose much
+// are not always down when they seem to be.
+// Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (works(flow.planned)) return flow.planned;
-  const std::vector<bcube::Route> paths = paths_to(flow.peer);
+  std::vector<bcube::Route> paths = paths_to(flow.peer);
+  if (paths.empty()) {
+    if (links_.heard(flow.planned[0])) return flow.planned;
+    paths = paths_over_links_heard(flow.peer);
+  }
   if (paths.empty()) return flow.planned;
   const auto elsewhere = std::find_if(paths.begin(), paths.end(), [&](const bcube::Route& path) {
     return port_to(path[0]) != port_to(flow.planned[0]);
@@ -220,12 +228,23 @@ bcube::Route Engine::route_of(const Flow& flow) const {
 }
 
 std::vector<bcube::Route> Engine::paths_to(bcube::ServerId server) const {
+  return paths_where(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
+    return works(from, level, to);
+  });
+}
+
+std::vector<bcube::Route> Engine::paths_over_links_heard(bcube::ServerId server) const {
+  return paths_where(server, [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
+    const unsigned digit = neighbours_.space().digit(to, level);
+    return from != settings_.server || links_.heard(bcube::Hop{static_cast<std::uint8_t>(level),
+                                                               static_cast<std::uint8_t>(digit)});
+  });
+}
+
+std::vector<bcube::Route> Engine::paths_where(bcube::ServerId server,
+                                              const bcube::HopFilter& usable) const {
   const bcube::AddressSpace& space = neighbours_.space();
-  std::vector<bcube::Route> paths =
-      bcube::parallel_paths(space, settings_.server, server,
-                            [this](bcube::ServerId from, unsigned level, bcube::ServerId to) {
-                              return works(from, level, to);
-                            });
+  std::vector<bcube::Route> paths = bcube::parallel_paths(space, settings_.server, server, usable);
   std::erase_if(paths,
                 [&](const bcube::Route& path) { return path.size() > bcube::most_hops(space); });
   return paths;

@@ -4,7 +4,8 @@
 // look at version() once in an iteration. What comes over a link may come to any engine, so the
 // engines' counts of it are found here, too.
 //
-// A link is named by its level and the neighbour's digit. At first all work.
+// A link is named by its level and the neighbour's digit. At first all work. One that loses much is
+// mostly down, but something comes over it: it is heard.
 //
 // Threads: set() and publish() by the greeting engine; add() before any engine runs; the rest by
 // anyone.
@@ -29,17 +30,24 @@ class ServerLinks {
  public:
   explicit ServerLinks(const bcube::AddressSpace& space) {
     for (unsigned level = 0; level < space.levels(); ++level)
-      down_.emplace_back(space.radix(level));
+      for (auto* states : {&down_, &silent_}) states->emplace_back(space.radix(level));
   }
 
   bool up(bcube::Hop link) const {
     return !down_[link.level][link.digit].load(std::memory_order_relaxed);
   }
-  // Grows when a link has gone down or come up.
+  bool heard(bcube::Hop link) const {
+    return !silent_[link.level][link.digit].load(std::memory_order_relaxed);
+  }
+  // Grows when a link has gone down or come up, fallen silent or been heard again.
   std::uint32_t version() const { return version_.load(std::memory_order_acquire); }
 
-  void set(bcube::Hop link, bool up) {
-    down_[link.level][link.digit].store(!up, std::memory_order_relaxed);
+  // Whether that changes anything.
+  bool set(bcube::Hop link, bool up, bool heard) {
+    const bool was_down = down_[link.level][link.digit].exchange(!up, std::memory_order_relaxed);
+    const bool was_silent =
+        silent_[link.level][link.digit].exchange(!heard, std::memory_order_relaxed);
+    return was_down == up || was_silent == heard;
   }
   void publish() { version_.fetch_add(1, std::memory_order_release); }
 
@@ -54,6 +62,7 @@ class ServerLinks {
 
  private:
   std::vector<std::deque<std::atomic<bool>>> down_;  // by level and digit
+  std::vector<std::deque<std::atomic<bool>>> silent_;
   std::atomic<std::uint32_t> version_{0};
   std::vector<const NeighbourRows*> rows_;
 };

@@ -165,6 +165,23 @@ TEST_F(EngineLinks, StayOnThePlannedRouteWhereNoneWorks) {
   for (const Flow& flow : job_->executors().front().flows()) EXPECT_EQ(flow.route, flow.planned);
 }
 
+// What relays say may be over; that nothing comes over the own link is known.
+TEST_F(EngineLinks, LeadFlowsOverThoseThatAreHeardWhereRelaysSayThatNoneWorks) {
+  pass(4, {1, 2});
+  for (const bcube::ServerId relay : {1, 2}) {
+    for (const std::uint8_t digit : {1, 2}) {
+      put(here_, 0,
+          link_frame(FrameType::path_failure, routing(relay, 0, {{0, 0}}),
+                     {static_cast<std::uint16_t>(relay), 1, digit, false}));
+      pass(1, {1, 2});
+    }
+  }
+  EXPECT_TRUE(here_.engine->paths_to(6).empty());
+  EXPECT_EQ(flow_to(6).planned[0].level, 1);
+  EXPECT_EQ(levels_to(6).front(), 0U);
+  EXPECT_THAT(levels_to(7), ElementsAre(0, 1)) << "as planned: its first link works";
+}
+
 TEST_F(EngineLinks, AreNotChangedByGreetingsThatDoNotFit) {
   const std::vector<std::vector<std::uint8_t>> greetings = {
       // over another level than it names; to another digit; from no neighbour; of another server;
