@@ -241,14 +241,13 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
 }
 
-// In one ring a silent server leaves a single way to some of the others. Links that lose much are
-// mostly found to be down, and a relay sends nothing over those: there need not be an end.
-void spare_single_ways(Scenario& scenario) {
-  constexpr double kMostLoss = 0.05;
+// On a torus a server may relay for jobs that it has no part in. Their frames find another way only
+// if links are watched.
+void watch_relays(Scenario& scenario) {
   control::ClusterSettings& cluster = scenario.simulation.cluster;
-  const bcube::AddressSpace& space = cluster.topology.space();
-  if (!space.cabled() || space.levels() > 1 || !befalls_a_node(scenario.misfortune)) return;
-  cluster.loss = std::min(cluster.loss, kMostLoss);
+  if (!cluster.topology.space().cabled() || !befalls_a_node(scenario.misfortune)) return;
+  scenario.simulation.links_are_watched = true;
+  cluster.greeting_ns = 10 * kMillisecond;
 }
 
 }  // namespace
@@ -286,7 +285,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
   scenario.limit = 120 * kSecond;
-  spare_single_ways(scenario);
+  watch_relays(scenario);
   return scenario;
 }
 
