@@ -38,6 +38,8 @@ int join(const char* path, const char* job) {
   hello.rank = -1;
   hello.weight = 1;
   hello.lane_count = 1;
+  hello.trainers = 1;
+  hello.local = -1;
   std::strncpy(hello.job, job, sizeof hello.job - 1);
   if (send(connection, &hello, sizeof hello, 0) != sizeof hello) return -1;
   shared::Offer offer{};
