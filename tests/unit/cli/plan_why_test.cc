@@ -53,7 +53,8 @@ TEST_F(PlanWhy, SaysWhatBinds) {
   const std::vector<std::string> place = {"--topology", "bcube:3,2", "--rate",
                                           "level0=1gbit,level1=100mbit"};
   EXPECT_EQ(why("16", place)["candidates"][0]["binds"], "latency");
-  for (const json& candidate : why("64M", place)["candidates"]) {
+  const json long_ones = why("64M", place);
+  for (const json& candidate : long_ones["candidates"]) {
     if (candidate["algorithm"] == "mesh") {
       EXPECT_EQ(candidate["binds"], 1);
     }
