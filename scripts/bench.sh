@@ -8,37 +8,28 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/bench.sh [--quick] [--json] [--only PATTERN]
-Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. The rows of
-"hosts" need root: they make network namespaces.
+usage: ./scripts/bench.sh [--quick] [--json] [GROUP...]
+Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. A GROUP is a
+part of the names of groups of rows, in any case: only these are measured ("hosts" or "idle jobs");
+one that names none prints all names. The rows of "hosts" need root: they make network namespaces.
   --quick          fewer iterations: rougher, sooner
   --json           one JSON object in place of the table
-  --only PATTERN   only the groups of rows whose name this regular expression finds, in any case;
-                   one that finds none prints the names
 USAGE
 }
 
 options=("$@")
-while (($# > 0)); do
-  case $1 in
+for option in "$@"; do
+  case $option in
     --quick | --json) ;;
-    --only)
-      shift
-      if (($# == 0)); then
-        usage >&2
-        exit 2
-      fi
-      ;;
     -h | --help)
       usage
       exit 0
       ;;
-    *)
+    -*)
       usage >&2
       exit 2
       ;;
   esac
-  shift
 done
 
 # Standard output is the table's, or with --json the object's: what is told on the way goes to

@@ -1,13 +1,12 @@
 """Rows with a daemon per server on the links of one host's test bed (`up --fabric veth`). They need root."""
 
-import os
-import pathlib
 import time
 
 import bench_peers
 from bench_namespaces import star
 from bench_process import Cluster
 from bench_process import Failure
+from bench_process import cpu_seconds
 from bench_row import Medians
 from bench_row import Row
 from bench_row import against
@@ -46,11 +45,6 @@ def gloo_rows(setting):
     return [at_least(against(figure, medians["gloo"], "s", "bml on bcube:3,2", medians["gradcube"]), 1.85)]
 
 
-def _cpu_seconds(pid):
-    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
-    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
-
-
 def idle_rows(setting):
     """The busiest of nine daemons that have no job."""
     seconds = 5 if setting.quick else 20
@@ -60,9 +54,9 @@ def idle_rows(setting):
             raise Failure(f"{len(pids)} daemons are up")
         time.sleep(2)  # they have just started
         begin = time.monotonic()
-        before = [_cpu_seconds(pid) for pid in pids]
+        before = [cpu_seconds(pid) for pid in pids]
         time.sleep(seconds)
-        spent = [_cpu_seconds(pid) - was for pid, was in zip(pids, before)]
+        spent = [cpu_seconds(pid) - was for pid, was in zip(pids, before)]
         share = max(spent) / (time.monotonic() - begin)
     return [value_at_most(Row("one of nine idle daemons, the busiest", 100 * share, "% of a core"), 1)]
 

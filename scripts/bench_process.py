@@ -79,6 +79,12 @@ def run_json(command, seconds, environment=None):
         raise Failure(f"{' '.join(command[:2])} printed no JSON") from None
 
 
+def cpu_seconds(pid):
+    """Of all threads of the process, in user and system mode."""
+    fields = pathlib.Path(f"/proc/{pid}/stat").read_text(encoding="utf-8").rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def start_background(command, errors):
     """A process that leaves when its standard input is closed."""
     try:
@@ -134,19 +140,29 @@ class Cluster:
             self._run(30, "down")
         shutil.rmtree(self._directory, ignore_errors=True)
 
-    def allreduce(self, size, iterations, check=False):
+    def _json(self, seconds, *arguments):
+        return run_json([self._gradcube, *arguments, "--json"], seconds, self._environment)
+
+    def allreduce(self, size, iterations, check=False, algorithm="bml"):
         """The result of `gradcube perf allreduce` for one size."""
-        command = [self._gradcube, "perf", "allreduce", "--json"]
-        command += ["--sizes", size, "--iterations", str(iterations)]
+        flags = ["--sizes", size, "--iterations", str(iterations), "--algorithm", algorithm]
         if check:
-            command.append("--check")
-        result = run_json(command, 300, self._environment)["results"][0]
+            flags.append("--check")
+        result = self._json(300, "perf", "allreduce", *flags)["results"][0]
         if result["wrong"]:
             raise Failure(f"{result['wrong']} elements of {size} are wrong")
         return result
 
     def status(self):
-        return run_json([self._gradcube, "status", "--json"], 30, self._environment)
+        return self._json(30, "status")
+
+    def fitted_auto(self):
+        """The name of `auto` with the costs that `gradcube model fit` measures."""
+        return self._json(300, "model", "fit")["algorithm"]
+
+    def why(self, size, auto):
+        """What `gradcube plan --why` says of an all-reduce."""
+        return self._json(30, "plan", "--why", size, "--algorithm", auto)
 
     def impair(self, *options):
         self._run(30, "impair", *options)

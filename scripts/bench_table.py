@@ -9,11 +9,11 @@ import dataclasses
 import json
 import os
 import pathlib
-import re
 import signal
 import sys
 from typing import Callable, List
 
+import bench_algorithms
 import bench_cores
 import bench_hosts
 import bench_links
@@ -29,16 +29,17 @@ GROUPS = [
     *bench_cores.GROUPS,
     *bench_tenants.GROUPS,
     *bench_plans.GROUPS,
+    *bench_algorithms.GROUPS,
     *bench_hosts.GROUPS,
 ]
 
 
-def chosen(pattern):
-    groups = [group for group in GROUPS if re.search(pattern, group[0], re.IGNORECASE)]
-    if not groups:
-        names = "".join(f"\n  {name}" for name, _ in GROUPS)
-        sys.exit(f"--only {pattern}: expected a part of the name of a group of rows:{names}")
-    return groups
+def chosen(parts):
+    for part in parts:
+        if not any(part.lower() in name.lower() for name, _ in GROUPS):
+            names = "".join(f"\n  {name}" for name, _ in GROUPS)
+            sys.exit(f"{part}: expected a part of the name of a group of rows:{names}")
+    return [group for group in GROUPS if not parts or any(part.lower() in group[0].lower() for part in parts)]
 
 
 def measure(name: str, group: Callable, setting: Setting) -> List[Row]:
@@ -82,9 +83,9 @@ def main():
     parser.add_argument("--build", default="build", help="the release build's directory")
     parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
     parser.add_argument("--quick", action="store_true", help="fewer iterations: rougher, sooner")
-    parser.add_argument("--only", default="", metavar="PATTERN", help="the groups of this name")
+    parser.add_argument("groups", nargs="*", metavar="GROUP", help="a part of the names of groups")
     arguments = parser.parse_args()
-    groups = chosen(arguments.only)
+    groups = chosen(arguments.groups)
     setting = Setting(arguments.build, arguments.quick)
 
     rows = [row for name, group in groups for row in measure(name, group, setting)]
