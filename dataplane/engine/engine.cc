@@ -148,7 +148,7 @@ unsigned Engine::take_submissions(EngineJob& job) {
     job.violation_told = report(job, {.kind = EngineEvent::Kind::violation});
   }
   if (taken == 0) return 0;
-  job.session().announce_published();
+  job.session().wake_pollers();
   await_completions(job);
   return taken;
 }

@@ -89,7 +89,7 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
 bool PlanExecutor::begin_published() {
   const std::uint64_t published = session_.published(lane_);
   const std::uint64_t first_new = next_;
-  while (next_ <= published && next_ - oldest_ < kMaxInFlight) begin(next_++);
+  while (next_ <= published && next_ - oldest_ < Session::kMostBegun) begin(next_++);
   if (next_ == first_new) return false;
   for (Flow& flow : flows_) {
     sending(flow);  // so that the scheduler knows its collective
@@ -110,7 +110,7 @@ bool PlanExecutor::begin_published() {
 }
 
 void PlanExecutor::begin(std::uint64_t collective) {
-  InFlight& entry = in_flight_[collective % kMaxInFlight];
+  InFlight& entry = in_flight_[collective % Session::kMostBegun];
   entry.request = session_.request(lane_, collective);
   entry.signature = signature(entry.request);
   if (runs(entry.request)) {

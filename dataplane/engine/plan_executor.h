@@ -125,9 +125,6 @@ struct ExecutorContext {
 
 class PlanExecutor {
  public:
-  // Collectives that run at once. Later ones wait in the session: the links are busy with these.
-  static constexpr std::uint64_t kMaxInFlight = 64;
-
   struct InFlight {
     CollectiveRequest request;
     control::CollectiveLayout layout;
@@ -243,7 +240,7 @@ class PlanExecutor {
 
  private:
   const InFlight& in_flight(std::uint64_t collective) const {
-    return in_flight_[collective % kMaxInFlight];
+    return in_flight_[collective % Session::kMostBegun];
   }
   using PlanStage = control::Stage;
   static constexpr std::size_t kBroadcast = static_cast<std::size_t>(PlanStage::broadcast);
@@ -373,7 +370,7 @@ class PlanExecutor {
   EarlyResults early_results_;
 
   // Collectives in flight: from oldest_ to before next_.
-  std::array<InFlight, kMaxInFlight> in_flight_{};
+  std::array<InFlight, Session::kMostBegun> in_flight_{};
   std::uint64_t oldest_ = 1;
   std::uint64_t next_ = 1;
   std::uint64_t unfinished_ = 1;  // the first that has not ended here

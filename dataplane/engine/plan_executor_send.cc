@@ -99,7 +99,7 @@ std::optional<OutgoingSegment> PlanExecutor::next_segment(Flow& flow) {
       position_of(*collective, stage_of(flow), flow.step, flow.send.next());
   if (!ready(flow, *collective, position)) return std::nullopt;
   if (!collective->local.alone() &&
-      !take_up(flow, in_flight_[flow.sending % kMaxInFlight], position)) {
+      !take_up(flow, in_flight_[flow.sending % Session::kMostBegun], position)) {
     return std::nullopt;
   }
   return outgoing(flow, *collective, position);

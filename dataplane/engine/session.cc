@@ -242,9 +242,11 @@ std::uint64_t Session::finished_by_all(unsigned lane) const {
 
 void Session::complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                                std::uint32_t notice) {
+  const bool was_full = published(lane) - completed(lane) > kMostBegun;
   for (Seat& seat : seats_) {
     if (seat.region != nullptr) end(seat, lane, number, code, notice);
   }
+  if (was_full) wake_pollers();
 }
 
 void Session::end(Seat& seat, unsigned lane_number, std::uint64_t through, std::int32_t code,

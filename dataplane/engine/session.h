@@ -59,6 +59,9 @@ using LaneCuts = std::array<LaneCut, shared::kMaxLanes>;
 class Session {
  public:
   static constexpr std::uint64_t kMaxInFlight = shared::kRingEntries;
+  // Of a lane's collectives that have not ended, those that an executor has begun at most. Later
+  // ones wait here: the links are busy with these.
+  static constexpr std::uint64_t kMostBegun = 64;
 
   // Of the server's first trainer, with this number among them.
   // region: shared with who confirms how far it may be used, while the trainer's socket is open.
@@ -103,7 +106,8 @@ class Session {
 
   // Every collective of the lane up to and including `number` that a trainer has submitted has
   // ended with `code` (0 or GRADCUBE_E...), for the reason that the notice of this number gives (0:
-  // none).
+  // none). Wakes the server's other pollers if one of them may have waited for this end before it
+  // begins more.
   void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                         std::uint32_t notice = 0);
 
@@ -114,7 +118,7 @@ class Session {
   std::uint64_t completions() const;
 
   // Wakes the server's other pollers; call after a burst of take()s that took something.
-  void announce_published() {
+  void wake_pollers() {
     for (Doorbell* poller : listeners_) poller->ring();
   }
 
