@@ -262,7 +262,10 @@ std::string JobLeader::reason_of_stop() const {
 
 void JobLeader::reset(const LaneNumbers& done, Instant now, JobActions& out) {
   cut_ = {done, done, first_->code, disagreement() + late_text()};
-  for (const Member& member : members_) take_greater(cut_.failed, member.held->reached);
+  for (const Member& member : members_) {
+    take_greater(cut_.failed, member.held->published);
+    take_greater(cut_.failed, member.held->reached);
+  }
   // What an overflow has failed on one member may have ended well on another.
   if (first_->cause == Disagreement::Cause::signatures) cut_.text += failed_text(cut_);
   ++epoch_;
