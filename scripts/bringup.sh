@@ -328,14 +328,14 @@ finish() {
 
 find_daemon() {
   local path
-  for path in "${GRADCUBE_DAEMON:-}" "$source_root/build/dataplane/daemon/gradcubed" \
+  for path in "${GRADCUBED:-}" "$source_root/build/dataplane/daemon/gradcubed" \
     "$(command -v gradcubed || true)"; do
     if [[ -x $path ]]; then
       echo "$path"
       return 0
     fi
   done
-  refuse "no gradcubed: build it (meson setup build && ninja -C build), or set GRADCUBE_DAEMON"
+  refuse "no gradcubed: build it (meson setup build && ninja -C build), or set GRADCUBED"
 }
 
 bring_up() {

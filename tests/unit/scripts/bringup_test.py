@@ -250,7 +250,7 @@ class Bringup(unittest.TestCase):
         daemon.write_text('#!/bin/sh\nprintf "%s." "$@"\n')
         daemon.chmod(0o700)
         options = ["--huge-pages", "100M", "--", "--server", "2,1", "--cluster", "a b"]
-        text = self.bringup(*options, environment={"GRADCUBE_DAEMON": str(daemon)})
+        text = self.bringup(*options, environment={"GRADCUBED": str(daemon)})
         self.assertTrue(text.endswith(f"--run-dir.{self.run_directory}.--server.2,1.--cluster.a b."), text)
         self.assertEqual(self.host.pages(0), 50)
 
