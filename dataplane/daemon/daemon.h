@@ -29,6 +29,8 @@
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
+#include "dataplane/sockets/status_telemetry.h"
+#include "dataplane/sockets/telemetry_server.h"
 
 namespace gradcube::dataplane {
 
@@ -60,6 +62,7 @@ class Daemon {
   void watch_signals();
   std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
+  nlohmann::ordered_json status();
   void tick();
   void look_at_run_directory(SteadyClock::time_point now);
   void look_at_cabling(SteadyClock::time_point now);
@@ -82,6 +85,8 @@ class Daemon {
   AttendedClock nodes_clock_;
   SessionServer sessions_;
   ControlServer control_;
+  TelemetryServer telemetry_;
+  StatusTelemetry status_telemetry_;
   int signals_ = -1;
   bool ending_ = false;
   std::optional<SteadyClock::time_point> farewell_until_;
