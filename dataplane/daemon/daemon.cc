@@ -122,6 +122,10 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       control_(loop_, directory_.control_socket()),
       telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
       status_telemetry_(telemetry_, [this] { return status(); }) {
+  if (lone.has_value()) {
+    cluster_status_.emplace(cluster_->nodes(), settings_, fresh_incarnation(),
+                            [this] { return status(); });
+  }
   GuardedMemory::install_handler();
   watch_signals();
   add_commands();
@@ -202,6 +206,10 @@ void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
   });
+  control_.add("status-of-all", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    if (cluster_status_.has_value()) return cluster_status_->answer(request);
+    return {{"status", status()}};
+  });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
       throw control::UsageError(
@@ -228,6 +236,7 @@ void Daemon::tick() {
   NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
   sessions_.tick(now);
+  if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   nodes.run(nodes_clock_.now());
   if (now >= next_look_) {
     nodes.look(nodes_clock_.now());

@@ -20,6 +20,7 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/cabling.h"
+#include "dataplane/daemon/cluster_status.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
@@ -80,7 +81,8 @@ class Daemon {
   EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
   InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
   std::unique_ptr<LocalCluster> cluster_;
-  std::vector<Poller*> running_;  // those whose lcore was launched
+  std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
+  std::vector<Poller*> running_;                 // those whose lcore was launched
   ControlLoop loop_;
   AttendedClock nodes_clock_;
   SessionServer sessions_;
