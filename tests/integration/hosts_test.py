@@ -9,6 +9,7 @@ import json
 import os
 import pathlib
 import signal
+import socket
 import subprocess
 import tempfile
 
@@ -98,6 +99,13 @@ class Hosts:
             raise AssertionError(done.stderr)
         return json.loads(done.stdout)
 
+    def ask(self, server, line):
+        with socket.socket(socket.AF_UNIX) as client:
+            client.settimeout(PATIENCE)
+            client.connect(str(self.directory / server / "control.sock"))
+            client.sendall(line.encode() + b"\n")
+            return json.loads(client.makefile().readline())
+
     def start_tool(self, server, *arguments):
         environment = dict(os.environ, GRADCUBE_RUN=str(self.directory / server))
         return subprocess.Popen([TOOL, *arguments], env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
@@ -159,6 +167,14 @@ class StatusOfAll(TestCase):
         with Hosts() as hosts:
             hosts.ip(hosts.switches, "link set dev p0-1.0 down")
             wait_until(lambda: silent(hosts.status("0-0", "--all")) == {}, "a way around")
+
+    def test_refuses_inquiries_that_are_none(self):
+        with Hosts() as hosts:
+            for wrong in '"7"', "-1", "1.5", "null", "[]":
+                answer = hosts.ask("0-0", '{"command":"status-of-all","inquiry":%s}' % wrong)
+                self.assertEqual((answer["ok"], answer["usage"]), (False, True), wrong)
+            self.assertIsNone(hosts.ask("0-0", '{"command":"status-of-all","inquiry":18446744073709551615}')["status"])
+            self.assertEqual(silent(hosts.status("0-0", "--all")), {})
 
     def test_is_answered_while_many_ask(self):
         with Hosts() as hosts:
