@@ -115,11 +115,16 @@ is_change() {
   [[ $1 != nic* || ${BASH_REMATCH[1]} =~ $pci_pattern ]]
 }
 
-# What is in the file decides what root writes to sysfs, so nobody else may have written it.
+# is_ours PATH: this user's, no link, and writable by nobody else.
+is_ours() {
+  [[ ! -L $1 && -O $1 && ! $(stat -c %A "$1") =~ ^.{5}w|^.{8}w ]]
+}
+
+# What is in the state decides what root writes to sysfs, and where root writes the state must be no
+# trap: nobody else may have a hand in either.
 read_state() {
   if [[ ! -e $state && ! -L $state ]]; then return 0; fi
-  if [[ -L $state || ! -f $state || ! -O $state || ! -O $run_directory ||
-    $(stat -c %A "$state" "$run_directory") =~ [^[:space:]]{5}w ]]; then
+  if [[ ! -f $state ]] || ! is_ours "$state" || ! is_ours "$run_directory"; then
     die "$state is not a file that this user alone can write: nothing was changed"
   fi
   local lines line
@@ -362,6 +367,8 @@ check_options
 if ! $dry_run; then
   ((EUID == 0)) || [[ -n $host_root ]] || die "run it as root: drivers and huge pages are the host's"
   [[ -d $run_directory ]] || mkdir -m 700 "$run_directory"
+  is_ours "$run_directory" ||
+    die "$run_directory is not a directory that this user alone can write: nothing was changed"
   exec 9<"$run_directory"
   flock -n 9 || die "another bringup.sh is at work in $run_directory"
 fi

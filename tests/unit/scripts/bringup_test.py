@@ -224,6 +224,16 @@ class Bringup(unittest.TestCase):
         self.assertIn("this user alone", self.bringup("--undo", code=1))
         self.assertEqual(self.host.log(), "")
 
+    def test_writes_into_no_directory_of_others(self):
+        self.add_nics()
+        self.run_directory.mkdir()
+        self.run_directory.chmod(0o777)
+        self.assertIn("this user alone", self.bringup("--nic", FIRST, code=1))
+        self.run_directory.rename(self.run_directory.with_name("elsewhere"))
+        self.run_directory.symlink_to("elsewhere")
+        self.assertIn("this user alone", self.bringup("--nic", FIRST, code=1))
+        self.assert_untouched()
+
     def test_refuses_bad_input(self):
         self.add_nics()
         self.host.add_nic("0000:00:1f.2", driver="ahci", device_class="0x010601")
