@@ -137,6 +137,8 @@ class StatusOfAll(TestCase):
 
                 wait_until(lambda: len(long_job()["trainers"]) == 4, "all trainers in one job")
                 wait_until(lambda: long_job()["collectives"] > 0, "a collective that all have completed")
+                (own_job,) = hosts.status("1-0")["jobs"]
+                self.assertEqual(set(long_job()), set(own_job), "a field of jobs gets lost on the way")
             status = hosts.status("1-0", "--all")
             self.assertEqual(silent(status), {})
             self.assertEqual([server["address"] for server in status["servers"]], [[0, 0], [0, 1], [1, 0], [1, 1]])
@@ -147,6 +149,13 @@ class StatusOfAll(TestCase):
             own = hosts.status("1-0")
             self.assertEqual(len(own["servers"]), 1)
             self.assertEqual(set(own) - set(status), set(), "--all has all fields of a host's own status")
+            (own_server,) = own["servers"]
+            for server in status["servers"]:
+                self.assertEqual(set(server), {*own_server, "pid"})
+                for port in server["ports"]:
+                    self.assertEqual(set(port), set(own_server["ports"][0]))
+            for name in "memory", "counters":
+                self.assertEqual(set(status[name]), set(own[name]))
             self.assertEqual(status["pid"], own["pid"])
             self.assertGreater(status["counters"]["collectives"], own["counters"]["collectives"])
 
