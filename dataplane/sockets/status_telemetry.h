@@ -18,7 +18,8 @@
 
 namespace gradcube::dataplane {
 
-// What is one number or word, the topology and the rates, and how many servers, links and jobs there are.
+// What is one number or word, the topology and the rates, and how many servers, links and jobs
+// there are.
 nlohmann::ordered_json status_view(const nlohmann::ordered_json& status);
 
 // The ports of the servers that are here by name: "2-1:0" is port 0 of server [2,1]. which: one
