@@ -6,6 +6,7 @@
 #include <string_view>
 #include <sys/socket.h>
 #include <sys/un.h>
+#include <thread>
 
 #include "cli/json_fields.h"
 #include "cli/line_channel.h"
@@ -19,6 +20,9 @@ using control::SetupError;
 using nlohmann::json;
 
 constexpr std::size_t kLongestAnswer = 64 << 20;
+// A daemon gives 64 others at a time two seconds, and a cluster has 65,536 servers at most.
+constexpr auto kAllPatience = std::chrono::minutes(40);
+constexpr auto kAllPause = std::chrono::milliseconds(50);
 
 // A daemon that hangs with a full backlog would block connect() for ever.
 void limit_connect(int socket, std::chrono::milliseconds timeout) {
@@ -98,6 +102,22 @@ json ask_daemon(const RunDirectory& directory, const json& request,
     throw SetupError(message);
   }
   return answer;
+}
+
+json ask_status_of_all(const RunDirectory& directory) {
+  const Deadline deadline = std::chrono::steady_clock::now() + kAllPatience;
+  json request = {{"command", "status-of-all"}};
+  while (std::chrono::steady_clock::now() < deadline) {
+    const json answer = ask_daemon(directory, request);
+    const json status = field(answer, "status");
+    if (status.is_object()) return status;
+    if (const auto inquiry = count_field(answer, "inquiry")) request["inquiry"] = *inquiry;
+    if (!request.contains("inquiry")) {
+      throw SetupError("the daemon's answer has no status: is it another version of gradcubed?");
+    }
+    std::this_thread::sleep_for(kAllPause);
+  }
+  throw SetupError("the daemon did not gather the status of all servers in time");
 }
 
 json ask_status(const RunDirectory& directory) {

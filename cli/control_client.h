@@ -29,6 +29,9 @@ nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann
 // The "status" of the answer to {"command":"status"}.
 nlohmann::json ask_status(const control::RunDirectory& directory);
 
+// The status of all servers, those of other hosts too: their daemons are asked by this host's.
+nlohmann::json ask_status_of_all(const control::RunDirectory& directory);
+
 }  // namespace gradcube::cli
 
 #endif  // GRADCUBE_CLI_CONTROL_CLIENT_H_

@@ -4,24 +4,33 @@
 #include <fmt/format.h>
 #include <iterator>
 #include <memory>
+#include <string>
 #include <vector>
 
 #include "cli/command_line.h"
 #include "cli/commands.h"
+#include "cli/dpdk_checks.h"
 #include "cli/host_checks.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
 namespace {
 
-int run_doctor(bool json) {
+struct DoctorOptions {
+  bool json = false;
+  std::vector<std::string> nics;
+};
+
+int run_doctor(const DoctorOptions& options) {
   const auto directory = control::RunDirectory::from_environment();
   std::vector<HostCheck> checks = check_programs();
-  for (auto& more : {check_hardware(), check_network(), check_cluster(directory), check_python()}) {
+  for (auto& more : {check_hardware(), check_dpdk_host(options.nics), check_network(),
+                     check_cluster(directory), check_python()}) {
     checks.insert(checks.end(), more.begin(), more.end());
   }
-  if (json) {
+  if (options.json) {
     print("{}\n", checks_json(checks).dump());
   } else {
     print("{}\n{}\n", checks_text(checks),
@@ -37,14 +46,21 @@ int run_doctor(bool json) {
 void add_doctor(CLI::App& tool, Action& action) {
   CLI::App* command =
       tool.add_subcommand("doctor", "Check what this host lacks for a cluster, and how to mend it");
-  auto json = std::make_shared<bool>(false);
-  command->add_flag("--json", *json, "Print one JSON object");
+  auto options = std::make_shared<DoctorOptions>();
+  command->add_flag("--json", options->json, "Print one JSON object");
+  command
+      ->add_option("--nic", options->nics,
+                   "Also check what DPDK programs need for this NIC, named by its PCI address, its "
+                   "MAC or its interface: huge pages, IOMMU, vfio-pci. Can be repeated")
+      ->allow_extra_args(false)
+      ->check(not_empty());
   command->footer(
       "Exit code 0 means that the embedded fabric can run.\n"
       "Examples:\n"
       "  gradcube doctor\n"
+      "  gradcube doctor --nic 0000:3b:00.0 --nic 0000:3b:00.1\n"
       "  gradcube doctor --json | jq '.checks[] | select(.verdict != \"OK\")'");
-  command->callback([json, &action] { action = [json] { return run_doctor(*json); }; });
+  command->callback([options, &action] { action = [options] { return run_doctor(*options); }; });
 }
 
 }  // namespace gradcube::cli

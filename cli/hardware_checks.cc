@@ -3,9 +3,7 @@
 #include <cstdint>
 #include <cstring>
 #include <fcntl.h>
-#include <filesystem>
 #include <fmt/format.h>
-#include <fstream>
 #include <optional>
 #include <string>
 #include <sys/mman.h>
@@ -24,8 +22,6 @@
 
 namespace gradcube::cli {
 namespace {
-
-namespace fs = std::filesystem;
 
 // Thresholds for a BCube(3,2) with nine trainers, on the safe side: nine gradients of 97 MB
 // (ResNet-50) alone take 0.9 GB.
@@ -99,30 +95,13 @@ HostCheck check_shm() {
           ""};
 }
 
-HostCheck check_huge_pages() {
-  std::string found;
-  std::error_code error;
-  for (const auto& entry : fs::directory_iterator("/sys/kernel/mm/hugepages", error)) {
-    const auto pages = number_after(entry.path() / "nr_hugepages", "");
-    if (!pages || *pages == 0) continue;
-    std::string size = entry.path().filename().string();
-    size.erase(0, sizeof "hugepages-" - 1);
-    found += fmt::format("{}{} of {}", found.empty() ? "" : ", ", *pages, size);
-  }
-  if (!found.empty()) return {"huge pages", Verdict::ok, found, ""};
-  return {"huge pages", Verdict::ok,
-          "none reserved: the embedded fabric runs without; for more speed: sudo sysctl "
-          "vm.nr_hugepages=512",
-          ""};
-}
-
 HostCheck check_memlock() {
   rlimit limit{};
   getrlimit(RLIMIT_MEMLOCK, &limit);
   if (limit.rlim_cur == RLIM_INFINITY) return {"memlock", Verdict::ok, "unlimited", ""};
   return {"memlock", Verdict::ok,
-          fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC needs "
-                      "`ulimit -l unlimited`",
+          fmt::format("{}: enough for the embedded fabric, which locks nothing; a NIC with "
+                      "vfio-pci needs `ulimit -l unlimited`",
                       human_bytes(static_cast<double>(limit.rlim_cur))),
           ""};
 }
@@ -130,8 +109,8 @@ HostCheck check_memlock() {
 }  // namespace
 
 std::vector<HostCheck> check_hardware() {
-  return {check_cores(), check_vector_instructions(), check_memory(), check_memfd(),
-          check_shm(),   check_huge_pages(),          check_memlock()};
+  return {check_cores(),  check_vector_instructions(), check_memory(), check_memfd(), check_shm(),
+          check_memlock()};
 }
 
 }  // namespace gradcube::cli

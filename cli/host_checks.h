@@ -30,7 +30,7 @@ std::string_view verdict_text(Verdict verdict);  // "OK", "WARN", "FAIL"
 // DPDK's libraries and the daemon.
 std::vector<HostCheck> check_programs();
 
-// Cores, vector instructions, memory, memfd, huge pages, memlock.
+// Cores, vector instructions, memory, memfd, memlock. Huge pages and NICs: dpdk_checks.h.
 std::vector<HostCheck> check_hardware();
 
 // Packet sockets, for a daemon on this host's interfaces; and what the test bed of `up --fabric

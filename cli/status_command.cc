@@ -31,8 +31,13 @@ constexpr const char* kClearScreen = "\x1b[H\x1b[2J";
 struct StatusOptions {
   bool json = false;
   bool flows = false;
+  bool all = false;
   double watch_seconds = 0;
 };
+
+nlohmann::json ask(const RunDirectory& directory, const StatusOptions& options) {
+  return options.all ? ask_status_of_all(directory) : ask_status(directory);
+}
 
 void watch(const RunDirectory& directory, const StatusOptions& options) {
   const InterruptGuard interrupt;
@@ -40,7 +45,7 @@ void watch(const RunDirectory& directory, const StatusOptions& options) {
   StatusView view{.all_flows = options.flows, .rates = true, .before = nullptr};
   while (!InterruptGuard::interrupted()) {
     const auto next = std::chrono::steady_clock::now() + period;
-    nlohmann::json status = ask_status(directory);
+    nlohmann::json status = ask(directory, options);
     if (isatty(STDOUT_FILENO) == 1) write_output(kClearScreen);
     write_output(status_text(status, view));
     flush_output();
@@ -60,7 +65,7 @@ int run_status(const StatusOptions& options) {
     watch(directory, options);
     return 0;
   }
-  const nlohmann::json status = ask_status(directory);
+  const nlohmann::json status = ask(directory, options);
   write_output(options.json ? status.dump() + "\n"
                             : status_text(status, {.all_flows = options.flows}));
   return 0;
@@ -74,6 +79,9 @@ void add_status(CLI::App& tool, Action& action) {
   auto options = std::make_shared<StatusOptions>();
   command->add_flag("--json", options->json, "Print one JSON object");
   command->add_flag("--flows", options->flows, "List the flows even when there are many");
+  command->add_flag("--all", options->all,
+                    "Show all servers of a cluster whose daemons are on separate hosts: this "
+                    "host's daemon asks the others, 2 s each at most");
   command
       ->add_option("--watch", options->watch_seconds,
                    "Print again every so many seconds until Ctrl-C, with each port's rates")
@@ -84,6 +92,7 @@ void add_status(CLI::App& tool, Action& action) {
       "Examples:\n"
       "  gradcube status                          once\n"
       "  gradcube status --watch 1                every second, with packets/s and bit/s per port\n"
+      "  gradcube status --all                    also the servers on other hosts\n"
       "  gradcube status --json | jq .memory      for programs");
   command->callback([options, &action] { action = [options] { return run_status(*options); }; });
 }

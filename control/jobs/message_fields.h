@@ -246,6 +246,21 @@ void fields(Form& form, Of<Form, Greeting>& greeting) {
 }
 
 template <typename Form>
+void fields(Form& form, Of<Form, StatusAsk>& ask) {
+  form.number(ask.inquiry);
+  form.small(ask.part, kMostStatusParts);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, StatusPart>& status) {
+  form.number(status.inquiry);
+  form.small(status.part, kMostStatusParts);
+  form.small(status.parts, kMostStatusParts + 1);
+  form.check(status.part < status.parts);
+  form.name(status.text, kStatusPartBytes);
+}
+
+template <typename Form>
 void fields(Form& form, Of<Form, JobEnd>& end) {
   form.server(end.server);
   form.number(end.incarnation);

@@ -5,6 +5,9 @@
 #ifndef GRADCUBE_CONTROL_JOBS_NODE_MESSAGE_H_
 #define GRADCUBE_CONTROL_JOBS_NODE_MESSAGE_H_
 
+#include <cstddef>
+#include <cstdint>
+#include <string>
 #include <variant>
 
 #include "bcube_forwarding/address.h"
@@ -20,11 +23,30 @@ struct Greeting {
   bool operator==(const Greeting&) const = default;
 };
 
+// Of a status in parts: see status_exchange.h.
+inline constexpr std::uint32_t kMostStatusParts = 64;
+inline constexpr std::size_t kStatusPartBytes = 16 * 1024;
+
+struct StatusAsk {
+  std::uint64_t inquiry = 0;  // as the asking server numbers them
+  std::uint32_t part = 0;
+
+  bool operator==(const StatusAsk&) const = default;
+};
+struct StatusPart {
+  std::uint64_t inquiry = 0;
+  std::uint32_t part = 0;
+  std::uint32_t parts = 1;  // of the whole text
+  std::string text;
+
+  bool operator==(const StatusPart&) const = default;
+};
+
 struct NodeMessage {
   bcube::ServerId from = 0;
   bcube::ServerId to = 0;
   // The place in this list is the body's number in the byte form.
-  std::variant<Greeting, JobMessage> body;
+  std::variant<Greeting, JobMessage, StatusAsk, StatusPart> body;
 
   bool operator==(const NodeMessage&) const = default;
 };

@@ -45,7 +45,8 @@ pid_t read_pid(int descriptor) {
 }
 
 bool is_socket_name(std::string_view name) {
-  return name == "control.sock" || (name.starts_with("server-") && name.ends_with(".sock"));
+  return name == "control.sock" || name == "dpdk_telemetry.v2" ||
+         (name.starts_with("server-") && name.ends_with(".sock"));
 }
 
 // "2-1", as of_server() names it.
@@ -161,8 +162,10 @@ std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
     const std::string name = entry.path().filename().native();
     if (is_socket_name(name)) sockets.push_back(entry.path());
     if (!is_server_suffix(name) || !entry.is_directory(error)) continue;
-    const std::filesystem::path control = of_server(name).control_socket();
-    if (std::filesystem::exists(control, error)) sockets.push_back(control);
+    const RunDirectory server = of_server(name);
+    for (const auto& socket : {server.control_socket(), server.telemetry_socket()}) {
+      if (std::filesystem::exists(socket, error)) sockets.push_back(socket);
+    }
   }
   std::sort(sockets.begin(), sockets.end());
   return sockets;

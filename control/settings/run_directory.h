@@ -5,9 +5,10 @@
 //   gradcubed.log        the daemon's standard output and error
 //   gradcubed.log.old    those of the daemon before it
 //   control.sock         SOCK_STREAM: one line of JSON for a request, one for its answer
+//   dpdk_telemetry.v2    SOCK_SEQPACKET: what dpdk-telemetry.py asks (telemetry_server.h)
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //   2-1/                 of server [2,1], where each server has a daemon of its own: its lock, log
-//                        and control.sock. It stays when they end, for its logs
+//                        and sockets. It stays when they end, for its logs
 //   fitted.json          what `gradcube model fit` has found (cli/fitted_costs.h)
 //   measured.json        what `gradcube perf` has measured (cli/measurements.h)
 //
@@ -45,6 +46,7 @@ class RunDirectory {
   std::filesystem::path log_file() const { return path_ / "gradcubed.log"; }
   std::filesystem::path old_log_file() const { return path_ / "gradcubed.log.old"; }
   std::filesystem::path control_socket() const { return path_ / "control.sock"; }
+  std::filesystem::path telemetry_socket() const { return path_ / "dpdk_telemetry.v2"; }
 
   // `suffix` is the server's digits, most significant first, joined by '-': "2-1" is
   // server-2-1.sock.

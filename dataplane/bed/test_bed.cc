@@ -200,7 +200,11 @@ void TestBed::watch_servers() {
 }
 
 void TestBed::add_commands() {
-  control_->add("status", [this](const nlohmann::json&) -> Json { return {{"status", status()}}; });
+  for (const char* command : {"status", "status-of-all"}) {
+    control_->add(command, [this](const nlohmann::json&) -> Json {
+      return {{"status", status()}};
+    });
+  }
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
   control_->add("down", [this](const nlohmann::json&) -> Json {
     spdlog::info("ending on request");

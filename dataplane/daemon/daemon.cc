@@ -119,7 +119,13 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       cluster_(make_cluster(lone)),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
                 server_sockets(sockets_, *cluster_), quota_),
-      control_(loop_, directory_.control_socket()) {
+      control_(loop_, directory_.control_socket()),
+      telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
+      status_telemetry_(telemetry_, [this] { return status(); }) {
+  if (lone.has_value()) {
+    cluster_status_.emplace(cluster_->nodes(), settings_, fresh_incarnation(),
+                            [this] { return status(); });
+  }
   GuardedMemory::install_handler();
   watch_signals();
   add_commands();
@@ -198,9 +204,11 @@ void Daemon::watch_signals() {
 
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
-    const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-    return {{"status", status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_,
-                                    quota_, nodes_clock_.now(), uptime.count()})}};
+    return {{"status", status()}};
+  });
+  control_.add("status-of-all", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    if (cluster_status_.has_value()) return cluster_status_->answer(request);
+    return {{"status", status()}};
   });
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
@@ -217,11 +225,18 @@ void Daemon::add_commands() {
   });
 }
 
+nlohmann::ordered_json Daemon::status() {
+  const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
+  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, quota_,
+                      nodes_clock_.now(), uptime.count()});
+}
+
 void Daemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   NodeGroup& nodes = cluster_->nodes();
   nodes_clock_.advance();
   sessions_.tick(now);
+  if (cluster_status_.has_value()) cluster_status_->tick(nodes_clock_.now());
   nodes.run(nodes_clock_.now());
   if (now >= next_look_) {
     nodes.look(nodes_clock_.now());

@@ -20,6 +20,7 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/cabling.h"
+#include "dataplane/daemon/cluster_status.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/daemon/session_server.h"
 #include "dataplane/engine/event_queue.h"
@@ -29,6 +30,8 @@
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
+#include "dataplane/sockets/status_telemetry.h"
+#include "dataplane/sockets/telemetry_server.h"
 
 namespace gradcube::dataplane {
 
@@ -60,6 +63,7 @@ class Daemon {
   void watch_signals();
   std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
+  nlohmann::ordered_json status();
   void tick();
   void look_at_run_directory(SteadyClock::time_point now);
   void look_at_cabling(SteadyClock::time_point now);
@@ -77,11 +81,14 @@ class Daemon {
   EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
   InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
   std::unique_ptr<LocalCluster> cluster_;
-  std::vector<Poller*> running_;  // those whose lcore was launched
+  std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
+  std::vector<Poller*> running_;                 // those whose lcore was launched
   ControlLoop loop_;
   AttendedClock nodes_clock_;
   SessionServer sessions_;
   ControlServer control_;
+  TelemetryServer telemetry_;
+  StatusTelemetry status_telemetry_;
   int signals_ = -1;
   bool ending_ = false;
   std::optional<SteadyClock::time_point> farewell_until_;

@@ -41,6 +41,14 @@
 
 namespace gradcube::dataplane {
 
+// Who asks and answers for statuses: not the node.
+class StatusChannel {
+ public:
+  virtual ~StatusChannel() = default;
+  // A StatusAsk or a StatusPart.
+  virtual void on_status_message(const control::NodeMessage& message, control::Instant now) = 0;
+};
+
 struct NodeTiming {
   control::JobTiming jobs;
   control::GreetingTiming greetings;
@@ -53,6 +61,7 @@ struct NodeSurroundings {
   MessageQueue& messages;
   DepartedSessions& departed;
   TrainerChannel*& channel;  // null: nobody is told anything
+  StatusChannel*& status;    // null: nobody answers
   // The servers whose nodes live in this process. They fall silent only together, so they need not
   // greet each other.
   const std::set<bcube::ServerId>& here;

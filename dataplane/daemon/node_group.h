@@ -35,6 +35,9 @@ class NodeGroup {
   // Not owned. Without one (null) nobody is told anything.
   void set_channel(TrainerChannel* channel) { channel_ = channel; }
 
+  // Not owned. Without one (null) no status is told or heard.
+  void set_status_channel(StatusChannel* channel) { status_channel_ = channel; }
+
   // Whether the nodes greet each other as those of different processes do: for simulations. Before
   // the first add(); by default they do.
   void set_greet_each_other(bool greet) { greet_each_other_ = greet; }
@@ -90,6 +93,7 @@ class NodeGroup {
   const aggregation::Kernels& kernels_;
   NodeTiming timing_;
   TrainerChannel* channel_ = nullptr;
+  StatusChannel* status_channel_ = nullptr;
   std::set<protocol::JobId> logged_;  // jobs whose abort is in the log
   DepartedSessions departed_;
   MessageQueue messages_;

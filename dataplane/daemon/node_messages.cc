@@ -15,7 +15,12 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     jobs_.on_heard(message.from, greeting->incarnation, now, actions_);
     return;
   }
-  const auto& job_message = std::get<control::JobMessage>(message.body);
+  const auto* told = std::get_if<control::JobMessage>(&message.body);
+  if (told == nullptr) {
+    if (around_.status != nullptr) around_.status->on_status_message(message, now);
+    return;
+  }
+  const control::JobMessage& job_message = *told;
   if (!jobs_.is_stale(message.from, job_message.from.incarnation)) {
     greetings_.on_sign_of_life(message.from, now);
   }

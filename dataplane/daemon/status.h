@@ -2,8 +2,9 @@
 //
 // Each poller copies the counters and the flows of its engines between two iterations
 // (Poller::call): the time and the memory that this takes grow with the number of flows. Other
-// programs rely on the names of the fields; cli/status_text.h shows them to people, and
-// docs/counters.md says what each counter means. The control thread's.
+// programs rely on the names of the fields, and other daemons take only those that
+// foreign_status.cc lists. cli/status_text.h shows them to people, and docs/counters.md says what
+// each counter means. The control thread's.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_STATUS_H_
 

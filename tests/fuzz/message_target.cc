@@ -36,6 +36,11 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(std::equal(again.begin(), again.end(), input.begin(), input.end()),
           "a message has one byte form");
   require_members({message->from, message->to});
+  if (const auto* part = std::get_if<StatusPart>(&message->body)) {
+    require(part->part < part->parts && part->parts <= kMostStatusParts &&
+                part->text.size() <= kStatusPartBytes,
+            "a status has few parts");
+  }
   const auto* job_message = std::get_if<JobMessage>(&message->body);
   if (job_message == nullptr) return;
   if (const auto* join = std::get_if<Join>(&job_message->body)) {
@@ -70,7 +75,9 @@ std::vector<Bytes> seeds() {
       Ask{3},
       Counts{3, 100, numbers, numbers},
   };
-  std::vector<Bytes> inputs = {encode_message({1, 2, Greeting{10, true}}, space())};
+  std::vector<Bytes> inputs = {encode_message({1, 2, Greeting{10, true}}, space()),
+                               encode_message({1, 2, StatusAsk{10, 3}}, space()),
+                               encode_message({1, 2, StatusPart{10, 3, 4, "{}"}}, space())};
   for (const JobBody& body : bodies) {
     const NodeMessage message{1, 2, JobMessage{{1, 10, 1}, {2, 20, 0}, 7, "job", body}};
     inputs.push_back(encode_message(message, space()));

@@ -49,6 +49,15 @@ TEST_F(Doctor, AnswersInJsonEvenWhenSomethingIsMissing) {
   EXPECT_TRUE(named);
 }
 
+TEST_F(Doctor, ChecksTheNicsThatAreNamed) {
+  EXPECT_THAT(gradcube({"doctor"}).out, testing::Not(HasSubstr("nic ")));
+  const Outcome outcome = gradcube({"doctor", "--nic", "eth-nowhere", "--nic", "ffff:ff:1f.7"});
+  EXPECT_THAT(outcome.out, HasSubstr("WARN  nic eth-nowhere"));
+  EXPECT_THAT(outcome.out, HasSubstr("WARN  nic ffff:ff:1f.7"));
+  expect_usage_error({"doctor", "--nic", ""}, "--nic");
+  expect_usage_error({"doctor", "eth0"}, "eth0");
+}
+
 TEST_F(Doctor, SaysWhatTheTestBedLacks) {
   fake("ip", "exit 0");
   fake("tc", "exit 0");

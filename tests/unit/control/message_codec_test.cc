@@ -110,9 +110,9 @@ TEST(MessageCodec, RandomBytesCostLittleMemory) {
 }
 
 TEST(MessageCodec, IsWhatTheTableSays) {
-  const Bytes greeting = {2, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
+  const Bytes greeting = {3, 1, 0, 2, 0, 0, 0xa8, 0xa7, 0xa6, 0xa5, 0xa4, 0xa3, 0xa2, 0xa1, 1};
   EXPECT_EQ(encoded({1, 2, Greeting{0xa1a2a3a4a5a6a7a8, true}}), greeting);
-  const Bytes hold = {2,  1, 0,   2,   0,   1,               // format, from, to, a job message
+  const Bytes hold = {3,  1, 0,   2,   0,   1,               // format, from, to, a job message
                       1,  0, 10,  0,   0,   0, 0, 0, 0, 0,   // from: server, incarnation
                       1,  0, 0,   0,   0,   0, 0, 0,         // attempt
                       2,  0, 20,  0,   0,   0, 0, 0, 0, 0,   // to: server, incarnation
@@ -236,6 +236,23 @@ TEST(MessageCodec, OtherFormatsAndKindsAreRefused) {
     ASSERT_TRUE(decoded(bytes).has_value());
     bytes[at] = at == 51 ? std::variant_size_v<JobBody> : kMessageFormat + 1;
     EXPECT_FALSE(decoded(bytes).has_value()) << "at " << at;
+  }
+}
+
+TEST(MessageCodec, PartsOfAStatusAreBounded) {
+  const auto part = [](std::uint32_t number, std::uint32_t parts, std::size_t bytes) {
+    return encoded({1, 2, StatusPart{7, number, parts, std::string(bytes, 'x')}});
+  };
+  EXPECT_TRUE(decoded(part(63, 64, kStatusPartBytes)).has_value());
+  EXPECT_TRUE(part(64, 65, 1).empty());
+  EXPECT_TRUE(part(3, 3, 1).empty());
+  EXPECT_TRUE(part(0, 0, 1).empty());
+  EXPECT_TRUE(part(0, 1, kStatusPartBytes + 1).empty()) << "no text of it is cut";
+  Bytes bytes = part(0, 2, 1);
+  const std::size_t number = 14;
+  for (unsigned value = 0; value < 256; ++value) {
+    bytes[number] = static_cast<std::uint8_t>(value);
+    EXPECT_EQ(decoded(bytes).has_value(), value < 2) << value;
   }
 }
 

@@ -18,12 +18,17 @@ class Maker {
     message.to = (message.from + 1 + below(space_.servers() - 1)) % space_.servers();
     if (kind == 0) {
       message.body = Greeting{random_(), flag()};
+    } else if (kind == kMessageKinds - 2) {
+      message.body = StatusAsk{random_(), below(kMostStatusParts)};
+    } else if (kind == kMessageKinds - 1) {
+      const std::uint32_t parts = 1 + below(kMostStatusParts);
+      message.body = StatusPart{random_(), below(parts), parts, std::string(below(500), '\xff')};
     } else {
       message.body = JobMessage{{message.from, random_(), few()},
                                 {message.to, random_(), few()},
                                 word(),
                                 name(),
-                                body(kind - 1, std::make_index_sequence<kMessageKinds - 1>())};
+                                body(kind - 1, std::make_index_sequence<kMessageKinds - 3>())};
     }
     return message;
   }

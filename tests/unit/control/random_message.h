@@ -10,10 +10,11 @@
 
 namespace gradcube::control {
 
-// How many kinds there are: a greeting, and each body of a job message.
-inline constexpr std::size_t kMessageKinds = 1 + std::variant_size_v<JobBody>;
+// How many kinds there are: a greeting, the two of statuses, and each body of a job message.
+inline constexpr std::size_t kMessageKinds = 3 + std::variant_size_v<JobBody>;
 
-// The kind 0 is a greeting, the others are job messages with the bodies in their order.
+// The kind 0 is a greeting, the last two ask for a status and tell it, the others are job messages
+// with the bodies in their order.
 NodeMessage random_message(std::size_t kind, std::mt19937_64& random,
                            const bcube::AddressSpace& space);
 

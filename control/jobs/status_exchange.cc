@@ -1,0 +1,123 @@
+#include "control/jobs/status_exchange.h"
+
+#include <algorithm>
+#include <utility>
+
+namespace gradcube::control {
+
+StatusAsker::StatusAsker(bcube::ServerId own, std::uint32_t servers, std::uint64_t first)
+    : own_(own),
+      servers_(servers),
+      current_(first),
+      wanted_(first),
+      finished_(first),
+      next_server_(servers) {}
+
+std::uint64_t StatusAsker::begin() {
+  wanted_ = current_ + 1;
+  return wanted_;
+}
+
+void StatusAsker::start() {
+  current_ = wanted_;
+  next_server_ = 0;
+  bytes_ = 0;
+  gathered_.clear();
+}
+
+void StatusAsker::on_time(Instant now, NodeMessages& out) {
+  if (finished_ == current_) {
+    if (wanted_ == current_) return;
+    start();
+  }
+  std::vector<bcube::ServerId> silent;
+  for (auto& [server, asked] : asked_) {
+    if (now >= asked.deadline) {
+      silent.push_back(server);
+    } else if (now >= asked.repeat) {
+      ask(server, asked, now, out);
+    }
+  }
+  for (const bcube::ServerId server : silent) {
+    end(server, {"",
+                 "it did not answer in time: it does not run, has other settings, or no link "
+                 "leads to it"});
+  }
+  for (; asked_.size() < kAtOnce && next_server_ < servers_; ++next_server_) {
+    if (next_server_ == own_) continue;
+    Asked& asked = asked_[next_server_];
+    asked.deadline = now + kPatience;
+    ask(next_server_, asked, now, out);
+  }
+  if (!asked_.empty() || next_server_ < servers_) return;
+  finished_ = current_;
+  answers_ = std::exchange(gathered_, {});
+}
+
+void StatusAsker::ask(bcube::ServerId server, Asked& asked, Instant now, NodeMessages& out) {
+  asked.repeat = now + kRepeat;
+  out.push_back({own_, server, StatusAsk{current_, asked.next}});
+}
+
+void StatusAsker::end(bcube::ServerId server, Answer answer) {
+  asked_.erase(server);
+  gathered_[server] = std::move(answer);
+}
+
+void StatusAsker::on_part(bcube::ServerId from, const StatusPart& part, Instant now,
+                          NodeMessages& out) {
+  const auto found = asked_.find(from);
+  if (found == asked_.end() || part.inquiry != current_) return;
+  Asked& asked = found->second;
+  if (part.part != asked.next || (asked.parts != 0 && part.parts != asked.parts)) return;
+  bytes_ += part.text.size();
+  if (bytes_ > kMostBytes) return end(from, {"", "the answers of all servers are too long"});
+  asked.text += part.text;
+  asked.parts = part.parts;
+  if (++asked.next < asked.parts) return ask(from, asked, now, out);
+  Answer answer{std::move(asked.text), ""};
+  if (answer.text.empty()) answer.why = "its status is too long to be sent";
+  end(from, std::move(answer));
+}
+
+StatusAnswerer::StatusAnswerer(bcube::ServerId own, std::function<std::string()> status)
+    : own_(own), status_(std::move(status)) {}
+
+void StatusAnswerer::on_ask(bcube::ServerId from, const StatusAsk& ask, Instant now,
+                            NodeMessages& out) {
+  if (now - round_ >= kRound) {
+    round_ = now;
+    sent_ = 0;
+  }
+  if (sent_ >= kMostParts) return;
+  const Text* text = text_for(from, ask, now);
+  if (text == nullptr) return;
+  const std::size_t size = (*text)->size();
+  const auto parts = std::max<std::size_t>(1, (size + kStatusPartBytes - 1) / kStatusPartBytes);
+  if (ask.part >= parts) return;
+  ++sent_;
+  out.push_back({own_, from,
+                 StatusPart{ask.inquiry, ask.part, static_cast<std::uint32_t>(parts),
+                            (*text)->substr(ask.part * kStatusPartBytes, kStatusPartBytes)}});
+}
+
+// Null if it is not kept any more, and no first part.
+const StatusAnswerer::Text* StatusAnswerer::text_for(bcube::ServerId from, const StatusAsk& ask,
+                                                     Instant now) {
+  const auto of_asker = std::find_if(kept_.begin(), kept_.end(),
+                                     [&](const Kept& kept) { return kept.asker == from; });
+  if (of_asker != kept_.end() && of_asker->inquiry == ask.inquiry) return &of_asker->text;
+  if (ask.part != 0) return nullptr;
+  if (of_asker != kept_.end()) kept_.erase(of_asker);
+  if (fresh_ == nullptr || now - taken_ >= kFreshFor) {
+    std::string text = status_();
+    if (text.size() > kLongestStatus) text.clear();
+    fresh_ = std::make_shared<const std::string>(std::move(text));
+    taken_ = now;
+  }
+  if (kept_.size() >= kMostKept) kept_.pop_front();
+  kept_.push_back({from, ask.inquiry, fresh_});
+  return &kept_.back().text;
+}
+
+}  // namespace gradcube::control

@@ -1,0 +1,119 @@
+// How daemons on separate hosts ask each other for their status: in parts, because a message has at
+// most 64 KiB. What a status says is not known here; it is text that nobody has checked.
+//
+//   StatusAsk{inquiry, part} -> StatusPart{inquiry, part, parts, text}
+//
+// The asker asks each other server for part 0, and for the next when one has come. What is not
+// answered is asked again every 50 ms, until 2 s after the first question. 64 servers are asked at
+// a time. Only the part that was asked for is taken, so what an answer can cost is bounded: 1 MiB
+// each, 64 MiB in all.
+//
+// The answerer makes a text when part 0 of a new inquiry is asked for, at most every 100 ms, and
+// keeps it for the further parts: for the last 16 askers. It sends at most 64 parts in 20 ms.
+//
+// Single-threaded, no I/O, no clock: times go in, messages come out.
+#ifndef GRADCUBE_CONTROL_JOBS_STATUS_EXCHANGE_H_
+#define GRADCUBE_CONTROL_JOBS_STATUS_EXCHANGE_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "control/jobs/job_actions.h"
+#include "control/jobs/node_message.h"
+
+namespace gradcube::control {
+
+using NodeMessages = std::vector<NodeMessage>;
+
+inline constexpr std::size_t kLongestStatus = std::size_t{kMostStatusParts} * kStatusPartBytes;
+
+class StatusAsker {
+ public:
+  static constexpr Instant kPatience = std::chrono::seconds(2);
+  static constexpr Instant kRepeat = std::chrono::milliseconds(50);
+  static constexpr std::size_t kAtOnce = 64;
+  static constexpr std::size_t kMostBytes = 64 << 20;
+
+  struct Answer {
+    std::string text;
+    std::string why;  // there is no text
+  };
+  using Answers = std::map<bcube::ServerId, Answer>;
+
+  // servers: of the cluster. first: greater than the inquiries of any earlier daemon of this
+  // server.
+  StatusAsker(bcube::ServerId own, std::uint32_t servers, std::uint64_t first);
+
+  // The inquiry whose answers will all be younger than this call. It begins in on_time().
+  std::uint64_t begin();
+  bool finished(std::uint64_t inquiry) const { return finished_ >= inquiry; }
+  // Of the last inquiry that has finished: of all servers but the own one.
+  const Answers& answers() const { return answers_; }
+
+  void on_part(bcube::ServerId from, const StatusPart& part, Instant now, NodeMessages& out);
+  void on_time(Instant now, NodeMessages& out);
+
+ private:
+  struct Asked {
+    Instant deadline{0};
+    Instant repeat{0};
+    std::uint32_t next = 0;   // part
+    std::uint32_t parts = 0;  // 0: not known
+    std::string text;
+  };
+
+  void start();
+  void ask(bcube::ServerId server, Asked& asked, Instant now, NodeMessages& out);
+  void end(bcube::ServerId server, Answer answer);
+
+  bcube::ServerId own_;
+  std::uint32_t servers_;
+  std::uint64_t current_;
+  std::uint64_t wanted_;
+  std::uint64_t finished_;
+  std::uint32_t next_server_;  // to be asked; servers_: none
+  std::map<bcube::ServerId, Asked> asked_;
+  std::size_t bytes_ = 0;  // gathered
+  Answers gathered_;
+  Answers answers_;
+};
+
+class StatusAnswerer {
+ public:
+  static constexpr Instant kFreshFor = std::chrono::milliseconds(100);
+  static constexpr Instant kRound = std::chrono::milliseconds(20);
+  static constexpr std::size_t kMostKept = 16;
+  static constexpr unsigned kMostParts = 64;  // in a round
+
+  // status: returns the text. One that is longer than kLongestStatus is sent as an empty one.
+  StatusAnswerer(bcube::ServerId own, std::function<std::string()> status);
+
+  void on_ask(bcube::ServerId from, const StatusAsk& ask, Instant now, NodeMessages& out);
+
+ private:
+  using Text = std::shared_ptr<const std::string>;
+  struct Kept {
+    bcube::ServerId asker = 0;
+    std::uint64_t inquiry = 0;
+    Text text;
+  };
+
+  const Text* text_for(bcube::ServerId from, const StatusAsk& ask, Instant now);
+
+  bcube::ServerId own_;
+  std::function<std::string()> status_;
+  std::deque<Kept> kept_;  // the newest last
+  Text fresh_;
+  Instant taken_{0};
+  Instant round_{0};
+  unsigned sent_ = 0;  // in this round
+};
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_JOBS_STATUS_EXCHANGE_H_

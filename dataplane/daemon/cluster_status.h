@@ -1,0 +1,58 @@
+// The status of all servers of a cluster whose daemons are on separate hosts, gathered by the
+// daemon of one of them: `gradcube status --all`.
+//
+// The tool begins it and comes back until it is there, so that nothing here waits:
+//
+//   {"command":"status-of-all"}                {"inquiry":7}
+//   {"command":"status-of-all","inquiry":7}    {"status":null}, and later {"status":{...}}
+//
+// The other daemons are asked over the fabric (control/jobs/status_exchange.h), and what they say
+// is checked (foreign_status.h). The status has the shape of a test bed's (bed/merged_status.h):
+// servers that do not answer are listed with the reason. It answers the others' questions, too.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_CLUSTER_STATUS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_CLUSTER_STATUS_H_
+
+#include <functional>
+#include <nlohmann/json.hpp>
+
+#include "control/jobs/status_exchange.h"
+#include "control/settings/cluster_settings.h"
+#include "dataplane/daemon/node_group.h"
+
+namespace gradcube::dataplane {
+
+class ClusterStatus : public StatusChannel {
+ public:
+  using Status = std::function<nlohmann::ordered_json()>;
+
+  // nodes: of one server, whose messages are carried. status: the own one, as status.h says. The
+  // nodes and the settings outlive it; it makes itself their status channel until it ends.
+  ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& settings,
+                control::Incarnation incarnation, Status status);
+  ~ClusterStatus() override;
+  ClusterStatus(const ClusterStatus&) = delete;
+  ClusterStatus& operator=(const ClusterStatus&) = delete;
+
+  // Throws control::UsageError.
+  nlohmann::ordered_json answer(const nlohmann::json& request);
+  // To be called about every 20 ms, before NodeGroup::run().
+  void tick(control::Instant now);
+  void on_status_message(const control::NodeMessage& message, control::Instant now) override;
+
+ private:
+  nlohmann::ordered_json merged() const;
+  void send(const control::NodeMessages& messages);
+
+  NodeGroup& nodes_;
+  const control::ClusterSettings& settings_;
+  bcube::ServerId own_;
+  Status status_;
+  control::StatusAsker asker_;
+  control::StatusAnswerer answerer_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_CLUSTER_STATUS_H_

@@ -1,0 +1,27 @@
+// What another daemon says of itself: JSON that is hostile until it is checked here.
+//
+// Of a status (status.h) only the fields that are known are taken, each of its kind: numbers that
+// count, texts of at most 4 KiB without control characters, addresses of the cluster's servers. One
+// field that is missing or of another kind makes the whole status bad. So whoever puts statuses
+// together (bed/merged_status.h) need not look again.
+//
+// Pure functions.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_FOREIGN_STATUS_H_
+#define GRADCUBE_DATAPLANE_DAEMON_FOREIGN_STATUS_H_
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "bcube_forwarding/address.h"
+
+namespace gradcube::dataplane {
+
+// The status of the one server `server`; nothing if the text is none.
+std::optional<nlohmann::ordered_json> checked_status(std::string_view text,
+                                                     const bcube::AddressSpace& space,
+                                                     bcube::ServerId server);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_FOREIGN_STATUS_H_

@@ -1,0 +1,128 @@
+"""The telemetry socket of a running daemon, asked as dpdk-telemetry.py asks it, and by clients that misbehave."""
+
+import json
+import random
+import socket
+
+from harness import PATIENCE, Cluster, TestCase, job, main, seed, wait_until
+
+
+
+class Client:
+    """The protocol: a message for a request, a message for its answer."""
+
+    def __init__(self, cluster):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
+        self.socket.settimeout(PATIENCE)
+        self.socket.connect(str(cluster.directory / "dpdk_telemetry.v2"))
+        self.greeting = json.loads(self.socket.recv(1024))
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.socket.close()
+
+    def ask_raw(self, request):
+        self.socket.send(request)
+        return json.loads(self.socket.recv(self.greeting["max_output_len"]))
+
+    def ask(self, request):
+        (answer,) = self.ask_raw(request.encode()).values()
+        return answer
+
+
+class Telemetry(TestCase):
+    def test_tells_what_status_tells(self):
+        with Cluster("--topology", "bcube:3,2", "--rate", "1gbit") as cluster, Client(cluster) as client:
+            self.assertEqual(client.greeting["pid"], cluster.pid())
+            commands = client.ask("/")
+            for name in "status", "links", "jobs", "counters":
+                self.assertIn(f"/gradcube/{name}", commands)
+                self.assertTrue(client.ask(f"/help,/gradcube/{name}")[f"/gradcube/{name}"])
+
+            before = client.ask("/gradcube/counters")
+            self.assertEqual(before["collectives"], 0)
+            cluster.perf("--sizes", "100K", "--iterations", "3")
+
+            def caught_up():
+                counted = client.ask("/gradcube/counters")
+                return counted == cluster.status()["counters"] and counted["collectives"] > 0
+
+            wait_until(caught_up, "the telemetry to have what the status has")
+            status = cluster.status()
+            facts = client.ask("/gradcube/status")
+            self.assertEqual((facts["servers"], facts["links"], facts["links_down"]), (9, 18, 0))
+            self.assertEqual((facts["topology"], facts["mtu"]), (status["topology"], status["mtu"]))
+            links = client.ask("/gradcube/links")
+            self.assertEqual(len(links), 18)
+            for server in status["servers"]:
+                name = "-".join(str(digit) for digit in server["address"])
+                for port in server["ports"]:
+                    self.assertEqual(links[f"{name}:{port['port']}"], {**port, "down": []})
+            self.assertEqual(client.ask("/gradcube/links,2-1:0"), {"2-1:0": links["2-1:0"]})
+            self.assertIn("error", client.ask("/gradcube/links,9-9:0"))
+
+    def test_tells_of_links_that_are_down_and_jobs_that_wait(self):
+        with Cluster("--topology", "star:3") as cluster, Client(cluster) as client:
+            cluster.answer("impair", "--down", "2")
+            wait_until(lambda: client.ask("/gradcube/status")["links_down"] > 0, "a link to be found down")
+            wait_until(lambda: client.ask("/gradcube/links,0:0")["0:0"]["down"] == ["2"], "its name")
+            self.assertEqual(client.ask("/gradcube/jobs"), {})
+            with job(cluster, "early", servers=[0]):
+                wait_until(lambda: client.ask("/gradcube/status")["jobs"] == 1, "the job")
+                (facts,) = client.ask("/gradcube/jobs,early").values()
+                self.assertEqual((facts["state"], facts["trainers"]), ("gathering", 1))
+                self.assertEqual(facts["waiting_for"], ["1", "2"])
+
+    def test_several_daemons_of_a_user_do_not_meet(self):
+        with Cluster("--topology", "star:2") as one, Cluster("--topology", "star:3") as other:
+            for cluster, servers in (one, 2), (other, 3):
+                with Client(cluster) as client:
+                    self.assertEqual(client.greeting["pid"], cluster.pid())
+                    self.assertEqual(client.ask("/gradcube/status")["servers"], servers)
+
+    def test_a_killed_daemon_leaves_nothing_in_the_way(self):
+        with Cluster("--topology", "star:2") as cluster:
+            with Client(cluster) as client:
+                cluster.kill()
+                with self.assertRaises((OSError, ValueError)):
+                    client.ask("/gradcube/status")
+            self.assertIn("dpdk_telemetry.v2", cluster.files())
+            cluster.up()
+            with Client(cluster) as client:
+                self.assertEqual(client.greeting["pid"], cluster.pid())
+            self.assertEqual(cluster.tool("down").returncode, 0)
+            self.assertNotIn("dpdk_telemetry.v2", cluster.files())
+
+    def test_misbehaving_clients_disturb_nobody(self):
+        numbers = random.Random(seed())
+        with Cluster("--topology", "star:3") as cluster:
+            perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "20", "--check", "--json")
+            silent = [Client(cluster) for _ in range(5)]
+            deaf = Client(cluster)
+            deaf.socket.setblocking(False)
+            for _ in range(300):
+                with Client(cluster) as client:
+                    request = bytes(numbers.randrange(256) for _ in range(numbers.randrange(1, 1500)))
+                    if numbers.random() < 0.5:
+                        request = b"/gradcube/links," + request
+                    self.assertEqual(len(client.ask_raw(request)), 1)
+                    client.socket.send(b"/gradcube/status")  # and leaves without the answer
+                try:
+                    deaf.socket.send(b"/gradcube/links")
+                except OSError:
+                    deaf.socket.close()
+                    deaf = Client(cluster)
+                    deaf.socket.setblocking(False)
+            output, errors = perf.communicate(timeout=PATIENCE)
+            self.assertEqual(perf.returncode, 0, errors)
+            self.assert_right(json.loads(output)["results"])
+            for client in [*silent, deaf]:
+                client.socket.close()
+            with Client(cluster) as client:
+                self.assertEqual(client.ask("/gradcube/status")["servers"], 3)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,245 @@
+#include "control/jobs/status_exchange.h"
+
+#include <algorithm>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <map>
+#include <optional>
+#include <random>
+#include <string>
+
+#include "tests/unit/protocol/seed.h"
+
+namespace gradcube::control {
+namespace {
+
+using testing::HasSubstr;
+constexpr Instant kTick = std::chrono::milliseconds(10);
+
+std::string text_of(bcube::ServerId server, std::size_t bytes) {
+  return std::to_string(server) + std::string(bytes, static_cast<char>('a' + server % 26));
+}
+
+// Server 0 asks; the others answer. Messages may be lost, doubled and reordered.
+class Exchange {
+ public:
+  Exchange(std::uint32_t servers, std::size_t bytes) : asker_(0, servers, 1000) {
+    for (bcube::ServerId server = 1; server < servers; ++server) {
+      answerers_.emplace(server, StatusAnswerer(server, [this, server, bytes] {
+                           ++made_[server];
+                           return text_of(server, bytes);
+                         }));
+    }
+  }
+
+  void step() {
+    now_ += kTick;
+    NodeMessages out;
+    asker_.on_time(now_, out);
+    send(out);
+    std::shuffle(on_the_way_.begin(), on_the_way_.end(), random_);
+    for (const NodeMessage& message : std::exchange(on_the_way_, {})) deliver(message);
+  }
+
+  // Whether it finished.
+  bool run(std::uint64_t inquiry, Instant longest) {
+    for (const Instant until = now_ + longest; now_ < until && !asker_.finished(inquiry);) step();
+    return asker_.finished(inquiry);
+  }
+
+  StatusAsker& asker() { return asker_; }
+  Instant now() const { return now_; }
+  int made(bcube::ServerId server) { return made_[server]; }
+  void silence(bcube::ServerId server) { answerers_.erase(server); }
+  void set_faults(double loss, double twice) {
+    loss_ = loss;
+    twice_ = twice;
+  }
+
+  std::size_t most_at_once = 0;
+
+ private:
+  void send(const NodeMessages& messages) {
+    std::size_t firsts = 0;
+    for (const NodeMessage& message : messages) {
+      firsts += std::holds_alternative<StatusAsk>(message.body) ? 1 : 0;
+      for (int copies = hits(twice_) ? 2 : 1; copies > 0; --copies) {
+        if (!hits(loss_)) on_the_way_.push_back(message);
+      }
+    }
+    most_at_once = std::max(most_at_once, firsts);
+  }
+
+  void deliver(const NodeMessage& message) {
+    NodeMessages out;
+    if (const auto* part = std::get_if<StatusPart>(&message.body)) {
+      asker_.on_part(message.from, *part, now_, out);
+    } else if (const auto found = answerers_.find(message.to); found != answerers_.end()) {
+      found->second.on_ask(message.from, std::get<StatusAsk>(message.body), now_, out);
+    }
+    send(out);
+  }
+
+  bool hits(double probability) {
+    return std::uniform_real_distribution<double>(0, 1)(random_) < probability;
+  }
+
+  Instant now_{std::chrono::seconds(1)};
+  StatusAsker asker_;
+  std::map<bcube::ServerId, StatusAnswerer> answerers_;
+  std::map<bcube::ServerId, int> made_;
+  NodeMessages on_the_way_;
+  std::mt19937_64 random_{protocol::test_seed(20261123)};
+  double loss_ = 0, twice_ = 0;
+};
+
+TEST(StatusExchange, GathersTheTextsOfAllServers) {
+  Exchange exchange(4, 100);
+  const std::uint64_t inquiry = exchange.asker().begin();
+  EXPECT_FALSE(exchange.asker().finished(inquiry));
+  ASSERT_TRUE(exchange.run(inquiry, StatusAsker::kPatience));
+  ASSERT_EQ(exchange.asker().answers().size(), 3U);
+  for (const auto& [server, answer] : exchange.asker().answers()) {
+    EXPECT_EQ(answer.text, text_of(server, 100));
+    EXPECT_EQ(answer.why, "");
+  }
+}
+
+TEST(StatusExchange, PutsLongTextsTogetherWhateverIsLostAndDoubled) {
+  Exchange exchange(5, 5 * kStatusPartBytes + 77);
+  exchange.set_faults(0.3, 0.3);
+  SCOPED_TRACE(protocol::seed_trace(protocol::test_seed(20261123)));
+  ASSERT_TRUE(exchange.run(exchange.asker().begin(), 2 * StatusAsker::kPatience));
+  for (const auto& [server, answer] : exchange.asker().answers()) {
+    EXPECT_EQ(answer.text, text_of(server, 5 * kStatusPartBytes + 77)) << answer.why;
+    EXPECT_EQ(exchange.made(server), 1) << "all parts are of one text";
+  }
+}
+
+TEST(StatusExchange, NamesThoseThatDoNotAnswerInTime) {
+  Exchange exchange(4, 10);
+  exchange.silence(2);
+  const std::uint64_t inquiry = exchange.asker().begin();
+  EXPECT_FALSE(exchange.run(inquiry, StatusAsker::kPatience));
+  ASSERT_TRUE(exchange.run(inquiry, 3 * kTick));
+  EXPECT_EQ(exchange.asker().answers().size(), 3U);
+  EXPECT_THAT(exchange.asker().answers().at(2).why, HasSubstr("did not answer in time"));
+  EXPECT_EQ(exchange.asker().answers().at(3).text, text_of(3, 10));
+}
+
+TEST(StatusExchange, AsksSomeServersAtATime) {
+  Exchange exchange(200, 10);
+  exchange.silence(100);
+  ASSERT_TRUE(exchange.run(exchange.asker().begin(), 2 * StatusAsker::kPatience));
+  EXPECT_EQ(exchange.most_at_once, StatusAsker::kAtOnce);
+  EXPECT_EQ(exchange.asker().answers().size(), 199U);
+}
+
+TEST(StatusExchange, BeginsAnewForWhoAsksWhileOneIsUnderWay) {
+  Exchange exchange(3, 10);
+  const std::uint64_t first = exchange.asker().begin();
+  EXPECT_EQ(exchange.asker().begin(), first) << "it has not begun";
+  exchange.step();
+  const std::uint64_t second = exchange.asker().begin();
+  EXPECT_NE(second, first);
+  ASSERT_TRUE(exchange.run(second, StatusAsker::kPatience));
+  EXPECT_TRUE(exchange.asker().finished(first));
+}
+
+TEST(StatusExchange, TakesNothingThatWasNotAskedFor) {
+  StatusAsker asker(0, 3, 10);
+  NodeMessages out;
+  const std::uint64_t inquiry = asker.begin();
+  asker.on_time(Instant(1), out);
+  ASSERT_EQ(out.size(), 2U);
+  out.clear();
+  asker.on_part(1, {inquiry + 1, 0, 1, "another inquiry"}, Instant(2), out);
+  asker.on_part(1, {inquiry, 1, 2, "a later part"}, Instant(2), out);
+  asker.on_part(0, {inquiry, 0, 1, "its own"}, Instant(2), out);
+  asker.on_part(7, {inquiry, 0, 1, "nobody's"}, Instant(2), out);
+  EXPECT_TRUE(out.empty());
+  asker.on_part(1, {inquiry, 0, 2, "good"}, Instant(2), out);
+  asker.on_part(1, {inquiry, 0, 2, "twice"}, Instant(2), out);
+  asker.on_part(1, {inquiry, 1, 3, "of another length"}, Instant(2), out);
+  asker.on_part(1, {inquiry, 1, 2, " text"}, Instant(2), out);
+  asker.on_part(1, {inquiry, 0, 1, "again"}, Instant(2), out);
+  asker.on_part(2, {inquiry, 0, 1, ""}, Instant(2), out);
+  asker.on_time(Instant(3), out);
+  ASSERT_TRUE(asker.finished(inquiry));
+  EXPECT_EQ(asker.answers().at(1).text, "good text");
+  EXPECT_THAT(asker.answers().at(2).why, HasSubstr("too long"));
+}
+
+TEST(StatusExchange, BoundsWhatAllAnswersTogetherTake) {
+  constexpr std::uint32_t kServers = 100;
+  StatusAsker asker(0, kServers, 10);
+  NodeMessages out;
+  const std::uint64_t inquiry = asker.begin();
+  std::size_t bytes = 0;
+  const std::string text(kStatusPartBytes, 'x');
+  for (Instant now{1}; !asker.finished(inquiry); now += kTick) {
+    asker.on_time(now, out);
+    while (!out.empty()) {
+      for (const NodeMessage& message : std::exchange(out, {})) {
+        const auto& ask = std::get<StatusAsk>(message.body);
+        asker.on_part(message.to, {inquiry, ask.part, kMostStatusParts, text}, now, out);
+      }
+    }
+  }
+  std::size_t refused = 0;
+  for (const auto& [server, answer] : asker.answers()) {
+    bytes += answer.text.size();
+    refused += answer.why.empty() ? 0 : 1;
+  }
+  EXPECT_LE(bytes, StatusAsker::kMostBytes);
+  EXPECT_EQ(refused, kServers - 1 - StatusAsker::kMostBytes / kLongestStatus);
+}
+
+TEST(StatusAnswerer, MakesATextAtMostEveryTenthOfASecond) {
+  int made = 0;
+  StatusAnswerer answerer(1, [&] { return std::to_string(++made); });
+  NodeMessages out;
+  Instant now{0};
+  for (std::uint64_t inquiry = 1; inquiry <= 10; ++inquiry) {
+    answerer.on_ask(2, {inquiry, 0}, now, out);
+  }
+  EXPECT_EQ(out.size(), 10U);
+  EXPECT_EQ(made, 1);
+  answerer.on_ask(2, {11, 0}, StatusAnswerer::kFreshFor, out);
+  EXPECT_EQ(std::get<StatusPart>(out.back().body).text, "2");
+}
+
+TEST(StatusAnswerer, SendsNoMoreThanALittleAtATime) {
+  StatusAnswerer answerer(1, [] { return "text"; });
+  NodeMessages out;
+  for (int i = 0; i < 1000; ++i) answerer.on_ask(2, {1, 0}, Instant(5), out);
+  EXPECT_EQ(out.size(), StatusAnswerer::kMostParts);
+  answerer.on_ask(2, {1, 0}, Instant(5) + StatusAnswerer::kRound, out);
+  EXPECT_EQ(out.size(), StatusAnswerer::kMostParts + 1);
+}
+
+TEST(StatusAnswerer, KeepsTheTextsOfTheLastAskers) {
+  StatusAnswerer answerer(1, [] { return std::string(2 * kStatusPartBytes, 'x'); });
+  NodeMessages out;
+  for (bcube::ServerId asker = 2; asker < 2 + StatusAnswerer::kMostKept + 1; ++asker) {
+    answerer.on_ask(asker, {1, 0}, Instant(5), out);
+  }
+  out.clear();
+  answerer.on_ask(2, {1, 1}, Instant(5), out);
+  EXPECT_TRUE(out.empty()) << "the first has been forgotten";
+  answerer.on_ask(3, {1, 1}, Instant(5), out);
+  answerer.on_ask(3, {2, 1}, Instant(5), out);
+  answerer.on_ask(3, {1, 2}, Instant(5), out);
+  EXPECT_EQ(out.size(), 1U) << "no other inquiry, and no part beyond the end";
+}
+
+TEST(StatusAnswerer, SendsNothingOfATextThatIsTooLong) {
+  StatusAnswerer answerer(1, [] { return std::string(kLongestStatus + 1, 'x'); });
+  NodeMessages out;
+  answerer.on_ask(2, {1, 0}, Instant(5), out);
+  ASSERT_EQ(out.size(), 1U);
+  EXPECT_EQ(std::get<StatusPart>(out[0].body), (StatusPart{1, 0, 1, ""}));
+}
+
+}  // namespace
+}  // namespace gradcube::control
