@@ -125,8 +125,9 @@ void add_check(CLI::App& tool, Action& action) {
   add_options(command, options.get());
   command->footer(
       "The first thing to run on a new cluster. Each link carries frames of the cluster's MTU at\n"
-      "its rate in both directions for about half a second, as many links at once as have ports\n"
-      "of their own. The exit code is 1 if a link is down, cabled or set wrongly, slow or lossy.\n"
+      "its rate in both directions for about half a second, level by level, at the same time on\n"
+      "links that share no server, 16 at most. The exit code is 1 if a link is down, cabled or\n"
+      "set wrongly, slow or lossy.\n"
       "Where each server has a daemon of its own on a host of its own, run the same command on all "
       "of\n"
       "them with the same --job, by any launcher; each prints the links of its servers.\n"

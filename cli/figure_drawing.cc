@@ -1,14 +1,20 @@
 #include "cli/figure_drawing.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
+#include <chrono>
+#include <csignal>
 #include <cstring>
 #include <fmt/format.h>
+#include <optional>
 #include <sys/mman.h>
 #include <sys/wait.h>
+#include <thread>
 #include <unistd.h>
 
 #include "cli/draw_figure_text.h"
+#include "cli/text_table.h"
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -27,6 +33,7 @@ using json = nlohmann::ordered_json;
 constexpr const char* kPython = "/usr/bin/python3";
 constexpr int kNoMatplotlib = 3;  // of draw_figure.py
 constexpr int kNoPython = 127;
+constexpr std::chrono::milliseconds kPause{10};
 
 // A file without a name, with this text, to be read from its begin.
 Descriptor memory_file(const std::string& text) {
@@ -54,8 +61,28 @@ std::string last_line(const Descriptor& file) {
   return control::printable(text.substr(text.rfind('\n') + 1));
 }
 
+// How python3 ended; nothing if it did not in time, and was killed.
+std::optional<int> status_within(pid_t pid, std::chrono::milliseconds patience) {
+  const auto deadline = std::chrono::steady_clock::now() + patience;
+  int status = 0;
+  bool killed = false;
+  while (true) {
+    const pid_t ended = waitpid(pid, &status, killed ? 0 : WNOHANG);
+    if (ended == pid) return killed ? std::nullopt : std::optional(status);
+    if (ended < 0 && errno != EINTR) {
+      throw SetupError(fmt::format("lost python3: {}", std::strerror(errno)));
+    }
+    if (!killed && std::chrono::steady_clock::now() >= deadline) {
+      kill(pid, SIGKILL);
+      killed = true;
+    }
+    if (!killed) std::this_thread::sleep_for(kPause);
+  }
+}
+
 // The exit code of python3.
-int run_python(const std::string& path, const Descriptor& input, const Descriptor& errors) {
+int run_python(const std::string& path, const Descriptor& input, const Descriptor& errors,
+               std::chrono::milliseconds patience) {
   const std::array<const char*, 6> arguments = {kPython,         "-I",         "-c",
                                                 kDrawFigureText, path.c_str(), nullptr};
   const pid_t pid = fork();
@@ -67,11 +94,13 @@ int run_python(const std::string& path, const Descriptor& input, const Descripto
     execv(kPython, const_cast<char* const*>(arguments.data()));
     _exit(kNoPython);
   }
-  int status = 0;
-  while (waitpid(pid, &status, 0) < 0) {
-    if (errno != EINTR) throw SetupError(fmt::format("lost python3: {}", std::strerror(errno)));
+  const std::optional<int> status = status_within(pid, patience);
+  if (!status) {
+    throw SetupError(fmt::format("the figure was not drawn: python3 had not written {} after {}",
+                                 control::quoted(path),
+                                 human_seconds(std::chrono::duration<double>(patience).count())));
   }
-  return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
+  return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
 }
 
 json series_json(const Series& series) {
@@ -106,10 +135,11 @@ void check_figure_path(const std::string& path) {
       fmt::format("--out {}: expected a file that ends in .svg or .png", control::quoted(path)));
 }
 
-void draw_figure(const Figure& figure, const std::string& path) {
+void draw_figure(const Figure& figure, const std::string& path,
+                 std::chrono::milliseconds patience) {
   const Descriptor input = memory_file(figure_json(figure).dump());
   const Descriptor errors = memory_file("");
-  const int code = run_python(path, input, errors);
+  const int code = run_python(path, input, errors, patience);
   if (code == 0) return;
   if (code == kNoMatplotlib || code == kNoPython) {
     throw SetupError(fmt::format(

@@ -4,6 +4,7 @@
 #ifndef GRADCUBE_CLI_FIGURE_DRAWING_H_
 #define GRADCUBE_CLI_FIGURE_DRAWING_H_
 
+#include <chrono>
 #include <nlohmann/json.hpp>
 #include <string>
 
@@ -17,8 +18,10 @@ nlohmann::ordered_json figure_json(const control::model::Figure& figure);
 // Throws a UsageError unless the path ends in .svg or .png.
 void check_figure_path(const std::string& path);
 
-// Throws SetupError when python3 or matplotlib is missing, or the file cannot be written.
-void draw_figure(const control::model::Figure& figure, const std::string& path);
+// Throws SetupError when python3 or matplotlib is missing, the file cannot be written, or that
+// takes longer than `patience`: python3 is killed then.
+void draw_figure(const control::model::Figure& figure, const std::string& path,
+                 std::chrono::milliseconds patience = std::chrono::minutes(2));
 
 }  // namespace gradcube::cli
 

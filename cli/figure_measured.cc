@@ -68,6 +68,12 @@ MeasuredRun read_measured(const std::string& path) {
   if (!report.is_object() || !field(report, "results").is_array()) refuse(path, "it is no report");
   if (!field(report, "collective").is_null()) refuse(path, "it is one of another collective");
   if (!field(report, "members").is_null()) refuse(path, "it is one of a part of the servers");
+  if (flag_field(report, "reproducible").value_or(false)) {
+    refuse(path, "it is one of a reproducible job, which carries more bytes");
+  }
+  if (count_field(report, "trainers_per_server").value_or(1) != 1) {
+    refuse(path, "it is one of several trainers on a server");
+  }
   const std::string topology = topology_text(field(report, "topology"));
   MeasuredRun run{.topology = topology,
                   .algorithm = text_field(report, "algorithm").value_or(default_of(topology)),

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <fmt/format.h>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <string_view>
@@ -9,8 +10,10 @@
 
 #include "cli/json_fields.h"
 #include "cli/run_file.h"
+#include "cli/text_table.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/plan_cost.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::cli {
 namespace {
@@ -22,7 +25,11 @@ using nlohmann::json;
 constexpr std::string_view kFile = "fitted.json";
 constexpr double kStep = 1e-7;  // seconds; what a name says of a cost
 constexpr std::uint64_t kMostNanoseconds = 1'000'000'000;
-constexpr std::size_t kMostNameBytes = 55;  // control/plan/algorithms.h
+// Of the configured rate, what that of a line may be. Headers have a share, and timers are coarse.
+constexpr double kLeastOfRate = 0.8;
+constexpr double kMostOfRate = 1.1;
+// The share of segments that may be sent again: the median does not see them.
+constexpr double kMostResent = 0.01;
 
 std::int64_t rounded_nanoseconds(double seconds) {
   const double steps = std::round(std::max(0.0, seconds) / kStep);
@@ -57,7 +64,7 @@ std::optional<MessageCosts> read_costs(const json& content, const control::Topol
 // Where the levels' latencies are too many for a name, one for all: the greatest.
 std::string name_of(MessageCosts costs) {
   const std::string name = control::auto_name(costs);
-  if (name.size() <= kMostNameBytes) return name;
+  if (name.size() < shared::kAlgorithmNameBytes) return name;
   costs.latency = {*std::max_element(costs.latency.begin(), costs.latency.end())};
   return control::auto_name(costs);
 }
@@ -83,13 +90,33 @@ MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
   return costs;
 }
 
+std::vector<std::string> doubts_of(std::span<const control::model::AllReduceCost> lines,
+                                   const control::Topology& topology, const MessageCosts& costs,
+                                   double resent) {
+  std::vector<std::string> doubts;
+  for (unsigned level = 0; level < topology.levels(); ++level) {
+    const auto configured = static_cast<double>(topology.dimensions()[level].rate_bps);
+    const double found = lines[level].b > 0 ? 8 / lines[level].b : 0;
+    if (configured > 0 && (found < kLeastOfRate * configured || found > kMostOfRate * configured)) {
+      doubts.push_back(fmt::format("bytes on level {} took the time of {}, and its rate is {}",
+                                   level, found > 0 ? human_rate(found) : "no rate",
+                                   human_rate(configured)));
+    }
+    if (costs.latency[level] == 0) {
+      doubts.push_back(fmt::format("no latency was found on level {}", level));
+    }
+  }
+  if (resent > kMostResent) {
+    doubts.push_back(fmt::format("{:.2g} % of the segments were sent again", 100 * resent));
+  }
+  return doubts;
+}
+
 void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
-                       const FittedCosts& costs) {
-  write_run_file(directory, kFile,
-                 {{"cluster", cluster},
-                  {"overhead_ns", costs.messages.overhead},
-                  {"latency_ns", costs.messages.latency},
-                  {"seconds_per_byte", costs.seconds_per_byte}});
+                       const MessageCosts& costs) {
+  write_run_file(
+      directory, kFile,
+      {{"cluster", cluster}, {"overhead_ns", costs.overhead}, {"latency_ns", costs.latency}});
 }
 
 std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,

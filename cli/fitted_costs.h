@@ -1,16 +1,16 @@
 // What `gradcube model fit` has found a message to cost on a cluster, kept in the run directory as
 // fitted.json:
 //
-//   {"cluster":"...","overhead_ns":3100,"latency_ns":[41000,43500],"seconds_per_byte":[1e-9,8e-9]}
+//   {"cluster":"...","overhead_ns":3100,"latency_ns":[41000,43500]}
 //
 // "cluster" is RunningCluster::key: what was found on another cluster does not count. A file that
 // cannot be read or has another form counts as none.
 #ifndef GRADCUBE_CLI_FITTED_COSTS_H_
 #define GRADCUBE_CLI_FITTED_COSTS_H_
 
-#include <optional>
 #include <span>
 #include <string>
+#include <vector>
 
 #include "control/model/mgwfbp_model.h"
 #include "control/plan/auto_plans.h"
@@ -26,14 +26,15 @@ namespace gradcube::cli {
 control::MessageCosts message_costs(std::span<const control::model::AllReduceCost> lines,
                                     const control::Topology& topology, double seconds_of_all);
 
-struct FittedCosts {
-  control::MessageCosts messages;
-  std::vector<double> seconds_per_byte;  // by level
-};
+// What speaks against the fit: a `b` that is far from the level's rate, no latency, or a share of
+// segments that were sent again meanwhile, 0 to 1. Empty if nothing does. `lines` by level.
+std::vector<std::string> doubts_of(std::span<const control::model::AllReduceCost> lines,
+                                   const control::Topology& topology,
+                                   const control::MessageCosts& costs, double resent);
 
 // Throws SetupError when the file cannot be written.
 void keep_fitted_costs(const control::RunDirectory& directory, const std::string& cluster,
-                       const FittedCosts& costs);
+                       const control::MessageCosts& costs);
 
 // `algorithm`, but where it is `auto` alone, with what was fitted on this cluster, if that was.
 std::string with_fitted_costs(const std::string& algorithm, const control::RunDirectory& directory,

@@ -1,6 +1,7 @@
 #include "cli/link_check.h"
 
 #include <algorithm>
+#include <cmath>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <memory>
@@ -10,11 +11,13 @@
 #include <utility>
 
 #include "cli/control_client.h"
+#include "cli/core_wait.h"
 #include "cli/interrupt.h"
 #include "cli/json_fields.h"
 #include "cli/perf_runner.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
+#include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 
@@ -49,11 +52,6 @@ const json* port_to(const json& status, const control::AddressSpace& space,
   return nullptr;
 }
 
-double median(std::vector<double> values) {
-  std::sort(values.begin(), values.end());
-  return values[values.size() / 2];
-}
-
 std::uint64_t transfer_count(double configured_bps) {
   const double seconds = std::chrono::duration<double>(LinkCheck::kTransfer).count();
   const double bytes = configured_bps > 0
@@ -67,21 +65,22 @@ std::uint64_t transfer_count(double configured_bps) {
 std::string problem_of(const LinkFigures& figures, double configured_bps,
                        const LinkCheckSettings& settings) {
   std::vector<std::string> problems;
-  // First what may be the reason for the others.
+  // First what may be the reason for the others. Rounded away from what is expected.
   const auto sent = static_cast<double>(figures.sent);
   const auto lost = static_cast<double>(figures.lost);
   if (lost > settings.most_lost * sent) {
-    problems.push_back(fmt::format("lossy: {:.2g} % of the segments were lost, expected {:g} %",
-                                   100 * lost / sent, 100 * settings.most_lost));
+    problems.push_back(
+        fmt::format("lossy: {:g} % of the segments were lost, expected at most {:g} %",
+                    std::ceil(1e4 * lost / sent) / 100, 100 * settings.most_lost));
   }
   if (configured_bps > 0 && figures.payload_bps < settings.least_rate * configured_bps) {
-    problems.push_back(fmt::format("slow: {:.0f} % of the configured rate, expected {:g} %",
-                                   100 * figures.payload_bps / configured_bps,
+    problems.push_back(fmt::format("slow: {:g} % of the configured rate, expected at least {:g} %",
+                                   std::floor(1e3 * figures.payload_bps / configured_bps) / 10,
                                    100 * settings.least_rate));
   }
   const auto& most = settings.most_round_trip_seconds;
   if (most && figures.round_trip_seconds > *most) {
-    problems.push_back(fmt::format("late: a round trip takes {}, expected {}",
+    problems.push_back(fmt::format("late: a round trip takes {}, expected at most {}",
                                    human_seconds(figures.round_trip_seconds),
                                    human_seconds(*most)));
   }
@@ -127,8 +126,8 @@ class LinkCheck::Measurement {
   void run() {
     try {
       runner_ = std::make_unique<PerfRunner>(choice_, trainers_, job_, perf_);
-      figures_.round_trip_seconds = median(runner_->run(kSmallCount).seconds);
-      const double seconds = median(runner_->run(count_).seconds);
+      figures_.round_trip_seconds = control::model::median(runner_->run(kSmallCount).seconds);
+      const double seconds = control::model::median(runner_->run(count_).seconds);
       figures_.payload_bps = static_cast<double>(count_ * sizeof(Element)) * 8 / seconds;
     } catch (const std::exception& error) {
       problem_ = fmt::format("not measured: {}", error.what());
@@ -136,7 +135,8 @@ class LinkCheck::Measurement {
   }
 
   // Reads what became of its segments.
-  void finish(const json& status, const LinkCheckSettings& settings, LinkResult& result) {
+  void finish(const json& status, const LinkCheckSettings& settings, double core_wait,
+              LinkResult& result) {
     if (!problem_.empty()) {
       result.problem = problem_;
       return;
@@ -147,6 +147,7 @@ class LinkCheck::Measurement {
       figures_.sent += count_field(flow, "sent").value_or(0);
       figures_.lost += resent - std::min(resent, count_field(flow, "spurious").value_or(0));
     }
+    figures_.core_wait = core_wait;
     result.figures = figures_;
     result.problem = problem_of(figures_, result.configured_bps, settings);
   }
@@ -215,16 +216,22 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
     measured.push_back(
         {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
   }
+  const auto processes = daemon_processes(status);
+  const CoreWaits waits = core_waits(processes);
+  const auto begin = std::chrono::steady_clock::now();
   {
     std::vector<std::jthread> threads;
     for (const Measured& one : measured) {
       threads.emplace_back([measurement = one.measurement.get()] { measurement->run(); });
     }
   }
+  const double core_wait =
+      longest_core_wait(waits, core_waits(processes)) /
+      std::chrono::duration<double>(std::chrono::steady_clock::now() - begin).count();
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
   const json after = ask_status(directory_);
   for (const Measured& one : measured) {
-    one.measurement->finish(after, settings_, results[one.result]);
+    one.measurement->finish(after, settings_, core_wait, results[one.result]);
   }
 }
 

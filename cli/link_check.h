@@ -8,6 +8,9 @@
 //     over it each way, so bytes by median time is the rate of the payload;
 // and by the counters of the job's flows: how many segments had to be sent again.
 //
+// Where the host is busy, links seem slow; so it is measured, too, how long the daemons' threads
+// had no core meanwhile. That changes no judgement: nobody knows what the link does otherwise.
+//
 // The measurements of a round (control/plan/neighbour_rounds.h) run at the same time, at most
 // kMostAtOnce of them, as a daemon holds only so many jobs. Where one of the servers is on another
 // host, the same command has to run there. A link is not measured if the daemon already says what
@@ -44,6 +47,8 @@ struct LinkFigures {
   // Segments of the large buffers, by the servers that are here.
   std::uint64_t sent = 0;
   std::uint64_t lost = 0;  // sent again, and had not arrived before
+  // The share of the time that a thread of the daemons here waited for a core (core_wait.h).
+  double core_wait = 0;
 };
 
 struct LinkResult {

@@ -114,7 +114,8 @@ void add_model_crossover(CLI::App& model, Action& action) {
       "Every time is that of `gradcube model gst`: `latency` for a buffer of no size, and for "
       "each\n"
       "further byte `time/T_F` of the time that one link takes for it. An algorithm that is not\n"
-      "listed is nowhere the first.\n"
+      "listed is nowhere the first. A server's messages pass one after the other there; `gradcube\n"
+      "plan --why` counts those of a step at the same time, and finds other sizes.\n"
       "Example:\n"
       "  gradcube model crossover --topology bcube:16,4 --rate 10gbit --latency 5us");
   command->callback([options, &action] { action = [options] { return run_crossover(*options); }; });

@@ -2,7 +2,9 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <cstdio>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -10,8 +12,10 @@
 #include <unistd.h>
 #include <vector>
 
+#include "cli/control_client.h"
 #include "cli/fitted_costs.h"
 #include "cli/interrupt.h"
+#include "cli/json_fields.h"
 #include "cli/model_options.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
@@ -96,6 +100,23 @@ double measure_all(const RunningCluster& cluster, unsigned iterations) {
       .seconds;
 }
 
+// Segments, by the daemon's counters.
+struct SentSegments {
+  double first = 0;  // for the first time
+  double again = 0;
+};
+
+SentSegments sent_so_far(const control::RunDirectory& directory) {
+  const nlohmann::json status = ask_status(directory);
+  return {number_field(status, "counters/segments_sent").value_or(0),
+          number_field(status, "counters/resent").value_or(0)};
+}
+
+// Of what was sent since `before`.
+double resent_share(const SentSegments& before, const SentSegments& after) {
+  return (after.again - before.again) / std::max(1.0, after.first - before.first);
+}
+
 std::string table_of(const std::vector<LevelFit>& fits, const control::MessageCosts& costs) {
   TextTable table({{"level"}, {"a"}, {"b per MB"}, {"rate of b"}, {"configured"}, {"latency"}});
   for (std::size_t level = 0; level < fits.size(); ++level) {
@@ -130,26 +151,31 @@ int run_fit(const FitOptions& options) {
   const auto directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster cluster = running_cluster(directory);
+  const SentSegments before = sent_so_far(directory);
   const std::vector<LevelFit> fits = fit_levels(cluster, options.iterations);
   const double seconds_of_all = measure_all(cluster, options.iterations);
+  const double resent = resent_share(before, sent_so_far(directory));
   std::vector<AllReduceCost> lines;
-  FittedCosts costs;
-  for (const LevelFit& fit : fits) {
-    lines.push_back(fit.line);
-    costs.seconds_per_byte.push_back(fit.line.b);
-  }
-  costs.messages = message_costs(lines, cluster.topology, seconds_of_all);
+  for (const LevelFit& fit : fits) lines.push_back(fit.line);
+  const control::MessageCosts costs = message_costs(lines, cluster.topology, seconds_of_all);
   keep_fitted_costs(directory, cluster.key, costs);
+  const auto doubts = doubts_of(lines, cluster.topology, costs, resent);
+  if (!doubts.empty()) {
+    fmt::print(stderr,
+               "gradcube: warning: the fit is doubtful: {}; it was kept all the same; `gradcube "
+               "check` measures the links\n",
+               fmt::join(doubts, "; "));
+  }
   const std::string algorithm =
       with_fitted_costs(std::string(control::kAuto), directory, cluster.key, cluster.topology);
   if (options.json) {
-    print("{}\n", json_of(fits, costs.messages, seconds_of_all, algorithm).dump());
+    print("{}\n", json_of(fits, costs, seconds_of_all, algorithm).dump());
     return 0;
   }
   print("# {}: an all-reduce of two neighbours takes a + b M\n", cluster.topology.spec());
-  write_output(table_of(fits, costs.messages));
+  write_output(table_of(fits, costs));
   print("# a server takes {} for a message; `perf` and `plan --why` now take auto for {}\n",
-        human_seconds(static_cast<double>(costs.messages.overhead) * 1e-9), algorithm);
+        human_seconds(static_cast<double>(costs.overhead) * 1e-9), algorithm);
   return 0;
 }
 
@@ -168,6 +194,7 @@ void add_model_fit(CLI::App& model, Action& action) {
       "For each level two neighbours do all-reduces of 64 B to 2 MB. Their medians are fitted by\n"
       "a + b M, where a is two messages one after the other. An all-reduce of 64 B on all servers\n"
       "tells what a server takes for a message from what the way takes. Other jobs disturb it.\n"
+      "What is doubtful in the result is said on standard error.\n"
       "The result is kept in the run directory for this cluster: `gradcube plan --why` and\n"
       "`gradcube perf --algorithm auto` use it. Trainers ask for it by the name that is printed.\n"
       "Examples:\n"

@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "bcube_forwarding/path_set.h"
+#include "bcube_forwarding/route.h"
 #include "cli/commands.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
@@ -136,8 +137,13 @@ int run_paths(const PathsOptions& options) {
     return 0;
   }
   const auto all = bcube::parallel_paths(space, from, to);
+  const unsigned hops = bcube::distance(space, from, to);
   print("{}, from {} to {}: {} of {} parallel paths\n{}", topology.spec(), space.text(from),
         space.text(to), paths.size(), all.size(), paths_table(space, from, paths, all));
+  if (hops > bcube::kMaxLevels) {
+    print("{} and {} are {} hops apart, and a path has at most {}\n", space.text(from),
+          space.text(to), hops, bcube::kMaxLevels);
+  }
   return 0;
 }
 

@@ -279,7 +279,13 @@ void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSetti
     measured.note(plan_of(cluster, row).algorithm(), row.bytes(),
                   figures(row, links_of(cluster, row)).seconds_median);
   }
-  measured.write(directory);
+  // The report has been printed, and is right without.
+  try {
+    measured.write(directory);
+  } catch (const SetupError& error) {
+    fmt::print(stderr, "gradcube: warning: {}; `gradcube plan --why` will not show these times\n",
+               error.what());
+  }
 }
 
 int run_perf(const PerfOptions& options) {

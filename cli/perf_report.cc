@@ -5,18 +5,12 @@
 #include <string_view>
 
 #include "cli/perf_collective.h"
+#include "control/model/line_fit.h"
 
 namespace gradcube::cli {
 namespace {
 
 using json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
-
-double median(std::vector<double> values) {
-  if (values.empty()) return 0;
-  std::sort(values.begin(), values.end());
-  const std::size_t middle = values.size() / 2;
-  return values.size() % 2 == 1 ? values[middle] : (values[middle - 1] + values[middle]) / 2;
-}
 
 template <typename T>
 json or_null(const std::optional<T>& value) {
@@ -47,7 +41,7 @@ PerfFigures figures(const PerfRow& row, const PerfLinks& links) {
     const auto [least, most] = std::minmax_element(row.seconds.begin(), row.seconds.end());
     result.seconds_min = *least;
     result.seconds_max = *most;
-    result.seconds_median = median(row.seconds);
+    result.seconds_median = control::model::median(row.seconds);
   }
   const double bytes = static_cast<double>(row.bytes()) * row.in_flight;
   if (result.seconds_median > 0) result.algbw = bytes / result.seconds_median / 1e9;

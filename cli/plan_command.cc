@@ -17,9 +17,11 @@
 #include "cli/text_table.h"
 #include "control/base/cores.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/assignment.h"
+#include "control/plan/auto_plans.h"
 #include "control/plan/plan_json.h"
 #include "control/plan/plan_text.h"
 #include "control/plan/topology.h"
@@ -90,6 +92,12 @@ int run_plan(const PlanOptions& options) {
   const std::string algorithm = options.algorithm.empty()
                                     ? std::string(control::default_algorithm(topology))
                                     : options.algorithm;
+  if (control::auto_costs(algorithm, topology, "--algorithm")) {
+    throw control::UsageError(
+        fmt::format("--algorithm {}: auto is no plan, it chooses one for each size; `gradcube plan "
+                    "--why SIZE` shows which",
+                    control::quoted(algorithm)));
+  }
   if (options.verify.wanted) {
     const auto plan = control::make_plan(algorithm, topology, "--algorithm");
     write_output(verified(plan, options.verify, options.json));
@@ -124,7 +132,7 @@ void add_why(CLI::App* command, PlanOptions& options) {
                        "Show what each algorithm takes for an all-reduce of this size, and which "
                        "one auto runs; without --topology, on the running cluster")
           ->check(not_empty());
-  for (const char* other : {"--server", "--lcores"}) {
+  for (const char* other : {"--server", "--lcores", "--trainers", "--verify"}) {
     why->excludes(command->get_option(other));
   }
 }
@@ -153,8 +161,10 @@ void add_plan(CLI::App& tool, Action& action) {
       ->capture_default_str();
   command
       ->add_option("--algorithm", options->algorithm,
-                   fmt::format("{} (default: {})", fmt::join(control::algorithm_names(), ", "),
-                               control::kDefaults))
+                   fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
+                               "them for each size: see --why",
+                               fmt::join(control::algorithm_names(), ", "), control::kDefaults,
+                               control::kAuto))
       ->check(not_empty());
   command
       ->add_option("--rate", options->rate,
@@ -167,10 +177,10 @@ void add_plan(CLI::App& tool, Action& action) {
       ->add_option("--lcores", options->lcores,
                    "Cores that share the threads: 0,2-3 (default: all)")
       ->check(not_empty());
-  add_plan_verify(*command, options->verify);
   command->add_option("--trainers", options->trainers, "Trainers of the job on each server")
       ->capture_default_str()
       ->check(whole_number_in(1, control::kMaxLocalTrainers));
+  add_plan_verify(*command, options->verify);
   add_why(command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(

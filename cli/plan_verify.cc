@@ -4,12 +4,14 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <chrono>
+#include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <string_view>
 #include <vector>
 
+#include "cli/option_checks.h"
 #include "cli/text_table.h"
 #include "control/plan/streams.h"
 #include "control/plan/verify.h"
@@ -117,14 +119,16 @@ std::string sampled(const control::Plan& plan, std::uint64_t seed, bool as_json)
 }  // namespace
 
 void add_plan_verify(CLI::App& command, PlanVerifyOptions& options) {
-  CLI::Option* verify =
-      command
-          .add_flag(
-              "--verify", options.wanted,
-              fmt::format("Prove that the plan is an all-reduce; beyond {} servers for a sample",
-                          kMostExact))
-          ->excludes(command.get_option("--server"));
+  CLI::Option* verify = command.add_flag(
+      "--verify", options.wanted,
+      fmt::format("Prove that the plan is an all-reduce; beyond {} servers for a sample",
+                  kMostExact));
+  // It is about all servers with a trainer each, and about no core.
+  for (const char* other : {"--server", "--lcores", "--trainers"}) {
+    verify->excludes(command.get_option(other));
+  }
   command.add_option("--seed", options.seed, "Of the sample (default: another one each time)")
+      ->check(whole_number_in(0, UINT32_MAX))
       ->needs(verify);
 }
 

@@ -7,6 +7,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/plan/auto_plans.h"
 #include "control/plan/blueconnect.h"
 #include "control/plan/bml.h"
 #include "control/plan/halving_doubling.h"
@@ -132,8 +133,8 @@ Plan make_plan(std::string_view algorithm, const Topology& topology, const Place
       std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
                    [&](const Algorithm& each) { return each.name == request.name; });
   if (known == std::end(kAlgorithms)) {
-    throw UsageError(fmt::format("{}: there is no such algorithm; expected {}", request.what,
-                                 fmt::join(algorithm_names(), ", ")));
+    throw UsageError(fmt::format("{}: there is no such algorithm; expected {}, or {}", request.what,
+                                 fmt::join(algorithm_names(), ", "), kAuto));
   }
   Plan plan = known->make(request, topology, placement);
   require_reach(plan);

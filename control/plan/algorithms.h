@@ -17,7 +17,6 @@
 
 namespace gradcube::control {
 
-// What a cluster runs.
 // What a job gets that asks for none: bml, and hips:ring where cables join the servers.
 std::string_view default_algorithm(const Topology& topology);
 inline constexpr std::string_view kDefaults = "bml; hips:ring on a torus";
@@ -27,7 +26,8 @@ inline constexpr std::string_view kDefaults = "bml; hips:ring on a torus";
 std::vector<std::string> algorithm_names();
 
 // Throws a UsageError when there is no such algorithm or parameter (naming those there are) or it
-// does not fit the topology and the placement. `where` begins the message: "--algorithm".
+// does not fit the topology and the placement. `where` begins the message: "--algorithm". `auto` is
+// a choice of plans and none of these: make_choice() (auto_plans.h) takes its name, too.
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where);
 

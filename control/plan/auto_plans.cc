@@ -16,6 +16,10 @@ constexpr double kFrameBytes = 120;
 // Of a segment in a jumbo frame. With shorter frames, more of them flow.
 constexpr double kSegmentBytes = 8192;
 
+std::string count_text(std::size_t costs) {
+  return costs == 0 ? "no costs" : fmt::format("{} cost{}", costs, costs == 1 ? "" : "s");
+}
+
 double seconds(std::int64_t nanoseconds) { return static_cast<double>(nanoseconds) * 1e-9; }
 
 }  // namespace
@@ -27,12 +31,13 @@ std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topolog
   MessageCosts costs;
   if (colon == std::string_view::npos) return costs;
   const std::string what = fmt::format("{} {}", where, quoted(algorithm));
-  const auto items = listed(algorithm.substr(colon + 1), ',');
+  const std::string_view parameters = algorithm.substr(colon + 1);
+  const auto items = listed(parameters, ',');
   if (items.size() != 2 && items.size() != 1 + topology.levels()) {
     throw UsageError(fmt::format(
-        "{}: it lists {} costs; expected what a server takes for a message, then the latency of "
-        "all levels or of each of the {}: auto:3us,40us",
-        what, items.size(), topology.levels()));
+        "{}: it lists {}; expected what a server takes for a message, then the latency of all "
+        "levels or of each of the {}: auto:3us,40us",
+        what, count_text(parameters.empty() ? 0 : items.size()), topology.levels()));
   }
   costs.overhead = parse_duration(items[0], what);
   costs.latency.clear();

@@ -81,9 +81,9 @@ class PlanCost {
   };
   using LevelLoads = std::vector<Load>;  // [level]: of the busiest link
 
-  // A step of a thread: rounds, and the ways that messages take, each a set of levels.
   // Of a message: its hops by level.
   using Way = std::array<std::uint8_t, bcube::kMaxLevels>;
+  // A step of a thread: rounds, and the ways that messages take.
   struct Chain {
     unsigned rounds = 1;
     std::vector<Way> ways;  // each once

@@ -33,7 +33,8 @@ void require_reach(const Plan& plan) {
           if (hops <= bcube::kMaxLevels) continue;
           throw UsageError(fmt::format(
               "algorithm {} on topology {}: {} sends to {}, {} hops away, and a frame takes {} at "
-              "most; expected hips:ring or ring over all servers, where all peers are adjacent",
+              "most; expected hips:ring, ring or blueconnect:ring over all servers, where all "
+              "peers are adjacent",
               plan.algorithm(), plan.topology().spec(), space.text(from), space.text(to), hops,
               bcube::kMaxLevels));
         }

@@ -51,11 +51,11 @@ std::optional<bool> flag_of(const nlohmann::json& request, const char* key) {
   return request[key].get<bool>();
 }
 
-unsigned number_of(const nlohmann::json& value, std::string_view what, unsigned levels) {
+unsigned number_of(const nlohmann::json& value, std::string_view what, unsigned count) {
   // A negative number becomes one that is too large.
-  if (!value.is_number_integer() || value.get<std::uint64_t>() >= levels) {
+  if (!value.is_number_integer() || value.get<std::uint64_t>() >= count) {
     throw UsageError(fmt::format("impair: {} {}: this cluster has the {}s 0 to {}", what,
-                                 control::printable(value.dump()), what, levels - 1));
+                                 control::printable(value.dump()), what, count - 1));
   }
   return value.get<unsigned>();
 }

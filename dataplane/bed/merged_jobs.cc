@@ -25,8 +25,8 @@ std::uint64_t count_of(const Json& object, const char* key) {
 }
 
 bool same_job(const Json& a, const Json& b) {
-  constexpr std::array<const char*, 6> kKeys = {"name",   "id",           "lanes",
-                                                "weight", "reproducible", "members"};
+  constexpr std::array<const char*, 7> kKeys = {
+      "name", "id", "lanes", "weight", "reproducible", "members", "trainers_per_server"};
   return std::all_of(kKeys.begin(), kKeys.end(),
                      [&](const char* key) { return a.value(key, Json()) == b.value(key, Json()); });
 }

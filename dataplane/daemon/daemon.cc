@@ -269,7 +269,7 @@ void Daemon::look_at_run_directory(SteadyClock::time_point now) {
     const std::string reason =
         fmt::format("the run directory {} was removed or replaced", directory_.path().string());
     spdlog::error("{}: ending", reason);
-    sessions_.set_closing_reason("the daemon is shutting down: " + reason);
+    sessions_.set_closing_cause(reason);
     ending_ = true;
   }
   if (now >= next_touch_) {

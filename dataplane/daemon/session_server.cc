@@ -47,7 +47,10 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
       growth_(loop),
       most_connections_(most_connections(sockets.size())),
       log_(std::move(log)),
-      buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)) {
+      buffer_(sizeof(shared::Hello) + shared::kMaxMembers * sizeof(std::uint32_t)),
+      closing_reason_(sockets.size() == 1 ? fmt::format("the daemon of {} is shutting down",
+                                                        space.text(sockets.begin()->first))
+                                          : "the daemon is shutting down") {
   for (const auto& [server, path] : sockets) {
     listeners_.push_back(std::make_unique<UnixListener>(path, SOCK_SEQPACKET));
   }

@@ -74,8 +74,8 @@ class SessionServer final : public TrainerChannel {
   // they are gone: so the trainers of other daemons learn it now and not from silence. Without this
   // the destructor tells the trainers.
   void close();
-  // What the trainers are told then.
-  void set_closing_reason(std::string reason) { closing_reason_ = std::move(reason); }
+  // Why: it is added to what the trainers are told then.
+  void set_closing_cause(const std::string& cause) { closing_reason_ += ": " + cause; }
 
  private:
   struct Connection {
@@ -129,7 +129,7 @@ class SessionServer final : public TrainerChannel {
   std::set<int> have_no_job_;  // sockets whose clients have not joined yet
   // Of the message that is being read: no longer than a Hello that names kMaxMembers.
   std::vector<char> buffer_;
-  std::string closing_reason_ = "the daemon is shutting down";
+  std::string closing_reason_;
 };
 
 }  // namespace gradcube::dataplane

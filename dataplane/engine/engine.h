@@ -188,8 +188,7 @@ class Engine final : public Pollable {
   // Of the neighbour that a hop leads to; zeros if there is none. Any thread.
   NeighbourNumbers neighbour(bcube::Hop hop) const;
   const std::vector<EngineJob*>& jobs() const { return attached_; }
-  // What the port has heard lately and should not; nothing of the engines that do not
-  // greet.
+  // What the port has heard lately and should not; nothing of the engines that do not greet.
   WrongGreeting wrong_greeting(unsigned port) const;
 
  private:

@@ -25,7 +25,6 @@
 #include <cstdint>
 #include <deque>
 #include <memory>
-#include <optional>
 #include <vector>
 
 #include "dataplane/engine/collective_request.h"
@@ -90,7 +89,6 @@ class Session {
   // Of all regions, as far as they take memory.
   std::uint64_t resident_bytes() const;
   unsigned lanes() const { return static_cast<unsigned>(lanes_.size()); }
-  unsigned ranks() const { return ranks_; }
 
   // Leader engine -----------------------------------------------------------
 

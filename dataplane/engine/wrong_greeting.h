@@ -33,8 +33,8 @@ struct WrongGreeting {
   Nanoseconds heard = 0;  // when
 };
 
-// What is wrong with a greeting that came in through this port of a server with these
-// neighbours and settings.
+// What is wrong with a greeting that came in through this port of a server with these neighbours
+// and settings.
 inline GreetingFault fault_of(const protocol::LinkHeader& greeting, unsigned port,
                               const bcube::NeighbourTable& neighbours,
                               const protocol::SettingsDigest& settings) {

@@ -24,8 +24,8 @@ class Fabric {
   Fabric(const Fabric&) = delete;
   Fabric& operator=(const Fabric&) = delete;
 
-  // The server's ports, by number. Throws std::invalid_argument unless the fabric was
-  // made for this server. The ports exist as long as the fabric, or until discard_packets().
+  // The server's ports, by number. Throws std::invalid_argument unless the fabric was made for this
+  // server. The ports exist as long as the fabric, or until discard_packets().
   virtual std::vector<Port*> ports(bcube::ServerId server) = 0;
 
   // Frees every frame that is under way between the servers. Ends the traffic for good: no poller

@@ -98,6 +98,14 @@ class Check(TestCase):
             known = {row["algorithm"] for row in why["candidates"] if row["measured_seconds"] is not None}
             self.assertEqual(known, {"ring"})
 
+    def test_a_time_that_cannot_be_kept_is_a_warning(self):
+        with Cluster("--topology", "star:2") as cluster:
+            (cluster.directory / "measured.json").mkdir()
+            done = cluster.tool("perf", "allreduce", "--sizes", "4", "--iterations", "1")
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertIn("measured.json", done.stderr)
+            self.assertIn("plan --why", done.stderr)
+
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
             for algorithm in [

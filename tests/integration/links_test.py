@@ -39,6 +39,7 @@ class Check(TestCase):
             self.assertGreater(link["payload_bps"], 0)
             self.assertLess(link["payload_bps"], 25e6)
             self.assertGreater(link["sent"], 0)
+            self.assertGreaterEqual(link["core_wait"], 0)
         wait_until(lambda: self.cluster.status()["jobs"] == [], "the jobs to be forgotten")
 
     def test_names_the_link_that_is_down(self):

@@ -95,6 +95,8 @@ class Numbers(Figure):
             "\x00\xff": "no report",
             perf_report(collective="reduce"): "another collective",
             perf_report(members=[[0, 1]]): "a part of the servers",
+            perf_report(reproducible=True): "a reproducible job",
+            perf_report(trainers_per_server=4): "several trainers on a server",
             perf_report(results=[]): "no result",
             perf_report(results=[{"bytes": -1, "seconds_median": 1}]): "without a time",
             perf_report(results=[{"bytes": 8, "seconds_median": "1"}]): "without a time",

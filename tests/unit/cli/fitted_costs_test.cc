@@ -2,12 +2,14 @@
 
 #include <filesystem>
 #include <fstream>
+#include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
 #include <vector>
 
 #include "control/plan/algorithms.h"
 #include "control/plan/plan_cost.h"
+#include "control/settings/link_rates.h"
 
 namespace gradcube::cli {
 namespace {
@@ -57,6 +59,35 @@ TEST(MessageCosts, AreNeverNegative) {
   }
 }
 
+// Of links with 100 Mbit/s, whose level 0 seems to have another rate.
+std::vector<std::string> doubts_with(double bps, const MessageCosts& costs, double resent = 0) {
+  const std::vector<AllReduceCost> lines = {{1e-5, 8 / bps}, {1e-5, 8 / 97e6}};
+  return doubts_of(lines, control::LinkRates(100'000'000).on(topology_of("bcube:2,2")), costs,
+                   resent);
+}
+
+TEST(Doubts, AreNoneOfAFitThatAgreesWithTheRates) {
+  const MessageCosts costs{1'000, {1'000, 1'000}};
+  EXPECT_EQ(doubts_with(97e6, costs, 0.01), std::vector<std::string>());
+  const std::vector<AllReduceCost> fast = {{1e-5, 1e-12}, {1e-5, 1e-12}};
+  EXPECT_TRUE(doubts_of(fast, topology_of("bcube:2,2"), costs, 0).empty()) << "there is no rate";
+}
+
+TEST(Doubts, SayWhatSpeaksAgainstAFit) {
+  using testing::ElementsAre;
+  using testing::HasSubstr;
+  const MessageCosts costs{1'000, {1'000, 1'000}};
+  EXPECT_THAT(doubts_with(61e6, costs),
+              ElementsAre("bytes on level 0 took the time of 61 Mbit/s, and its rate is 100 "
+                          "Mbit/s"));
+  EXPECT_THAT(doubts_with(130e6, costs), ElementsAre(HasSubstr("130 Mbit/s")));
+  EXPECT_THAT(doubts_with(-1, costs), ElementsAre(HasSubstr("no rate")));
+  EXPECT_THAT(doubts_with(97e6, {1'000, {1'000, 0}}),
+              ElementsAre("no latency was found on level 1"));
+  EXPECT_THAT(doubts_with(97e6, costs, 0.105),
+              ElementsAre(HasSubstr("10 % of the segments were sent again")));
+}
+
 class FittedCostsTest : public testing::Test {
  protected:
   FittedCostsTest() {
@@ -67,11 +98,7 @@ class FittedCostsTest : public testing::Test {
 
   // On the cluster "here".
   void keep(const std::vector<std::int64_t>& latency) const {
-    FittedCosts costs;
-    costs.messages.overhead = 3'100;
-    costs.messages.latency = latency;
-    costs.seconds_per_byte.resize(latency.size(), 1e-9);
-    keep_fitted_costs(*directory_, "here", costs);
+    keep_fitted_costs(*directory_, "here", {.overhead = 3'100, .latency = latency});
   }
   std::string name(const char* algorithm, const char* spec = "bcube:3,2",
                    const std::string& cluster = "here") const {

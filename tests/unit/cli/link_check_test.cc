@@ -63,7 +63,12 @@ TEST(LinkCheck, HasNothingAgainstALinkThatIsAsConfigured) {
 TEST(LinkCheck, SaysHowSlowALinkIs) {
   LinkFigures figures = right_figures();
   figures.payload_bps = 61e6;
-  EXPECT_EQ(problem_of(figures, kRate, {}), "slow: 61 % of the configured rate, expected 80 %");
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "slow: 61 % of the configured rate, expected at least 80 %");
+  figures.payload_bps = 79.96e6;
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "slow: 79.9 % of the configured rate, expected at least 80 %");
+  figures.payload_bps = 61e6;
   EXPECT_EQ(problem_of(figures, 0, {}), "") << "no rate is configured";
   LinkCheckSettings settings;
   settings.least_rate = 0.6;
@@ -77,15 +82,20 @@ TEST(LinkCheck, SaysHowManySegmentsWereLostBeforeItSaysHowSlowThatIs) {
   figures.lost = 11;
   figures.payload_bps = 50e6;
   EXPECT_EQ(problem_of(figures, kRate, {}),
-            "lossy: 1.1 % of the segments were lost, expected 1 %; "
-            "slow: 50 % of the configured rate, expected 80 %");
+            "lossy: 1.1 % of the segments were lost, expected at most 1 %; "
+            "slow: 50 % of the configured rate, expected at least 80 %");
+  figures = right_figures();
+  figures.sent = 100'000;
+  figures.lost = 1'001;
+  EXPECT_EQ(problem_of(figures, kRate, {}),
+            "lossy: 1.01 % of the segments were lost, expected at most 1 %");
 }
 
 TEST(LinkCheck, SaysWhatARoundTripTakesIfALimitIsAsked) {
   LinkCheckSettings settings;
   settings.most_round_trip_seconds = 50e-6;
   EXPECT_EQ(problem_of(right_figures(), kRate, settings),
-            "late: a round trip takes 100 us, expected 50 us");
+            "late: a round trip takes 100 us, expected at most 50 us");
   settings.most_round_trip_seconds = 100e-6;
   EXPECT_EQ(problem_of(right_figures(), kRate, settings), "");
 }
@@ -127,6 +137,30 @@ TEST(LinkReport, ListsEachLinkAndSumsUpEachLevel) {
             "100 us\n"
             "level 1, no rate: 1 link\n"
             "1 of 2 links of bcube:2,2 is not as configured\n");
+}
+
+TEST(LinkReport, SaysThatLinksWithoutARateAreNotJudgedByTheirSpeed) {
+  std::vector<LinkResult> results = {two_results().front()};
+  EXPECT_TRUE(links_text(topology(), results, false)
+                  .ends_with("all 1 links of bcube:2,2 are as configured\n"));
+  results[0].configured_bps = 0;
+  EXPECT_TRUE(links_text(topology(), results, false)
+                  .ends_with("are as configured; no rate is configured, so how fast they are was "
+                             "not judged\n"));
+}
+
+TEST(LinkReport, SaysThatTheCoresWereBusyIfThatMayBeWhyLinksAreSlow) {
+  std::vector<LinkResult> results = {two_results().front(), two_results().front()};
+  results[0].figures->core_wait = 0.9;
+  const auto text = [&] { return links_text(topology(), results, false); };
+  EXPECT_EQ(text().find("cores"), std::string::npos) << "no link is slow";
+  results[1].problem = "slow";
+  EXPECT_EQ(text().find("cores"), std::string::npos) << "not while the slow one was measured";
+  results[1].figures->core_wait = 0.78;
+  EXPECT_NE(text().find("the cores were busy: meanwhile a daemon's thread waited for one 78 % of"),
+            std::string::npos)
+      << text();
+  EXPECT_EQ(links_json(topology(), results)["links"][1]["core_wait"], 0.78);
 }
 
 TEST(LinkReport, ListsOnlyTheProblemsAmongManyLinks) {

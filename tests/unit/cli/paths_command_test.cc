@@ -87,6 +87,14 @@ TEST_F(PathsCommand, SaysWhenNoPathIsLeft) {
                 "{\"paths\":[]}\n");
 }
 
+TEST_F(PathsCommand, SaysWhenTheServersAreTooFarApart) {
+  expect_output(paths_on("torus:18,1", "0", "9"),
+                "torus:18,1, from [0] to [9]: 0 of 0 parallel paths\n"
+                "[0] and [9] are 9 hops apart, and a path has at most 8\n");
+  EXPECT_THAT(gradcube(paths_on("torus:18,1", "0", "8")).out,
+              testing::Not(testing::HasSubstr("apart")));
+}
+
 TEST_F(PathsCommand, KnowsThatAStarHasOnePath) {
   expect_output(paths_on("star:9", "0", "8", {"--json"}),
                 "{\"paths\":[{\"servers\":[[0],[8]],\"levels\":[0],\"ports\":[0]}]}\n");

@@ -1,4 +1,4 @@
-// `gradcube plan --verify`. What is proved, and what is found, is tested in
+// `gradcube plan` and its --verify. What is proved, and what is found, is tested in
 // tests/unit/control/verify_test.cc and verify_sample_test.cc.
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -67,7 +67,26 @@ TEST_F(PlanCommand, LeavesLinksOutWhereServersRelay) {
 TEST_F(PlanCommand, RefusesWhatDoesNotGoWithAProof) {
   expect_usage_error({"plan", "--seed", "7"}, "--verify");
   expect_usage_error({"plan", "--verify", "--seed", "x"}, "--seed");
+  expect_usage_error({"plan", "--verify", "--seed", "-1"}, "a whole number in 0..4294967295");
   expect_usage_error({"plan", "--verify", "--server", "2,1"}, "--server");
+  expect_usage_error({"plan", "--verify", "--trainers", "4"}, "--trainers");
+  expect_usage_error({"plan", "--verify", "--lcores", "0"}, "--lcores");
+}
+
+TEST_F(PlanCommand, SaysThatAutoIsAChoiceOfPlans) {
+  for (const char* name : {"auto", "auto:3us,40us"}) {
+    expect_usage_error({"plan", "--algorithm", name}, "`gradcube plan --why SIZE` shows which");
+    expect_usage_error({"plan", "--verify", "--algorithm", name}, "auto is no plan");
+  }
+  expect_usage_error({"plan", "--algorithm", "atuo"}, "two-level, or auto");
+  EXPECT_THAT(output({"plan", "--help"}), testing::HasSubstr("a job may also ask for auto"));
+}
+
+TEST_F(PlanCommand, TakesEverySeed) {
+  for (const char* seed : {"0", "4294967295"}) {
+    EXPECT_THAT(output({"plan", "--topology", "bcube:8,3", "--verify", "--seed", seed}),
+                testing::HasSubstr(std::string("drawn by --seed ") + seed + "\n"));
+  }
 }
 
 }  // namespace

@@ -1,5 +1,6 @@
 // `gradcube plan --why`: what it prints, and what it refuses. The times are tested in
 // tests/unit/control/plan_cost_test.cc.
+#include <algorithm>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
@@ -54,11 +55,11 @@ TEST_F(PlanWhy, SaysWhatBinds) {
                                           "level0=1gbit,level1=100mbit"};
   EXPECT_EQ(why("16", place)["candidates"][0]["binds"], "latency");
   const json long_ones = why("64M", place);
-  for (const json& candidate : long_ones["candidates"]) {
-    if (candidate["algorithm"] == "mesh") {
-      EXPECT_EQ(candidate["binds"], 1);
-    }
-  }
+  const auto& candidates = long_ones["candidates"];
+  const auto mesh = std::find_if(candidates.begin(), candidates.end(),
+                                 [](const json& each) { return each["algorithm"] == "mesh"; });
+  ASSERT_NE(mesh, candidates.end());
+  EXPECT_EQ((*mesh)["binds"], 1);
 }
 
 TEST_F(PlanWhy, PrintsATableThatMarksWhatAutoRuns) {
@@ -87,7 +88,12 @@ TEST_F(PlanWhy, RefusesWhatItHasNoUseFor) {
   expect_usage_error({"plan", "--why", ""}, "--why");
   expect_usage_error({"plan", "--why", "1M", "--server", "0,0"}, "--why");
   expect_usage_error({"plan", "--why", "1M", "--algorithm", "ring"}, "it compares all algorithms");
-  expect_usage_error({"plan", "--why", "1M", "--algorithm", "auto:3us"}, "it lists 1 costs");
+  expect_usage_error({"plan", "--why", "1M", "--algorithm", "auto:3us"}, "it lists 1 cost;");
+  expect_usage_error({"plan", "--why", "1M", "--algorithm", "auto:"}, "it lists no costs;");
+  expect_usage_error({"plan", "--why", "1M", "--algorithm", "auto:1,2,3,4"}, "it lists 4 costs;");
+  expect_usage_error({"plan", "--why", "1M", "--trainers", "4"}, "--trainers");
+  expect_usage_error({"plan", "--why", "1M", "--verify"}, "--verify");
+  expect_usage_error({"plan", "--why", "1M", "--verify", "--seed", "7"}, "--why");
   expect_usage_error({"plan", "--why", "1M", "--topology", "bcube:16,4"}, "expected at most 4096");
   expect_usage_error({"plan", "--why", "1M", "--topology", "torus:2,2"}, "torus:2,2");
 }

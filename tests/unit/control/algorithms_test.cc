@@ -45,7 +45,7 @@ TEST(Algorithms, NameThoseThatExistWhereOneIsUnknown) {
               "--algorithm \"" + std::string(name) +
                   "\": there is no such algorithm; expected bml, blueconnect, blueconnect:ring, "
                   "blueconnect:halving_doubling, halving_doubling, hips:mesh, hips:ring, "
-                  "hips:root, mesh, ps, ring, two-level");
+                  "hips:root, mesh, ps, ring, two-level, or auto");
   }
 }
 

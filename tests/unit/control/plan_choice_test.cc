@@ -113,7 +113,7 @@ TEST(AutoCosts, SayWhatIsExpected) {
     return message_of<UsageError>([&] { auto_costs(algorithm, topology, "--algorithm"); });
   };
   EXPECT_EQ(refusal("auto:3us"),
-            "--algorithm \"auto:3us\": it lists 1 costs; expected what a server takes for a "
+            "--algorithm \"auto:3us\": it lists 1 cost; expected what a server takes for a "
             "message, then the latency of all levels or of each of the 2: auto:3us,40us");
   EXPECT_NE(refusal("auto:"), "");
   EXPECT_NE(refusal("auto:3us,4us,5us,6us"), "");

@@ -108,7 +108,7 @@ TEST(TorusPlans, PromiseNoLinkForOneTransferWhereRingsAreNotWhole) {
   const Placement part = Placement::grid(topology, row, "test");
   const std::vector<ServerId> whole_row = {0, 1, 2, 3, 4};
   const Placement whole = Placement::grid(topology, whole_row, "test");
-  for (const char* algorithm : {"hips:ring", "ring", "blueconnect"}) {
+  for (const char* algorithm : {"hips:ring", "ring", "blueconnect", "blueconnect:ring"}) {
     EXPECT_EQ(make_plan(algorithm, topology, part, "test").link_use(), LinkUse::shared);
     EXPECT_EQ(make_plan(algorithm, topology, whole, "test").link_use(), LinkUse::exclusive);
   }
@@ -151,7 +151,8 @@ TEST(TorusPlans, RefuseAlgorithmsThatNeedSwitches) {
 TEST(TorusPlans, RefusePeersThatNoFrameReaches) {
   const char* far =
       "algorithm mesh on topology torus:18,1: [0] sends to [9], 9 hops away, and a frame takes 8 "
-      "at most; expected hips:ring or ring over all servers, where all peers are adjacent";
+      "at most; expected hips:ring, ring or blueconnect:ring over all servers, where all peers are "
+      "adjacent";
   EXPECT_EQ(refusal("mesh", "torus:18,1"), far);
   EXPECT_NE(refusal("ps", "torus:18,1").find("9 hops away"), std::string::npos);
   EXPECT_NE(refusal("hips:mesh", "torus:18,1").find("9 hops away"), std::string::npos);

@@ -164,18 +164,19 @@ enum {
 /* GRADCUBE_VERSION_CODE of the library: MAJOR * 10000 + MINOR * 100 + PATCH; 0.1.0 is 100. */
 GRADCUBE_API int gradcube_version(void);
 
-/* A lane of a job. */
+/* A lane of a job. Its algorithm is one that `gradcube plan --help` lists; "auto", which takes for
+ * each collective the one with the least modelled time (docs/algorithms.md); or NULL or "": the
+ * cluster's default. */
 typedef struct {
-  const char* algorithm; /* NULL or "": the cluster's default; `gradcube plan --help` lists them */
-  int priority;          /* a lane of higher priority is served first, within the job */
+  const char* algorithm;
+  int priority; /* a lane of higher priority is served first, within the job */
 } gradcube_lane;
 
 /* What a trainer may ask for. All trainers of a job must ask for the same algorithm, lanes, weight,
- * members and trainers per server. One that does not is refused with GRADCUBE_EJOB; or, where its
- * lowest member is another, it begins a job of its own, and a job that waits for one of that job's
- * trainers ends after 2 s, with GRADCUBE_EPEER and a message that names it. Begin with
- * GRADCUBE_OPTIONS_INIT, so
- * that a field that a later version adds has its default. */
+ * members, trainers per server and `reproducible`. One that does not is refused with GRADCUBE_EJOB;
+ * or, where its lowest member is another, it begins a job of its own, and a job that waits for one
+ * of that job's trainers ends after 2 s, with GRADCUBE_EPEER and a message that names it. Begin
+ * with GRADCUBE_OPTIONS_INIT, so that a field that a later version adds has its default. */
 typedef struct {
   size_t size;           /* sizeof(gradcube_options) */
   const char* algorithm; /* of the only lane where `lanes` is NULL; NULL: the cluster's default */

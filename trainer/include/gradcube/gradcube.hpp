@@ -131,7 +131,7 @@ concept Element = requires {
 template <typename T>
 concept Number = Element<T> && detail::DtypeOf<T>::value != GRADCUBE_BYTES;
 
-// A lane of a job. The algorithm "" is the cluster's default.
+// A lane of a job: see gradcube_lane. The algorithm "" is the cluster's default, "auto" a choice.
 struct Lane {
   std::string algorithm;
   int priority = 0;

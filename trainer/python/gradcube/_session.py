@@ -42,7 +42,8 @@ class Session:
     ``socket``: the daemon's socket; None: $GRADCUBE_SOCKET, else the only server in the run directory.
 
     All trainers of a job ask for the same of these:
-    ``algorithm``: of the only lane; None: the cluster's default (`gradcube plan --help` lists them).
+    ``algorithm``: of the only lane, one that `gradcube plan --help` lists; "auto": for each collective the one with the
+    least modelled time; None: the cluster's default.
     ``lanes``: instead, a sequence of algorithms (None: the default) or of pairs (algorithm, priority).
     ``weight``: the job's share of a link that jobs compete for.
     ``members``: the numbers of the job's servers; None: all servers of the cluster.

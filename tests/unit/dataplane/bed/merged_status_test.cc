@@ -1,7 +1,9 @@
 #include "dataplane/bed/merged_status.h"
 
 #include <gtest/gtest.h>
+#include <map>
 #include <nlohmann/json.hpp>
+#include <string>
 #include <vector>
 
 #include "dataplane/bed/merged_jobs.h"
@@ -35,10 +37,20 @@ TEST(MergedJobs, HaveTheTrainersOfAllServersInTheirOrder) {
   EXPECT_EQ(jobs[0]["window"], 16);
 }
 
-TEST(MergedJobs, KeepJobsApartThatDifferInNameOrId) {
-  Json other = job(1, "running", 0, 0);
-  other["id"] = 8;
-  EXPECT_EQ(merged_jobs({job(0, "running", 0, 0), other}).size(), 2u);
+TEST(MergedJobs, KeepJobsApartThatDifferInNameOrIdOrOptions) {
+  const std::map<std::string, Json> others = {
+      {"name", "other"},
+      {"id", 8},
+      {"lanes", Json::array({Json({{"algorithm", "ring"}})})},
+      {"weight", 2},
+      {"reproducible", true},
+      {"members", Json::array({Json({0, 1}), Json({0, 2})})},
+      {"trainers_per_server", 2}};
+  for (const auto& [key, value] : others) {
+    Json other = job(1, "gathering", 0, 0);
+    other[key] = value;
+    EXPECT_EQ(merged_jobs({job(0, "gathering", 0, 0), other}).size(), 2u) << key;
+  }
 }
 
 TEST(MergedJobs, WaitForMembersThatHaveNotJoined) {

@@ -36,6 +36,17 @@ TEST_F(Sessions, AreToldWhichMemberThereIsNot) {
   EXPECT_NE(text.find("there is no server"), std::string::npos) << text;
 }
 
+TEST_F(Sessions, AreToldWhichDaemonEndsAndWhyWhereItHasOneServer) {
+  const std::map<bcube::ServerId, std::filesystem::path> path = {{1, directory_ / "alone.sock"}};
+  SessionServer alone(loop_, nodes_, clock_, topology_.space(), path, quota_);
+  const Trainer trainer(path.at(1));
+  trainer.hello("job");
+  run(100, [&] { return trainer.take_welcome(); });
+  alone.set_closing_cause("its run directory is gone");
+  alone.close();
+  EXPECT_EQ(trainer.told(), "the daemon of [1] is shutting down: its run directory is gone");
+}
+
 TEST_F(Sessions, ThatAskWithoutEndDoNotKeepTheLoopFromOthers) {
   const Trainer other(paths_[1]);
   const Trainer curious(paths_[0]);
