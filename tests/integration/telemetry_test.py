@@ -32,6 +32,15 @@ class Client:
         return answer
 
 
+def ports_of(status):
+    """By the names that the telemetry gives them."""
+    return {
+        f"{'-'.join(str(digit) for digit in server['address'])}:{port['port']}": port
+        for server in status["servers"]
+        for port in server["ports"]
+    }
+
+
 class Telemetry(TestCase):
     def test_tells_what_status_tells(self):
         with Cluster("--topology", "bcube:3,2", "--rate", "1gbit") as cluster, Client(cluster) as client:
@@ -51,16 +60,23 @@ class Telemetry(TestCase):
 
             wait_until(caught_up, "the telemetry to have what the status has")
             status = cluster.status()
+            younger = lambda: client.ask("/gradcube/status")["uptime_seconds"] > status["uptime_seconds"]
+            wait_until(younger, "telemetry that is younger than the status")
             facts = client.ask("/gradcube/status")
             self.assertEqual((facts["servers"], facts["links"], facts["links_down"]), (9, 18, 0))
             self.assertEqual((facts["topology"], facts["mtu"]), (status["topology"], status["mtu"]))
             links = client.ask("/gradcube/links")
             self.assertEqual(len(links), 18)
-            for server in status["servers"]:
-                name = "-".join(str(digit) for digit in server["address"])
-                for port in server["ports"]:
-                    self.assertEqual(links[f"{name}:{port['port']}"], {**port, "down": []})
-            self.assertEqual(client.ask("/gradcube/links,2-1:0"), {"2-1:0": links["2-1:0"]})
+            after = ports_of(cluster.status())
+            for name, port in ports_of(status).items():
+                self.assertEqual(set(links[name]), set(port))
+                for key in "level", "port", "rate_bps", "down", "wrong":
+                    self.assertEqual(links[name][key], port[key])
+                for key in "rx_packets", "rx_bytes", "tx_packets", "tx_bytes":
+                    # Greetings go on meanwhile.
+                    self.assertLessEqual(port[key], links[name][key])
+                    self.assertLessEqual(links[name][key], after[name][key])
+            self.assertEqual(list(client.ask("/gradcube/links,2-1:0")), ["2-1:0"])
             self.assertIn("error", client.ask("/gradcube/links,9-9:0"))
 
     def test_tells_of_links_that_are_down_and_jobs_that_wait(self):
