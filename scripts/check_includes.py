@@ -47,6 +47,7 @@ BELOW = {
         "dataplane/engine",
         "dataplane/fabric/emulated",
         "dataplane/fabric/kernel",
+        "dataplane/fabric/memif",
     ],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }

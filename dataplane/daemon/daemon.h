@@ -1,5 +1,5 @@
-// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, the
-// pollers' threads, and the sockets on which it serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces or memif
+// links, the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
@@ -26,9 +26,11 @@
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
+#include "dataplane/sockets/stop_signals.h"
 
 namespace gradcube::dataplane {
 
@@ -36,6 +38,8 @@ namespace gradcube::dataplane {
 struct LoneServer {
   bcube::ServerId server = 0;
   std::vector<std::string> interfaces;  // by level
+  // With the memif fabric: the cluster's, where the daemons of the switches are.
+  control::RunDirectory switches{""};
 };
 
 class Daemon {
@@ -57,7 +61,6 @@ class Daemon {
  private:
   void launch_pollers();
   void stop_pollers();
-  void watch_signals();
   std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
   void tick();
@@ -76,13 +79,14 @@ class Daemon {
   MemoryQuota quota_;
   EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
   InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
+  MemifFabric* memif_ = nullptr;           // of the cluster, if it has memif links
   std::unique_ptr<LocalCluster> cluster_;
   std::vector<Poller*> running_;  // those whose lcore was launched
   ControlLoop loop_;
   AttendedClock nodes_clock_;
   SessionServer sessions_;
   ControlServer control_;
-  int signals_ = -1;
+  StopSignals signals_;
   bool ending_ = false;
   std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;

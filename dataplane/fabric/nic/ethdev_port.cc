@@ -13,6 +13,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// A frame then comes a fraction of the usual pause too late.
+constexpr Nanoseconds kLooksPerPause = 4;
+constexpr Nanoseconds kPausesSmoothed = 4;
+
 std::uint64_t rate_of_queue(const EthdevPortOptions& options) {
   const std::uint64_t rate = options.bits_per_second / options.pools.size();
   if (options.bits_per_second == 0 || rate >= LinkClock::kMinRate) return rate;
@@ -49,6 +53,12 @@ EthdevPort::Queue::Queue(const EthdevQueuePools& pools, std::uint16_t backlog,
       most_segments(pools.device == nullptr ? 1 : 0),
       slots(backlog),
       mask(backlog - 1U) {}
+
+void EthdevPort::Queue::note_busy(Nanoseconds now) {
+  const Nanoseconds last = std::min(now - busy_at, kLooksPerPause * kLongestLook);
+  pause += (last - pause) / kPausesSmoothed;
+  busy_at = now;
+}
 
 EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
     : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
@@ -121,11 +131,12 @@ void EthdevPort::set_up_queues(const EthdevPortOptions& options) {
 std::uint16_t EthdevPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
   Queue& own = queues_[queue];
   if (own.waiting() != 0) push(queue, clock_.now());
+  if (count == 0) return 0;
   own.fence.enter();
   const std::uint16_t arrived = rte_eth_rx_burst(device_, queue, packets, count);
   own.fence.leave();
   if (arrived == 0) return 0;
-  own.busy_at = clock_.now();
+  own.note_busy(clock_.now());
   std::uint16_t received = 0;
   std::uint64_t bytes = 0;
   for (std::uint16_t i = 0; i < arrived; ++i) {
@@ -184,7 +195,7 @@ std::uint16_t EthdevPort::transmit(std::uint16_t queue, rte_mbuf** packets, std:
   }
   if (put != 0) {
     count_sent(queue, put, bytes);
-    own.busy_at = now;
+    own.note_busy(now);
   }
   if (own.waiting() != 0) push(queue, now);
   return accepted;
@@ -230,10 +241,8 @@ std::uint16_t EthdevPort::transmit_room(std::uint16_t queue) const {
 Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
   const Queue& own = queues_[queue];
   const Nanoseconds now = clock_.now();
-  // The longer it was idle, the less a little more delays what comes.
-  constexpr Nanoseconds kShareOfIdleTime = 8;
-  const Nanoseconds look =
-      std::clamp((now - own.busy_at) / kShareOfIdleTime, kShortestLook, kLongestLook);
+  const Nanoseconds quiet = std::max(now - own.busy_at, own.pause);
+  const Nanoseconds look = std::clamp(quiet / kLooksPerPause, kShortestLook, kLongestLook);
   const Nanoseconds next = own.waiting() == 0 ? now + look : now + std::min(look, kRetry);
   return std::min(next, own.pacer.next_room(now));
 }

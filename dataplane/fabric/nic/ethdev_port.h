@@ -18,8 +18,9 @@
 //
 // Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
 //
-// Sleep. Few drivers tell that a frame has arrived. So next_event() asks for a look at the device:
-// 60 us after it was last busy, and the later the longer it is idle, up to kLongestLook.
+// Sleep. Few drivers tell that a frame has arrived. So next_event() asks for a look at the device,
+// kShortestLook to kLongestLook from now: the later, the longer the device is idle, and the longer
+// the pauses were between the last few times that it was busy. So greetings alone keep nobody awake.
 //
 // Ownership: as port.h says; a received frame lies in a packet of its queue's pool. Pools and clock
 // outlive the port.
@@ -77,9 +78,9 @@ class EthdevPort final : public Port {
   static constexpr Nanoseconds kRetry = 60'000;
   // How long a device with a link may take nothing before it loses what it is given.
   static constexpr Nanoseconds kPatience = 100'000'000;
-  // How long after the device was busy it is looked at again, at least and at most.
+  // How soon the device is looked at again, at least and at most.
   static constexpr Nanoseconds kShortestLook = 60'000;
-  static constexpr Nanoseconds kLongestLook = 2'000'000;
+  static constexpr Nanoseconds kLongestLook = 4'000'000;
 
   // Throws control::SetupError if the device refuses something, control::UsageError for a rate that
   // is too low, std::invalid_argument if the pools or the backlog do not fit.
@@ -105,6 +106,7 @@ class EthdevPort final : public Port {
     Queue(const EthdevQueuePools& pools, std::uint16_t backlog, const Pacer& its_pacer);
 
     std::uint32_t waiting() const { return tail - head; }
+    void note_busy(Nanoseconds now);
 
     BurstFence fence;
     Pacer pacer;
@@ -118,6 +120,7 @@ class EthdevPort final : public Port {
     bool stuck = false;       // the device loses what it does not take at once
     Nanoseconds took_at = 0;  // the device, something; or the backlog was empty
     Nanoseconds busy_at = 0;  // something was received or sent
+    Nanoseconds pause = 0;    // between such times, smoothed
     EthdevPortNumbers<RelaxedCounter> numbers;
   };
 

@@ -135,13 +135,25 @@ TEST_F(MemifTest, AsksForALookTheLaterTheLongerItIsIdle) {
   const End a = end(Role::listens);
   const End b = end(Role::connects);
   ASSERT_TRUE(joined(a, b));
-  ASSERT_TRUE(send(*a, in_one_packet(frame(100))));
-  EXPECT_EQ(received(*b).size(), 1u);
+  const auto pass_frames = [&](int count, Nanoseconds pause) {
+    for (int i = 0; i < count; ++i) {
+      clock_.advance(pause);
+      EXPECT_TRUE(send(*a, in_one_packet(frame(100))));
+      EXPECT_EQ(received(*b).size(), 1u);
+    }
+  };
+  pass_frames(50, 10'000);
   EXPECT_EQ(b->next_event(0), clock_.now() + EthdevPort::kShortestLook);
   clock_.advance(8'000'000);
-  EXPECT_EQ(b->next_event(0), clock_.now() + 1'000'000) << "an eighth of the idle time";
+  EXPECT_EQ(b->next_event(0), clock_.now() + 2'000'000) << "a quarter of the idle time";
   clock_.advance(10'000'000'000);
   EXPECT_EQ(b->next_event(0), clock_.now() + EthdevPort::kLongestLook);
+  pass_frames(1, 10'000);
+  EXPECT_GT(b->next_event(0), clock_.now() + 500'000) << "one frame is not many";
+  pass_frames(50, 10'000'000);
+  EXPECT_NEAR(static_cast<double>(b->next_event(0) - clock_.now()), 2.5e6, 0.1e6);
+  pass_frames(50, 10'000);
+  EXPECT_EQ(b->next_event(0), clock_.now() + EthdevPort::kShortestLook);
 }
 
 TEST_F(MemifTest, HasALinkAgainWhenTheOtherEndStartsAnew) {
