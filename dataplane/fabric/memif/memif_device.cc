@@ -5,6 +5,7 @@
 #include <rte_dev.h>
 #include <rte_ethdev.h>
 #include <rte_log.h>
+#include <sys/stat.h>
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
@@ -31,6 +32,19 @@ std::string arguments_of(const MemifOptions& options) {
                      options.socket);
 }
 
+// While it exists, files that this process makes are for its user alone: the driver makes a socket
+// for whomever the umask allows.
+class PrivateFiles {
+ public:
+  PrivateFiles() : before_(umask(S_IRWXG | S_IRWXO)) {}
+  ~PrivateFiles() { umask(before_); }
+  PrivateFiles(const PrivateFiles&) = delete;
+  PrivateFiles& operator=(const PrivateFiles&) = delete;
+
+ private:
+  mode_t before_;
+};
+
 // While it exists, the driver logs nothing: for each device it would complain that DPDK's processes
 // cannot talk to each other, as they need not.
 class QuietDriver {
@@ -53,6 +67,7 @@ class QuietDriver {
 
 MemifDevice::MemifDevice(const MemifOptions& options)
     : name_(name_of(options)), mtu_(options.mtu), slots_(options.slots) {
+  const PrivateFiles private_files;
   const QuietDriver quiet;
   const int failed = rte_eal_hotplug_add("vdev", name_.c_str(), arguments_of(options).c_str());
   if (failed != 0) {

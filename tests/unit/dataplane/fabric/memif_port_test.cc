@@ -1,5 +1,6 @@
 // Frames between the two ends of a memif link.
 #include <fstream>
+#include <sys/stat.h>
 
 #include "control/base/errors.h"
 #include "tests/unit/dataplane/dpdk_environment.h"
@@ -168,6 +169,15 @@ TEST_F(MemifTest, HasALinkAgainWhenTheOtherEndStartsAnew) {
     b.close();
     ASSERT_TRUE(await_link(*a, false));
   }
+}
+
+TEST_F(MemifTest, ListensToItsUserAlone) {
+  const mode_t before = umask(0);
+  const End a = end(Role::listens);
+  EXPECT_EQ(umask(before), 0u) << "as it was";
+  struct stat facts {};
+  ASSERT_EQ(stat((directory_ / "link").c_str(), &facts), 0);
+  EXPECT_EQ(facts.st_mode & 07777, 0700u);
 }
 
 TEST_F(MemifTest, SaysThatNobodyListens) { EXPECT_THROW(end(Role::connects), control::SetupError); }
