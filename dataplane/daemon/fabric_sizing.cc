@@ -13,7 +13,6 @@
 #include "dataplane/fabric/emulated/link.h"
 #include "dataplane/fabric/frame_fields.h"
 #include "dataplane/fabric/link_clock.h"
-#include "dataplane/fabric/nic/ethdev_port.h"
 #include "dataplane/host/packet_memory.h"
 #include "protocol/time.h"
 #include "protocol/wire.h"
@@ -146,9 +145,6 @@ constexpr std::uint32_t kMessageFrames = 511;
 // itself. Without, the rings bridge the time until the poller gets its core back.
 constexpr std::uint32_t kLimitedReceiveRing = 256;
 constexpr std::uint32_t kLimitedTransmitRing = 64;
-
-// --- Frames that wait in a port on a memif link, and are copies (memif_sizing.cc).
-constexpr std::uint64_t kWaitingFrames = EthdevPortOptions{}.backlog;
 
 std::uint64_t flows_per_thread(const control::Topology& topology) {
   std::uint64_t neighbours = 0;
@@ -328,7 +324,6 @@ unsigned packet_megabytes(const control::ClusterSettings& settings, unsigned lco
   std::uint64_t frames = kMessageFrames;
   if (payloads == Payloads::copied) {
     frames += lcores * (std::uint64_t{sizes.segments} + sizes.received_beside + 2 * sizes.idle);
-    if (settings.fabric == control::Fabric::memif) frames += topology.ports() * kWaitingFrames;
   } else {
     frames += clone_pool(settings.mtu).count;
   }

@@ -69,10 +69,8 @@ void InterfaceCluster::make_interfaces(const InterfaceClusterOptions& options, C
 
 void InterfaceCluster::make_memif(const InterfaceClusterOptions& options, Clock& clock) {
   const bcube::ServerId server = servers().front();
-  sent_ = std::make_unique<PacketPool>(memif_sent_pool(settings()));
   MemifFabricOptions of_fabric = memif_fabric_options(settings(), server, options.switches);
   of_fabric.pools.received = memory_of(poller_of(server, 0)).received();
-  of_fabric.pools.sent = sent_.get();
   auto fabric = std::make_unique<MemifFabric>(of_fabric, clock);
   memif_ = fabric.get();
   fabric->connect(*pollers()[poller_of(server, 0)]);
@@ -80,8 +78,7 @@ void InterfaceCluster::make_memif(const InterfaceClusterOptions& options, Clock&
 }
 
 std::uint64_t InterfaceCluster::pool_bytes() const {
-  return LocalCluster::pool_bytes() + message_frames_.bytes() +
-         (sent_ == nullptr ? 0 : sent_->bytes());
+  return LocalCluster::pool_bytes() + message_frames_.bytes();
 }
 
 }  // namespace gradcube::dataplane

@@ -45,7 +45,6 @@ class InterfaceCluster final : public LocalCluster {
   void make_memif(const InterfaceClusterOptions& options, Clock& clock);
 
   PacketPool message_frames_;
-  std::unique_ptr<PacketPool> sent_;  // null: not needed
   std::unique_ptr<Fabric> fabric_;
   InterfaceFabric* interfaces_ = nullptr;
   MemifFabric* memif_ = nullptr;

@@ -102,6 +102,13 @@ void EthdevPort::start(const EthdevPortOptions& options) {
     throw control::SetupError(fmt::format("{} cannot have {} queues with an MTU of {}: {}", name_,
                                           queues(), options.mtu, rte_strerror(-failed)));
   }
+  const bool chains = (facts.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  const bool copies = std::all_of(options.pools.begin(), options.pools.end(),
+                                  [](const EthdevQueuePools& one) { return one.sent != nullptr; });
+  if (!chains && !copies) {
+    throw control::SetupError(fmt::format(
+        "{} sends no frames that lie in several packets: give it pools for copies", name_));
+  }
   set_up_queues(options);
   failed = rte_eth_dev_start(device_);
   if (failed != 0) {

@@ -12,9 +12,8 @@
 // - Received ones that came in several are copied into one. With a pool of its own
 //   (EthdevQueuePools::device) the device's packets are copied always: jobs hold what they have
 //   received for as long as a trainer is late, and some devices have few packets.
-// - Sent ones pass as they are, or, with a pool for them (EthdevQueuePools::sent), are copied into
-//   one packet if they are chained or lie in external buffers. net_memif needs this: of a chain it
-//   makes a chain of slots, and 22.11 does not clear a slot's mark that a chain goes on.
+// - Sent ones pass as they are, chained or in external buffers, or, with a pool for them
+//   (EthdevQueuePools::sent), are copied into one packet first: for devices that take no chains.
 //
 // Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
 //

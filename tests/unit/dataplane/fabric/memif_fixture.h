@@ -65,7 +65,7 @@ class MemifTest : public testing::Test {
     EthdevPortOptions of_port = end.device->port_options();
     of_port.bits_per_second = wishes.bits_per_second;
     of_port.backlog = 8;
-    of_port.pools.assign(queues, {.received = &buffers_, .sent = &buffers_});
+    of_port.pools.assign(queues, {.received = &buffers_, .device = nullptr, .sent = nullptr});
     end.port = std::make_unique<EthdevPort>(of_port, clock_);
     return end;
   }
