@@ -299,7 +299,9 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "examples:\n"
       "  gradcubed --all --run-dir /tmp/cube &\n"
       "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
-      "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml");
+      "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml\n"
+      "  gradcubed --switches 0 --run-dir /tmp/cube/switches-0 --cluster cluster.toml &\n"
+      "  gradcubed --server 2,1 --switch-dir /tmp/cube --cluster cluster.toml");
   try {
     app.parse(argc, argv);
     return std::nullopt;
