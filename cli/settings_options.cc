@@ -14,8 +14,9 @@ struct Help {
 constexpr Help kHelp[] = {
     {"topology", "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
     {"fabric",
-     "embedded: all servers and switches in one process; veth: a daemon per server, with the "
-     "kernel's links and bridges between them (needs root)"},
+     "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
+     "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
+     "root)"},
     {"rate",
      "Rate of every link, 200mbit, or of each level's, level0=10gbit,level1=1gbit (default: as "
      "fast as the CPU goes)"},

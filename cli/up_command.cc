@@ -121,13 +121,15 @@ class Progress {
 pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
   const Progress progress(fmt::format("starting {}: {} servers", settings.topology.spec(),
                                       settings.topology.servers()));
-  const bool veth = settings.fabric == control::Fabric::veth;
-  const unsigned daemons = veth ? settings.topology.servers() : 1;
-  return start_daemon(directory, {.executable = find_daemon(),
-                                  .servers = veth ? "--veth" : "--all",
-                                  .settings = control::to_json(settings).dump(),
-                                  .timeout = kStartPatience + kPatiencePerDaemon * daemons,
-                                  .waiting = [&] { progress.tick(); }});
+  const bool embedded = settings.fabric == control::Fabric::embedded;
+  const unsigned daemons = embedded ? 1 : settings.topology.servers();
+  return start_daemon(
+      directory,
+      {.executable = find_daemon(),
+       .servers = embedded ? "--all" : fmt::format("--{}", control::fabric_name(settings.fabric)),
+       .settings = control::to_json(settings).dump(),
+       .timeout = kStartPatience + kPatiencePerDaemon * daemons,
+       .waiting = [&] { progress.tick(); }});
 }
 
 void print_summary(const RunDirectory& directory, const nlohmann::json& status) {
@@ -188,7 +190,8 @@ void add_up(CLI::App& tool, Action& action) {
       "Examples:\n"
       "  gradcube up --topology bcube:3,2\n"
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
-      "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    a daemon per server\n"
+      "  gradcube up --topology bcube:3,2 --fabric memif --rate 200mbit   a daemon per server\n"
+      "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    the same on real links\n"
       "  gradcube up --cluster cluster.toml --seed 7");
   command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }

@@ -29,6 +29,8 @@ BELOW = {
     "dataplane/fabric": ["dataplane/host"],
     "dataplane/fabric/emulated": ["dataplane/fabric"],
     "dataplane/fabric/kernel": ["dataplane/fabric"],
+    "dataplane/fabric/nic": ["dataplane/fabric"],
+    "dataplane/fabric/memif": ["dataplane/fabric/emulated", "dataplane/fabric/nic"],
     "dataplane/engine": [
         "aggregation",
         "control/plan",
@@ -45,6 +47,7 @@ BELOW = {
         "dataplane/engine",
         "dataplane/fabric/emulated",
         "dataplane/fabric/kernel",
+        "dataplane/fabric/memif",
     ],
     "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
 }

@@ -12,6 +12,7 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/settings/switch_parts.h"
 
 namespace gradcube::control {
 namespace {
@@ -67,10 +68,10 @@ Idle parse_idle(std::string_view text, std::string_view where) {
 }
 
 Fabric parse_fabric(std::string_view text, std::string_view where) {
-  for (const Fabric fabric : {Fabric::embedded, Fabric::veth}) {
+  for (const Fabric fabric : {Fabric::embedded, Fabric::memif, Fabric::veth}) {
     if (text == fabric_name(fabric)) return fabric;
   }
-  throw UsageError(fmt::format("{} {}: expected embedded or veth", where, quoted(text)));
+  throw UsageError(fmt::format("{} {}: expected embedded, memif or veth", where, quoted(text)));
 }
 
 using Apply = void (*)(ClusterSettings&, std::string_view text, std::string_view where);
@@ -155,36 +156,57 @@ void require(bool holds, const std::string& message) {
   if (!holds) throw UsageError(message);
 }
 
-// The kernel's links and bridges do not do what an emulated switch does.
-void validate_veth(const ClusterSettings& s) {
-  require(s.topology.servers() <= kMaxVethServers,
-          fmt::format("{} has {} servers; the veth fabric takes at most {}, because it runs a "
-                      "daemon for each of them",
-                      s.topology.spec(), s.topology.servers(), kMaxVethServers));
-  const std::pair<const char*, bool> settings[] = {
-      {"delay", s.delay_ns != 0},  {"ecn-threshold", s.ecn_threshold_bytes.has_value()},
-      {"loss", s.loss != 0},       {"duplicate", s.duplicate != 0},
-      {"reorder", s.reorder != 0}, {"corrupt", s.corrupt != 0}};
-  for (const auto& [name, given] : settings) {
-    require(!given, fmt::format("{} is for the embedded fabric: the veth fabric's switches are the "
-                                "kernel's bridges, which have a rate and a queue alone",
-                                name));
-  }
+// What has a daemon for each server.
+void validate_bed(const ClusterSettings& s) {
+  const std::string_view fabric = fabric_name(s.fabric);
+  require(s.topology.servers() <= kMaxBedServers,
+          fmt::format("{} has {} servers; the {} fabric takes at most {}, because it runs a daemon "
+                      "for each of them",
+                      s.topology.spec(), s.topology.servers(), fabric, kMaxBedServers));
+  const auto& dimensions = s.topology.dimensions();
+  require(std::all_of(dimensions.begin(), dimensions.end(),
+                      [](const Dimension& dimension) { return dimension.link == Link::switched; }),
+          fmt::format("{}: the {} fabric joins servers by switches; expected bcube:n,k or star:N",
+                      s.topology.spec(), fabric));
   const std::tuple<const char*, std::optional<std::uint64_t>, std::uint64_t> memories[] = {
       {"packet memory", s.packet_memory_bytes, kLeastPacketMemory},
       {"trainers' memory", s.trainer_memory_bytes, kLeastTrainerMemory}};
   for (const auto& [name, bytes, least] : memories) {
     require(!bytes || *bytes / s.topology.servers() >= least,
-            fmt::format("the {} is {}, and the daemons of the veth fabric divide it; expected {} "
+            fmt::format("the {} is {}, and the daemons of the {} fabric divide it; expected {} "
                         "for each of the {}",
-                        name, format_size(bytes.value_or(0)), format_size(least),
+                        name, format_size(bytes.value_or(0)), fabric, format_size(least),
                         s.topology.servers()));
+  }
+}
+
+// The kernel's links and bridges do not do what an emulated switch does.
+void validate_veth(const ClusterSettings& s) {
+  const std::pair<const char*, bool> settings[] = {
+      {"delay", s.delay_ns != 0},  {"ecn-threshold", s.ecn_threshold_bytes.has_value()},
+      {"loss", s.loss != 0},       {"duplicate", s.duplicate != 0},
+      {"reorder", s.reorder != 0}, {"corrupt", s.corrupt != 0}};
+  for (const auto& [name, given] : settings) {
+    require(!given, fmt::format("{} is for emulated switches, those of the embedded and the memif "
+                                "fabric: the veth fabric's are the kernel's bridges, which have a "
+                                "rate and a queue alone",
+                                name));
   }
 }
 
 }  // namespace
 
-std::string_view fabric_name(Fabric fabric) { return fabric == Fabric::veth ? "veth" : "embedded"; }
+std::string_view fabric_name(Fabric fabric) {
+  switch (fabric) {
+    case Fabric::memif:
+      return "memif";
+    case Fabric::veth:
+      return "veth";
+    case Fabric::embedded:
+      break;
+  }
+  return "embedded";
+}
 
 std::string_view idle_name(Idle idle) { return idle == Idle::spin ? "spin" : "adaptive"; }
 
@@ -204,7 +226,9 @@ void apply_setting(ClusterSettings& settings, std::string_view name, std::string
 }
 
 void validate(const ClusterSettings& s) {
+  if (s.fabric != Fabric::embedded) validate_bed(s);
   if (s.fabric == Fabric::veth) validate_veth(s);
+  if (s.fabric == Fabric::memif) (void)SwitchParts(s.topology.space(), kMaxSwitchProcessPorts);
   require(s.topology.servers() <= kMaxEmbeddedServers,
           fmt::format("{} has {} servers; expected at most {}: the embedded fabric runs them "
                       "all in one process (`gradcube plan` takes any topology)",

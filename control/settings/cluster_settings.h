@@ -22,16 +22,16 @@ namespace gradcube::control {
 enum class Idle { spin, adaptive };
 std::string_view idle_name(Idle idle);
 
-// What the servers' links are. embedded: all servers and switches are in one process. veth: a
-// daemon per server in a network namespace of its own, with the kernel's links and bridges between
-// them.
-enum class Fabric { embedded, veth };
+// What the servers' links are. embedded: all servers and switches are in one process. memif: a
+// daemon per server, and memory that they share with those of the emulated switches. veth: a daemon
+// per server in a network namespace of its own, with the kernel's links and bridges between them.
+enum class Fabric { embedded, memif, veth };
 std::string_view fabric_name(Fabric fabric);
 
 // What one process runs. `gradcube plan` takes any topology.
 inline constexpr unsigned kMaxEmbeddedServers = 256;
-// Each is a process with packet memory and a poller of its own.
-inline constexpr unsigned kMaxVethServers = 64;
+// Of the memif and the veth fabric. Each is a process with packet memory and a poller of its own.
+inline constexpr unsigned kMaxBedServers = 64;
 
 inline constexpr unsigned kMinMtu = 1500;
 inline constexpr unsigned kMaxMtu = 9000;

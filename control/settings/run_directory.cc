@@ -44,13 +44,17 @@ pid_t read_pid(int descriptor) {
   return pid > 0 ? pid : 0;
 }
 
+constexpr std::string_view kMemifSocket = "memif.sock";
+constexpr std::string_view kSwitchesPrefix = "switches-";
+
 bool is_socket_name(std::string_view name) {
-  return name == "control.sock" || name == "dpdk_telemetry.v2" ||
+  return name == "control.sock" || name == "dpdk_telemetry.v2" || name == kMemifSocket ||
          (name.starts_with("server-") && name.ends_with(".sock"));
 }
 
-// "2-1", as of_server() names it.
-bool is_server_suffix(std::string_view name) {
+// "2-1", as of_server() names it, or as of_switches() does.
+bool is_daemon_folder(std::string_view name) {
+  if (name.starts_with(kSwitchesPrefix)) name.remove_prefix(kSwitchesPrefix.size());
   return !name.empty() && name.find_first_not_of("0123456789-") == std::string_view::npos;
 }
 
@@ -85,6 +89,12 @@ RunDirectory RunDirectory::from_environment() {
   }
   return RunDirectory("/tmp/gradcube-" + std::to_string(geteuid()));
 }
+
+RunDirectory RunDirectory::of_switches(unsigned part) const {
+  return RunDirectory(path_ / (std::string(kSwitchesPrefix) + std::to_string(part)));
+}
+
+std::filesystem::path RunDirectory::memif_socket() const { return path_ / kMemifSocket; }
 
 std::filesystem::path RunDirectory::server_socket(std::string_view suffix) const {
   return path_ / ("server-" + std::string(suffix) + ".sock");
@@ -161,9 +171,10 @@ std::vector<std::filesystem::path> RunDirectory::stale_sockets() const {
   for (const auto& entry : std::filesystem::directory_iterator(path_, error)) {
     const std::string name = entry.path().filename().native();
     if (is_socket_name(name)) sockets.push_back(entry.path());
-    if (!is_server_suffix(name) || !entry.is_directory(error)) continue;
-    const RunDirectory server = of_server(name);
-    for (const auto& socket : {server.control_socket(), server.telemetry_socket()}) {
+    if (!is_daemon_folder(name) || !entry.is_directory(error)) continue;
+    const RunDirectory of_daemon(entry.path());
+    for (const auto& socket :
+         {of_daemon.control_socket(), of_daemon.telemetry_socket(), of_daemon.memif_socket()}) {
       if (std::filesystem::exists(socket, error)) sockets.push_back(socket);
     }
   }

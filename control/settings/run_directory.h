@@ -9,6 +9,8 @@
 //   server-2-1.sock      where the trainers of server [2,1] open their sessions
 //   2-1/                 of server [2,1], where each server has a daemon of its own: its lock, log
 //                        and sockets. It stays when they end, for its logs
+//   switches-0/          the same of a daemon that has emulated switches alone; beside its
+//                        control.sock it has memif.sock, to which the servers' daemons connect
 //   fitted.json          what `gradcube model fit` has found (cli/fitted_costs.h)
 //   measured.json        what `gradcube perf` has measured (cli/measurements.h)
 //
@@ -54,6 +56,10 @@ class RunDirectory {
 
   // That of the server's own daemon, where each server has one; `suffix` as above.
   RunDirectory of_server(std::string_view suffix) const;
+
+  // That of a daemon of switches, by its number; and the socket there at which it listens.
+  RunDirectory of_switches(unsigned part) const;
+  std::filesystem::path memif_socket() const;
 
   // Makes the directory (0700) where it is missing, then check()s it.
   void create() const;

@@ -70,6 +70,7 @@ class Inquiry {
     if (!answer.is_object()) return end("its answer is not what a daemon says");
     if (!answer.contains("ok") || answer["ok"] != true) {
       const bool told = answer.contains("error") && answer["error"].is_string();
+      answer_.usage = told && answer.contains("usage") && answer["usage"] == true;
       return end(told ? control::printable(answer["error"].get<std::string>()) : "it refused");
     }
     answer_.answer = std::move(answer);

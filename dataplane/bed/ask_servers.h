@@ -15,6 +15,7 @@ namespace gradcube::dataplane {
 struct ServerAnswer {
   nlohmann::ordered_json answer;  // null when there is none
   std::string why;                // there is none
+  bool usage = false;             // because the daemon refuses the request as wrong
 };
 
 // In the order of the sockets. An answer is an object whose "ok" is true.

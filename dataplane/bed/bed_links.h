@@ -4,7 +4,7 @@
 // the bed, and the port belongs to the bridge that is the switch. The interface of level 1 is
 // "level1". The port to it from server [2,1] is "p2-1.1", and its bridge "sw-x-1": the digits that
 // the switch's servers share, with an x for the others. An interface's name has at most 15
-// characters, which suffice for kMaxVethServers.
+// characters, which suffice for kMaxBedServers.
 //
 // Pure functions.
 #ifndef GRADCUBE_DATAPLANE_BED_BED_LINKS_H_

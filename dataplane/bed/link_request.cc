@@ -26,8 +26,8 @@ void check_keys(const nlohmann::json& request) {
     if (std::find(std::begin(kProbabilities), std::end(kProbabilities), key) !=
         std::end(kProbabilities)) {
       throw UsageError(
-          fmt::format("impair: {} is for the embedded fabric; links of the veth fabric can be "
-                      "taken down and up",
+          fmt::format("impair: {} is for emulated switches, those of the embedded and the memif "
+                      "fabric; links of the veth fabric can be taken down and up",
                       key));
     }
     throw UsageError(
@@ -69,9 +69,9 @@ Json report_of(bool up) {
 
 }  // namespace
 
-LinkRequest read_link_request(const control::Topology& topology, std::span<const BedLink> links,
-                              const nlohmann::json& request) {
-  check_keys(request);
+std::vector<std::size_t> select_links(const control::Topology& topology,
+                                      std::span<const BedLink> links,
+                                      const nlohmann::json& request) {
   std::optional<bcube::ServerId> server;
   std::optional<unsigned> level;
   std::optional<std::string> switch_name;
@@ -83,21 +83,29 @@ LinkRequest read_link_request(const control::Topology& topology, std::span<const
   if (request.contains("port")) port = number_of(request["port"], "port", topology.levels());
   if (request.contains("switch")) switch_name = text_of(request, "switch");
 
-  LinkRequest result;
+  std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const BedLink& link = links[i];
     if (link.server == server.value_or(link.server) && link.level == level.value_or(link.level) &&
         link.level == port.value_or(link.level) &&
         link.switch_name == switch_name.value_or(link.switch_name)) {
-      result.links.push_back(i);
+      chosen.push_back(i);
     }
   }
-  if (result.links.empty()) {
+  if (chosen.empty()) {
     throw UsageError(
         fmt::format("impair: no link is selected: no link of a switch {} fits; the first switch is "
                     "{}",
                     control::quoted(switch_name.value_or("")), links.front().switch_name));
   }
+  return chosen;
+}
+
+LinkRequest read_link_request(const control::Topology& topology, std::span<const BedLink> links,
+                              const nlohmann::json& request) {
+  check_keys(request);
+  LinkRequest result;
+  result.links = select_links(topology, links, request);
   const std::optional<bool> clear = flag_of(request, "clear");
   result.up = flag_of(request, "up");
   if (clear == true && !result.up.has_value()) result.up = true;

@@ -26,6 +26,12 @@ struct LinkRequest {
   std::optional<bool> up;          // what they become; nothing: they stay as they are
 };
 
+// The indices of the links that a request is about, whatever it asks for. links: of the topology.
+// Throws a control::UsageError, which says what is accepted.
+std::vector<std::size_t> select_links(const control::Topology& topology,
+                                      std::span<const BedLink> links,
+                                      const nlohmann::json& request);
+
 // links: of the topology. Throws a control::UsageError, which says what is accepted.
 LinkRequest read_link_request(const control::Topology& topology, std::span<const BedLink> links,
                               const nlohmann::json& request);

@@ -93,7 +93,7 @@ Json servers_json(const bcube::AddressSpace& space, const std::vector<ServerRepo
 
 }  // namespace
 
-Json merged_status(Json head, const control::ClusterSettings& settings, const Json& links,
+Json merged_status(Json head, const control::ClusterSettings& settings, const Json& network,
                    const std::vector<ServerReport>& servers) {
   const auto first = std::find_if(servers.begin(), servers.end(),
                                   [](const ServerReport& one) { return one.status.is_object(); });
@@ -113,11 +113,10 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["idle"] = control::idle_name(settings.idle);
   status["instruction_set"] = common("instruction_set");
   status["huge_pages"] = common("huge_pages");
-  status.update(links);
+  status.update(network);
   status["memory"] = sum_of(servers, "memory");
   status["memory"]["users"] = users_of(servers);
   status["servers"] = servers_json(settings.topology.space(), servers);
-  status["switches"] = Json::array();
   status["jobs"] = merged_jobs(joined(servers, "jobs"));
   status["flows"] = joined(servers, "flows");
   status["counters"] = sum_of(servers, "counters");

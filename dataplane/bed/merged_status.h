@@ -3,8 +3,7 @@
 // It has the fields of an embedded cluster's status (status.h), so whoever reads that can read
 // this. What counts is added up, what lists is joined, and a job has the trainers of all servers.
 // In "servers" there is an entry for every server. It also says "pid", and "why" where the daemon
-// has ended or does not answer; then it has no "trainers" and no "ports". Emulated switches there
-// are none. How long a job has waited is known only where a daemon says so; else "waiting_ms" is
+// has ended or does not answer; then it has no "trainers" and no "ports". How long a job has waited is known only where a daemon says so; else "waiting_ms" is
 // null.
 //
 // Pure functions.
@@ -29,11 +28,11 @@ struct ServerReport {
   std::string why;                // there is none
 };
 
-// head: the first fields, which the bed itself knows: "version" to "algorithm". links: as
-// link_report() returns it.
+// head: the first fields, which the bed itself knows: "version" to "algorithm". network:
+// as BedNetwork::report() returns it.
 nlohmann::ordered_json merged_status(nlohmann::ordered_json head,
                                      const control::ClusterSettings& settings,
-                                     const nlohmann::ordered_json& links,
+                                     const nlohmann::ordered_json& network,
                                      const std::vector<ServerReport>& servers);
 
 }  // namespace gradcube::dataplane

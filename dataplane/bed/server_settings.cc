@@ -15,14 +15,6 @@ std::string address(const bcube::AddressSpace& space, bcube::ServerId server) {
   return text.substr(1, text.size() - 2);
 }
 
-std::string interfaces(unsigned levels) {
-  std::string names;
-  for (unsigned level = 0; level < levels; ++level) {
-    names += (level == 0 ? "level" : ",level") + std::to_string(level);
-  }
-  return names;
-}
-
 }  // namespace
 
 control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
@@ -38,19 +30,16 @@ control::ClusterSettings server_settings(control::ClusterSettings settings, bcub
 std::vector<std::string> server_program(const std::string& executable,
                                         const control::ClusterSettings& settings,
                                         bcube::ServerId server,
+                                        const std::vector<std::string>& ports,
                                         const control::RunDirectory& directory) {
   const bcube::AddressSpace& space = settings.topology.space();
-  return {executable,
-          "--server",
-          address(space, server),
-          "--interfaces",
-          interfaces(space.levels()),
-          "--run-dir",
-          directory.of_server(space.suffix(server)).path().string(),
-          "--socket-dir",
-          directory.path().string(),
-          "--settings",
-          control::to_json(settings).dump()};
+  std::vector<std::string> program = {executable, "--server", address(space, server)};
+  program.insert(program.end(), ports.begin(), ports.end());
+  program.insert(
+      program.end(),
+      {"--run-dir", directory.of_server(space.suffix(server)).path().string(), "--socket-dir",
+       directory.path().string(), "--settings", control::to_json(settings).dump()});
+  return program;
 }
 
 }  // namespace gradcube::dataplane

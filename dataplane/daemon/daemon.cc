@@ -1,16 +1,11 @@
 #include "dataplane/daemon/daemon.h"
 
 #include <algorithm>
-#include <cerrno>
 #include <chrono>
 #include <fmt/format.h>
 #include <map>
 #include <rte_launch.h>
-#include <signal.h>
 #include <spdlog/spdlog.h>
-#include <sys/signalfd.h>
-#include <system_error>
-#include <unistd.h>
 
 #include "control/base/errors.h"
 #include "control/base/host_memory.h"
@@ -38,7 +33,9 @@ std::size_t useful_lcores(const control::ClusterSettings& settings,
   const std::size_t threads = settings.topology.ports();
   if (!lone.has_value()) return settings.topology.servers() * threads;
   // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
-  return settings.rates.limited() ? 1 : threads;
+  // Memif links have one queue.
+  const bool memif = settings.fabric == control::Fabric::memif;
+  return settings.rates.limited() || memif ? 1 : threads;
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,
@@ -47,6 +44,11 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
   if (settings.lcores.empty()) {
     const std::size_t useful = std::min(useful_lcores(settings, lone), usable.size());
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
+  }
+  if (lone.has_value() && settings.fabric == control::Fabric::memif && settings.lcores.size() > 1) {
+    throw control::UsageError(
+        fmt::format("--lcores: it names {} cores, and a server with memif links runs on one",
+                    settings.lcores.size()));
   }
   for (const unsigned core : settings.lcores) {
     if (std::find(usable.begin(), usable.end(), core) == usable.end()) {
@@ -121,13 +123,13 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
                 server_sockets(sockets_, *cluster_), quota_),
       control_(loop_, directory_.control_socket()),
       telemetry_(loop_, directory_.telemetry_socket(), "gradcubed " GRADCUBE_VERSION),
-      status_telemetry_(telemetry_, [this] { return status(); }) {
+      status_telemetry_(telemetry_, [this] { return status(); }),
+      signals_(loop_, [this] { ending_ = true; }) {
   if (lone.has_value()) {
     cluster_status_.emplace(cluster_->nodes(), settings_, fresh_incarnation(),
                             [this] { return status(); });
   }
   GuardedMemory::install_handler();
-  watch_signals();
   add_commands();
   loop_.add(events_.descriptor(), [this] {
     for (const EngineEvent& event : events_.take())
@@ -153,18 +155,16 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   auto options = cluster_options<InterfaceClusterOptions>(settings_, eal_);
   options.servers = {lone->server};
   options.interfaces = lone->interfaces;
+  options.switches = lone->switches;
   auto cluster = std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
-  interfaces_ = &cluster->fabric();
+  interfaces_ = cluster->interfaces();
+  memif_ = cluster->memif();
   return cluster;
 }
 
 Daemon::~Daemon() {
   stop_pollers();
   loop_.remove(events_.descriptor());
-  if (signals_ >= 0) {
-    loop_.remove(signals_);
-    close(signals_);
-  }
 }
 
 void Daemon::launch_pollers() {
@@ -187,21 +187,6 @@ void Daemon::stop_pollers() {
   rte_eal_mp_wait_lcore();
 }
 
-void Daemon::watch_signals() {
-  sigset_t set;
-  sigemptyset(&set);
-  sigaddset(&set, SIGTERM);
-  sigaddset(&set, SIGINT);
-  signals_ = signalfd(-1, &set, SFD_CLOEXEC | SFD_NONBLOCK);
-  if (signals_ < 0) throw std::system_error(errno, std::generic_category(), "cannot watch signals");
-  loop_.add(signals_, [this] {
-    signalfd_siginfo info{};
-    if (::read(signals_, &info, sizeof info) != sizeof info) return;
-    spdlog::info("ending on signal {}", info.ssi_signo);
-    ending_ = true;
-  });
-}
-
 void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
@@ -213,8 +198,10 @@ void Daemon::add_commands() {
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
       throw control::UsageError(
-          "the links of this server are not emulated: `ip link set dev INTERFACE down` takes one "
-          "down");
+          memif_ != nullptr ? "the links of this server are emulated in another daemon: that of "
+                              "its switches impairs them"
+                            : "the links of this server are not emulated: `ip link set dev "
+                              "INTERFACE down` takes one down");
     }
     return impair(*embedded_, cluster_->topology(), request, settings_.seed);
   });
@@ -227,7 +214,7 @@ void Daemon::add_commands() {
 
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, quota_,
+  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, memif_, quota_,
                       nodes_clock_.now(), uptime.count()});
 }
 

@@ -1,5 +1,5 @@
-// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, the
-// pollers' threads, and the sockets on which it serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces or memif
+// links, the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any
@@ -27,10 +27,12 @@
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
 #include "dataplane/sockets/status_telemetry.h"
+#include "dataplane/sockets/stop_signals.h"
 #include "dataplane/sockets/telemetry_server.h"
 
 namespace gradcube::dataplane {
@@ -39,6 +41,8 @@ namespace gradcube::dataplane {
 struct LoneServer {
   bcube::ServerId server = 0;
   std::vector<std::string> interfaces;  // by level
+  // With the memif fabric: the cluster's, where the daemons of the switches are.
+  control::RunDirectory switches{""};
 };
 
 class Daemon {
@@ -60,7 +64,6 @@ class Daemon {
  private:
   void launch_pollers();
   void stop_pollers();
-  void watch_signals();
   std::unique_ptr<LocalCluster> make_cluster(const std::optional<LoneServer>& lone);
   void add_commands();
   nlohmann::ordered_json status();
@@ -80,6 +83,7 @@ class Daemon {
   MemoryQuota quota_;
   EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
   InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
+  MemifFabric* memif_ = nullptr;           // of the cluster, if it has memif links
   std::unique_ptr<LocalCluster> cluster_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched
@@ -89,7 +93,7 @@ class Daemon {
   ControlServer control_;
   TelemetryServer telemetry_;
   StatusTelemetry status_telemetry_;
-  int signals_ = -1;
+  StopSignals signals_;
   bool ending_ = false;
   std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;

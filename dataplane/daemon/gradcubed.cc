@@ -31,6 +31,7 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/bed/test_bed.h"
 #include "dataplane/daemon/daemon.h"
+#include "dataplane/daemon/switch_daemon.h"
 
 namespace {
 
@@ -116,10 +117,13 @@ void raise_descriptor_limit() {
 // What the command line says.
 struct Options {
   bool all = false;
+  bool memif = false;
   bool veth = false;
+  std::optional<unsigned> switches;
   std::string server;
   std::string server_program;
   std::vector<std::string> interfaces;
+  std::string switch_dir;
   std::string run_dir;
   std::string socket_dir;
   std::string settings;
@@ -142,11 +146,19 @@ ClusterSettings settings_of(const Options& options) {
 std::optional<LoneServer> lone_server(const Options& options, const ClusterSettings& settings) {
   if (options.all) return std::nullopt;
   try {
-    return LoneServer{settings.topology.space().parse(options.server), options.interfaces};
+    return LoneServer{settings.topology.space().parse(options.server), options.interfaces,
+                      RunDirectory(options.switch_dir)};
   } catch (const std::invalid_argument& error) {
     throw UsageError(
         fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
   }
+}
+
+// Of one that has the server's links to switches in other processes.
+ClusterSettings with_fabric(ClusterSettings settings, Fabric fabric) {
+  settings.fabric = fabric;
+  gradcube::control::validate(settings);
+  return settings;
 }
 
 // Serves until it is told to end.
@@ -159,37 +171,58 @@ void run(Server& server, const std::string& what, Starter& starter) {
   server.run();
 }
 
-void run_daemon(const Options& options, const ClusterSettings& settings,
-                const RunDirectory& directory, const DaemonLock& lock, Starter& starter) {
-  const RunDirectory sockets =
-      options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
-  sockets.create();
-  const std::optional<LoneServer> lone = lone_server(options, settings);
-  if (!lone.has_value() && settings.fabric == Fabric::veth) {
-    throw UsageError("the settings ask for the veth fabric: start gradcubed with --veth");
+void check_interfaces(const Options& options, const ClusterSettings& settings) {
+  if (options.interfaces.empty() || settings.fabric == Fabric::memif) {
+    throw UsageError(
+        "--server: expected --interfaces as well, or with the memif fabric --switch-dir");
   }
-  const bool emulates = settings.loss > 0 || settings.duplicate > 0 || settings.reorder > 0 ||
-                        settings.corrupt > 0 || settings.delay_ns > 0;
-  if (lone.has_value() && emulates) {
+  // The kernel's links do nothing of this.
+  if (settings.loss > 0 || settings.duplicate > 0 || settings.reorder > 0 || settings.corrupt > 0 ||
+      settings.delay_ns > 0) {
     throw UsageError(
         "loss, duplicate, reorder, corrupt and delay are for emulated links: leave them out of the "
         "settings of a server on network interfaces");
   }
+}
+
+void run_daemon(const Options& options, const ClusterSettings& given, const RunDirectory& directory,
+                const DaemonLock& lock, Starter& starter) {
+  const RunDirectory sockets =
+      options.socket_dir.empty() ? directory : RunDirectory(options.socket_dir);
+  sockets.create();
+  const ClusterSettings settings =
+      options.switch_dir.empty() ? given : with_fabric(given, Fabric::memif);
+  const std::optional<LoneServer> lone = lone_server(options, settings);
+  if (!lone.has_value() && settings.fabric != Fabric::embedded) {
+    throw UsageError(fmt::format("the settings ask for the {0} fabric: start gradcubed with --{0}",
+                                 gradcube::control::fabric_name(settings.fabric)));
+  }
+  if (lone.has_value() && options.switch_dir.empty()) check_interfaces(options, settings);
   gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
   run(daemon,
       (lone.has_value() ? "server " + options.server + " of " : "") + settings.topology.spec(),
       starter);
 }
 
+void run_switches(const Options& options, const ClusterSettings& settings,
+                  const RunDirectory& directory, const DaemonLock& lock, Starter& starter) {
+  gradcube::dataplane::SwitchDaemon daemon(with_fabric(settings, Fabric::memif), *options.switches,
+                                           directory, lock);
+  run(daemon,
+      fmt::format("part {} of the switches of {}", *options.switches, settings.topology.spec()),
+      starter);
+}
+
 void run_bed(const Options& options, const ClusterSettings& settings, const RunDirectory& directory,
              const DaemonLock& lock, Starter& starter) {
-  ClusterSettings on_veths = settings;
-  on_veths.fabric = Fabric::veth;
-  gradcube::control::validate(on_veths);
-  const std::filesystem::path program = options.server_program.empty()
-                                            ? std::filesystem::read_symlink("/proc/self/exe")
-                                            : std::filesystem::absolute(options.server_program);
-  gradcube::dataplane::TestBed bed(on_veths, directory, lock, program, GRADCUBE_VERSION);
+  gradcube::dataplane::TestBed::Programs programs;
+  programs.daemon = std::filesystem::read_symlink("/proc/self/exe");
+  programs.server = options.server_program.empty()
+                        ? programs.daemon
+                        : std::filesystem::absolute(options.server_program);
+  const Fabric fabric = options.veth ? Fabric::veth : Fabric::memif;
+  gradcube::dataplane::TestBed bed(with_fabric(settings, fabric), directory, lock, programs,
+                                   GRADCUBE_VERSION);
   run(bed, "a test bed for " + settings.topology.spec(), starter);
 }
 
@@ -206,7 +239,12 @@ int serve(const Options& options, Starter& starter) {
   lock->write_pid();
   // In the run directory of one server living daemons of others may have their sockets.
   if (options.server.empty()) directory.remove_stale_sockets(*lock);
-  (options.veth ? run_bed : run_daemon)(options, settings_of(options), directory, *lock, starter);
+  const bool bed = options.veth || options.memif;
+  if (!options.server_program.empty() && !bed) {
+    throw UsageError("--server-program: expected --memif or --veth as well");
+  }
+  const auto run_chosen = bed ? run_bed : options.switches.has_value() ? run_switches : run_daemon;
+  run_chosen(options, settings_of(options), directory, *lock, starter);
   spdlog::info("down");
   return 0;
 }
@@ -218,22 +256,32 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   auto* which = app.add_option_group("servers", "which servers this process runs");
   which->add_flag("--all", options.all, "every server of an embedded cluster");
   auto* server = which->add_option("--server", options.server,
-                                   "one server, by its address (\"2,1\"), on --interfaces");
-  auto* bed = which->add_flag(
+                                   "one server, by its address (\"2,1\"), on --interfaces or with "
+                                   "--switch-dir");
+  which->add_option("--switches", options.switches,
+                    "no server, but emulated switches to which servers connect by memif: those of "
+                    "process 0, 1, ... (a process has 32 ports at most, and whole switches)");
+  which->add_flag("--memif", options.memif,
+                  "a daemon for every server, joined by memif to daemons of switches");
+  which->add_flag(
       "--veth", options.veth,
       "a daemon for every server, each in a network namespace of its own, joined by veths and "
       "bridges (needs root)");
   which->require_option(1);
   app.add_option("--server-program", options.server_program,
-                 "with --veth: what to run as each server's daemon (default: this program)")
-      ->needs(bed);
+                 "with --memif or --veth: what to run as each server's daemon (default: this "
+                 "program)");
   auto* interfaces =
       app.add_option("--interfaces", options.interfaces,
                      "the server's ports: a network interface for each level, level 0 first "
                      "(\"eth1,eth2\"). They must be up, and should have no IP address")
           ->delimiter(',')
           ->needs(server);
-  server->needs(interfaces);
+  app.add_option("--switch-dir", options.switch_dir,
+                 "the server's ports lead to emulated switches: the run directory of the cluster; "
+                 "switches-0/, switches-1/, ... in it are those of the daemons of switches")
+      ->needs(server)
+      ->excludes(interfaces);
   app.add_option("--run-dir", options.run_dir,
                  "where its control socket and lock are made (default: as gradcube's)");
   app.add_option("--socket-dir", options.socket_dir,
@@ -251,7 +299,9 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "examples:\n"
       "  gradcubed --all --run-dir /tmp/cube &\n"
       "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
-      "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml");
+      "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml\n"
+      "  gradcubed --switches 0 --run-dir /tmp/cube/switches-0 --cluster cluster.toml &\n"
+      "  gradcubed --server 2,1 --switch-dir /tmp/cube --cluster cluster.toml");
   try {
     app.parse(argc, argv);
     return std::nullopt;

@@ -1,5 +1,6 @@
-// The node of one server, whose ports are network interfaces of the kernel. The other servers' are
-// in other processes, most often on other hosts; what the nodes tell each other travels in frames.
+// The node of one server, whose ports are network interfaces of the kernel, or memif links to
+// emulated switches in other processes. The other servers' nodes are in other processes, too, most
+// often on other hosts; what the nodes tell each other travels in frames.
 //
 // All frames carry a checksum: who knows what is between two interfaces? And all ports tell whoever
 // hears them which they are: who knows how they are cabled?
@@ -12,13 +13,17 @@
 #include <string>
 #include <vector>
 
+#include "control/settings/run_directory.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
+#include "dataplane/fabric/memif/memif_fabric.h"
 
 namespace gradcube::dataplane {
 
 struct InterfaceClusterOptions : LocalClusterOptions {
-  std::vector<std::string> interfaces;  // by level
+  // By level; none: the ports are memif links to the switches of the cluster in this directory.
+  std::vector<std::string> interfaces;
+  control::RunDirectory switches{""};
 };
 
 class InterfaceCluster final : public LocalCluster {
@@ -28,15 +33,21 @@ class InterfaceCluster final : public LocalCluster {
                    const aggregation::Kernels& kernels, EventSink& events);
   ~InterfaceCluster() override;
 
-  InterfaceFabric& fabric() override { return *fabric_; }
+  Fabric& fabric() override { return *fabric_; }
+  // What it is; null if it is the other one.
+  InterfaceFabric* interfaces() { return interfaces_; }
+  MemifFabric* memif() { return memif_; }
 
   std::uint64_t pool_bytes() const override;
 
  private:
-  void make_fabric(const InterfaceClusterOptions& options, Clock& clock);
+  void make_interfaces(const InterfaceClusterOptions& options, Clock& clock);
+  void make_memif(const InterfaceClusterOptions& options, Clock& clock);
 
   PacketPool message_frames_;
-  std::unique_ptr<InterfaceFabric> fabric_;
+  std::unique_ptr<Fabric> fabric_;
+  InterfaceFabric* interfaces_ = nullptr;
+  MemifFabric* memif_ = nullptr;
 };
 
 }  // namespace gradcube::dataplane

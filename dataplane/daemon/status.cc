@@ -1,6 +1,5 @@
 #include "dataplane/daemon/status.h"
 
-#include <fstream>
 #include <map>
 #include <string>
 #include <sys/types.h>
@@ -9,30 +8,16 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/cabling.h"
+#include "dataplane/daemon/counters_json.h"
 #include "dataplane/daemon/impair_request.h"
+#include "dataplane/daemon/resident_memory.h"
+#include "dataplane/daemon/switch_status.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
 using Json = nlohmann::ordered_json;
-
-// Bytes of memory that this process itself takes: what is resident, packet memory included, but for
-// the trainers' shared heaps.
-std::uint64_t own_resident_bytes() {
-  std::ifstream file("/proc/self/smaps");
-  std::uint64_t kilobytes = 0;
-  bool trainers = false;
-  for (std::string line; std::getline(file, line);) {
-    const bool begins_mapping = line.find('-') < line.find(' ');
-    if (begins_mapping) {
-      trainers = line.find(kRegionName) != std::string::npos;
-    } else if (!trainers && line.rfind("Rss:", 0) == 0) {
-      kilobytes += std::stoull(line.substr(4));
-    }
-  }
-  return kilobytes * 1024;
-}
 
 struct FlowFacts {
   std::uint32_t job;
@@ -77,24 +62,6 @@ std::vector<EngineFacts> read_engines(const LocalCluster& cluster) {
   std::vector<EngineFacts> ordered;
   for (const EngineAt& at : all) ordered.push_back(std::move(facts.at(at.engine)));
   return ordered;
-}
-
-// Table: where for_each() lists the counters.
-template <typename Table, typename Counters>
-Json counters_json(const Counters& counters) {
-  Json json = Json::object();
-  Table::for_each(
-      [&](const CounterEntry& entry, std::uint64_t value) {
-        Json& group = entry.group.empty() ? json : json[std::string(entry.group)];
-        group[std::string(entry.name)] = value;
-      },
-      counters);
-  return json;
-}
-
-template <typename Counters>
-Json counters_json(const Counters& counters) {
-  return counters_json<Counters, Counters>(counters);
 }
 
 Json engine_counters_json(const std::vector<EngineFacts>& engines) {
@@ -171,6 +138,9 @@ Json servers_json(const StatusSources& sources) {
       if (sources.interfaces != nullptr) {
         port.update(counters_json(drops_of(sources.interfaces->port(number))));
       }
+      if (sources.memif != nullptr) {
+        port.update(counters_json(sources.memif->port(number).drop_counts(0)));
+      }
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
       port["wrong"] = found == wrong.end() ? Json(nullptr) : Json(found->second);
@@ -182,20 +152,6 @@ Json servers_json(const StatusSources& sources) {
                        {"ports", std::move(ports)}});
   }
   return servers;
-}
-
-Json switches_json(const EmbeddedFabric& fabric) {
-  Json switches = Json::array();
-  for (const EmbeddedFabric::SwitchAt& at : fabric.switches()) {
-    SwitchPortCounts sum;
-    for (std::uint16_t port = 0; port < at.fabric->ports(); ++port) {
-      add_counters(sum, at.fabric->counts(port));
-    }
-    Json one = {{"name", at.name}, {"level", at.level}};
-    one.update(counters_json(sum));
-    switches.push_back(std::move(one));
-  }
-  return switches;
 }
 
 // The shared memory that trainers use: by user, what the daemon has confirmed.
@@ -271,7 +227,9 @@ Json status_json(const StatusSources& sources) {
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
   status["algorithm"] = control::default_algorithm(sources.cluster.topology());
-  status["fabric"] = sources.embedded != nullptr ? "embedded" : "interfaces";
+  status["fabric"] = sources.embedded != nullptr ? "embedded"
+                     : sources.memif != nullptr  ? "memif"
+                                                 : "interfaces";
   status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;

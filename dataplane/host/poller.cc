@@ -38,16 +38,17 @@ constexpr Nanoseconds kLongestLook = 100'000'000;
   _exit(Poller::kStuckExitCode);
 }
 
-// Waits at most `most` nanoseconds. epoll_wait() has milliseconds only, and a kernel before 5.11
-// has no epoll_pwait2().
-void wait_for_event(int epoll, Nanoseconds most) {
+// Waits at most `most` nanoseconds; false if nothing came. epoll_wait() has milliseconds only, and a
+// kernel before 5.11 has no epoll_pwait2().
+bool wait_for_event(int epoll, Nanoseconds most) {
   const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
   epoll_event events[8];
-  if (epoll_pwait2(epoll, events, 8, &wait, nullptr) >= 0 || errno != ENOSYS) return;
+  const int came = epoll_pwait2(epoll, events, 8, &wait, nullptr);
+  if (came >= 0 || errno != ENOSYS) return came > 0;
   pollfd readable{epoll, POLLIN, 0};
-  if (ppoll(&readable, 1, &wait, nullptr) <= 0) return;
+  if (ppoll(&readable, 1, &wait, nullptr) <= 0) return false;
   // Edge-triggered descriptors stay ready until their events are taken.
-  epoll_wait(epoll, events, 8, 0);
+  return epoll_wait(epoll, events, 8, 0) > 0;
 }
 
 }  // namespace
@@ -169,18 +170,20 @@ void Poller::sleep(Nanoseconds now) {
   for (Pollable* pollable : clocked_) pollable->prepare_wait();
   for (Pollable* pollable : attended_) pollable->prepare_wait();
   std::atomic_thread_fence(std::memory_order_seq_cst);
+  bool came = true;
   if (iterate() == 0 && requested_.load() == nullptr && !stop_.load()) {
     const Nanoseconds next = next_event();
     const Nanoseconds most =
         next == kNever ? longest_sleep_
                        : std::clamp<Nanoseconds>(next - last_iteration_, 0, longest_sleep_);
-    wait_for_event(epoll_, most);
+    came = wait_for_event(epoll_, most);
     last_iteration_ = 0;  // having slept is no stall
   }
   doorbell_.finish_wait();
   for (Pollable* pollable : clocked_) pollable->finish_wait();
   for (Pollable* pollable : attended_) pollable->finish_wait();
-  idle_since_ = 0;
+  // Who wakes because the time has come, and finds nothing, sleeps again without another pause.
+  if (came) idle_since_ = 0;
 }
 
 void Poller::serve_call() {

@@ -148,7 +148,7 @@ class Network(TestCase):
         self.assertEqual(self.cluster.status()["impaired_links"], [])
 
     def test_refuses_other_impairments(self):
-        self.assert_one_message(self.cluster.tool("impair", "--loss", "0.1"), 2, "loss is for the embedded fabric")
+        self.assert_one_message(self.cluster.tool("impair", "--loss", "0.1"), 2, "loss is for emulated switches")
 
     def test_says_what_it_is(self):
         status = self.cluster.status()
@@ -254,7 +254,7 @@ class Refusal(TestCase):
 
     def test_of_what_its_switches_cannot_do(self):
         with bed(up=False) as cluster:
-            self.assert_one_message(cluster.tool("up", *cluster.flags, "--loss", "0.1"), 2, "loss is for the embedded")
+            self.assert_one_message(cluster.tool("up", *cluster.flags, "--loss", "0.1"), 2, "loss is for emulated")
             many = cluster.tool("up", *cluster.flags, "--topology", "star:65")
             self.assert_one_message(many, 2, "at most 64")
             self.assertEqual(cluster.files(), [])

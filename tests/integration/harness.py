@@ -273,6 +273,26 @@ class WithACluster(TestCase):
         self.assert_works(self.cluster)
 
 
+def become_ordinary_user():
+    """If root runs the test, it begins again as nobody, or goes on as root and says why.
+
+    $GRADCUBE_TEST_AS_ROOT=1: it goes on as root. What it runs and reads must be readable by all.
+    """
+    if os.geteuid() != 0 or os.environ.get("GRADCUBE_TEST_AS_ROOT") == "1":
+        return
+    lower = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
+    works = [TOOL, "plan", "--topology", "star:2"]
+    tries = ([*lower, *works], [*lower, sys.executable, "-c", f"import gradcube; open({__file__!r})"])
+    try:
+        for command in tries:
+            subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
+    except (OSError, subprocess.SubprocessError) as error:
+        print(f"running as root, because another user cannot: {error}", file=sys.stderr)
+        return
+    print("running as user 65534", file=sys.stderr)
+    os.execvp(lower[0], [*lower, sys.executable, *sys.argv])
+
+
 def skip_without_namespaces():
     """Ends the test as skipped where it may not make network namespaces, or has no programs for it."""
     for program in ("ip", "tc", "nsenter", "unshare"):

@@ -113,8 +113,7 @@ void EmbeddedFabric::make_ports(const EmbeddedFabricOptions& options) {
 void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
   EmulatedSwitchOptions of_switch;
   of_switch.profile = options.link;
-  // Switches that do not exist are counted too: a switch's seed does not depend on which servers
-  // are here.
+  // Switches that do not exist are counted too: a switch's seed does not depend on which are here.
   std::size_t number = 0;
   for (unsigned level = 0; level < space_.levels(); ++level) {
     LinkProfile& link = of_switch.profile;
@@ -125,6 +124,8 @@ void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
       const std::vector<ServerPort> ends = joint_from({first, level * space_.ports_of_level()});
       if (ends.empty()) continue;
       of_switch.seed = switch_seed(options.seed, number++);
+      const ServerPort end = ends.front();
+      if (options.has_switch_at && !options.has_switch_at(end.server, end.number)) continue;
       make_switch(of_switch, ends);
     }
   }

@@ -4,6 +4,8 @@
 // A cable of a torus is a switch with two ports: what one end sends comes out at the other, with
 // the rate, delay, queue and faults of a link.
 //
+// It may hold only some of the switches: the ports of others lead nowhere.
+//
 // It may hold only some of the servers. A switch then has ports for those alone. A frame
 // for a server that is not there is dropped at the switch, which counts it as unknown_mac; a switch
 // of which no server is there does not exist.
@@ -42,6 +44,8 @@ struct EmbeddedFabricOptions {
   bcube::AddressSpace space;
   // The servers of it whose ports exist, in ascending order; at least one.
   std::vector<bcube::ServerId> servers;
+  // Which of the switches exist, by a server and its port that lead to it; none: all.
+  std::function<bool(bcube::ServerId server, unsigned port)> has_switch_at{};
   // All ports and links are alike, but for what `levels` says.
   RingPortOptions port{};
   LinkProfile link{};

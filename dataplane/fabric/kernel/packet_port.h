@@ -55,7 +55,7 @@
 #include <vector>
 
 #include "dataplane/fabric/kernel/network_interface.h"
-#include "dataplane/fabric/kernel/pacer.h"
+#include "dataplane/fabric/pacer.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/kernel/packet_socket.h"
 #include "dataplane/fabric/kernel/receive_ring.h"

@@ -88,8 +88,11 @@ TEST(ClusterSettings, KnowTheFabricsByName) {
   apply_setting(settings, "fabric", "veth", "--fabric");
   EXPECT_EQ(settings.fabric, Fabric::veth);
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  apply_setting(settings, "fabric", "memif", "--fabric");
+  EXPECT_EQ(settings.fabric, Fabric::memif);
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   EXPECT_EQ(message_of<UsageError>([&] { apply_setting(settings, "fabric", "cat6", "--fabric"); }),
-            "--fabric \"cat6\": expected embedded or veth");
+            "--fabric \"cat6\": expected embedded, memif or veth");
 }
 
 TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {
@@ -120,6 +123,25 @@ TEST(ClusterSettings, BoundTheDaemonsOfTheVethFabricAndWhatTheyShare) {
   settings.topology = parse_topology("star:65", "");
   EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("a daemon for each"),
             std::string::npos);
+}
+
+TEST(ClusterSettings, RefuseForMemifWhatNoProcessOfSwitchesHolds) {
+  ClusterSettings settings;
+  settings.fabric = Fabric::memif;
+  settings.loss = 0.01;
+  settings.delay_ns = 1000;
+  for (const char* topology : {"bcube:3,2", "bcube:8,2", "star:32"}) {
+    settings.topology = parse_topology(topology, "");
+    EXPECT_NO_THROW(validate(settings)) << topology;
+  }
+  const std::pair<const char*, const char*> refused[] = {{"star:33", "switches of at most 32"},
+                                                         {"star:65", "at most 64"},
+                                                         {"torus:3,2", "by switches"}};
+  for (const auto& [topology, why] : refused) {
+    settings.topology = parse_topology(topology, "");
+    EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find(why), std::string::npos)
+        << topology;
+  }
 }
 
 TEST(ClusterSettings, RefuseTooLittleMemoryForTrainers) {

@@ -59,7 +59,8 @@ TEST_F(LinkRequestTest, RefusesWhatALinkOfTheKernelDoesNot) {
   for (const char* name : {"loss", "duplicate", "reorder", "corrupt"}) {
     EXPECT_EQ(refusal({{name, 0.1}}),
               std::string("impair: ") + name +
-                  " is for the embedded fabric; links of the veth fabric can be taken down and up");
+                  " is for emulated switches, those of the embedded and the memif fabric; links of "
+                  "the veth fabric can be taken down and up");
   }
 }
 

@@ -100,7 +100,8 @@ Json merged(const std::vector<ServerReport>& servers) {
   control::ClusterSettings settings;
   settings.topology = control::parse_topology("star:3", "");
   settings.fabric = control::Fabric::veth;
-  return merged_status({{"pid", 1}}, settings, {{"impaired_links", Json::array()}}, servers);
+  return merged_status({{"pid", 1}}, settings,
+                       {{"impaired_links", Json::array()}, {"switches", Json::array()}}, servers);
 }
 
 TEST(MergedStatus, AddsUpWhatCountsAndJoinsWhatLists) {
@@ -163,7 +164,8 @@ TEST(ServerSettings, TakeTheCoresInTurnAndDivideTheMemory) {
 TEST(ServerSettings, BecomeTheArgumentsOfADaemon) {
   const control::ClusterSettings settings;
   const auto program =
-      server_program("/bin/gradcubed", settings, 7, control::RunDirectory("/run/g"));
+      server_program("/bin/gradcubed", settings, 7, {"--interfaces", "level0,level1"},
+                     control::RunDirectory("/run/g"));
   const std::vector<std::string> start(program.begin(), program.end() - 1);
   EXPECT_EQ(start, (std::vector<std::string>{"/bin/gradcubed", "--server", "2,1", "--interfaces",
                                              "level0,level1", "--run-dir", "/run/g/2-1",

@@ -11,6 +11,7 @@
 #include "dataplane/engine/engine_counters.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
+#include "dataplane/fabric/nic/ethdev_port_counters.h"
 #include "dataplane/fabric/port.h"
 #include "protocol/send_window.h"
 
@@ -54,6 +55,10 @@ TEST(Counters, OfPortsAreTheDocumentedOnes) {
 
 TEST(Counters, OfPortsOnNetworkInterfacesAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports on network interfaces"), counted<PacketPortCounts>());
+}
+
+TEST(Counters, OfPortsOnMemifLinksAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Ports on memif links"), counted<EthdevPortCounts>());
 }
 
 TEST(Counters, OfSwitchesAreTheDocumentedOnes) {

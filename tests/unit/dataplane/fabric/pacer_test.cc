@@ -1,5 +1,5 @@
 // The bucket in front of a packet port, in virtual time: alone, and in a port.
-#include "dataplane/fabric/kernel/pacer.h"
+#include "dataplane/fabric/pacer.h"
 
 #include <cstdint>
 #include <gtest/gtest.h>

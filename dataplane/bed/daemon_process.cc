@@ -1,4 +1,4 @@
-#include "dataplane/bed/server_process.h"
+#include "dataplane/bed/daemon_process.h"
 
 #include <algorithm>
 #include <array>
@@ -6,8 +6,11 @@
 #include <cstring>
 #include <fcntl.h>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <nlohmann/json.hpp>
 #include <poll.h>
+#include <signal.h>
+#include <spdlog/spdlog.h>
 #include <sys/socket.h>
 #include <unistd.h>
 #include <utility>
@@ -20,11 +23,15 @@ namespace gradcube::dataplane {
 using control::Descriptor;
 using control::RunDirectory;
 using control::SetupError;
+using SteadyClock = DaemonProcess::SteadyClock;
 
 namespace {
 
 constexpr std::size_t kLongestReport = 1 << 16;
-constexpr auto kEndPatience = std::chrono::seconds(1);
+constexpr auto kReportPatience = std::chrono::seconds(1);
+constexpr auto kStartPatience = std::chrono::seconds(20);
+constexpr auto kStartPatiencePerDaemon = std::chrono::milliseconds(500);
+constexpr auto kEndPatience = std::chrono::seconds(5);
 
 [[noreturn]] void throw_system_error(const std::string& what) {
   throw SetupError(fmt::format("cannot {}: {}", what, std::strerror(errno)));
@@ -43,6 +50,7 @@ Descriptor open_log(const RunDirectory& directory) {
 
 // What the child uses, all of it made before the fork.
 struct Child {
+  bool own_network;
   std::vector<const char*> arguments;
   std::string exec_failure;
   int gate;
@@ -52,7 +60,8 @@ struct Child {
 };
 
 void become_daemon(const Child& child) {
-  const NamespaceFailure failure = enter_new_network_namespace();
+  NamespaceFailure failure{};
+  if (child.own_network) failure = enter_new_network_namespace();
   if (write(child.gate, &failure, sizeof failure) != sizeof failure || failure.error != 0) return;
   char go = 0;
   if (read(child.gate, &go, 1) != 1) return;
@@ -64,8 +73,8 @@ void become_daemon(const Child& child) {
   (void)!write(child.report, child.exec_failure.data(), child.exec_failure.size());
 }
 
-ChildProcess start(std::vector<std::string> program, const RunDirectory& directory, int gate,
-                   int report) {
+ChildProcess start(std::vector<std::string> program, const RunDirectory& directory,
+                   bool own_network, int gate, int report) {
   directory.create();
   const Descriptor log = open_log(directory);
   const Descriptor null_device(open("/dev/null", O_RDONLY | O_CLOEXEC));
@@ -73,7 +82,8 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
   program.emplace_back("--ready-fd");
   program.push_back(std::to_string(report));
   const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
-  Child child{.arguments = {},
+  Child child{.own_network = own_network,
+              .arguments = {},
               .exec_failure = failure.dump() + "\n",
               .gate = gate,
               .report = report,
@@ -87,7 +97,7 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
 }  // namespace
 
 // The ends of the gate and of the pipe.
-struct ServerProcess::Ends {
+struct DaemonProcess::Ends {
   Descriptor our_gate;
   Descriptor their_gate;
   Descriptor our_report;
@@ -107,17 +117,19 @@ struct ServerProcess::Ends {
   }
 };
 
-ServerProcess::ServerProcess(std::vector<std::string> program, RunDirectory directory)
-    : ServerProcess(std::move(program), std::move(directory), Ends::make()) {}
+DaemonProcess::DaemonProcess(std::vector<std::string> program, RunDirectory directory,
+                             Network network)
+    : DaemonProcess(std::move(program), std::move(directory), network, Ends::make()) {}
 
-ServerProcess::ServerProcess(std::vector<std::string> program, RunDirectory directory, Ends ends)
+DaemonProcess::DaemonProcess(std::vector<std::string> program, RunDirectory directory,
+                             Network network, Ends ends)
     : directory_(std::move(directory)),
       gate_(std::move(ends.our_gate)),
       report_(std::move(ends.our_report)),
-      process_(
-          start(std::move(program), directory_, ends.their_gate.get(), ends.their_report.get())) {}
+      process_(start(std::move(program), directory_, network == Network::own, ends.their_gate.get(),
+                     ends.their_report.get())) {}
 
-void ServerProcess::await_namespace(SteadyClock::time_point deadline) {
+void DaemonProcess::await_namespace(SteadyClock::time_point deadline) {
   const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
   pollfd event{gate_.get(), POLLIN, 0};
   NamespaceFailure failure{};
@@ -131,16 +143,17 @@ void ServerProcess::await_namespace(SteadyClock::time_point deadline) {
   if (namespace_.get() < 0) throw_system_error("open " + path);
 }
 
-void ServerProcess::execute() {
+void DaemonProcess::execute() {
   const char go = 1;
   if (send(gate_.get(), &go, 1, MSG_NOSIGNAL) != 1) throw_system_error("start a server's daemon");
   gate_.reset();
 }
 
-void ServerProcess::read_report() {
+void DaemonProcess::read_report() {
   std::array<char, 4096> bytes{};
   const ssize_t size = read(report_.get(), bytes.data(), bytes.size());
-  if (size <= 0 || line_.size() > kLongestReport) refuse_start(SteadyClock::now() + kEndPatience);
+  if (size <= 0 || line_.size() > kLongestReport)
+    refuse_start(SteadyClock::now() + kReportPatience);
   line_.append(bytes.data(), static_cast<std::size_t>(size));
   if (line_.find('\n') == std::string::npos) return;
   report_.reset();
@@ -154,7 +167,7 @@ void ServerProcess::read_report() {
   throw SetupError(fmt::format("{}; its log is {}", why, directory_.log_file().string()));
 }
 
-void ServerProcess::refuse_start(SteadyClock::time_point deadline) {
+void DaemonProcess::refuse_start(SteadyClock::time_point deadline) {
   const bool ended = process_.ends_by(deadline);
   throw SetupError(fmt::format(
       "its daemon {}; its log is {}",
@@ -162,11 +175,55 @@ void ServerProcess::refuse_start(SteadyClock::time_point deadline) {
       directory_.log_file().string()));
 }
 
-bool ServerProcess::note_end() {
+bool DaemonProcess::note_end() {
   if (end_.has_value() || !process_.ends_by(SteadyClock::time_point())) return false;
   end_ = process_.end_text();
   ended_at_ = SteadyClock::now();
   return true;
+}
+
+std::string DaemonProcess::end_text() const {
+  if (!end_.has_value()) return "";
+  const auto ago = std::chrono::duration_cast<std::chrono::seconds>(SteadyClock::now() - ended_at_);
+  return fmt::format("its daemon ended {} s ago with {}; its log is {}", ago.count(), *end_,
+                     directory_.log_file().string());
+}
+
+void await_reports(std::deque<DaemonProcess>& daemons, const std::vector<std::string>& names,
+                   const RunDirectory& logs) {
+  const auto patience = kStartPatience + kStartPatiencePerDaemon * daemons.size();
+  const SteadyClock::time_point deadline = SteadyClock::now() + patience;
+  for (;;) {
+    std::vector<pollfd> events;
+    std::vector<std::string> missing;
+    for (std::size_t i = 0; i < daemons.size(); ++i) {
+      events.push_back({daemons[i].report_descriptor(), POLLIN, 0});
+      if (!daemons[i].ready()) missing.push_back(names[i]);
+    }
+    if (missing.empty()) return;
+    const auto left = std::chrono::ceil<std::chrono::milliseconds>(deadline - SteadyClock::now());
+    if (left.count() <= 0) {
+      throw SetupError(
+          fmt::format("these daemons were not ready after {} s: {}; their logs are in {}",
+                      std::chrono::duration_cast<std::chrono::seconds>(patience).count(),
+                      fmt::join(missing, ", "), logs.path().string()));
+    }
+    poll(events.data(), events.size(), static_cast<int>(left.count()));
+    for (std::size_t i = 0; i < daemons.size(); ++i) {
+      if (events[i].revents == 0) continue;
+      for_daemon(names[i], [&] { daemons[i].read_report(); });
+    }
+  }
+}
+
+void end_daemons(std::deque<DaemonProcess>& daemons, const std::vector<std::string>& names) {
+  for (const DaemonProcess& daemon : daemons) daemon.process().send(SIGTERM);
+  const SteadyClock::time_point deadline = SteadyClock::now() + kEndPatience;
+  for (std::size_t i = 0; i < daemons.size(); ++i) {
+    if (daemons[i].process().ends_by(deadline)) continue;
+    spdlog::warn("{} does not end: killing its daemon", names[i]);
+  }
+  daemons.clear();
 }
 
 }  // namespace gradcube::dataplane

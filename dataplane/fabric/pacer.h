@@ -1,13 +1,13 @@
 // Lets frames pass no faster than a wire of some rate would carry them, but for a small burst. The
-// queues of the kernel behind it then stay as short as that burst.
+// queues behind it then stay as short as that burst.
 //
 // A frame may pass while what has passed before it would still occupy the wire for no more than the
 // burst less one full frame. So in any time t no more than burst + rate x t passes, in bytes on the
 // wire: frames with kWireOverheadBytes.
 //
 // Plain values; one thread.
-#ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACER_H_
-#define GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACER_H_
+#ifndef GRADCUBE_DATAPLANE_FABRIC_PACER_H_
+#define GRADCUBE_DATAPLANE_FABRIC_PACER_H_
 
 #include <algorithm>
 #include <cstdint>
@@ -58,4 +58,4 @@ class Pacer {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_FABRIC_KERNEL_PACER_H_
+#endif  // GRADCUBE_DATAPLANE_FABRIC_PACER_H_

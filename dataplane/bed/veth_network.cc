@@ -1,0 +1,71 @@
+#include "dataplane/bed/veth_network.h"
+
+#include "control/base/errors.h"
+#include "dataplane/bed/link_request.h"
+#include "dataplane/bed/network_commands.h"
+#include "dataplane/bed/network_namespace.h"
+#include "dataplane/bed/run_batch.h"
+
+namespace gradcube::dataplane {
+
+using bcube::ServerId;
+
+VethNetwork::VethNetwork(const control::ClusterSettings& settings)
+    : settings_(settings),
+      ip_(find_network_program("ip")),
+      tc_(find_network_program("tc")),
+      links_(bed_links(settings_.topology.space())),
+      links_up_(links_.size(), true) {}
+
+void VethNetwork::prepare() {
+  const NamespaceFailure failure = enter_new_network_namespace();
+  if (failure.error != 0) throw control::SetupError(failure_text(failure));
+}
+
+std::vector<std::string> VethNetwork::port_arguments() const {
+  std::string names;
+  for (const BedLink& link : links_of(0)) {
+    names += (names.empty() ? "" : ",") + link.interface;
+  }
+  return {"--interfaces", names};
+}
+
+void VethNetwork::join(const std::deque<DaemonProcess>& servers) {
+  std::vector<pid_t> pids;
+  for (const DaemonProcess& server : servers) pids.push_back(server.process().pid());
+  run_batch(ip_, switch_side_commands(links_, pids, settings_.mtu));
+  run_batch(tc_, switch_queue_commands(links_, settings_));
+  for (ServerId server = 0; server < servers.size(); ++server) {
+    const int network = servers[server].network_namespace();
+    for_daemon("server " + settings_.topology.space().text(server), [&] {
+      run_batch(ip_, server_side_commands(links_of(server)), network);
+      run_batch(tc_, server_queue_commands(links_of(server), settings_), network);
+    });
+  }
+}
+
+std::span<const BedLink> VethNetwork::links_of(ServerId server) const {
+  const std::size_t levels = settings_.topology.levels();
+  return std::span<const BedLink>(links_).subspan(server * levels, levels);
+}
+
+// The switches are the kernel's.
+nlohmann::ordered_json VethNetwork::report() {
+  nlohmann::ordered_json report =
+      link_report(settings_.topology, links_, links_up_, settings_.seed);
+  report["switches"] = nlohmann::ordered_json::array();
+  return report;
+}
+
+std::size_t VethNetwork::impair(const nlohmann::json& request) {
+  const LinkRequest change = read_link_request(settings_.topology, links_, request);
+  if (change.up.has_value()) {
+    std::vector<BedLink> chosen;
+    for (const std::size_t link : change.links) chosen.push_back(links_[link]);
+    run_batch(ip_, link_state_commands(chosen, *change.up));
+    for (const std::size_t link : change.links) links_up_[link] = *change.up;
+  }
+  return change.links.size();
+}
+
+}  // namespace gradcube::dataplane

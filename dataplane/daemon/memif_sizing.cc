@@ -1,0 +1,112 @@
+#include "dataplane/daemon/memif_sizing.h"
+
+#include <algorithm>
+#include <numeric>
+#include <utility>
+#include <vector>
+
+#include "control/settings/switch_parts.h"
+#include "dataplane/daemon/fabric_sizing.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// --- Slots of a memif's rings. A ring goes through all of its memory again and again, so it should
+// stay in the caches. With a rate the server paces, and the switch takes what its wire does; the
+// ring bridges the time until the other process gets its core. Without a rate that is more.
+constexpr std::uint16_t kLimitedSlots = 64;
+constexpr std::uint16_t kUnlimitedSlots = 128;
+
+// --- Frames in a process of switches. When its pool is empty, frames wait at their senders. Of
+// each link, beside what is in the switch's queue and on the wire behind it:
+constexpr std::uint64_t kFramesOfALink = 256;
+// Of which no more is kept in memory, however long the delay is.
+constexpr double kMostOnTheWire = 16e6;
+constexpr std::uint32_t kCache = 64;
+
+// --- Memory. What a packet takes beside its frame, EAL and its heap: as fabric_sizing.cc says.
+constexpr std::uint64_t kPacketBytes = 512;
+constexpr std::uint64_t kRingBytes = std::uint64_t{2} * 2048 * sizeof(void*);
+constexpr std::uint64_t kHeapReserve = 4;
+constexpr std::uint64_t kEalMegabytes = 64;
+constexpr std::uint64_t kMegabyte = 1'000'000;
+
+std::uint64_t links_of(const control::ClusterSettings& settings, unsigned part) {
+  const bcube::AddressSpace space = settings.topology.space();
+  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
+  std::uint64_t links = 0;
+  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+    for (unsigned port = 0; port < space.ports(); ++port) links += parts.of(server, port) == part;
+  }
+  return links;
+}
+
+std::uint16_t slots(const control::ClusterSettings& settings) {
+  return settings.rates.limited() ? kLimitedSlots : kUnlimitedSlots;
+}
+
+}  // namespace
+
+MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,
+                                        bcube::ServerId server,
+                                        const control::RunDirectory& directory) {
+  const bcube::AddressSpace space = settings.topology.space();
+  const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
+  MemifFabricOptions options;
+  options.server = server;
+  options.mtu = settings.mtu;
+  options.slots = slots(settings);
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    options.sockets.push_back(directory.of_switches(parts.of(server, level)).memif_socket());
+    if (settings.rates.limited()) options.bits_per_second.push_back(settings.rates.of(level));
+  }
+  return options;
+}
+
+MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& settings, unsigned part,
+                                            std::filesystem::path socket) {
+  std::vector<bcube::ServerId> servers(settings.topology.servers());
+  std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
+  MemifSwitchesOptions options{
+      .fabric = embedded_fabric_options(settings, fabric_parameters(settings), 1, servers),
+      .socket = std::move(socket),
+      .slots = slots(settings)};
+  options.fabric.has_switch_at =
+      [part,
+       parts = control::SwitchParts(settings.topology.space(), control::kMaxSwitchProcessPorts)](
+          bcube::ServerId server, unsigned port) { return parts.of(server, port) == part; };
+  return options;
+}
+
+PacketPoolOptions memif_frames_pool(const control::ClusterSettings& settings, unsigned part) {
+  std::uint64_t of_a_link = kFramesOfALink;
+  if (settings.rates.limited()) {
+    double bits_per_second = 0;
+    for (unsigned level = 0; level < settings.topology.levels(); ++level) {
+      bits_per_second = std::max(bits_per_second, static_cast<double>(settings.rates.of(level)));
+    }
+    const double on_the_wire =
+        std::min(bits_per_second / 8e9 * static_cast<double>(settings.delay_ns), kMostOnTheWire);
+    of_a_link += 2 * (settings.queue_bytes + static_cast<std::uint64_t>(on_the_wire)) /
+                 full_frame_bytes(settings.mtu);
+  }
+  PacketPoolOptions options;
+  options.name = "frames";
+  options.count = static_cast<std::uint32_t>(links_of(settings, part) * of_a_link);
+  options.frame_bytes = full_frame_bytes(settings.mtu);
+  options.cache = kCache;
+  return options;
+}
+
+unsigned memif_switches_megabytes(const control::ClusterSettings& settings, unsigned part) {
+  const std::uint64_t packets =
+      std::uint64_t{memif_frames_pool(settings, part).count} + clone_pool(settings.mtu).count;
+  const std::uint64_t ports =
+      std::uint64_t{settings.topology.servers()} * settings.topology.levels();
+  const std::uint64_t bytes =
+      packets * (full_frame_bytes(settings.mtu) + kPacketBytes) + ports * kRingBytes;
+  return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,268 @@
+#include "dataplane/fabric/nic/ethdev_port.h"
+
+#include <algorithm>
+#include <bit>
+#include <fmt/format.h>
+#include <rte_ethdev.h>
+#include <stdexcept>
+
+#include "control/base/errors.h"
+#include "dataplane/fabric/frame_fields.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// A frame then comes a fraction of the usual pause too late.
+constexpr Nanoseconds kLooksPerPause = 4;
+constexpr Nanoseconds kPausesSmoothed = 4;
+
+std::uint64_t rate_of_queue(const EthdevPortOptions& options) {
+  const std::uint64_t rate = options.bits_per_second / options.pools.size();
+  if (options.bits_per_second == 0 || rate >= LinkClock::kMinRate) return rate;
+  throw control::UsageError(fmt::format(
+      "{} bit/s is too little for {} queues of {}: at least {} bit/s for each, or 0 "
+      "for no limit",
+      options.bits_per_second, options.pools.size(), options.name, LinkClock::kMinRate));
+}
+
+bool holds_a_frame(const PacketPool* pool, std::uint32_t mtu) {
+  return pool != nullptr &&
+         rte_pktmbuf_data_room_size(pool->get()) >= mtu + kEthernetBytes + RTE_PKTMBUF_HEADROOM;
+}
+
+void check(const EthdevPortOptions& options) {
+  for (const EthdevQueuePools& pools : options.pools) {
+    if (!holds_a_frame(pools.received, options.mtu) ||
+        (pools.sent != nullptr && !holds_a_frame(pools.sent, options.mtu))) {
+      throw std::invalid_argument("an ethdev port needs pools whose packets hold a full frame");
+    }
+  }
+  if (!std::has_single_bit(options.backlog)) {
+    throw std::invalid_argument("an ethdev port's backlog must be a power of two");
+  }
+}
+
+}  // namespace
+
+EthdevPort::Queue::Queue(const EthdevQueuePools& pools, std::uint16_t backlog,
+                         const Pacer& its_pacer)
+    : pacer(its_pacer),
+      received(*pools.received),
+      sent(pools.sent == nullptr ? nullptr : pools.sent->get()),
+      most_segments(pools.device == nullptr ? 1 : 0),
+      slots(backlog),
+      mask(backlog - 1U) {}
+
+void EthdevPort::Queue::note_busy(Nanoseconds now) {
+  const Nanoseconds last = std::min(now - busy_at, kLooksPerPause * kLongestLook);
+  pause += (last - pause) / kPausesSmoothed;
+  busy_at = now;
+}
+
+EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
+    : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
+      device_(options.device),
+      name_(options.name),
+      clock_(clock) {
+  check(options);
+  const Pacer pacer(rate_of_queue(options), mtu() + kEthernetBytes + kWireOverheadBytes);
+  for (const EthdevQueuePools& pools : options.pools) {
+    queues_.emplace_back(pools, options.backlog, pacer);
+  }
+  try {
+    start(options);
+  } catch (...) {
+    rte_eth_dev_close(device_);
+    throw;
+  }
+}
+
+EthdevPort::~EthdevPort() {
+  rte_eth_dev_stop(device_);
+  rte_eth_dev_close(device_);
+  for (Queue& own : queues_) {
+    for (; own.head != own.tail; ++own.head) {
+      rte_pktmbuf_free(own.slots[own.head & own.mask]);
+    }
+  }
+}
+
+void EthdevPort::start(const EthdevPortOptions& options) {
+  rte_eth_conf configuration{};
+  configuration.rxmode.mtu = options.device_mtu == 0 ? options.mtu : options.device_mtu;
+  rte_eth_dev_info facts{};
+  int failed = rte_eth_dev_info_get(device_, &facts);
+  if (failed == 0) {
+    configuration.txmode.offloads = facts.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS;
+    configuration.rxmode.offloads = facts.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
+    failed = rte_eth_dev_configure(device_, queues(), queues(), &configuration);
+  }
+  if (failed != 0) {
+    throw control::SetupError(fmt::format("{} cannot have {} queues with an MTU of {}: {}", name_,
+                                          queues(), options.mtu, rte_strerror(-failed)));
+  }
+  const bool chains = (facts.tx_offload_capa & RTE_ETH_TX_OFFLOAD_MULTI_SEGS) != 0;
+  const bool copies = std::all_of(options.pools.begin(), options.pools.end(),
+                                  [](const EthdevQueuePools& one) { return one.sent != nullptr; });
+  if (!chains && !copies) {
+    throw control::SetupError(fmt::format(
+        "{} sends no frames that lie in several packets: give it pools for copies", name_));
+  }
+  set_up_queues(options);
+  failed = rte_eth_dev_start(device_);
+  if (failed != 0) {
+    throw control::SetupError(fmt::format("{} does not start: {}", name_, rte_strerror(-failed)));
+  }
+}
+
+void EthdevPort::set_up_queues(const EthdevPortOptions& options) {
+  const int node = rte_eth_dev_socket_id(device_);
+  const auto socket = static_cast<unsigned>(node < 0 ? SOCKET_ID_ANY : node);
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+    const EthdevQueuePools& pools = options.pools[queue];
+    rte_mempool* into = (pools.device == nullptr ? pools.received : pools.device)->get();
+    int failed =
+        rte_eth_rx_queue_setup(device_, queue, options.receive_depth, socket, nullptr, into);
+    if (failed == 0) {
+      failed = rte_eth_tx_queue_setup(device_, queue, options.transmit_depth, socket, nullptr);
+    }
+    if (failed != 0) {
+      throw control::SetupError(fmt::format(
+          "{} cannot have a queue {} of {} packets to receive and {} to send: {}", name_, queue,
+          options.receive_depth, options.transmit_depth, rte_strerror(-failed)));
+    }
+  }
+}
+
+std::uint16_t EthdevPort::receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
+  Queue& own = queues_[queue];
+  if (own.waiting() != 0) push(queue, clock_.now());
+  if (count == 0) return 0;
+  own.fence.enter();
+  const std::uint16_t arrived = rte_eth_rx_burst(device_, queue, packets, count);
+  own.fence.leave();
+  if (arrived == 0) return 0;
+  own.note_busy(clock_.now());
+  std::uint16_t received = 0;
+  std::uint64_t bytes = 0;
+  for (std::uint16_t i = 0; i < arrived; ++i) {
+    rte_mbuf* packet = whole(own, packets[i]);
+    if (packet == nullptr) continue;
+    bytes += packet->pkt_len;
+    packets[received++] = packet;
+  }
+  if (received != 0) count_received(queue, received, bytes);
+  return received;
+}
+
+// The frame in one packet of the queue's pool; null if that cannot be.
+rte_mbuf* EthdevPort::whole(Queue& own, rte_mbuf* packet) const {
+  if (packet->pkt_len > mtu() + kEthernetBytes) {
+    own.numbers.rx_too_long.add(1);
+    rte_pktmbuf_free(packet);
+    return nullptr;
+  }
+  if (packet->nb_segs <= own.most_segments) return packet;
+  rte_mbuf* copy = copy_frame(packet, own.received.get());
+  if (copy == nullptr) own.numbers.rx_no_buffer.add(1);
+  rte_pktmbuf_free(packet);
+  return copy;
+}
+
+// The frame as the device takes it; null if that cannot be.
+rte_mbuf* EthdevPort::sendable(Queue& own, rte_mbuf* packet) {
+  if (own.sent == nullptr || (packet->nb_segs == 1 && RTE_MBUF_DIRECT(packet))) return packet;
+  rte_mbuf* copy = copy_frame(packet, own.sent);
+  if (copy == nullptr) own.numbers.tx_no_buffer.add(1);
+  rte_pktmbuf_free(packet);
+  return copy;
+}
+
+std::uint16_t EthdevPort::transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) {
+  Queue& own = queues_[queue];
+  const Nanoseconds now = clock_.now();
+  if (own.waiting() == 0) own.took_at = now;
+  std::uint16_t accepted = 0;
+  std::uint16_t put = 0;
+  std::uint64_t bytes = 0;
+  while (accepted < count && own.waiting() <= own.mask && own.pacer.may_pass(now)) {
+    rte_mbuf* packet = packets[accepted++];
+    if (packet->pkt_len < kEthernetBytes || packet->pkt_len > mtu() + kEthernetBytes) {
+      own.numbers.tx_refused.add(1);
+      rte_pktmbuf_free(packet);
+      continue;
+    }
+    packet = sendable(own, packet);
+    if (packet == nullptr) continue;
+    own.pacer.pass(now, frame_bytes(packet) + kWireOverheadBytes);
+    bytes += packet->pkt_len;
+    ++put;
+    own.slots[own.tail++ & own.mask] = packet;
+  }
+  if (put != 0) {
+    count_sent(queue, put, bytes);
+    own.note_busy(now);
+  }
+  if (own.waiting() != 0) push(queue, now);
+  return accepted;
+}
+
+// Gives the device what waits.
+void EthdevPort::push(std::uint16_t queue, Nanoseconds now) {
+  Queue& own = queues_[queue];
+  while (own.waiting() != 0) {
+    const std::uint32_t at = own.head & own.mask;
+    const auto run = static_cast<std::uint16_t>(std::min(own.waiting(), own.mask + 1 - at));
+    own.fence.enter();
+    const std::uint16_t taken = rte_eth_tx_burst(device_, queue, &own.slots[at], run);
+    own.fence.leave();
+    own.head += taken;
+    if (taken != 0) {
+      own.took_at = now;
+      own.stuck = false;
+    }
+    if (taken == run) continue;
+    own.numbers.tx_postponed.add(1);
+    if (taken == 0) give_up(own, now);
+    return;
+  }
+}
+
+// Drops what the device will not take in time, if so it is.
+void EthdevPort::give_up(Queue& own, Nanoseconds now) const {
+  own.stuck = own.stuck || now - own.took_at > kPatience || !has_link();
+  if (!own.stuck) return;
+  own.numbers.tx_dropped.add(own.waiting());
+  for (; own.head != own.tail; ++own.head) {
+    rte_pktmbuf_free(own.slots[own.head & own.mask]);
+  }
+}
+
+std::uint16_t EthdevPort::transmit_room(std::uint16_t queue) const {
+  const Queue& own = queues_[queue];
+  const std::uint32_t room = own.mask + 1 - own.waiting();
+  return static_cast<std::uint16_t>(std::min(room, own.pacer.room(clock_.now())));
+}
+
+Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
+  const Queue& own = queues_[queue];
+  const Nanoseconds now = clock_.now();
+  const Nanoseconds quiet = std::max(now - own.busy_at, own.pause);
+  const Nanoseconds look = std::clamp(quiet / kLooksPerPause, kShortestLook, kLongestLook);
+  const Nanoseconds next = own.waiting() == 0 ? now + look : now + std::min(look, kRetry);
+  return std::min(next, own.pacer.next_room(now));
+}
+
+bool EthdevPort::has_link() const {
+  rte_eth_link link{};
+  return rte_eth_link_get_nowait(device_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+EthdevPortCounts EthdevPort::drop_counts(std::uint16_t queue) const {
+  EthdevPortCounts counts;
+  add_counters(counts, queues_.at(queue).numbers);
+  return counts;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,141 @@
+// A port on one of DPDK's Ethernet devices (ethdevs): a shared-memory interface (memif_device.h), a
+// ring, a NIC. The constructor configures and starts the device, the destructor stops and closes
+// it; whoever made the device removes it afterwards.
+//
+// A burst costs one call of the driver in each direction. Frames that the device does not take wait
+// in a backlog, in order, and transmit() and receive() try again: so transmit_room() is true
+// whatever the driver can tell. A device that has no link loses what it is given, as a cable that
+// is cut does; so does one that has taken nothing for kPatience, until it takes something again.
+//
+// Frames are in one packet for the engine, whatever the device makes of them:
+//
+// - Received ones that came in several are copied into one. With a pool of its own
+//   (EthdevQueuePools::device) the device's packets are copied always: jobs hold what they have
+//   received for as long as a trainer is late, and some devices have few packets.
+// - Sent ones pass as they are, chained or in external buffers, or, with a pool for them
+//   (EthdevQueuePools::sent), are copied into one packet first: for devices that take no chains.
+//
+// Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
+//
+// Sleep. Few drivers tell that a frame has arrived. So next_event() asks for a look at the device,
+// kShortestLook to kLongestLook from now: the later, the longer the device is idle, and the longer
+// the pauses were between the last few times that it was busy. So greetings alone keep nobody awake.
+//
+// Ownership: as port.h says; a received frame lies in a packet of its queue's pool. Pools and clock
+// outlive the port.
+//
+// Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
+// drop_counts() and has_link() are for any thread.
+//
+// Errors: only the constructor throws.
+#ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_
+#define GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_
+
+#include <cstdint>
+#include <deque>
+#include <rte_mbuf.h>
+#include <string>
+#include <vector>
+
+#include "dataplane/fabric/nic/burst_fence.h"
+#include "dataplane/fabric/nic/ethdev_port_counters.h"
+#include "dataplane/fabric/pacer.h"
+#include "dataplane/fabric/port.h"
+#include "dataplane/host/clock.h"
+#include "dataplane/host/packet_pool.h"
+#include "dataplane/host/relaxed_counter.h"
+
+namespace gradcube::dataplane {
+
+// Of one queue. Queues of one poller may share them.
+struct EthdevQueuePools {
+  PacketPool* received = nullptr;  // of mtu + kEthernetBytes bytes at least
+  PacketPool* device = nullptr;    // that the device receives into; null: those above
+  PacketPool* sent = nullptr;      // for copies of what is sent; null: frames are sent as they are
+};
+
+struct EthdevPortOptions {
+  std::uint16_t device = 0;  // DPDK's number of it
+  std::string name = {};     // for messages
+  // The largest IP packet, in bytes.
+  std::uint32_t mtu = 1500;
+  // What the device is told of it; 0: the same. net_memif takes no more than 1500 bytes for an
+  // answer, and carries what its slots hold.
+  std::uint32_t device_mtu = 0;
+  std::vector<EthdevQueuePools> pools = {};
+  std::uint16_t receive_depth = 256;   // of the device's queues
+  std::uint16_t transmit_depth = 256;  // of the device's queues
+  std::uint16_t backlog = 64;          // frames that the device has not taken; a power of two
+  // In bytes on the wire, with kWireOverheadBytes; 0: not limited. At least LinkClock::kMinRate for
+  // each queue.
+  std::uint64_t bits_per_second = 0;
+};
+
+class EthdevPort final : public Port {
+ public:
+  // How soon the port tries again what the device did not take.
+  static constexpr Nanoseconds kRetry = 60'000;
+  // How long a device with a link may take nothing before it loses what it is given.
+  static constexpr Nanoseconds kPatience = 100'000'000;
+  // How soon the device is looked at again, at least and at most.
+  static constexpr Nanoseconds kShortestLook = 60'000;
+  static constexpr Nanoseconds kLongestLook = 4'000'000;
+
+  // Throws control::SetupError if the device refuses something, control::UsageError for a rate that
+  // is too low, std::invalid_argument if the pools or the backlog do not fit.
+  EthdevPort(const EthdevPortOptions& options, Clock& clock);
+  ~EthdevPort() override;
+
+  std::uint16_t receive(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
+  std::uint16_t transmit(std::uint16_t queue, rte_mbuf** packets, std::uint16_t count) override;
+  // In full frames; of shorter ones more may be accepted.
+  std::uint16_t transmit_room(std::uint16_t queue) const override;
+
+  // The earliest time at which there may be something to receive or to send. Never kNever.
+  Nanoseconds next_event(std::uint16_t queue) const;
+
+  // Whether the device is connected to something.
+  bool has_link() const;
+
+  EthdevPortCounts drop_counts(std::uint16_t queue) const;
+
+ private:
+  // A cache line per queue, so that engines do not share one.
+  struct alignas(64) Queue {
+    Queue(const EthdevQueuePools& pools, std::uint16_t backlog, const Pacer& its_pacer);
+
+    std::uint32_t waiting() const { return tail - head; }
+    void note_busy(Nanoseconds now);
+
+    BurstFence fence;
+    Pacer pacer;
+    PacketPool& received;
+    rte_mempool* sent;             // null: frames are sent as they are
+    std::uint16_t most_segments;   // of a received packet that is passed on without a copy
+    std::vector<rte_mbuf*> slots;  // of the backlog
+    std::uint32_t mask;
+    std::uint32_t head = 0;  // free-running
+    std::uint32_t tail = 0;
+    bool stuck = false;       // the device loses what it does not take at once
+    Nanoseconds took_at = 0;  // the device, something; or the backlog was empty
+    Nanoseconds busy_at = 0;  // something was received or sent
+    Nanoseconds pause = 0;    // between such times, smoothed
+    EthdevPortNumbers<RelaxedCounter> numbers;
+  };
+
+  void start(const EthdevPortOptions& options);
+  void set_up_queues(const EthdevPortOptions& options);
+  rte_mbuf* whole(Queue& own, rte_mbuf* packet) const;
+  static rte_mbuf* sendable(Queue& own, rte_mbuf* packet);
+  void push(std::uint16_t queue, Nanoseconds now);
+  void give_up(Queue& own, Nanoseconds now) const;
+
+  std::uint16_t device_;
+  std::string name_;
+  Clock& clock_;
+  std::deque<Queue> queues_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_

@@ -1,0 +1,50 @@
+#include "control/settings/switch_parts.h"
+
+#include <gtest/gtest.h>
+#include <map>
+#include <set>
+#include <string>
+
+#include "control/base/errors.h"
+#include "control/plan/topology.h"
+
+namespace gradcube::control {
+namespace {
+
+bcube::AddressSpace space_of(const std::string& topology) {
+  return parse_topology(topology, "").space();
+}
+
+TEST(SwitchParts, PutAllSwitchesThatFitIntoOneProcess) {
+  const SwitchParts parts(space_of("bcube:4,2"), 32);
+  EXPECT_EQ(parts.count(), 1u);
+  EXPECT_EQ(parts.of(15, 1), 0u);
+}
+
+TEST(SwitchParts, NeverDivideASwitchAndNeverExceedThePortsOfAProcess) {
+  for (const char* topology : {"bcube:3,3", "bcube:2,4", "bcube:8,2", "bcube:4x3x2", "star:32"}) {
+    const bcube::AddressSpace space = space_of(topology);
+    const SwitchParts parts(space, 32);
+    std::map<std::string, std::set<unsigned>> of_switch;
+    std::map<unsigned, unsigned> ports;
+    for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+      for (unsigned port = 0; port < space.ports(); ++port) {
+        const unsigned part = parts.of(server, port);
+        ASSERT_LT(part, parts.count()) << topology;
+        of_switch[space.joint_text(server, port)].insert(part);
+        ++ports[part];
+      }
+    }
+    for (const auto& [name, all] : of_switch) EXPECT_EQ(all.size(), 1u) << topology << " " << name;
+    EXPECT_EQ(ports.size(), parts.count()) << topology;
+    for (const auto& [part, count] : ports) EXPECT_LE(count, 32u) << topology << " " << part;
+  }
+  EXPECT_EQ(SwitchParts(space_of("bcube:8,2"), 32).count(), 4u);
+}
+
+TEST(SwitchParts, RefuseASwitchThatNoProcessHolds) {
+  EXPECT_THROW(SwitchParts(space_of("star:33"), 32), UsageError);
+}
+
+}  // namespace
+}  // namespace gradcube::control
