@@ -64,15 +64,6 @@ MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings
   return options;
 }
 
-PacketPoolOptions memif_sent_pool(const control::ClusterSettings& settings) {
-  PacketPoolOptions options;
-  options.name = "sent";
-  options.count = settings.topology.levels() * EthdevPortOptions{}.backlog;
-  options.frame_bytes = full_frame_bytes(settings.mtu);
-  options.cache = 0;
-  return options;
-}
-
 MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& settings, unsigned part,
                                             std::filesystem::path socket) {
   std::vector<bcube::ServerId> servers(settings.topology.servers());

@@ -19,8 +19,6 @@ namespace gradcube::dataplane {
 MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings,
                                         bcube::ServerId server,
                                         const control::RunDirectory& directory);
-// For copies of what a server sends: as much as waits in all of its ports.
-PacketPoolOptions memif_sent_pool(const control::ClusterSettings& settings);
 
 // The switches of part `part` (control/settings/switch_parts.h) at this socket; their pool is left
 // open.
