@@ -12,8 +12,10 @@
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
+#include "dataplane/daemon/nic_sizing.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/guarded_memory.h"
+#include "dataplane/fabric/nic/pci_nic.h"
 
 namespace gradcube::dataplane {
 
@@ -27,15 +29,18 @@ constexpr auto kTouchLockEvery = std::chrono::hours(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
+// Whether a port of the server has one queue: memif links and NICs have.
+bool has_one_queue(const control::ClusterSettings& settings, const LoneServer& lone) {
+  return settings.fabric == control::Fabric::memif || !lone.nics.empty();
+}
+
 // How many lcores are of use to the servers that are here.
 std::size_t useful_lcores(const control::ClusterSettings& settings,
                           const std::optional<LoneServer>& lone) {
   const std::size_t threads = settings.topology.ports();
   if (!lone.has_value()) return settings.topology.servers() * threads;
   // The queues of a port on an interface share its rate evenly, and a thread uses one at a time.
-  // Memif links have one queue.
-  const bool memif = settings.fabric == control::Fabric::memif;
-  return settings.rates.limited() || memif ? 1 : threads;
+  return settings.rates.limited() || has_one_queue(settings, *lone) ? 1 : threads;
 }
 
 control::ClusterSettings with_lcores(control::ClusterSettings settings,
@@ -45,9 +50,9 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
     const std::size_t useful = std::min(useful_lcores(settings, lone), usable.size());
     settings.lcores.assign(usable.begin(), usable.begin() + static_cast<std::ptrdiff_t>(useful));
   }
-  if (lone.has_value() && settings.fabric == control::Fabric::memif && settings.lcores.size() > 1) {
+  if (lone.has_value() && has_one_queue(settings, *lone) && settings.lcores.size() > 1) {
     throw control::UsageError(
-        fmt::format("--lcores: it names {} cores, and a server with memif links runs on one",
+        fmt::format("lcores: there are {}, and a server with memif links or NICs runs on one",
                     settings.lcores.size()));
   }
   for (const unsigned core : settings.lcores) {
@@ -60,12 +65,21 @@ control::ClusterSettings with_lcores(control::ClusterSettings settings,
   return settings;
 }
 
-EalOptions eal_options(const control::ClusterSettings& settings, Payloads payloads) {
+EalOptions eal_options(const control::ClusterSettings& settings,
+                       const std::optional<LoneServer>& lone) {
+  const Payloads payloads = lone.has_value() ? Payloads::copied : Payloads::referenced;
   EalOptions options;
   options.cores = settings.lcores;
   options.memory_megabytes =
       packet_megabytes(settings, static_cast<unsigned>(settings.lcores.size()), payloads);
   options.log = stderr;
+  if (lone.has_value() && !lone->nics.empty()) {
+    check_nics(lone->nics);
+    options.pci_devices = lone->nics;
+    options.memory_megabytes += nic_megabytes(settings);
+    // A NIC is given addresses of memory, and only huge pages keep theirs.
+    options.huge_pages = HugePages::always;
+  }
   return options;
 }
 
@@ -116,7 +130,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
       directory_(std::move(directory)),
       sockets_(sockets),
       lock_(lock),
-      eal_(eal_options(settings_, lone.has_value() ? Payloads::copied : Payloads::referenced)),
+      eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       cluster_(make_cluster(lone)),
       sessions_(loop_, cluster_->nodes(), nodes_clock_, cluster_->topology().space(),
@@ -155,10 +169,11 @@ std::unique_ptr<LocalCluster> Daemon::make_cluster(const std::optional<LoneServe
   auto options = cluster_options<InterfaceClusterOptions>(settings_, eal_);
   options.servers = {lone->server};
   options.interfaces = lone->interfaces;
+  options.nics = lone->nics;
   options.switches = lone->switches;
   auto cluster = std::make_unique<InterfaceCluster>(options, clock_, kernels, events_);
   interfaces_ = cluster->interfaces();
-  memif_ = cluster->memif();
+  ethdevs_ = cluster->ethdevs();
   return cluster;
 }
 
@@ -198,10 +213,11 @@ void Daemon::add_commands() {
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
       throw control::UsageError(
-          memif_ != nullptr ? "the links of this server are emulated in another daemon: that of "
-                              "its switches impairs them"
-                            : "the links of this server are not emulated: `ip link set dev "
-                              "INTERFACE down` takes one down");
+          settings_.fabric == control::Fabric::memif
+              ? "the links of this server are emulated in another daemon: that of "
+                "its switches impairs them"
+              : "the links of this server are not emulated: `ip link set dev "
+                "INTERFACE down` takes one down");
     }
     return impair(*embedded_, cluster_->topology(), request, settings_.seed);
   });
@@ -214,8 +230,8 @@ void Daemon::add_commands() {
 
 nlohmann::ordered_json Daemon::status() {
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, memif_, quota_,
-                      nodes_clock_.now(), uptime.count()});
+  return status_json({settings_, sockets_, eal_, *cluster_, embedded_, interfaces_, ethdevs_,
+                      quota_, nodes_clock_.now(), uptime.count()});
 }
 
 void Daemon::tick() {

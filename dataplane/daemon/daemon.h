@@ -1,4 +1,4 @@
-// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces or memif
+// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, NICs or memif
 // links, the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
@@ -27,7 +27,7 @@
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/sockets/control_loop.h"
 #include "dataplane/sockets/control_server.h"
@@ -41,6 +41,7 @@ namespace gradcube::dataplane {
 struct LoneServer {
   bcube::ServerId server = 0;
   std::vector<std::string> interfaces;  // by level
+  std::vector<std::string> nics;        // by level: PCI addresses (fabric/nic/pci_nic.h)
   // With the memif fabric: the cluster's, where the daemons of the switches are.
   control::RunDirectory switches{""};
 };
@@ -83,7 +84,7 @@ class Daemon {
   MemoryQuota quota_;
   EmbeddedFabric* embedded_ = nullptr;     // of the cluster, if it is embedded
   InterfaceFabric* interfaces_ = nullptr;  // of the cluster, if it has interfaces
-  MemifFabric* memif_ = nullptr;           // of the cluster, if it has memif links
+  EthdevFabric* ethdevs_ = nullptr;        // of the cluster, if it has memif links or NICs
   std::unique_ptr<LocalCluster> cluster_;
   std::optional<ClusterStatus> cluster_status_;  // where other daemons have the other servers
   std::vector<Poller*> running_;                 // those whose lcore was launched

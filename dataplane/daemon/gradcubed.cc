@@ -32,6 +32,7 @@
 #include "dataplane/bed/test_bed.h"
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/switch_daemon.h"
+#include "dataplane/fabric/nic/pci_nic.h"
 
 namespace {
 
@@ -123,6 +124,7 @@ struct Options {
   std::string server;
   std::string server_program;
   std::vector<std::string> interfaces;
+  std::vector<std::string> nics;
   std::string switch_dir;
   std::string run_dir;
   std::string socket_dir;
@@ -146,8 +148,14 @@ ClusterSettings settings_of(const Options& options) {
 std::optional<LoneServer> lone_server(const Options& options, const ClusterSettings& settings) {
   if (options.all) return std::nullopt;
   try {
-    return LoneServer{settings.topology.space().parse(options.server), options.interfaces,
-                      RunDirectory(options.switch_dir)};
+    LoneServer lone{.server = settings.topology.space().parse(options.server),
+                    .interfaces = options.interfaces,
+                    .nics = {},
+                    .switches = RunDirectory(options.switch_dir)};
+    for (const std::string& nic : options.nics) {
+      lone.nics.push_back(gradcube::dataplane::pci_address(nic));
+    }
+    return lone;
   } catch (const std::invalid_argument& error) {
     throw UsageError(
         fmt::format("--server: {} (topology {})", error.what(), settings.topology.spec()));
@@ -171,17 +179,18 @@ void run(Server& server, const std::string& what, Starter& starter) {
   server.run();
 }
 
-void check_interfaces(const Options& options, const ClusterSettings& settings) {
-  if (options.interfaces.empty() || settings.fabric == Fabric::memif) {
+void check_ports(const Options& options, const ClusterSettings& settings) {
+  const bool named = !options.interfaces.empty() || !options.nics.empty();
+  if (!named || settings.fabric == Fabric::memif) {
     throw UsageError(
-        "--server: expected --interfaces as well, or with the memif fabric --switch-dir");
+        "--server: expected --interfaces or --nics as well, or with the memif fabric --switch-dir");
   }
-  // The kernel's links do nothing of this.
+  // Links that are not emulated do nothing of this.
   if (settings.loss > 0 || settings.duplicate > 0 || settings.reorder > 0 || settings.corrupt > 0 ||
       settings.delay_ns > 0) {
     throw UsageError(
         "loss, duplicate, reorder, corrupt and delay are for emulated links: leave them out of the "
-        "settings of a server on network interfaces");
+        "settings of a server on network interfaces or NICs");
   }
 }
 
@@ -197,7 +206,7 @@ void run_daemon(const Options& options, const ClusterSettings& given, const RunD
     throw UsageError(fmt::format("the settings ask for the {0} fabric: start gradcubed with --{0}",
                                  gradcube::control::fabric_name(settings.fabric)));
   }
-  if (lone.has_value() && options.switch_dir.empty()) check_interfaces(options, settings);
+  if (lone.has_value() && options.switch_dir.empty()) check_ports(options, settings);
   gradcube::dataplane::Daemon daemon(settings, lone, directory, lock, sockets);
   run(daemon,
       (lone.has_value() ? "server " + options.server + " of " : "") + settings.topology.spec(),
@@ -255,9 +264,10 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "gradcubed runs the servers of a Gradcube cluster. `gradcube up` starts it for you."};
   auto* which = app.add_option_group("servers", "which servers this process runs");
   which->add_flag("--all", options.all, "every server of an embedded cluster");
-  auto* server = which->add_option("--server", options.server,
-                                   "one server, by its address (\"2,1\"), on --interfaces or with "
-                                   "--switch-dir");
+  auto* server =
+      which->add_option("--server", options.server,
+                        "one server, by its address (\"2,1\"), on --interfaces, on --nics "
+                        "or with --switch-dir");
   which->add_option("--switches", options.switches,
                     "no server, but emulated switches to which servers connect by memif: those of "
                     "process 0, 1, ... (a process has 32 ports at most, and whole switches)");
@@ -277,11 +287,18 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
                      "(\"eth1,eth2\"). They must be up, and should have no IP address")
           ->delimiter(',')
           ->needs(server);
+  auto* nics = app.add_option("--nics", options.nics,
+                              "the server's ports: a NIC for each level by its PCI address, level "
+                              "0 first (\"0000:03:00.0,0000:03:00.1\"), bound to vfio-pci")
+                   ->delimiter(',')
+                   ->needs(server)
+                   ->excludes(interfaces);
   app.add_option("--switch-dir", options.switch_dir,
                  "the server's ports lead to emulated switches: the run directory of the cluster; "
                  "switches-0/, switches-1/, ... in it are those of the daemons of switches")
       ->needs(server)
-      ->excludes(interfaces);
+      ->excludes(interfaces)
+      ->excludes(nics);
   app.add_option("--run-dir", options.run_dir,
                  "where its control socket and lock are made (default: as gradcube's)");
   app.add_option("--socket-dir", options.socket_dir,
@@ -300,6 +317,7 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
       "  gradcubed --all --run-dir /tmp/cube &\n"
       "  GRADCUBE_RUN=/tmp/cube gradcube status\n"
       "  gradcubed --server 2,1 --interfaces eth1,eth2 --cluster cluster.toml\n"
+      "  gradcubed --server 2,1 --nics 03:00.0,03:00.1 --cluster cluster.toml\n"
       "  gradcubed --switches 0 --run-dir /tmp/cube/switches-0 --cluster cluster.toml &\n"
       "  gradcubed --server 2,1 --switch-dir /tmp/cube --cluster cluster.toml");
   try {

@@ -2,33 +2,35 @@
 
 #include <algorithm>
 #include <fmt/format.h>
+#include <string_view>
 #include <utility>
 
 #include "control/base/errors.h"
 #include "dataplane/daemon/memif_sizing.h"
+#include "dataplane/daemon/nic_sizing.h"
 
 namespace gradcube::dataplane {
 
 namespace {
 
-void check_interfaces(const std::vector<std::string>& interfaces,
-                      const control::Topology& topology) {
+// option: that has named them.
+void check_ports(std::string_view option, std::vector<std::string> names,
+                 const control::Topology& topology) {
   if (topology.space().cabled()) {
-    throw control::UsageError(fmt::format(
-        "--interfaces: a {} runs embedded in one process alone, as `gradcube up --topology {}` "
-        "starts it; expected bcube:n,k or star:N",
-        topology.kind(), topology.spec()));
+    throw control::UsageError(
+        fmt::format("{}: a {} runs embedded in one process alone, as `gradcube up --topology {}` "
+                    "starts it; expected bcube:n,k or star:N",
+                    option, topology.kind(), topology.spec()));
   }
-  if (interfaces.size() != topology.levels()) {
-    throw control::UsageError(fmt::format(
-        "--interfaces: it names {} and {} has {} levels: name one for each level, level 0 first",
-        interfaces.size(), topology.spec(), topology.levels()));
+  if (names.size() != topology.levels()) {
+    throw control::UsageError(
+        fmt::format("{}: it names {} and {} has {} levels: name one for each level, level 0 first",
+                    option, names.size(), topology.spec(), topology.levels()));
   }
-  std::vector<std::string> names = interfaces;
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
     throw control::UsageError(
-        fmt::format("--interfaces: it names {} for two levels: a port is at one", *twice));
+        fmt::format("{}: it names {} for two levels: a port is at one", option, *twice));
   }
 }
 
@@ -40,8 +42,11 @@ InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock
       message_frames_(message_pool(options.settings.mtu)) {
   if (options.settings.fabric == control::Fabric::memif) {
     make_memif(options, clock);
+  } else if (!options.nics.empty()) {
+    check_ports("--nics", options.nics, topology());
+    make_nics(options, clock);
   } else {
-    check_interfaces(options.interfaces, topology());
+    check_ports("--interfaces", options.interfaces, topology());
     make_interfaces(options, clock);
   }
   nodes().carry_messages({&message_frames_, full_frame_bytes(settings().mtu), fingerprint()},
@@ -68,17 +73,38 @@ void InterfaceCluster::make_interfaces(const InterfaceClusterOptions& options, C
 }
 
 void InterfaceCluster::make_memif(const InterfaceClusterOptions& options, Clock& clock) {
-  const bcube::ServerId server = servers().front();
-  MemifFabricOptions of_fabric = memif_fabric_options(settings(), server, options.switches);
-  of_fabric.pools.received = memory_of(poller_of(server, 0)).received();
-  auto fabric = std::make_unique<MemifFabric>(of_fabric, clock);
-  memif_ = fabric.get();
-  fabric->connect(*pollers()[poller_of(server, 0)]);
+  MemifFabricOptions of_fabric =
+      memif_fabric_options(settings(), servers().front(), options.switches);
+  of_fabric.pools.received = &received();
+  take(std::make_unique<MemifFabric>(of_fabric, clock));
+}
+
+void InterfaceCluster::make_nics(const InterfaceClusterOptions& options, Clock& clock) {
+  NicFabricOptions of_fabric = nic_fabric_options(settings(), servers().front(), options.nics);
+  into_nics_ = std::make_unique<PacketPool>(nic_device_pool(settings()));
+  out_of_nics_ = std::make_unique<PacketPool>(nic_sent_pool(settings()));
+  of_fabric.pools = {
+      .received = &received(), .device = into_nics_.get(), .sent = out_of_nics_.get()};
+  take(std::make_unique<NicFabric>(of_fabric, clock));
+}
+
+// Ports of one queue, which the one poller has.
+PacketPool& InterfaceCluster::received() {
+  return *memory_of(poller_of(servers().front(), 0)).received();
+}
+
+void InterfaceCluster::take(std::unique_ptr<EthdevFabric> fabric) {
+  ethdevs_ = fabric.get();
+  fabric->connect(*pollers()[poller_of(servers().front(), 0)]);
   fabric_ = std::move(fabric);
 }
 
 std::uint64_t InterfaceCluster::pool_bytes() const {
-  return LocalCluster::pool_bytes() + message_frames_.bytes();
+  std::uint64_t bytes = LocalCluster::pool_bytes() + message_frames_.bytes();
+  for (const auto* pool : {into_nics_.get(), out_of_nics_.get()}) {
+    if (pool != nullptr) bytes += pool->bytes();
+  }
+  return bytes;
 }
 
 }  // namespace gradcube::dataplane

@@ -1,6 +1,6 @@
-// The node of one server, whose ports are network interfaces of the kernel, or memif links to
-// emulated switches in other processes. The other servers' nodes are in other processes, too, most
-// often on other hosts; what the nodes tell each other travels in frames.
+// The node of one server, whose ports are network interfaces of the kernel, NICs that DPDK drives,
+// or memif links to emulated switches in other processes. The other servers' nodes are in other
+// processes, too, most often on other hosts; what the nodes tell each other travels in frames.
 //
 // All frames carry a checksum: who knows what is between two interfaces? And all ports tell whoever
 // hears them which they are: who knows how they are cabled?
@@ -16,13 +16,15 @@
 #include "control/settings/run_directory.h"
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/ethdev_fabric.h"
 
 namespace gradcube::dataplane {
 
 struct InterfaceClusterOptions : LocalClusterOptions {
-  // By level; none: the ports are memif links to the switches of the cluster in this directory.
+  // By level: interfaces, or the PCI addresses of NICs. Neither: the ports are memif links to the
+  // switches of the cluster in this directory.
   std::vector<std::string> interfaces;
+  std::vector<std::string> nics;
   control::RunDirectory switches{""};
 };
 
@@ -36,18 +38,24 @@ class InterfaceCluster final : public LocalCluster {
   Fabric& fabric() override { return *fabric_; }
   // What it is; null if it is the other one.
   InterfaceFabric* interfaces() { return interfaces_; }
-  MemifFabric* memif() { return memif_; }
+  EthdevFabric* ethdevs() { return ethdevs_; }
 
   std::uint64_t pool_bytes() const override;
 
  private:
   void make_interfaces(const InterfaceClusterOptions& options, Clock& clock);
   void make_memif(const InterfaceClusterOptions& options, Clock& clock);
+  void make_nics(const InterfaceClusterOptions& options, Clock& clock);
+  PacketPool& received();
+  void take(std::unique_ptr<EthdevFabric> fabric);
 
   PacketPool message_frames_;
+  // Null: there are no NICs.
+  std::unique_ptr<PacketPool> into_nics_;
+  std::unique_ptr<PacketPool> out_of_nics_;
   std::unique_ptr<Fabric> fabric_;
   InterfaceFabric* interfaces_ = nullptr;
-  MemifFabric* memif_ = nullptr;
+  EthdevFabric* ethdevs_ = nullptr;
 };
 
 }  // namespace gradcube::dataplane

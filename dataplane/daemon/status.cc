@@ -138,8 +138,8 @@ Json servers_json(const StatusSources& sources) {
       if (sources.interfaces != nullptr) {
         port.update(counters_json(drops_of(sources.interfaces->port(number))));
       }
-      if (sources.memif != nullptr) {
-        port.update(counters_json(sources.memif->port(number).drop_counts(0)));
+      if (sources.ethdevs != nullptr) {
+        port.update(counters_json(sources.ethdevs->port(number).drop_counts(0)));
       }
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
@@ -227,9 +227,10 @@ Json status_json(const StatusSources& sources) {
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
   status["algorithm"] = control::default_algorithm(sources.cluster.topology());
-  status["fabric"] = sources.embedded != nullptr ? "embedded"
-                     : sources.memif != nullptr  ? "memif"
-                                                 : "interfaces";
+  status["fabric"] = sources.embedded != nullptr                 ? "embedded"
+                     : settings.fabric == control::Fabric::memif ? "memif"
+                     : sources.ethdevs != nullptr                ? "nics"
+                                                                 : "interfaces";
   status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
   status["segment_bytes"] = sources.cluster.parameters().segment_bytes;

@@ -15,7 +15,7 @@
 #include "dataplane/daemon/local_cluster.h"
 #include "dataplane/fabric/emulated/embedded_fabric.h"
 #include "dataplane/fabric/kernel/interface_fabric.h"
-#include "dataplane/fabric/memif/memif_fabric.h"
+#include "dataplane/fabric/nic/ethdev_fabric.h"
 #include "dataplane/host/eal.h"
 
 namespace gradcube::dataplane {
@@ -27,7 +27,7 @@ struct StatusSources {
   LocalCluster& cluster;
   const EmbeddedFabric* embedded;  // the cluster's; null if it is not embedded
   InterfaceFabric* interfaces;     // the cluster's; null if it has no interfaces
-  const MemifFabric* memif;        // the cluster's; null if it has no memif links
+  const EthdevFabric* ethdevs;     // the cluster's; null if it has no memif links and no NICs
   const MemoryQuota& quota;
   control::Instant now;  // of the nodes
   double uptime_seconds;

@@ -4,6 +4,7 @@
 #include <cerrno>
 #include <cstdlib>
 #include <filesystem>
+#include <fmt/format.h>
 #include <fstream>
 #include <rte_config.h>
 #include <rte_eal.h>
@@ -61,7 +62,14 @@ void check_cores(const std::vector<unsigned>& cores, const std::vector<unsigned>
 bool choose_huge_pages(const EalOptions& options) {
   if (options.huge_pages == HugePages::never) return false;
   const std::uint64_t wanted = options.memory_megabytes * kMegabyte;
-  return free_huge_page_bytes() >= wanted;
+  const std::uint64_t free = free_huge_page_bytes();
+  if (options.huge_pages == HugePages::always && free < wanted) {
+    throw std::runtime_error(fmt::format(
+        "{} MB of huge pages are needed and {} MB are free: reserve them as root, with `echo {} > "
+        "/proc/sys/vm/nr_hugepages` for pages of 2 MB",
+        options.memory_megabytes, free / kMegabyte, (wanted + kMegabyte * 2 - 1) / kMegabyte / 2));
+  }
+  return free >= wanted;
 }
 
 std::vector<std::string> arguments_for(const EalOptions& options,

@@ -25,6 +25,7 @@ namespace gradcube::dataplane {
 enum class HugePages {
   automatic,  // huge pages when enough of them are free, ordinary pages otherwise
   never,
+  always,  // where there are not enough of them, DPDK does not start
 };
 
 struct EalOptions {
@@ -38,8 +39,7 @@ struct EalOptions {
   std::uint32_t log_level = 5;
   // Where DPDK writes its log; nullptr leaves it to DPDK. Must outlive the Eal; not closed.
   std::FILE* log = nullptr;
-  // PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus. Nothing sets it yet:
-  // there is no Port over a NIC.
+  // PCI addresses of the NICs to use; empty: DPDK does not scan the PCI bus.
   std::vector<std::string> pci_devices;
 };
 

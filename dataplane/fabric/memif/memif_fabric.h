@@ -2,15 +2,9 @@
 // a daemon has that runs one server without any right of root's.
 //
 // The port of level l is memif number server x levels + l, at the socket of the process that has the
-// switch there. Link addresses are those of bcube_forwarding/neighbours.h, as on every fabric.
+// switch there.
 //
-// The ports have one queue each: the other end chooses the queue of a frame, and with one there is
-// nothing to agree on.
-//
-// Ownership: owns devices and ports. Pools, clock and pollers outlive it, the pollers until
-// discard_packets() or the end.
-//
-// Threads: as fabric.h says.
+// Ownership and threads: as ethdev_fabric.h says. Owns the devices, too.
 //
 // Errors: the constructor's are those of MemifDevice and EthdevPort; where nobody listens, they say
 // what is missing.
@@ -23,11 +17,9 @@
 #include <memory>
 #include <vector>
 
-#include "dataplane/fabric/fabric.h"
 #include "dataplane/fabric/memif/memif_device.h"
 #include "dataplane/fabric/memif/memif_socket.h"
-#include "dataplane/fabric/nic/ethdev_port.h"
-#include "dataplane/host/poller.h"
+#include "dataplane/fabric/nic/ethdev_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -46,41 +38,17 @@ struct MemifFabricOptions {
   EthdevQueuePools pools = {};
 };
 
-class MemifFabric final : public Fabric {
+class MemifFabric final : public EthdevFabric {
  public:
   MemifFabric(const MemifFabricOptions& options, Clock& clock);
-  ~MemifFabric() override;
-
-  // Before the poller runs: lets it wake for the ports.
-  void connect(Poller& poller);
-
-  std::vector<Port*> ports(bcube::ServerId server) override;
-  void discard_packets() override;
-
-  const EthdevPort& port(unsigned level) const { return *links_.at(level).port; }
+  // The ports go before their devices.
+  ~MemifFabric() override { discard_packets(); }
 
  private:
-  struct Link {
-    std::unique_ptr<MemifDevice> device;
-    std::unique_ptr<EthdevPort> port;  // goes before the device
-  };
-  // All ports, as far as time alone brings something about there.
-  class PortWatch final : public Pollable {
-   public:
-    PortWatch(const std::vector<Link>& links, Poller& poller);
-    ~PortWatch() override;
-    unsigned poll(Nanoseconds) override { return 0; }
-    Nanoseconds next_event() const override;
+  void add(const MemifFabricOptions& options, unsigned level, Clock& clock);
 
-   private:
-    const std::vector<Link>& links_;
-    Poller& poller_;
-  };
-
-  bcube::ServerId server_;
   std::map<std::filesystem::path, MemifSocket> sockets_;
-  std::vector<Link> links_;  // by level
-  std::unique_ptr<PortWatch> watch_;
+  std::vector<std::unique_ptr<MemifDevice>> devices_;  // by level
 };
 
 }  // namespace gradcube::dataplane

@@ -1,0 +1,70 @@
+#include "dataplane/daemon/nic_sizing.h"
+
+#include <cstdint>
+#include <utility>
+
+#include "dataplane/daemon/fabric_sizing.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// --- Descriptors of a NIC's rings. With a rate the switch's queue bounds what arrives while the
+// poller is away, and the port keeps to the rate itself. Without, the rings bridge the time until
+// the poller gets its core back. All NICs have that many.
+constexpr std::uint16_t kLimitedDescriptors = 128;
+constexpr std::uint16_t kUnlimitedDescriptors = 512;
+
+// What a packet takes beside its frame, EAL's heap, and a megabyte: as fabric_sizing.cc says.
+constexpr std::uint64_t kPacketBytes = 512;
+constexpr std::uint64_t kHeapReserve = 4;
+constexpr std::uint64_t kMegabyte = 1'000'000;
+
+std::uint16_t descriptors(const control::ClusterSettings& settings) {
+  return settings.rates.limited() ? kLimitedDescriptors : kUnlimitedDescriptors;
+}
+
+PacketPoolOptions frames(const char* name, std::uint32_t count,
+                         const control::ClusterSettings& settings) {
+  PacketPoolOptions options;
+  options.name = name;
+  options.count = count;
+  options.frame_bytes = full_frame_bytes(settings.mtu);
+  options.cache = 0;
+  return options;
+}
+
+}  // namespace
+
+NicFabricOptions nic_fabric_options(const control::ClusterSettings& settings,
+                                    bcube::ServerId server, std::vector<std::string> nics) {
+  NicFabricOptions options;
+  options.server = server;
+  options.nics = std::move(nics);
+  options.mtu = settings.mtu;
+  options.descriptors = descriptors(settings);
+  for (unsigned level = 0; settings.rates.limited() && level < settings.topology.levels();
+       ++level) {
+    options.bits_per_second.push_back(settings.rates.of(level));
+  }
+  return options;
+}
+
+// Full rings, and as much in a burst.
+PacketPoolOptions nic_device_pool(const control::ClusterSettings& settings) {
+  return frames("device", settings.topology.levels() * 2 * descriptors(settings), settings);
+}
+
+PacketPoolOptions nic_sent_pool(const control::ClusterSettings& settings) {
+  const std::uint32_t of_a_port = EthdevPortOptions{}.backlog + descriptors(settings);
+  return frames("sent", settings.topology.levels() * of_a_port, settings);
+}
+
+unsigned nic_megabytes(const control::ClusterSettings& settings) {
+  const std::uint64_t packets =
+      std::uint64_t{nic_device_pool(settings).count} + nic_sent_pool(settings).count;
+  const std::uint64_t bytes = packets * (full_frame_bytes(settings.mtu) + kPacketBytes);
+  return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + 1);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,83 @@
+#include "dataplane/fabric/nic/pci_nic.h"
+
+#include <algorithm>
+#include <array>
+#include <cctype>
+#include <fmt/format.h>
+#include <regex>
+#include <rte_ethdev.h>
+#include <rte_ether.h>
+#include <system_error>
+
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// The first takes a NIC from the kernel for DPDK. With the others the kernel keeps it, and DPDK
+// uses it through libibverbs.
+constexpr std::array<std::string_view, 3> kDrivers = {"vfio-pci", "mlx5_core", "mlx4_core"};
+
+std::string driver_of(const std::filesystem::path& device) {
+  std::error_code error;
+  const std::filesystem::path driver = std::filesystem::read_symlink(device / "driver", error);
+  return error ? "" : driver.filename().string();
+}
+
+}  // namespace
+
+std::string pci_address(std::string_view text) {
+  static const std::regex kForm("(?:[0-9a-f]{4}:)?[0-9a-f]{2}:[0-9a-f]{2}\\.[0-7]");
+  std::string address(text);
+  std::transform(address.begin(), address.end(), address.begin(),
+                 [](unsigned char letter) { return static_cast<char>(std::tolower(letter)); });
+  if (!std::regex_match(address, kForm)) {
+    throw control::UsageError(fmt::format("{} is no PCI address: expected one such as 0000:03:00.0",
+                                          control::quoted(text)));
+  }
+  constexpr std::size_t kWithoutDomain = sizeof("03:00.0") - 1;
+  return address.size() == kWithoutDomain ? "0000:" + address : address;
+}
+
+void check_nics(const std::vector<std::string>& addresses, const std::filesystem::path& pci) {
+  for (const std::string& address : addresses) {
+    const std::filesystem::path device = pci / address;
+    std::error_code error;
+    if (!std::filesystem::exists(device, error)) {
+      throw control::SetupError(
+          fmt::format("this host has no PCI device {}: `lspci -D` lists those it has", address));
+    }
+    const std::string driver = driver_of(device);
+    if (std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end()) continue;
+    throw control::SetupError(fmt::format(
+        "PCI device {} is bound to {}, and DPDK needs it bound to vfio-pci: `dpdk-devbind.py "
+        "--bind=vfio-pci {}` as root",
+        address, driver.empty() ? "no driver" : driver, address));
+  }
+}
+
+std::uint16_t device_of_nic(const std::string& address) {
+  std::uint16_t device = 0;
+  if (rte_eth_dev_get_port_by_name(address.c_str(), &device) == 0) return device;
+  throw control::SetupError(
+      fmt::format("DPDK has no driver for the NIC {}, or it may not use it: the log says more. The "
+                  "drivers are packages called librte-net-...; a user other than root needs the "
+                  "right to /dev/vfio/GROUP",
+                  address));
+}
+
+void set_link_address(std::uint16_t device, const bcube::LinkAddress& address) {
+  rte_ether_addr own{};
+  std::copy(address.mac.begin(), address.mac.end(), std::begin(own.addr_bytes));
+  if (rte_eth_dev_default_mac_addr_set(device, &own) == 0) return;
+  const int failed = rte_eth_promiscuous_enable(device);
+  if (failed == 0) return;
+  throw control::SetupError(
+      fmt::format("the NIC with DPDK's number {} can neither have another MAC address nor receive "
+                  "for all: {}",
+                  device, rte_strerror(-failed)));
+}
+
+}  // namespace gradcube::dataplane
