@@ -227,6 +227,17 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
   return switches;
 }
 
+unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& route) {
+  ServerId before = from;
+  ServerId at = from;
+  for (const Hop& hop : route) {
+    before = at;
+    at = space.with_digit(at, hop.level, hop.digit);
+  }
+  const unsigned level = route[route.size() - 1].level;
+  return space.port_of(at, level, space.digit(before, level));
+}
+
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works) {
   std::vector<Route> paths;
@@ -240,6 +251,18 @@ std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, Serv
     return std::tuple(one.size(), space.port_of(from, one[0].level, one[0].digit)) <
            std::tuple(other.size(), space.port_of(from, other[0].level, other[0].digit));
   });
+  return paths;
+}
+
+std::vector<Route> message_paths(const AddressSpace& space, ServerId from, ServerId to) {
+  std::vector<Route> paths = parallel_paths(space, from, to);
+  std::erase_if(paths, [&space](const Route& path) { return path.size() > most_hops(space); });
+  if (paths.empty()) return paths;
+  const auto shortest = std::count_if(paths.begin(), paths.end(), [&](const Route& path) {
+    return path.size() == paths.front().size();
+  });
+  const auto first = static_cast<std::ptrdiff_t>(difference(space, from, to)) % shortest;
+  std::rotate(paths.begin(), paths.begin() + first, paths.begin() + shortest);
   return paths;
 }
 

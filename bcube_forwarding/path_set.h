@@ -54,6 +54,9 @@ std::vector<ServerId> servers_on(const AddressSpace& space, ServerId from, const
 // The switch, or the cable, of each hop of a route from `from`.
 std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, const Route& route);
 
+// Of the server where a route from `from` ends, the port that its last hop comes in through.
+unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& route);
+
 // The parallel paths whose hops all work, by ascending number of hops, then by the port that they
 // leave through, which no two share. Each one that does not work is replaced, if possible, by a
 // shortest working path through servers and switches that the others leave free. The others stay,
@@ -62,6 +65,12 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
 // Route has no room for them.
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works = {});
+
+// The paths that messages between two trainers take (docs/messages.md): the parallel ones that a
+// frame has room for (most_hops()), the shortest first. Of those that are equally short another one
+// is first for each difference of the ends, so that short messages of all to all, which take the
+// first path alone, spread over the ports.
+std::vector<Route> message_paths(const AddressSpace& space, ServerId from, ServerId to);
 
 }  // namespace gradcube::bcube
 

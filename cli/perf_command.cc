@@ -22,6 +22,7 @@
 #include "cli/measurements.h"
 #include "cli/output.h"
 #include "cli/perf_collective.h"
+#include "cli/perf_messages.h"
 #include "cli/perf_options.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
@@ -123,23 +124,13 @@ std::string head_of(const PerfSettings& settings) {
   return text.empty() ? "" : text + ", ";
 }
 
-// "1000 Mbit/s"; "10000,1000 Mbit/s" from level 0 up where levels differ.
-std::string rates_text(const json& rate_bps) {
-  std::string text;
-  for (const json& rate : rate_bps.is_array() ? rate_bps : json::array({rate_bps})) {
-    if (!rate.is_number()) return "no rate";
-    text += fmt::format("{}{:.5g}", text.empty() ? "" : ",", rate.get<double>() / 1e6);
-  }
-  return text + " Mbit/s";
-}
-
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
   const std::uint32_t ranks = cluster.placement().ranks();
   const std::uint32_t servers = cluster.topology().servers();
   print("# {}{}, {}{} servers, {}{}, job {}\n", head_of(settings), cluster.topology().spec(),
         ranks < servers ? fmt::format("{} of ", ranks) : "", servers,
         settings.trainers > 1 ? fmt::format("{} trainers on each, ", settings.trainers) : "",
-        rates_text(cluster.running.rate_bps), job);
+        rates_text(cluster.running), job);
   print("{}", table_head());
   flush_output();
 }
@@ -289,6 +280,7 @@ void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSetti
 }
 
 int run_perf(const PerfOptions& options) {
+  if (measures_messages(options)) return run_perf_messages(options);
   PerfSettings settings = settings_of(options);
   const std::vector<std::uint64_t> sizes = sizes_of(options);
   // What no cluster can hold is refused before one is asked.
@@ -330,8 +322,9 @@ int run_perf(const PerfOptions& options) {
 }  // namespace
 
 void add_perf(CLI::App& tool, Action& action) {
-  CLI::App* command = tool.add_subcommand(
-      "perf", "Measure collectives on the running cluster, with one trainer per server or several");
+  CLI::App* command = tool.add_subcommand("perf",
+                                          "Measure collectives and messages on the running "
+                                          "cluster, with one trainer per server or several");
   auto options = std::make_shared<PerfOptions>();
   add_perf_options(command, options.get());
   command->callback([options, &action] { action = [options] { return run_perf(*options); }; });

@@ -14,6 +14,7 @@
 #include "cli/closest.h"
 #include "cli/option_checks.h"
 #include "cli/perf_collective.h"
+#include "cli/perf_messages.h"
 #include "cli/perf_sizes.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -34,7 +35,8 @@ constexpr double kShortestTimeout = 0.001;  // seconds
 constexpr double kLongestTimeout = 1e6;
 
 constexpr const char* kFooter =
-    "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier.\n"
+    "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. And sendrecv:\n"
+    "messages from one rank to another, over all parallel paths where they are large.\n"
     "A size is that of the whole buffer. For reduce_scatter and allgather, where each of the N\n"
     "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier has "
     "no\n"
@@ -60,7 +62,8 @@ constexpr const char* kFooter =
     "  gradcube perf allreduce --reproducible --algorithm ring --check\n"
     "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
     "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
-    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check";
+    "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check\n"
+    "  gradcube perf sendrecv --from 0 --to 8 --sizes 1K,16M --check";
 
 // The names of the values below `values` that `fits` accepts.
 template <typename T, typename Name, typename Fits>
@@ -85,6 +88,7 @@ CollectiveKind parse_collective(const std::string& text) {
     if (bare(perf_name(kind)) == bare(text)) return kind;
     names.emplace_back(perf_name(kind));
   }
+  names.emplace_back("sendrecv");
   const auto meant = closest(text, names);
   throw UsageError(
       fmt::format("perf: there is no collective {}{}; expected {}", control::quoted(text),
@@ -135,6 +139,9 @@ void require_useful(const PerfOptions& options, CollectiveKind kind) {
   }
   if (!takes_operation(kind)) refuse("--op", options.op, "adds nothing");
   if (!control::has_root(kind)) refuse("--root", options.root, "has no root");
+  refuse("--from", options.from, "is not between two ranks");
+  refuse("--to", options.to, "is not between two ranks");
+  refuse("--paths", options.paths, "takes the links of its algorithm");
 }
 
 void add_size_options(CLI::App* command, PerfOptions* options) {
@@ -168,6 +175,16 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
       ->check(not_empty());
   command->add_option("--root", options->root, "The rank that a broadcast or a reduce is about")
       ->default_str("0")
+      ->check(not_empty());
+  command->add_option("--from", options->from, "The rank that sends, in a sendrecv")
+      ->default_str("0")
+      ->check(not_empty());
+  command->add_option("--to", options->to, "The rank that receives")
+      ->default_str("the last one")
+      ->check(not_empty());
+  command
+      ->add_option("--paths", options->paths,
+                   "The most paths that a message may take (default: one, or all from 64 KiB on)")
       ->check(not_empty());
   command
       ->add_option("--algorithm", options->algorithm,
@@ -234,7 +251,10 @@ PerfSettings settings_of(const PerfOptions& options) {
 }
 
 std::vector<std::uint64_t> sizes_of(const PerfOptions& options) {
-  if (parse_collective(options.collective) == CollectiveKind::barrier) return {0};
+  if (!measures_messages(options) &&
+      parse_collective(options.collective) == CollectiveKind::barrier) {
+    return {0};
+  }
   if (options.min_bytes.empty() && options.max_bytes.empty()) {
     return parse_size_list(options.sizes.empty() ? kDefaultSizes : options.sizes);
   }

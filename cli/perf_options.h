@@ -24,6 +24,9 @@ struct PerfOptions {
   std::string dtype;
   std::string op;
   std::string root;
+  std::string from;   // of a sendrecv
+  std::string to;     // the same
+  std::string paths;  // the same
   std::string algorithm;
   std::string members;
   std::string job;

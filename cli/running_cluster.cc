@@ -1,5 +1,7 @@
 #include "cli/running_cluster.h"
 
+#include <fmt/format.h>
+
 #include "cli/control_client.h"
 #include "cli/json_fields.h"
 #include "cli/status_text.h"
@@ -40,6 +42,17 @@ std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
     if (found != cluster.sockets.end()) trainers.push_back({rank, place.local, found->second});
   }
   return trainers;
+}
+
+std::string rates_text(const RunningCluster& cluster) {
+  using nlohmann::json;
+  const json& rate_bps = cluster.rate_bps;
+  std::string text;
+  for (const json& rate : rate_bps.is_array() ? rate_bps : json::array({rate_bps})) {
+    if (!rate.is_number()) return "no rate";
+    text += fmt::format("{}{:.5g}", text.empty() ? "" : ",", rate.get<double>() / 1e6);
+  }
+  return text + " Mbit/s";
 }
 
 }  // namespace gradcube::cli

@@ -30,6 +30,9 @@ RunningCluster read_running_cluster(const nlohmann::json& status);
 // Asks the daemon. Throws a SetupError where none runs.
 RunningCluster running_cluster(const control::RunDirectory& directory);
 
+// "1000 Mbit/s"; "10000,1000 Mbit/s" from level 0 up where levels differ.
+std::string rates_text(const RunningCluster& cluster);
+
 // The trainers whose servers are here, and where these take them.
 std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
                                      const control::Placement& placement);

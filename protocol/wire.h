@@ -40,6 +40,8 @@ inline constexpr std::uint16_t kUdpPort = 47330;  // destination port of every f
 inline constexpr std::uint16_t kFirstSourcePort = 49152;
 inline constexpr unsigned kMaxHops = 8;
 inline constexpr unsigned kMaxThreads = 128;
+// Frames of this thread carry messages between trainers. They are steered as those of thread 0.
+inline constexpr unsigned kMailThread = kMaxThreads - 1;
 inline constexpr unsigned kMaxLanes = 8;
 inline constexpr unsigned kMaxSteps = 32;
 

@@ -153,6 +153,15 @@ class Cluster:
             raise Failure(f"{result['wrong']} elements of {size} are wrong")
         return result
 
+    def sendrecv(self, size, iterations, *options):
+        """The same of a message from the first rank to the last."""
+        command = [self._gradcube, "perf", "sendrecv", "--json", "--check"]
+        command += ["--sizes", size, "--iterations", str(iterations), *options]
+        result = run_json(command, 300, self._environment)["results"][0]
+        if result["wrong"]:
+            raise Failure(f"{result['wrong']} bytes of {size} are wrong")
+        return result
+
     def status(self):
         return self._json(30, "status")
 

@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 4;
+inline constexpr std::uint32_t kLayoutVersion = 5;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -48,7 +48,8 @@ inline constexpr std::uint32_t kRingEntries = 1024;  // the most collectives in 
 inline constexpr std::uint32_t kMaxLanes = 8;        // of a job
 inline constexpr std::uint32_t kMostWeight = 1000;   // of a job
 inline constexpr std::uint32_t kMaxMembers = 4096;   // that a Hello names
-inline constexpr std::uint32_t kMaxLocalTrainers = 16;  // of a job on one server
+inline constexpr std::uint32_t kMaxLocalTrainers = 16;     // of a job on one server
+inline constexpr std::uint64_t kLargeMessage = 64 * 1024;  // bytes: it takes all parallel paths
 inline constexpr std::size_t kCacheLine = 64;
 inline constexpr std::size_t kSubmissions = 4096;
 inline constexpr std::size_t kCompletions = 1 << 17;
@@ -79,8 +80,11 @@ enum class Kind : std::uint8_t {
   broadcast = 3,
   reduce = 4,
   barrier = 5,
+  // Messages between two trainers: no collectives.
+  send = 6,
+  receive = 7,
 };
-inline constexpr unsigned kKinds = 6;
+inline constexpr unsigned kKinds = 6;  // of collectives
 
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
 // wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
@@ -90,6 +94,10 @@ inline constexpr unsigned kKinds = 6;
 // `request` is the trainer's name for it: any number, which comes back in the Completion. It is
 // unique among the trainer's collectives in flight. The collective's number, by which the trainers'
 // calls are matched, is its place in its lane.
+//
+// Of a send and a receive `count` is that of the buffer's bytes, `root` the other trainer's rank,
+// dtype, op and lane are 0, and `tag` is any number. `paths` is the most that a send may take; 0:
+// by its length. Messages have no numbers in lanes. In a collective both fields are 0.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).
@@ -102,19 +110,24 @@ struct Submission {
   std::uint8_t dtype;  // gradcube_dtype
   std::uint8_t op;     // gradcube_op; 0 where nothing is added
   std::uint8_t lane;   // below the job's number of lanes
-  std::uint64_t reserved[4];
+  std::uint64_t tag;
+  std::uint32_t paths;
+  std::uint32_t reserved;
+  std::uint64_t more_reserved[2];
 };
 static_assert(sizeof(Submission) == 64);
 static_assert(kSubmissions + kRingEntries * sizeof(Submission) <= kCompletions);
 
 // The end of a collective: 0 or a negative GRADCUBE_E... code. The collectives of a lane end in the
-// order of their submission, those of different lanes in any order.
+// order of their submission, those of different lanes and messages in any order. A send or a
+// receive that does not fit the other ends with GRADCUBE_EMISMATCH and no notice.
 struct Completion {
   std::uint64_t request;
   std::int32_t code;
   std::uint32_t notice;  // the number of the Notice that says why; 0 if there is none
+  std::uint64_t bytes;   // of a send or a receive: of the message; else 0
 };
-static_assert(sizeof(Completion) == 16);
+static_assert(sizeof(Completion) == 24);
 static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
 
 // Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is
@@ -230,7 +243,7 @@ struct Inquiry {
   MessageType type;
   std::uint32_t lane;
   std::uint64_t request;  // comes back in the report
-  std::uint64_t number;   // which collective of its lane it is: 1, 2, 3, ...
+  std::uint64_t number;   // which collective of its lane it is: 1, 2, 3, ...; 0: a message
 };
 
 }  // namespace gradcube::shared

@@ -10,7 +10,7 @@
 namespace gradcube::control {
 
 // "collective 5 of job "mnist"", with the lane where the job has several: "collective 5 of lane 1
-// of job ...".
+// of job ...". Of kMessageNumber: "a message of job ...".
 std::string collective_text(const std::string& job, std::size_t lanes, CollectiveName collective);
 
 }  // namespace gradcube::control

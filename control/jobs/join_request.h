@@ -45,6 +45,9 @@ struct CollectiveName {
   bool operator==(const CollectiveName&) const = default;
 };
 
+// In the place of a collective's number: a message between trainers, whose lane says nothing.
+inline constexpr std::uint64_t kMessageNumber = 0;
+
 }  // namespace gradcube::control
 
 #endif  // GRADCUBE_CONTROL_JOBS_JOIN_REQUEST_H_

@@ -76,13 +76,15 @@ std::string explain_wait(const std::string& job, std::size_t lanes,
   if (const auto mute = mute_daemon(peers, silent, space); mute.has_value()) {
     return fmt::format("{} waits: {}", name, *mute);
   }
+  const bool is_message = collective.number == kMessageNumber;
   std::vector<std::string> late;
   std::vector<std::string> at_work;
   for (const PeerFacts& peer : peers) {
     const std::string server = space.text(peer.standing.server);
     if (of_lane(peer.standing.published, collective.lane) < collective.number) {
       late.push_back(fmt::format("{} (pid {})", server, peer.standing.pid));
-    } else if (of_lane(peer.standing.completed, collective.lane) < collective.number) {
+    } else if (is_message ||
+               of_lane(peer.standing.completed, collective.lane) < collective.number) {
       at_work.push_back(server);
     }
   }
@@ -95,6 +97,9 @@ std::string explain_wait(const std::string& job, std::size_t lanes,
   }
   if (const auto lossy = lossy_link(peers, space); lossy.has_value() && !at_work.empty()) {
     return fmt::format("{} waits: {}", name, *lossy);
+  }
+  if (is_message) {
+    return name + " waits until the other trainer submits its part, or is under way";
   }
   if (at_work.empty()) return name + " has just ended";
   return fmt::format("all {} trainers have submitted {}; it is under way at {}",

@@ -287,6 +287,7 @@ const char* Member::fail_submissions() {
     session_->complete_through(lane, cut.through, cut.code, cut.notice);
     session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
+  session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
   return session_->violation();
 }
 

@@ -41,15 +41,14 @@ struct EngineFacts {
 EngineFacts read_engine(const Engine& engine) {
   EngineFacts facts{engine.counters(), {}};
   for (EngineJob* job : engine.jobs()) {
-    for (PlanExecutor& thread : job->executors()) {
-      for (const Flow& flow : thread.flows()) {
-        facts.flows.push_back({job->id(), engine.settings().server, thread.lane(), thread.thread(),
-                               flow.stage, flow.peer, flow.send.next(), flow.send.in_flight(),
-                               flow.send.limit() - flow.send.next(),
-                               static_cast<double>(flow.send.rtt().smoothed()) / 1000.0,
-                               flow.send.counters()});
-      }
-    }
+    job->for_each_flow([&](const Flow& flow) {
+      const bool mail = flow.mail != nullptr;
+      facts.flows.push_back(
+          {job->id(), engine.settings().server, mail ? 0 : flow.user->lane(),
+           mail ? protocol::kMailThread : flow.user->thread(), flow.stage, flow.peer,
+           flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
+           static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
+    });
   }
   return facts;
 }

@@ -16,7 +16,8 @@ constexpr Nanoseconds kStarvedLook = 50'000;
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
-static_assert(bcube::kMaxLevels <= protocol::kMaxThreads, "a plan has a thread per level");
+static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kMailThread,
+              "a plan has a thread for each port, and mail has one of its own");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
@@ -134,6 +135,7 @@ unsigned Engine::take_requests() {
     unsigned taken = 0;
     if (job->is_leader() && job->state == EngineJob::State::running) taken = take_submissions(*job);
     if (job->moves() && job->seen != job->session().published()) taken += begin_published(*job);
+    if (job->moves() && job->is_leader()) taken += job->mailroom()->work();
     if (taken != 0) watch_.record_work(*job);
     all_taken += taken;
   }
@@ -188,6 +190,7 @@ unsigned Engine::finish_collectives() {
 unsigned Engine::complete(EngineJob& job) {
   Session& session = job.session();
   const std::uint64_t before = session.completions();
+  if (job.is_leader()) job.mailroom()->publish_ends();
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
     const LaneCut& cut = job.cuts[lane];
     if (cut.through > session.completed(lane)) {

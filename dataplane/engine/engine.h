@@ -4,7 +4,7 @@
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
 //                                           -> relay, where hops remain
 //   greetings of neighbours, and routes where links have gone down or come up
-//   for each session: take submissions
+//   for each session: take submissions; mail between trainers of this server
 //   timers
 //   for each port: grant credit
 //   for each port: fill the transmit burst: owed acknowledgements, resends, then segments and
@@ -150,8 +150,8 @@ class Engine final : public Pollable {
 
   // Whether this engine can run such a job, before there is anything of it; any thread, touches
   // nothing of the engine's running state. Throws a control::SetupError when a session's memory of
-  // region_bytes is too large for its segments to be numbered. Returns the number of flows that the
-  // job would have here.
+  // region_bytes is too large for its segments to be numbered. Returns how many windows of packets
+  // the job needs here: one for each flow of its collectives, and one for all of its mail.
   std::uint32_t check(const LanePlans& lanes, std::uint64_t region_bytes) const;
   // Builds what this engine needs of a job. Threads and errors as of check().
   std::unique_ptr<EngineJob> prepare(protocol::JobId job, Session& session, const LanePlans& lanes,
@@ -201,9 +201,11 @@ class Engine final : public Pollable {
   bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                            std::span<const std::uint8_t> head);
   bool relay(rte_mbuf* packet, const protocol::RoutingHeader& routing);
-  bool receive_segment(Flow& flow, const protocol::ParsedFrame& frame,
+  template <typename User>
+  bool receive_segment(Flow& flow, User& user, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
   Flow* find_flow(const protocol::ParsedFrame& frame);
+  Flow* find_mail_flow(const protocol::ParsedFrame& frame);
   DropReason reason_for_no_flow(const protocol::TransportHeader& transport) const;
 
   // engine_links.cc
@@ -273,12 +275,15 @@ class Engine final : public Pollable {
 
   // engine_jobs.cc
   static FlowScheduler::Rank rank_of(const Flow& flow);
+  static std::uint16_t epoch_of(const Flow& flow);
   void take_route(Flow& flow, const bcube::Route& route);
   bool runs(unsigned thread) const;
   void arm(EngineJob& job, std::uint16_t epoch);
   void add_flows(EngineJob& job);
+  void open_channel(EngineJob& job, MailChannel& channel);
+  void add_flow(Flow& flow);
   void clear(EngineJob& job, const LaneCuts& cuts);
-  protocol::FrameTemplate frame_template_of(const Flow& flow, const EngineJob& job) const;
+  protocol::FrameTemplate frame_template_of(const Flow& flow) const;
   EngineJob* find_job(protocol::JobId id) const;
   // The same, and the job is watched: for what changes it.
   EngineJob* wake_job(protocol::JobId id);

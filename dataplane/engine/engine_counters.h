@@ -25,13 +25,15 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
-  no_such_hop,    // to be relayed over a level or to a digit that there is not, or to this server
-  relay_full,     // to be relayed through a port for which too many frames wait
-  wrong_link,     // tells of a link that there is not, or comes over another than it names
-  inbox_full,     // a message for which the control thread has left no room
-  wrong_cluster,  // a greeting of a server with other settings: of another cluster, perhaps
+  no_such_hop,     // to be relayed over a level or to a digit that there is not, or to this server
+  relay_full,      // to be relayed through a port for which too many frames wait
+  wrong_link,      // tells of a link that there is not, or comes over another than it names
+  inbox_full,      // a message for which the control thread has left no room
+  wrong_cluster,   // a greeting of a server with other settings: of another cluster, perhaps
+  unfitting_mail,  // a segment of a message between trainers that fits no receive of this server
 };
-inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::wrong_cluster) + 1;
+inline constexpr std::size_t kDropReasons =
+    static_cast<std::size_t>(DropReason::unfitting_mail) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {

@@ -4,7 +4,7 @@
 // Packet memory. Each segment that is on its way, or that a receiver holds, points into the
 // trainer's memory; so the count of these packets is also the count of what the job takes of the
 // packet memory (host/packet_memory.h). It never exceeds the job's reservation, which has room for
-// the window of each of its flows. A resent segment counts as often as it is on its way.
+// its collectives' windows and one for its mail. A resent segment counts each time it is sent.
 //
 // Why the reservation is enough: a receiver holds at most one copy of each sequence of a window. So
 // each sequence that is granted and not held by its receiver has room that no held segment takes.
@@ -48,6 +48,7 @@
 #include <utility>
 
 #include "dataplane/engine/lane_plan.h"
+#include "dataplane/engine/mailroom.h"
 #include "dataplane/engine/plan_executor.h"
 #include "dataplane/engine/rank_order.h"
 #include "dataplane/host/packet_memory.h"
@@ -91,6 +92,20 @@ class EngineJob {
   std::uint32_t weight() const { return weight_; }
   bool is_leader() const { return leader_; }
   std::deque<PlanExecutor>& executors() { return executors_; }
+  // Those of its collectives and of its mail.
+  template <typename Function>
+  void for_each_flow(const Function& function) {
+    for (PlanExecutor& executor : executors_) {
+      for (Flow& flow : executor.flows()) function(flow);
+    }
+    if (mailroom_ == nullptr) return;
+    mailroom_->for_each_channel([&function](MailChannel& channel) {
+      for (Flow& flow : channel.flows()) function(flow);
+    });
+  }
+  // Of the leader engine alone; else null.
+  Mailroom* mailroom() { return mailroom_.get(); }
+  void set_mailroom(std::unique_ptr<Mailroom> mailroom) { mailroom_ = std::move(mailroom); }
 
   unsigned window() const { return packets_.window; }
   std::uint32_t reserved() const { return packets_.reserved.segments(); }
@@ -142,6 +157,7 @@ class EngineJob {
   unsigned quota_;
   rte_mbuf_ext_shared_info shared_info_{};
   std::deque<PlanExecutor> executors_;
+  std::unique_ptr<Mailroom> mailroom_;
 };
 
 }  // namespace gradcube::dataplane

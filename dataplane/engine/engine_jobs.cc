@@ -18,9 +18,11 @@ protocol::TransportHeader header_of(const Flow& flow) {
   protocol::TransportHeader header;
   header.job = flow.job->id();
   header.stage = flow.stage;
+  header.step = flow.step;
+  header.thread = protocol::kMailThread;
+  if (flow.mail != nullptr) return header;
   header.lane = static_cast<std::uint8_t>(flow.user->lane());
   header.thread = static_cast<std::uint8_t>(flow.user->thread());
-  header.step = flow.step;
   return header;
 }
 
@@ -56,7 +58,8 @@ std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) 
       for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
     }
   }
-  return flows;
+  // Mail needs a window once: no receiver holds any of it, so it all comes back.
+  return flows + (runs(0) ? 1 : 0);
 }
 
 std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
@@ -82,6 +85,11 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
       job->executors().emplace_back(context, lane, thread - choice.first_thread(plan), *job);
     }
   }
+  if (job->is_leader()) {
+    job->set_mailroom(std::make_unique<Mailroom>(*job, lanes[0].choice->placement(),
+                                                 settings_.server, settings_.segment_bytes,
+                                                 job->window(), settings_.flows));
+  }
   return job;
 }
 
@@ -92,14 +100,37 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
   job.violation_told = false;
   for (PlanExecutor& executor : job.executors()) {
     for (Flow& flow : executor.flows()) {
-      flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
-      const bcube::Hop first = flow.planned[0];
-      flow.neighbour = flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit]
-                                            : &distant_counters_;
+      add_flow(flow);
     }
+  }
+  if (job.is_leader()) {
+    job.mailroom()->set_opener([this, &job](MailChannel& channel) { open_channel(job, channel); });
   }
   add_flows(job);
   arm(job, epoch);
+}
+
+void Engine::add_flow(Flow& flow) {
+  flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
+  const bcube::Hop first = flow.planned[0];
+  flow.neighbour =
+      flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
+}
+
+// With the first mail to or from another server: allocates.
+void Engine::open_channel(EngineJob& job, MailChannel& channel) {
+  for (Flow& flow : channel.flows()) {
+    add_flow(flow);
+    take_route(flow, route_of(flow));
+    flow.frame.emplace(frame_template_of(flow));
+    flow.out->add_outgoing(job, rank_of(flow), flow);
+    ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+  }
+}
+
+// Mail goes on over resets.
+std::uint16_t Engine::epoch_of(const Flow& flow) {
+  return flow.mail == nullptr ? flow.job->epoch : std::uint16_t{0};
 }
 
 // The epoch's frames are taken from now on; what has been sent since the flows were made fresh is
@@ -107,7 +138,7 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
 void Engine::arm(EngineJob& job, std::uint16_t epoch) {
   job.epoch = epoch;
   for (PlanExecutor& executor : job.executors()) {
-    for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow, job));
+    for (Flow& flow : executor.flows()) flow.frame.emplace(frame_template_of(flow));
   }
   job.state = EngineJob::State::armed;
 }
@@ -127,7 +158,7 @@ void Engine::hold(protocol::JobId id) {
   job->progress_told = job->session().completions();
 }
 
-protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const EngineJob& job) const {
+protocol::FrameTemplate Engine::frame_template_of(const Flow& flow) const {
   protocol::RoutingHeader route;
   route.source = static_cast<std::uint16_t>(settings_.server);
   route.destination = static_cast<std::uint16_t>(flow.peer);
@@ -137,7 +168,7 @@ protocol::FrameTemplate Engine::frame_template_of(const Flow& flow, const Engine
   }
   const bcube::Neighbour& first = *neighbours_.find(flow.route[0].level, flow.route[0].digit);
   protocol::TransportHeader constant = header_of(flow);
-  constant.epoch = job.epoch;
+  constant.epoch = epoch_of(flow);
   return {addresses_to(first), route, constant};
 }
 
@@ -166,6 +197,7 @@ void Engine::detach(protocol::JobId id) {
   EngineJob* job = wake_job(id);
   if (job == nullptr) return;
   clear(*job, {});
+  job->for_each_flow([this](Flow& flow) { timers_.cancel(flow.timer); });
   flows_.remove_all_of(id);
   std::erase(attached_, job);
   watch_.remove(*job);
@@ -202,11 +234,12 @@ unsigned place_of(const LanePlans& lanes, unsigned lane) {
 
 FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
   const EngineJob& job = *flow.job;
+  if (flow.mail != nullptr) return {.weight = job.weight(), .mail = true};
   const unsigned lane = flow.user->lane();
   const LanePlan& runs = job.lanes()[lane];
   const unsigned step =
       flow.stage == protocol::Stage::aggregation ? flow.step : runs.choice->steps();
-  return {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step};
+  return {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step, false};
 }
 
 void Engine::take_route(Flow& flow, const bcube::Route& route) {
@@ -238,6 +271,19 @@ void Engine::add_flows(EngineJob& job) {
       ports_[flow->port_in]->add_incoming(job, rank, *flow);
     }
   }
+  if (!job.is_leader()) return;
+  // What they have in flight goes on after a reset.
+  job.mailroom()->for_each_channel([&](MailChannel& channel) {
+    for (Flow& flow : channel.flows()) {
+      take_route(flow, route_of(flow));
+      flow.frame.emplace(frame_template_of(flow));
+      flow.out->add_outgoing(job, rank_of(flow), flow);
+      ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+      wake_answer(flow);
+      wake_resend(flow);
+      wake_segment(flow);
+    }
+  });
 }
 
 }  // namespace gradcube::dataplane

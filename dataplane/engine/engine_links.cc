@@ -252,9 +252,7 @@ std::vector<bcube::Route> Engine::paths_where(bcube::ServerId server,
 
 void Engine::reroute() {
   for (EngineJob* job : attached_) {
-    for (PlanExecutor& executor : job->executors()) {
-      for (Flow& flow : executor.flows()) move(flow, route_of(flow));
-    }
+    job->for_each_flow([this](Flow& flow) { move(flow, route_of(flow)); });
   }
 }
 
@@ -265,7 +263,7 @@ void Engine::move(Flow& flow, const bcube::Route& route) {
   const bool failed = !works(flow.route);
   flow.out->remove_outgoing(flow);
   take_route(flow, route);
-  flow.frame.emplace(frame_template_of(flow, *flow.job));
+  flow.frame.emplace(frame_template_of(flow));
   flow.out->add_outgoing(*flow.job, rank_of(flow), flow);
   flow.send.change_path(failed, now_);
   // The acknowledgements that were on their way may be lost, too.

@@ -4,6 +4,7 @@
 #include <rte_prefetch.h>
 
 #include "dataplane/engine/engine.h"
+#include "dataplane/engine/flow_users.h"
 #include "protocol/crc.h"
 
 namespace gradcube::dataplane {
@@ -92,22 +93,24 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   flow->neighbour->received.add(1);
   flow->neighbour->direct.add(frame.routing.hop_count == 1 ? 1 : 0);
   flow->neighbour->acknowledged.add(acknowledged.delivered);
+  if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged();
   arm_timer(*flow);
   if (acknowledged.lost != 0) wake_resend(*flow);
   wake_segment(*flow);
   if (frame.type == protocol::FrameType::probe) flow->receive.on_probe();
   const protocol::SegmentHeader& segment = frame.segment;
-  const bool held =
-      frame.is_segment && receive_segment(*flow, frame,
-                                          {packet,
-                                           payload,
-                                           0,
-                                           segment.length,
-                                           {segment.type_and_operation, segment.count, segment.root,
-                                            segment.kind, segment.collective}});
+  const Contribution contribution = {
+      packet,
+      payload,
+      0,
+      segment.length,
+      {segment.type_and_operation, segment.count, segment.root, segment.kind, segment.collective}};
+  const bool held = frame.is_segment && ask_user(*flow, [&](auto& user) {
+                      return receive_segment(*flow, user, frame, contribution);
+                    });
   flow->in->credit.on_frame(flow->credit,
                             flow->receive.expand(transport.sequence) + transport.backlog,
-                            flow->user->granting(*flow));
+                            ask_user(*flow, [flow](auto& user) { return user.granting(*flow); }));
   wake_answer(*flow);
   return held;
 }
@@ -152,12 +155,13 @@ bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
 }
 
 // True if the flow's user keeps the packet.
-bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
+template <typename User>
+bool Engine::receive_segment(Flow& flow, User& user, const ParsedFrame& frame,
                              const Contribution& contribution) {
   const std::uint64_t sequence = flow.receive.expand(frame.transport.sequence);
-  PlanExecutor::Acceptance accepted;
+  typename User::Acceptance accepted;
   if (sequence < flow.receive.most() && !flow.receive.received(sequence)) {
-    accepted = flow.user->accept(flow, sequence, contribution);
+    accepted = user.accept(flow, sequence, contribution);
     if (accepted.refused.has_value()) {
       counters_.drop(*accepted.refused);
       return false;
@@ -176,7 +180,7 @@ bool Engine::receive_segment(Flow& flow, const ParsedFrame& frame,
   }
   ++counters_.segments_received;
   flow.in->credit.on_segment(frame.congestion_marked, frame.transport.sent_again);
-  return flow.user->take(flow, arrived, contribution, accepted);
+  return user.take(flow, arrived, contribution, accepted);
 }
 
 // The flow that a frame belongs to, if everything it says about itself holds; else counts why not.
@@ -189,10 +193,22 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
     return refuse(DropReason::not_for_this_server);
   }
   Flow* flow = flows_.find(FlowTable::key(frame.transport, frame.routing.source));
+  if (flow == nullptr) flow = find_mail_flow(frame);
   if (flow == nullptr) return refuse(reason_for_no_flow(frame.transport));
-  if (frame.transport.epoch != flow->job->epoch) return refuse(DropReason::stale_epoch);
+  if (frame.transport.epoch != epoch_of(*flow)) return refuse(DropReason::stale_epoch);
   if (flow->job->state == EngineJob::State::halted) return refuse(DropReason::job_not_running);
   return flow;
+}
+
+// The first mail of a server of the job makes the channel to it.
+Flow* Engine::find_mail_flow(const ParsedFrame& frame) {
+  if (frame.transport.thread != protocol::kMailThread) return nullptr;
+  EngineJob* job = find_job(frame.transport.job);
+  if (job == nullptr || !job->is_leader() || frame.routing.source == settings_.server ||
+      job->mailroom()->channel_to(frame.routing.source) == nullptr) {
+    return nullptr;
+  }
+  return flows_.find(FlowTable::key(frame.transport, frame.routing.source));
 }
 
 DropReason Engine::reason_for_no_flow(const protocol::TransportHeader& transport) const {

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/engine/engine.h"
+#include "dataplane/engine/flow_users.h"
 #include "protocol/crc.h"
 
 namespace gradcube::dataplane {
@@ -86,7 +87,8 @@ template <bool kChecksum>
 Visit Engine::send_again(Flow& flow) {
   const std::optional<std::uint64_t> lost = flow.send.next_lost();
   if (!lost) return Visit::nothing;
-  const OutgoingSegment segment = flow.user->sent_segment(flow, *lost);
+  const OutgoingSegment segment =
+      ask_user(flow, [&](const auto& user) { return user.sent_segment(flow, *lost); });
   if (!send_segment<kChecksum>(flow, *lost, segment, 0)) return Visit::later;
   flow.send.record_resend(*lost, now_);
   flow.out->relayed.count_own(frame_bytes(flow, segment));
@@ -100,15 +102,16 @@ template <bool kChecksum>
 Visit Engine::send_new(Flow& flow, std::uint32_t& bytes) {
   const bool granted = flow.send.may_send();
   if (!granted && !flow.send.may_send_unasked(0) && !flow.send.must_ask()) return Visit::nothing;
-  const std::optional<OutgoingSegment> segment = flow.user->next_segment(flow);
+  const std::optional<OutgoingSegment> segment =
+      ask_user(flow, [&flow](auto& user) { return user.next_segment(flow); });
   if (!segment) return Visit::nothing;
   const std::uint32_t frame = frame_bytes(flow, *segment);
   if (!granted && !flow.unasked->may_send(flow, frame)) {
     return flow.send.must_ask() ? ask_for_credit<kChecksum>(flow, bytes) : Visit::nothing;
   }
-  if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, flow.user->ready_backlog(flow))) {
-    return Visit::later;
-  }
+  const std::uint8_t backlog =
+      ask_user(flow, [&flow](auto& user) { return user.ready_backlog(flow); });
+  if (!send_segment<kChecksum>(flow, flow.send.next(), *segment, backlog)) return Visit::later;
   if (granted) {
     flow.send.record_send(now_);
   } else {
@@ -187,8 +190,8 @@ bool Engine::send_without_segment(Flow& flow, bool probe) {
     retries_ = true;
     return false;
   }
-  const protocol::TransportHeader header =
-      transport(flow, flow.send.next(), flow.user->backlog(flow), now_);
+  const std::uint8_t backlog = ask_user(flow, [&flow](auto& user) { return user.backlog(flow); });
+  const protocol::TransportHeader header = transport(flow, flow.send.next(), backlog, now_);
   const std::size_t header_bytes = probe ? flow.frame->write_probe(header_room(head), header)
                                          : flow.frame->write(header_room(head), header, nullptr);
   if (probe) flow.send.record_probe();

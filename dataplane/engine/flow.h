@@ -1,5 +1,6 @@
 // One flow: the reliable exchange of one stage of one step of one thread of a lane with one peer,
-// both directions. The peer is a neighbour, or a server that relays lead to.
+// both directions; or that of a job's mail with one peer over one path (mail_channel.h). The peer
+// is a neighbour, or a server that relays lead to.
 //
 // What it sends and receives are streams of segments (control/plan/thread_schedule.h), numbered by
 // position: a segment keeps its sequence when it is sent again. Neither half stores a payload: the
@@ -26,6 +27,7 @@ namespace gradcube::dataplane {
 
 class EngineJob;
 class FlowRotation;
+class MailChannel;
 class PlanExecutor;
 class PortQueue;
 class UnaskedRoom;
@@ -46,7 +48,8 @@ struct FlowTimer : protocol::TimerEntry {
 // Which flow of its thread it is, and where it goes.
 struct FlowKey {
   protocol::Stage stage{};
-  std::uint8_t step = 0;    // the aggregation step, in the broadcast stage too
+  // The aggregation step, in the broadcast stage too; of mail the number of the path.
+  std::uint8_t step = 0;
   std::uint8_t offset = 0;  // the peer's digit is ours plus this, modulo the radix
   bcube::ServerId peer = 0;
   bcube::Route planned;  // to the peer, as long as all links work
@@ -61,13 +64,13 @@ struct Flow : FlowKey {
   // window: the most segments that may be here and not consumed.
   Flow(const FlowKey& key, EngineJob& its_job, PlanExecutor& its_user, const FlowSettings& settings,
        unsigned window)
-      : FlowKey(key),
-        route(planned),
-        send(settings.recovery, window),
-        receive(window, 0, settings.acknowledgement),
-        job(&its_job),
-        user(&its_user) {
-    timer.flow = this;
+      : Flow(key, its_job, settings, window) {
+    user = &its_user;
+  }
+  Flow(const FlowKey& key, EngineJob& its_job, MailChannel& its_mail, const FlowSettings& settings,
+       unsigned window)
+      : Flow(key, its_job, settings, window) {
+    mail = &its_mail;
   }
 
   bcube::Route route;  // to the peer, that its frames take now
@@ -77,7 +80,9 @@ struct Flow : FlowKey {
   std::optional<protocol::FrameTemplate> frame;  // made when the job is armed: it holds the epoch
 
   EngineJob* job;
-  PlanExecutor* user;  // what the segments are for: flow_user.h
+  // What the segments are for, one of the two: flow_user.h.
+  PlanExecutor* user = nullptr;
+  MailChannel* mail = nullptr;
 
   std::uint64_t sending = 1;   // the collective that holds send.next(), or the next one to begin
   std::uint64_t granting = 1;  // the same of receive.limit()
@@ -96,6 +101,16 @@ struct Flow : FlowKey {
   PortQueue* in = nullptr;  // that grants its credit
   std::size_t place_in = 0;
   protocol::CreditPool::Handle credit = 0;
+
+ private:
+  Flow(const FlowKey& key, EngineJob& its_job, const FlowSettings& settings, unsigned window)
+      : FlowKey(key),
+        route(planned),
+        send(settings.recovery, window),
+        receive(window, 0, settings.acknowledgement),
+        job(&its_job) {
+    timer.flow = this;
+  }
 };
 
 }  // namespace gradcube::dataplane

@@ -22,10 +22,11 @@ FlowScheduler::Lane& FlowScheduler::lane_of(Share& share, const Rank& rank) {
 }
 
 void FlowScheduler::add(const EngineJob& job, const Rank& rank, Flow& flow) {
-  auto share = std::find_if(shares_.begin(), shares_.end(),
-                            [&job](const Share& known) { return known.job == &job; });
+  auto share = std::find_if(shares_.begin(), shares_.end(), [&](const Share& known) {
+    return known.job == &job && known.mail == rank.mail;
+  });
   if (share == shares_.end()) {
-    shares_.push_back(Share{&job, rank.weight, 0, 0, {}});
+    shares_.push_back(Share{&job, rank.mail, rank.weight, 0, 0, {}});
     awake_.resize(shares_.size());
     renew_quanta();
     share = shares_.end() - 1;
@@ -52,18 +53,16 @@ void FlowScheduler::remove(Flow& flow) {
 }
 
 void FlowScheduler::remove_all_of(const EngineJob& job) {
-  const auto leaves = std::find_if(shares_.begin(), shares_.end(),
-                                   [&job](const Share& known) { return known.job == &job; });
-  if (leaves == shares_.end()) return;
-  const auto gone = static_cast<std::size_t>(leaves - shares_.begin());
-  shares_.erase(leaves);
+  const auto leaves = [&job](const Share& known) { return known.job == &job; };
+  const auto turn = shares_.begin() + static_cast<std::ptrdiff_t>(std::min(next_, shares_.size()));
+  const auto before = static_cast<std::size_t>(std::count_if(shares_.begin(), turn, leaves));
+  if (std::erase_if(shares_, leaves) == 0) return;
+  next_ -= before;
   renew_quanta();
-  if (next_ > gone) --next_;
   awake_.clear();
   awake_.resize(shares_.size());
   for (std::size_t share = 0; share < shares_.size(); ++share) {
     if (shares_[share].any_awake()) awake_.insert(share);
-    if (share < gone) continue;
     for (Lane& lane : shares_[share].lanes) {
       for (const auto& flows : lane.steps) {
         flows->for_each([share](Flow& flow) { flow.scheduled.share = share; });

@@ -1,6 +1,7 @@
 // Which flow sends the next new segment through a port.
 //
-//   1. jobs share the port by weight: deficit round robin over the jobs that have something to send
+//   1. jobs share the port by weight: deficit round robin over the jobs that have something to
+//      send. The mail of a job takes turns of its own, as if it were another job of its weight
 //   2. within a job, lanes by priority, the highest first
 //   3. within a lane, what belongs to the oldest collective first
 //   4. within a collective, the plan's steps in order, results last. With the first step before all
@@ -35,6 +36,7 @@ class FlowScheduler {
     std::int32_t priority = 0;  // the lane's
     unsigned place = 0;         // the lane's, among those of its job: the first is served first
     unsigned step = 0;          // lower ones are served first
+    bool mail = false;          // the flow carries the job's mail
   };
 
   // quantum: bytes that the job of the least weight may send in its turn, at least a segment's. The
@@ -62,9 +64,10 @@ class FlowScheduler {
     std::int32_t priority = 0;
     std::vector<std::unique_ptr<FlowRotation>> steps;
   };
-  // A job's part of the port.
+  // The part of the port that a job's collectives have, or its mail.
   struct Share {
     const EngineJob* job = nullptr;
+    bool mail = false;
     std::uint32_t weight = 1;
     std::int64_t quantum = 0;  // of a turn
     std::int64_t credit = 0;   // bytes that it may send in this round

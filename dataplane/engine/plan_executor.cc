@@ -2,6 +2,7 @@
 
 #include "dataplane/engine/plan_executor.h"
 
+#include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/port_queue.h"
 
@@ -25,19 +26,6 @@ unsigned count_flows(const control::ThreadSchedule& schedule) {
   unsigned flows = 0;
   for (unsigned w = 0; w < schedule.steps(); ++w) flows += schedule.step(w).peers;
   return flows;
-}
-
-// Of the server where the route ends, that its last hop comes in through.
-std::uint8_t port_at_end(const bcube::AddressSpace& space, bcube::ServerId from,
-                         const bcube::Route& route) {
-  bcube::ServerId before = from;
-  bcube::ServerId at = from;
-  for (const bcube::Hop& hop : route) {
-    before = at;
-    at = space.with_digit(at, hop.level, hop.digit);
-  }
-  const unsigned level = route[route.size() - 1].level;
-  return static_cast<std::uint8_t>(space.port_of(at, level, space.digit(before, level)));
 }
 
 }  // namespace
@@ -72,13 +60,13 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
         const unsigned r = schedule_.step(w).offset_of_peer(i);
         const control::Rank peer = schedule_.peer(w, r);
         const bcube::ServerId from = plan.placement().server(peer);
-        const FlowKey key{
-            .stage = stage,
-            .step = static_cast<std::uint8_t>(w),
-            .offset = static_cast<std::uint8_t>(r),
-            .peer = from,
-            .planned = plan.route(context.rank, peer),
-            .port_in = port_at_end(plan.space(), from, plan.route(peer, context.rank))};
+        const FlowKey key{.stage = stage,
+                          .step = static_cast<std::uint8_t>(w),
+                          .offset = static_cast<std::uint8_t>(r),
+                          .peer = from,
+                          .planned = plan.route(context.rank, peer),
+                          .port_in = static_cast<std::uint8_t>(bcube::port_at_end(
+                              plan.space(), from, plan.route(peer, context.rank)))};
         flows_.emplace_back(key, job, *this, context.flows, context.window);
         begin_streams(flows_.back(), next_);
       }

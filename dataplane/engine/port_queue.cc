@@ -3,7 +3,7 @@
 #include <algorithm>
 
 #include "dataplane/engine/engine_job.h"
-#include "dataplane/engine/plan_executor.h"
+#include "dataplane/engine/flow_users.h"
 
 namespace gradcube::dataplane {
 
@@ -17,7 +17,9 @@ void PortQueue::add_outgoing(const EngineJob& job, const FlowScheduler::Rank& ra
 void PortQueue::add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow) {
   flow.in = this;
   flow.place_in = consumed.add(flow);
-  flow.credit = credit.add(&flow.receive, {.job = job.id(),
+  // To the others a job's mail is another job.
+  constexpr protocol::JobId kMail = 0x80000000;
+  flow.credit = credit.add(&flow.receive, {.job = job.id() ^ (rank.mail ? kMail : 0),
                                            .weight = rank.weight,
                                            .lane = static_cast<std::uint16_t>(rank.place),
                                            .step = static_cast<std::uint16_t>(rank.step)});
@@ -76,10 +78,12 @@ protocol::Nanoseconds PortQueue::next_answer() {
 void PortQueue::grant_credit(protocol::Nanoseconds now) {
   consumed.for_each_awake([&](Flow& flow) {
     const std::uint64_t before = flow.receive.consumed();
-    credit.set_consumed(flow.credit, flow.user->consumed(flow), now);
-    if (flow.receive.consumed() != before && flow.user->sender_waits(flow, before)) {
-      flow.receive.acknowledge_at_once();
-    }
+    ask_user(flow, [&](const auto& user) {
+      credit.set_consumed(flow.credit, user.consumed(flow), now);
+      if (flow.receive.consumed() != before && user.sender_waits(flow, before)) {
+        flow.receive.acknowledge_at_once();
+      }
+    });
     wake_answer(flow);
     return FlowRotation::Visit::nothing;
   });

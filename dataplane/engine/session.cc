@@ -110,17 +110,61 @@ Session::Take Session::take(unsigned local) {
   if (seat.submissions_taken - consumed >= kMaxInFlight) return Take::none;
 
   const shared::Submission submission = region.read_submission(seat.submissions_taken);
+  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::send) ||
+      submission.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
+    return take_mail(seat, local, submission);
+  }
   CollectiveRequest request;
   const char* violation = check(region, submission, request);
   if (violation != nullptr) return violate(local, violation);
   SeatLane& lane = seat.lanes[request.lane];
   request.number = lane.taken.load(std::memory_order_relaxed) + 1;
   lane.requests[request.number % kMaxInFlight] = request;
-  ++seat.submissions_taken;
-  header.submission_head.store(seat.submissions_taken, std::memory_order_release);
+  count_taken(seat);
   lane.taken.store(request.number, std::memory_order_release);
   publish_common(request.lane);
   return Take::taken;
+}
+
+void Session::count_taken(Seat& seat) {
+  ++seat.submissions_taken;
+  seat.region->header().submission_head.store(seat.submissions_taken, std::memory_order_release);
+}
+
+Session::Take Session::take_mail(Seat& seat, unsigned local, const shared::Submission& submission) {
+  MailRequest mail;
+  mail.request = submission.request;
+  mail.local = local;
+  mail.sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
+  mail.peer = submission.root;
+  mail.tag = submission.tag;
+  mail.bytes = submission.count;
+  mail.paths = submission.paths;
+  if (mail.peer >= ranks_) return violate(local, "a message's other rank is none of its job");
+  CollectiveRequest memory;
+  memory.carrier = {aggregation::DataType::bytes, aggregation::Operation::sum};
+  if (const char* violation = check_buffer(*seat.region, submission, memory)) {
+    return violate(local, violation);
+  }
+  mail.buffer = memory.buffer;
+  mail_.add(mail);
+  count_taken(seat);
+  return Take::taken;
+}
+
+void Session::end_mail(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
+                       std::uint32_t notice) {
+  const MailRequest& mail = mail_.at(number);
+  Seat& seat = seats_[mail.local];
+  seat.region->completion(seat.completions_written++) = {mail.request, code, notice, bytes};
+  mail_.remove(number);
+  seat.region->header().completion_tail.store(seat.completions_written, std::memory_order_release);
+  ring(seat);
+}
+
+void Session::fail_mail(std::int32_t code, std::uint32_t notice) {
+  mail_.forget_fresh();
+  mail_.for_each([&](std::uint32_t number) { end_mail(number, code, 0, notice); });
 }
 
 // What the last of the trainers has submitted now.
@@ -208,6 +252,7 @@ const char* Session::check_buffer(const SessionRegion& region, const shared::Sub
 }
 
 bool Session::anything_in_flight() const {
+  if (mail_.any()) return true;
   return std::any_of(seats_.begin(), seats_.end(), [](const Seat& seat) {
     return std::any_of(seat.lanes.begin(), seat.lanes.end(), [](const SeatLane& lane) {
       // What has ended first: it never exceeds what is read as taken after it.
@@ -258,7 +303,7 @@ void Session::end(Seat& seat, unsigned lane_number, std::uint64_t through, std::
   while (ended < last) {
     ++ended;
     seat.region->completion(seat.completions_written++) = {
-        lane.requests[ended % kMaxInFlight].request, code, notice};
+        lane.requests[ended % kMaxInFlight].request, code, notice, 0};
   }
   lane.ended.store(ended, std::memory_order_release);
   seat.region->header().completion_tail.store(seat.completions_written, std::memory_order_release);

@@ -8,6 +8,8 @@
 // can never run, and the job is reset later. Each engine reports how far its threads have come;
 // when all threads of a lane have finished a collective the leader engine writes the completions.
 // Collectives of one lane complete in the order of their numbers; lanes do not wait for each other.
+// Messages between trainers belong to no lane: each waits in the table of mail (mail_table.h), and
+// the leader engine alone serves them (mailroom.h).
 //
 // Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
@@ -28,6 +30,7 @@
 #include <vector>
 
 #include "dataplane/engine/collective_request.h"
+#include "dataplane/engine/mail_table.h"
 #include "dataplane/engine/session_region.h"
 #include "dataplane/host/doorbell.h"
 
@@ -109,6 +112,14 @@ class Session {
   void complete_through(unsigned lane, std::uint64_t number, std::int32_t code,
                         std::uint32_t notice = 0);
 
+  // Messages between trainers: what was taken of them and has not ended.
+  MailTable& mail() { return mail_; }
+  // Tells the trainer, and forgets it. bytes: of the message.
+  void end_mail(std::uint32_t number, std::int32_t code, std::uint64_t bytes,
+                std::uint32_t notice = 0);
+  // All of it.
+  void fail_mail(std::int32_t code, std::uint32_t notice);
+
   // The least that all of the lane's threads have finished.
   std::uint64_t finished_by_all(unsigned lane) const;
 
@@ -183,6 +194,7 @@ class Session {
   Take violate(unsigned local, const char* violation);
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
+  Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
                     CollectiveRequest& request) const;
   const char* check_elements(const shared::Submission& submission,
@@ -191,6 +203,7 @@ class Session {
                            CollectiveRequest& request) const;
   void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
+  static void count_taken(Seat& seat);
   static void ring(const Seat& seat);
   template <typename Function>
   void for_each_seated(const Function& function) const {
@@ -209,6 +222,7 @@ class Session {
   alignas(shared::kCacheLine) std::atomic<std::uint64_t> published_{0};
   std::deque<Seat> seats_;
   std::deque<Lane> lanes_;
+  MailTable mail_;
 };
 
 }  // namespace gradcube::dataplane

@@ -86,6 +86,8 @@ shared::Submission SessionRegion::read_submission(std::uint64_t index) const {
   copy.dtype = read_once(entry.dtype);
   copy.op = read_once(entry.op);
   copy.lane = read_once(entry.lane);
+  copy.tag = read_once(entry.tag);
+  copy.paths = read_once(entry.paths);
   return copy;
 }
 

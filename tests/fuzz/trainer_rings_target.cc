@@ -92,6 +92,14 @@ void require_within_heap(const dataplane::Session& session, unsigned lane) {
           "a buffer lies in the heap");
 }
 
+void require_within_heap(const dataplane::Session& session, const dataplane::MailRequest& mail) {
+  require(mail.peer < kRanks, "the other trainer of a message is a rank");
+  require(mail.bytes <= kHeap, "a message is no longer than the heap");
+  const std::uint8_t* heap = session.region().base() + shared::kHeapOffset;
+  require(mail.buffer >= heap && mail.buffer + mail.bytes <= heap + kHeap,
+          "a message's buffer lies in the heap");
+}
+
 }  // namespace
 
 void read_hostile(std::span<const std::uint8_t> input) {
@@ -114,8 +122,16 @@ void read_hostile(std::span<const std::uint8_t> input) {
     violated = take == dataplane::Session::Take::violation;
     require(!violated || session.violation() != nullptr, "a violation has a reason");
     const bool taken = take == dataplane::Session::Take::taken;
-    require(session.published() == before + (taken ? 1 : 0), "what is taken is published");
+    const auto mail = session.mail().next_fresh();
+    require(!mail.has_value() || taken, "only what is taken is mail");
+    require(session.published() == before + (taken && !mail.has_value() ? 1 : 0),
+            "what is taken is published, or is mail");
     if (!taken) continue;
+    if (mail.has_value()) {
+      require_within_heap(session, session.mail().at(*mail));
+      if (*mail % 2 == 0) session.end_mail(*mail, 0, 0);
+      continue;
+    }
     const unsigned lane = session.published(0) == before_on_lane_0 ? 1 : 0;
     require_within_heap(session, lane);
     if (session.published() % 2 == 0) session.complete_through(lane, session.published(lane), 0);
@@ -133,7 +149,7 @@ std::vector<Bytes> seeds() {
   std::vector<Bytes> inputs;
   for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{16}, kHeap / 4}) {
     Bytes bytes;
-    for (std::uint64_t request = 1; request <= 4; ++request) {
+    for (std::uint64_t request = 1; request <= 7; ++request) {
       append(bytes, Where::request, request);
       append(bytes, Where::offset, shared::kHeapOffset);
       append(bytes, Where::count, count);

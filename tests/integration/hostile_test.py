@@ -97,7 +97,20 @@ class HostileTrainer(WithACluster):
                 self.check_closed(lambda culprit: culprit.put(dtype=dtype, op=op), "does not fit its element type")
 
     def test_an_unknown_kind(self):
-        self.check_closed(lambda culprit: culprit.put(kind=6), "kind")
+        self.check_closed(lambda culprit: culprit.put(kind=8), "kind")
+
+    def test_messages_to_nobody_and_outside_the_heap(self):
+        end = HEAP + (1 << 20)
+        for kind in (6, 7):
+            for fields, words in (
+                ({"root": 9}, "none of its job"),
+                ({"root": HUGE % (1 << 32)}, "none of its job"),
+                ({"offset": end - 64, "count": 65}, "outside its heap"),
+                ({"offset": HEAP, "count": HUGE}, "outside its heap"),
+                ({"offset": 64, "count": 0}, "outside its heap"),
+            ):
+                with self.subTest(kind=kind, **fields):
+                    self.check_closed(lambda culprit: culprit.put(kind=kind, **fields), words)
 
     def test_buffers_outside_the_heap(self):
         end = HEAP + (1 << 20)

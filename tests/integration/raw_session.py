@@ -13,14 +13,14 @@ import typing
 
 HELLO, WELCOME, REFUSED, FAILURE, INQUIRY, REPORT, GOODBYE, CLOSING, ABORT, OFFER, MAPPED, GROW, GROWN = range(1, 14)
 ALL_REDUCE, REDUCE_SCATTER, ALL_GATHER, BROADCAST, REDUCE, BARRIER = range(6)
-LAYOUT_VERSION = 4
+LAYOUT_VERSION = 5
 RING_ENTRIES = 1024
 MOST_LANES = 8
 SUBMISSIONS = 4096
 COMPLETIONS = 1 << 17
 HEAP = 1 << 21
 SEALS = 0x1F ^ fcntl.F_SEAL_WRITE  # of a mapped region
-CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 16
+CONTROL_PAGES = COMPLETIONS + RING_ENTRIES * 24
 
 # RegionHeader's words: a cache line each, after the first.
 SUBMISSION_TAIL, SUBMISSION_HEAD, COMPLETION_TAIL, COMPLETION_HEAD, TRAINER_ASLEEP = range(64, 384, 64)
@@ -31,7 +31,7 @@ _OFFER = struct.Struct("<IIQQ")
 _WELCOME = struct.Struct("<IIII64s")
 _NOTICE = struct.Struct("<IiIIQ1024s")
 _SUBMISSION = struct.Struct("<QQQIBBBB32x")
-_COMPLETION = struct.Struct("<QiI")
+_COMPLETION = struct.Struct("<QiIQ")
 
 
 def hello(
@@ -182,7 +182,7 @@ class RawSession:
             if time.monotonic() > deadline:
                 raise AssertionError("no completion came")
             time.sleep(0.001)
-        request, code, _ = _COMPLETION.unpack_from(
+        request, code, _, _ = _COMPLETION.unpack_from(
             self.memory, COMPLETIONS + head % RING_ENTRIES * _COMPLETION.size
         )
         self.set_word(COMPLETION_HEAD, head + 1)

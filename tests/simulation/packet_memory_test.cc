@@ -20,8 +20,8 @@ using dataplane::JoinRefused;
 // 128 of mbuf, headroom and headers, and a mempool's header.
 constexpr std::uint64_t kBytesOfPacket = 3 * 128 + 64;
 
-// Four servers with room for 274 segments each. A job has 8 flows at each engine, so its windows of
-// 16 take 128 segments, those of 4 take 32.
+// Four servers with room for some 300 segments each. A job has 8 flows at each engine, and one
+// window for its messages, so its windows of 16 take 144 segments, those of 4 take 36.
 class LittlePacketMemory : public testing::Test {
  protected:
   explicit LittlePacketMemory(std::vector<std::pair<std::string, std::string>> more = {})
@@ -33,7 +33,7 @@ class LittlePacketMemory : public testing::Test {
   static std::vector<std::pair<std::string, std::string>> with(
       std::vector<std::pair<std::string, std::string>> more) {
     more.insert(more.begin(),
-                {{"topology", "bcube:2,2"}, {"mtu", "1500"}, {"packet-memory", "1M"}});
+                {{"topology", "bcube:2,2"}, {"mtu", "1500"}, {"packet-memory", "1.1M"}});
     return more;
   }
 

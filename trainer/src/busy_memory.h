@@ -1,7 +1,7 @@
 // The memory that belongs to the daemon, because a collective in flight uses it: the trainer's
-// buffers, and the copies of those in the heap. Ranges never overlap. Guarded by the session's
-// mutex. Looking is linear in the collectives in flight, over a dense table of at most two ranges
-// each.
+// buffers, and the copies of those in the heap. Ranges never overlap, unless all that share a byte
+// are only read, as those of sends are. Guarded by the session's mutex. Looking is linear in what
+// is in flight, over a dense table of at most two ranges each.
 #ifndef GRADCUBE_TRAINER_SRC_BUSY_MEMORY_H_
 #define GRADCUBE_TRAINER_SRC_BUSY_MEMORY_H_
 
@@ -21,22 +21,24 @@ class BusyMemory {
   BusyMemory() { ranges_.reserve(std::size_t{2} * shared::kRingEntries); }
 
   // Nothing where `memory` is empty.
-  void add(std::span<const std::byte> memory) {
-    if (!memory.empty()) ranges_.push_back(range_of(memory));
+  void add(std::span<const std::byte> memory, bool is_read_only = false) {
+    if (!memory.empty()) ranges_.push_back(range_of(memory, is_read_only));
   }
 
   // What was added before.
-  void remove(std::span<const std::byte> memory) {
-    const auto found = std::find(ranges_.begin(), ranges_.end(), range_of(memory));
+  void remove(std::span<const std::byte> memory, bool is_read_only = false) {
+    const auto found = std::find(ranges_.begin(), ranges_.end(), range_of(memory, is_read_only));
     if (found == ranges_.end()) return;
     *found = ranges_.back();
     ranges_.pop_back();
   }
 
-  bool overlaps(std::span<const std::byte> memory) const {
-    const Range wanted = range_of(memory);
+  // With what the same bytes cannot be used for at the same time.
+  bool overlaps(std::span<const std::byte> memory, bool is_read_only = false) const {
+    const Range wanted = range_of(memory, is_read_only);
     return std::any_of(ranges_.begin(), ranges_.end(), [wanted](const Range& busy) {
-      return busy.begin < wanted.end && wanted.begin < busy.end;
+      return busy.begin < wanted.end && wanted.begin < busy.end &&
+             !(busy.is_read_only && wanted.is_read_only);
     });
   }
 
@@ -44,12 +46,13 @@ class BusyMemory {
   struct Range {
     std::uintptr_t begin;
     std::uintptr_t end;
+    bool is_read_only;
     bool operator==(const Range&) const = default;
   };
 
-  static Range range_of(std::span<const std::byte> memory) {
+  static Range range_of(std::span<const std::byte> memory, bool is_read_only) {
     const auto begin = reinterpret_cast<std::uintptr_t>(memory.data());
-    return {begin, begin + memory.size()};
+    return {begin, begin + memory.size(), is_read_only};
   }
 
   std::vector<Range> ranges_;

@@ -193,4 +193,51 @@ std::string read_collective(const gradcube_collective* given, const Place& place
   return "";
 }
 
+std::string read_message(const gradcube_message* given, const Place& place, std::size_t most_bytes,
+                         Collective& collective) {
+  constexpr std::size_t kFirst =
+      offsetof(gradcube_message, received) + sizeof(gradcube_message::received);
+  gradcube_message asked = GRADCUBE_MESSAGE_INIT;
+  if (std::string problem =
+          read_sized(given, kFirst, "gradcube_message", "GRADCUBE_MESSAGE_INIT", asked);
+      !problem.empty()) {
+    return problem;
+  }
+  const bool sends = asked.direction == GRADCUBE_SEND;
+  if (!sends && asked.direction != GRADCUBE_RECEIVE) {
+    return "invalid direction " + std::to_string(asked.direction) +
+           ": expected GRADCUBE_SEND or GRADCUBE_RECEIVE";
+  }
+  if (asked.peer >= place.size) {
+    return "invalid rank " + std::to_string(asked.peer) + " of the other trainer: expected 0 to " +
+           std::to_string(place.size - 1);
+  }
+  if (asked.buffer == nullptr && asked.bytes != 0) {
+    return "the buffer is NULL but the message has " + std::to_string(asked.bytes) + " bytes";
+  }
+  if (asked.bytes > most_bytes) {
+    return "a message of " + std::to_string(asked.bytes) + " bytes is larger than the " +
+           std::to_string(most_bytes) + " bytes of the shared heap: set GRADCUBE_HEAP to more";
+  }
+  collective = Collective();
+  collective.submission.kind =
+      static_cast<std::uint8_t>(sends ? shared::Kind::send : shared::Kind::receive);
+  collective.submission.count = asked.bytes;
+  collective.submission.root = asked.peer;
+  collective.submission.tag = asked.tag;
+  collective.submission.paths = sends ? asked.paths : 0;
+  collective.bytes = asked.bytes;
+  collective.carried_bytes = asked.bytes;
+  if (asked.bytes != 0) collective.buffer = static_cast<std::byte*>(asked.buffer);
+  (sends ? collective.input : collective.output) = {0, asked.bytes};
+  return "";
+}
+
+std::string text_of_message(const Collective& message) {
+  return (message.is_send() ? "the send of " : "the receive of up to ") +
+         std::to_string(message.bytes) + " bytes " + (message.is_send() ? "to" : "from") +
+         " rank " + std::to_string(message.submission.root) + " with tag " +
+         std::to_string(message.submission.tag);
+}
+
 }  // namespace gradcube::trainer

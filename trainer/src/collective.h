@@ -1,5 +1,5 @@
-// One collective as this trainer sees it: gradcube_collective, checked against the job, and which
-// parts of its buffer go in and come out here.
+// One collective or message as this trainer sees it: gradcube_collective or gradcube_message,
+// checked against the job, and which parts of its buffer go in and come out here.
 #ifndef GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
 #define GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
 
@@ -39,6 +39,12 @@ struct Collective {
   Part input;   // what the daemon must see of the trainer's buffer
   Part output;  // what the trainer must see of the daemon's result
 
+  bool is_send() const { return submission.kind == static_cast<std::uint8_t>(shared::Kind::send); }
+  bool is_receive() const {
+    return submission.kind == static_cast<std::uint8_t>(shared::Kind::receive);
+  }
+  bool is_message() const { return is_send() || is_receive(); }
+
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
   void write_input(std::byte* copy) const;
   void read_output(const std::byte* copy) const;
@@ -48,6 +54,12 @@ struct Collective {
 // with `given`; empty if nothing is.
 std::string read_collective(const gradcube_collective* given, const Place& place,
                             std::size_t most_bytes, Collective& collective);
+// The same of a message.
+std::string read_message(const gradcube_message* given, const Place& place, std::size_t most_bytes,
+                         Collective& collective);
+
+// For messages: `the receive of up to 100 bytes from rank 3 with tag 7`.
+std::string text_of_message(const Collective& message);
 
 }  // namespace gradcube::trainer
 

@@ -191,6 +191,37 @@ int gradcube_barrier(gradcube_session* session, std::uint64_t* request) {
   return submit(session, GRADCUBE_BARRIER, nullptr, 0, 0, 0, 0, request);
 }
 
+int gradcube_submit_message(gradcube_session* session, const gradcube_message* message,
+                            std::uint64_t* request) {
+  return guarded(session, [&](Session& s) {
+    if (message == nullptr) return null_result(s, "message");
+    if (request == nullptr) return null_result(s, "request");
+    return s.submit(*message, *request);
+  });
+}
+
+int gradcube_send(gradcube_session* session, const void* buffer, std::size_t bytes, unsigned to,
+                  std::uint64_t tag, std::uint64_t* request) {
+  gradcube_message message = GRADCUBE_MESSAGE_INIT;
+  message.buffer = const_cast<void*>(buffer);  // which a send only reads
+  message.bytes = bytes;
+  message.peer = to;
+  message.tag = tag;
+  return gradcube_submit_message(session, &message, request);
+}
+
+int gradcube_recv(gradcube_session* session, void* buffer, std::size_t bytes, unsigned from,
+                  std::uint64_t tag, std::size_t* received, std::uint64_t* request) {
+  gradcube_message message = GRADCUBE_MESSAGE_INIT;
+  message.direction = GRADCUBE_RECEIVE;
+  message.buffer = buffer;
+  message.bytes = bytes;
+  message.peer = from;
+  message.tag = tag;
+  message.received = received;
+  return gradcube_submit_message(session, &message, request);
+}
+
 int gradcube_event_fd(gradcube_session* session) {
   return guarded(session, [](Session& s) { return s.event_fd(); });
 }
@@ -226,7 +257,7 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_EJOB:
       return "the job cannot be joined";
     case GRADCUBE_EMISMATCH:
-      return "the trainers of the job disagree on a collective";
+      return "the trainers of the job disagree on a collective or a message";
     case GRADCUBE_EPEER:
       return "another trainer of the job died, left or aborted the job";
     case GRADCUBE_ETIMEDOUT:
@@ -234,7 +265,7 @@ const char* gradcube_strerror(int code) {
     case GRADCUBE_EPROTOCOL:
       return "protocol error between trainer and daemon";
     case GRADCUBE_EAGAIN:
-      return "too many collectives in flight";
+      return "too many collectives and messages in flight";
     case GRADCUBE_ESYSTEM:
       return "system call failed";
     case GRADCUBE_EOVERFLOW:

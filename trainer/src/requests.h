@@ -1,5 +1,5 @@
-// The collectives of a session whose end was not reported to the trainer yet: at most kRingEntries,
-// so neither ring of the shared region can overflow.
+// The collectives and messages of a session whose end was not reported to the trainer yet: at most
+// kRingEntries, so neither ring of the shared region can overflow.
 //
 // A place of the table is taken for a collective before it has a number, is listed under its number
 // from its submission until its end is reported, and is free again when its buffer is the trainer's
@@ -29,6 +29,8 @@ struct Request {
   std::byte* staging = nullptr;
   bool ended = false;
   int code = GRADCUBE_OK;             // valid once ended
+  std::uint64_t message_bytes = 0;    // of a message, once ended
+  std::size_t* received = nullptr;    // where the trainer wants to read it
   std::string message;                // why, when code is negative
   std::optional<std::string> report;  // the daemon's answer to the latest inquiry
   // How long the trainer has waited for the end, in all its calls since the last timeout.

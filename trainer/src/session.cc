@@ -17,6 +17,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       admission_(connection_.join()),
       place_{admission_.welcome.rank, admission_.welcome.size,
              static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
+      job_(job),
       heap_(region_.heap(), 0),
       sleeper_(admission_.doorbell.get(), connection_.fd()),
       submissions_(region_.header(), region_.submissions()),
@@ -71,12 +72,29 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
       !problem.empty()) {
     return fail(GRADCUBE_EINVAL, std::move(problem));
   }
+  return start(lock, collective, nullptr, number);
+}
+
+int Session::submit(const gradcube_message& asked, std::uint64_t& number) {
+  Lock lock = enter();
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
+  Collective message;
+  if (std::string problem = read_message(&asked, place_, heap_.capacity(), message);
+      !problem.empty()) {
+    return fail(GRADCUBE_EINVAL, std::move(problem));
+  }
+  return start(lock, message, message.is_receive() ? asked.received : nullptr, number);
+}
+
+int Session::start(Lock& lock, const Collective& collective, std::size_t* received,
+                   std::uint64_t& number) {
   std::byte* staging = nullptr;
   if (const int code = place_in_heap(lock, collective, staging); code != GRADCUBE_OK) return code;
   Request& request = requests_.take_place();
   request.collective = collective;
   request.staging = staging;
-  busy_.add({collective.buffer, collective.bytes});
+  request.received = received;
+  busy_.add({collective.buffer, collective.bytes}, collective.is_send());
   if (staging != nullptr) {
     busy_.add({staging, collective.carried_bytes});
     copy_in(lock, request);
@@ -86,7 +104,9 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
     return fail(lost_code_, lost_message_);
   }
   number = next_number_++;
-  request.number_in_lane = ++submitted_[request.collective.submission.lane];
+  if (!collective.is_message()) {
+    request.number_in_lane = ++submitted_[request.collective.submission.lane];
+  }
   requests_.list(request, number);
   if (++in_flight_ == 1 && events_.has_value()) {
     sleeper_.silence_doorbell();  // late rings for those that have ended
@@ -136,6 +156,8 @@ int Session::report(Lock& lock, Request& request) {
   --unreported_ends_;
   update_events();
   if (code != GRADCUBE_OK) fail(code, std::move(request.message));
+  if (request.received != nullptr)
+    *request.received = code == GRADCUBE_OK ? request.message_bytes : 0;
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
     lock.unlock();
@@ -148,7 +170,7 @@ int Session::report(Lock& lock, Request& request) {
 
 // Gives back what the request holds, and its place.
 void Session::withdraw(Request& request) {
-  busy_.remove({request.collective.buffer, request.collective.bytes});
+  busy_.remove({request.collective.buffer, request.collective.bytes}, request.collective.is_send());
   if (request.staging != nullptr) {
     busy_.remove({request.staging, request.collective.carried_bytes});
     heap_.release(request.staging);

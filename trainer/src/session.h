@@ -72,6 +72,7 @@ class Session {
   int free(void* block);
 
   int submit(const gradcube_collective& asked, std::uint64_t& number);
+  int submit(const gradcube_message& asked, std::uint64_t& number);
 
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
@@ -100,6 +101,7 @@ class Session {
 
   // session.cc
   Lock enter();
+  int start(Lock& lock, const Collective& collective, std::size_t* received, std::uint64_t& number);
   void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
@@ -132,6 +134,7 @@ class Session {
   void reap();
   void take(const shared::Completion& completion);
   void end(Request& request, int code, std::string message);
+  std::string why_unfitting(const Request& request) const;
   void call_served();
   void listen();
   void lose(int code, std::string message);
@@ -144,6 +147,7 @@ class Session {
   Region region_;
   Admission admission_;
   const Place place_;
+  const std::string job_;
   Heap heap_;
   Sleeper sleeper_;
   Failures failures_;

@@ -40,19 +40,37 @@ void Session::reap() {
 
 void Session::take(const shared::Completion& completion) {
   Request* request = requests_.find(completion.request);
-  if (request == nullptr || request->ended || !is_result_code(completion.code)) {
+  const bool fits = request != nullptr && !request->ended && is_result_code(completion.code) &&
+                    (completion.code != GRADCUBE_OK || !request->collective.is_receive() ||
+                     completion.bytes <= request->collective.bytes);
+  if (!fits) {
     lose_ring("an invalid entry to the completion ring");
     return;
   }
+  request->message_bytes = completion.bytes;
+  if (request->collective.is_receive()) request->collective.output.bytes = completion.bytes;
   // Before listen(), which may lose the session and end all that have not ended.
   end(*request, completion.code, "");
   if (completion.code == GRADCUBE_OK) return;
+  if (completion.code == GRADCUBE_EMISMATCH && request->collective.is_message()) {
+    request->message = why_unfitting(*request);
+    return;
+  }
   if (notices_.text_of(completion.notice) == nullptr) listen();
   const std::string* text = notices_.text_of(completion.notice);
   request->message = text != nullptr ? *text
                                      : "request " + std::to_string(request->number) +
                                            " failed at server " + admission_.welcome.server + ": " +
                                            gradcube_strerror(completion.code);
+}
+
+std::string Session::why_unfitting(const Request& request) const {
+  const Collective& message = request.collective;
+  return text_of_message(message) + " in job \"" + job_ + "\" failed: " +
+         (message.is_send()
+              ? "it is longer than the buffer of its receive"
+              : "the message has " + std::to_string(request.message_bytes) + " bytes") +
+         "; nothing was transferred";
 }
 
 void Session::end(Request& request, int code, std::string message) {

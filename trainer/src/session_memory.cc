@@ -193,11 +193,14 @@ int Session::may_submit(const Collective& collective) {
   if (requests_.full()) {
     return fail(GRADCUBE_EAGAIN,
                 std::to_string(shared::kRingEntries) +
-                    " collectives are in flight, which is the limit: wait for one");
+                    " collectives and messages are in flight, which is the limit: wait for one");
   }
-  if (collective.bytes != 0 && busy_.overlaps({collective.buffer, collective.bytes})) {
-    return fail(GRADCUBE_EINVAL,
-                "the buffer overlaps that of a collective in flight: wait for its request first");
+  if (collective.bytes != 0 &&
+      busy_.overlaps({collective.buffer, collective.bytes}, collective.is_send())) {
+    return fail(
+        GRADCUBE_EINVAL,
+        "the buffer overlaps that of a collective or message in flight: wait for its request "
+        "first");
   }
   return GRADCUBE_OK;
 }

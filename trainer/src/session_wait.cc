@@ -128,12 +128,14 @@ int Session::time_out(Lock& lock, Request& late) {
   Request* request = requests_.find(number);
   if (request == nullptr) return unknown(number);
   if (request->ended) return report(lock, *request);
-  const std::string when = "not done after " + std::to_string(waited_ms) + " ms";
+  const std::string what =
+      request->collective.is_message() ? text_of_message(request->collective) + " is " : "";
+  const std::string when = what + "not done after " + std::to_string(waited_ms) + " ms";
   if (request->report.has_value()) return fail(GRADCUBE_ETIMEDOUT, when + ": " + *request->report);
-  return fail(GRADCUBE_ETIMEDOUT, "request " + std::to_string(number) + " is " + when +
-                                      ", and the daemon at " + connection_.path() +
-                                      " did not say why within " +
-                                      std::to_string(kInquiryMilliseconds) + " ms");
+  return fail(GRADCUBE_ETIMEDOUT,
+              (what.empty() ? "request " + std::to_string(number) + " is " : "") + when +
+                  ", and the daemon at " + connection_.path() + " did not say why within " +
+                  std::to_string(kInquiryMilliseconds) + " ms");
 }
 
 }  // namespace gradcube::trainer

@@ -171,11 +171,12 @@ TEST(FrameTemplate, WritesEveryLaneWithEveryStep) {
 }
 
 TEST(FrameTemplate, SendsFromTheSourcePortOfItsThread) {
-  for (const unsigned thread : {0U, 5U, kMaxThreads - 1}) {
+  for (const unsigned thread : {0U, 5U, kMailThread - 1, kMailThread}) {
     SampleFrame sample;
     sample.transport.thread = static_cast<std::uint8_t>(thread);
     const auto frame = sample.bytes();
-    EXPECT_EQ(frame[34] << 8 | frame[35], 49152 + static_cast<int>(thread));
+    const int steered_as = thread == kMailThread ? 0 : static_cast<int>(thread);
+    EXPECT_EQ(frame[34] << 8 | frame[35], 49152 + steered_as);
   }
 }
 

@@ -55,6 +55,10 @@ inline constexpr std::size_t kPoorHeap = std::size_t{4} << 20;
 inline constexpr std::uint32_t kOtherLayout = 7;
 inline constexpr int kBroadcast = 0x07;
 inline constexpr int kUndefined = 0xee;
+// Messages: what receives get, and tags with a meaning (fake_session.cc).
+inline constexpr int kReceived = 0x09;
+inline constexpr std::uint64_t kTooLong = 1'000'001;
+inline constexpr std::uint64_t kLie = 1'000'002;
 
 // What the latest trainer said at the door, and what it submitted and asked last.
 struct Heard {

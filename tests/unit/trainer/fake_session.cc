@@ -251,8 +251,24 @@ bool FakeSession::fail(const shared::Submission& submission) {
   return true;
 }
 
+// Sends end at once, and receives get what the tag says: so many bytes of kReceived; but with
+// kTooLong a message that does not fit, and with kLie one that is longer than the buffer.
+bool FakeSession::exchange(const shared::Submission& submission) {
+  const bool sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
+  if (!sends && submission.kind != static_cast<std::uint8_t>(shared::Kind::receive)) return false;
+  if (submission.tag == kTooLong) {
+    complete(submission.request, GRADCUBE_EMISMATCH, 0, submission.count + (sends ? 0 : 1));
+  } else if (submission.tag == kLie) {
+    complete(submission.request, GRADCUBE_OK, 0, submission.count + 1);
+  } else {
+    if (!sends) std::memset(region_ + submission.offset, kReceived, submission.tag);
+    complete(submission.request, GRADCUBE_OK, 0, sends ? submission.count : submission.tag);
+  }
+  return true;
+}
+
 void FakeSession::serve(const shared::Submission& submission) {
-  if (fail(submission)) return;
+  if (fail(submission) || exchange(submission)) return;
   const bool aligned = submission.offset % shared::kBufferAlignment == 0;
   const bool inside =
       submission.offset >= shared::kHeapOffset && submission.offset <= confirmed_ &&
@@ -264,8 +280,9 @@ void FakeSession::serve(const shared::Submission& submission) {
   if (job_ == "twice") complete(submission.request, GRADCUBE_OK);
 }
 
-void FakeSession::complete(std::uint64_t request, int code, std::uint32_t notice) {
-  const shared::Completion completion{request, code, notice};
+void FakeSession::complete(std::uint64_t request, int code, std::uint32_t notice,
+                           std::uint64_t bytes) {
+  const shared::Completion completion{request, code, notice, bytes};
   std::memcpy(
       region_ + shared::kCompletions + completion_tail_ % shared::kRingEntries * sizeof(completion),
       &completion, sizeof(completion));

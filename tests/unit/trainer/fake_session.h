@@ -55,7 +55,8 @@ class FakeSession {
   bool may_serve(bool released);
   void serve(const shared::Submission& submission);
   bool fail(const shared::Submission& submission);
-  void complete(std::uint64_t request, int code, std::uint32_t notice = 0);
+  void complete(std::uint64_t request, int code, std::uint32_t notice = 0, std::uint64_t bytes = 0);
+  bool exchange(const shared::Submission& submission);
   bool misbehave();
 
   Descriptor socket_;

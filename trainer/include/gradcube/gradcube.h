@@ -29,6 +29,15 @@
  * An all-reduce is BML's aggregation stage (a reduce-scatter) followed by its broadcast stage (an
  * all-gather).
  *
+ * Messages go from one trainer of the job to another, or to itself: gradcube_send() and
+ * gradcube_recv(). The k-th receive from a rank with a tag gets the k-th send of that rank to this
+ * one with this tag; sends and receives with other tags or other ranks do not wait for each other.
+ * A send ends when the receiver has the whole message, so one without a receive does not end: of
+ * two trainers that send to each other, each submits its receive before it waits. Messages belong
+ * to no lane, need no order among trainers, and go on while the job is reset after an error of its
+ * collectives. Large ones take all parallel paths between the servers. docs/messages.md has the
+ * details.
+ *
  * Results. Functions return 0 or a negative GRADCUBE_E... code. gradcube_strerror() describes the
  * code; gradcube_last_error() describes this failure: what failed, where, and what to do.
  *
@@ -52,7 +61,8 @@
  * to shared memory and back, as far as its content is the collective's input or output. From
  * submission until gradcube_test(), gradcube_poll() or gradcube_wait() reports the end, the buffer
  * belongs to the daemon: the trainer must not read or write it. After an error its content is
- * undefined. Two collectives in flight must not share a byte.
+ * undefined. Two collectives in flight must not share a byte; the same holds for messages, but
+ * sends may share theirs.
  *
  * Timeouts are in milliseconds. 0 looks once and does not wait; a negative timeout means no
  * limit.
@@ -146,7 +156,9 @@ enum {
    * job's trainers ask for different options, or the daemon or its run directory belongs to another
    * user. */
   GRADCUBE_EJOB = -4,
-  GRADCUBE_EMISMATCH = -5, /* the trainers of the job disagree on a collective */
+  /* The trainers of the job disagree on a collective, or a message is longer than the buffer of its
+   * receive. */
+  GRADCUBE_EMISMATCH = -5,
   /* Another trainer of the job died, left or aborted the job, or the daemon of its server is silent
    * or was restarted. The message says who, and which collective was the last that ended alike on
    * all of the others: well, or with GRADCUBE_EMISMATCH. */
@@ -155,7 +167,7 @@ enum {
   /* Protocol error between trainer and daemon: their versions differ, or the shared rings are
    * corrupt. */
   GRADCUBE_EPROTOCOL = -8,
-  GRADCUBE_EAGAIN = -9,     /* too many collectives in flight: wait for one first */
+  GRADCUBE_EAGAIN = -9,     /* too many collectives and messages in flight: wait for one first */
   GRADCUBE_ESYSTEM = -10,   /* a system call failed */
   GRADCUBE_EOVERFLOW = -11, /* a partial sum of an integer average does not fit in the type */
   GRADCUBE_EABORTED = -12   /* gradcube_abort() was called on this session */
@@ -261,8 +273,8 @@ typedef struct {
   { sizeof(gradcube_collective), 0, NULL, 0, 0, 0, 0, 0 }
 
 /* Starts a collective; returns at once. *request identifies it for test, poll and wait. At most
- * 1024 collectives may be in flight, including those whose end was not reported yet: the next one
- * returns GRADCUBE_EAGAIN. */
+ * 1024 collectives and messages may be in flight, including those whose end was not reported yet:
+ * the next one returns GRADCUBE_EAGAIN. */
 GRADCUBE_API int gradcube_submit(gradcube_session* session, const gradcube_collective* collective,
                                  uint64_t* request);
 
@@ -278,6 +290,38 @@ GRADCUBE_API int gradcube_broadcast(gradcube_session* session, void* buffer, siz
 GRADCUBE_API int gradcube_reduce(gradcube_session* session, void* buffer, size_t count, int dtype,
                                  int op, unsigned root, uint64_t* request);
 GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
+
+/* Starts a send or a receive; returns at once. test, poll and wait serve its request as those of
+ * collectives. `tag` is any number.
+ *
+ * A receive takes messages of up to `bytes`; the length of the one that came is written to
+ * *received when the end is reported, unless that is NULL. A longer message fails with
+ * GRADCUBE_EMISMATCH at both trainers, and nothing of it is transferred. */
+GRADCUBE_API int gradcube_send(gradcube_session* session, const void* buffer, size_t bytes,
+                               unsigned to, uint64_t tag, uint64_t* request);
+GRADCUBE_API int gradcube_recv(gradcube_session* session, void* buffer, size_t bytes, unsigned from,
+                               uint64_t tag, size_t* received, uint64_t* request);
+
+typedef enum { GRADCUBE_SEND = 0, GRADCUBE_RECEIVE = 1 } gradcube_direction;
+
+/* A message to submit. Begin with GRADCUBE_MESSAGE_INIT. */
+typedef struct {
+  size_t size;   /* sizeof(gradcube_message) */
+  int direction; /* a gradcube_direction */
+  unsigned peer; /* the other trainer's rank */
+  void* buffer;  /* a send only reads it */
+  size_t bytes;  /* of the message; of a receive the most that it takes */
+  uint64_t tag;
+  unsigned paths;   /* the most paths that a send may take; 0: one, or all where it is large */
+  size_t* received; /* of a receive: gets the message's length when the end is reported; or NULL */
+} gradcube_message;
+
+#define GRADCUBE_MESSAGE_INIT \
+  { sizeof(gradcube_message), GRADCUBE_SEND, 0, NULL, 0, 0, 0, NULL }
+
+/* What gradcube_send() and gradcube_recv() do, with all choices. */
+GRADCUBE_API int gradcube_submit_message(gradcube_session* session, const gradcube_message* message,
+                                         uint64_t* request);
 
 /* A descriptor for poll(), epoll and asyncio that becomes readable when a request may have ended.
  * Then call gradcube_test() on the requests: once the end of each that has ended was reported, it

@@ -32,6 +32,7 @@
 #include <span>
 #include <stdexcept>
 #include <string>
+#include <type_traits>
 #include <utility>
 #include <vector>
 
@@ -181,7 +182,8 @@ class Buffer {
   std::span<T> memory_;
 };
 
-// A collective in flight. Its end is reported once, by the wait() or test() that sees it.
+// A collective or message in flight. Its end is reported once, by the wait() or test() that sees
+// it.
 class [[nodiscard]] Request {
  public:
   // Blocks until the collective has ended; throws when it failed.
@@ -204,13 +206,18 @@ class [[nodiscard]] Request {
 
   std::uint64_t number() const { return number_; }
 
+  // Of a receive, once wait() or test() has reported its end: the message's bytes. Else 0.
+  std::size_t received() const { return received_ == nullptr ? 0 : *received_; }
+
  private:
   friend class Session;
-  Request(std::shared_ptr<gradcube_session> session, std::uint64_t number)
-      : session_(std::move(session)), number_(number) {}
+  Request(std::shared_ptr<gradcube_session> session, std::uint64_t number,
+          std::shared_ptr<std::size_t> received = nullptr)
+      : session_(std::move(session)), number_(number), received_(std::move(received)) {}
 
   std::shared_ptr<gradcube_session> session_;
   std::uint64_t number_;
+  std::shared_ptr<std::size_t> received_;
 };
 
 class Session {
@@ -303,6 +310,30 @@ class Session {
     barrier.kind = GRADCUBE_BARRIER;
     barrier.lane = lane;
     submit(barrier).wait();
+  }
+
+  // Messages: see gradcube_send() and gradcube_recv(). `memory` belongs to the daemon until the
+  // request's end was reported, and that of several sends may be the same.
+
+  template <typename T>
+  requires Element<std::remove_const_t<T>> Request send(std::span<T> memory, unsigned to,
+                                                        std::uint64_t tag = 0) {
+    std::uint64_t number = 0;
+    detail::check(
+        gradcube_send(session_.get(), memory.data(), memory.size_bytes(), to, tag, &number),
+        session_.get());
+    return Request(session_, number);
+  }
+
+  // Takes a message that is as long or shorter: see Request::received().
+  template <Element T>
+  Request receive(std::span<T> memory, unsigned from, std::uint64_t tag = 0) {
+    std::uint64_t number = 0;
+    auto received = std::make_shared<std::size_t>(0);
+    detail::check(gradcube_recv(session_.get(), memory.data(), memory.size_bytes(), from, tag,
+                                received.get(), &number),
+                  session_.get());
+    return Request(session_, number, std::move(received));
   }
 
   // Any collective, as C describes it.

@@ -13,6 +13,14 @@
 
 The collectives are allreduce, reduce_scatter, allgather, broadcast, reduce and barrier, each also as ..._async.
 
+Messages go from one trainer to another, and are matched by rank and tag, in their order:
+
+    session.send(numpy.arange(10), to=3, tag=7)      # at another trainer
+    count = session.recv(array, source=0, tag=7)     # at the one of rank 3; the message's bytes
+    text = session.recv_bytes(100, source=0, tag=8)
+
+each also as ..._async. An array of any type can be sent, and all that has a buffer, such as bytes.
+
 Any C-contiguous, writeable array of float32, float64, float16, int32, int64, int8 or uint8 may be given. An array
 that is not from ``alloc`` is copied to shared memory and back. NumPy has no bfloat16: pass a uint16 array of its bits
 with ``dtype="bfloat16"``. With ``dtype="bytes"`` an array of any type can be gathered and broadcast.

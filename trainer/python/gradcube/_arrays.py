@@ -65,6 +65,26 @@ def elements_of(array, dtype):
     return DTYPES[name], array.size
 
 
+def memory_of(data, is_written):
+    """The address and the bytes of `data`, a NumPy array or an object with a buffer, and what keeps them alive."""
+    if isinstance(data, numpy.ndarray):
+        array = data
+    else:
+        try:
+            array = numpy.asarray(memoryview(data).cast("B"))
+        except (TypeError, ValueError):
+            raise InvalidError(
+                f"invalid data: expected a NumPy array or contiguous bytes, not {type(data).__name__}"
+            ) from None
+    if array.dtype.hasobject:
+        raise InvalidError("invalid array: Python objects cannot be sent")
+    if not array.flags.c_contiguous:
+        raise InvalidError("invalid array: it must be C-contiguous")
+    if is_written and not array.flags.writeable:
+        raise InvalidError("invalid array: a message cannot be received in it, because it is not writeable")
+    return array.ctypes.data, array.nbytes, array
+
+
 def number_of_op(op):
     if not isinstance(op, str) or op not in OPS:
         raise InvalidError(f"invalid op {op!r:.64}: expected one of {', '.join(OPS)}")

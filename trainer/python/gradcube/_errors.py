@@ -38,7 +38,7 @@ class JobError(Error):
 
 
 class MismatchError(Error):
-    """The trainers of the job disagree on a collective."""
+    """The trainers of the job disagree on a collective, or a message is longer than the buffer of its receive."""
 
     code = -5
 

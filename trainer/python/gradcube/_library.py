@@ -57,6 +57,21 @@ class Collective(ctypes.Structure):
     ]
 
 
+class Message(ctypes.Structure):
+    """gradcube_message"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("direction", ctypes.c_int),
+        ("peer", ctypes.c_uint),
+        ("buffer", ctypes.c_void_p),
+        ("bytes", ctypes.c_size_t),
+        ("tag", ctypes.c_uint64),
+        ("paths", ctypes.c_uint),
+        ("received", ctypes.POINTER(ctypes.c_size_t)),
+    ]
+
+
 _SESSION = ctypes.c_void_p
 _FUNCTIONS = {
     "gradcube_version": (ctypes.c_int, []),
@@ -74,6 +89,10 @@ _FUNCTIONS = {
     "gradcube_submit": (
         ctypes.c_int,
         [_SESSION, ctypes.POINTER(Collective), ctypes.POINTER(ctypes.c_uint64)],
+    ),
+    "gradcube_submit_message": (
+        ctypes.c_int,
+        [_SESSION, ctypes.POINTER(Message), ctypes.POINTER(ctypes.c_uint64)],
     ),
     "gradcube_event_fd": (ctypes.c_int, [_SESSION]),
     "gradcube_poll": (

@@ -1,4 +1,4 @@
-"""A collective in flight, and the time that a trainer waits for it."""
+"""A collective or message in flight, and the time that a trainer waits for it."""
 
 import copy
 import threading
@@ -25,14 +25,25 @@ def deadline_of(timeout):
 
 
 class Request:
-    """A collective in flight. Its end is reported by wait() and test(), in any thread, as often as they are called."""
+    """A collective or message in flight.
 
-    def __init__(self, session, number):
+    Its end is reported by wait() and test(), in any thread, as often as they are called.
+    """
+
+    def __init__(self, session, number, received=None):
         self._session = session
         self._number = number
+        self._received = received
         self._ended = False
         self._failure = None
         self._lock = threading.Lock()  # the library reports an end once: one thread asks at a time
+
+    @property
+    def received(self):
+        """The bytes of the message that a receive has got; None until it has, and of all else."""
+        if self._received is None or not self._ended or self._failure is not None:
+            return None
+        return self._received.value
 
     def test(self):
         """True when the collective has ended. Raises when it failed."""

@@ -5,15 +5,17 @@ import os
 
 import numpy
 
-from ._arrays import elements_of, number_of_op, shape_of, storage_dtype, whole_number
+from ._arrays import elements_of, memory_of, number_of_op, shape_of, storage_dtype, whole_number
 from ._errors import AgainError, InvalidError, JobError, TimeoutError, error_of
-from ._library import Collective, library
+from ._library import Collective, Message, library
 from ._memory import Block, Handle
 from ._options import options_of
 from ._request import Request, deadline_of
 
 KINDS = {"all_reduce": 0, "reduce_scatter": 1, "all_gather": 2, "broadcast": 3, "reduce": 4, "barrier": 5}
+_SEND, _RECEIVE = 0, 1
 _MOST = (1 << 32) - 1
+_MOST_TAG = (1 << 64) - 1
 
 
 def _job_name(job):
@@ -55,7 +57,8 @@ class Session:
     ``local``: this trainer's number among its server's, from 0; None: the lowest that is free.
 
     Collectives work in place and have two forms: one that blocks, at most `timeout` seconds, and one that returns a
-    Request at once. Until that has ended, the array belongs to the daemon.
+    Request at once. Until that has ended, the array belongs to the daemon. Messages have the same two forms: send() and
+    recv(), of arrays of any type and of bytes.
     """
 
     _handle = None
@@ -194,6 +197,50 @@ class Session:
     def barrier_async(self, lane=0):
         return self._submit("barrier", None, lane=whole_number(lane, "lane", 0, _MOST))
 
+    def send(self, data, to, tag=0, timeout=None):
+        """Sends `data`, an array or bytes, to the trainer of rank `to`. Returns when it has them."""
+        deadline_of(timeout)
+        self.send_async(data, to, tag).wait(timeout)
+
+    def send_async(self, data, to, tag=0, paths=0):
+        """``paths``: the most parallel paths that it may take; 0: one, or all where it is large."""
+        paths = whole_number(paths, "paths", 0, _MOST)
+        return self._exchange(_SEND, data, whole_number(to, "rank", 0, _MOST), tag, paths)
+
+    def recv(self, array, source, tag=0, timeout=None):
+        """Fills `array` with a message from the trainer of rank `source`, which may be shorter: returns its bytes."""
+        deadline_of(timeout)
+        request = self.recv_async(array, source, tag)
+        request.wait(timeout)
+        return request.received
+
+    def recv_async(self, array, source, tag=0):
+        """The request's `received` is the number of bytes, when it has ended."""
+        return self._exchange(_RECEIVE, array, whole_number(source, "rank", 0, _MOST), tag, 0)
+
+    def recv_bytes(self, most, source, tag=0, timeout=None):
+        """A message of at most `most` bytes, as bytes."""
+        buffer = numpy.empty(whole_number(most, "length", 0, (1 << 62)), numpy.uint8)
+        return buffer[: self.recv(buffer, source, tag, timeout)].tobytes()
+
+    def _exchange(self, direction, data, peer, tag, paths):
+        address, count, owner = memory_of(data, is_written=direction == _RECEIVE)
+        received = ctypes.c_size_t()
+        message = Message(
+            size=ctypes.sizeof(Message),
+            direction=direction,
+            peer=peer,
+            buffer=address,
+            bytes=count,
+            tag=whole_number(tag, "tag", 0, _MOST_TAG),
+            paths=paths,
+        )
+        if direction == _RECEIVE:
+            message.received = ctypes.pointer(received)
+        number = self._call("gradcube_submit_message", message)
+        self._unreported[number] = (owner, received)
+        return Request(self, number, received if direction == _RECEIVE else None)
+
     def _start(self, kind, array, dtype, lane, op="sum", root=0, in_chunks=False):
         number, count = elements_of(array, dtype)
         if in_chunks and count % self.size != 0:
@@ -213,17 +260,22 @@ class Session:
         )
 
     def _submit(self, kind, array, **fields):
+        collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
+        number = self._call("gradcube_submit", collective)
+        self._unreported[number] = array
+        return Request(self, number)
+
+    def _call(self, function, asked):
+        """Submits what `asked` describes. The request's number."""
         handle = self._open_handle()
         number = ctypes.c_uint64()
-        collective = Collective(size=ctypes.sizeof(Collective), kind=KINDS[kind], **fields)
-        arguments = (handle.session, ctypes.byref(collective), ctypes.byref(number))
-        code = handle.native.gradcube_submit(*arguments)
+        arguments = (handle.session, ctypes.byref(asked), ctypes.byref(number))
+        code = getattr(handle.native, function)(*arguments)
         if code == AgainError.code and self._reap_abandoned():
-            code = handle.native.gradcube_submit(*arguments)
+            code = getattr(handle.native, function)(*arguments)
         if code != 0:
             raise handle.failure()
-        self._unreported[number.value] = array
-        return Request(self, number.value)
+        return number.value
 
     def _open_handle(self):
         handle = self._handle

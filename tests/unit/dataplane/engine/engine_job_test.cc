@@ -24,8 +24,8 @@ TEST(Engine, SaysHowManyFlowsAJobHasHere) {
   const bcube::AddressSpace space = control::parse_topology("star:256", "test").space();
   protocol::PortCredit credit({});
   const Engine engine(settings, space, {{&port, &credit}}, {packets, packets}, events);
-  EXPECT_EQ(engine.check(bml_lanes("star:256"), 1 << 16), 2u * 255);
-  EXPECT_EQ(engine.check(bml_lanes("star:256", 3), 1 << 16), 3u * 2 * 255);
+  EXPECT_EQ(engine.check(bml_lanes("star:256"), 1 << 16), 2u * 255 + 1);
+  EXPECT_EQ(engine.check(bml_lanes("star:256", 3), 1 << 16), 3u * 2 * 255 + 1);
 }
 
 TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {

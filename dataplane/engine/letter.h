@@ -1,0 +1,58 @@
+// How far a piece of mail has come that one of this server's trainers has submitted: what is to be
+// sent of it, or what has arrived. Its number is that of its place in the session's MailTable.
+//
+// A message travels in segments of the same length, but for the last, numbered from 0. Each says
+// which receive it is for and which segment it is, so any flow may carry it. The lengths and the
+// fields are those of docs/protocol.md, "Mail".
+#ifndef GRADCUBE_DATAPLANE_ENGINE_LETTER_H_
+#define GRADCUBE_DATAPLANE_ENGINE_LETTER_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+
+#include "bcube_forwarding/address.h"
+#include "dataplane/engine/mail_matcher.h"
+#include "dataplane/engine/mail_request.h"
+
+namespace gradcube::dataplane {
+
+// The parallel paths that mail between two servers takes at most.
+inline constexpr unsigned kMostMailPaths = 8;
+
+// In the place of the kind of a collective in a segment header.
+enum class MailKind : std::uint8_t {
+  want = 16,     // a receive waits for its send
+  data = 17,     // a segment of a message
+  refusal = 18,  // the message is too long for its receive, and is not sent
+};
+inline constexpr std::size_t kWantBytes = 18;
+inline constexpr std::size_t kRefusalBytes = 8;
+
+struct Letter {
+  MailRequest request;
+  bcube::ServerId peer = 0;  // the other trainer's server
+  MailAddress address;
+  bool open = false;  // it has not ended
+
+  // Of a send that has met its receive.
+  std::uint32_t number = 0;    // of the receive, at its server
+  std::uint32_t segments = 0;  // in all
+  std::uint32_t taken = 0;     // by the flows; the next one to be taken
+  bool refused = false;
+  unsigned paths = 0;  // that it takes
+  // By path: all below have to be acknowledged.
+  std::array<std::uint64_t, kMostMailPaths> ends{};
+
+  // Of a receive.
+  std::uint32_t arrived = 0;   // segments
+  std::uint32_t expected = 0;  // segments; 0: not known yet
+  std::uint64_t length = 0;    // of the message, where `expected` is known
+
+  // What tells of it, or of its refusal: packets point to this.
+  std::array<std::uint8_t, kWantBytes> notice{};
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_LETTER_H_

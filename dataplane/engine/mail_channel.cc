@@ -1,0 +1,266 @@
+#include "dataplane/engine/mail_channel.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/port_queue.h"
+#include "protocol/bytes.h"
+#include "trainer/shared_layout.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint64_t kMostBacklog = 255;  // that a frame can tell
+
+// Where the fields of a want's payload lie; the number is that of the segment header.
+constexpr std::size_t kFrom = 0;
+constexpr std::size_t kTo = 1;
+constexpr std::size_t kTag = 2;
+constexpr std::size_t kRoom = 10;
+static_assert(kRoom + sizeof(std::uint64_t) == kWantBytes);
+
+CollectiveSignature signature_of(MailKind kind, std::uint32_t number, std::uint32_t segment,
+                                 bool last) {
+  return {0, segment, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
+          number};
+}
+
+Want read_want(const Contribution& segment, std::uint64_t sequence) {
+  return {sequence,
+          segment.signature.collective,
+          {segment.payload[kFrom], segment.payload[kTo],
+           protocol::load_little<std::uint64_t>(segment.payload + kTag)},
+          protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
+}
+
+}  // namespace
+
+MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_wants,
+                         std::uint32_t segment_bytes)
+    : room_(room), peer_(peer), most_wants_(most_wants), segment_bytes_(segment_bytes) {}
+
+void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
+                           unsigned window) {
+  flows_.emplace_back(key, job, *this, settings, window);
+  paths_.emplace_back();
+}
+
+void MailChannel::send(std::uint32_t number) {
+  const std::optional<Want> want = matcher_.add_send(number, room_.letter(number).address);
+  if (want.has_value()) meet(number, *want);
+}
+
+void MailChannel::receive(std::uint32_t number) {
+  Letter& letter = room_.letter(number);
+  letter.notice[kFrom] = letter.address.from;
+  letter.notice[kTo] = letter.address.to;
+  protocol::store_little(&letter.notice[kTag], letter.address.tag);
+  protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
+  untold_.push_back(number);
+  wake_segment(flows_[0]);
+}
+
+void MailChannel::add_want(const Want& want, std::uint64_t settled) {
+  matcher_.add_want(want);
+  matcher_.settle(settled, [this](std::uint32_t number, const Want& met) { meet(number, met); });
+}
+
+// From now on the flows send it.
+void MailChannel::meet(std::uint32_t number, const Want& want) {
+  if (flows_.empty()) return room_.copy(number, want.number);
+  Letter& letter = room_.letter(number);
+  const std::uint64_t bytes = letter.request.bytes;
+  letter.number = want.number;
+  letter.refused = bytes > want.room;
+  letter.segments = 1;
+  if (letter.refused) {
+    protocol::store_little(letter.notice.data(), bytes);
+  } else if (bytes != 0) {
+    letter.segments = static_cast<std::uint32_t>((bytes + segment_bytes_ - 1) / segment_bytes_);
+  }
+  const auto all = static_cast<unsigned>(flows_.size());
+  letter.paths = letter.request.paths != 0 ? std::min(letter.request.paths, all)
+                                           : (bytes < shared::kLargeMessage ? 1 : all);
+  unsent_.push_back(number);
+  for (unsigned path = 0; path < letter.paths; ++path) wake_segment(flows_[path]);
+}
+
+void MailChannel::on_acknowledged() {
+  std::erase_if(unanswered_, [this](std::uint32_t number) {
+    const Letter& letter = room_.letter(number);
+    for (unsigned path = 0; path < letter.paths; ++path) {
+      if (flows_[path].send.cumulative() < letter.ends[path]) return false;
+    }
+    room_.end(number, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK, letter.request.bytes);
+    return true;
+  });
+}
+
+// The next segment of a flow: a want before all else, then one of the mail whose turn it is.
+bool MailChannel::choose(const Flow& flow, Entry& entry) {
+  const unsigned path = flow.step;
+  if (path == 0 && !untold_.empty()) {
+    entry = {untold_.front(), kWantEntry};
+    untold_.pop_front();
+    return true;
+  }
+  for (std::size_t looked = 0; looked < unsent_.size(); ++looked) {
+    if (turn_ >= unsent_.size()) turn_ = 0;
+    const std::uint32_t number = unsent_[turn_];
+    Letter& letter = room_.letter(number);
+    if (path >= letter.paths) {
+      ++turn_;
+      continue;
+    }
+    entry = {number, letter.taken++};
+    letter.ends[path] = flow.send.next() + 1;
+    if (letter.taken < letter.segments) {
+      ++turn_;
+    } else {
+      unsent_.erase(unsent_.begin() + static_cast<std::ptrdiff_t>(turn_));
+      unanswered_.push_back(number);
+    }
+    return true;
+  }
+  return false;
+}
+
+std::optional<OutgoingSegment> MailChannel::next_segment(Flow& flow) {
+  Path& path = paths_[flow.step];
+  const std::uint64_t next = flow.send.next();
+  Entry& entry = path.entries[place_of(next)];
+  if (path.chosen <= next) {
+    if (!choose(flow, entry)) return std::nullopt;
+    path.chosen = next + 1;
+  }
+  return outgoing(entry);
+}
+
+OutgoingSegment MailChannel::sent_segment(const Flow& flow, std::uint64_t sequence) const {
+  return outgoing(paths_[flow.step].entries[place_of(sequence)]);
+}
+
+// A want may be sent again although its receive has ended, because only the word of its arrival was
+// lost. Then nobody reads it.
+OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
+  const Letter& letter = room_.letter(entry.letter);
+  if (entry.segment == kWantEntry) {
+    return {entry.letter, signature_of(MailKind::want, entry.letter, 0, false),
+            letter.notice.data(), kWantBytes};
+  }
+  if (letter.refused) {
+    return {letter.number, signature_of(MailKind::refusal, letter.number, 0, false),
+            letter.notice.data(), kRefusalBytes};
+  }
+  const std::uint64_t begin = std::uint64_t{entry.segment} * segment_bytes_;
+  const std::uint64_t left = letter.request.bytes - begin;
+  return {letter.number,
+          signature_of(MailKind::data, letter.number, entry.segment,
+                       entry.segment + 1 == letter.segments),
+          letter.request.buffer + begin,
+          static_cast<std::uint32_t>(std::min<std::uint64_t>(left, segment_bytes_))};
+}
+
+// What the paths share counts for each of them in part: so none is granted what another will send.
+std::uint8_t MailChannel::backlog(Flow& flow) const {
+  const unsigned path = flow.step;
+  std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
+  if (path == 0) ready += untold_.size();
+  for (const std::uint32_t number : unsent_) {
+    if (ready >= kMostBacklog) break;
+    const Letter& letter = room_.letter(number);
+    if (path >= letter.paths) continue;
+    ready += (letter.segments - letter.taken + letter.paths - 1) / letter.paths;
+  }
+  return static_cast<std::uint8_t>(std::min(ready, kMostBacklog));
+}
+
+// Every field is hostile.
+MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
+                                            const Contribution& segment) {
+  const CollectiveSignature& signature = segment.signature;
+  bool fitting = false;
+  switch (static_cast<MailKind>(signature.kind)) {
+    case MailKind::want:
+      fitting = flow.step == 0 && segment.bytes == kWantBytes &&
+                segment.payload[kFrom] < room_.trainers() &&
+                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_wants_;
+      break;
+    case MailKind::data:
+    case MailKind::refusal: {
+      const Letter* receive = room_.find_receive(signature.collective, peer_);
+      fitting = receive != nullptr && fits(*receive, segment);
+      break;
+    }
+  }
+  if (fitting) return {};
+  return {DropReason::unfitting_mail};
+}
+
+bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
+  const CollectiveSignature& signature = segment.signature;
+  if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
+    return segment.bytes == kRefusalBytes && receive.arrived == 0;
+  }
+  const std::uint64_t begin = std::uint64_t{signature.count} * segment_bytes_;
+  if (begin > receive.request.bytes || segment.bytes > receive.request.bytes - begin) return false;
+  if (receive.expected != 0 && signature.count >= receive.expected) return false;
+  if (signature.root == 1) {
+    return segment.bytes <= segment_bytes_ && receive.expected == 0 &&
+           receive.arrived <= signature.count && signature.count < UINT32_MAX;
+  }
+  return signature.root == 0 && segment.bytes == segment_bytes_;
+}
+
+bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
+                       const Acceptance&) {
+  const std::uint32_t number = segment.signature.collective;
+  const std::uint64_t settled = flow.receive.cumulative();
+  switch (static_cast<MailKind>(segment.signature.kind)) {
+    case MailKind::want:
+      add_want(read_want(segment, sequence), settled);
+      break;
+    case MailKind::data:
+      take_data(room_.letter(number), number, segment);
+      break;
+    case MailKind::refusal:
+      room_.end(number, GRADCUBE_EMISMATCH, protocol::load_little<std::uint64_t>(segment.payload));
+      acknowledge();
+      break;
+  }
+  if (flow.step == 0 && matcher_.any_unsettled()) {
+    matcher_.settle(settled, [this](std::uint32_t send, const Want& want) { meet(send, want); });
+  }
+  wake_consumed(flow);
+  return false;
+}
+
+void MailChannel::take_data(Letter& receive, std::uint32_t number, const Contribution& segment) {
+  const std::uint64_t begin = std::uint64_t{segment.signature.count} * segment_bytes_;
+  if (segment.bytes != 0) {
+    std::memcpy(receive.request.buffer + begin, segment.payload, segment.bytes);
+  }
+  ++receive.arrived;
+  if (segment.signature.root == 1) {
+    receive.expected = segment.signature.count + 1;
+    receive.length = begin + segment.bytes;
+  }
+  if (receive.arrived != receive.expected) return;
+  room_.end(number, GRADCUBE_OK, receive.length);
+  acknowledge();
+}
+
+// The sender's trainer waits for the last word of each path.
+void MailChannel::acknowledge() {
+  for (Flow& flow : flows_) {
+    if (flow.receive.acknowledgement_deadline() == protocol::kNever) continue;
+    flow.receive.acknowledge_at_once();
+    wake_answer(flow);
+  }
+}
+
+}  // namespace gradcube::dataplane

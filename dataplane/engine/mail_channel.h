@@ -1,0 +1,114 @@
+// The mail between the trainers of this server and those of one other: its flows, one for each of
+// the parallel paths, and what they carry.
+//
+// It is a FlowUser (flow_user.h). Its streams are made as they are sent: when a flow is asked for
+// its next segment, it takes the next one of the mail that has some left, in turn. So the paths
+// share a large message by what each of them carries, whatever their rates, and no message waits
+// for a longer one before it. What a sequence stands for is remembered until it is acknowledged.
+//
+// Both directions of a flow carry wants, data and refusals (letter.h). Wants take the first path
+// alone, the only one whose order matters (mail_matcher.h), and go before data. What arrives is
+// copied to its receive's buffer at once: a segment comes only after its receive has asked for it.
+// So nothing is held, whatever the trainers do.
+//
+// Owned by its Mailroom; touched only by the leader engine's thread. Allocates where it begins, and
+// where more mail waits than ever before, not per packet.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_CHANNEL_H_
+#define GRADCUBE_DATAPLANE_ENGINE_MAIL_CHANNEL_H_
+
+#include <array>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "dataplane/engine/flow.h"
+#include "dataplane/engine/flow_user.h"
+#include "dataplane/engine/letter.h"
+#include "dataplane/engine/mail_matcher.h"
+
+namespace gradcube::dataplane {
+
+class Mailroom;
+
+class MailChannel {
+ public:
+  // The most wants that the other server's trainers can have in flight. segment_bytes: of every
+  // segment but a message's last.
+  MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_wants,
+              std::uint32_t segment_bytes);
+  MailChannel(const MailChannel&) = delete;
+  MailChannel& operator=(const MailChannel&) = delete;
+
+  bcube::ServerId peer() const { return peer_; }
+  // By path; none to this server itself.
+  std::deque<Flow>& flows() { return flows_; }
+  void add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings, unsigned window);
+
+  // A letter of this server's trainers to or from the peer's.
+  void send(std::uint32_t number);
+  void receive(std::uint32_t number);
+  // Of the peer's; or of this server's own, where the peer is this server.
+  void add_want(const Want& want, std::uint64_t settled);
+  // More has been acknowledged on one of the flows.
+  void on_acknowledged();
+
+  // FlowUser ------------------------------------------------------------------
+
+  struct Acceptance {
+    std::optional<DropReason> refused;
+  };
+  Acceptance accept(Flow& flow, std::uint64_t sequence, const Contribution& segment);
+  bool take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
+            const Acceptance& accepted);
+  std::uint64_t consumed(const Flow& flow) const { return flow.receive.cumulative(); }
+  // The end of a message says so itself.
+  bool sender_waits(const Flow&, std::uint64_t) const { return false; }
+  std::optional<OutgoingSegment> next_segment(Flow& flow);
+  OutgoingSegment sent_segment(const Flow& flow, std::uint64_t sequence) const;
+  std::uint64_t granting(const Flow&) const { return 0; }
+  std::uint8_t backlog(Flow& flow) const;
+  std::uint8_t ready_backlog(Flow& flow) const { return backlog(flow); }
+
+ private:
+  // What a sequence of a flow stands for.
+  struct Entry {
+    std::uint32_t letter = 0;
+    std::uint32_t segment = 0;
+  };
+  static constexpr std::uint32_t kWantEntry = UINT32_MAX;
+  struct Path {
+    // By sequence: those that are not acknowledged, and the next one. A power of two.
+    std::array<Entry, 2 * std::size_t{protocol::SendWindow::kWindow}> entries{};
+    std::uint64_t chosen = 0;  // all sequences below stand for something
+  };
+
+  static std::size_t place_of(std::uint64_t sequence) {
+    return static_cast<std::size_t>(sequence % (2 * std::size_t{protocol::SendWindow::kWindow}));
+  }
+  bool choose(const Flow& flow, Entry& entry);
+  OutgoingSegment outgoing(const Entry& entry) const;
+  void meet(std::uint32_t number, const Want& want);
+  bool fits(const Letter& receive, const Contribution& segment) const;
+  void take_data(Letter& receive, std::uint32_t number, const Contribution& segment);
+  void acknowledge();
+
+  Mailroom& room_;
+  bcube::ServerId peer_;
+  std::size_t most_wants_;
+  std::uint32_t segment_bytes_;
+  std::deque<Flow> flows_;
+  std::vector<Path> paths_;
+  MailMatcher matcher_;
+  std::deque<std::uint32_t> untold_;       // receives whose want has not been taken by a flow
+  std::vector<std::uint32_t> unsent_;      // sends with segments left
+  std::size_t turn_ = 0;                   // among them
+  std::vector<std::uint32_t> unanswered_;  // sends whose last segments are on their way
+};
+
+static_assert(FlowUser<MailChannel>);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_MAIL_CHANNEL_H_

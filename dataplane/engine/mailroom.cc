@@ -1,0 +1,133 @@
+#include "dataplane/engine/mailroom.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "bcube_forwarding/path_set.h"
+#include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/session.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::ServerId server,
+                   std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows)
+    : job_(job),
+      placement_(placement),
+      server_(server),
+      segment_bytes_(segment_bytes),
+      window_(window),
+      flow_settings_(flows) {}
+
+unsigned Mailroom::trainers() const { return job_.session().trainers(); }
+
+unsigned Mailroom::work() {
+  unsigned begun = 0;
+  for (auto number = job_.session().mail().next_fresh(); number.has_value();
+       number = job_.session().mail().next_fresh()) {
+    begin(*number);
+    ++begun;
+  }
+  return begun + copy_some();
+}
+
+void Mailroom::begin(std::uint32_t number) {
+  if (letters_.size() <= number) letters_.resize(number + std::size_t{1});
+  Letter& letter = letters_[number];
+  letter = Letter();
+  letter.request = job_.session().mail().at(number);
+  letter.open = true;
+  const control::Rank rank = job_.rank_order.in_plan(letter.request.peer / trainers());
+  const auto peer_local = static_cast<std::uint8_t>(letter.request.peer % trainers());
+  const auto local = static_cast<std::uint8_t>(letter.request.local);
+  letter.peer = placement_.server(rank);
+  letter.address = letter.request.sends ? MailAddress{local, peer_local, letter.request.tag}
+                                        : MailAddress{peer_local, local, letter.request.tag};
+  MailChannel& channel = *channel_to(letter.peer);
+  if (letter.request.sends) {
+    channel.send(number);
+  } else if (letter.peer != server_) {
+    channel.receive(number);
+  } else {
+    const std::uint64_t sequence = own_wants_++;
+    channel.add_want({sequence, number, letter.address, letter.request.bytes}, own_wants_);
+  }
+}
+
+MailChannel* Mailroom::channel_to(bcube::ServerId server) {
+  const auto known = channels_.find(server);
+  if (known != channels_.end()) return known->second.get();
+  if (!placement_.space().contains(server) || !placement_.rank(server).has_value()) return nullptr;
+  auto& channel = channels_[server];
+  channel = std::make_unique<MailChannel>(
+      *this, server, std::size_t{trainers()} * Session::kMaxInFlight, segment_bytes_);
+  if (server != server_) {
+    add_flows(*channel);
+    open_(*channel);
+  }
+  return channel.get();
+}
+
+void Mailroom::add_flows(MailChannel& channel) {
+  const bcube::AddressSpace& space = placement_.space();
+  const std::vector<bcube::Route> there = bcube::message_paths(space, server_, channel.peer());
+  const std::vector<bcube::Route> back = bcube::message_paths(space, channel.peer(), server_);
+  const std::size_t paths = std::min({there.size(), back.size(), std::size_t{kMostMailPaths}});
+  for (std::size_t path = 0; path < paths; ++path) {
+    const FlowKey key{.stage = protocol::Stage::aggregation,
+                      .step = static_cast<std::uint8_t>(path),
+                      .offset = 0,
+                      .peer = channel.peer(),
+                      .planned = there[path],
+                      .port_in = static_cast<std::uint8_t>(
+                          bcube::port_at_end(space, channel.peer(), back[path]))};
+    channel.add_flow(key, job_, flow_settings_, window_);
+  }
+}
+
+Letter* Mailroom::find_receive(std::uint32_t number, bcube::ServerId from) {
+  if (number >= letters_.size()) return nullptr;
+  Letter& letter = letters_[number];
+  return letter.open && !letter.request.sends && letter.peer == from ? &letter : nullptr;
+}
+
+void Mailroom::end(std::uint32_t number, std::int32_t code, std::uint64_t bytes) {
+  letters_[number].open = false;
+  ends_.push_back({number, code, bytes});
+}
+
+void Mailroom::publish_ends() {
+  for (const End& end : ends_) job_.session().end_mail(end.number, end.code, end.bytes);
+  ends_.clear();
+}
+
+void Mailroom::copy(std::uint32_t send, std::uint32_t receive) {
+  const std::uint64_t bytes = letters_[send].request.bytes;
+  if (bytes > letters_[receive].request.bytes) {
+    end(send, GRADCUBE_EMISMATCH, bytes);
+    end(receive, GRADCUBE_EMISMATCH, bytes);
+  } else {
+    copies_.push_back({send, receive, 0});
+  }
+}
+
+// A part of the first one, so that no copy keeps the engine from its packets for long.
+unsigned Mailroom::copy_some() {
+  if (copies_.empty()) return 0;
+  Copy& copy = copies_.front();
+  const MailRequest& from = letters_[copy.send].request;
+  const std::uint64_t now = std::min(from.bytes - copy.done, kCopiedAtOnce);
+  if (now != 0) {
+    std::memmove(letters_[copy.receive].request.buffer + copy.done, from.buffer + copy.done, now);
+  }
+  copy.done += now;
+  if (copy.done == from.bytes) {
+    end(copy.send, GRADCUBE_OK, from.bytes);
+    end(copy.receive, GRADCUBE_OK, from.bytes);
+    copies_.pop_front();
+  }
+  return 1;
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,104 @@
+// All mail of one server's trainers in one job (docs/messages.md): takes what they submit, gives it
+// to the channel of the other trainer's server, and ends it. Mail between trainers of this server
+// is copied here, some of it in each iteration.
+//
+// The leader engine of the server has it, and sends all mail itself, through its queue of every
+// port: so no state is shared between engines, and a message may take all paths.
+//
+// Memory: a channel for each server that there was mail with, and what has not ended. Nothing
+// depends on the size of the job.
+//
+// Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
+// job.
+//
+// Owned by its EngineJob; touched only by the leader engine's thread, but for its construction.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
+#define GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <map>
+#include <memory>
+#include <vector>
+
+#include "control/plan/placement.h"
+#include "dataplane/engine/letter.h"
+#include "dataplane/engine/mail_channel.h"
+
+namespace gradcube::dataplane {
+
+class EngineJob;
+class Session;
+
+class Mailroom {
+ public:
+  // Bytes between trainers of this server that one call of work() copies at most.
+  static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
+
+  // The job and what it refers to must outlive it. window: of a flow.
+  Mailroom(EngineJob& job, const control::Placement& placement, bcube::ServerId server,
+           std::uint32_t segment_bytes, unsigned window, const FlowSettings& flows);
+  Mailroom(const Mailroom&) = delete;
+  Mailroom& operator=(const Mailroom&) = delete;
+
+  // Calls open(channel) for each new channel: who gives its flows to an engine.
+  void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
+
+  // Begins what trainers have submitted, and copies mail between trainers of this server. How much
+  // it found to do.
+  unsigned work();
+  // Tells the trainers what has ended since.
+  void publish_ends();
+
+  // To another server of the job, or this one; null if it is none. Made when it is asked for first.
+  MailChannel* channel_to(bcube::ServerId server);
+  template <typename Function>
+  void for_each_channel(const Function& function) const {
+    for (const auto& [server, channel] : channels_) function(*channel);
+  }
+
+  // For the channels ----------------------------------------------------------
+
+  unsigned trainers() const;
+  Letter& letter(std::uint32_t number) { return letters_[number]; }
+  // A receive from this server that has not ended; null if there is none of this number.
+  Letter* find_receive(std::uint32_t number, bcube::ServerId from);
+  // bytes: of the message.
+  void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes);
+  // Both are of trainers of this server.
+  void copy(std::uint32_t send, std::uint32_t receive);
+
+ private:
+  struct End {
+    std::uint32_t number;
+    std::int32_t code;
+    std::uint64_t bytes;
+  };
+  struct Copy {
+    std::uint32_t send;
+    std::uint32_t receive;
+    std::uint64_t done;  // bytes
+  };
+
+  void begin(std::uint32_t number);
+  unsigned copy_some();
+  void add_flows(MailChannel& channel);
+
+  EngineJob& job_;
+  control::Placement placement_;
+  bcube::ServerId server_;
+  std::uint32_t segment_bytes_;
+  unsigned window_;
+  FlowSettings flow_settings_;
+  std::function<void(MailChannel&)> open_;
+  std::map<bcube::ServerId, std::unique_ptr<MailChannel>> channels_;
+  std::deque<Letter> letters_;  // by number
+  std::deque<Copy> copies_;     // under way; the first one is next
+  std::vector<End> ends_;       // not published yet
+  std::uint64_t own_wants_ = 0;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_

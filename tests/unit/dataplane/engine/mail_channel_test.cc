@@ -1,0 +1,228 @@
+// A channel against segments that fit and segments that do not, and what it sends. No engine, no
+// packets.
+
+#include "dataplane/engine/mail_channel.h"
+
+#include <cstring>
+#include <gtest/gtest.h>
+#include <vector>
+
+#include "dataplane/engine/engine_job.h"
+#include "dataplane/engine/mailroom.h"
+#include "protocol/bytes.h"
+#include "tests/unit/dataplane/engine/engine_fixture.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+constexpr std::uint32_t kSegment = 128;
+
+class MailChannelTest : public testing::Test {
+ protected:
+  MailChannelTest() {
+    room_.set_opener([](MailChannel&) {});
+    channel_ = room_.channel_to(3);
+  }
+
+  // The number of what a trainer submits.
+  std::uint32_t submit(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag = 7,
+                       std::uint32_t peer = 3) {
+    shared::Submission& entry = submission_entry(session_->region(), submitted_);
+    entry = {};
+    entry.request = ++submitted_;
+    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.offset = shared::kHeapOffset;
+    entry.count = bytes;
+    entry.root = peer;
+    entry.tag = tag;
+    session_->region().header().submission_tail.store(submitted_);
+    EXPECT_EQ(session_->take(), Session::Take::taken);
+    room_.work();
+    return static_cast<std::uint32_t>(submitted_ - 1);
+  }
+
+  Contribution segment(MailKind kind, std::uint32_t number, std::uint32_t count, bool last,
+                       std::size_t bytes) {
+    payload_.assign(std::max<std::size_t>(bytes, 1), 9);
+    return {nullptr,
+            payload_.data(),
+            0,
+            static_cast<std::uint16_t>(bytes),
+            {0, count, static_cast<std::uint16_t>(last ? 1 : 0), static_cast<std::uint8_t>(kind),
+             number}};
+  }
+  Contribution want(std::uint8_t from, std::uint8_t to, std::uint64_t tag, std::uint64_t room) {
+    Contribution segment = this->segment(MailKind::want, 40, 0, false, kWantBytes);
+    payload_[0] = from;
+    payload_[1] = to;
+    protocol::store_little(&payload_[2], tag);
+    protocol::store_little(&payload_[10], room);
+    return segment;
+  }
+
+  Flow& flow(unsigned path = 0) { return channel_->flows()[path]; }
+  bool fits(const Contribution& segment, unsigned path = 0) {
+    return !channel_->accept(flow(path), 0, segment).refused.has_value();
+  }
+  // As the engine does when it has come for the first time.
+  void arrive(const Contribution& segment, unsigned path = 0) {
+    const auto accepted = channel_->accept(flow(path), next_[path], segment);
+    ASSERT_FALSE(accepted.refused.has_value());
+    std::uint64_t sequence = 0;
+    flow(path).receive.arrive(static_cast<std::uint32_t>(next_[path]++), sequence, 0);
+    channel_->take(flow(path), sequence, segment, accepted);
+  }
+  const shared::Completion& completion(std::uint64_t index) {
+    room_.publish_ends();
+    EXPECT_GT(session_->region().header().completion_tail.load(), index);
+    return session_->region().completion(index);
+  }
+
+  TestSession session_{1, 1 << 16, 1, 4};
+  EngineJob job_{1, *session_, {}, 1, true, {16, {}}};
+  Mailroom room_{job_, control::Placement::all(control::parse_topology("bcube:2,2", "test")),
+                 0,    kSegment,
+                 16,   {}};
+  MailChannel* channel_ = nullptr;
+  std::vector<std::uint8_t> payload_;
+  std::uint64_t submitted_ = 0;
+  std::uint64_t next_[2] = {};
+};
+
+TEST_F(MailChannelTest, HasAFlowForEachPath) {
+  ASSERT_EQ(channel_->flows().size(), 2u);
+  EXPECT_NE(flow(0).planned[0].level, flow(1).planned[0].level);
+  EXPECT_EQ(room_.channel_to(4), nullptr) << "there is no such server";
+  EXPECT_EQ(room_.channel_to(3), channel_);
+}
+
+TEST_F(MailChannelTest, TakesNothingWithoutAReceive) {
+  EXPECT_FALSE(fits(segment(MailKind::data, 0, 0, true, 0)));
+  EXPECT_FALSE(fits(segment(MailKind::refusal, 0, 0, false, kRefusalBytes)));
+  submit(shared::Kind::send, 100);
+  EXPECT_FALSE(fits(segment(MailKind::data, 0, 0, true, 100))) << "it is a send";
+  const std::uint32_t receive = submit(shared::Kind::receive, 300);
+  EXPECT_TRUE(fits(segment(MailKind::data, receive, 0, false, kSegment)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive + 1, 0, false, kSegment)));
+  EXPECT_FALSE(fits(segment(static_cast<MailKind>(3), receive, 0, false, kSegment)));
+  const std::uint32_t other = submit(shared::Kind::receive, 300, 7, 2);
+  EXPECT_FALSE(fits(segment(MailKind::data, other, 0, false, kSegment))) << "of another server";
+  EXPECT_FALSE(fits(segment(static_cast<MailKind>(255), receive, 0, false, 0)));
+}
+
+TEST_F(MailChannelTest, TakesNoSegmentBeyondItsBufferOrOfAWrongLength) {
+  const std::uint32_t receive = submit(shared::Kind::receive, 300);
+  EXPECT_TRUE(fits(segment(MailKind::data, receive, 1, false, kSegment)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 2, false, kSegment)));
+  EXPECT_TRUE(fits(segment(MailKind::data, receive, 2, true, 44)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 2, true, 45)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 3, true, 0)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, UINT32_MAX, true, 0)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 0, false, kSegment - 1)));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 0, false, kSegment + 1)));
+  Contribution odd = segment(MailKind::data, receive, 0, false, kSegment);
+  odd.signature.root = 2;
+  EXPECT_FALSE(fits(odd));
+  arrive(segment(MailKind::data, receive, 1, true, 10));
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 1, true, 10))) << "it has an end already";
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 2, false, 44)));
+  EXPECT_FALSE(fits(segment(MailKind::refusal, receive, 0, false, kRefusalBytes)));
+  arrive(segment(MailKind::data, receive, 0, false, kSegment), 1);
+  EXPECT_EQ(completion(0).code, 0);
+  EXPECT_EQ(completion(0).bytes, kSegment + 10u);
+  EXPECT_EQ(session_.base()[shared::kHeapOffset + kSegment + 9], 9);
+  EXPECT_EQ(session_.base()[shared::kHeapOffset + kSegment + 10], 0);
+  EXPECT_FALSE(fits(segment(MailKind::data, receive, 0, false, kSegment))) << "it has ended";
+}
+
+TEST_F(MailChannelTest, TakesWantsOverTheFirstPathAloneAndOnlySoMany) {
+  EXPECT_TRUE(fits(want(0, 0, 1, 10)));
+  EXPECT_FALSE(fits(want(0, 0, 1, 10), 1));
+  EXPECT_FALSE(fits(want(1, 0, 1, 10)));
+  EXPECT_FALSE(fits(want(0, 1, 1, 10)));
+  Contribution longer = want(0, 0, 1, 10);
+  longer.bytes += 1;
+  EXPECT_FALSE(fits(longer));
+  for (unsigned i = 0; i < Session::kMaxInFlight; ++i) {
+    channel_->add_want({i, i, {0, 0, 99}, 10}, i + 1);
+  }
+  EXPECT_FALSE(fits(want(0, 0, 1, 10)));
+}
+
+TEST_F(MailChannelTest, RefusesAMessageThatIsTooLong) {
+  const std::uint32_t receive = submit(shared::Kind::receive, 50);
+  Contribution refusal = segment(MailKind::refusal, receive, 0, false, kRefusalBytes);
+  protocol::store_little(payload_.data(), std::uint64_t{60});
+  arrive(refusal);
+  EXPECT_EQ(completion(0).code, GRADCUBE_EMISMATCH);
+  EXPECT_EQ(completion(0).bytes, 60u);
+  submit(shared::Kind::send, 200, 8);
+  arrive(want(0, 0, 8, 199));
+  // The want of the receive goes first; then the word that the message is not sent.
+  EXPECT_EQ(channel_->backlog(flow()), 2);
+  const auto first = channel_->next_segment(flow());
+  ASSERT_TRUE(first.has_value());
+  EXPECT_EQ(first->signature.kind, static_cast<std::uint8_t>(MailKind::want));
+  flow().send.record_send(0);
+  const auto second = channel_->next_segment(flow());
+  ASSERT_TRUE(second.has_value());
+  EXPECT_EQ(second->signature.kind, static_cast<std::uint8_t>(MailKind::refusal));
+  EXPECT_EQ(second->collective, 40u);
+  EXPECT_EQ(second->bytes, kRefusalBytes);
+  EXPECT_EQ(protocol::load_little<std::uint64_t>(second->payload), 200u);
+  EXPECT_FALSE(channel_->next_segment(flow(1)).has_value());
+}
+
+TEST_F(MailChannelTest, SharesALargeMessageAmongThePaths) {
+  submit(shared::Kind::send, shared::kLargeMessage);
+  channel_->add_want({0, 40, {0, 0, 7}, shared::kLargeMessage}, 1);
+  for (std::uint32_t i = 0; i < 6; ++i) {
+    Flow& next = flow(i % 3 == 0 ? 1 : 0);
+    EXPECT_EQ(channel_->next_segment(next)->signature.count, i);
+    next.send.record_send(0);
+  }
+  // Each path asks for its half: of 512 segments 506 are left.
+  EXPECT_EQ(channel_->backlog(flow(0)), 253);
+}
+
+TEST_F(MailChannelTest, EndsASendWhenEachPathHasItsLastAcknowledgement) {
+  submit(shared::Kind::send, shared::kLargeMessage);
+  channel_->add_want({0, 40, {0, 0, 7}, shared::kLargeMessage}, 1);
+  std::uint32_t sent[2] = {};
+  for (unsigned turn = 0; channel_->next_segment(flow(turn % 2)).has_value(); ++turn) {
+    Flow& next = flow(turn % 2);
+    next.send.record_send(0);
+    ++sent[turn % 2];
+    // All but the last of each path.
+    if (next.send.in_flight() == 64 && sent[turn % 2] < 200) {
+      next.send.on_acknowledgement(sent[turn % 2], 0, 128, 0, 1);
+    }
+    channel_->on_acknowledged();
+  }
+  EXPECT_EQ(sent[0] + sent[1], shared::kLargeMessage / kSegment);
+  flow(0).send.on_acknowledgement(sent[0], 0, 128, 0, 2);
+  channel_->on_acknowledged();
+  room_.publish_ends();
+  EXPECT_EQ(session_->region().header().completion_tail.load(), 0u);
+  flow(1).send.on_acknowledgement(sent[1], 0, 128, 0, 2);
+  channel_->on_acknowledged();
+  EXPECT_EQ(completion(0).code, 0);
+}
+
+TEST_F(MailChannelTest, NamesItsSegmentsForEver) {
+  submit(shared::Kind::send, 60'000);  // less than kLargeMessage
+  channel_->add_want({0, 40, {0, 0, 7}, 60'000}, 1);
+  EXPECT_FALSE(channel_->next_segment(flow(1)).has_value());
+  ASSERT_TRUE(channel_->next_segment(flow(0)).has_value());
+  const auto again = channel_->next_segment(flow(0));
+  EXPECT_EQ(again->signature.count, 0u) << "as long as it is not sent, it is the next one";
+  flow(0).send.record_send(0);
+  EXPECT_EQ(channel_->next_segment(flow(0))->signature.count, 1u);
+  EXPECT_EQ(channel_->sent_segment(flow(0), 0).signature.count, 0u);
+  EXPECT_EQ(channel_->sent_segment(flow(0), 0).payload, session_.base() + shared::kHeapOffset);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

@@ -1,0 +1,117 @@
+// Which send meets which receive, in whatever order they come.
+
+#include "dataplane/engine/mail_matcher.h"
+
+#include <algorithm>
+#include <gtest/gtest.h>
+#include <map>
+#include <random>
+#include <tuple>
+
+#include "tests/unit/protocol/seed.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using Met = std::vector<std::pair<std::uint32_t, std::uint32_t>>;
+
+class Matcher {
+ public:
+  void send(std::uint32_t number, const MailAddress& address) {
+    const auto want = matcher.add_send(number, address);
+    if (want.has_value()) met.emplace_back(number, want->number);
+  }
+  void want(std::uint64_t sequence, std::uint32_t number, const MailAddress& address) {
+    matcher.add_want({sequence, number, address, 0});
+  }
+  void settle(std::uint64_t sequence) {
+    matcher.settle(sequence, [this](std::uint32_t number, const Want& want) {
+      met.emplace_back(number, want.number);
+    });
+  }
+
+  MailMatcher matcher;
+  Met met;
+};
+
+TEST(MailMatcher, PairsByTrainersAndTag) {
+  Matcher matcher;
+  matcher.send(1, {0, 0, 7});
+  matcher.want(0, 10, {0, 1, 7});
+  matcher.want(1, 11, {1, 0, 7});
+  matcher.want(2, 12, {0, 0, 8});
+  matcher.settle(3);
+  EXPECT_TRUE(matcher.met.empty());
+  matcher.want(3, 13, {0, 0, 7});
+  matcher.settle(4);
+  EXPECT_EQ(matcher.met, (Met{{1, 13}}));
+  matcher.send(2, {0, 1, 7});
+  EXPECT_EQ(matcher.met.back(), (std::pair<std::uint32_t, std::uint32_t>{2, 10}));
+  EXPECT_EQ(matcher.matcher.wants(), 2u);
+}
+
+TEST(MailMatcher, WaitsForWantsThatWereSentBefore) {
+  Matcher matcher;
+  matcher.want(5, 11, {});
+  matcher.settle(3);
+  EXPECT_TRUE(matcher.matcher.any_unsettled());
+  matcher.send(1, {});
+  EXPECT_TRUE(matcher.met.empty());
+  matcher.want(3, 10, {});
+  matcher.settle(4);
+  EXPECT_EQ(matcher.met, (Met{{1, 10}}));
+  matcher.settle(6);
+  EXPECT_FALSE(matcher.matcher.any_unsettled());
+  matcher.send(2, {});
+  EXPECT_EQ(matcher.met.back(), (std::pair<std::uint32_t, std::uint32_t>{2, 11}));
+}
+
+// The k-th of each address meets the k-th, however the wants are reordered on their way.
+TEST(MailMatcher, KeepsTheOrderOfEachAddress) {
+  const std::uint64_t seed = protocol::test_seed(11);
+  SCOPED_TRACE(protocol::seed_trace(seed));
+  std::mt19937_64 random(seed);
+  constexpr std::uint32_t kMessages = 400;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> sends;
+  std::map<std::uint64_t, std::vector<std::uint32_t>> wants;
+  std::vector<std::pair<std::uint64_t, MailAddress>> arriving;  // by sequence, which is the number
+  for (std::uint32_t i = 0; i < kMessages; ++i) {
+    const std::uint64_t tag = random() % 5;
+    wants[tag].push_back(i);
+    arriving.push_back({i, {0, 0, tag}});
+  }
+  // Each is at most a few places away from its own.
+  for (std::size_t i = 0; i + 8 < arriving.size(); i += 4) {
+    std::shuffle(arriving.begin() + static_cast<std::ptrdiff_t>(i),
+                 arriving.begin() + static_cast<std::ptrdiff_t>(i) + 8, random);
+  }
+  Matcher matcher;
+  std::vector<bool> here(kMessages, false);
+  std::uint32_t number = 0;
+  std::uint64_t cumulative = 0;
+  std::vector<std::uint64_t> tags;
+  for (const auto& [tag, of_tag] : wants) tags.insert(tags.end(), of_tag.size(), tag);
+  std::shuffle(tags.begin(), tags.end(), random);
+  std::size_t arrived = 0;
+  while (number < tags.size() || arrived < arriving.size()) {
+    if (arrived == arriving.size() || (number < tags.size() && random() % 2 == 0)) {
+      sends[tags[number]].push_back(number);
+      matcher.send(number, {0, 0, tags[number]});
+      ++number;
+      continue;
+    }
+    const auto& [sequence, address] = arriving[arrived++];
+    matcher.want(sequence, static_cast<std::uint32_t>(sequence), address);
+    here[sequence] = true;
+    while (cumulative < kMessages && here[cumulative]) ++cumulative;
+    matcher.settle(cumulative);
+  }
+  ASSERT_EQ(matcher.met.size(), kMessages);
+  std::map<std::uint32_t, std::uint32_t> want_of(matcher.met.begin(), matcher.met.end());
+  for (const auto& [tag, of_tag] : sends) {
+    for (std::size_t k = 0; k < of_tag.size(); ++k) EXPECT_EQ(want_of[of_tag[k]], wants[tag][k]);
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
