@@ -12,9 +12,9 @@ usage() {
 usage: ./scripts/bringup.sh [OPTION...] [-- OPTION OF gradcubed...]
        ./scripts/bringup.sh --undo [--run-dir DIRECTORY]
 Reserves huge pages and binds NICs to vfio-pci, as root. gradcubed takes its packet memory from huge
-pages where enough are free. NICs with vfio-pci are for programs with a port of DPDK's, as testpmd:
-`gradcubed --server ... --interfaces` uses interfaces of the kernel, and a NIC that is bound to
-vfio-pci has none.
+pages where enough are free. NICs with vfio-pci are for `gradcubed --server ... --nics` and other
+programs of DPDK's, as testpmd; `--interfaces` uses interfaces of the kernel, and a NIC that is bound
+to vfio-pci has none.
   --huge-pages SIZE  have at least SIZE of huge pages on each NUMA node: 1G, 512M
   --page-size SIZE   of which size: 2M (as a rule the default) or 1G
   --nic NIC          bind this NIC, named by its PCI address, its MAC or its interface. Can be
@@ -33,7 +33,8 @@ Examples:
   ./scripts/bringup.sh --huge-pages 1G --nic 02:00:5e:10:00:01
   dpdk-testpmd -a 0000:3b:00.0 -a 0000:3b:00.1 -- --interactive
   ./scripts/bringup.sh --undo
-  ./scripts/bringup.sh --huge-pages 512M -- --server 2,1 --interfaces eth1,eth2 --cluster cube.toml
+  ./scripts/bringup.sh --huge-pages 512M --nic 0000:3b:00.0 --nic 0000:3b:00.1 \
+    -- --server 2,1 --nics 3b:00.0,3b:00.1 --cluster cube.toml
 USAGE
 }
 

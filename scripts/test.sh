@@ -145,7 +145,7 @@ step "checking format, includes and shell scripts"
 check check_format
 check check_widths
 check /usr/bin/python3 scripts/check_includes.py
-check shellcheck -x .ci/run scripts/*.sh tests/unit/aggregation/*.sh
+check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/*.sh
 
 step "building with g++, warnings as errors"
 CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false \

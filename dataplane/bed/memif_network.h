@@ -1,7 +1,7 @@
 // The network of a test bed that needs no rights: emulated switches in daemons of their own
-// (gradcubed --switches), to which the servers' daemons connect by shared memory. A process has room
-// for the ports of some switches (control/settings/switch_parts.h), so there are as many daemons as
-// it takes.
+// (gradcubed --switches), to which the servers' daemons connect by shared memory. A process has
+// room for the ports of some switches (control/settings/switch_parts.h), so there are as many
+// daemons as it takes.
 //
 // A daemon of switches that ends is logged and reported; its links stay down. The destructor ends
 // those that end() has not.

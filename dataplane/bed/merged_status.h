@@ -3,8 +3,8 @@
 // It has the fields of an embedded cluster's status (status.h), so whoever reads that can read
 // this. What counts is added up, what lists is joined, and a job has the trainers of all servers.
 // In "servers" there is an entry for every server. It also says "pid", and "why" where the daemon
-// has ended or does not answer; then it has no "trainers" and no "ports". How long a job has waited is known only where a daemon says so; else "waiting_ms" is
-// null.
+// has ended or does not answer; then it has no "trainers" and no "ports". How long a job has waited
+// is known only where a daemon says so; else "waiting_ms" is null.
 //
 // Pure functions.
 #ifndef GRADCUBE_DATAPLANE_BED_MERGED_STATUS_H_

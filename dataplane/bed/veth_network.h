@@ -1,5 +1,5 @@
-// The network of a test bed that consists of the kernel's links: a veth from each server's namespace
-// to a bridge, one bridge per switch, in the namespace of the bed (bed_links.h,
+// The network of a test bed that consists of the kernel's links: a veth from each server's
+// namespace to a bridge, one bridge per switch, in the namespace of the bed (bed_links.h,
 // network_commands.h). No interface has an IP address, and the kernel speaks no IPv6 there, so it
 // sends and answers nothing itself.
 //

@@ -1,5 +1,5 @@
-// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, NICs or memif
-// links, the pollers' threads, and the sockets on which it serves trainers and tools.
+// gradcubed: the nodes of an embedded cluster, or that of one server on network interfaces, NICs or
+// memif links, the pollers' threads, and the sockets on which it serves trainers and tools.
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone: no client could reach it any

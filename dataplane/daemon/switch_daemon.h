@@ -1,5 +1,5 @@
-// gradcubed without servers: emulated switches of a cluster whose servers have a daemon each, joined
-// by memif (dataplane/fabric/memif/memif_switches.h).
+// gradcubed without servers: emulated switches of a cluster whose servers have a daemon each,
+// joined by memif (dataplane/fabric/memif/memif_switches.h).
 //
 // The constructor makes everything; if it fails, it throws and leaves nothing behind. run() serves
 // until `down`, SIGTERM or SIGINT, or until its run directory is gone. The destructor ends the

@@ -64,10 +64,10 @@ bool choose_huge_pages(const EalOptions& options) {
   const std::uint64_t wanted = options.memory_megabytes * kMegabyte;
   const std::uint64_t free = free_huge_page_bytes();
   if (options.huge_pages == HugePages::always && free < wanted) {
-    throw std::runtime_error(fmt::format(
-        "{} MB of huge pages are needed and {} MB are free: reserve them as root, with `echo {} > "
-        "/proc/sys/vm/nr_hugepages` for pages of 2 MB",
-        options.memory_megabytes, free / kMegabyte, (wanted + kMegabyte * 2 - 1) / kMegabyte / 2));
+    throw std::runtime_error(
+        fmt::format("{} MB of huge pages are needed and {} MB are free: reserve them with "
+                    "`scripts/bringup.sh --huge-pages {}M` as root",
+                    options.memory_megabytes, free / kMegabyte, options.memory_megabytes));
   }
   return free >= wanted;
 }

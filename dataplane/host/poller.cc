@@ -38,8 +38,8 @@ constexpr Nanoseconds kLongestLook = 100'000'000;
   _exit(Poller::kStuckExitCode);
 }
 
-// Waits at most `most` nanoseconds; false if nothing came. epoll_wait() has milliseconds only, and a
-// kernel before 5.11 has no epoll_pwait2().
+// Waits at most `most` nanoseconds; false if nothing came. epoll_wait() has milliseconds only, and
+// a kernel before 5.11 has no epoll_pwait2().
 bool wait_for_event(int epoll, Nanoseconds most) {
   const timespec wait{most / 1'000'000'000, most % 1'000'000'000};
   epoll_event events[8];

@@ -1,7 +1,7 @@
 // SIGTERM and SIGINT as events of a daemon's control loop.
 //
-// Threads: the loop's. All threads of the process must have blocked the two signals. The constructor
-// throws std::system_error.
+// Threads: the loop's. All threads of the process must have blocked the two signals. The
+// constructor throws std::system_error.
 #ifndef GRADCUBE_DATAPLANE_SOCKETS_STOP_SIGNALS_H_
 #define GRADCUBE_DATAPLANE_SOCKETS_STOP_SIGNALS_H_
 

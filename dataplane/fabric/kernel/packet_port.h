@@ -55,11 +55,11 @@
 #include <vector>
 
 #include "dataplane/fabric/kernel/network_interface.h"
-#include "dataplane/fabric/pacer.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/kernel/packet_socket.h"
 #include "dataplane/fabric/kernel/receive_ring.h"
 #include "dataplane/fabric/kernel/transmit_ring.h"
+#include "dataplane/fabric/pacer.h"
 #include "dataplane/fabric/port.h"
 #include "dataplane/host/clock.h"
 #include "dataplane/host/packet_pool.h"

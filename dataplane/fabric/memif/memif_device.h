@@ -4,8 +4,9 @@
 // Two devices are joined if they have the same number at the same socket. One of them listens at
 // the socket (the server), as many devices can; the other one connects to it. The rings lie in
 // memory that the one that connects has made. A frame is copied twice, into a slot and out of it; a
-// chain of packets comes out as one. When one of the two processes ends, the other's device has no link any more; it has one again
-// when a new process has connected. One that connects does so once, when it is started.
+// chain of packets comes out as one. When one of the two processes ends, the other's device has no
+// link any more; it has one again when a new process has connected. One that connects does so once,
+// when it is started.
 //
 // Trust: the driver believes what the other process writes into the rings' descriptors: offsets and
 // lengths. So both must be processes of one user, as they are: the socket lies in a folder that

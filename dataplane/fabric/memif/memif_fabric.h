@@ -1,8 +1,8 @@
-// One server's ports on memif links to emulated switches in other processes (memif_switches.h): what
-// a daemon has that runs one server without any right of root's.
+// One server's ports on memif links to emulated switches in other processes (memif_switches.h):
+// what a daemon has that runs one server without any right of root's.
 //
-// The port of level l is memif number server x levels + l, at the socket of the process that has the
-// switch there.
+// The port of level l is memif number server x levels + l, at the socket of the process that has
+// the switch there.
 //
 // Ownership and threads: as ethdev_fabric.h says. Owns the devices, too.
 //

@@ -2,8 +2,8 @@
 // be meant, however long its path is and whatever characters are in it. (A driver's options are
 // separated by commas, and the path of a Unix socket has 107 characters at most.)
 //
-// Owns a descriptor of the folder, which the path leads through: it outlives the devices. Errors are
-// control::SetupError.
+// Owns a descriptor of the folder, which the path leads through: it outlives the devices. Errors
+// are control::SetupError.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SOCKET_H_
 #define GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_SOCKET_H_
 

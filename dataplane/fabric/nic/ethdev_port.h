@@ -19,7 +19,8 @@
 //
 // Sleep. Few drivers tell that a frame has arrived. So next_event() asks for a look at the device,
 // kShortestLook to kLongestLook from now: the later, the longer the device is idle, and the longer
-// the pauses were between the last few times that it was busy. So greetings alone keep nobody awake.
+// the pauses were between the last few times that it was busy. So greetings alone keep nobody
+// awake.
 //
 // Ownership: as port.h says; a received frame lies in a packet of its queue's pool. Pools and clock
 // outlive the port.

@@ -51,10 +51,10 @@ void check_nics(const std::vector<std::string>& addresses, const std::filesystem
     }
     const std::string driver = driver_of(device);
     if (std::find(kDrivers.begin(), kDrivers.end(), driver) != kDrivers.end()) continue;
-    throw control::SetupError(fmt::format(
-        "PCI device {} is bound to {}, and DPDK needs it bound to vfio-pci: `dpdk-devbind.py "
-        "--bind=vfio-pci {}` as root",
-        address, driver.empty() ? "no driver" : driver, address));
+    throw control::SetupError(
+        fmt::format("PCI device {} is bound to {}, and DPDK needs it bound to vfio-pci: "
+                    "`scripts/bringup.sh --nic {}` as root",
+                    address, driver.empty() ? "no driver" : driver, address));
   }
 }
 

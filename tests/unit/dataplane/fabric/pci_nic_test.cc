@@ -70,7 +70,7 @@ TEST_F(Nics, AreNamedWithTheirDriverAndWhatMendsIt) {
   add("0000:04:00.0", "");
   EXPECT_THAT(refusal({"0000:03:00.0", "0000:03:00.1"}),
               testing::AllOf(HasSubstr("0000:03:00.1 is bound to ixgbe"),
-                             HasSubstr("dpdk-devbind.py --bind=vfio-pci 0000:03:00.1")));
+                             HasSubstr("scripts/bringup.sh --nic 0000:03:00.1")));
   EXPECT_THAT(refusal({"0000:04:00.0"}), HasSubstr("0000:04:00.0 is bound to no driver"));
 }
 
