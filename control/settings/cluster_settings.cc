@@ -163,9 +163,7 @@ void validate_bed(const ClusterSettings& s) {
           fmt::format("{} has {} servers; the {} fabric takes at most {}, because it runs a daemon "
                       "for each of them",
                       s.topology.spec(), s.topology.servers(), fabric, kMaxBedServers));
-  const auto& dimensions = s.topology.dimensions();
-  require(std::all_of(dimensions.begin(), dimensions.end(),
-                      [](const Dimension& dimension) { return dimension.link == Link::switched; }),
+  require(s.fabric != Fabric::memif || !s.topology.space().cabled(),
           fmt::format("{}: the {} fabric joins servers by switches; expected bcube:n,k or star:N",
                       s.topology.spec(), fabric));
   const std::tuple<const char*, std::optional<std::uint64_t>, std::uint64_t> memories[] = {

@@ -4,7 +4,19 @@ namespace gradcube::dataplane {
 
 namespace {
 
-std::string bridge_name(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level) {
+// Of a torus: by the end of the cable whose next digit the other has.
+std::string cable_name(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port) {
+  const unsigned level = space.level_of_port(port);
+  const bool begins = port % space.ports_of_level() == 0;
+  const unsigned digit = space.digit(server, level);
+  const bcube::ServerId first =
+      begins ? server : space.with_digit(server, level, space.previous_digit(level, digit));
+  return "c" + space.suffix(first) + "." + std::to_string(level);
+}
+
+std::string bridge_name(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port) {
+  if (space.cabled()) return cable_name(space, server, port);
+  const unsigned level = space.level_of_port(port);
   std::string name = "sw";
   const auto digits = space.digits(server);
   for (unsigned i = 0; i < space.levels(); ++i) {
@@ -19,14 +31,15 @@ std::string bridge_name(const bcube::AddressSpace& space, bcube::ServerId server
 std::vector<BedLink> bed_links(const bcube::AddressSpace& space) {
   std::vector<BedLink> links;
   for (bcube::ServerId server = 0; server < space.servers(); ++server) {
-    for (unsigned level = 0; level < space.levels(); ++level) {
-      const std::string number = std::to_string(level);
+    for (unsigned port = 0; port < space.ports(); ++port) {
+      const std::string number = std::to_string(port);
       links.push_back({.server = server,
-                       .level = level,
-                       .switch_name = space.joint_text(server, level),
-                       .bridge = bridge_name(space, server, level),
+                       .level = space.level_of_port(port),
+                       .server_port = port,
+                       .switch_name = space.joint_text(server, port),
+                       .bridge = bridge_name(space, server, port),
                        .port = "p" + space.suffix(server) + "." + number,
-                       .interface = "level" + number});
+                       .interface = (space.cabled() ? "port" : "level") + number});
     }
   }
   return links;

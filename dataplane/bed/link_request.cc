@@ -78,16 +78,16 @@ std::vector<std::size_t> select_links(const control::Topology& topology,
   if (request.contains("server")) {
     server = control::parse_server(topology, text_of(request, "server"), "impair:");
   }
-  std::optional<unsigned> port;  // a level has one, of its number
+  std::optional<unsigned> port;
   if (request.contains("level")) level = number_of(request["level"], "level", topology.levels());
-  if (request.contains("port")) port = number_of(request["port"], "port", topology.levels());
+  if (request.contains("port")) port = number_of(request["port"], "port", topology.ports());
   if (request.contains("switch")) switch_name = text_of(request, "switch");
 
   std::vector<std::size_t> chosen;
   for (std::size_t i = 0; i < links.size(); ++i) {
     const BedLink& link = links[i];
     if (link.server == server.value_or(link.server) && link.level == level.value_or(link.level) &&
-        link.level == port.value_or(link.level) &&
+        link.server_port == port.value_or(link.server_port) &&
         link.switch_name == switch_name.value_or(link.switch_name)) {
       chosen.push_back(i);
     }
@@ -123,7 +123,7 @@ nlohmann::ordered_json link_report(const control::Topology& topology,
     if (up[i] == common) continue;
     Json one = {{"server", control::address_json(topology.space(), links[i].server)},
                 {"level", links[i].level},
-                {"port", links[i].level},
+                {"port", links[i].server_port},
                 {"switch", links[i].switch_name}};
     one.update(report_of(up[i]));
     differing.push_back(std::move(one));

@@ -51,7 +51,7 @@ Json merged_links(const control::Topology& topology, std::span<const BedLink> li
     if (own == common) continue;
     Json one = {{"server", address},
                 {"level", link.level},
-                {"port", link.level},
+                {"port", link.server_port},
                 {"switch", link.switch_name}};
     one.update(own);
     differing.push_back(std::move(one));

@@ -45,8 +45,8 @@ void VethNetwork::join(const std::deque<DaemonProcess>& servers) {
 }
 
 std::span<const BedLink> VethNetwork::links_of(ServerId server) const {
-  const std::size_t levels = settings_.topology.levels();
-  return std::span<const BedLink>(links_).subspan(server * levels, levels);
+  const std::size_t ports = settings_.topology.ports();
+  return std::span<const BedLink>(links_).subspan(server * ports, ports);
 }
 
 // The switches are the kernel's.

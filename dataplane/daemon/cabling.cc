@@ -45,12 +45,14 @@ std::string whose_levels(const bcube::AddressSpace& space, bcube::ServerId serve
 
 }  // namespace
 
-std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
                        const protocol::SettingsDigest& settings, const WrongGreeting& wrong) {
   const std::string self = space.text(server);
-  const std::string hears = fmt::format("port {} of server {} hears ", level, self);
+  const std::string hears = fmt::format("port {} of server {} hears ", port, self);
+  const unsigned level = space.level_of_port(port);
   const std::string sender =
-      fmt::format("port {} of server {}", wrong.level, address_text(space, wrong.server));
+      fmt::format("{} {} of server {}", space.cabled() ? "a port of level" : "port", wrong.level,
+                  address_text(space, wrong.server));
   switch (wrong.fault) {
     case GreetingFault::none:
       break;
@@ -73,9 +75,9 @@ std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server,
           sender, whose_levels(space, server, level, wrong));
     case GreetingFault::no_neighbour:
       return fmt::format(
-          "{}{}, which is no neighbour at this level: one of them is on a wrong switch or has a "
-          "wrong address",
-          hears, sender);
+          "{}{}, which is no neighbour at this {}: one of them is on a wrong {} or has a wrong "
+          "address",
+          hears, sender, space.cabled() ? "port" : "level", space.cabled() ? "cable" : "switch");
   }
   return "";
 }

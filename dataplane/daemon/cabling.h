@@ -17,12 +17,12 @@
 
 namespace gradcube::dataplane {
 
-// A sentence about what the port of this level of a server with these settings has heard. `wrong`
+// A sentence about what this port of a server with these settings has heard. `wrong`
 // is at fault.
-std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned level,
+std::string wrong_text(const bcube::AddressSpace& space, bcube::ServerId server, unsigned port,
                        const protocol::SettingsDigest& settings, const WrongGreeting& wrong);
 
-// By server and level: what is wrong now. Asks the pollers.
+// By server and port: what is wrong now. Asks the pollers.
 using WrongPorts = std::map<std::pair<bcube::ServerId, unsigned>, std::string>;
 WrongPorts wrong_ports(const bcube::AddressSpace& space, const std::vector<EngineAt>& engines);
 

@@ -40,8 +40,8 @@ namespace gradcube::dataplane {
 // A server whose neighbours are in other processes.
 struct LoneServer {
   bcube::ServerId server = 0;
-  std::vector<std::string> interfaces;  // by level
-  std::vector<std::string> nics;        // by level: PCI addresses (fabric/nic/pci_nic.h)
+  std::vector<std::string> interfaces;  // by port
+  std::vector<std::string> nics;        // by port: PCI addresses (fabric/nic/pci_nic.h)
   // With the memif fabric: the cluster's, where the daemons of the switches are.
   control::RunDirectory switches{""};
 };

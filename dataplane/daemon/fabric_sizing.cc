@@ -289,8 +289,9 @@ InterfaceFabricOptions interface_fabric_options(const control::ClusterSettings& 
   options.interfaces = std::move(interfaces);
   options.mtu = settings.mtu;
   if (!settings.rates.limited()) return options;
-  for (unsigned level = 0; level < settings.topology.levels(); ++level) {
-    options.bits_per_second.push_back(settings.rates.of(level));
+  const bcube::AddressSpace space = settings.topology.space();
+  for (unsigned port = 0; port < space.ports(); ++port) {
+    options.bits_per_second.push_back(settings.rates.of(space.level_of_port(port)));
   }
   options.receive_depth = kLimitedReceiveRing;
   options.transmit_depth = kLimitedTransmitRing;

@@ -284,7 +284,8 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   auto* interfaces =
       app.add_option("--interfaces", options.interfaces,
                      "the server's ports: a network interface for each level, level 0 first "
-                     "(\"eth1,eth2\"). They must be up, and should have no IP address")
+                     "(\"eth1,eth2\"); on a torus two, first that to the next server. They must "
+                     "be up, and should have no IP address")
           ->delimiter(',')
           ->needs(server);
   auto* nics = app.add_option("--nics", options.nics,

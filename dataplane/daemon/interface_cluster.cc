@@ -16,21 +16,19 @@ namespace {
 // option: that has named them.
 void check_ports(std::string_view option, std::vector<std::string> names,
                  const control::Topology& topology) {
-  if (topology.space().cabled()) {
+  if (names.size() != topology.ports()) {
     throw control::UsageError(
-        fmt::format("{}: a {} runs embedded in one process alone, as `gradcube up --topology {}` "
-                    "starts it; expected bcube:n,k or star:N",
-                    option, topology.kind(), topology.spec()));
-  }
-  if (names.size() != topology.levels()) {
-    throw control::UsageError(
-        fmt::format("{}: it names {} and {} has {} levels: name one for each level, level 0 first",
-                    option, names.size(), topology.spec(), topology.levels()));
+        topology.space().cabled()
+            ? fmt::format("{}: it names {} and {} has {} ports: name one for each; of each level "
+                          "first the one to the next server, level 0 first",
+                          option, names.size(), topology.spec(), topology.ports())
+            : fmt::format("{}: it names {} and {} has {} levels: name one for each level, level 0 "
+                          "first",
+                          option, names.size(), topology.spec(), topology.levels()));
   }
   std::sort(names.begin(), names.end());
   if (const auto twice = std::adjacent_find(names.begin(), names.end()); twice != names.end()) {
-    throw control::UsageError(
-        fmt::format("{}: it names {} for two levels: a port is at one", option, *twice));
+    throw control::UsageError(fmt::format("{}: it names {} for two ports", option, *twice));
   }
 }
 

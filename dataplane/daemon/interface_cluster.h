@@ -21,7 +21,7 @@
 namespace gradcube::dataplane {
 
 struct InterfaceClusterOptions : LocalClusterOptions {
-  // By level: interfaces, or the PCI addresses of NICs. Neither: the ports are memif links to the
+  // By port: interfaces, or the PCI addresses of NICs. Neither: the ports are memif links to the
   // switches of the cluster in this directory.
   std::vector<std::string> interfaces;
   std::vector<std::string> nics;

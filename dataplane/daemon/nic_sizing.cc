@@ -43,21 +43,22 @@ NicFabricOptions nic_fabric_options(const control::ClusterSettings& settings,
   options.nics = std::move(nics);
   options.mtu = settings.mtu;
   options.descriptors = descriptors(settings);
-  for (unsigned level = 0; settings.rates.limited() && level < settings.topology.levels();
-       ++level) {
-    options.bits_per_second.push_back(settings.rates.of(level));
+  if (!settings.rates.limited()) return options;
+  const bcube::AddressSpace space = settings.topology.space();
+  for (unsigned port = 0; port < space.ports(); ++port) {
+    options.bits_per_second.push_back(settings.rates.of(space.level_of_port(port)));
   }
   return options;
 }
 
 // Full rings, and as much in a burst.
 PacketPoolOptions nic_device_pool(const control::ClusterSettings& settings) {
-  return frames("device", settings.topology.levels() * 2 * descriptors(settings), settings);
+  return frames("device", settings.topology.ports() * 2 * descriptors(settings), settings);
 }
 
 PacketPoolOptions nic_sent_pool(const control::ClusterSettings& settings) {
   const std::uint32_t of_a_port = EthdevPortOptions{}.backlog + descriptors(settings);
-  return frames("sent", settings.topology.levels() * of_a_port, settings);
+  return frames("sent", settings.topology.ports() * of_a_port, settings);
 }
 
 unsigned nic_megabytes(const control::ClusterSettings& settings) {

@@ -13,7 +13,7 @@
 
 namespace gradcube::dataplane {
 
-// The ports of a server; their pools are left open. nics: by level.
+// The ports of a server; their pools are left open. nics: by port.
 NicFabricOptions nic_fabric_options(const control::ClusterSettings& settings,
                                     bcube::ServerId server, std::vector<std::string> nics);
 // That the server's NICs receive into.

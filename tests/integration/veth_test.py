@@ -101,6 +101,22 @@ class Collectives(TestCase):
         wait_until(lambda: not links_down(self.cluster), "the link to be seen again", 20)
 
 
+class Torus(TestCase):
+    def test_goes_over_cables_and_around_one_that_is_cut(self):
+        with Cluster("--fabric", "veth", "--topology", "torus:3,2", "--rate", "100mbit") as cluster:
+            for algorithm in ("hips:ring", "mesh"):
+                self.assert_right(cluster.perf(*SIZES, "--algorithm", algorithm))
+            for server in cluster.status()["servers"]:
+                self.assertEqual([(port["level"], port["port"]) for port in server["ports"]], [(0, 0), (0, 1), (1, 2), (1, 3)])
+                self.assertTrue(all(port["rx_bytes"] > 0 for port in server["ports"]))
+            cluster.answer("impair", "--down", "2,1:2")
+            cut = {((2, 1), 1), ((0, 1), 1)}
+            wait_until(lambda: links_down(cluster) == cut, "the cut to be seen at both ends", 20)
+            self.assert_right(cluster.perf(*SIZES))
+            cluster.answer("impair", "--up")
+            wait_until(lambda: not links_down(cluster), "the cable to be seen again", 20)
+
+
 class Death(TestCase):
     def test_of_a_daemon_in_good_order_is_told_to_the_others(self):
         with Cluster("--fabric", "veth", "--topology", "bcube:2,2") as cluster:

@@ -9,15 +9,15 @@ namespace gradcube::dataplane {
 
 InterfaceFabric::InterfaceFabric(const InterfaceFabricOptions& options, Clock& clock)
     : server_(options.server) {
-  for (unsigned level = 0; level < options.interfaces.size(); ++level) {
+  for (unsigned number = 0; number < options.interfaces.size(); ++number) {
     PacketPortOptions port;
-    port.interface = options.interfaces[level];
-    port.mac = bcube::embedded_link_address(level, options.server).mac;
+    port.interface = options.interfaces[number];
+    port.mac = bcube::embedded_link_address(number, options.server).mac;
     port.mtu = options.mtu;
     port.pools = options.pools;
     port.receive_depth = options.receive_depth;
     port.transmit_depth = options.transmit_depth;
-    if (!options.bits_per_second.empty()) port.bits_per_second = options.bits_per_second.at(level);
+    if (!options.bits_per_second.empty()) port.bits_per_second = options.bits_per_second.at(number);
     ports_.push_back(std::make_unique<PacketPort>(port, clock));
   }
 }

@@ -1,9 +1,9 @@
 // One server's ports on network interfaces of the kernel: what a daemon has that runs one server,
 // and whose neighbours are other daemons.
 //
-// The port of level l is interface l of those that were named. Its link address is that which
-// bcube_forwarding/neighbours.h gives the server at that level, whatever the interface's own MAC
-// is. So who knows a server's number knows its addresses, and nothing has to be discovered.
+// Port p is interface p of those that were named. Its link address is that which
+// bcube_forwarding/neighbours.h gives the server at that port, whatever the interface's own MAC is.
+// So who knows a server's number knows its addresses, and nothing has to be discovered.
 //
 // Ownership: owns the ports. Pools, clock and pollers outlive it, the pollers until
 // discard_packets() or the end.
@@ -28,9 +28,9 @@ namespace gradcube::dataplane {
 
 struct InterfaceFabricOptions {
   bcube::ServerId server = 0;
-  std::vector<std::string> interfaces = {};  // by level
+  std::vector<std::string> interfaces = {};  // by port
   std::uint32_t mtu = 0;                     // of every port; 0: the interface's
-  // Of the ports by level, or without any: not limited.
+  // Of the ports by number, or without any: not limited.
   std::vector<std::uint64_t> bits_per_second = {};
   std::uint32_t receive_depth = 1024;  // as PacketPortOptions has them
   std::uint32_t transmit_depth = 256;
@@ -50,8 +50,8 @@ class InterfaceFabric final : public Fabric {
   std::vector<Port*> ports(bcube::ServerId server) override;
   void discard_packets() override;
 
-  const PacketPort& port(unsigned level) const { return *ports_.at(level); }
-  PacketPort& port(unsigned level) { return *ports_.at(level); }
+  const PacketPort& port(unsigned number) const { return *ports_.at(number); }
+  PacketPort& port(unsigned number) { return *ports_.at(number); }
 
  private:
   // One queue of all ports, as far as time alone brings something about there.
@@ -70,7 +70,7 @@ class InterfaceFabric final : public Fabric {
   };
 
   bcube::ServerId server_;
-  std::vector<std::unique_ptr<PacketPort>> ports_;  // by level
+  std::vector<std::unique_ptr<PacketPort>> ports_;  // by number
   std::vector<std::unique_ptr<QueueWatch>> watches_;
 };
 

@@ -144,6 +144,13 @@ TEST(ClusterSettings, RefuseForMemifWhatNoProcessOfSwitchesHolds) {
   }
 }
 
+TEST(ClusterSettings, LetServersOnVethsBeJoinedByCables) {
+  ClusterSettings settings;
+  settings.fabric = Fabric::veth;
+  settings.topology = parse_topology("torus:3,2", "");
+  EXPECT_NO_THROW(validate(settings));
+}
+
 TEST(ClusterSettings, RefuseTooLittleMemoryForTrainers) {
   ClusterSettings settings;
   settings.trainer_memory_bytes = 1000;

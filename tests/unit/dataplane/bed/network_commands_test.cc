@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <gtest/gtest.h>
+#include <map>
 #include <set>
 #include <span>
 #include <string>
@@ -35,8 +36,29 @@ TEST(BedLinks, JoinServersThatDifferInTheLevelsDigitAlone) {
   }
 }
 
+TEST(BedLinks, OfATorusAreCablesBetweenTwoPorts) {
+  const auto links = links_of("torus:3,2");
+  ASSERT_EQ(links.size(), 36u);
+  const BedLink& link = links[7 * 4 + 2];
+  EXPECT_EQ(link.server, 7u);
+  EXPECT_EQ(link.level, 1u);
+  EXPECT_EQ(link.server_port, 2u);
+  EXPECT_EQ(link.switch_name, "1/[2,1]-[0,1]");
+  EXPECT_EQ(link.bridge, "c2-1.1");
+  EXPECT_EQ(link.port, "p2-1.2");
+  EXPECT_EQ(link.interface, "port2");
+  const BedLink& far = links[1 * 4 + 3];
+  EXPECT_EQ(far.bridge, link.bridge);
+  EXPECT_EQ(far.switch_name, link.switch_name);
+  std::map<std::string, int> ends;
+  for (const BedLink& each : links) ++ends[each.bridge];
+  EXPECT_EQ(ends.size(), 18u);
+  for (const auto& [bridge, count] : ends) EXPECT_EQ(count, 2) << bridge;
+}
+
 TEST(BedLinks, HaveNamesThatTheKernelTakesAndThatDiffer) {
-  for (const char* topology : {"bcube:2,6", "bcube:8,2", "star:64", "bcube:4,3"}) {
+  for (const char* topology :
+       {"bcube:2,6", "bcube:8,2", "star:64", "bcube:4,3", "torus:4,3", "torus:64,1"}) {
     std::set<std::string> ports;
     for (const BedLink& link : links_of(topology)) {
       EXPECT_TRUE(ports.insert(link.port).second) << link.port;
