@@ -92,7 +92,7 @@ make_image() {
   ln -s usr/bin usr/sbin usr/lib usr/lib64 "$image/"
   local tool
   for tool in $(busybox --list); do ln -s busybox "$image/usr/bin/$tool"; done
-  for tool in busybox bash ip modprobe; do
+  for tool in busybox bash flock ip modprobe; do
     tool=$(PATH=$PATH:/usr/sbin command -v "$tool")
     rm -f "$image/usr/bin/$(basename "$tool")"
     cp --dereference "$tool" "$image/usr/bin/"
@@ -142,7 +142,7 @@ step "installing what is missing"
 install_packages "${build_packages[@]}" qemu-system-x86 busybox-static cpio kmod iproute2
 step "building (release)"
 configure_tree build -Dbuildtype=release
-build_tree build gradcube gradcubed
+build_tree build cli/gradcube:executable gradcubed
 step "making the machines' image in ${folder#"$source_root/"}"
 mkdir -p "$folder"
 # Where DPDK looks for drivers.
@@ -157,8 +157,8 @@ failed=0
 for number in 0 1; do
   log=$folder/machine-$number.log
   echo "machine $number:"
-  grep -a '^guest: ' "$log" | tr -d '\r' | sed 's/^guest: /  /' || true
-  if ! grep -aq '^guest: passed' "$log"; then
+  grep -a "guest: " "$log" | tr -d '\r' | sed "s/.*guest: /  /" || true
+  if ! grep -aq "guest: passed" "$log"; then
     failed=1
     echo "  did not come to its end: see ${log#"$source_root/"}"
   fi

@@ -98,7 +98,8 @@ Json ClusterStatus::merged() const {
                           : ServerReport{server, "", 0, nullptr,
                                          "its answer is no status: is it another version?"});
   }
-  Json status = merged_status(head, settings_, Json::object(), reports);
+  // The switches are not this cluster's.
+  Json status = merged_status(head, settings_, {{"switches", Json::array()}}, reports);
   status["fabric"] = own["fabric"];
   return status;
 }

@@ -18,8 +18,8 @@ NicFabricOptions nic_fabric_options(const control::ClusterSettings& settings,
                                     bcube::ServerId server, std::vector<std::string> nics);
 // That the server's NICs receive into.
 PacketPoolOptions nic_device_pool(const control::ClusterSettings& settings);
-// For copies of what a server sends: as much as waits in all of its ports, and as their NICs hold
-// until they have sent it.
+// For copies of all that a server sends, as a NIC may keep a packet until it needs the place: as
+// much as waits in all of its ports, and as their NICs hold until they have sent it.
 PacketPoolOptions nic_sent_pool(const control::ClusterSettings& settings);
 
 // Megabytes of memory beside packet_megabytes() of fabric_sizing.h.

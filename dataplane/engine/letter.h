@@ -3,7 +3,7 @@
 //
 // A message travels in segments of the same length, but for the last, numbered from 0. Each says
 // which receive it is for and which segment it is, so any flow may carry it. The lengths and the
-// fields are those of docs/protocol.md, "Mail".
+// fields are those of docs/messages.md, "On the wire".
 #ifndef GRADCUBE_DATAPLANE_ENGINE_LETTER_H_
 #define GRADCUBE_DATAPLANE_ENGINE_LETTER_H_
 

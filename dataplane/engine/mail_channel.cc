@@ -71,7 +71,7 @@ void MailChannel::add_want(const Want& want, std::uint64_t settled) {
 
 // From now on the flows send it.
 void MailChannel::meet(std::uint32_t number, const Want& want) {
-  if (flows_.empty()) return room_.copy(number, want.number);
+  if (room_.is_own(peer_)) return room_.copy(number, want.number);
   Letter& letter = room_.letter(number);
   const std::uint64_t bytes = letter.request.bytes;
   letter.number = want.number;

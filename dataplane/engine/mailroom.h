@@ -68,6 +68,7 @@ class Mailroom {
   void end(std::uint32_t number, std::int32_t code, std::uint64_t bytes);
   // Both are of trainers of this server.
   void copy(std::uint32_t send, std::uint32_t receive);
+  bool is_own(bcube::ServerId server) const { return server == server_; }
 
  private:
   struct End {

@@ -36,6 +36,28 @@ TEST(Mail, ArrivesBetweenAnyTwoTrainers) {
   }
 }
 
+TEST(Mail, FailsAtBothEndsWhereNoFrameGoesThatFar) {
+  SimulatedCluster cluster(settings_of({{"topology", "torus:20,1"}, {"mtu", "1500"}}));
+  MailJob job(cluster, 4 << 20);
+  const Message too_far{0, 10, 1, 100'000}, near{0, 8, 1, 100'000}, own{0, 0, 1, 100};
+  for (const Message& message : {too_far, near, own}) {
+    job.receive(message);
+    job.send(message, message.to);
+  }
+  job.finish();
+  for (const auto& trainer : job.trainers()) {
+    unsigned failed = 0;
+    for (const shared::Completion& completion : trainer->take_completions()) {
+      if (completion.code == 0) continue;
+      EXPECT_EQ(completion.code, GRADCUBE_EINVAL);
+      ++failed;
+    }
+    const bool concerned = trainer->rank() == too_far.from || trainer->rank() == too_far.to;
+    EXPECT_EQ(failed, concerned ? 1u : 0u) << "at rank " << trainer->rank();
+  }
+  leave_all(cluster, job.trainers());
+}
+
 TEST(Mail, OfOneTagArrivesInTheOrderOfTheSends) {
   SimulatedCluster cluster(settings_of(
       {{"topology", "bcube:2,2"}, {"rate", "1gbit"}, {"loss", "0.05"}, {"reorder", "0.2"}}));

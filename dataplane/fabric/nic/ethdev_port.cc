@@ -172,7 +172,7 @@ rte_mbuf* EthdevPort::whole(Queue& own, rte_mbuf* packet) const {
 
 // The frame as the device takes it; null if that cannot be.
 rte_mbuf* EthdevPort::sendable(Queue& own, rte_mbuf* packet) {
-  if (own.sent == nullptr || (packet->nb_segs == 1 && RTE_MBUF_DIRECT(packet))) return packet;
+  if (own.sent == nullptr) return packet;
   rte_mbuf* copy = copy_frame(packet, own.sent);
   if (copy == nullptr) own.numbers.tx_no_buffer.add(1);
   rte_pktmbuf_free(packet);

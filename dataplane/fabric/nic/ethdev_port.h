@@ -13,7 +13,8 @@
 //   (EthdevQueuePools::device) the device's packets are copied always: jobs hold what they have
 //   received for as long as a trainer is late, and some devices have few packets.
 // - Sent ones pass as they are, chained or in external buffers, or, with a pool for them
-//   (EthdevQueuePools::sent), are copied into one packet first: for devices that take no chains.
+//   (EthdevQueuePools::sent), are copied into one packet first: for devices that take no chains,
+//   that cannot read all memory, or that keep for long what they have sent.
 //
 // Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
 //

@@ -295,8 +295,14 @@ GRADCUBE_API int gradcube_barrier(gradcube_session* session, uint64_t* request);
  * collectives. `tag` is any number.
  *
  * A receive takes messages of up to `bytes`; the length of the one that came is written to
- * *received when the end is reported, unless that is NULL. A longer message fails with
- * GRADCUBE_EMISMATCH at both trainers, and nothing of it is transferred. */
+ * *received when the end is reported, unless that is NULL: it must be valid until then. After an
+ * error it is 0. A longer message fails with GRADCUBE_EMISMATCH at both trainers, and nothing of it
+ * is transferred. Between servers that are more than 8 hops apart a message fails with
+ * GRADCUBE_EINVAL.
+ *
+ * A receive names its sender and its tag: there is none from any rank, and no probe. It cannot be
+ * taken back either. After a wait that timed out it still gets its message, so keep the request,
+ * and wait for it again. */
 GRADCUBE_API int gradcube_send(gradcube_session* session, const void* buffer, size_t bytes,
                                unsigned to, uint64_t tag, uint64_t* request);
 GRADCUBE_API int gradcube_recv(gradcube_session* session, void* buffer, size_t bytes, unsigned from,

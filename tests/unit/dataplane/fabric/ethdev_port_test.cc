@@ -130,6 +130,15 @@ TEST_F(EthdevPortTest, DropsWhatIsLongerThanItsMtuAllows) {
   rte_pktmbuf_free(got[0]);
 }
 
+TEST_F(EthdevPortTest, KeepsNoPacketOfItsSendersWhereItCopies) {
+  start({.received = &frames_, .device = nullptr, .sent = &copies_});
+  rte_mbuf* whole = frame(100);
+  ASSERT_EQ(port_->transmit(0, &whole, 1), 1);
+  EXPECT_EQ(packets_in_use(frames_), 0u);
+  EXPECT_EQ(packets_in_use(copies_), 1u) << "the device has it";
+  for (rte_mbuf* packet : received()) rte_pktmbuf_free(packet);
+}
+
 TEST_F(EthdevPortTest, DropsWhatItCannotCopyToSend) {
   start({.received = &frames_, .device = nullptr, .sent = &copies_});
   std::vector<rte_mbuf*> sent;
