@@ -92,7 +92,7 @@ make_image() {
   ln -s usr/bin usr/sbin usr/lib usr/lib64 "$image/"
   local tool
   for tool in $(busybox --list); do ln -s busybox "$image/usr/bin/$tool"; done
-  for tool in busybox bash flock ip modprobe; do
+  for tool in busybox bash find flock grep ip modprobe readlink realpath sed stat; do
     tool=$(PATH=$PATH:/usr/sbin command -v "$tool")
     rm -f "$image/usr/bin/$(basename "$tool")"
     cp --dereference "$tool" "$image/usr/bin/"
