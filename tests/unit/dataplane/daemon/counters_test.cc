@@ -57,8 +57,9 @@ TEST(Counters, OfPortsOnNetworkInterfacesAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports on network interfaces"), counted<PacketPortCounts>());
 }
 
-TEST(Counters, OfPortsOnMemifLinksAreTheDocumentedOnes) {
-  EXPECT_EQ(documented("counters.md", "Ports on memif links"), counted<EthdevPortCounts>());
+TEST(Counters, OfPortsOnMemifLinksAndNicsAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Ports on memif links and NICs"),
+            counted<EthdevPortCounts>());
 }
 
 TEST(Counters, OfSwitchesAreTheDocumentedOnes) {
