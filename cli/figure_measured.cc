@@ -1,14 +1,12 @@
 #include "cli/figure_measured.h"
 
 #include <fmt/format.h>
-#include <fstream>
-#include <iterator>
 #include <nlohmann/json.hpp>
 
 #include "cli/json_fields.h"
+#include "cli/json_file.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
 #include "control/plan/algorithms.h"
 
 namespace gradcube::cli {
@@ -17,26 +15,9 @@ namespace {
 using control::model::MeasuredRun;
 using nlohmann::json;
 
-constexpr std::size_t kLongestFile = 16 << 20;
 // What nothing that was measured exceeds; beyond, a figure would have no numbers for it.
 constexpr double kMostSeconds = 1e9;
 constexpr double kMostBitsPerSecond = 1e15;
-
-[[noreturn]] void refuse(const std::string& path, std::string_view what) {
-  throw control::UsageError(
-      fmt::format("--measured {}: {}; expected what `gradcube perf allreduce --json` printed",
-                  control::quoted(path), what));
-}
-
-std::string text_of(const std::string& path) {
-  std::ifstream file(path);
-  std::string text(kLongestFile + 1, '\0');
-  file.read(text.data(), static_cast<std::streamsize>(text.size()));
-  text.resize(static_cast<std::size_t>(file.gcount()));
-  if (text.empty()) refuse(path, "it cannot be read, or is empty");
-  if (text.size() > kLongestFile) refuse(path, "it is longer than 16 MiB");
-  return text;
-}
 
 // Of all links; nothing if they have none, or several.
 std::optional<double> rate_of(const json& report) {
@@ -64,15 +45,16 @@ std::string default_of(const std::string& topology) {
 }  // namespace
 
 MeasuredRun read_measured(const std::string& path) {
-  const json report = json::parse(text_of(path), nullptr, false);
-  if (!report.is_object() || !field(report, "results").is_array()) refuse(path, "it is no report");
-  if (!field(report, "collective").is_null()) refuse(path, "it is one of another collective");
-  if (!field(report, "members").is_null()) refuse(path, "it is one of a part of the servers");
+  const JsonFile file("--measured", path, "what `gradcube perf allreduce --json` printed");
+  const json report = file.content();
+  if (!report.is_object() || !field(report, "results").is_array()) file.refuse("it is no report");
+  if (!field(report, "collective").is_null()) file.refuse("it is one of another collective");
+  if (!field(report, "members").is_null()) file.refuse("it is one of a part of the servers");
   if (flag_field(report, "reproducible").value_or(false)) {
-    refuse(path, "it is one of a reproducible job, which carries more bytes");
+    file.refuse("it is one of a reproducible job, which carries more bytes");
   }
   if (count_field(report, "trainers_per_server").value_or(1) != 1) {
-    refuse(path, "it is one of several trainers on a server");
+    file.refuse("it is one of several trainers on a server");
   }
   const std::string topology = topology_text(field(report, "topology"));
   MeasuredRun run{.topology = topology,
@@ -83,13 +65,13 @@ MeasuredRun read_measured(const std::string& path) {
     const auto bytes = count_field(result, "bytes");
     const auto seconds = number_field(result, "seconds_median");
     if (!bytes || !seconds || !(*seconds > 0 && *seconds < kMostSeconds)) {
-      refuse(path, "it has a result without a time");
+      file.refuse("it has a result without a time");
     }
     // Several in flight share their time.
     if (count_field(result, "in_flight").value_or(1) != 1) continue;
     run.results.emplace_back(*bytes, *seconds);
   }
-  if (run.results.empty()) refuse(path, "it has no result of one collective at a time");
+  if (run.results.empty()) file.refuse("it has no result of one collective at a time");
   return run;
 }
 

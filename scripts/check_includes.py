@@ -18,6 +18,7 @@ BELOW = {
     "bcube_forwarding": [],
     "control/base": [],
     "control/model": ["control/base"],
+    "control/merge": ["control/model"],
     "control/plan": ["bcube_forwarding", "control/base"],
     "control/jobs": ["bcube_forwarding", "protocol", "trainer"],
     "control/settings": ["control/plan"],
@@ -49,7 +50,7 @@ BELOW = {
         "dataplane/fabric/kernel",
         "dataplane/fabric/memif",
     ],
-    "cli": ["aggregation", "control/model", "control/settings", "trainer", "trainer/include/gradcube"],
+    "cli": ["aggregation", "control/merge", "control/settings", "trainer", "trainer/include/gradcube"],
 }
 
 

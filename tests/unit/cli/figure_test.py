@@ -91,8 +91,8 @@ class Numbers(Figure):
         self.assertIn("cannot be read", self.refused("hips-6", "--measured", str(self.path / "none.json")))
         for text, what in {
             "{}": "no report",
-            "[1": "no report",
-            "\x00\xff": "no report",
+            "[1": "no JSON",
+            "\x00\xff": "no JSON",
             perf_report(collective="reduce"): "another collective",
             perf_report(members=[[0, 1]]): "a part of the servers",
             perf_report(reproducible=True): "a reproducible job",

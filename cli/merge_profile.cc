@@ -1,0 +1,74 @@
+#include "cli/merge_profile.h"
+
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "cli/json_fields.h"
+#include "cli/json_file.h"
+
+namespace gradcube::cli {
+namespace {
+
+using control::merge::Iteration;
+using control::merge::Layer;
+using nlohmann::json;
+
+// The policies compare each layer with each.
+constexpr std::size_t kMostLayers = 10'000;
+// So that the sums of all layers are exact.
+constexpr std::uint64_t kMostBytes = 1'000'000'000'000;
+constexpr double kMostSeconds = 1e9;
+
+// `where` is empty, or tells the layer: "layers[2]: ".
+double seconds_of(const JsonFile& file, const json& object, std::string_view name,
+                  std::string_view where = "") {
+  const auto seconds = number_field(object, name);
+  if (!seconds || !(*seconds >= 0 && *seconds <= kMostSeconds)) {
+    file.refuse(fmt::format("{}\"{}\" is no time in seconds, 0 to 10^9", where, name));
+  }
+  return *seconds;
+}
+
+Layer layer_of(const JsonFile& file, const json& layer, std::size_t index) {
+  const std::string where = fmt::format("layers[{}]: ", index);
+  const auto bytes = number_field(layer, "bytes");
+  if (!bytes || !(*bytes >= 1 && *bytes <= static_cast<double>(kMostBytes)) ||
+      *bytes != static_cast<double>(static_cast<std::uint64_t>(*bytes))) {
+    file.refuse(fmt::format(
+        "{}\"bytes\" is no whole number, 1 to 10^12; a layer without gradients sends nothing: add "
+        "its time to the layer before it",
+        where));
+  }
+  return {.bytes = static_cast<std::uint64_t>(*bytes),
+          .backward_seconds = seconds_of(file, layer, "backward_seconds", where)};
+}
+
+}  // namespace
+
+Iteration read_merge_profile(const std::string& path) {
+  const JsonFile file("--profile", path,
+                      R"({"alpha":seconds,"beta":seconds per byte,)"
+                      R"("layers":[{"bytes":..,"backward_seconds":..},...]})");
+  const json profile = file.content();
+  if (!profile.is_object()) file.refuse("it is no profile");
+  Iteration iteration{
+      .cost = {.a = seconds_of(file, profile, "alpha"), .b = seconds_of(file, profile, "beta")},
+      .forward_seconds = 0,
+      .layers = {}};
+  if (profile.contains("forward_seconds")) {
+    iteration.forward_seconds = seconds_of(file, profile, "forward_seconds");
+  }
+  const json& layers = items(profile, "layers");
+  if (layers.empty()) file.refuse("\"layers\" has no layer");
+  if (layers.size() > kMostLayers) {
+    file.refuse(fmt::format("\"layers\" has {} layers, but at most {} can be merged", layers.size(),
+                            kMostLayers));
+  }
+  for (std::size_t index = 0; index < layers.size(); ++index) {
+    iteration.layers.push_back(layer_of(file, layers[index], index));
+  }
+  return iteration;
+}
+
+}  // namespace gradcube::cli

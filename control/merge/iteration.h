@@ -1,0 +1,70 @@
+// An iteration of training whose layers' gradients travel while the backward pass goes on (MG-WFBP,
+// sections II and III), and how long it takes if some layers share a message.
+//
+// The backward pass goes from the last layer to the first. A layer's gradients are ready when its
+// part of the pass ends (mu_b, Eq. 6). A message has the gradients of adjacent layers. It leaves
+// when the first of them, which comes last in the pass, is ready and the message before has been
+// all-reduced (Eq. 7, 15 and 20); an all-reduce of M bytes takes T_ar(M) = a + bM (Eq. 9). The
+// iteration ends with its last message (Eq. 8 and 21).
+//
+// Units: seconds and bytes. Layers count from 0 here, from the first to the last; the paper's l is
+// one more. Pure functions: equal inputs give equal bits, so two ways to the same messages compare
+// equal.
+#ifndef GRADCUBE_CONTROL_MERGE_ITERATION_H_
+#define GRADCUBE_CONTROL_MERGE_ITERATION_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <vector>
+
+#include "control/model/mgwfbp_model.h"
+
+namespace gradcube::control::merge {
+
+struct Layer {
+  std::uint64_t bytes = 0;      // of its gradients, p^(l)
+  double backward_seconds = 0;  // t_b^(l)
+};
+
+struct Iteration {
+  model::AllReduceCost cost;   // a and b
+  double forward_seconds = 0;  // t_f
+  std::vector<Layer> layers;   // one at least
+};
+
+// The gradients of layers first..last.
+struct Message {
+  std::size_t first = 0;
+  std::size_t last = 0;
+
+  friend bool operator==(const Message&, const Message&) = default;
+};
+
+// When a message's gradients are ready, and when its all-reduce begins and ends, from the begin of
+// the iteration on.
+struct MessageTimes {
+  double ready = 0;
+  double begin = 0;
+  double end = 0;
+};
+
+// When each layer's gradients are ready (mu_b).
+std::vector<double> ready_seconds(const Iteration& iteration);
+
+// The end of an all-reduce of these bytes that is ready at one time, after a message that ends at
+// another.
+double end_seconds(const model::AllReduceCost& cost, std::uint64_t bytes, double ready,
+                   double before);
+
+// Of each message. They have each layer once and are in the order of sending, the last layer first.
+std::vector<MessageTimes> times(const Iteration& iteration, const std::vector<Message>& messages);
+
+// t_iter (Eq. 8): the end of the last message.
+double iteration_seconds(const Iteration& iteration, const std::vector<Message>& messages);
+
+// t_f + t_b: what the iteration takes on one server, without messages.
+double computing_seconds(const Iteration& iteration);
+
+}  // namespace gradcube::control::merge
+
+#endif  // GRADCUBE_CONTROL_MERGE_ITERATION_H_

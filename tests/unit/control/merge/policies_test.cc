@@ -1,0 +1,162 @@
+#include "control/merge/policies.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+#include <limits>
+#include <random>
+#include <string>
+
+namespace gradcube::control::merge {
+
+void PrintTo(const Message& message, std::ostream* stream) {
+  *stream << message.first << ".." << message.last;
+}
+
+namespace {
+
+using testing::ElementsAre;
+
+double seconds_of(Policy policy, const Iteration& iteration) {
+  return iteration_seconds(iteration, messages_of(policy, iteration));
+}
+
+// The least over all 2^(L-1) ways to merge adjacent layers.
+double exhaustive_seconds(const Iteration& iteration) {
+  const std::size_t layers = iteration.layers.size();
+  const std::vector<double> ready = ready_seconds(iteration);
+  double least = std::numeric_limits<double>::infinity();
+  // Layers above `last` have travelled at `before`.
+  const auto search = [&](const auto& self, std::size_t above, double before) -> void {
+    if (above == 0) {
+      least = std::min(least, before);
+      return;
+    }
+    std::uint64_t bytes = 0;
+    for (std::size_t first = above; first-- > 0;) {
+      bytes += iteration.layers[first].bytes;
+      self(self, first, end_seconds(iteration.cost, bytes, ready[first], before));
+    }
+  };
+  search(search, layers, 0);
+  return least;
+}
+
+// Small numbers, and those of real networks: startup times, passes and transfers of like size,
+// because only then is there something to decide.
+class RandomNetworks : public testing::Test {
+ protected:
+  Iteration draw(std::size_t most_layers) {
+    Iteration iteration;
+    const bool small = below(2) == 0;
+    iteration.cost = small ? model::AllReduceCost{.a = 1.0 * below(6), .b = 1}
+                           : model::AllReduceCost{.a = 1e-6 * below(1000), .b = 1e-9 * below(20)};
+    iteration.forward_seconds = small ? below(4) : 1e-3 * below(10);
+    iteration.layers.resize(1 + below(most_layers));
+    for (Layer& layer : iteration.layers) {
+      layer = small ? Layer{1 + below(5), 1.0 * below(6)}
+                    : Layer{1ull << below(22), 1e-6 * below(3000)};
+    }
+    return iteration;
+  }
+
+  std::uint64_t below(std::uint64_t limit) { return random_() % limit; }
+
+  const std::uint64_t seed_ = std::getenv("GRADCUBE_TEST_SEED") != nullptr
+                                  ? std::stoull(std::getenv("GRADCUBE_TEST_SEED"))
+                                  : 20180614;
+
+ private:
+  std::mt19937_64 random_{seed_};
+  testing::ScopedTrace trace_{__FILE__, __LINE__, "GRADCUBE_TEST_SEED=" + std::to_string(seed_)};
+};
+
+TEST(MergePolicies, SendEachLayerAloneOrAllTogether) {
+  const Iteration iteration{.cost = {.a = 1, .b = 1}, .layers = {{1, 1}, {1, 1}, {1, 1}}};
+  EXPECT_THAT(messages_of(Policy::wfbp, iteration),
+              ElementsAre(Message{2, 2}, Message{1, 1}, Message{0, 0}));
+  EXPECT_THAT(messages_of(Policy::synceasgd, iteration), ElementsAre(Message{0, 2}));
+}
+
+TEST(MergePolicies, HaveOnlyOneWayToSendOneLayer) {
+  const Iteration iteration{.cost = {.a = 3, .b = 2}, .forward_seconds = 5, .layers = {{7, 11}}};
+  for (const Policy policy : kPolicies) {
+    EXPECT_THAT(messages_of(policy, iteration), ElementsAre(Message{0, 0})) << name_of(policy);
+    EXPECT_EQ(seconds_of(policy, iteration), 5 + 11 + 3 + 14);
+  }
+}
+
+// Fig. 4: layers 4 and 3 share a message, so layer 2's ends before layer 1 is ready.
+TEST(MergePolicies, MergeWhereThatHidesTheRestOfTheMessages) {
+  const Iteration iteration{
+      .cost = {.a = 4, .b = 1}, .forward_seconds = 0, .layers = {{1, 6}, {1, 6}, {1, 2}, {1, 2}}};
+  EXPECT_EQ(seconds_of(Policy::wfbp, iteration), 2 + 4 * 5);
+  for (const Policy policy : {Policy::mgwfbp, Policy::optimal}) {
+    EXPECT_THAT(messages_of(policy, iteration),
+                ElementsAre(Message{2, 3}, Message{1, 1}, Message{0, 0}))
+        << name_of(policy);
+    EXPECT_EQ(seconds_of(policy, iteration), 16 + 5);
+  }
+}
+
+// Case 1 of section III: each layer travels within the pass of the next.
+TEST(MergePolicies, LeaveLayersAloneWhoseMessagesAreHidden) {
+  const Iteration iteration{.cost = {.a = 1, .b = 1}, .layers = {{1, 9}, {1, 9}, {1, 9}, {1, 9}}};
+  EXPECT_EQ(messages_of(Policy::mgwfbp, iteration), messages_of(Policy::wfbp, iteration));
+  EXPECT_EQ(seconds_of(Policy::optimal, iteration), seconds_of(Policy::wfbp, iteration));
+}
+
+// docs/mg-wfbp.md: layer 3 is ready at 1 and could have travelled by 4, when layer 1 is ready. The
+// algorithm merges it into layer 2, because 2 - 1 < a, and then does not merge that into layer 1.
+TEST(MergePolicies, ShowThatAlgorithm1IsNotOptimal) {
+  const Iteration iteration{.cost = {.a = 2, .b = 1}, .layers = {{1, 2}, {1, 1}, {1, 1}}};
+  EXPECT_THAT(messages_of(Policy::mgwfbp, iteration), ElementsAre(Message{1, 2}, Message{0, 0}));
+  EXPECT_EQ(seconds_of(Policy::mgwfbp, iteration), 9);
+  EXPECT_THAT(messages_of(Policy::optimal, iteration), ElementsAre(Message{2, 2}, Message{0, 1}));
+  EXPECT_EQ(seconds_of(Policy::optimal, iteration), 8);
+}
+
+TEST_F(RandomNetworks, HaveEachLayerInOneMessageUnderEveryPolicy) {
+  for (int i = 0; i < 1000; ++i) {
+    const Iteration iteration = draw(40);
+    for (const Policy policy : kPolicies) {
+      std::size_t above = iteration.layers.size();
+      for (const Message& message : messages_of(policy, iteration)) {
+        ASSERT_LE(message.first, message.last);
+        ASSERT_EQ(message.last + 1, above) << name_of(policy);
+        above = message.first;
+      }
+      ASSERT_EQ(above, 0u) << name_of(policy);
+    }
+  }
+}
+
+TEST_F(RandomNetworks, EndFirstWithTheOptimalMessagesOfAllThereAre) {
+  for (int i = 0; i < 3000; ++i) {
+    const Iteration iteration = draw(16);
+    ASSERT_EQ(seconds_of(Policy::optimal, iteration), exhaustive_seconds(iteration)) << i;
+  }
+}
+
+TEST_F(RandomNetworks, NeverEndLaterWithTheOptimalMessagesThanUnderAnotherPolicy) {
+  for (int i = 0; i < 1000; ++i) {
+    const Iteration iteration = draw(200);
+    const double optimal = seconds_of(Policy::optimal, iteration);
+    for (const Policy policy : kPolicies) {
+      ASSERT_LE(optimal, seconds_of(policy, iteration)) << name_of(policy) << ", " << i;
+    }
+  }
+}
+
+// Two layers leave Algorithm 1 one decision, and it takes the right one.
+TEST_F(RandomNetworks, OfTwoLayersAreMergedRightByAlgorithm1) {
+  for (int i = 0; i < 1000; ++i) {
+    Iteration iteration = draw(1);
+    iteration.layers = {{1 + below(5), 1.0 * below(6)}, {1 + below(5), 1.0 * below(6)}};
+    ASSERT_EQ(seconds_of(Policy::mgwfbp, iteration), exhaustive_seconds(iteration)) << i;
+  }
+}
+
+}  // namespace
+}  // namespace gradcube::control::merge
