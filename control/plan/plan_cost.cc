@@ -43,9 +43,10 @@ class PlanCost::Walk {
 
   Chain chain(unsigned thread, unsigned w) const {
     const PlanStep& step = plan_.step(thread, w);
-    Chain chain{step.rounds(), {}};
+    Chain chain{step.rounds(), sent(thread, w)};
     const auto level = plan_.level(thread, w);
     if (level && !plan_.space().cabled()) {
+      if (!step.is_ring()) chain.load = times(chain.load, step.radix - 1);
       chain.ways.push_back({});
       chain.ways.back()[*level] = 1;
       return chain;
@@ -72,6 +73,10 @@ class PlanCost::Walk {
     return most;
   }
 
+  static Load times(const Load& load, double count) {
+    return {load.share * count, load.messages * count};
+  }
+
   // What one rank sends to one peer in the step.
   Load sent(unsigned thread, unsigned w) const {
     double share = plan_.thread(thread).weight / weights_;
@@ -87,7 +92,7 @@ class PlanCost::Walk {
     // On cables a rank uses one of the level's two ports, or both.
     if (level && !plan_.has_root_step() && !plan_.space().cabled()) {
       const double peers = step.is_ring() ? 1 : step.radix - 1;
-      alike_[*level].add({load.share * peers, load.messages * peers});
+      alike_[*level].add(times(load, peers));
       messages_alike_ += 2 * load.messages * peers;
       return;
     }
@@ -187,6 +192,44 @@ double PlanCost::chain_seconds(const CostParameters& parameters) const {
   return longest;
 }
 
+// What a link carries in a step, on the slowest of its ways.
+double PlanCost::step_seconds(const Chain& chain, double bytes,
+                              const CostParameters& parameters) const {
+  double slowest = 0;
+  for (const Way& way : chain.ways) {
+    for (unsigned l = 0; l < parameters.levels.size(); ++l) {
+      if (way[l] == 0) continue;
+      slowest = std::max(slowest,
+                         chain.load.seconds(bytes, parameters.frame_bytes, parameters.levels[l]));
+    }
+  }
+  return slowest;
+}
+
+// Where segments flow: the longest of the threads, of which each has its links for itself. What
+// comes first out of a ring comes in its last round, and what enters it last goes through all
+// rounds but the first after that.
+double PlanCost::flow_seconds(double bytes, const CostParameters& parameters) const {
+  double longest = 0;
+  for (const std::vector<Chain>& chains : chains_) {
+    double begin = 0;
+    double end = 0;
+    const Chain* before = nullptr;
+    for (std::size_t i = 0; i < 2 * chains.size(); ++i) {
+      const Chain& chain = chains[i < chains.size() ? i : 2 * chains.size() - 1 - i];
+      if (before != nullptr && before->rounds > 1) {
+        const bool same_links = before->ways == chain.ways;
+        begin = same_links ? end : begin + beyond_one_round(*before, bytes, parameters);
+      }
+      end = std::max(begin + step_seconds(chain, bytes, parameters),
+                     end + beyond_one_round(chain, bytes, parameters));
+      before = &chain;
+    }
+    longest = std::max(longest, end);
+  }
+  return longest;
+}
+
 PlanTime PlanCost::time(CollectiveKind kind, double bytes, const CostParameters& parameters) const {
   const auto seconds = [&](const LevelLoads& loads, unsigned level) {
     return loads[level].seconds(bytes, parameters.frame_bytes, parameters.levels[level]);
@@ -195,7 +238,7 @@ PlanTime PlanCost::time(CollectiveKind kind, double bytes, const CostParameters&
   for (unsigned l = 1; l < all_.size(); ++l) {
     if (seconds(all_, l) > seconds(all_, time.busiest)) time.busiest = l;
   }
-  const double at_once = seconds(all_, time.busiest);
+  const double at_once = std::max(seconds(all_, time.busiest), flow_seconds(bytes, parameters));
   double in_turn = 0;
   for (const LevelLoads& step : steps_) {
     double slowest = 0;

@@ -11,8 +11,10 @@
 //   transfer   the bytes. In lock step each step takes as long as its busiest link, as
 //              BlueConnect's Eq. 9 and 10 and HiPS's stages have it. A buffer of many segments
 //              flows through all steps at once: then what the busiest link carries in all of them
-//              is what counts, as in BML, section 3.2. Between them it depends on the number of
-//              segments of a piece.
+//              is what counts, as in BML, section 3.2. But a ring has its first sum in its last
+//              round: the steps behind it begin no earlier, and links of other levels are idle
+//              until then if no other thread has work for them. Between lock step and flow it
+//              depends on the number of segments of a piece.
 //
 // A link is one direction of one server's port. Shares are of the buffer. A broadcast and a reduce
 // are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
@@ -83,15 +85,24 @@ class PlanCost {
 
   // Of a message: its hops by level.
   using Way = std::array<std::uint8_t, bcube::kMaxLevels>;
-  // A step of a thread: rounds, and the ways that messages take.
+  // A step of a thread: rounds, the ways that messages take, and what a link of the level has to
+  // carry, at least.
   struct Chain {
     unsigned rounds = 1;
-    std::vector<Way> ways;  // each once
+    Load load{};
+    std::vector<Way> ways{};  // each once
   };
 
   class Walk;
 
   double chain_seconds(const CostParameters& parameters) const;
+  double step_seconds(const Chain& chain, double bytes, const CostParameters& parameters) const;
+  // Of a ring: the time of all its rounds but one.
+  double beyond_one_round(const Chain& chain, double bytes,
+                          const CostParameters& parameters) const {
+    return step_seconds(chain, bytes, parameters) * (chain.rounds - 1) / chain.rounds;
+  }
+  double flow_seconds(double bytes, const CostParameters& parameters) const;
 
   std::uint32_t ranks_;
   bool has_root_step_;

@@ -181,6 +181,10 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
     // What the port passes in a poller's iteration, which has one round at most.
     parameters.credit[level].round_bytes = static_cast<std::uint64_t>(
         static_cast<double>(rate) / 8e9 * static_cast<double>(kPollerIteration));
+    // What waits in a full queue is on its way. If it did not count, more would be granted than the
+    // queue holds.
+    protocol::Nanoseconds& lease = parameters.credit[level].lease;
+    lease = std::max(lease, 2 * time_of(static_cast<double>(settings.queue_bytes), rate));
   }
 }
 

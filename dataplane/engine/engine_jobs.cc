@@ -237,9 +237,12 @@ FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
   if (flow.mail != nullptr) return {.weight = job.weight(), .mail = true};
   const unsigned lane = flow.user->lane();
   const LanePlan& runs = job.lanes()[lane];
-  const unsigned step =
-      flow.stage == protocol::Stage::aggregation ? flow.step : runs.choice->steps();
-  return {job.weight(), lane, runs.priority, place_of(job.lanes(), lane), step, false};
+  return {job.weight(),
+          lane,
+          runs.priority,
+          place_of(job.lanes(), lane),
+          flow.user->service_place(flow, runs.choice->steps()),
+          false};
 }
 
 void Engine::take_route(Flow& flow, const bcube::Route& route) {

@@ -4,9 +4,7 @@
 //      send. The mail of a job takes turns of its own, as if it were another job of its weight
 //   2. within a job, lanes by priority, the highest first
 //   3. within a lane, what belongs to the oldest collective first
-//   4. within a collective, the plan's steps in order, results last. With the first step before all
-//      others every link still has work at the end; with results first, the last segments would
-//      cross an idle network one step at a time
+//   4. within a collective, the plan's steps as control/plan/service_order.h says, results last
 //   5. within a step, the flows in rotation (flow_rotation.h)
 //
 // Flows sleep until wake(), so the cost is that of what is awake, not of what is attached.
@@ -35,7 +33,7 @@ class FlowScheduler {
     unsigned lane = 0;
     std::int32_t priority = 0;  // the lane's
     unsigned place = 0;         // the lane's, among those of its job: the first is served first
-    unsigned step = 0;          // lower ones are served first
+    unsigned step = 0;          // its place: lower ones are served first
     bool mail = false;          // the flow carries the job's mail
   };
 

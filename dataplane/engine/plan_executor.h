@@ -77,6 +77,7 @@
 #include "control/plan/collective_layout.h"
 #include "control/plan/local_stage.h"
 #include "control/plan/plan_choice.h"
+#include "control/plan/service_order.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/engine/contribution.h"
 #include "dataplane/engine/early_results.h"
@@ -154,6 +155,13 @@ class PlanExecutor {
   // The flow of a step of the stage with the neighbour at this offset, with whom it has one.
   Flow& flow(protocol::Stage stage, unsigned step, unsigned offset) {
     return flows_[first_flow(stage, step) + schedule_.step(step).number_of_peer(offset)];
+  }
+
+  // When a port serves the flow, within a collective (control/plan/service_order.h). steps: the
+  // most that a plan of the lane has.
+  unsigned service_place(const Flow& flow, unsigned steps) const {
+    return control::service_place(context_.plan, schedule_.thread(), stage_of(flow), flow.step,
+                                  steps);
   }
 
   // Whether a collective is in flight.

@@ -1,9 +1,13 @@
-// The rings that a trainer shares with the daemon. The input is a list of the trainer's stores into
-// them; after each the session takes a submission, if it finds one.
+// The rings that a server's trainers share with the daemon. The input is a byte that says how many
+// trainers there are, and whether their job is reproducible, and a list of their stores into the
+// rings; after each the session takes a submission, if it finds one.
 
+#include <algorithm>
+#include <array>
 #include <cstring>
 #include <memory>
 #include <sys/socket.h>
+#include <tuple>
 #include <unistd.h>
 
 #include "dataplane/engine/session.h"
@@ -18,9 +22,10 @@ namespace {
 
 constexpr std::uint64_t kHeap = 1 << 20;  // the confirmed part of the session's
 constexpr unsigned kLanes = 2;
-constexpr unsigned kRanks = 3;
+constexpr unsigned kRanks = 6;
+constexpr unsigned kMostTrainers = 3;  // of the server
 
-// One store: a byte that says where, and the value.
+// One store: a byte that says where, in the rings of which trainer, and the value.
 constexpr std::size_t kStoreBytes = 1 + sizeof(std::uint64_t);
 enum class Where : std::uint8_t {
   submission_tail,
@@ -36,16 +41,17 @@ enum class Where : std::uint8_t {
   places,
 };
 
-void store(dataplane::Session& session, Where where, std::uint64_t value) {
+void store(dataplane::Session& session, unsigned local, Where where, std::uint64_t value) {
+  shared::RegionHeader& header = session.region(local).header();
   // The entry that the session looks at next.
   shared::Submission& submission =
-      dataplane::submission_entry(session.region(), session.published());
+      dataplane::submission_entry(session.region(local), header.submission_head.load());
   switch (where) {
     case Where::submission_tail:
-      session.region().header().submission_tail.store(value);
+      header.submission_tail.store(value);
       break;
     case Where::completion_head:
-      session.region().header().completion_head.store(value);
+      header.completion_head.store(value);
       break;
     case Where::request:
       submission.request = value;
@@ -76,89 +82,209 @@ void store(dataplane::Session& session, Where where, std::uint64_t value) {
   }
 }
 
-void require_within_heap(const dataplane::Session& session, unsigned lane) {
-  const std::uint64_t number = session.published(lane);
-  const dataplane::CollectiveRequest& request = session.request(lane, number);
+void require_in_heap(const dataplane::Session& session, unsigned local, const std::uint8_t* buffer,
+                     std::uint64_t bytes) {
+  if (bytes == 0) return;
+  const std::uint8_t* heap = session.region(local).base() + shared::kHeapOffset;
+  require(buffer >= heap && buffer + bytes <= heap + kHeap, "a buffer lies in its trainer's heap");
+}
+
+aggregation::DataType type_in_buffer(const dataplane::CollectiveRequest& request,
+                                     bool reproducible) {
+  if (!reproducible || !control::reduces(request.kind)) return request.dtype;
+  const auto carrier = aggregation::carrier_of({request.dtype, request.operation, kRanks});
+  require(carrier.has_value(), "what nothing carries is refused");
+  return carrier->type;
+}
+
+// What a trainer has submitted last on the lane.
+void require_right(const dataplane::Session& session, unsigned local, unsigned lane,
+                   bool reproducible) {
+  const std::uint64_t number = session.submitted(lane, local);
+  const dataplane::CollectiveRequest& request = session.request(lane, number, local);
   require(request.number == number && request.lane == lane, "a lane's requests have its numbers");
   require(request.root < kRanks, "a root is a rank");
   require(request.count <= kHeap && request.bytes <= kHeap, "a buffer is no longer than the heap");
   const bool chunks = control::is_rank_ordered(request.kind);
-  require(request.bytes ==
-              request.count * aggregation::element_bytes(request.dtype) * (chunks ? kRanks : 1),
+  require(request.bytes == request.count *
+                               aggregation::element_bytes(type_in_buffer(request, reproducible)) *
+                               (chunks ? kRanks : 1),
           "a buffer's bytes are its elements'");
-  if (request.bytes == 0) return;
-  const std::uint8_t* heap = session.region().base() + shared::kHeapOffset;
-  require(request.buffer >= heap && request.buffer + request.bytes <= heap + kHeap,
-          "a buffer lies in the heap");
+  require_in_heap(session, local, request.buffer, request.bytes);
 }
 
-void require_within_heap(const dataplane::Session& session, const dataplane::MailRequest& mail) {
-  require(mail.peer < kRanks, "the other trainer of a message is a rank");
-  require(mail.bytes <= kHeap, "a message is no longer than the heap");
-  const std::uint8_t* heap = session.region().base() + shared::kHeapOffset;
-  require(mail.buffer >= heap && mail.buffer + mail.bytes <= heap + kHeap,
-          "a message's buffer lies in the heap");
+// What all trainers have submitted on the lane, of which the last is new.
+void require_published(const dataplane::Session& session, unsigned lane) {
+  const std::uint64_t number = session.published(lane);
+  bool alike = true;
+  for (unsigned local = 1; local < session.trainers(); ++local) {
+    const auto facts = [&](unsigned seat) {
+      const dataplane::CollectiveRequest& request = session.request(lane, number, seat);
+      return std::tuple(request.kind, request.root, request.count, request.dtype,
+                        request.operation);
+    };
+    alike = alike && facts(local) == facts(0);
+  }
+  require(session.request(lane, number).agreed == alike,
+          "trainers agree if they have submitted the same");
 }
+
+std::uint64_t least_submitted(const dataplane::Session& session, unsigned lane) {
+  std::uint64_t least = UINT64_MAX;
+  for (unsigned local = 0; local < session.trainers(); ++local) {
+    least = std::min(least, session.submitted(lane, local));
+  }
+  return least;
+}
+
+class Rings {
+ public:
+  explicit Rings(std::uint8_t shape)
+      : reproducible_(shape % 2 != 0), trainers_(1 + shape / 2 % kMostTrainers) {
+    for (unsigned local = 0; local < trainers_; ++local) {
+      const auto region = std::make_shared<dataplane::SessionRegion>(2 * kHeap);
+      region->confirm(shared::kHeapOffset + kHeap);
+      int ends[2];
+      require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0,
+              "a doorbell can be made");
+      doorbells_.push_back(ends[1]);
+      if (local == 0) {
+        const dataplane::SessionShape of{kRanks, std::vector(kLanes, 1U), reproducible_, trainers_};
+        session_ = std::make_unique<dataplane::Session>(region, ends[0], of,
+                                                        std::vector<dataplane::Doorbell*>{});
+      } else {
+        session_->seat(local, region, ends[0]);
+      }
+    }
+  }
+  ~Rings() {
+    for (const int doorbell : doorbells_) close(doorbell);
+  }
+  Rings(const Rings&) = delete;
+  Rings& operator=(const Rings&) = delete;
+
+  void store(std::uint8_t where, std::uint64_t value) {
+    constexpr auto kPlaces = static_cast<unsigned>(Where::places);
+    fuzz::store(*session_, where / kPlaces % trainers_, static_cast<Where>(where % kPlaces), value);
+  }
+
+  void take() {
+    const Counts before = submitted();
+    const std::uint64_t published = session_->published();
+    const dataplane::Session::Take take = session_->take();
+    require(!violated_ || take == dataplane::Session::Take::violation, "a violation stays one");
+    violated_ = take == dataplane::Session::Take::violation;
+    require(!violated_ || session_->violation() != nullptr, "a violation has a reason");
+    const bool taken = take == dataplane::Session::Take::taken;
+    const auto mail = session_->mail().next_fresh();
+    require(!mail.has_value() || taken, "only what is taken is mail");
+    if (mail.has_value()) {
+      require(submitted() == before, "what is mail belongs to no lane");
+      take_mail(*mail);
+    } else if (taken) {
+      take_collective(before);
+    } else {
+      require(submitted() == before && session_->published() == published,
+              "only what is taken counts");
+    }
+  }
+
+ private:
+  using Counts = std::array<std::array<std::uint64_t, kMostTrainers>, kLanes>;
+
+  Counts submitted() const {
+    Counts counts{};
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      for (unsigned local = 0; local < trainers_; ++local) {
+        counts[lane][local] = session_->submitted(lane, local);
+      }
+    }
+    return counts;
+  }
+
+  void take_mail(std::uint32_t number) {
+    const dataplane::MailRequest& mail = session_->mail().at(number);
+    require(mail.peer < kRanks, "the other trainer of a message is a rank");
+    require(mail.local < trainers_, "a message is of one of the trainers");
+    require(mail.bytes <= kHeap, "a message is no longer than the heap");
+    require_in_heap(*session_, mail.local, mail.buffer, mail.bytes);
+    if (number % 2 == 0) session_->end_mail(number, 0, 0);
+  }
+
+  void take_collective(const Counts& before) {
+    unsigned more = 0;
+    for (unsigned lane = 0; lane < kLanes; ++lane) {
+      for (unsigned local = 0; local < trainers_; ++local) {
+        if (session_->submitted(lane, local) == before[lane][local]) continue;
+        more += session_->submitted(lane, local) == before[lane][local] + 1 ? 1 : 2;
+        require_right(*session_, local, lane, reproducible_);
+      }
+      require(session_->published(lane) == least_submitted(*session_, lane),
+              "what all have submitted is published");
+      const bool news = session_->published(lane) != published_[lane];
+      published_[lane] = session_->published(lane);
+      if (!news) continue;
+      require_published(*session_, lane);
+      if (published_[lane] % 2 == 0) session_->complete_through(lane, published_[lane], 0);
+    }
+    require(more == 1, "what is taken is one trainer's next on its lane");
+    require(session_->published() == published_[0] + published_[1],
+            "the lanes' counts are the session's");
+  }
+
+  bool reproducible_;
+  unsigned trainers_;
+  std::vector<int> doorbells_;  // the trainers' ends
+  std::unique_ptr<dataplane::Session> session_;
+  std::array<std::uint64_t, kLanes> published_{};
+  bool violated_ = false;
+};
 
 }  // namespace
 
 void read_hostile(std::span<const std::uint8_t> input) {
-  int ends[2];
-  require(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends) == 0, "a doorbell can be made");
-  const auto region = std::make_shared<dataplane::SessionRegion>(2 * kHeap);
-  region->confirm(shared::kHeapOffset + kHeap);
-  dataplane::Session session(region, ends[0], {kRanks, std::vector(kLanes, 1U)}, {});
-  bool violated = false;
-  while (input.size() >= kStoreBytes) {
+  if (input.empty()) return;
+  Rings rings(input[0]);
+  for (input = input.subspan(1); input.size() >= kStoreBytes; input = input.subspan(kStoreBytes)) {
     std::uint64_t value;
     std::memcpy(&value, &input[1], sizeof value);
-    store(session, static_cast<Where>(input[0] % static_cast<unsigned>(Where::places)), value);
-    input = input.subspan(kStoreBytes);
-
-    const std::uint64_t before = session.published();
-    const std::uint64_t before_on_lane_0 = session.published(0);
-    const dataplane::Session::Take take = session.take();
-    require(!violated || take == dataplane::Session::Take::violation, "a violation stays one");
-    violated = take == dataplane::Session::Take::violation;
-    require(!violated || session.violation() != nullptr, "a violation has a reason");
-    const bool taken = take == dataplane::Session::Take::taken;
-    const auto mail = session.mail().next_fresh();
-    require(!mail.has_value() || taken, "only what is taken is mail");
-    require(session.published() == before + (taken && !mail.has_value() ? 1 : 0),
-            "what is taken is published, or is mail");
-    if (!taken) continue;
-    if (mail.has_value()) {
-      require_within_heap(session, session.mail().at(*mail));
-      if (*mail % 2 == 0) session.end_mail(*mail, 0, 0);
-      continue;
-    }
-    const unsigned lane = session.published(0) == before_on_lane_0 ? 1 : 0;
-    require_within_heap(session, lane);
-    if (session.published() % 2 == 0) session.complete_through(lane, session.published(lane), 0);
+    rings.store(input[0], value);
+    rings.take();
   }
-  close(ends[1]);
 }
 
+// Of each shape of session some collectives of each kind, and messages, that all trainers submit.
 std::vector<Bytes> seeds() {
-  const auto append = [](Bytes& bytes, Where where, std::uint64_t value) {
-    bytes.push_back(static_cast<std::uint8_t>(where));
-    const std::size_t at = bytes.size();
-    bytes.resize(at + sizeof value);
-    std::memcpy(&bytes[at], &value, sizeof value);
-  };
+  using shared::Kind;
+  constexpr std::array kKinds = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
+                                 Kind::broadcast,  Kind::reduce,         Kind::send,
+                                 Kind::receive,    Kind::barrier};
+  constexpr auto kPlaces = static_cast<unsigned>(Where::places);
   std::vector<Bytes> inputs;
-  for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{16}, kHeap / 4}) {
-    Bytes bytes;
-    for (std::uint64_t request = 1; request <= 7; ++request) {
-      append(bytes, Where::request, request);
-      append(bytes, Where::offset, shared::kHeapOffset);
-      append(bytes, Where::count, count);
-      append(bytes, Where::dtype, request);
-      append(bytes, Where::kind, request);
-      append(bytes, Where::lane, request % kLanes);
-      append(bytes, Where::submission_tail, request);
+  for (std::uint8_t shape = 0; shape < 2 * kMostTrainers; ++shape) {
+    const unsigned trainers = 1 + shape / 2U;
+    for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{16}, kHeap / 16}) {
+      Bytes bytes = {shape};
+      const auto append = [&](unsigned local, Where where, std::uint64_t value) {
+        bytes.push_back(static_cast<std::uint8_t>(local * kPlaces + static_cast<unsigned>(where)));
+        const std::size_t at = bytes.size();
+        bytes.resize(at + sizeof value);
+        std::memcpy(&bytes[at], &value, sizeof value);
+      };
+      for (std::uint64_t request = 1; request <= kKinds.size(); ++request) {
+        for (unsigned local = 0; local < trainers; ++local) {
+          append(local, Where::request, request);
+          append(local, Where::offset, shared::kHeapOffset);
+          append(local, Where::count, count);
+          append(local, Where::dtype, request - 1);
+          append(local, Where::operation, request % aggregation::kOperations);
+          append(local, Where::kind, static_cast<std::uint64_t>(kKinds[request - 1]));
+          append(local, Where::lane, request % kLanes);
+          append(local, Where::submission_tail, request);
+        }
+      }
+      inputs.push_back(bytes);
     }
-    inputs.push_back(bytes);
   }
   return inputs;
 }

@@ -8,11 +8,18 @@
 
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
 
 namespace gradcube::property {
 
 using control::Placement;
 using control::Topology;
+
+namespace {
+
+constexpr unsigned kNames = 10;  // that drawn_name() tells apart
+
+}  // namespace
 
 unsigned DrawnPlan::parameter(std::size_t i, unsigned below) const {
   return parameters.empty() ? 0 : parameters[i % parameters.size()] % below;
@@ -21,6 +28,14 @@ unsigned DrawnPlan::parameter(std::size_t i, unsigned below) const {
 std::vector<unsigned> DrawnPlan::level_radices() const {
   std::vector<unsigned> result;
   std::uint32_t servers = 1;
+  if (torus) {
+    const unsigned ring = 3 + (radices.empty() ? 0 : radices.front());
+    do {
+      result.push_back(ring);
+      servers *= ring;
+    } while (result.size() < radices.size() && servers * ring <= most_servers);
+    return result;
+  }
   for (const unsigned drawn : radices) {
     if (servers * (drawn + 2) > most_servers) continue;
     result.push_back(drawn + 2);
@@ -42,9 +57,11 @@ control::LinkRates DrawnPlan::link_rates() const {
 Topology DrawnPlan::topology() const {
   std::vector<unsigned> highest_first = level_radices();
   std::reverse(highest_first.begin(), highest_first.end());
-  const std::string spec = highest_first.size() == 1
-                               ? fmt::format("bcube:{},1", highest_first.front())
-                               : fmt::format("bcube:{}", fmt::join(highest_first, "x"));
+  std::string spec = fmt::format("bcube:{}", fmt::join(highest_first, "x"));
+  if (torus || highest_first.size() == 1) {
+    spec = fmt::format("{}:{},{}", torus ? "torus" : "bcube", highest_first.front(),
+                       highest_first.size());
+  }
   const Topology topology = control::parse_topology(spec, "the drawn topology");
   return rates.empty() ? topology : link_rates().on(topology);
 }
@@ -67,7 +84,8 @@ std::vector<bcube::ServerId> DrawnPlan::servers() const {
 }
 
 Placement DrawnPlan::placement() const {
-  return Placement::grid(topology(), servers(), "the drawn servers");
+  return Placement::grid(topology(), servers(), "the drawn servers")
+      .with_trainers(1 + trainers, "the drawn trainers");
 }
 
 std::string DrawnPlan::drawn_name(const Placement& placement) const {
@@ -75,7 +93,7 @@ std::string DrawnPlan::drawn_name(const Placement& placement) const {
   static constexpr std::array kBlueConnect = {"ring", "halving_doubling"};
   const std::size_t stages = placement.dimensions().size();
   std::vector<std::string> patterns;
-  switch (algorithm % 9) {
+  switch (algorithm % kNames) {
     case 1:
       for (std::size_t w = 0; w < stages; ++w) patterns.emplace_back(kHips[parameter(w, 3)]);
       return fmt::format("hips:{}", fmt::join(patterns, ","));
@@ -106,6 +124,10 @@ std::string DrawnPlan::drawn_name(const Placement& placement) const {
     }
     case 8:
       return "blueconnect";
+    case 9:
+      return parameter(0, 2) == 0
+                 ? "auto"
+                 : fmt::format("auto:{}us,{}us", 10 * parameter(1, 9), 10 * parameter(2, 9));
     default:
       return "bml";
   }
@@ -115,20 +137,23 @@ std::string DrawnPlan::algorithm_name() const {
   const Placement place = placement();
   const std::string name = drawn_name(place);
   try {
-    control::make_plan(name, topology(), place, "the drawn algorithm");
+    control::make_choice(name, topology(), place, "the drawn algorithm");
     return name;
   } catch (const control::UsageError&) {
-    return "bml";
+    return std::string(control::default_algorithm(topology()));
   }
 }
 
 control::Plan DrawnPlan::plan() const {
-  return control::make_plan(algorithm_name(), topology(), placement(), "the drawn algorithm");
+  const control::PlanChoice choice =
+      control::make_choice(algorithm_name(), topology(), placement(), "the drawn algorithm");
+  return choice.plan(parameter(3, choice.plans()));
 }
 
 std::string describe(const DrawnPlan& drawn) {
-  return fmt::format("{} on servers [{}] of {}, rates {}", drawn.algorithm_name(),
-                     fmt::join(drawn.servers(), " "), drawn.topology().spec(),
+  return fmt::format("{} on servers [{}] of {} with {} trainers each, rates {}",
+                     drawn.algorithm_name(), fmt::join(drawn.servers(), " "),
+                     drawn.topology().spec(), 1 + drawn.trainers,
                      control::to_json(drawn.link_rates()).dump());
 }
 
@@ -137,13 +162,18 @@ rc::Gen<DrawnPlan> drawn_plans(std::uint32_t most_servers) {
   const auto numbers = [](unsigned below) {
     return rc::gen::container<std::vector<unsigned>>(rc::gen::inRange(0U, below));
   };
+  // All of these alike, where small ones would be the first to be drawn.
+  const auto from_the_first_case_on = [](unsigned below) {
+    return rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0U, below));
+  };
   return rc::gen::build<DrawnPlan>(
       rc::gen::set(&DrawnPlan::most_servers, rc::gen::just(most_servers)),
+      rc::gen::set(&DrawnPlan::torus,
+                   rc::gen::map(from_the_first_case_on(4), [](unsigned n) { return n == 3; })),
       rc::gen::set(&DrawnPlan::radices, numbers(5)), rc::gen::set(&DrawnPlan::members, numbers(64)),
       rc::gen::set(&DrawnPlan::rates, numbers(100)),
-      // All alike from the first case on.
-      rc::gen::set(&DrawnPlan::algorithm,
-                   rc::gen::resize(rc::kNominalSize, rc::gen::inRange(0U, 9U))),
+      rc::gen::set(&DrawnPlan::trainers, from_the_first_case_on(3)),
+      rc::gen::set(&DrawnPlan::algorithm, from_the_first_case_on(kNames)),
       rc::gen::set(&DrawnPlan::parameters, numbers(36)));
 }
 

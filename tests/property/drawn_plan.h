@@ -1,6 +1,7 @@
-// A plan drawn by rapidcheck: a topology, the servers of it that take part, rates, and an algorithm
-// with parameters. All are small numbers, so that a failing one shrinks: to fewer levels, smaller
-// radices, all servers, no rates, and `bml`. Any numbers make a plan.
+// A plan drawn by rapidcheck: a topology, the servers of it that take part, their trainers, rates,
+// and an algorithm with parameters. All are small numbers, so that a failing one shrinks: to
+// switches, fewer levels, smaller radices, all servers, one trainer on each, no rates, and `bml`.
+// Any numbers make a plan.
 #ifndef GRADCUBE_TESTS_PROPERTY_DRAWN_PLAN_H_
 #define GRADCUBE_TESTS_PROPERTY_DRAWN_PLAN_H_
 
@@ -16,9 +17,11 @@
 namespace gradcube::property {
 
 struct DrawnPlan {
-  std::uint32_t most_servers = 2;      // levels beyond it are left out
+  std::uint32_t most_servers = 3;      // levels beyond it are left out
+  bool torus = false;                  // with rings of the first radix, and one more
   std::vector<unsigned> radices{};     // less 2; the lowest level first
   std::vector<unsigned> members{};     // of each level, the digits that take part, as bits; 0: all
+  unsigned trainers = 0;               // on each server, less 1
   std::vector<unsigned> rates{};       // of each level, in 10 Mbit/s, less 1; none: no rates
   unsigned algorithm = 0;              // of all kinds of names
   std::vector<unsigned> parameters{};  // of the name
@@ -27,8 +30,9 @@ struct DrawnPlan {
   control::LinkRates link_rates() const;
   control::Placement placement() const;
   std::vector<bcube::ServerId> servers() const;  // that take part: two or more
-  // One that fits: `bml`, if what was drawn does not.
+  // One that fits: the topology's default, if what was drawn does not.
   std::string algorithm_name() const;
+  // Of `auto`, one of those that it chooses from.
   control::Plan plan() const;
 
  private:

@@ -82,7 +82,15 @@ void write_input(const Collective& collective, std::uint32_t rank, std::size_t f
 }
 
 std::uint64_t fill_and_submit(SimulatedTrainer& trainer, const Collective& collective) {
-  write_input(collective, trainer.rank(), 0, collective.count, trainer.at(collective.offset));
+  std::uint8_t* buffer = trainer.at(collective.offset);
+  if (collective.carries()) {
+    const std::size_t size = aggregation::element_bytes(collective.dtype);
+    std::vector<std::uint8_t> values(collective.count * size);
+    write_input(collective, trainer.rank(), 0, collective.count, values.data());
+    aggregation::to_carriers(collective.reduction(), values.data(), buffer, collective.count);
+  } else {
+    write_input(collective, trainer.rank(), 0, collective.count, buffer);
+  }
   shared::Submission entry{};
   entry.offset = collective.offset;
   entry.count = collective.count / (control::is_rank_ordered(collective.kind) ? trainer.size() : 1);
@@ -111,10 +119,10 @@ Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& 
                          const Collective& collective, std::uint32_t rank) {
   const std::size_t size = aggregation::element_bytes(collective.dtype);
   const unsigned trainers = plan.placement().trainers_per_server();
-  const cli::Oracle oracle(
-      plan, {collective.kind, collective.dtype, collective.operation, collective.count,
-             in_plan(order, collective.root, trainers), order.chunk_of_rank()});
-  std::vector<std::uint8_t> buffer(collective.bytes());
+  const cli::Oracle oracle(plan, {collective.kind, collective.dtype, collective.operation,
+                                  collective.count, in_plan(order, collective.root, trainers),
+                                  order.chunk_of_rank(), collective.carries()});
+  std::vector<std::uint8_t> buffer(collective.count * size);
   std::size_t first_defined = collective.count;
   std::size_t defined = 0;
   oracle.for_each_block(
@@ -136,10 +144,16 @@ Expected expected_result(const control::Plan& plan, const dataplane::RankOrder& 
 
 std::size_t wrong_elements(SimulatedTrainer& trainer, const Collective& collective,
                            const Expected& expected) {
-  const std::size_t size = aggregation::element_bytes(collective.dtype);
-  return cli::count_wrong(collective.dtype, expected.bytes.data(),
-                          trainer.at(collective.offset) + expected.first * size,
-                          expected.bytes.size() / size);
+  const std::size_t count = expected.bytes.size() / aggregation::element_bytes(collective.dtype);
+  const std::uint8_t* found =
+      trainer.at(collective.offset) + expected.first * collective.element_bytes();
+  std::vector<std::uint8_t> values;
+  if (collective.carries()) {
+    values.resize(expected.bytes.size());
+    aggregation::from_carriers(collective.reduction(), found, values.data(), count);
+    found = values.data();
+  }
+  return cli::count_wrong(collective.dtype, expected.bytes.data(), found, count);
 }
 
 void scribble(SimulatedTrainer& trainer, const Collective& collective) {

@@ -1,5 +1,8 @@
 // The inputs of simulated trainers, and the results that must come out.
 //
+// In a reproducible job the buffer holds carriers, which are made and read here as the trainer's
+// library does it (aggregation/reproducible.h).
+//
 // A contribution is a function of (rank, collective, element), so nothing stores it: the oracle
 // computes it again. All ranks are those that the trainers see; the plan's may be others. In
 // averages, 16-bit floats are so large that sums overflow, and integers are so small that sums fit.
@@ -10,6 +13,7 @@
 #include <vector>
 
 #include "aggregation/element.h"
+#include "aggregation/reproducible.h"
 #include "control/plan/collective_kind.h"
 #include "control/plan/plan.h"
 #include "dataplane/engine/rank_order.h"
@@ -28,11 +32,23 @@ struct Collective {
   unsigned lane = 0;
   std::uint64_t salt = 0;  // makes the inputs of two collectives differ
   bool overflows = false;  // an average of integers with one element that does not fit
+  // The trainers of its job, if that is reproducible and fewer than kMostReproducibleFloat64.
+  std::uint32_t reproduced_among = 0;
 
-  std::uint64_t bytes() const { return count * aggregation::element_bytes(dtype); }
+  // Whether the buffer holds carriers.
+  bool carries() const { return reproduced_among != 0 && control::reduces(kind); }
+  aggregation::ReproducibleReduction reduction() const {
+    return {dtype, operation, reproduced_among};
+  }
+  // Of what is in the buffer.
+  std::size_t element_bytes() const {
+    return aggregation::element_bytes(carries() ? aggregation::carrier_of(reduction())->type
+                                                : dtype);
+  }
+  std::uint64_t bytes() const { return count * element_bytes(); }
 };
 
-// Writes the elements [first, first + length) of a rank's buffer as it submits it.
+// Writes the elements [first, first + length) that a rank has to give.
 void write_input(const Collective& collective, std::uint32_t rank, std::size_t first,
                  std::size_t length, void* out);
 

@@ -59,9 +59,9 @@ void Judgement::check_bits(Worker& worker, std::size_t index, const Collective& 
   const control::Plan& plan = job.plans[order.lane].plan_of(order.kind, order.bytes());
   const unsigned rank = worker.rank;
   const unsigned of = differs_by_rank(order.kind) ? rank : 0;
-  // The element that overflows is the last one.
-  const bool has_result =
-      !order.overflows || (order.kind == control::CollectiveKind::reduce_scatter &&
+  // The element that overflows is the last one. Carriers have room for any sum.
+  const bool has_result = !order.overflows || order.carries() ||
+                          (order.kind == control::CollectiveKind::reduce_scatter &&
                            rank + 1 < plan.placement().trainers());
   if (!has_result) return complain_of(worker, index, "succeeded with a sum that overflows");
   auto [known, fresh] = expected_.try_emplace({worker.job, index, of});

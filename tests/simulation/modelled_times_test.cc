@@ -3,9 +3,12 @@
 // the acknowledgements, and the begin and the end, when not all links can be busy.
 
 #include <algorithm>
+#include <array>
 #include <string>
 
 #include "control/plan/algorithms.h"
+#include "control/plan/auto_plans.h"
+#include "control/plan/plan_cost.h"
 #include "control/plan/verify.h"
 #include "tests/simulation/work.h"
 
@@ -23,13 +26,11 @@ double fullest_link(const control::Plan& plan) {
          report.pieces;
 }
 
-// Of an all-reduce of 12 MB, in units of the time in which a link passes the gradient.
-double relative_time(const char* algorithm, const char* topology) {
-  constexpr double kRate = 200e6;
+// Of an all-reduce, in seconds.
+double time_of(const char* algorithm, const char* topology, const char* rate,
+               const Collective& collective) {
   SimulatedCluster cluster(
-      settings_of({{"topology", topology}, {"rate", "200mbit"}, {"queue", kQueue}}));
-  Collective collective;
-  collective.count = 3'000'000;
+      settings_of({{"topology", topology}, {"rate", rate}, {"queue", kQueue}}));
   const control::Plan plan = control::make_plan(algorithm, cluster.plan().topology(), "test");
   dataplane::TrainerRequest request{"modelled", 1000, 1000, heap_for(collective)};
   request.options.lanes.resize(1);
@@ -41,7 +42,38 @@ double relative_time(const char* algorithm, const char* topology) {
   const auto taken = static_cast<double>(allreduce(cluster, plan, trainers, collective));
   EXPECT_EQ(cluster.switch_counts().dropped_queue, 0u);
   leave_all(cluster, trainers);
-  return taken * kRate / (static_cast<double>(collective.bytes()) * 8e9);
+  return taken * 1e-9;
+}
+
+Collective of_bytes(std::uint64_t bytes) {
+  Collective collective;
+  collective.count = bytes / 4;
+  return collective;
+}
+
+// Of an all-reduce of 12 MB, in units of the time in which a link passes the gradient.
+double relative_time(const char* algorithm, const char* topology) {
+  const Collective collective = of_bytes(12'000'000);
+  return time_of(algorithm, topology, "200mbit", collective) * 200e6 /
+         (static_cast<double>(collective.bytes()) * 8);
+}
+
+struct Rated {
+  const char* algorithm;
+  const char* rate;
+  double most;  // of the model
+};
+
+// On bcube:4,2, with nothing but bytes.
+double cost_of(const Rated& rated, const Collective& collective) {
+  const control::Topology topology =
+      settings_of({{"topology", "bcube:4,2"}, {"rate", rated.rate}}).cluster.rated_topology();
+  const control::Plan plan = control::make_plan(rated.algorithm, topology, "test");
+  control::CostParameters parameters = control::cost_parameters(topology, {0, {0}});
+  parameters.frame_bytes = 0;
+  return control::PlanCost(plan)
+      .time(collective.kind, static_cast<double>(collective.bytes()), parameters)
+      .seconds();
 }
 
 struct Case {
@@ -75,6 +107,25 @@ INSTANTIATE_TEST_SUITE_P(Plans, ModelledTimes,
                                          Case{"HipsRing", "hips:ring", "bcube:4,2"},
                                          Case{"ParameterServer", "ps", "star:4"}),
                          [](const auto& info) { return std::string(info.param.name); });
+
+// With a level that is four or ten times as slow as the other, by the cost that `auto` goes by. Of
+// few bytes the begin and the end are a large part.
+TEST(RatedTimes, AreThoseOfThePlansCostWhereLevelsHaveOtherRates) {
+  const std::array<Rated, 6> cases = {{{"blueconnect", "level0=200mbit,level1=50mbit", 1.25},
+                                       {"blueconnect", "level0=200mbit,level1=20mbit", 1.15},
+                                       {"blueconnect:ring", "level0=200mbit,level1=50mbit", 1.15},
+                                       {"blueconnect:ring", "level0=200mbit,level1=20mbit", 1.15},
+                                       {"bml", "level0=200mbit,level1=50mbit", 1.15},
+                                       {"hips:mesh", "level0=200mbit,level1=20mbit", 1.15}}};
+  const Collective collective = of_bytes(3'000'000);
+  for (const Rated& rated : cases) {
+    SCOPED_TRACE(std::string(rated.algorithm) + " with " + rated.rate);
+    const double model = cost_of(rated, collective);
+    const double taken = time_of(rated.algorithm, "bcube:4,2", rated.rate, collective);
+    EXPECT_GT(taken, model);
+    EXPECT_LT(taken, rated.most * model) << model;
+  }
+}
 
 // HiPS, section 4.2: on BCube(4,2) it takes 37.5 % less than a flat mesh, and half of a flat ring.
 TEST(Reductions, ByHipsAreAsThePaperSays) {

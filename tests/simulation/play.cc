@@ -49,8 +49,9 @@ class Run {
   }
 
   void join() {
-    const Collective& last = scenario_.collectives.back();
-    const std::uint64_t heap = last.offset + last.bytes() + 4096 - shared::kHeapOffset;
+    const std::size_t last = scenario_.collectives.size() - 1;
+    const std::uint64_t heap =
+        scenario_.collectives[last].offset + scenario_.room(last) + 4096 - shared::kHeapOffset;
     for (unsigned job = 0; job < scenario_.jobs.size(); ++job) {
       const ScenarioJob& facts = scenario_.jobs[job];
       for (std::size_t i = 0; i < facts.options.members.size(); ++i) {

@@ -25,8 +25,10 @@ using dataplane::SeededRandom;
 
 constexpr std::int64_t kMillisecond = 1'000'000;
 constexpr std::int64_t kSecond = 1'000'000'000;
-// Bytes that are left free behind each buffer, so that every job can round its count up.
-constexpr std::uint64_t kSlack = 512;
+// Elements that are left free behind each buffer, so that every job can round its count up.
+constexpr std::uint64_t kSlack = 64;
+constexpr std::uint64_t kWidestElement = 8;
+constexpr std::uint64_t kWidestCarrier = 16;
 
 bool one_in(SeededRandom& random, std::uint64_t chances) { return random.below(chances) == 0; }
 
@@ -99,17 +101,14 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
   // Rarely, more collectives than an executor runs at once.
   const bool many = one_in(random, 12);
   const std::size_t collectives = many ? 65 + random.below(100) : 1 + random.below(8);
-  std::uint64_t offset = shared::kHeapOffset;
   for (std::size_t i = 0; i < collectives; ++i) {
     Collective collective;
     draw_type(random, collective);
-    collective.offset = offset;
     collective.count = many ? random.below(300) : draw_count(random, scenario.simulation.cluster);
     if (collective.kind == CollectiveKind::barrier) collective.count = 0;
     collective.root = static_cast<std::uint32_t>(random.below(1 << 16));
     collective.lane = static_cast<unsigned>(random.below(shared::kMaxLanes));
     collective.salt = i + 1;
-    offset += (collective.bytes() + kSlack + 63) / 64 * 64;
     scenario.collectives.push_back(collective);
   }
   scenario.most_in_flight = 1 + static_cast<unsigned>(random.below(collectives));
@@ -241,6 +240,31 @@ void draw_outages(SeededRandom& random, Scenario& scenario) {
             [](const Outage& one, const Outage& other) { return one.until < other.until; });
 }
 
+// Where signs of life take the same links, these are up again before a server is given up.
+void shorten_outages(Scenario& scenario) {
+  if (!scenario.simulation.messages_pass_the_fabric) return;
+  for (Outage& outage : scenario.outages) {
+    outage.until = std::min(outage.until, 600 * kMillisecond);
+  }
+}
+
+// In some jobs results do not depend on the order of additions, and no average overflows. Then the
+// inputs that would overflow in others stay.
+void draw_reproducible(SeededRandom& random, Scenario& scenario) {
+  for (ScenarioJob& job : scenario.jobs) job.options.reproducible = one_in(random, 4);
+  if (scenario.jobs[0].options.reproducible && scenario.misfortune == Misfortune::overflow) {
+    scenario.misfortune = Misfortune::none;
+  }
+}
+
+void lay_out_buffers(Scenario& scenario) {
+  std::uint64_t offset = shared::kHeapOffset;
+  for (std::size_t i = 0; i < scenario.collectives.size(); ++i) {
+    scenario.collectives[i].offset = offset;
+    offset += scenario.room(i);
+  }
+}
+
 // On a torus a server may relay for jobs that it has no part in. Their frames find another way only
 // if links are watched.
 void watch_relays(Scenario& scenario) {
@@ -261,7 +285,17 @@ Collective Scenario::collective(unsigned job, std::size_t index) const {
   own.lane %= static_cast<unsigned>(options.lanes.size());
   if (control::is_rank_ordered(own.kind)) own.count = (own.count + ranks - 1) / ranks * ranks;
   if (job != 0) own.overflows = false;
+  own.reproduced_among = options.reproducible ? ranks : 0;
   return own;
+}
+
+std::uint64_t Scenario::room(std::size_t index) const {
+  const bool carriers = std::any_of(
+      jobs.begin(), jobs.end(), [](const ScenarioJob& job) { return job.options.reproducible; });
+  const Collective& drawn = collectives[index];
+  const std::uint64_t bytes = carriers ? drawn.count * kWidestCarrier : drawn.bytes();
+  const std::uint64_t slack = kSlack * (carriers ? kWidestCarrier : kWidestElement);
+  return (bytes + slack + 63) / 64 * 64;
 }
 
 Scenario draw_scenario(std::uint64_t seed) {
@@ -284,8 +318,11 @@ Scenario draw_scenario(std::uint64_t seed) {
   }
   scenario.guests = one_in(random, 3);
   scenario.simulation.messages_pass_the_fabric = one_in(random, 3);
+  shorten_outages(scenario);
   scenario.limit = 120 * kSecond;
   watch_relays(scenario);
+  draw_reproducible(random, scenario);
+  lay_out_buffers(scenario);
   return scenario;
 }
 

@@ -68,9 +68,11 @@ struct Scenario {
   bool guests = false;          // another job comes and goes during the whole run
   std::int64_t limit = 0;       // virtual time within which everything must have ended
 
-  // A collective as this job submits it: with a root and a lane that the job has, and a count that
-  // its ranks can share. It takes no more room than scenario.cc has left for it.
+  // A collective as this job submits it: with a root and a lane that the job has, a count that its
+  // ranks can share, and carriers if the job is reproducible. It takes no more room than room().
   Collective collective(unsigned job, std::size_t index) const;
+  // Bytes that every job leaves for the buffer of a collective.
+  std::uint64_t room(std::size_t index) const;
 };
 
 Scenario draw_scenario(std::uint64_t seed);

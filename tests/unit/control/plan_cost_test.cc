@@ -30,6 +30,12 @@ PlanTime time_of(const Plan& plan, const CostParameters& parameters,
   return PlanCost(plan).time(kind, kBytes, parameters);
 }
 
+bool has_rings_over_several_levels(const Plan& plan) {
+  bool rings = false;
+  for (unsigned w = 0; w < plan.steps(0); ++w) rings = rings || plan.step(0, w).is_ring();
+  return rings && plan.threads() == 1 && plan.steps(0) > 1;
+}
+
 // With segments of nothing, only the busiest link counts, relayed pieces included.
 TEST(PlanCost, IsThatOfTheBusiestLinkWhereSegmentsFlow) {
   for (const Topology& topology : small_topologies(16)) {
@@ -42,7 +48,7 @@ TEST(PlanCost, IsThatOfTheBusiestLinkWhereSegmentsFlow) {
       for (unsigned t = 1; t < plan.threads(); ++t) {
         equal_threads = equal_threads && plan.thread(t).weight == plan.thread(0).weight;
       }
-      if (!equal_threads) continue;
+      if (!equal_threads || has_rings_over_several_levels(plan)) continue;
       EXPECT_NEAR(time_of(plan, parameters).seconds(),
                   static_cast<double>(most) / report.pieces * kBytes * 1e-6, 1e-6)
           << plan.algorithm() << " on " << topology.spec();
@@ -103,6 +109,30 @@ TEST(PlanCost, TakesTheSlowestLevelForTheBusiest) {
   parameters.levels[1].seconds_per_byte = 1e-5;
   EXPECT_EQ(time_of(plan, parameters).busiest, 1u);
   EXPECT_NEAR(time_of(plan, parameters).seconds(), 2 * (0.75 + 10 * 0.1875), 1e-9);
+}
+
+// On a level that is as busy as the other although it is four times as slow, nothing happens until
+// the last round of the ring before it, nor on the other until that of the ring behind.
+TEST(PlanCost, CountsWhatWaitsForTheLastRoundOfARing) {
+  const auto seconds = [](const char* algorithm, double slower = 4) {
+    const Plan plan = plan_of(algorithm, "bcube:4,2");
+    CostParameters parameters = bytes_alone(plan);
+    parameters.levels[1].seconds_per_byte = slower * 1e-6;
+    parameters.segment_bytes = 1e-9;
+    return time_of(plan, parameters).seconds();
+  };
+  EXPECT_NEAR(seconds("blueconnect"), 2 * 0.75, 1e-6);
+  EXPECT_NEAR(seconds("blueconnect:ring"), 0.5 + 0.75 + 0.5 + 0.75, 1e-6);
+  // The last of the slow ring's results goes through two more rounds.
+  EXPECT_NEAR(seconds("blueconnect:ring", 10), 0.5 + 2 * 1.875 + 0.5, 1e-6);
+}
+
+// While one of its threads is at one level, another is at the other.
+TEST(PlanCost, OfRingsInSeveralThreadsIsThatOfTheBusiestLink) {
+  const Plan plan = plan_of("hips:ring", "bcube:4,2");
+  CostParameters parameters = bytes_alone(plan);
+  parameters.segment_bytes = 1e-9;
+  EXPECT_NEAR(time_of(plan, parameters).seconds(), 2 * 15.0 / 32, 1e-6);
 }
 
 TEST(PlanCost, OfAChunkPerRankIsOneStageUnlessThereIsARoot) {

@@ -80,6 +80,17 @@ TEST(FabricSizing, GrantsAFlowInARoundWhatThePortPassesIn100us) {
   for (const protocol::CreditSettings& of_port : credit) EXPECT_EQ(of_port.round_bytes, 125'000u);
 }
 
+// A lease that ended before would make room for more than the queue holds.
+TEST(FabricSizing, LeasesCreditForLongerThanAFullQueueTakes) {
+  control::ClusterSettings settings = settings_of("bcube:3,2", 20'000'000, 9000);
+  settings.queue_bytes = 256'000;  // 102.4 ms
+  for (const protocol::CreditSettings& of_port : fabric_parameters(settings).credit) {
+    EXPECT_EQ(of_port.lease, 204'800'000);
+  }
+  const auto fast = fabric_parameters(settings_of("bcube:3,2", 10'000'000'000, 9000)).credit;
+  EXPECT_EQ(fast[0].lease, protocol::CreditSettings().lease);
+}
+
 TEST(FabricSizing, TunesPortsByTheirOwnRateAndFlowsByTheSlowest) {
   control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
   settings.rates = control::LinkRates(std::vector<std::uint64_t>{10'000'000'000, 100'000'000});

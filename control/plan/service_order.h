@@ -1,0 +1,28 @@
+// In which order a server's ports serve the steps of a plan, within one collective.
+//
+//   - Aggregation steps go before results. With results first, the last segments would cross an
+//     idle network one step at a time.
+//   - Steps over different levels go in the order of the plan: with the first step before all
+//     others every link still has work at the end.
+//   - Consecutive steps over the same level, those of halving and doubling, go in turn. They share
+//     the links, and one passes on what the other brings: one after the other, the levels behind
+//     them would be idle until the first had ended.
+//   - Results go in turn.
+//
+// A pure function; any thread.
+#ifndef GRADCUBE_CONTROL_PLAN_SERVICE_ORDER_H_
+#define GRADCUBE_CONTROL_PLAN_SERVICE_ORDER_H_
+
+#include "control/plan/plan.h"
+#include "control/plan/stage.h"
+
+namespace gradcube::control {
+
+// The place of a thread's step, the lowest first. Steps with the same place go in turn. Those of
+// the aggregation stage are below `steps`, the most that a plan of the lane has.
+unsigned service_place(const Plan& plan, unsigned thread, Stage stage, unsigned step,
+                       unsigned steps);
+
+}  // namespace gradcube::control
+
+#endif  // GRADCUBE_CONTROL_PLAN_SERVICE_ORDER_H_
