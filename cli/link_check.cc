@@ -231,7 +231,10 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
   if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
   const json after = ask_status(directory_);
   for (const Measured& one : measured) {
-    one.measurement->finish(after, settings_, core_wait, results[one.result]);
+    LinkResult& result = results[one.result];
+    // A link that went down a moment ago may have been measured over other paths.
+    result.problem = reported_problem(after, cluster_, result.link);
+    if (result.problem.empty()) one.measurement->finish(after, settings_, core_wait, result);
   }
 }
 

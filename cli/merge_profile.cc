@@ -20,7 +20,7 @@ constexpr std::size_t kMostLayers = 10'000;
 constexpr std::uint64_t kMostBytes = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e9;
 
-// `where` is empty, or tells the layer: "layers[2]: ".
+// `where` is empty, or tells the layer, as the output counts them: "layer 3: ".
 double seconds_of(const JsonFile& file, const json& object, std::string_view name,
                   std::string_view where = "") {
   const auto seconds = number_field(object, name);
@@ -31,7 +31,7 @@ double seconds_of(const JsonFile& file, const json& object, std::string_view nam
 }
 
 Layer layer_of(const JsonFile& file, const json& layer, std::size_t index) {
-  const std::string where = fmt::format("layers[{}]: ", index);
+  const std::string where = fmt::format("layer {}: ", index + 1);
   const auto bytes = number_field(layer, "bytes");
   if (!bytes || !(*bytes >= 1 && *bytes <= static_cast<double>(kMostBytes)) ||
       *bytes != static_cast<double>(static_cast<std::uint64_t>(*bytes))) {
@@ -48,7 +48,7 @@ Layer layer_of(const JsonFile& file, const json& layer, std::size_t index) {
 
 Iteration read_merge_profile(const std::string& path) {
   const JsonFile file("--profile", path,
-                      R"({"alpha":seconds,"beta":seconds per byte,)"
+                      R"({"alpha":seconds,"beta":seconds per byte,"forward_seconds":seconds,)"
                       R"("layers":[{"bytes":..,"backward_seconds":..},...]})");
   const json profile = file.content();
   if (!profile.is_object()) file.refuse("it is no profile");
@@ -60,7 +60,7 @@ Iteration read_merge_profile(const std::string& path) {
     iteration.forward_seconds = seconds_of(file, profile, "forward_seconds");
   }
   const json& layers = items(profile, "layers");
-  if (layers.empty()) file.refuse("\"layers\" has no layer");
+  if (layers.empty()) file.refuse("\"layers\" is no list with a layer");
   if (layers.size() > kMostLayers) {
     file.refuse(fmt::format("\"layers\" has {} layers, but at most {} can be merged", layers.size(),
                             kMostLayers));

@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
@@ -16,6 +17,7 @@
 #include "cli/fitted_costs.h"
 #include "cli/interrupt.h"
 #include "cli/json_fields.h"
+#include "cli/link_check.h"
 #include "cli/model_options.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
@@ -27,6 +29,7 @@
 #include "control/model/line_fit.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
+#include "control/plan/neighbour_rounds.h"
 #include "control/plan/plan_choice.h"
 #include "control/settings/run_directory.h"
 
@@ -39,11 +42,28 @@ using control::model::TimedSize;
 // Small ones show what a message costs, large ones what a byte costs.
 constexpr std::uint64_t kElements[] = {16, 64, 256, 1024, 4096, 32'768, 131'072, 524'288};
 constexpr unsigned kWarmup = 2;
+constexpr std::chrono::seconds kTimeout{30};  // of each all-reduce
 
 struct FitOptions {
   unsigned iterations = 9;
   bool json = false;
 };
+
+// Messages around a link that is down would be measured in its place.
+void require_sound_links(const control::RunDirectory& directory, const RunningCluster& cluster) {
+  const nlohmann::json status = ask_status(directory);
+  for (const auto& round : control::neighbour_rounds(cluster.topology)) {
+    for (const control::NeighbourLink& link : round) {
+      const std::string problem = reported_problem(status, cluster, link);
+      if (problem.empty()) continue;
+      const control::AddressSpace& space = cluster.topology.space();
+      throw control::SetupError(fmt::format(
+          "model fit: the link between {} and {} at level {} is not as configured: {}; mend it "
+          "first: `gradcube check` measures all links",
+          space.text(link.first), space.text(link.second), link.level, problem));
+    }
+  }
+}
 
 struct LevelFit {
   AllReduceCost line;
@@ -60,6 +80,7 @@ std::vector<TimedSize> measure(const RunningCluster& cluster,
   settings.members = members;
   settings.iterations = iterations;
   settings.warmup = kWarmup;
+  settings.timeout = kTimeout;
   const auto placement = control::Placement::grid(cluster.topology, members, "model fit");
   const std::vector<PerfTrainer> trainers = trainers_of(cluster, placement);
   if (trainers.size() != placement.ranks()) {
@@ -151,6 +172,7 @@ int run_fit(const FitOptions& options) {
   const auto directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster cluster = running_cluster(directory);
+  require_sound_links(directory, cluster);
   const SentSegments before = sent_so_far(directory);
   const std::vector<LevelFit> fits = fit_levels(cluster, options.iterations);
   const double seconds_of_all = measure_all(cluster, options.iterations);

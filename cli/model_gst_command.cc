@@ -129,9 +129,10 @@ void add_model_gst(CLI::App& model, Action& action) {
   add_load_options(command, options->load);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
-      "An algorithm has no row on a topology for which no paper gives its time. ps and mesh are\n"
-      "the parameter server that is spread over all servers. docs/models.md lists what is "
-      "assumed.\n"
+      "An algorithm has no row on a topology for which no paper gives its time. ps is a parameter\n"
+      "server on one of the servers, mesh one that is spread over all of them. docs/models.md "
+      "lists\n"
+      "what is assumed.\n"
       "Examples:\n"
       "  gradcube model gst --topology bcube:4,2 --bytes 100M --rate 10gbit\n"
       "  gradcube model gst --topology bcube:32,2 --topology fattree:1024 --algorithm bml "

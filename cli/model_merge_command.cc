@@ -97,6 +97,7 @@ std::string messages_text(const std::vector<Message>& messages) {
 }
 
 std::string rows_text(const std::vector<MergeRow>& rows, const Iteration& iteration) {
+  const std::size_t layers = iteration.layers.size();
   std::uint64_t bytes = 0;
   for (const auto& layer : iteration.layers) bytes += layer.bytes;
   const double computing = control::merge::computing_seconds(iteration);
@@ -115,10 +116,13 @@ std::string rows_text(const std::vector<MergeRow>& rows, const Iteration& iterat
                    human_seconds(row.seconds - computing), messages_text(row.messages)});
   }
   return fmt::format(
-             "# {} layers, {}; an all-reduce of M bytes takes {} + {:.4g} ns * M; computing "
-             "takes {}\n",
-             grouped(iteration.layers.size()), human_bytes(static_cast<double>(bytes)),
-             human_seconds(iteration.cost.a), iteration.cost.b * 1e9, human_seconds(computing)) +
+             "# {} layer{}, {}; an all-reduce of M bytes takes {} + {:.4g} ns * M; the forward "
+             "pass "
+             "takes {}, the backward pass {}\n",
+             grouped(layers), layers == 1 ? "" : "s", human_bytes(static_cast<double>(bytes)),
+             human_seconds(iteration.cost.a), iteration.cost.b * 1e9,
+             human_seconds(iteration.forward_seconds),
+             human_seconds(computing - iteration.forward_seconds)) +
          table.text();
 }
 
@@ -151,8 +155,11 @@ void add_model_merge(CLI::App& model, Action& action) {
       "  {\"alpha\": 0.0006, \"beta\": 1.6e-9, \"forward_seconds\": 0.01,\n"
       "   \"layers\": [{\"bytes\": 4000, \"backward_seconds\": 0.001},\n"
       "              {\"bytes\": 90000, \"backward_seconds\": 0.002}]}\n"
-      "An all-reduce of M bytes takes alpha + beta M; `gradcube model fit` measures both.\n"
-      "docs/mg-wfbp.md explains the policies.\n"
+      "An all-reduce of M bytes takes alpha + beta M: about what `gradcube perf allreduce` "
+      "measures\n"
+      "for few bytes, and by how much longer a byte more takes. Without forward_seconds the "
+      "forward\n"
+      "pass takes 0. docs/mg-wfbp.md explains the policies.\n"
       "Examples:\n"
       "  gradcube model merge --profile resnet50.json\n"
       "  gradcube model merge --profile resnet50.json --policy optimal --json");

@@ -3,6 +3,7 @@
 #include <CLI/Formatter.hpp>
 #include <algorithm>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -161,6 +162,14 @@ void print_foot(const Cluster& cluster, const PerfSettings& settings,
                 const std::vector<PerfRow>& rows, std::uint64_t wrong) {
   if (const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}})) {
     print("# average bus bandwidth: {:.3g} GB/s\n", *average);
+  }
+  if (cluster.choice.plans() > 1) {
+    std::vector<std::string> runs;
+    for (const PerfRow& row : rows) {
+      runs.push_back(fmt::format("{} by {}", human_bytes(static_cast<double>(row.bytes())),
+                                 plan_of(cluster, row).algorithm()));
+    }
+    write_output(fmt::format("# auto ran {}\n", fmt::join(runs, ", ")));
   }
   if (!settings.check) return;
   if (wrong == 0) {

@@ -36,6 +36,7 @@ struct Place {
   control::Topology topology;
   std::string algorithm;  // auto, with or without costs
   bool is_running = false;
+  bool is_assumed = false;  // nothing runs, and none was asked for
   Measurements measured;
 };
 
@@ -60,6 +61,7 @@ Place place_of(const PlanWhyOptions& options) {
       .measured = {}};
   if (!options.topology.empty() || !directory.living_daemon()) {
     const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
+    place.is_assumed = options.topology.empty();
     place.topology = with_rates(control::parse_topology(spec, "--topology"), options.rate);
     return place;
   }
@@ -159,9 +161,11 @@ int run_plan_why(const PlanWhyOptions& options) {
     write_output(json_of(place, *costs, bytes, rows, chosen).dump() + "\n");
     return 0;
   }
+  const char* const which = place.is_running   ? ", the running cluster"
+                            : place.is_assumed ? ", as no cluster is running"
+                                               : "";
   print("# all-reduce of {} on {}{}: {} runs {}\n", human_bytes(static_cast<double>(bytes)),
-        place.topology.spec(), place.is_running ? ", the running cluster" : "",
-        control::auto_name(*costs), chosen);
+        place.topology.spec(), which, control::auto_name(*costs), chosen);
   write_output(table_of(rows, chosen));
   return 0;
 }

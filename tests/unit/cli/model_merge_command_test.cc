@@ -55,8 +55,8 @@ TEST_F(ModelMerge, SaysWhichLayersToSendAsOneMessage) {
                    {"policy":"mgwfbp","merged":[[2,3],[1]],"iteration_seconds":9},
                    {"policy":"optimal","merged":[[3],[1,2]],"iteration_seconds":8}]})"));
   EXPECT_EQ(output(kThreeLayers, {"--policy", "optimal"}),
-            "# 3 layers, 3 B; an all-reduce of M bytes takes 2 s + 1e+09 ns * M; computing takes "
-            "4 s\n"
+            "# 3 layers, 3 B; an all-reduce of M bytes takes 2 s + 1e+09 ns * M; the forward "
+            "pass takes 0 s, the backward pass 4 s\n"
             "policy   messages  iteration  relative  exposed  layers of each message\n"
             "optimal         2        8 s     1.000      4 s  3 1-2\n");
 }
@@ -77,15 +77,15 @@ TEST_F(ModelMerge, SaysWhatIsWrongWithAProfile) {
   refuse(R"({"alpha":1,"beta":-1})", "\"beta\" is no time in seconds");
   refuse(R"({"alpha":1,"beta":1e300})", "\"beta\" is no time in seconds");
   refuse(R"({"alpha":1,"beta":1,"forward_seconds":"1"})", "\"forward_seconds\" is no time");
-  refuse(with_layers("[]"), "\"layers\" has no layer");
-  refuse(with_layers("{}"), "\"layers\" has no layer");
-  refuse(with_layers("[7]"), "layers[0]: \"bytes\" is no whole number");
+  refuse(with_layers("[]"), "\"layers\" is no list with a layer");
+  refuse(with_layers("{}"), "\"layers\" is no list with a layer");
+  refuse(with_layers("[7]"), "layer 1: \"bytes\" is no whole number");
   refuse(with_layers(R"([{"bytes":0,"backward_seconds":1}])"),
          "add its time to the layer before it");
-  refuse(with_layers(R"([{"bytes":1.5,"backward_seconds":1}])"), "layers[0]: \"bytes\"");
-  refuse(with_layers(R"([{"bytes":1e18,"backward_seconds":1}])"), "layers[0]: \"bytes\"");
+  refuse(with_layers(R"([{"bytes":1.5,"backward_seconds":1}])"), "layer 1: \"bytes\"");
+  refuse(with_layers(R"([{"bytes":1e18,"backward_seconds":1}])"), "layer 1: \"bytes\"");
   refuse(with_layers(R"([{"bytes":1,"backward_seconds":1},{"bytes":1}])"),
-         "layers[1]: \"backward_seconds\" is no time in seconds");
+         "layer 2: \"backward_seconds\" is no time in seconds");
   std::string many = R"([{"bytes":1,"backward_seconds":0})";
   for (int i = 0; i < 10'000; ++i) many += R"(,{"bytes":1,"backward_seconds":0})";
   refuse(with_layers(many + "]"), "\"layers\" has 10001 layers, but at most 10000 can be merged");
