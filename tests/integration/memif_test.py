@@ -104,7 +104,7 @@ class Death(TestCase):
                 done = cluster.status()["counters"]["collectives"]
                 wait_until(lambda: cluster.status()["counters"]["collectives"] > done + 4, "some collectives", 30)
                 pid = next(p for p in cluster.processes() if b"\x001,1\x00" in command_of(p))
-                arguments = command_of(pid).split(b"\x00--ready-fd\x00")[0].rstrip(b"\x00").split(b"\x00")
+                arguments = arguments_of(pid)
                 os.kill(pid, signal.SIGKILL)
                 tool.communicate(timeout=60)
                 self.assertEqual(tool.returncode, 1)
@@ -116,27 +116,50 @@ class Death(TestCase):
                 wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready", 20)
                 self.assert_right(cluster.perf(*SIZES))
 
-    def test_of_switches_ends_jobs_and_is_reported(self):
-        with Cluster(*SMALL) as cluster:
-            with cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "100000") as tool:
-                started = lambda: cluster.status()["counters"]["collectives"] > 0
-                wait_until(started, "the first collective", 20)
-                os.kill(cluster.status()["switch_daemons"][0]["pid"], signal.SIGKILL)
-                tool.communicate(timeout=60)
-            self.assertEqual(tool.returncode, 1)
-            status = cluster.status()
-            self.assertIn("signal 9", status["switch_daemons"][0]["why"])
-            self.assertFalse(status["impairments"]["up"])
-            self.assertEqual([server.get("trainers") for server in status["servers"]], [0, 0, 0, 0])
-            self.assertIn("switches 0: its daemon ended", cluster.log())
-            self.assert_one_message(cluster.tool("impair", "--loss", "0.1"), 1, "a daemon of switches")
+    def test_of_switches_ends_jobs_and_is_reported_and_new_ones_take_their_places(self):
+        with Cluster(*SMALL) as cluster, contextlib.ExitStack() as stack:
+            (switches,) = cluster.status()["switch_daemons"]
+            arguments = arguments_of(switches["pid"])
+            for _ in range(2):
+                with cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "100000") as tool:
+                    before = cluster.status()["counters"]["collectives"]
+                    wait_until(lambda: cluster.status()["counters"]["collectives"] > before, "the first collective")
+                    os.kill(cluster.status()["switch_daemons"][0]["pid"], signal.SIGKILL)
+                    _, errors = tool.communicate(timeout=60)
+                self.assertEqual(tool.returncode, 1)
+                self.assertRegex(errors, r"server \[\d,\d\]")
+                self.check_without_switches(cluster)
+
+                log = stack.enter_context(open(cluster.directory / "again.log", "w"))
+                new = stack.enter_context(subprocess.Popen(arguments, stdout=log, stderr=log))
+                stack.callback(new.kill)
+                connected = lambda: cluster.status()["switch_daemons"][0].get("connected") == 8
+                wait_until(connected, "the servers to connect again")
+                self.assertEqual(cluster.status()["switch_daemons"][0]["pid"], new.pid)
+                wait_until(lambda: not cluster.links_down(), "all links to be seen again")
+                self.assertTrue(cluster.status()["impairments"]["up"])
+                self.assert_right(cluster.perf(*SIZES))
+            self.assertNotIn("memif_connect", cluster.log(), "a try is no news")
             self.assertEqual(cluster.tool("down").returncode, 0)
+
+    def check_without_switches(self, cluster):
+        wait_until(lambda: "why" in cluster.status()["switch_daemons"][0], "the end to be seen")
+        self.assertFalse(cluster.status()["impairments"]["up"])
+        trainers = lambda: [server.get("trainers") for server in cluster.status()["servers"]]
+        wait_until(lambda: trainers() == [0, 0, 0, 0], "all trainers to be gone")
+        self.assertIn("switches 0: its daemon ended", cluster.log())
+        self.assert_one_message(cluster.tool("impair", "--loss", "0.1"), 1, "a daemon of switches")
 
 
 def command_of(pid):
     with contextlib.suppress(OSError):
         return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
     return b""
+
+
+def arguments_of(pid):
+    """Those with which the daemon can be started by hand."""
+    return command_of(pid).split(b"\x00--ready-fd\x00")[0].rstrip(b"\x00").split(b"\x00")
 
 
 class RunDirectory(TestCase):
