@@ -7,7 +7,7 @@ import re
 import signal
 import subprocess
 
-from fabrics import TOOL, only_on
+from fabrics import CALM, TOOL, only_on
 from harness import Cluster, TestCase, main, wait_until
 from telemetry_client import TelemetryClient
 
@@ -15,6 +15,10 @@ SIZES = ("--sizes", "4,100K", "--iterations", "2")
 SMALL = ("--topology", "bcube:2,2")
 # How fast a link is, and what is sent again, depends on what else the machine does.
 LENIENT = ("--least-rate", "0.01", "--most-lost", "0.9")
+
+
+def hosts_of(cluster):
+    return sorted(path.parent for path in cluster.directory.glob("?-?/control.sock"))
 
 
 class Collectives(TestCase):
@@ -25,14 +29,9 @@ class Collectives(TestCase):
 
     def tearDown(self):
         self.cluster.answer("impair", "--up")
+        wait_until(lambda: not self.cluster.links_down(), "all links to be seen")
         self.assert_right(self.cluster.perf(*SIZES))
         wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
-
-    def hosts(self):
-        """The run directory of each daemon stands for its host."""
-        hosts = sorted(path.parent for path in self.cluster.directory.glob("?-?/control.sock"))
-        self.assertEqual(len(hosts), 4)
-        return hosts
 
     def test_are_right(self):
         self.assert_right(self.cluster.perf("--sizes", "4,1K,100K,2M", "--iterations", "2"))
@@ -48,24 +47,6 @@ class Collectives(TestCase):
                 self.assertGreater(port["tx_bytes"], 0)
         self.assertGreater(status["counters"]["collectives"], 0)
         self.assertIn(f"4 servers, {status['fabric']} fabric", self.cluster.tool("status").stdout)
-
-    def test_go_over_links_that_each_host_can_check(self):
-        with contextlib.ExitStack() as stack:
-            checks = []
-            for host in self.hosts():
-                command = [TOOL, "check", "--json", "--job", "first", *LENIENT]
-                environment = dict(os.environ, GRADCUBE_RUN=str(host))
-                check = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-                stack.callback(check.wait)
-                stack.callback(check.kill)
-                checks.append(check)
-            for check in checks:
-                output, errors = check.communicate(timeout=60)
-                self.assertEqual(check.returncode, 0, output + errors)
-                self.assertEqual(len(json.loads(output)["links"]), 2)
-        alone = subprocess.run([TOOL, "check"], env=environment, capture_output=True, text=True, timeout=60)
-        self.assertEqual(alone.returncode, 2)
-        self.assertIn("--job", alone.stderr)
 
     def test_show_one_job_with_all_of_its_trainers(self):
         with contextlib.ExitStack() as stack:
@@ -97,8 +78,36 @@ class Collectives(TestCase):
         subprocess.run([*set_link, "up"], check=True, timeout=20)
         wait_until(lambda: not self.cluster.links_down(), "the link to be seen again")
 
-    def test_are_counted_by_the_telemetry_of_each_daemon(self):
-        for host, server in zip(self.hosts(), self.cluster.status()["servers"]):
+
+class EachHost(TestCase):
+    """The run directory of each daemon stands for its host."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster(*SMALL, "--rate", "100mbit", *CALM)
+        cls.addClassCleanup(cls.cluster.end)
+
+    def test_can_check_its_links(self):
+        with contextlib.ExitStack() as stack:
+            checks = []
+            for host in hosts_of(self.cluster):
+                command = [TOOL, "check", "--json", "--job", "first", *LENIENT]
+                environment = dict(os.environ, GRADCUBE_RUN=str(host))
+                check = subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                stack.callback(check.wait)
+                stack.callback(check.kill)
+                checks.append(check)
+            self.assertEqual(len(checks), 4)
+            for check in checks:
+                output, errors = check.communicate(timeout=60)
+                self.assertEqual(check.returncode, 0, output + errors)
+                self.assertEqual(len(json.loads(output)["links"]), 2)
+        alone = subprocess.run([TOOL, "check"], env=environment, capture_output=True, text=True, timeout=60)
+        self.assertEqual(alone.returncode, 2)
+        self.assertIn("--job", alone.stderr)
+
+    def test_has_telemetry(self):
+        for host, server in zip(hosts_of(self.cluster), self.cluster.status()["servers"]):
             with TelemetryClient(host) as client:
                 self.assertEqual(client.greeting["pid"], server["pid"])
                 self.assertEqual((client.ask("/gradcube/status")["servers"], len(client.ask("/gradcube/links"))), (1, 2))

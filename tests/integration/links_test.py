@@ -2,7 +2,7 @@
 
 import json
 
-from fabrics import faults, needs_faults
+from fabrics import CALM, faults, needs_faults
 from harness import Cluster, TestCase, main, wait_until
 
 # How fast a link is, and what is sent again, depends on what else the machine does.
@@ -12,7 +12,7 @@ LENIENT = ("--least-rate", "0.01", "--most-lost", "0.9")
 class Check(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit")
+        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit", *CALM)
         cls.addClassCleanup(cls.cluster.end)
 
     def tearDown(self):
