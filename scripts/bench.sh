@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Prints one table: figure, value, bound or peer, ratio, target. Installs the peers (Open MPI and
-# Gloo, the distribution's) and measures them in the same run. See --help.
+# Prints one table: figure, value, bound or peer, ratio, target. Installs the peers (Open MPI, Gloo
+# and DPDK's testpmd, the distribution's) and measures them in the same run. See --help.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"

@@ -18,6 +18,7 @@ import bench_cores
 import bench_hosts
 import bench_links
 import bench_plans
+import bench_relay
 import bench_tenants
 from bench_process import Failure
 from bench_row import Row
@@ -31,6 +32,7 @@ GROUPS = [
     *bench_plans.GROUPS,
     *bench_algorithms.GROUPS,
     *bench_hosts.GROUPS,
+    *bench_relay.GROUPS,
 ]
 
 

@@ -19,7 +19,8 @@ export PATH="/usr/bin:$PATH"
   training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib)
   test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev clang-format clang-tidy
     shellcheck iproute2)
-  bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2)
+  bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
+    dpdk-dev)
 }
 
 if [[ -t 1 && -z ${NO_COLOR:-} && ${TERM:-dumb} != dumb ]]; then

@@ -89,7 +89,7 @@ Json MemifNetwork::report() {
     const Json status = answers[part].answer.is_null() ? Json() : answers[part].answer["status"];
     Json one = {{"part", part}, {"pid", daemons_[part].process().pid()}};
     if (status.is_object()) {
-      for (const char* key : {"links", "connected", "stalls", "memory", "counters"}) {
+      for (const char* key : {"pid", "links", "connected", "stalls", "memory", "counters"}) {
         one[key] = status.value(key, Json());
       }
     } else {

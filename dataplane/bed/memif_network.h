@@ -3,8 +3,9 @@
 // room for the ports of some switches (control/settings/switch_parts.h), so there are as many
 // daemons as it takes.
 //
-// A daemon of switches that ends is logged and reported; its links stay down. The destructor ends
-// those that end() has not.
+// A daemon of switches that ends is logged and reported; its links stay down until another one has
+// been started in its directory, to which the servers' daemons connect by themselves. The
+// destructor ends those that end() has not.
 //
 // report() has one more field, "switch_daemons": of each its "part", "pid", and what its own status
 // says of its links and memory; "why" it has ended or does not answer.

@@ -24,8 +24,6 @@ namespace {
 
 constexpr auto kNamespacePatience = std::chrono::seconds(10);
 constexpr auto kAnswerPatience = std::chrono::seconds(2);
-constexpr auto kLookEvery = std::chrono::milliseconds(200);
-constexpr auto kTouchLockEvery = std::chrono::hours(1);
 
 control::ClusterSettings with_cores(control::ClusterSettings settings) {
   if (settings.lcores.empty()) settings.lcores = control::allowed_cores();
@@ -46,6 +44,7 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
     : settings_(with_cores(std::move(settings))),
       directory_(std::move(directory)),
       lock_(lock),
+      directory_watch_(directory_, lock_),
       version_(std::move(version)),
       network_(network_of(settings_, directory_, programs.daemon)) {
   try {
@@ -135,17 +134,9 @@ void TestBed::end_daemons() {
 void TestBed::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_->tick(now);
-  if (now >= next_look_) {
-    next_look_ = now + kLookEvery;
-    if (!ending_ && !lock_.is_in(directory_)) {
-      spdlog::error("the run directory {} was removed or replaced: ending",
-                    directory_.path().string());
-      ending_ = true;
-    }
-  }
-  if (now >= next_touch_) {
-    next_touch_ = now + kTouchLockEvery;
-    lock_.touch();
+  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
+    spdlog::error("{}: ending", *lost);
+    ending_ = true;
   }
   if (ending_ && control_->all_answered()) loop_.stop();
 }

@@ -29,6 +29,7 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "control/settings/run_directory_watch.h"
 #include "dataplane/bed/bed_network.h"
 #include "dataplane/bed/daemon_process.h"
 #include "dataplane/sockets/control_loop.h"
@@ -72,6 +73,7 @@ class TestBed {
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
   const control::DaemonLock& lock_;
+  control::RunDirectoryWatch directory_watch_;
   std::string version_;
   SteadyClock::time_point started_ = SteadyClock::now();
   std::unique_ptr<BedNetwork> network_;
@@ -80,8 +82,6 @@ class TestBed {
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<StopSignals> signals_;
   bool ending_ = false;
-  SteadyClock::time_point next_look_;
-  SteadyClock::time_point next_touch_;
 };
 
 }  // namespace gradcube::dataplane

@@ -23,9 +23,7 @@ namespace {
 
 constexpr auto kLookEvery = std::chrono::milliseconds(20);
 constexpr auto kLookAtWaitsEvery = std::chrono::milliseconds(100);
-constexpr auto kLookAtDirectoryEvery = std::chrono::milliseconds(200);
 constexpr auto kLookAtCablingEvery = std::chrono::seconds(1);
-constexpr auto kTouchLockEvery = std::chrono::hours(1);
 // How long a daemon that ends waits until the others know that its trainers are gone.
 constexpr auto kFarewell = std::chrono::milliseconds(500);
 
@@ -129,7 +127,7 @@ Daemon::Daemon(control::ClusterSettings settings, const std::optional<LoneServer
     : settings_(with_lcores(std::move(settings), lone)),
       directory_(std::move(directory)),
       sockets_(sockets),
-      lock_(lock),
+      directory_watch_(directory_, lock),
       eal_(eal_options(settings_, lone)),
       quota_(settings_.trainer_memory_bytes.value_or(control::half_of_host_memory())),
       cluster_(make_cluster(lone)),
@@ -250,7 +248,11 @@ void Daemon::tick() {
     next_look_at_waits_ = now + kLookAtWaitsEvery;
   }
   control_.tick(now);
-  if (now >= next_look_at_directory_) look_at_run_directory(now);
+  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
+    spdlog::error("{}: ending", *lost);
+    sessions_.set_closing_cause(*lost);
+    ending_ = true;
+  }
   if (embedded_ == nullptr && now >= next_look_at_cabling_) look_at_cabling(now);
   if (ending_) end_soon(now);
 }
@@ -264,21 +266,6 @@ void Daemon::end_soon(SteadyClock::time_point now) {
   if (!control_.all_answered()) return;
   if (farewell_until_.has_value() && now < *farewell_until_ && !cluster_->nodes().idle()) return;
   loop_.stop();
-}
-
-void Daemon::look_at_run_directory(SteadyClock::time_point now) {
-  next_look_at_directory_ = now + kLookAtDirectoryEvery;
-  if (!ending_ && !lock_.is_in(directory_)) {
-    const std::string reason =
-        fmt::format("the run directory {} was removed or replaced", directory_.path().string());
-    spdlog::error("{}: ending", reason);
-    sessions_.set_closing_cause(reason);
-    ending_ = true;
-  }
-  if (now >= next_touch_) {
-    lock_.touch();
-    next_touch_ = now + kTouchLockEvery;
-  }
 }
 
 void Daemon::look_at_cabling(SteadyClock::time_point now) {

@@ -18,6 +18,7 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "control/settings/run_directory_watch.h"
 #include "dataplane/daemon/attended_clock.h"
 #include "dataplane/daemon/cabling.h"
 #include "dataplane/daemon/cluster_status.h"
@@ -69,14 +70,13 @@ class Daemon {
   void add_commands();
   nlohmann::ordered_json status();
   void tick();
-  void look_at_run_directory(SteadyClock::time_point now);
   void look_at_cabling(SteadyClock::time_point now);
   void end_soon(SteadyClock::time_point now);
 
   control::ClusterSettings settings_;
   control::RunDirectory directory_;
   control::RunDirectory sockets_;
-  const control::DaemonLock& lock_;
+  control::RunDirectoryWatch directory_watch_;
   SteadyClock::time_point started_ = SteadyClock::now();
   Eal eal_;
   TscClock clock_;
@@ -99,10 +99,8 @@ class Daemon {
   std::optional<SteadyClock::time_point> farewell_until_;
   SteadyClock::time_point next_look_;
   SteadyClock::time_point next_look_at_waits_;
-  SteadyClock::time_point next_look_at_directory_;
   SteadyClock::time_point next_look_at_cabling_;
   WrongPortsLog wrong_ports_log_;
-  SteadyClock::time_point next_touch_;
 };
 
 }  // namespace gradcube::dataplane

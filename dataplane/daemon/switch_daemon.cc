@@ -20,9 +20,6 @@ using Json = nlohmann::ordered_json;
 
 namespace {
 
-constexpr auto kLookEvery = std::chrono::milliseconds(200);
-constexpr auto kTouchLockEvery = std::chrono::hours(1);
-
 unsigned checked_part(const control::ClusterSettings& settings, unsigned part) {
   const control::SwitchParts parts(settings.topology.space(), control::kMaxSwitchProcessPorts);
   if (part < parts.count()) return part;
@@ -59,7 +56,7 @@ SwitchDaemon::SwitchDaemon(const control::ClusterSettings& settings, unsigned pa
     : settings_(settings),
       part_(checked_part(settings, part)),
       directory_(std::move(directory)),
-      lock_(lock),
+      directory_watch_(directory_, lock),
       eal_(eal_options(settings_, part_)),
       frames_(memif_frames_pool(settings_, part_)),
       poller_(clock_, settings_.idle),
@@ -121,17 +118,9 @@ Json SwitchDaemon::status() {
 void SwitchDaemon::tick() {
   const SteadyClock::time_point now = SteadyClock::now();
   control_.tick(now);
-  if (now >= next_look_) {
-    next_look_ = now + kLookEvery;
-    if (!ending_ && !lock_.is_in(directory_)) {
-      spdlog::error("the run directory {} was removed or replaced: ending",
-                    directory_.path().string());
-      ending_ = true;
-    }
-  }
-  if (now >= next_touch_) {
-    next_touch_ = now + kTouchLockEvery;
-    lock_.touch();
+  if (const auto lost = directory_watch_.look(now); lost && !ending_) {
+    spdlog::error("{}: ending", *lost);
+    ending_ = true;
   }
   if (ending_ && control_.all_answered()) loop_.stop();
 }

@@ -17,6 +17,7 @@
 
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "control/settings/run_directory_watch.h"
 #include "dataplane/fabric/memif/memif_switches.h"
 #include "dataplane/host/eal.h"
 #include "dataplane/host/packet_pool.h"
@@ -49,7 +50,7 @@ class SwitchDaemon {
   control::ClusterSettings settings_;
   unsigned part_;
   control::RunDirectory directory_;
-  const control::DaemonLock& lock_;
+  control::RunDirectoryWatch directory_watch_;
   Eal eal_;
   TscClock clock_;
   PacketPool frames_;
@@ -59,8 +60,6 @@ class SwitchDaemon {
   ControlServer control_;
   StopSignals signals_;
   bool ending_ = false;
-  SteadyClock::time_point next_look_;
-  SteadyClock::time_point next_touch_;
 };
 
 }  // namespace gradcube::dataplane

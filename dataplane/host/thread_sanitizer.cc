@@ -5,9 +5,9 @@
 // sends calls of DPDK's launch and wait here (--wrap, see meson.build), and these tell the
 // sanitizer. It sees the launch by itself, because DPDK launches through a pipe.
 //
-// DPDK's thread for interrupts runs drivers alone, none of our code. It shares DPDK's heap with our
-// threads under spinlocks that the sanitizer does not see, so from its first moments on its reads
-// and writes are not recorded.
+// DPDK's thread for interrupts runs drivers, and of our code only what starts them anew
+// (memif_reconnection.h). It shares DPDK's heap with our threads under spinlocks that the sanitizer
+// does not see, so from its first moments on its reads and writes are not recorded.
 
 #include <array>
 #include <future>

@@ -3,6 +3,7 @@
 import gradcube
 import numpy
 
+from fabrics import GRID, SERVERS
 from harness import Cluster, TestCase, all_of, job, main
 
 COUNT = 20000  # some segments for each server
@@ -11,7 +12,7 @@ COUNT = 20000  # some segments for each server
 class Average(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.cluster = Cluster("--topology", GRID)
         cls.addClassCleanup(cls.cluster.end)
 
     def average(self, session, values, dtype=None):
@@ -28,8 +29,8 @@ class Average(TestCase):
             for result in all_of(work, sessions):
                 numpy.testing.assert_array_equal(result, numpy.full(COUNT, value, storage))
 
-    def test_of_nine_trainers_with_10000_in_float16_is_10000(self):
-        self.check(10000, "float16")
+    def test_of_trainers_with_30000_in_float16_is_30000(self):
+        self.check(30000, "float16")
 
     def test_of_the_greatest_float16_is_the_greatest(self):
         self.check(numpy.finfo("float16").max, "float16")
@@ -41,11 +42,11 @@ class Average(TestCase):
         with job(self.cluster, "sums") as sessions:
             for dtype, advice in (("int32", "int64 or float64"), ("int64", "float64")):
                 most = numpy.iinfo(dtype).max
-                for value in (most // 9 + 1, most, -most):
+                for value in (most // SERVERS + 1, most, -most):
                     work = lambda session: self.average(session, numpy.full(COUNT, value, dtype))
                     for result in all_of(work, sessions):
                         self.assert_fails(gradcube.OverflowError, result, '"sums"', dtype, "server", advice)
-                for value in (most // 9, 0, -7):
+                for value in (most // SERVERS, 0, -7):
                     for result in all_of(work, sessions):
                         numpy.testing.assert_array_equal(result, numpy.full(COUNT, value, dtype))
 

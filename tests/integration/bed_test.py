@@ -12,7 +12,7 @@ import socket
 import subprocess
 import tempfile
 
-from harness import Cluster, TestCase, alive, main, skip_without_namespaces, wait_until
+from harness import Cluster, TestCase, main, wait_until
 
 STAND_IN = pathlib.Path(__file__).parent / "clients" / "bed_server.py"
 
@@ -30,7 +30,7 @@ def wrapper():
 @contextlib.contextmanager
 def bed(*flags, up=True, **environment):
     """A Cluster on a test bed of stand-ins."""
-    with wrapper() as daemon, Cluster("--fabric", "veth", *flags, up=False) as cluster:
+    with wrapper() as daemon, Cluster(*flags, up=False) as cluster:
         cluster.environment |= environment | {"GRADCUBED": daemon}
         if up:
             cluster.up()
@@ -50,16 +50,6 @@ def ask(cluster, server, **request):
 
 def pids(cluster):
     return [server["pid"] for server in cluster.status()["servers"]]
-
-
-def processes_of(cluster):
-    """All processes that have the run directory in their command lines, or use one of its files."""
-    found = []
-    for process in pathlib.Path("/proc").glob("[0-9]*"):
-        with contextlib.suppress(OSError):
-            if str(cluster.directory).encode() in (process / "cmdline").read_bytes() and alive(process.name):
-                found.append(int(process.name))
-    return found
 
 
 def namespaces(processes=None):
@@ -170,17 +160,17 @@ class End(TestCase):
         self.own = namespaces([os.getpid()])
 
     def namespaces_of(self, cluster):
-        return namespaces(processes_of(cluster)) - self.own
+        return namespaces(cluster.processes()) - self.own
 
     def assert_nothing_left(self, cluster, spaces):
         """spaces: the namespaces that there were. They have no names, so they end with their last process."""
-        wait_until(lambda: processes_of(cluster) == [], "all processes to be gone", 20)
+        wait_until(lambda: cluster.processes() == [], "all processes to be gone", 20)
         wait_until(lambda: not spaces & namespaces(), "all namespaces to be gone", 20)
         self.assertEqual(own_links(), self.links)
 
     def test_leaves_nothing(self):
         with bed("--topology", "bcube:2,2") as cluster:
-            self.assertEqual(len(processes_of(cluster)), 5)
+            self.assertEqual(len(cluster.processes()), 5)
             spaces = self.namespaces_of(cluster)
             self.assertEqual(len(spaces), 5)
             done = cluster.tool("down")
@@ -207,7 +197,7 @@ class End(TestCase):
     def test_leaves_nothing_when_up_is_killed(self):
         with bed("--topology", "bcube:2,2", up=False, BED_SERVER_SILENT="1,1") as cluster:
             with cluster.start_tool("up", *cluster.flags) as tool:
-                wait_until(lambda: len(processes_of(cluster)) == 5, "the bed to start", 20)
+                wait_until(lambda: len(cluster.processes()) == 5, "the bed to start", 20)
                 spaces = self.namespaces_of(cluster)
                 tool.send_signal(signal.SIGKILL)
             self.assert_nothing_left(cluster, spaces)
@@ -281,5 +271,4 @@ class Refusal(TestCase):
 
 
 if __name__ == "__main__":
-    skip_without_namespaces()
     main()

@@ -4,6 +4,7 @@ import hashlib
 
 import numpy
 
+from fabrics import GRID, faults, needs_many_servers, some
 from harness import Cluster, TestCase, all_of, job, main
 
 DTYPES = {
@@ -26,11 +27,11 @@ class Check(TestCase):
     def check_all(self, topology, dtypes, operations):
         with Cluster("--topology", topology) as cluster:
             status = cluster.status()
-            for dtype in dtypes:
+            for dtype in some(dtypes):
                 size = DTYPES[dtype]
                 counts = edge_counts(len(status["servers"]), status["segment_bytes"], size)
                 sizes = ",".join(str(count * size) for count in counts)
-                for operation in operations:
+                for operation in some(operations):
                     if operation == "average" and size == 1:
                         continue  # there is none
                     with self.subTest(topology=topology, dtype=dtype, operation=operation):
@@ -41,15 +42,18 @@ class Check(TestCase):
                         self.assertEqual([row["count"] for row in results], counts)
                         self.assert_right(results)
 
-    def test_every_type_and_operation_is_right_on_bcube_3_2(self):
-        self.check_all("bcube:3,2", DTYPES, OPERATIONS)
+    def test_every_type_and_operation_is_right_on_a_grid(self):
+        self.check_all(GRID, DTYPES, OPERATIONS)
 
+    @needs_many_servers
     def test_every_type_is_right_with_three_levels(self):
         self.check_all("bcube:2,3", DTYPES, ["sum"])
 
+    @needs_many_servers
     def test_every_type_is_right_with_a_radix_per_level(self):
         self.check_all("bcube:4x3x2", DTYPES, ["sum"])
 
+    @needs_many_servers
     def test_every_algorithm_is_right_with_a_radix_per_level(self):
         with Cluster("--topology", "bcube:2x3x4", "--loss", "0.01") as cluster:
             for algorithm in ["bml", "hips:ring", "hips:mesh,ring,mesh", "mesh", "ring", "auto"]:
@@ -68,13 +72,13 @@ class Check(TestCase):
             self.assert_right(cluster.perf("--sizes", "0,4,1K,1M", "--iterations", "2"))
 
     def test_every_operation_is_right_on_a_star(self):
-        self.check_all("star:4", ["float32", "bfloat16"], OPERATIONS)
+        self.check_all("star:3", ["float32", "bfloat16"], OPERATIONS)
 
     def test_every_type_is_right_with_two_servers(self):
         self.check_all("bcube:2,1", DTYPES, ["sum", "average"])
 
     def test_a_mesh_over_relays_is_right_and_the_relays_count(self):
-        with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
+        with Cluster("--topology", GRID, *faults("--loss", "0.01")) as cluster:
             self.assert_right(cluster.perf("--algorithm", "mesh", "--sizes", "0,4,1K,1M", "--iterations", "2"))
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
 
@@ -106,23 +110,32 @@ class Check(TestCase):
             self.assertIn("measured.json", done.stderr)
             self.assertIn("plan --why", done.stderr)
 
+    @needs_many_servers
     def test_every_algorithm_is_right_where_it_fits(self):
         with Cluster("--topology", "bcube:2,3", "--loss", "0.01") as cluster:
-            for algorithm in [
+            self.check_algorithms(cluster, [
                 "blueconnect", "blueconnect:ring", "blueconnect:4x2,ring", "halving_doubling", "hips:mesh",
                 "hips:mesh,mesh,mesh", "hips:mesh,root,ring", "hips:ring", "hips:root", "ps", "ps:1,0,1", "ring",
                 "two-level",
-            ]:
-                with self.subTest(algorithm=algorithm):
-                    self.assert_right(
-                        cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2")
-                    )
+            ])  # fmt: skip
+
+    def test_every_algorithm_is_right_with_two_levels(self):
+        with Cluster("--topology", "bcube:2,2", *faults("--loss", "0.01")) as cluster:
+            self.check_algorithms(cluster, [
+                "blueconnect", "bml", "halving_doubling", "hips:mesh", "hips:mesh,ring", "hips:root", "mesh", "ps:1,0",
+                "ring",
+            ])  # fmt: skip
+
+    def check_algorithms(self, cluster, algorithms):
+        for algorithm in some(algorithms, 4):
+            with self.subTest(algorithm=algorithm):
+                self.assert_right(cluster.perf("--algorithm", algorithm, "--sizes", "0,4,1K,1M", "--iterations", "2"))
 
     def test_rings_and_roots_are_right_for_every_type_and_operation(self):
-        with Cluster("--topology", "bcube:3,2", "--loss", "0.01") as cluster:
-            for algorithm in ["blueconnect", "ring", "hips:ring", "hips:mesh,ring", "hips:ring,root", "ps:1,1"]:
-                for dtype in DTYPES:
-                    for operation in OPERATIONS:
+        with Cluster("--topology", GRID, *faults("--loss", "0.01")) as cluster:
+            for algorithm in some(["blueconnect", "ring", "hips:ring", "hips:mesh,ring", "hips:ring,root", "ps:1,1"]):
+                for dtype in some(DTYPES):
+                    for operation in some(OPERATIONS):
                         if operation == "average" and DTYPES[dtype] == 1:
                             continue  # there is none
                         with self.subTest(algorithm=algorithm, dtype=dtype, operation=operation):
@@ -134,14 +147,14 @@ class Check(TestCase):
                             )
 
     def test_small_packets_are_cut_right(self):
-        with Cluster("--topology", "bcube:3,2", "--mtu", "1500") as cluster:
+        with Cluster("--topology", GRID, "--mtu", "1500") as cluster:
             self.assert_right(cluster.perf("--sizes", "1400,1404,26K,1M", "--iterations", "2"))
 
 
 class Reproducible(TestCase):
     def digests(self, *flags):
         """SHA-256 of the sums of the same float32 gradients, as each trainer sees them."""
-        with Cluster("--topology", "bcube:3,2", *flags) as cluster, job(cluster, "bits") as sessions:
+        with Cluster("--topology", GRID, *flags) as cluster, job(cluster, "bits") as sessions:
 
             def work(session):
                 generator = numpy.random.default_rng([self.seed, session.rank])
@@ -159,8 +172,8 @@ class Reproducible(TestCase):
         first = self.digests()
         self.assertEqual(len(set(first)), 1, first)
         self.assertEqual(self.digests(), first)
-        faults = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
-        self.assertEqual(self.digests(*faults, "--seed", str(self.seed)), first)
+        harm = faults("--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01")
+        self.assertEqual(self.digests(*harm, "--seed", str(self.seed)), first)
 
 
 if __name__ == "__main__":

@@ -10,10 +10,12 @@ import time
 import gradcube
 import numpy
 
-from harness import AT_ONCE, PATIENCE, Cluster, Clockwork, TestCase, alive, all_of, job, main, wait_until
+from fabrics import AT_ONCE, FABRIC, GRID, LAST, MIDDLE, PATIENCE, RADIX, SERVERS, SOON, faults, only_on, some
+from harness import Clockwork, Cluster, TestCase, alive, all_of, job, main, wait_until
 
 BIG = 3_125_000  # float32 elements: at SLOW, an all-reduce of them takes seconds
 SLOW = ["--rate", "100mbit"]
+one_daemon = only_on("embedded", why="this is about the one daemon that has all sessions")
 
 
 @contextlib.contextmanager
@@ -63,20 +65,21 @@ class Happening:
 
 class DeathOfATrainer(TestCase):
     def check_death(self, cluster, count, after):
-        """SIGKILL for the trainer at server 8: the others are told within a second, and who it was."""
-        last = cluster.sockets()[8]
-        with job(cluster, "mortal", range(8)) as sessions, endless_trainer(last, "mortal", count) as victim:
+        """SIGKILL for the trainer at the last server: the others are told at once, and who it was."""
+        last = cluster.sockets()[-1]
+        with job(cluster, "mortal", range(SERVERS - 1)) as sessions, endless_trainer(last, "mortal", count) as victim:
             kill = Happening(victim.kill, after)
             work = [lambda s=session: reduce_until_failure(s, count) for session in sessions]
-            results = all_of(lambda task: task(), work + [kill])[:8]
+            results = all_of(lambda task: task(), work + [kill])[:-1]
             for failure, when in results:
-                self.assert_fails(gradcube.PeerError, failure, "mortal", "[2,2]", f"pid {victim.pid}", "died")
+                self.assert_fails(gradcube.PeerError, failure, "mortal", LAST, f"pid {victim.pid}", "died")
                 self.assertLess(when - kill.time, AT_ONCE)
-            wait_until(lambda: len(cluster.job("mortal")["trainers"]) == 8, "status to know 8 trainers")
+            left = lambda: len(cluster.job("mortal")["trainers"])
+            wait_until(lambda: left() == SERVERS - 1, "status to know who is left")
             # Whoever starts another collective in it is told the same, at once.
             again = all_of(lambda session: session.barrier(timeout=5), sessions)
             for failure in again:
-                self.assert_fails(gradcube.PeerError, failure, "[2,2]")
+                self.assert_fails(gradcube.PeerError, failure, LAST)
 
     def test_behind_a_child_that_lives_on(self):
         with Cluster("--topology", "star:2") as cluster:
@@ -101,54 +104,55 @@ class DeathOfATrainer(TestCase):
             all_of(lambda session: session.barrier(timeout=5), sessions)
 
     def check_nothing_remains(self, cluster):
-        wait_until(lambda: cluster.job("mortal") is None, "the job to be forgotten", 5)
+        wait_until(lambda: cluster.job("mortal") is None, "the job to be forgotten", SOON)
         wait_until(
-            lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed", 5
+            lambda: cluster.status()["memory"]["trainer_bytes"] == 0, "the trainers' memory to be freed", SOON
         )
         self.assert_works(cluster, "mortal")
 
     def test_in_mid_collective(self):
-        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+        with Cluster("--topology", GRID, *SLOW) as cluster:
             with Clockwork(cluster) as other:
                 self.check_death(cluster, BIG, after=0.5)
             self.assert_undisturbed(other)
             self.check_nothing_remains(cluster)
 
     def test_between_small_collectives(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
-            for after in (0, 0.05, 0.1):
+        with Cluster("--topology", GRID) as cluster:
+            for after in some((0, 0.05, 0.1)):
                 self.check_death(cluster, 10, after)
                 self.check_nothing_remains(cluster)
 
     def test_its_own_memory_is_freed_while_the_others_still_hold_theirs(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
-            with job(cluster, "heirs", range(8)) as sessions:
-                with endless_trainer(cluster.sockets()[8], "heirs", BIG):
+        with Cluster("--topology", GRID) as cluster:
+            with job(cluster, "heirs", range(SERVERS - 1)) as sessions:
+                with endless_trainer(cluster.sockets()[-1], "heirs", BIG):
                     wait_until(
                         lambda: cluster.status()["memory"]["trainer_bytes"] >= 4 * BIG, "its memory to count"
                     )
-                wait_until(lambda: cluster.status()["memory"]["trainer_bytes"] < 4 * BIG, "it to be freed", 5)
+                wait_until(lambda: cluster.status()["memory"]["trainer_bytes"] < 4 * BIG, "it to be freed", SOON)
                 self.assertEqual(len(cluster.job("heirs")["trainers"]), len(sessions))
 
     def test_the_name_can_be_used_again_while_the_survivors_have_not_left(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
-            with job(cluster, "again", range(8)):
-                with endless_trainer(cluster.sockets()[8], "again", 10):
+        with Cluster("--topology", GRID) as cluster:
+            with job(cluster, "again", range(SERVERS - 1)):
+                with endless_trainer(cluster.sockets()[-1], "again", 10):
                     pass
                 wait_until(lambda: cluster.job("again")["state"] == "aborted", "the job to be aborted")
                 self.assert_works(cluster, "again")
 
     def test_before_the_job_was_complete(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+        with Cluster("--topology", GRID) as cluster:
             with job(cluster, "early", [0]) as (session,):
                 request = session.allreduce_async(numpy.ones(10, "float32"))
-                with endless_trainer(cluster.sockets()[3], "early", 10):
+                with endless_trainer(cluster.sockets()[RADIX], "early", 10):
                     pass
                 (failure,) = all_of(lambda request: request.wait(20), [request])
                 self.assert_fails(gradcube.PeerError, failure, "[1,0]", "died")
             self.assert_works(cluster, "early")
 
 
+@one_daemon
 class DeathOfTheDaemon(TestCase):
     def check_ended(self, cluster, how, *words):
         with job(cluster, "orphans") as sessions:
@@ -162,14 +166,14 @@ class DeathOfTheDaemon(TestCase):
                 self.assert_fails(gradcube.NoDaemonError, failure, *words)
 
     def test_killed_in_mid_collective(self):
-        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+        with Cluster("--topology", GRID, *SLOW) as cluster:
             pid = cluster.pid()
             self.check_ended(cluster, lambda: os.kill(pid, signal.SIGKILL), "went away", "gradcube up")
             cluster.up()
             self.assert_works(cluster)
 
     def test_down_in_mid_collective(self):
-        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+        with Cluster("--topology", GRID, *SLOW) as cluster:
             self.check_ended(cluster, lambda: cluster.tool("down"), "shutting down")
             cluster.up()
             self.assert_works(cluster)
@@ -185,14 +189,14 @@ class DeathOfTheDaemon(TestCase):
             self.assertRegex(cluster.log(), r"info down\s*$")
 
     def test_sigterm_is_an_orderly_end(self):
-        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+        with Cluster("--topology", GRID, *SLOW) as cluster:
             pid = cluster.pid()
             self.check_ended(cluster, lambda: os.kill(pid, signal.SIGTERM), "shutting down")
             wait_until(lambda: not alive(pid), "the daemon to end", 10)
             self.assertEqual([name for name in cluster.files() if name.endswith(".sock")], [])
 
     def test_perf_says_so(self):
-        with Cluster("--topology", "bcube:3,2", *SLOW) as cluster:
+        with Cluster("--topology", GRID, *SLOW) as cluster:
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "12.5M", "--iterations", "100", "--json")
             wait_until(lambda: cluster.status()["counters"]["segments_sent"] > 0, "perf to begin")
             cluster.kill()
@@ -203,7 +207,7 @@ class DeathOfTheDaemon(TestCase):
 
 class Leaving(TestCase):
     def test_who_leaves_after_the_last_collective_does_not_break_the_others(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+        with Cluster("--topology", GRID) as cluster:
             sockets = cluster.sockets()
 
             def short_life(arguments):
@@ -213,15 +217,15 @@ class Leaving(TestCase):
                     session.allreduce(array, timeout=20)
                 return float(array.min()) if array.min() == array.max() else array
 
-            for life in range(200):
+            for life in range(200 if FABRIC == "embedded" else 8):
                 results = all_of(short_life, [(f"brief-{life % 2}", socket) for socket in sockets])
-                self.assertEqual(results, [9.0] * 9, f"job {life}")
-            wait_until(lambda: cluster.status()["jobs"] == [], "all jobs to be forgotten", 5)
+                self.assertEqual(results, [SERVERS] * SERVERS, f"job {life}")
+            wait_until(lambda: cluster.status()["jobs"] == [], "all jobs to be forgotten", SOON)
 
     def test_under_heavy_loss(self):
-        flags = ["--loss", "0.25", "--duplicate", "0.05", "--reorder", "0.05", "--seed", str(self.seed)]
-        with Cluster("--topology", "bcube:3,2", *flags) as cluster:
-            for life in range(10):
+        flags = faults("--loss", "0.25", "--duplicate", "0.05", "--reorder", "0.05", "--seed", str(self.seed))
+        with Cluster("--topology", GRID, *flags) as cluster:
+            for life in range(10 if FABRIC == "embedded" else 3):
                 with job(cluster, f"lossy-{life}") as sessions:
 
                     def work(session):
@@ -230,30 +234,30 @@ class Leaving(TestCase):
                         session.close()
                         return float(array.sum())
 
-                    self.assertEqual(all_of(work, sessions), [9000.0] * 9, f"job {life}")
+                    self.assertEqual(all_of(work, sessions), [1000 * SERVERS] * SERVERS, f"job {life}")
 
     def test_who_leaves_too_early_is_named(self):
-        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "deserted") as sessions:
-            self.assertEqual(all_of(lambda session: session.barrier(timeout=20), sessions), [None] * 9)
-            sessions[4].close()
+        with Cluster("--topology", GRID) as cluster, job(cluster, "deserted") as sessions:
+            self.assertEqual(all_of(lambda session: session.barrier(timeout=20), sessions), [None] * SERVERS)
+            sessions[MIDDLE].close()
             started = time.monotonic()
-            others = sessions[:4] + sessions[5:]
+            others = sessions[:MIDDLE] + sessions[MIDDLE + 1 :]
             for failure in all_of(lambda session: session.barrier(timeout=20), others):
                 self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]", "left")
             self.assertLess(time.monotonic() - started, AT_ONCE)
 
     def test_a_perf_that_is_interrupted_leaves_a_working_cluster(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+        with Cluster("--topology", GRID) as cluster:
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "1000000")
             wait_until(lambda: cluster.status()["jobs"], "perf to begin")
             perf.send_signal(signal.SIGINT)
             try:
-                perf.communicate(timeout=5)
+                perf.communicate(timeout=PATIENCE)
             finally:
                 perf.kill()
                 perf.communicate()
             self.assertEqual(perf.returncode, -signal.SIGINT)
-            wait_until(lambda: cluster.status()["jobs"] == [], "its job to be forgotten", 5)
+            wait_until(lambda: cluster.status()["jobs"] == [], "its job to be forgotten", SOON)
             self.assert_works(cluster)
 
 

@@ -7,13 +7,14 @@ import weakref
 import gradcube
 import numpy
 
-from harness import AT_ONCE, Cluster, TestCase, all_of, job, main, wait_until
+from fabrics import AT_ONCE, GRID, LAST, MIDDLE, RADIX, SERVERS, only_on
+from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 
 class Disagreement(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.cluster = Cluster("--topology", GRID)
         cls.addClassCleanup(cls.cluster.end)
 
     def reduce(self, session, count, dtype="float32", op="sum"):
@@ -34,11 +35,11 @@ class Disagreement(TestCase):
 
     def assert_next_is_right(self, sessions):
         for result in all_of(lambda session: self.reduce(session, 1000), sessions):
-            numpy.testing.assert_array_equal(result, numpy.full(1000, 9, "float32"))
+            numpy.testing.assert_array_equal(result, numpy.full(1000, SERVERS, "float32"))
 
     def check_odd_one_out(self, usual, odd, *words):
         with job(self.cluster, "quarrel") as sessions:
-            for server in (0, 4, 8):
+            for server in (0, SERVERS // 2, SERVERS - 1):
                 order = lambda session, server=server: odd if session.rank == server else usual
                 results = all_of(lambda session: self.reduce(session, **order(session)), sessions)
                 self.assert_all_told(results, "quarrel", *words)
@@ -50,11 +51,11 @@ class Disagreement(TestCase):
 
         def catch(socket):
             session = gradcube.Session(socket, job="caught")
-            self.assert_all_told([self.reduce(session, 999 if session.rank == 4 else 1000)], "caught")
+            self.assert_all_told([self.reduce(session, 999 if session.rank == MIDDLE else 1000)], "caught")
             return weakref.ref(session)
 
         references = all_of(catch, self.cluster.sockets())
-        self.assertEqual([reference() for reference in references], [None] * 9)
+        self.assertEqual([reference() for reference in references], [None] * SERVERS)
 
     def test_in_count(self):
         self.check_odd_one_out({"count": 1000}, {"count": 999}, "1000 float32 sum", "999 float32 sum")
@@ -81,30 +82,31 @@ class Disagreement(TestCase):
 
     def test_those_who_have_not_submitted_are_told_when_they_do(self):
         with job(self.cluster, "late") as sessions:
-            order = lambda session: 999 if session.rank == 4 else 1000
-            early = all_of(lambda session: self.reduce(session, order(session)), sessions[:7])
+            order = lambda session: 999 if session.rank == MIDDLE else 1000
+            early = all_of(lambda session: self.reduce(session, order(session)), sessions[1:])
             self.assert_all_told(early, "[1,1]", "nothing yet")
-            late = all_of(lambda session: self.reduce(session, order(session)), sessions[7:])
+            late = all_of(lambda session: self.reduce(session, order(session)), sessions[:1])
             self.assert_all_told(late, "[1,1]")
             self.assert_next_is_right(sessions)
 
     def test_the_reason_stays_when_the_first_who_is_told_leaves(self):
         with job(self.cluster, "upset") as sessions:
             arrays = [numpy.ones(1000, "float32") for _ in sessions]
-            requests = [sessions[rank].allreduce_async(arrays[rank]) for rank in range(1, 8)]
+            requests = [sessions[rank].allreduce_async(arrays[rank]) for rank in range(1, SERVERS - 1)]
             self.assert_fails(gradcube.MismatchError, self.reduce(sessions[0], 999), "upset")
             sessions[0].close()
             wait_until(lambda: self.cluster.job("upset")["state"] == "aborted", "the job to be aborted")
-            late = [self.reduce(sessions[8], 1000)]
+            late = [self.reduce(sessions[-1], 1000)]
             for result in all_of(lambda request: request.wait(20), requests) + late:
                 self.assert_fails(gradcube.MismatchError, result, "disagree", "999 float32 sum")
                 self.assertNotIn("left", str(result))
 
+    @only_on("embedded", why="this takes steps of three servers")
     def test_where_no_step_has_all_its_contributions(self):
         with job(self.cluster, "sparse") as sessions:
             here = [sessions[4], sessions[3], sessions[1]]  # 5 and 7 complete the steps that these three begin
             absent = [session for session in sessions if session not in here]
-            order = lambda session: 999 if session.rank == 4 else 1000
+            order = lambda session: 999 if session.rank == MIDDLE else 1000
             self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), here), "[1,1]")
             self.assert_all_told(all_of(lambda session: self.reduce(session, order(session)), absent), "[1,1]")
             self.assert_next_is_right(sessions)
@@ -115,7 +117,7 @@ class Disagreement(TestCase):
             def work(session):
                 arrays = [numpy.ones(5000, "float32") for _ in range(6)]
                 ops = ["sum"] * 6
-                ops[3] = "min" if session.rank == 2 else "sum"
+                ops[3] = "min" if session.rank == MIDDLE else "sum"
                 requests = [
                     session.allreduce_async(array, op=op) for array, op in zip(arrays, ops, strict=True)
                 ]
@@ -131,36 +133,36 @@ class Disagreement(TestCase):
             for ends in all_of(work, sessions):
                 self.assertIsInstance(ends, list, ends)
                 for end in ends[:3]:
-                    numpy.testing.assert_array_equal(end, numpy.full(5000, 9, "float32"))
-                self.assert_fails(gradcube.MismatchError, ends[3], "collective 4", "[0,2]")
+                    numpy.testing.assert_array_equal(end, numpy.full(5000, SERVERS, "float32"))
+                self.assert_fails(gradcube.MismatchError, ends[3], "collective 4", "[1,1]")
             self.assert_next_is_right(sessions)
 
 
 class Missing(TestCase):
     def test_who_has_not_joined_is_named(self):
-        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "few", range(7)) as sessions:
+        with Cluster("--topology", GRID) as cluster, job(cluster, "few", range(SERVERS - 2)) as sessions:
             started = time.monotonic()
             results = all_of(lambda session: session.barrier(timeout=0.3), sessions)
             self.assertGreaterEqual(time.monotonic() - started, 0.3)
             for result in results:
-                self.assert_fails(gradcube.TimeoutError, result, "2 of 9", "few", "[2,1]", "[2,2]")
+                self.assert_fails(gradcube.TimeoutError, result, f"2 of {SERVERS}", "few", f"[{RADIX - 1},{RADIX - 2}]", LAST)
             self.assertEqual(cluster.job("few")["state"], "gathering")
 
     def test_who_has_not_submitted_is_named_and_may_still_come(self):
-        with Cluster("--topology", "bcube:3,2") as cluster, job(cluster, "slow") as sessions:
+        with Cluster("--topology", GRID) as cluster, job(cluster, "slow") as sessions:
             arrays = [numpy.ones(10000, "float32") for _ in sessions]
             requests = {
                 session.rank: session.allreduce_async(arrays[session.rank])
                 for session in sessions
-                if session.rank != 5
+                if session.rank != MIDDLE
             }
             for result in all_of(lambda request: request.wait(0.3), requests.values()):
-                self.assert_fails(gradcube.TimeoutError, result, "collective 1", "slow", "[1,2]", "pid")
+                self.assert_fails(gradcube.TimeoutError, result, "collective 1", "slow", "[1,1]", "pid")
                 self.assertNotIn("[0,0]", str(result))
-            requests[5] = sessions[5].allreduce_async(arrays[5])
-            self.assertEqual(all_of(lambda request: request.wait(20), requests.values()), [None] * 9)
+            requests[MIDDLE] = sessions[MIDDLE].allreduce_async(arrays[MIDDLE])
+            self.assertEqual(all_of(lambda request: request.wait(20), requests.values()), [None] * SERVERS)
             for array in arrays:
-                numpy.testing.assert_array_equal(array, numpy.full(10000, 9, "float32"))
+                numpy.testing.assert_array_equal(array, numpy.full(10000, SERVERS, "float32"))
 
 
 if __name__ == "__main__":

@@ -5,9 +5,11 @@ import json
 import gradcube
 import numpy
 
-from harness import PATIENCE, Cluster, TestCase, all_of, job, main, wait_until
+from fabrics import FABRIC, GRID, PATIENCE, RADIX, faults, needs_faults, only_on
+from harness import Cluster, TestCase, all_of, job, main, wait_until
 
 FAULTS = ["--loss", "0.02", "--duplicate", "0.02", "--reorder", "0.05", "--corrupt", "0.01"]
+GREETING = "20ms" if FABRIC == "embedded" else "80ms"
 
 
 def faults_so_far(cluster):
@@ -22,16 +24,18 @@ def faults_so_far(cluster):
     return sums
 
 
+@needs_faults
 class Faults(TestCase):
-    def test_twelve_megabytes_are_right_twenty_times_under_all_faults_together(self):
-        with Cluster("--topology", "bcube:3,2", *FAULTS, "--seed", str(self.seed)) as cluster:
-            results = cluster.perf("--sizes", "12.5M", "--iterations", "20", "--warmup", "0")
-            self.assertEqual(results[0]["iterations"], 20)
+    def test_twelve_megabytes_are_right_many_times_under_all_faults_together(self):
+        with Cluster("--topology", GRID, *FAULTS, "--seed", str(self.seed)) as cluster:
+            iterations = 20 if FABRIC == "embedded" else 2
+            results = cluster.perf("--sizes", "12.5M", "--iterations", str(iterations), "--warmup", "0")
+            self.assertEqual(results[0]["iterations"], iterations)
             self.assert_right(results)
             self.assertGreater(results[0]["resent"], 0)
 
     def test_impair_takes_effect_while_the_cluster_runs_and_can_be_taken_back(self):
-        with Cluster("--topology", "bcube:3,2", "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", GRID, "--seed", str(self.seed)) as cluster:
             self.assert_right(cluster.perf("--sizes", "2M", "--iterations", "3"))
             clean = faults_so_far(cluster)
             for what in ("dropped_loss", "duplicated", "reordered", "corrupted", "dropped"):
@@ -53,7 +57,7 @@ class Faults(TestCase):
 
     def test_a_rate_a_delay_and_faults_together_are_right(self):
         flags = ["--rate", "1gbit", "--delay", "100us", "--loss", "0.01", "--reorder", "0.02"]
-        with Cluster("--topology", "bcube:3,2", *flags, "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", GRID, *flags, "--seed", str(self.seed)) as cluster:
             self.assert_right(cluster.perf("--sizes", "4K,2M", "--iterations", "3"))
 
 
@@ -67,27 +71,31 @@ class OtherPaths(TestCase):
         ]
 
     def test_collectives_go_around_a_link_and_return(self):
-        with Cluster("--topology", "bcube:3,2", "--greeting", "20ms") as cluster:
-            self.assertEqual(self.down(cluster), [])
-            cluster.answer("impair", "--down", "2,1:0")
-            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "5", "--timeout", "20"))
-            ends = [([2, 0], 0, [2, 1]), ([2, 1], 0, [2, 0]), ([2, 1], 0, [2, 2]), ([2, 2], 0, [2, 1])]
-            self.assertEqual(self.down(cluster), ends)
+        with Cluster("--topology", GRID, "--greeting", GREETING) as cluster:
+            wait_until(lambda: self.down(cluster) == [], "all links to be found to be up")
+            cluster.answer("impair", "--down", "1,1:0")
+            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "5"))
+            ends = [([1, 0], 0, [1, 1]), ([1, 1], 0, [1, 0])]
+            if RADIX == 3:
+                ends += [([1, 1], 0, [1, 2]), ([1, 2], 0, [1, 1])]
+            wait_until(lambda: self.down(cluster) == ends, "the link to be found to be down")
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)
 
             cluster.answer("impair", "--up")
             wait_until(lambda: self.down(cluster) == [], "the link to be found to be up")
             relayed = cluster.status()["counters"]["relayed"]
             self.assert_right(cluster.perf("--sizes", "1M", "--iterations", "5"))
-            self.assertEqual(cluster.status()["counters"]["relayed"], relayed)
+            if FABRIC == "embedded":  # elsewhere links may seem to be down while their daemons wait for a core
+                self.assertEqual(cluster.status()["counters"]["relayed"], relayed)
 
     def test_collectives_go_around_a_whole_switch(self):
-        with Cluster("--topology", "bcube:3,2", "--greeting", "20ms", "--loss", "0.01") as cluster:
-            cluster.answer("impair", "--switch", "1/[*,2]", "--down")
+        with Cluster("--topology", GRID, "--greeting", GREETING, *faults("--loss", "0.01")) as cluster:
+            cluster.answer("impair", "--switch", "1/[*,1]", "--down")
             for algorithm in ("bml", "mesh"):
-                self.assert_right(cluster.perf("--sizes", "1K,1M", "--algorithm", algorithm, "--timeout", "20"))
+                self.assert_right(cluster.perf("--sizes", "1K,1M", "--algorithm", algorithm))
 
 
+@only_on("embedded", why="a daemon of its own that nobody can reach is silent, and its jobs end")
 class LinkDown(TestCase):
     """On a star, where no other way leads to the server."""
 
@@ -138,15 +146,15 @@ class LinkDown(TestCase):
 
 class Concurrent(TestCase):
     def test_eight_collectives_in_flight_are_right(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+        with Cluster("--topology", GRID) as cluster:
             self.assert_right(cluster.perf("--sizes", "0,36,100K,1M", "--iterations", "5", "--in-flight", "8"))
 
     def test_sixty_four_collectives_in_flight_are_right_under_faults(self):
-        with Cluster("--topology", "bcube:3,2", *FAULTS, "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", GRID, *faults(*FAULTS), "--seed", str(self.seed)) as cluster:
             self.assert_right(cluster.perf("--sizes", "4,20K", "--iterations", "3", "--in-flight", "64"))
 
     def test_three_jobs_at_once_are_right(self):
-        with Cluster("--topology", "bcube:3,2", "--loss", "0.005", "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", GRID, *faults("--loss", "0.005"), "--seed", str(self.seed)) as cluster:
             flags = ["--iterations", "5", "--in-flight", "4", "--check", "--json"]
             jobs = [
                 cluster.start_tool("perf", "allreduce", "--sizes", sizes, "--dtype", dtype, *flags)
@@ -156,7 +164,7 @@ class Concurrent(TestCase):
                 output, errors = process.communicate(timeout=PATIENCE)
                 self.assertEqual(process.returncode, 0, errors)
                 self.assert_right(json.loads(output)["results"])
-            self.assertEqual(cluster.status()["jobs"], [])
+            wait_until(lambda: cluster.status()["jobs"] == [], "all jobs to be forgotten")
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ trainers starts them as child processes.
 Random numbers: a failing test prints seed(). Set $GRADCUBE_TEST_SEED to replay it.
 """
 
+import atexit
 import contextlib
 import fcntl
 import json
@@ -23,21 +24,18 @@ import unittest
 
 import gradcube
 
-TOOL = os.environ["GRADCUBE_TOOL"]
-PATIENCE = 60  # seconds for everything that must end by itself
-AT_ONCE = 1.0  # seconds within which a trainer must learn of a failure elsewhere
-
-
-def seed():
-    return int(os.environ.get("GRADCUBE_TEST_SEED", "20240607"))
+from fabrics import FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, SOON, TOOL, prepare, seed
 
 
 class Cluster:
-    """with Cluster("--topology", "star:4") as cluster: ... ; ends the daemon and removes the run directory."""
+    """with Cluster("--topology", "star:4") as cluster: ... ; ends the daemons and removes the run directory."""
 
-    def __init__(self, *flags, up=True):
+    not_ended = set()
+
+    def __init__(self, *flags, up=True, fabric=FABRIC):
         self.directory = pathlib.Path(tempfile.mkdtemp(prefix="gradcube-test-"))
-        self.flags = flags
+        Cluster.not_ended.add(self)
+        self.flags = flags if fabric == "embedded" else ("--fabric", fabric, *flags)
         self.environment = dict(os.environ, GRADCUBE_RUN=str(self.directory))
         if up:
             try:
@@ -75,16 +73,23 @@ class Cluster:
 
     def answer(self, *arguments, timeout=PATIENCE):
         """The one JSON object that `gradcube ... --json` prints."""
-        done = self.tool(*arguments, "--json", timeout=timeout)
+        return self.parsed(self.tool(*arguments, "--json", timeout=timeout))
+
+    def parsed(self, done):
         if done.returncode != 0:
-            raise AssertionError(f"gradcube {' '.join(arguments)}: exit {done.returncode}: {done.stderr}")
+            raise AssertionError(f"{' '.join(done.args)}: exit {done.returncode}: {done.stderr}")
         return json.loads(done.stdout)
 
     def up(self):
         return self.answer("up", *self.flags)
 
     def status(self):
-        return self.answer("status")
+        """Asked again where many daemons share cores with others and the tool has waited in vain."""
+        done = None
+        deadline = time.monotonic() + (0 if FABRIC == "embedded" else PATIENCE)
+        while done is None or ("did not answer in time" in done.stderr and time.monotonic() < deadline):
+            done = self.tool("status", "--json")
+        return self.parsed(done)
 
     def perf(self, *arguments, timeout=PATIENCE):
         return self.answer("perf", "allreduce", "--check", *arguments, timeout=timeout)["results"]
@@ -104,13 +109,28 @@ class Cluster:
         return sorted(path.name for path in self.directory.iterdir())
 
     def log(self):
-        path = self.directory / "gradcubed.log"
-        return path.read_text(errors="replace") if path.exists() else ""
+        """Of all daemons."""
+        return "".join(path.read_text(errors="replace") for path in sorted(self.directory.rglob("gradcubed.log")))
+
+    def links_down(self):
+        """(server, level) of each port over which a server misses a neighbour."""
+        ports = [(tuple(s["address"]), port) for s in self.status()["servers"] for port in s.get("ports", [])]
+        return {(address, port["level"]) for address, port in ports if port["down"]}
+
+    def processes(self):
+        """All processes that have the run directory in their command lines."""
+        found = []
+        for process in pathlib.Path("/proc").glob("[0-9]*"):
+            with contextlib.suppress(OSError):
+                if str(self.directory).encode() in (process / "cmdline").read_bytes() and alive(process.name):
+                    found.append(int(process.name))
+        return found
 
     def kill(self):
-        """SIGKILL for the daemon; returns once it is gone."""
+        """SIGKILL for the daemon; returns once it is gone, and with it those that it has started."""
         os.kill(self.pid(), signal.SIGKILL)
         wait_until(self.is_unlocked, "the killed daemon to be gone")
+        wait_until(lambda: self.processes() == [], "the daemons of its servers to be gone")
 
     def is_unlocked(self):
         """Whether no daemon holds the run directory, not even a killed one that the kernel is still reaping."""
@@ -129,7 +149,21 @@ class Cluster:
             pid = int(lock.read_text())
             if holds(pathlib.Path(f"/proc/{pid}"), lock):  # not another process with this number
                 os.kill(pid, signal.SIGKILL)
+        # What a daemon has started ends with it, but not at once.
+        with contextlib.suppress(AssertionError):
+            wait_until(lambda: self.processes() == [], "all daemons to be gone", 20)
+        for process in self.processes():
+            with contextlib.suppress(OSError):
+                os.kill(process, signal.SIGKILL)
         shutil.rmtree(self.directory, ignore_errors=True)
+        Cluster.not_ended.discard(self)
+
+
+@atexit.register
+def end_clusters():
+    """Also those of a test that was interrupted, which unittest does not clean up after."""
+    for cluster in list(Cluster.not_ended):
+        cluster.end()
 
 
 def holds(process, path):
@@ -204,7 +238,7 @@ class Clockwork(threading.Thread):
     def run(self):
         while not self.stopping.is_set():
             done = self.cluster.tool(
-                "perf", "allreduce", "--sizes", "4K,1M", "--iterations", "3", "--check", "--timeout", "5", "--json"
+                "perf", "allreduce", "--sizes", "4K,1M", "--iterations", "3", "--check", "--timeout", str(SOON), "--json"
             )
             if done.returncode != 0:
                 self.complaint = done.stderr
@@ -219,9 +253,17 @@ class Clockwork(threading.Thread):
     def __exit__(self, *_):
         before = self.rounds
         with contextlib.suppress(AssertionError):  # one whole round after the event
-            wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round", 20)
+            wait_until(lambda: self.rounds > before + 1 or not self.is_alive(), "another round", 4 * SOON)
         self.stopping.set()
         self.join(PATIENCE)
+
+    def goes_on_beside(self, work, seconds=1.5):
+        """Whether a round ends while work() is repeated: for some time, and then until one has ended."""
+        before = self.rounds
+        enough = time.monotonic() + seconds
+        while time.monotonic() < enough or (self.rounds == before and time.monotonic() < enough + SOON):
+            work()
+        return self.rounds > before
 
 
 class TestCase(unittest.TestCase):
@@ -258,59 +300,30 @@ class TestCase(unittest.TestCase):
 
 
 class WithACluster(TestCase):
-    """A cluster for all tests of the class. After each, the daemon lives and works, and all jobs are forgotten."""
+    """A cluster for all tests of the class, in which tests do harm at server [1,1].
+
+    After each, the daemons live and work, and all jobs are forgotten.
+    """
 
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.cluster = Cluster("--topology", GRID)
         cls.addClassCleanup(cls.cluster.end)
         cls.pid = cls.cluster.pid()
-        cls.path = cls.cluster.sockets()[4]
+        cls.daemon = cls.cluster.status()["servers"][MIDDLE].get("pid", cls.pid)
+        cls.path = cls.cluster.sockets()[MIDDLE]
+        cls.others = [rank for rank in range(SERVERS) if rank != MIDDLE]
 
     def tearDown(self):
         self.assertEqual(self.cluster.pid(), self.pid, "the daemon did not live")
-        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten", 10)
+        for server in self.cluster.status()["servers"]:
+            self.assertNotIn("why", server, "a server's daemon did not live")
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
         self.assert_works(self.cluster)
 
 
-def become_ordinary_user():
-    """If root runs the test, it begins again as nobody, or goes on as root and says why.
-
-    $GRADCUBE_TEST_AS_ROOT=1: it goes on as root. What it runs and reads must be readable by all.
-    """
-    if os.geteuid() != 0 or os.environ.get("GRADCUBE_TEST_AS_ROOT") == "1":
-        return
-    lower = ["setpriv", "--reuid=65534", "--regid=65534", "--clear-groups", "--no-new-privs", "--bounding-set=-all"]
-    works = [TOOL, "plan", "--topology", "star:2"]
-    tries = ([*lower, *works], [*lower, sys.executable, "-c", f"import gradcube; open({__file__!r})"])
-    try:
-        for command in tries:
-            subprocess.run(command, check=True, capture_output=True, timeout=PATIENCE)
-    except (OSError, subprocess.SubprocessError) as error:
-        print(f"running as root, because another user cannot: {error}", file=sys.stderr)
-        return
-    print("running as user 65534", file=sys.stderr)
-    os.execvp(lower[0], [*lower, sys.executable, *sys.argv])
-
-
-def skip_without_namespaces():
-    """Ends the test as skipped where it may not make network namespaces, or has no programs for it."""
-    for program in ("ip", "tc", "nsenter", "unshare"):
-        if shutil.which(program) is None:
-            print(f"skipped: the program {program} is not installed", file=sys.stderr)
-            sys.exit(77)
-    links = "ip link add name left type veth peer name right && ip link add name sw type bridge"
-    made = subprocess.run(
-        ["unshare", "--net", "sh", "-c", links],
-        capture_output=True,
-        text=True,
-        timeout=PATIENCE,
-    )
-    if made.returncode != 0:
-        print(f"skipped: this process may not make links in namespaces: {made.stderr.strip()}", file=sys.stderr)
-        sys.exit(77)
-
-
 def main():
+    prepare()
+    signal.signal(signal.SIGTERM, signal.default_int_handler)  # so that a test that takes too long ends its clusters
     print(f"seed {seed()} (GRADCUBE_TEST_SEED replays)", file=sys.stderr)
     unittest.main(verbosity=2)

@@ -13,7 +13,8 @@ import socket
 import subprocess
 import tempfile
 
-from harness import PATIENCE, TOOL, TestCase, main, skip_without_namespaces, wait_until
+from fabrics import PATIENCE, TOOL, skip_without_namespaces
+from harness import TestCase, main, wait_until
 
 DAEMON = os.environ["GRADCUBE_DAEMON"]
 SERVERS = ["0-0", "0-1", "1-0", "1-1"]  # of bcube:2,2

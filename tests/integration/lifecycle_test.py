@@ -13,7 +13,8 @@ import unittest
 import gradcube
 import numpy
 
-from harness import TOOL, Cluster, TestCase, alive, all_of, job, main, wait_until
+from fabrics import TOOL
+from harness import Cluster, TestCase, alive, all_of, job, main, wait_until
 from raw_session import RawSession
 
 

@@ -2,6 +2,7 @@
 
 import json
 
+from fabrics import CALM, faults, needs_faults
 from harness import Cluster, TestCase, main, wait_until
 
 # How fast a link is, and what is sent again, depends on what else the machine does.
@@ -11,17 +12,12 @@ LENIENT = ("--least-rate", "0.01", "--most-lost", "0.9")
 class Check(TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit")
+        cls.cluster = Cluster("--topology", "bcube:2,2", "--rate", "20mbit", *CALM)
         cls.addClassCleanup(cls.cluster.end)
 
     def tearDown(self):
-        self.cluster.answer("impair", "--clear", "--up")
-        wait_until(lambda: not self.links_down(), "all links to be seen again")
-
-    def links_down(self):
-        """(server, level) of each port over which a server misses a neighbour."""
-        ports = [(tuple(s["address"]), port) for s in self.cluster.status()["servers"] for port in s["ports"]]
-        return {(address, port["level"]) for address, port in ports if port["down"]}
+        self.cluster.answer("impair", *faults("--clear"), "--up")
+        wait_until(lambda: not self.cluster.links_down(), "all links to be seen again")
 
     def check(self, *arguments):
         """The exit code and the object that it prints."""
@@ -44,13 +40,14 @@ class Check(TestCase):
 
     def test_names_the_link_that_is_down(self):
         self.cluster.answer("impair", "--down", "1,0:1")
-        wait_until(lambda: ((1, 0), 1) in self.links_down(), "the cut to be seen")
+        wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         code, report = self.check(*LENIENT)
         self.assertEqual(code, 1)
         problems = [link["problem"] for link in report["links"] if link["problem"]]
         self.assertEqual(len(problems), 1, report)
         self.assertRegex(problems[0], r"down: \[.,0\] does not hear \[.,0\]")
 
+    @needs_faults
     def test_names_links_that_lose_frames(self):
         self.cluster.answer("impair", "--loss", "0.1")
         code, report = self.check("--least-rate", "0", "--most-lost", "0.001")

@@ -6,6 +6,7 @@ import contextlib
 import gradcube
 import numpy
 
+from fabrics import GRID, faults, some
 from harness import Cluster, TestCase, main
 
 SIZES = "0,8,999,100003,1M"
@@ -27,7 +28,7 @@ class LocalTrainers(TestCase):
             return list(pool.map(function, sessions))
 
     def test_every_kind_is_right(self):
-        with Cluster("--topology", "bcube:2,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", "bcube:2,2", *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
             for kind in ["allreduce", "reduce_scatter", "allgather", "broadcast", "reduce", "barrier"]:
                 flags = [] if kind == "barrier" else ["--sizes", "96,9996,1000092"]
                 flags += ["--root", "7"] if kind in ("broadcast", "reduce") else []
@@ -37,9 +38,9 @@ class LocalTrainers(TestCase):
                     self.assert_right(answer["results"])
 
     def test_every_type_is_right_by_other_algorithms(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
-            for algorithm in ["bml", "hips:ring", "ps", "blueconnect"]:
-                for dtype, op in [("float32", "sum"), ("bfloat16", "average"), ("int64", "max")]:
+        with Cluster("--topology", GRID) as cluster:
+            for algorithm in some(["bml", "hips:ring", "ps", "blueconnect"]):
+                for dtype, op in some([("float32", "sum"), ("bfloat16", "average"), ("int64", "max")]):
                     with self.subTest(algorithm=algorithm, dtype=dtype, op=op):
                         flags = ("--algorithm", algorithm, "--dtype", dtype, "--op", op, "--trainers", "2")
                         self.assert_right(cluster.perf("--sizes", SIZES, "--iterations", "2", *flags))

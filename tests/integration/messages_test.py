@@ -6,6 +6,7 @@ import contextlib
 import gradcube
 import numpy
 
+from fabrics import GRID, faults
 from harness import Cluster, TestCase, main
 
 
@@ -19,7 +20,7 @@ class Messages(TestCase):
         ]
 
     def test_all_to_all_arrives(self):
-        with Cluster("--topology", "bcube:3,2", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+        with Cluster("--topology", GRID, *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
             with contextlib.ExitStack() as stack:
                 sessions = self.join(stack, cluster, "all")
 

@@ -12,7 +12,8 @@ import subprocess
 import tempfile
 import unittest
 
-from harness import TOOL, main, wait_until
+from fabrics import TOOL
+from harness import main, wait_until
 
 UNIT = pathlib.Path(os.environ["GRADCUBE_SERVICE_UNIT"])
 DAEMON = os.environ["GRADCUBE_DAEMON"]

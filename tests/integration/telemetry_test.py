@@ -2,34 +2,10 @@
 
 import json
 import random
-import socket
 
-from harness import PATIENCE, Cluster, TestCase, job, main, seed, wait_until
-
-
-
-class Client:
-    """The protocol: a message for a request, a message for its answer."""
-
-    def __init__(self, cluster):
-        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_SEQPACKET)
-        self.socket.settimeout(PATIENCE)
-        self.socket.connect(str(cluster.directory / "dpdk_telemetry.v2"))
-        self.greeting = json.loads(self.socket.recv(1024))
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        self.socket.close()
-
-    def ask_raw(self, request):
-        self.socket.send(request)
-        return json.loads(self.socket.recv(self.greeting["max_output_len"]))
-
-    def ask(self, request):
-        (answer,) = self.ask_raw(request.encode()).values()
-        return answer
+from fabrics import PATIENCE, seed
+from harness import Cluster, TestCase, job, main, wait_until
+from telemetry_client import TelemetryClient
 
 
 def ports_of(status):
@@ -43,7 +19,7 @@ def ports_of(status):
 
 class Telemetry(TestCase):
     def test_tells_what_status_tells(self):
-        with Cluster("--topology", "bcube:3,2", "--rate", "1gbit") as cluster, Client(cluster) as client:
+        with Cluster("--topology", "bcube:3,2", "--rate", "1gbit") as cluster, TelemetryClient(cluster.directory) as client:
             self.assertEqual(client.greeting["pid"], cluster.pid())
             commands = client.ask("/")
             for name in "status", "links", "jobs", "counters":
@@ -80,7 +56,7 @@ class Telemetry(TestCase):
             self.assertIn("error", client.ask("/gradcube/links,9-9:0"))
 
     def test_tells_of_links_that_are_down_and_jobs_that_wait(self):
-        with Cluster("--topology", "star:3") as cluster, Client(cluster) as client:
+        with Cluster("--topology", "star:3") as cluster, TelemetryClient(cluster.directory) as client:
             cluster.answer("impair", "--down", "2")
             wait_until(lambda: client.ask("/gradcube/status")["links_down"] > 0, "a link to be found down")
             wait_until(lambda: client.ask("/gradcube/links,0:0")["0:0"]["down"] == ["2"], "its name")
@@ -94,19 +70,19 @@ class Telemetry(TestCase):
     def test_several_daemons_of_a_user_do_not_meet(self):
         with Cluster("--topology", "star:2") as one, Cluster("--topology", "star:3") as other:
             for cluster, servers in (one, 2), (other, 3):
-                with Client(cluster) as client:
+                with TelemetryClient(cluster.directory) as client:
                     self.assertEqual(client.greeting["pid"], cluster.pid())
                     self.assertEqual(client.ask("/gradcube/status")["servers"], servers)
 
     def test_a_killed_daemon_leaves_nothing_in_the_way(self):
         with Cluster("--topology", "star:2") as cluster:
-            with Client(cluster) as client:
+            with TelemetryClient(cluster.directory) as client:
                 cluster.kill()
                 with self.assertRaises((OSError, ValueError)):
                     client.ask("/gradcube/status")
             self.assertIn("dpdk_telemetry.v2", cluster.files())
             cluster.up()
-            with Client(cluster) as client:
+            with TelemetryClient(cluster.directory) as client:
                 self.assertEqual(client.greeting["pid"], cluster.pid())
             self.assertEqual(cluster.tool("down").returncode, 0)
             self.assertNotIn("dpdk_telemetry.v2", cluster.files())
@@ -115,11 +91,11 @@ class Telemetry(TestCase):
         numbers = random.Random(seed())
         with Cluster("--topology", "star:3") as cluster:
             perf = cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "20", "--check", "--json")
-            silent = [Client(cluster) for _ in range(5)]
-            deaf = Client(cluster)
+            silent = [TelemetryClient(cluster.directory) for _ in range(5)]
+            deaf = TelemetryClient(cluster.directory)
             deaf.socket.setblocking(False)
             for _ in range(300):
-                with Client(cluster) as client:
+                with TelemetryClient(cluster.directory) as client:
                     request = bytes(numbers.randrange(256) for _ in range(numbers.randrange(1, 1500)))
                     if numbers.random() < 0.5:
                         request = b"/gradcube/links," + request
@@ -129,14 +105,14 @@ class Telemetry(TestCase):
                     deaf.socket.send(b"/gradcube/links")
                 except OSError:
                     deaf.socket.close()
-                    deaf = Client(cluster)
+                    deaf = TelemetryClient(cluster.directory)
                     deaf.socket.setblocking(False)
             output, errors = perf.communicate(timeout=PATIENCE)
             self.assertEqual(perf.returncode, 0, errors)
             self.assert_right(json.loads(output)["results"])
             for client in [*silent, deaf]:
                 client.socket.close()
-            with Client(cluster) as client:
+            with TelemetryClient(cluster.directory) as client:
                 self.assertEqual(client.ask("/gradcube/status")["servers"], 3)
 
 

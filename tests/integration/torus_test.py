@@ -2,31 +2,34 @@
 
 import json
 
+from fabrics import FABRIC, faults, some
 from harness import Cluster, TestCase, main, wait_until
 
 
 class Torus(TestCase):
     def test_algorithms_are_right_bit_by_bit_also_over_lossy_cables(self):
-        for topology in ("torus:3,2", "torus:4,2"):
+        for topology in ("torus:3,2", "torus:4,2") if FABRIC == "embedded" else ("torus:3,1",):
             with Cluster("--topology", topology, "--seed", str(self.seed)) as cluster:
-                for algorithm in ("hips:ring", "ring", "blueconnect", "hips:mesh", "mesh", "ps"):
+                for algorithm in some(("hips:ring", "ring", "blueconnect", "hips:mesh", "mesh", "ps"), 3):
                     self.assert_right(cluster.perf("--sizes", "1K,500K", "--algorithm", algorithm))
                 self.assertEqual(cluster.status()["algorithm"], "hips:ring")
+                if not faults("--loss"):
+                    continue
                 cluster.answer("impair", "--loss", "0.02", "--reorder", "0.05")
                 before = cluster.status()["counters"]["resent"]
                 self.assert_right(cluster.perf("--sizes", "1K,2M", "--iterations", "3"))
                 self.assertGreater(cluster.status()["counters"]["resent"], before)
 
     def test_status_names_the_ports_and_a_cable_that_is_down_at_both_ends(self):
-        with Cluster("--topology", "torus:3,2", "--greeting", "20ms") as cluster:
+        with Cluster("--topology", "torus:3,2", "--greeting", "20ms" if FABRIC == "embedded" else "80ms") as cluster:
             status = cluster.status()
-            self.assertEqual(len(status["switches"]), 18)
+            self.assertEqual(len(status["switches"]), 18 if FABRIC == "embedded" else 0)  # or the kernel's
             for server in status["servers"]:
                 self.assertEqual([port["port"] for port in server["ports"]], [0, 1, 2, 3])
                 self.assertEqual([port["level"] for port in server["ports"]], [0, 0, 1, 1])
 
             cluster.answer("impair", "--down", "2,1:2")
-            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "3", "--timeout", "20"))
+            self.assert_right(cluster.perf("--sizes", "1K,1M", "--iterations", "3"))
             ends = [([0, 1], 3, [2, 1]), ([2, 1], 2, [0, 1])]
             wait_until(lambda: self.down(cluster) == ends, "the cable to be found to be down")
             self.assertGreater(cluster.status()["counters"]["relayed"], 0)

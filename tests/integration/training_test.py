@@ -1,4 +1,4 @@
-"""Nine Python trainers train a real model over a real cluster, and end with the same bits."""
+"""Python trainers train a real model over a real cluster, and end with the same bits."""
 
 import importlib.util
 import os
@@ -7,7 +7,8 @@ import subprocess
 import sys
 import unittest
 
-from harness import Cluster, TestCase, main
+from fabrics import GRID, SERVERS
+from harness import Cluster, TestCase, main, wait_until
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" / "digits_cluster.py"
 
@@ -16,8 +17,8 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" /
     all(importlib.util.find_spec(module) for module in ("torch", "sklearn")), "needs PyTorch and scikit-learn"
 )
 class Training(TestCase):
-    def test_nine_trainers_end_with_the_same_weights(self):
-        with Cluster("--topology", "bcube:3,2") as cluster:
+    def test_trainers_end_with_the_same_weights(self):
+        with Cluster("--topology", GRID) as cluster:
             done = subprocess.run(
                 [sys.executable, str(EXAMPLE), "--epochs", "2", "--require-accuracy", "0"],
                 env=dict(cluster.environment, OMP_NUM_THREADS="1"),
@@ -27,8 +28,8 @@ class Training(TestCase):
                 timeout=100,
             )
             self.assertEqual(done.returncode, 0, done.stderr)
-            self.assertIn("weights: bit-identical on all 9 trainers", done.stdout)
-            self.assertEqual(cluster.status()["jobs"], [])
+            self.assertIn(f"weights: bit-identical on all {SERVERS} trainers", done.stdout)
+            wait_until(lambda: cluster.status()["jobs"] == [], "the job to be forgotten")
 
 
 if __name__ == "__main__":

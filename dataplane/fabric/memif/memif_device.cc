@@ -4,11 +4,11 @@
 #include <fmt/format.h>
 #include <rte_dev.h>
 #include <rte_ethdev.h>
-#include <rte_log.h>
 #include <sys/stat.h>
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/fabric/memif/quiet_memif.h"
 
 namespace gradcube::dataplane {
 
@@ -45,30 +45,14 @@ class PrivateFiles {
   mode_t before_;
 };
 
-// While it exists, the driver logs nothing: for each device it would complain that DPDK's processes
-// cannot talk to each other, as they need not.
-class QuietDriver {
- public:
-  QuietDriver() : log_(rte_log_register("pmd.net.memif")), level_(rte_log_get_level(log_)) {
-    rte_log_set_level(static_cast<std::uint32_t>(log_), RTE_LOG_EMERG);
-  }
-  ~QuietDriver() {
-    rte_log_set_level(static_cast<std::uint32_t>(log_), static_cast<std::uint32_t>(level_));
-  }
-  QuietDriver(const QuietDriver&) = delete;
-  QuietDriver& operator=(const QuietDriver&) = delete;
-
- private:
-  int log_;
-  int level_;
-};
-
 }  // namespace
 
 MemifDevice::MemifDevice(const MemifOptions& options)
     : name_(name_of(options)), mtu_(options.mtu), slots_(options.slots) {
   const PrivateFiles private_files;
-  const QuietDriver quiet;
+  // For each device it would complain that DPDK's processes cannot talk to each other, as they need
+  // not.
+  const QuietMemif quiet;
   const int failed = rte_eal_hotplug_add("vdev", name_.c_str(), arguments_of(options).c_str());
   if (failed != 0) {
     throw control::SetupError(

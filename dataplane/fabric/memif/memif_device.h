@@ -5,8 +5,8 @@
 // the socket (the server), as many devices can; the other one connects to it. The rings lie in
 // memory that the one that connects has made. A frame is copied twice, into a slot and out of it; a
 // chain of packets comes out as one. When one of the two processes ends, the other's device has no
-// link any more; it has one again when a new process has connected. One that connects does so once,
-// when it is started.
+// link any more; it has one again when a new process has connected. One that connects does so when
+// it is started, so it has to be started again when a new process listens (memif_reconnection.h).
 //
 // Trust: the driver believes what the other process writes into the rings' descriptors: offsets and
 // lengths. So both must be processes of one user, as they are: the socket lies in a folder that

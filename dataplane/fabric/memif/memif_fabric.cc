@@ -9,14 +9,23 @@ namespace gradcube::dataplane {
 MemifFabric::MemifFabric(const MemifFabricOptions& options, Clock& clock)
     : EthdevFabric(options.server) {
   try {
-    for (unsigned level = 0; level < options.sockets.size(); ++level) add(options, level, clock);
+    std::vector<EthdevPort*> ports;
+    for (unsigned level = 0; level < options.sockets.size(); ++level) {
+      ports.push_back(&add(options, level, clock));
+    }
+    reconnection_ = std::make_unique<MemifReconnection>(ports);
   } catch (...) {
-    discard_packets();
+    MemifFabric::discard_packets();
     throw;
   }
 }
 
-void MemifFabric::add(const MemifFabricOptions& options, unsigned level, Clock& clock) {
+void MemifFabric::discard_packets() {
+  reconnection_.reset();
+  EthdevFabric::discard_packets();
+}
+
+EthdevPort& MemifFabric::add(const MemifFabricOptions& options, unsigned level, Clock& clock) {
   const std::filesystem::path& socket = options.sockets[level];
   MemifOptions of_device;
   of_device.socket = sockets_.try_emplace(socket, socket).first->second.path();
@@ -29,7 +38,7 @@ void MemifFabric::add(const MemifFabricOptions& options, unsigned level, Clock& 
   of_port.pools = {options.pools};
   if (!options.bits_per_second.empty()) of_port.bits_per_second = options.bits_per_second.at(level);
   try {
-    add_port(of_port, clock);
+    return add_port(of_port, clock);
   } catch (const control::SetupError& error) {
     throw control::SetupError(
         fmt::format("level {}: {}; a daemon of the switches has to listen at {}", level,

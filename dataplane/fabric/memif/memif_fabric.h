@@ -2,7 +2,8 @@
 // what a daemon has that runs one server without any right of root's.
 //
 // The port of level l is memif number server x levels + l, at the socket of the process that has
-// the switch there.
+// the switch there. A link comes back by itself when that process has ended and a new one listens
+// (memif_reconnection.h).
 //
 // Ownership and threads: as ethdev_fabric.h says. Owns the devices, too.
 //
@@ -18,6 +19,7 @@
 #include <vector>
 
 #include "dataplane/fabric/memif/memif_device.h"
+#include "dataplane/fabric/memif/memif_reconnection.h"
 #include "dataplane/fabric/memif/memif_socket.h"
 #include "dataplane/fabric/nic/ethdev_fabric.h"
 
@@ -42,13 +44,16 @@ class MemifFabric final : public EthdevFabric {
  public:
   MemifFabric(const MemifFabricOptions& options, Clock& clock);
   // The ports go before their devices.
-  ~MemifFabric() override { discard_packets(); }
+  ~MemifFabric() override { MemifFabric::discard_packets(); }
+
+  void discard_packets() override;
 
  private:
-  void add(const MemifFabricOptions& options, unsigned level, Clock& clock);
+  EthdevPort& add(const MemifFabricOptions& options, unsigned level, Clock& clock);
 
   std::map<std::filesystem::path, MemifSocket> sockets_;
   std::vector<std::unique_ptr<MemifDevice>> devices_;  // by level
+  std::unique_ptr<MemifReconnection> reconnection_;    // goes before the ports
 };
 
 }  // namespace gradcube::dataplane

@@ -37,8 +37,8 @@ class EthdevFabric : public Fabric {
   explicit EthdevFabric(bcube::ServerId server) : server_(server) {}
   bcube::ServerId server() const { return server_; }
   // The port with the next number. Throws what EthdevPort throws.
-  void add_port(const EthdevPortOptions& options, Clock& clock) {
-    ports_.push_back(std::make_unique<EthdevPort>(options, clock));
+  EthdevPort& add_port(const EthdevPortOptions& options, Clock& clock) {
+    return *ports_.emplace_back(std::make_unique<EthdevPort>(options, clock));
   }
 
  private:

@@ -140,7 +140,9 @@ std::uint16_t EthdevPort::receive(std::uint16_t queue, rte_mbuf** packets, std::
   if (own.waiting() != 0) push(queue, clock_.now());
   if (count == 0) return 0;
   own.fence.enter();
-  const std::uint16_t arrived = rte_eth_rx_burst(device_, queue, packets, count);
+  const std::uint16_t arrived = running_.load(std::memory_order_acquire)
+                                    ? rte_eth_rx_burst(device_, queue, packets, count)
+                                    : std::uint16_t{0};
   own.fence.leave();
   if (arrived == 0) return 0;
   own.note_busy(clock_.now());
@@ -215,7 +217,9 @@ void EthdevPort::push(std::uint16_t queue, Nanoseconds now) {
     const std::uint32_t at = own.head & own.mask;
     const auto run = static_cast<std::uint16_t>(std::min(own.waiting(), own.mask + 1 - at));
     own.fence.enter();
-    const std::uint16_t taken = rte_eth_tx_burst(device_, queue, &own.slots[at], run);
+    const std::uint16_t taken = running_.load(std::memory_order_acquire)
+                                    ? rte_eth_tx_burst(device_, queue, &own.slots[at], run)
+                                    : std::uint16_t{0};
     own.fence.leave();
     own.head += taken;
     if (taken != 0) {
@@ -257,6 +261,15 @@ Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
 bool EthdevPort::has_link() const {
   rte_eth_link link{};
   return rte_eth_link_get_nowait(device_, &link) == 0 && link.link_status == RTE_ETH_LINK_UP;
+}
+
+bool EthdevPort::restart() {
+  running_.store(false, std::memory_order_relaxed);
+  BurstFence::await_bursts();
+  rte_eth_dev_stop(device_);
+  const bool started = rte_eth_dev_start(device_) == 0;
+  running_.store(started, std::memory_order_release);
+  return started;
 }
 
 EthdevPortCounts EthdevPort::drop_counts(std::uint16_t queue) const {

@@ -27,12 +27,13 @@
 // outlive the port.
 //
 // Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
-// drop_counts() and has_link() are for any thread.
+// drop_counts() and has_link() are for any thread, and so is restart(), but for one at a time.
 //
 // Errors: only the constructor throws.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_
 #define GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_
 
+#include <atomic>
 #include <cstdint>
 #include <deque>
 #include <rte_mbuf.h>
@@ -99,6 +100,12 @@ class EthdevPort final : public Port {
   // Whether the device is connected to something.
   bool has_link() const;
 
+  // Stops the device and starts it again, for one that gets no new link by itself. Meanwhile, and
+  // after a start that has failed until one succeeds, it receives nothing and loses what it is
+  // given. True if it has started; whether it has a link is seen later. Waits for the queues'
+  // bursts that are under way.
+  bool restart();
+
   EthdevPortCounts drop_counts(std::uint16_t queue) const;
 
  private:
@@ -135,6 +142,7 @@ class EthdevPort final : public Port {
   std::uint16_t device_;
   std::string name_;
   Clock& clock_;
+  std::atomic<bool> running_{true};
   std::deque<Queue> queues_;
 };
 

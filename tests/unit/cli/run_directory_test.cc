@@ -1,5 +1,6 @@
 #include "control/settings/run_directory.h"
 
+#include <chrono>
 #include <cstdlib>
 #include <filesystem>
 #include <fstream>
@@ -10,6 +11,7 @@
 #include <unistd.h>
 
 #include "control/base/errors.h"
+#include "control/settings/run_directory_watch.h"
 
 namespace gradcube::control {
 namespace {
@@ -131,6 +133,39 @@ TEST_F(RunDirectoryTest, RemovesTheSocketsOfADeadDaemonAndNothingElse) {
   EXPECT_TRUE(fs::exists(directory.log_file()));
   EXPECT_TRUE(fs::exists(server.log_file()));
   EXPECT_TRUE(fs::exists(directory.path() / "notes/control.sock"));
+}
+
+TEST_F(RunDirectoryTest, IsWatchedUntilItIsRemovedOrReplacedWhichIsToldOnce) {
+  const RunDirectory directory(root_ / "run");
+  for (const bool replaced : {false, true}) {
+    directory.create();
+    const auto lock = DaemonLock::acquire(directory);
+    ASSERT_TRUE(lock.has_value());
+    RunDirectoryWatch watch(directory, *lock);
+    auto now = std::chrono::steady_clock::now();
+    EXPECT_EQ(watch.look(now), std::nullopt);
+    fs::remove_all(directory.path());
+    if (replaced) directory.create();
+    EXPECT_EQ(watch.look(now), std::nullopt) << "the disk is not looked at each time";
+    now += std::chrono::seconds(1);
+    EXPECT_THAT(watch.look(now).value_or(""), testing::HasSubstr("was removed or replaced"));
+    EXPECT_EQ(watch.look(now + std::chrono::seconds(1)), std::nullopt);
+    fs::remove_all(directory.path());
+  }
+}
+
+TEST_F(RunDirectoryTest, IsKeptFromLookingOld) {
+  const RunDirectory directory(root_ / "run");
+  directory.create();
+  const auto lock = DaemonLock::acquire(directory);
+  RunDirectoryWatch watch(directory, *lock);
+  const auto old = fs::file_time_type::clock::now() - std::chrono::hours(100);
+  const auto now = std::chrono::steady_clock::now();
+  for (const auto later : {std::chrono::hours(0), std::chrono::hours(2)}) {
+    fs::last_write_time(directory.lock_file(), old);
+    watch.look(now + later);
+    EXPECT_GT(fs::last_write_time(directory.lock_file()), old + std::chrono::hours(90));
+  }
 }
 
 }  // namespace

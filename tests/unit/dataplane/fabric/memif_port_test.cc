@@ -3,6 +3,7 @@
 #include <sys/stat.h>
 
 #include "control/base/errors.h"
+#include "dataplane/fabric/memif/memif_reconnection.h"
 #include "tests/unit/dataplane/dpdk_environment.h"
 #include "tests/unit/dataplane/fabric/memif_fixture.h"
 
@@ -168,6 +169,39 @@ TEST_F(MemifTest, HasALinkAgainWhenTheOtherEndStartsAnew) {
     EXPECT_EQ(received(*a), Frames{frame(9000, life)});
     b.close();
     ASSERT_TRUE(await_link(*a, false));
+  }
+}
+
+TEST_F(MemifTest, HasALinkAgainWhenItIsRestartedAfterTheOtherEndHasStartedAnew) {
+  End a = end(Role::listens);
+  const End b = end(Role::connects);
+  ASSERT_TRUE(joined(a, b));
+  for (std::size_t life = 0; life < 3; ++life) {
+    a.close();
+    ASSERT_TRUE(await_link(*b, false));
+    EXPECT_TRUE(send(*b, in_one_packet(frame(100)))) << "it is lost";
+    EXPECT_TRUE(received(*b).empty());
+    a = end(Role::listens);
+    ASSERT_TRUE(b.port->restart());
+    ASSERT_TRUE(joined(a, b));
+    ASSERT_TRUE(send(*a, in_one_packet(frame(100, life))));
+    EXPECT_EQ(received(*b), Frames{frame(100, life)});
+    ASSERT_TRUE(send(*b, in_one_packet(frame(9000, life))));
+    EXPECT_EQ(received(*a), Frames{frame(9000, life)});
+  }
+}
+
+TEST_F(MemifTest, IsReconnectedByItselfAsOftenAsTheOtherEndStartsAnew) {
+  End a = end(Role::listens);
+  const End b = end(Role::connects);
+  const MemifReconnection reconnection({b.port.get()});
+  for (std::size_t life = 0; life < 3; ++life) {
+    ASSERT_TRUE(joined(a, b));
+    ASSERT_TRUE(send(*b, in_one_packet(frame(9000, life))));
+    EXPECT_EQ(received(*a), Frames{frame(9000, life)});
+    a.close();
+    ASSERT_TRUE(await_link(*b, false));
+    a = end(Role::listens);
   }
 }
 
