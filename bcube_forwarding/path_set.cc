@@ -254,6 +254,26 @@ std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, Serv
   return paths;
 }
 
+std::vector<Route> candidate_paths(const AddressSpace& space, ServerId from, ServerId to,
+                                   std::size_t most, const HopFilter& works) {
+  std::vector<Route> paths = parallel_paths(space, from, to, works);
+  if (paths.size() < most && !space.cabled() && distance(space, from, to) + 2 <= kMostHops) {
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      const unsigned own = space.digit(from, level);
+      if (own != space.digit(to, level)) continue;
+      for (unsigned i = 1; i < space.radix(level); ++i) {
+        const Route route = detour_path(space, from, to, level, (own + i) % space.radix(level));
+        if (std::find(paths.begin(), paths.end(), route) == paths.end() &&
+            all_hops_work(space, from, route, works)) {
+          paths.push_back(route);
+        }
+      }
+    }
+  }
+  if (paths.size() > most) paths.resize(most);
+  return paths;
+}
+
 std::vector<Route> message_paths(const AddressSpace& space, ServerId from, ServerId to) {
   std::vector<Route> paths = parallel_paths(space, from, to);
   std::erase_if(paths, [&space](const Route& path) { return path.size() > most_hops(space); });

@@ -66,6 +66,13 @@ unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& rout
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works = {});
 
+// What a flow between these servers may choose from (path_choice.h): the parallel paths, and the
+// detours over other neighbours, of which parallel_paths() takes one for each level. Where a port is
+// down only these lead around a relay that has much to do. At most `most`, the parallel ones
+// first.
+std::vector<Route> candidate_paths(const AddressSpace& space, ServerId from, ServerId to,
+                                   std::size_t most, const HopFilter& works = {});
+
 // The paths that messages between two trainers take (docs/messages.md): the parallel ones that a
 // frame has room for (most_hops()), the shortest first. Of those that are equally short another one
 // is first for each difference of the ends, so that short messages of all to all, which take the

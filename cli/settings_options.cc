@@ -38,6 +38,9 @@ constexpr Help kHelp[] = {
     {"greeting",
      "How often neighbours greet each other: 10ms, 0 for never (default: 80ms, or more on large "
      "clusters). A link is down after three without an answer"},
+    {"probing",
+     "How often servers compare the paths of flows that relays pass on, where links have a rate: "
+     "100ms, 0 for never (default: 100ms, or more on large clusters)"},
 };
 
 constexpr std::string_view kImpairments[] = {"loss", "duplicate", "reorder", "corrupt"};

@@ -1,5 +1,5 @@
 // Where the headers of a frame are, and how those that all types share are written: Ethernet, IPv4,
-// UDP, routing. For wire.cc, message_frame.cc and link_frame.cc alone.
+// UDP, routing. For wire.cc, message_frame.cc, link_frame.cc and path_probe.cc alone.
 //
 // The callers have checked that the frame is long enough.
 #ifndef GRADCUBE_PROTOCOL_FRAME_LAYOUT_H_
@@ -54,6 +54,13 @@ inline constexpr std::size_t kFingerprint = 6;
 inline constexpr std::size_t kRate = 10;
 inline constexpr std::size_t kMtu = 18;
 static_assert(kMtu + 2 == kLinkBytes + kDigestBytes);
+
+// Offsets in a path probe's header, which follows the hops.
+inline constexpr std::size_t kProbeNumber = 0;
+inline constexpr std::size_t kProbeFlags = 4;  // 16 bits
+inline constexpr std::size_t kProbeLeft = 6;
+inline constexpr std::uint8_t kAnswerBit = 0x01;
+static_assert(kProbeLeft + 8 == kPathProbeBytes);
 
 inline constexpr std::uint8_t kIpVersionAndWords = 0x45;
 inline constexpr std::uint8_t kEcnCapable = 0x02;  // ECT(0)

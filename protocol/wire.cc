@@ -76,9 +76,6 @@ FrameError parse_routing(const std::uint8_t* frame, ParsedFrame& out) {
       type > static_cast<std::uint8_t>(FrameType::path_failure)) {
     return FrameError::bad_type;
   }
-  if (type == static_cast<std::uint8_t>(FrameType::path_probe)) {
-    return FrameError::unsupported_type;
-  }
   out.type = static_cast<FrameType>(type);
   out.is_segment = out.type == FrameType::segment;
   out.routing.hop_count = frame[kHopsAt] >> 4;
@@ -166,6 +163,30 @@ FrameError parse_link(const std::uint8_t* frame, std::size_t readable, std::size
     out.link.settings.mtu = load_little<std::uint16_t>(at + kMtu);
   }
   return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
+}
+
+FrameError parse_path_probe(const std::uint8_t* frame, std::size_t readable, std::size_t udp_length,
+                            ParsedFrame& out) {
+  const std::size_t headers = path_probe_bytes(out.routing.hop_count);
+  const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
+  if (error != FrameError::none) return error;
+  const std::uint8_t* const at = frame + kRoutingAt + routing_bytes(out.routing.hop_count);
+  out.path_probe.number = load_little<std::uint32_t>(at + kProbeNumber);
+  out.path_probe.answer = (at[kProbeFlags] & kAnswerBit) != 0;
+  out.path_probe.bits_per_second_left = load_little<std::uint64_t>(at + kProbeLeft);
+  return out.payload_bytes == 0 ? FrameError::none : FrameError::bad_length;
+}
+
+FrameError parse_unsegmented(const std::uint8_t* frame, std::size_t readable,
+                             std::size_t udp_length, ParsedFrame& out) {
+  switch (out.type) {
+    case FrameType::message:
+      return parse_message(frame, readable, udp_length, out);
+    case FrameType::path_probe:
+      return parse_path_probe(frame, readable, udp_length, out);
+    default:
+      return parse_link(frame, readable, udp_length, out);
+  }
 }
 
 }  // namespace
@@ -258,10 +279,7 @@ FrameError parse_frame(std::span<const std::uint8_t> contiguous, std::size_t fra
     return FrameError::bad_length;
   }
   if (const FrameError error = parse_routing(frame, out); error != FrameError::none) return error;
-  if (out.type > FrameType::probe) {
-    return out.type == FrameType::message ? parse_message(frame, readable, udp_length, out)
-                                          : parse_link(frame, readable, udp_length, out);
-  }
+  if (out.type > FrameType::probe) return parse_unsegmented(frame, readable, udp_length, out);
   const std::size_t headers = header_bytes(out.routing.hop_count, out.is_segment);
   const FrameError error = parse_extent(frame, readable, udp_length, headers, out);
   if (error != FrameError::none) return error;

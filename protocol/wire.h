@@ -4,9 +4,9 @@
 //   Ethernet 14 | IPv4 20 | UDP 8 | routing 6 + 2 per hop | transport 28 | segment 14 | CRC 4
 //   | payload
 //
-// An acknowledgement or a probe has no segment header and no payload. A message, and a
-// frame that tells about a link, has a header of its own instead of both (message_frame.h,
-// link_frame.h). Gradcube's own fields are little-endian.
+// An acknowledgement or a probe has no segment header and no payload. A message, a frame that tells
+// about a link, and a path probe have a header of their own instead of both (message_frame.h,
+// link_frame.h, path_probe.h). Gradcube's own fields are little-endian.
 //
 // Sending: a FrameTemplate is built once per flow and contains the constant fields; write() fills
 // in the rest per packet, into the caller's buffer (an mbuf). Receiving: parse_frame() checks every
@@ -51,6 +51,7 @@ inline constexpr std::size_t kSegmentBytes = 14;
 inline constexpr std::size_t kMessageBytes = 16;
 inline constexpr std::size_t kLinkBytes = 6;
 inline constexpr std::size_t kDigestBytes = 14;  // of a greeting, behind its link header
+inline constexpr std::size_t kPathProbeBytes = 14;
 inline constexpr std::size_t kCrcBytes = 4;
 
 constexpr std::size_t routing_bytes(unsigned hop_count) { return 6 + 2 * std::size_t{hop_count}; }
@@ -64,6 +65,10 @@ constexpr std::size_t header_bytes(unsigned hop_count, bool is_segment) {
 constexpr std::size_t link_header_bytes(unsigned hop_count, bool is_greeting) {
   return kOuterHeaderBytes + routing_bytes(hop_count) + kLinkBytes +
          (is_greeting ? kDigestBytes : 0) + kCrcBytes;
+}
+
+constexpr std::size_t path_probe_bytes(unsigned hop_count) {
+  return kOuterHeaderBytes + routing_bytes(hop_count) + kPathProbeBytes + kCrcBytes;
 }
 
 constexpr std::size_t message_header_bytes(unsigned hop_count) {
@@ -86,10 +91,8 @@ enum class FrameType : std::uint8_t {
   probe = 3,            // an acknowledgement that requests one in return (SendWindow::probe_owed)
   greeting = 4,         // a sign of life over a link: link_frame.h
   message = 5,          // a part of what one daemon tells another: message_frame.h
-  // Numbered so that no other use takes the number. Nothing sends it, and parse_frame() refuses it
-  // as FrameError::unsupported_type.
-  path_probe = 6,
-  path_failure = 7,  // a link that a relay cannot use: link_frame.h
+  path_probe = 6,       // asks what a path's links have left, or answers: path_probe.h
+  path_failure = 7,     // a link that a relay cannot use: link_frame.h
 };
 
 // Host byte order: 10.0.0.1 is 0x0a000001.
@@ -175,6 +178,17 @@ struct LinkHeader {
   SettingsDigest settings{};
 };
 
+// Of a path probe, and of its answer.
+struct PathProbeHeader {
+  static constexpr std::uint64_t kUnbounded = UINT64_MAX;
+
+  std::uint32_t number = 0;  // chosen by its source; an answer repeats it
+  bool answer = false;
+  // The least that a link has left of those that the probe has passed; kUnbounded where none of
+  // them has a rate. An answer repeats it.
+  std::uint64_t bits_per_second_left = kUnbounded;
+};
+
 // True of a greeting that is for whoever hears it: the sender tells which port of its this is, and
 // the only hop leads to the sender itself.
 constexpr bool is_announcement(const RoutingHeader& routing) {
@@ -224,10 +238,11 @@ std::size_t encode_frame(std::span<std::uint8_t> out, const LinkAddresses& link,
 
 struct ParsedFrame {
   RoutingHeader routing;
-  TransportHeader transport;  // of a segment, an acknowledgement or a probe
-  SegmentHeader segment;      // only if is_segment
-  MessageHeader message;      // only of FrameType::message
-  LinkHeader link;            // only of FrameType::greeting and path_failure
+  TransportHeader transport;   // of a segment, an acknowledgement or a probe
+  SegmentHeader segment;       // only if is_segment
+  MessageHeader message;       // only of FrameType::message
+  LinkHeader link;             // only of FrameType::greeting and path_failure
+  PathProbeHeader path_probe;  // only of FrameType::path_probe
   FrameType type = FrameType::segment;
   bool is_segment = false;
   bool congestion_marked = false;  // a switch on the way set ECN's CE

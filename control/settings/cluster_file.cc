@@ -31,7 +31,7 @@ struct Section {
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
       {"topology", {"spec", "kind", "n", "k", "h"}},
-      {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting"}},
+      {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting", "probing"}},
       {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
       {"engine", {"packet-memory", "lcores", "idle", "trainer-memory"}},
   };

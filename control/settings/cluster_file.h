@@ -4,7 +4,7 @@
 //     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (star: n)
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"; also: fabric, mtu, delay,
-//                                 # queue, ecn-threshold, greeting
+//                                 # queue, ecn-threshold, greeting, probing
 //     [impair]
 //     loss = 0.001                # also: duplicate, reorder, corrupt, seed
 //     [engine]

@@ -21,6 +21,8 @@ constexpr unsigned kMaxLcore = 1023;
 constexpr std::uint64_t kLeastTrainerMemory = 1 << 20;
 constexpr std::uint64_t kShortestGreeting = 1'000'000;
 constexpr std::uint64_t kLongestGreeting = 60'000'000'000;
+constexpr std::uint64_t kShortestProbing = 10'000'000;
+constexpr std::uint64_t kLongestProbing = 60'000'000'000;
 constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
@@ -125,6 +127,10 @@ constexpr Setting kSettings[] = {
     {"greeting",
      [](ClusterSettings& s, std::string_view text, std::string_view where) {
        s.greeting_ns = static_cast<std::uint64_t>(parse_duration(text, where));
+     }},
+    {"probing",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.probing_ns = static_cast<std::uint64_t>(parse_duration(text, where));
      }},
 };
 
@@ -241,6 +247,11 @@ void validate(const ClusterSettings& s) {
           fmt::format("the interval of greetings is {}; expected 0 (none), or {} to {}",
                       format_duration(static_cast<std::int64_t>(greeting)),
                       format_duration(kShortestGreeting), format_duration(kLongestGreeting)));
+  const std::uint64_t probing = s.probing_ns.value_or(0);
+  require(probing == 0 || (probing >= kShortestProbing && probing <= kLongestProbing),
+          fmt::format("the interval of path probes is {}; expected 0 (none), or {} to {}",
+                      format_duration(static_cast<std::int64_t>(probing)),
+                      format_duration(kShortestProbing), format_duration(kLongestProbing)));
   const std::uint64_t two_frames = 2 * (std::uint64_t{s.mtu} + kFrameOverhead);
   require(s.queue_bytes >= two_frames && s.queue_bytes <= 1'000'000'000,
           fmt::format("the queue of a switch port is {}; at MTU {} expected {} bytes (two "
@@ -283,7 +294,8 @@ nlohmann::ordered_json to_json(const ClusterSettings& s) {
           {"lcores", s.lcores},
           {"idle", idle_name(s.idle)},
           {"trainer_memory_bytes", or_null(s.trainer_memory_bytes)},
-          {"greeting_ns", or_null(s.greeting_ns)}};
+          {"greeting_ns", or_null(s.greeting_ns)},
+          {"probing_ns", or_null(s.probing_ns)}};
 }
 
 ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
@@ -308,6 +320,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
     s.idle = parse_idle(json.at("idle").get<std::string>(), kWhere);
     s.trainer_memory_bytes = whole_or_null(json, "trainer_memory_bytes");
     s.greeting_ns = whole_or_null(json, "greeting_ns");
+    s.probing_ns = whole_or_null(json, "probing_ns");
   } catch (const nlohmann::json::exception& error) {
     throw UsageError(
         fmt::format("{} they are not as written by gradcube: {}", kWhere, error.what()));

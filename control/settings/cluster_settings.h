@@ -45,6 +45,9 @@ struct ClusterSettings {
   // How often neighbours greet each other over each link; 0: never, and no link is found to be
   // down; none: the daemon chooses.
   std::optional<std::uint64_t> greeting_ns;
+  // How often the source of a flow compares its paths, if links have rates; 0: never; none: the
+  // daemon chooses.
+  std::optional<std::uint64_t> probing_ns;
   std::uint64_t queue_bytes = 128'000;               // of each switch port
   std::optional<std::uint64_t> ecn_threshold_bytes;  // of a port's queue; none: half the queue
   double loss = 0;                                   // probabilities, per frame
@@ -66,7 +69,7 @@ struct ClusterSettings {
 };
 
 // topology, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt,
-// seed, packet-memory, lcores, idle, trainer-memory, greeting.
+// seed, packet-memory, lcores, idle, trainer-memory, greeting, probing.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

@@ -119,6 +119,7 @@ void TestBed::add_commands() {
     });
   }
   control_->add("impair", [this](const nlohmann::json& request) { return impair(request); });
+  control_->add("paths", [this](const nlohmann::json& request) { return paths(request); });
   control_->add("down", [this](const nlohmann::json&) -> Json {
     spdlog::info("ending on request");
     ending_ = true;
@@ -176,6 +177,23 @@ Json TestBed::status() {
                      {"topology", control::topology_json(settings_.topology)},
                      {"algorithm", control::default_algorithm(settings_.topology)}};
   return merged_status(head, settings_, network_->report(), reports);
+}
+
+// The daemon of the server where the paths begin knows.
+Json TestBed::paths(const nlohmann::json& request) {
+  if (!request.contains("from") || !request["from"].is_string()) {
+    throw control::UsageError("paths: \"from\" must be a server's address: \"0,0\"");
+  }
+  const ServerId from =
+      control::parse_server(settings_.topology, request["from"].get<std::string>(), "paths:");
+  ServerAnswer answer =
+      ask_servers({servers_[from].directory().control_socket()}, request, kAnswerPatience).front();
+  if (answer.usage) throw control::UsageError(answer.why);
+  if (answer.answer.is_null()) {
+    throw SetupError(fmt::format("{}: {}", names()[from], answer.why));
+  }
+  answer.answer.erase("ok");
+  return std::move(answer.answer);
 }
 
 Json TestBed::impair(const nlohmann::json& request) {

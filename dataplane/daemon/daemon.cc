@@ -13,6 +13,7 @@
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/interface_cluster.h"
 #include "dataplane/daemon/nic_sizing.h"
+#include "dataplane/daemon/paths_request.h"
 #include "dataplane/daemon/status.h"
 #include "dataplane/engine/guarded_memory.h"
 #include "dataplane/fabric/nic/pci_nic.h"
@@ -218,6 +219,9 @@ void Daemon::add_commands() {
                 "INTERFACE down` takes one down");
     }
     return impair(*embedded_, cluster_->topology(), request, settings_.seed);
+  });
+  control_.add("paths", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
+    return paths_report(*cluster_, request);
   });
   control_.add("down", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     spdlog::info("ending on request");

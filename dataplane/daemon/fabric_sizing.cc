@@ -103,6 +103,18 @@ Nanoseconds greeting_interval(const control::ClusterSettings& settings) {
   return std::max(kGreetingInterval, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
 }
 
+// --- Path probes. Flows live for seconds, and what their links carry is averaged over 50 ms. An
+// engine probes 8 servers in an interval at most (path_prober.h), over a few paths each; all servers
+// share this host's cores.
+constexpr std::int64_t kProbingInterval = 100 * kMillisecond;
+constexpr std::int64_t kProbingPerServer = 2 * kMillisecond;
+
+Nanoseconds probing_interval(const control::ClusterSettings& settings) {
+  if (!settings.rates.limited()) return 0;
+  if (settings.probing_ns.has_value()) return static_cast<Nanoseconds>(*settings.probing_ns);
+  return std::max(kProbingInterval, kProbingPerServer * settings.topology.servers());
+}
+
 // --- Packet memory.
 // Jobs with full windows that there is packet memory for. A job takes at most half of what is free
 // (packet_offer.h), so all jobs that a server accepts have full windows if there is memory for
@@ -234,6 +246,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
   parameters.greeting_interval = greeting_interval(settings);
+  parameters.probing_interval = probing_interval(settings);
   return parameters;
 }
 

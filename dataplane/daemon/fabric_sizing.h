@@ -29,6 +29,7 @@ struct FabricParameters {
   std::vector<std::uint32_t> uplink_depth;  // frames between an engine and its wire
   std::vector<protocol::CreditSettings> credit;
   Nanoseconds greeting_interval = 0;  // over each link; 0: none
+  Nanoseconds probing_interval = 0;   // of flows' paths; 0: none
 };
 FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 

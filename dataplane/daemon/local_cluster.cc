@@ -122,7 +122,8 @@ std::size_t LocalCluster::poller_on(unsigned lcore) const {
                                   poller_lcores_.begin());
 }
 
-std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
+std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
+                                              control::Incarnation incarnation) const {
   std::vector<EnginePlace> places;
   const auto engines = assignment_.engines(server);
   for (const control::EngineAssignment& assigned : engines) {
@@ -137,6 +138,14 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
     place.settings.flows = parameters_.flows;
     place.settings.digest = digest_;
     place.settings.announces = announces_;
+    place.settings.probing_interval = parameters_.probing_interval;
+    // Another one for each engine, and each time.
+    place.settings.probing_seed =
+        settings_.seed + incarnation +
+        (std::uint64_t{server} << 40 | std::uint64_t{assigned.queue} << 56);
+    for (unsigned level = 0; level < space().levels(); ++level) {
+      place.settings.bits_per_second.push_back(settings_.rates.of(level));
+    }
     if (assigned.queue == 0) place.settings.greeting_interval = parameters_.greeting_interval;
     const std::size_t where = poller_on(assigned.lcore);
     place.poller = pollers_[where].get();
@@ -148,9 +157,9 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server) const {
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines =
-      std::make_unique<NodeEngines>(space(), server, fabric().ports(server), parameters_.credit,
-                                    places(server), events_, nodes_->carries_messages());
+  auto engines = std::make_unique<NodeEngines>(space(), server, fabric().ports(server),
+                                               parameters_.credit, places(server, incarnation),
+                                               events_, nodes_->carries_messages());
   if (checksums_demanded_) {
     on_each(engines->all(), [](const EngineAt& at) { at.engine->set_checksums(true, true); });
   }

@@ -99,7 +99,7 @@ class LocalCluster {
   void make_pollers(const std::vector<control::Lcore>& lcores, Payloads payloads, Clock& clock);
   void share_packet_memory();
   std::size_t poller_on(unsigned lcore) const;
-  std::vector<EnginePlace> places(bcube::ServerId server) const;
+  std::vector<EnginePlace> places(bcube::ServerId server, control::Incarnation incarnation) const;
   void set_checksums(bool send, bool demand);
 
   const bcube::AddressSpace& space() const { return topology_.space(); }

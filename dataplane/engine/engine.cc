@@ -44,6 +44,7 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
       timers_(0, kTimerTick),
       own_links_(space),
       links_(settings.links == nullptr ? own_links_ : *settings.links),
+      prober_(settings.probing_interval, settings.probing_seed),
       link_watch_(space, settings.server),
       wrong_greetings_(space.ports()) {
   if (ports.size() != space.ports()) {
@@ -54,6 +55,9 @@ Engine::Engine(const EngineSettings& settings, const bcube::AddressSpace& space,
     ports_.push_back(
         std::make_unique<PortQueue>(port, *ports[port].port, *ports[port].credit, settings.queue));
     ports_[port]->greetings.resize(space.radix(space.level_of_port(port)));
+    loads_.add(*ports[port].port, settings.bits_per_second.empty()
+                                      ? 0
+                                      : settings.bits_per_second.at(space.level_of_port(port)));
   }
   for (unsigned level = 0; level < space.levels(); ++level) {
     neighbour_counters_.emplace_back(space.radix(level));
@@ -71,9 +75,11 @@ Engine::~Engine() {
 unsigned Engine::poll(Nanoseconds now) {
   now_ = now;
   retries_ = false;
+  loads_.sample(now_);
   unsigned moved = 0;
   for (const auto& port : ports_) moved += receive(*port);
   keep_links();
+  keep_paths();
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();
@@ -111,8 +117,8 @@ bool Engine::busy() const {
 Nanoseconds Engine::next_event() const {
   if (retries_) return now_;
   const Nanoseconds for_links = std::min({next_greeting_, failed_hops_.next_over(), reroute_at_});
-  if (!busy()) return for_links;
-  Nanoseconds next = std::min(timers_.next_expiry(), for_links);
+  if (!busy()) return std::max<Nanoseconds>(std::min(for_links, prober_.next_event(false)), 0);
+  Nanoseconds next = std::min({timers_.next_expiry(), for_links, prober_.next_event(true)});
   for (const auto& port : ports_) {
     // Where the uplink is full, who makes room wakes the poller.
     const bool has_room = port->port->transmit_room(settings_.queue) != 0;

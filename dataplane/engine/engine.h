@@ -4,6 +4,7 @@
 //   for each port: receive a burst -> check -> flow (acknowledge, de-duplicate) -> its user
 //                                           -> relay, where hops remain
 //   greetings of neighbours, and routes where links have gone down or come up
+//   probes of paths, and flows that move to one that has more left
 //   for each session: take submissions; mail between trainers of this server
 //   timers
 //   for each port: grant credit
@@ -24,7 +25,8 @@
 //
 // Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
 // throws, locks, allocates or logs: what goes wrong is counted (EngineCounters) and the frame
-// dropped. Only where links go down or come up are flows moved, which allocates.
+// dropped. Only where links go down or come up, and where paths are compared, some times in a second,
+// are flows moved, which allocates.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 
@@ -37,6 +39,7 @@
 
 #include "bcube_forwarding/link_watch.h"
 #include "bcube_forwarding/neighbours.h"
+#include "bcube_forwarding/path_prober.h"
 #include "bcube_forwarding/path_set.h"
 #include "bcube_forwarding/route.h"
 #include "dataplane/engine/engine_counters.h"
@@ -46,6 +49,7 @@
 #include "dataplane/engine/job_watch.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/engine/neighbour_counters.h"
+#include "dataplane/engine/port_loads.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/server_links.h"
 #include "dataplane/engine/unasked_room.h"
@@ -101,6 +105,12 @@ struct EngineSettings {
   // Each port tells about once a second which one it is, to whoever hears it: for ports that may be
   // cabled to others than their neighbours.
   bool announces = false;
+  // How often flows' paths are probed and compared (engine_paths.cc), and the seed of the pauses
+  // between; 0: only when somebody asks.
+  Nanoseconds probing_interval = 0;
+  std::uint64_t probing_seed = 1;
+  // Of the links, by level; none: they are as fast as they go.
+  std::vector<std::uint64_t> bits_per_second;
   // Where the messages of other servers go; without, nobody here reads them.
   MessageInbox* inbox = nullptr;
 };
@@ -176,6 +186,12 @@ class Engine final : public Pollable {
   // The parallel paths to another server whose hops all work, as far as this engine has found out
   // or relays have told it; the shortest first.
   std::vector<bcube::Route> paths_to(bcube::ServerId server) const;
+  // Probes all paths to another server soon.
+  void ask_paths(bcube::ServerId server) { prober_.ask(server); }
+  // What came of it, without paths if there are none; null while their answers are awaited.
+  const bcube::PathProber::News* asked_paths(bcube::ServerId server) const {
+    return prober_.asked(server);
+  }
 
   // Whether frames carry CRC32C, and whether it is demanded of what comes in.
   void set_checksums(bool send, bool demand) {
@@ -200,7 +216,7 @@ class Engine final : public Pollable {
   bool receive_packet(rte_mbuf* packet);
   bool receive_unsegmented(rte_mbuf* packet, const protocol::ParsedFrame& frame,
                            std::span<const std::uint8_t> head);
-  bool relay(rte_mbuf* packet, const protocol::RoutingHeader& routing);
+  bool relay(rte_mbuf* packet, const protocol::ParsedFrame& frame);
   template <typename User>
   bool receive_segment(Flow& flow, User& user, const protocol::ParsedFrame& frame,
                        const Contribution& contribution);
@@ -232,8 +248,24 @@ class Engine final : public Pollable {
   std::vector<bcube::Route> paths_where(bcube::ServerId server,
                                         const bcube::HopFilter& usable) const;
   void reroute();
-  void move(Flow& flow, const bcube::Route& route);
+  bool move(Flow& flow, const bcube::Route& route);
+  std::optional<protocol::RoutingHeader> way_back(const protocol::RoutingHeader& routing) const;
   void tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing);
+
+  // engine_paths.cc
+  bool may_choose(const Flow& flow) const;
+  bool sends_much(const Flow& flow) const;
+  template <typename Function>
+  void for_each_choosing(const Function& function);
+  void keep_paths();
+  std::vector<bcube::ServerId> measure_flows();
+  std::vector<bcube::Route> routes_to_probe(bcube::ServerId server);
+  void probe_paths(bcube::ServerId server);
+  void choose_paths(const bcube::PathProber::News& news);
+  bool send_path_probe(const protocol::RoutingHeader& routing, unsigned thread,
+                       const protocol::PathProbeHeader& probe);
+  bool pass_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame, unsigned port_out);
+  void receive_path_probe(rte_mbuf* packet, const protocol::ParsedFrame& frame);
 
   // engine_transmit.cc
   unsigned transmit(PortQueue& out);
@@ -317,6 +349,8 @@ class Engine final : public Pollable {
   Nanoseconds rerouted_at_ = 0;
   Nanoseconds reroute_at_ = protocol::kNever;  // for what relays have told
   Nanoseconds next_path_failure_ = 0;
+  PortLoads loads_;
+  bcube::PathProber prober_;
   // Of the engine that greets.
   bcube::LinkWatch link_watch_;
   Nanoseconds next_greeting_ = 0;

@@ -31,9 +31,9 @@ enum class DropReason : std::uint8_t {
   inbox_full,      // a message for which the control thread has left no room
   wrong_cluster,   // a greeting of a server with other settings: of another cluster, perhaps
   unfitting_mail,  // a segment of a message between trainers that fits no receive of this server
+  stray_probe,     // a path probe whose route leads nowhere, or an answer that nobody awaits
 };
-inline constexpr std::size_t kDropReasons =
-    static_cast<std::size_t>(DropReason::unfitting_mail) + 1;
+inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::stray_probe) + 1;
 std::string_view name(DropReason reason);
 
 struct EngineCounters {
@@ -46,6 +46,8 @@ struct EngineCounters {
   std::uint64_t relayed = 0;        // frames of other servers that were sent on
   std::uint64_t reroutes = 0;       // times that a flow took another route
   std::uint64_t path_failures = 0;  // that relays told of
+  std::uint64_t path_probes = 0;    // that were sent
+  std::uint64_t path_moves = 0;     // times that a flow moved to a path that has more left
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
@@ -65,6 +67,8 @@ struct EngineCounters {
     visit(CounterEntry{"relayed"}, objects.relayed...);
     visit(CounterEntry{"reroutes"}, objects.reroutes...);
     visit(CounterEntry{"path_failures"}, objects.path_failures...);
+    visit(CounterEntry{"path_probes"}, objects.path_probes...);
+    visit(CounterEntry{"path_moves"}, objects.path_moves...);
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
     visit(CounterEntry{"collectives"}, objects.collectives...);

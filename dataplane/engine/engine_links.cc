@@ -207,13 +207,14 @@ bool Engine::works(const bcube::Route& route) const {
   return true;
 }
 
-// The planned one, or else the shortest of the parallel paths that works; first of those that leave
+// The one that was chosen by load, the planned one, or else the shortest of the parallel paths that works; first of those that leave
 // through another port, as the whole port may have failed here or at the other end. Where none
 // does, the planned one again if something is heard over its first link, else a path that begins
 // with a link over which something is: what relays have told may be over, and links that lose much
 // are not always down when they seem to be.
 // Allocates: routes change when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
+  if (flow.use.chosen.size() != 0) return flow.use.chosen;
   if (works(flow.planned)) return flow.planned;
   std::vector<bcube::Route> paths = paths_to(flow.peer);
   if (paths.empty()) {
@@ -252,14 +253,18 @@ std::vector<bcube::Route> Engine::paths_where(bcube::ServerId server,
 
 void Engine::reroute() {
   for (EngineJob* job : attached_) {
-    job->for_each_flow([this](Flow& flow) { move(flow, route_of(flow)); });
+    job->for_each_flow([this](Flow& flow) {
+      bcube::Route& chosen = flow.use.chosen;
+      if (!may_choose(flow) || !works(chosen)) chosen = {};
+      if (move(flow, route_of(flow))) ++counters_.reroutes;
+    });
   }
 }
 
 // The segments that are on their way over a route that has failed are sent again at once, over the
-// new one.
-void Engine::move(Flow& flow, const bcube::Route& route) {
-  if (route == flow.route) return;
+// new one. False: the flow takes the route already.
+bool Engine::move(Flow& flow, const bcube::Route& route) {
+  if (route == flow.route) return false;
   const bool failed = !works(flow.route);
   flow.out->remove_outgoing(flow);
   take_route(flow, route);
@@ -268,18 +273,19 @@ void Engine::move(Flow& flow, const bcube::Route& route) {
   flow.send.change_path(failed, now_);
   // The acknowledgements that were on their way may be lost, too.
   flow.receive.acknowledge_at_once();
-  ++counters_.reroutes;
   wake_answer(flow);
   wake_resend(flow);
   wake_segment(flow);
   arm_timer(flow);
+  return true;
 }
 
-// Tells the source of a frame that its next hop from this relay is down, the way back that the
-// frame has come.
-void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+// From this server to a frame's source, over the servers that the frame has come through; none if
+// its hops, which are hostile, do not lead here.
+std::optional<protocol::RoutingHeader> Engine::way_back(
+    const protocol::RoutingHeader& routing) const {
   const bcube::AddressSpace& space = neighbours_.space();
-  if (now_ < next_path_failure_ || !space.contains(routing.source)) return;
+  if (!space.contains(routing.source)) return std::nullopt;
   protocol::RoutingHeader back;
   back.source = static_cast<std::uint16_t>(settings_.server);
   back.destination = routing.source;
@@ -287,18 +293,27 @@ void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& 
   bcube::ServerId at = routing.source;
   for (unsigned i = 0; i < back.hop_count; ++i) {
     const protocol::Hop hop = routing.hops[i];
-    if (hop.level >= space.levels() || hop.digit >= space.radix(hop.level)) return;
+    if (hop.level >= space.levels() || hop.digit >= space.radix(hop.level)) return std::nullopt;
     back.hops[back.hop_count - 1 - i] = {hop.level,
                                          static_cast<std::uint8_t>(space.digit(at, hop.level))};
     at = space.with_digit(at, hop.level, hop.digit);
   }
-  const bcube::Neighbour* next = neighbours_.find(back.hops[0].level, back.hops[0].digit);
-  if (at != settings_.server || next == nullptr) return;
+  if (at != settings_.server || neighbours_.find(back.hops[0].level, back.hops[0].digit) == nullptr)
+    return std::nullopt;
+  return back;
+}
+
+// Tells the source of a frame that its next hop from this relay is down.
+void Engine::tell_path_failure(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+  if (now_ < next_path_failure_) return;
+  const std::optional<protocol::RoutingHeader> back = way_back(routing);
+  if (!back.has_value()) return;
+  const bcube::Neighbour* next = neighbours_.find(back->hops[0].level, back->hops[0].digit);
   const protocol::Hop failed = routing.hops[routing.hop_index + 1U];
   rte_mbuf* notice =
-      make_link_frame(protocol::FrameType::path_failure, addresses_to(*next), back,
+      make_link_frame(protocol::FrameType::path_failure, addresses_to(*next), *back,
                       static_cast<std::uint16_t>(protocol::kFirstSourcePort + thread_of(packet)),
-                      {back.source, failed.level, failed.digit, false});
+                      {back->source, failed.level, failed.digit, false});
   if (notice == nullptr) return;
   if (ports_[next->port]->relayed.put(notice)) {
     next_path_failure_ = now_ + kBetweenPathFailures;

@@ -64,7 +64,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
     return false;
   }
   // Before the checksum and the job: these are its destination's business.
-  if (!protocol::destination_reached(frame.routing)) return relay(packet, frame.routing);
+  if (!protocol::destination_reached(frame.routing)) return relay(packet, frame);
   if (frame.type > protocol::FrameType::probe) {
     return receive_unsegmented(packet, frame, head);
   }
@@ -120,6 +120,8 @@ bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
                                  std::span<const std::uint8_t> head) {
   if (frame.routing.destination != settings_.server && !protocol::is_announcement(frame.routing)) {
     counters_.drop(DropReason::not_for_this_server);
+  } else if (frame.type == protocol::FrameType::path_probe) {
+    receive_path_probe(packet, frame);
   } else if (frame.type != protocol::FrameType::message) {
     receive_link_frame(frame, head.first(frame.header_bytes));
   } else if (settings_.inbox == nullptr) {
@@ -134,7 +136,8 @@ bool Engine::receive_unsegmented(rte_mbuf* packet, const ParsedFrame& frame,
 
 // Sends a frame on that has hops to go: as its sender wrote them, whatever the servers between
 // know. True if it waits for room in the port of its next hop.
-bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
+bool Engine::relay(rte_mbuf* packet, const ParsedFrame& frame) {
+  const protocol::RoutingHeader& routing = frame.routing;
   const protocol::Hop hop = routing.hops[routing.hop_index + 1U];
   const bcube::Neighbour* next = neighbours_.find(hop.level, hop.digit);
   if (next == nullptr) {
@@ -143,6 +146,10 @@ bool Engine::relay(rte_mbuf* packet, const protocol::RoutingHeader& routing) {
   }
   // It is sent on all the same: a link that loses much may only seem to be down.
   if (!links_.up({hop.level, hop.digit})) tell_path_failure(packet, routing);
+  if (frame.type == protocol::FrameType::path_probe &&
+      !pass_path_probe(packet, frame, next->port)) {
+    return false;
+  }
   if (!ports_[next->port]->relayed.put(packet)) {
     counters_.drop(DropReason::relay_full);
     return false;

@@ -211,6 +211,7 @@ void Engine::put(Flow& flow, rte_mbuf* head, std::size_t header_bytes,
   head->data_len = static_cast<std::uint16_t>(header_bytes);
   head->pkt_len = static_cast<std::uint32_t>(header_bytes + payload.size());
   flow.receive.acknowledged_now();
+  flow.use.bytes += head->pkt_len;
   PortQueue& out = *flow.out;
   out.burst[out.filled++] = head;
 }

@@ -20,6 +20,7 @@
 #include "protocol/credit.h"
 #include "protocol/receive_window.h"
 #include "protocol/send_window.h"
+#include "protocol/time.h"
 #include "protocol/timer_wheel.h"
 #include "protocol/wire.h"
 
@@ -43,6 +44,18 @@ struct FlowSettings {
 // A flow's place in its engine's timer wheel.
 struct FlowTimer : protocol::TimerEntry {
   Flow* flow = nullptr;
+};
+
+// What a flow makes of its path, and what was chosen for it by what paths have left
+// (engine_paths.cc). A route without hops: none.
+struct PathUse {
+  std::uint64_t bytes = 0;  // that have left, all frames
+  // At this time so many had; and so much was sent on the way there.
+  protocol::Nanoseconds measured_at = 0;
+  std::uint64_t bytes_then = 0;
+  std::uint64_t bits_per_second = 0;
+  bcube::Route chosen;
+  bcube::Route favoured;  // was better when the paths were probed last
 };
 
 // Which flow of its thread it is, and where it goes.
@@ -74,6 +87,7 @@ struct Flow : FlowKey {
   }
 
   bcube::Route route;  // to the peer, that its frames take now
+  PathUse use;
 
   protocol::SendWindow send;
   protocol::ReceiveWindow receive;

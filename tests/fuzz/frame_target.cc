@@ -5,6 +5,7 @@
 #include "protocol/crc.h"
 #include "protocol/link_frame.h"
 #include "protocol/message_frame.h"
+#include "protocol/path_probe.h"
 #include "protocol/wire.h"
 #include "tests/fuzz/fuzz_target.h"
 
@@ -50,8 +51,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
   require(parsed.routing.hop_count <= protocol::kMaxHops, "the route is of bounded length");
   require(parsed.transport.lane < protocol::kMaxLanes, "the lane is one of the wire's");
   require(parsed.transport.step < protocol::kMaxSteps, "the step is one of the wire's");
-  require(parsed.type <= protocol::FrameType::path_failure &&
-              parsed.type != protocol::FrameType::path_probe,
+  require(parsed.type <= protocol::FrameType::path_failure,
           "only types that are used are accepted");
   require(
       !protocol::is_announcement(parsed.routing) || parsed.type == protocol::FrameType::greeting,
@@ -61,6 +61,9 @@ void read_hostile(std::span<const std::uint8_t> input) {
   const bool relayed = !protocol::destination_reached(parsed.routing);
   protocol::mark_congestion(frame);
   if (relayed) protocol::advance_hop(frame);
+  if (relayed && parsed.type == protocol::FrameType::path_probe) {
+    protocol::lower_left(frame, parsed, 1000);
+  }
   protocol::ParsedFrame again;
   require(protocol::parse_frame(frame, frame_bytes, again) == protocol::FrameError::none,
           "a frame is accepted behind a switch and a relay");
@@ -101,6 +104,10 @@ std::vector<Bytes> seeds() {
       about_link.insert(about_link.begin(), {1, 0});
       inputs.push_back(about_link);
     }
+    Bytes probe(200);
+    probe.resize(protocol::write_path_probe(probe, link, routing, 49152, {0x5a5a5a5a, false, 9}));
+    probe.insert(probe.begin(), {1, 0});
+    inputs.push_back(probe);
     for (const bool is_segment : {false, true}) {
       Bytes frame(protocol::kMaxHeaderBytes);
       frame.resize(

@@ -1,4 +1,4 @@
-"""`gradcube check` on a real cluster: what it says of links that are right, down, lossy and slow."""
+"""`gradcube check` and `gradcube paths` on a real cluster: what they say of links that are right, down, lossy and slow."""
 
 import json
 
@@ -70,6 +70,30 @@ class Check(TestCase):
             done = self.cluster.tool("check", *arguments)
             self.assertEqual(done.returncode, 2, arguments)
             self.assertIn(arguments[0], done.stderr)
+
+    def test_shows_what_paths_have_left(self):
+        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        self.assertEqual([path["servers"][1] for path in paths], [[0, 1], [1, 0]])
+        self.assertEqual([path["state"] for path in paths], ["answers", "answers"])
+        for path in paths:
+            self.assertGreater(path["round_trip_ns"], 0)
+            self.assertGreater(path["left_bps"], 10e6)
+            self.assertLessEqual(path["left_bps"], 20e6)
+
+    def test_shows_which_paths_are_down(self):
+        self.cluster.answer("impair", "--down", "0,0:1")
+        wait_until(lambda: ((0, 0), 1) in self.links_down(), "the cut to be seen")
+        paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
+        self.assertEqual([(path["ports"], path["state"]) for path in paths], [([0, 1], "answers"), ([1, 0], "down")])
+        self.assertIsNone(paths[1]["left_bps"])
+        done = self.cluster.tool("paths", "--from", "0,0", "--to", "1,1")
+        self.assertIn("from [0,0] to [1,1]: 1 of 2 paths answer", done.stdout)
+
+    def test_refuses_paths_of_servers_that_there_are_not(self):
+        for arguments in (["--from", "0,2", "--to", "1,1"], ["--from", "1,1", "--to", "1,1"]):
+            done = self.cluster.tool("paths", *arguments)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("--from", done.stderr)
 
 
 if __name__ == "__main__":

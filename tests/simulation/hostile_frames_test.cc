@@ -168,7 +168,7 @@ TEST_F(HostileFrames, ThatAreNoFramesAreCountedByWhatIsWrongWithThem) {
     return with(kRouting, static_cast<std::uint8_t>(protocol::kVersion << 4 | type));
   };
   expect_malformed(FrameError::bad_type, of_type(15));
-  expect_malformed(FrameError::unsupported_type, of_type(6));
+  expect_malformed(FrameError::bad_length, of_type(6));
   expect_malformed(FrameError::unsupported_type, message());
   expect_malformed(FrameError::bad_hops, with(kRouting + 1, 0));
   Forgery own = forgery();

@@ -323,6 +323,8 @@ Scenario draw_scenario(std::uint64_t seed) {
   watch_relays(scenario);
   draw_reproducible(random, scenario);
   lay_out_buffers(scenario);
+  scenario.simulation.paths_are_probed = one_in(random, 2);
+  scenario.simulation.cluster.probing_ns = kMillisecond + random.below(30 * kMillisecond);
   return scenario;
 }
 
@@ -348,6 +350,9 @@ std::string describe(const Scenario& scenario) {
   if (scenario.simulation.messages_pass_the_fabric) text += " in frames;";
   if (scenario.simulation.links_are_watched) {
     text += fmt::format(" greetings every {} ns;", cluster.greeting_ns.value_or(0));
+  }
+  if (scenario.simulation.paths_are_probed) {
+    text += fmt::format(" probes every {} ns;", cluster.probing_ns.value_or(0));
   }
   for (const Outage& outage : scenario.outages) {
     text += fmt::format(" link {} down from {} to {};", outage.link, outage.from, outage.until);

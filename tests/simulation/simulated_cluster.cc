@@ -37,6 +37,7 @@ SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
   dataplane::EmbeddedClusterOptions options;
   options.settings = settings.cluster;
   if (!settings.links_are_watched) options.settings.greeting_ns = 0;
+  if (!settings.paths_are_probed) options.settings.probing_ns = 0;
   for (unsigned i = 0; i < settings.lcores; ++i) options.lcores.push_back({kFirstLcore + i, -1});
   options.incarnation = incarnation_;
   options.timing = settings.timing;

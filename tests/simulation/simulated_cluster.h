@@ -44,6 +44,8 @@ struct SimulationSettings {
   // Whether engines greet their neighbours, as those of a daemon do unless the cluster's settings
   // say otherwise. Without greetings nothing moves where nothing is to be done.
   bool links_are_watched = false;
+  // Whether they compare the paths of flows, likewise.
+  bool paths_are_probed = false;
   // Whether the messages between nodes travel in frames over the fabric, as those of different
   // processes do.
   bool messages_pass_the_fabric = false;

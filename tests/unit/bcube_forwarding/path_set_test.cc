@@ -346,5 +346,23 @@ TEST(PathSet, ListsTheServersAndTheSwitchesOfARoute) {
             (std::vector<SwitchId>{{1, space.parse("0,1")}, {0, space.parse("2,0")}}));
 }
 
+// All of them lead there, none is there twice, and the parallel ones come first.
+TEST(CandidatePaths, AreTheParallelOnesAndTheDetoursOverOtherNeighbours) {
+  const AddressSpace space(std::vector<unsigned>{4, 4});
+  const ServerId to = space.parse("0,1");
+  const std::vector<Route> paths = candidate_paths(space, 0, to, 8);
+  EXPECT_EQ(text_of(space, 0, paths),
+            "[0,0]: [0,0] [0,1]; [0,0] [1,0] [1,1] [0,1]; [0,0] [2,0] [2,1] [0,1];"
+            " [0,0] [3,0] [3,1] [0,1];");
+  EXPECT_EQ(candidate_paths(space, 0, to, 3).size(), 3u);
+  const auto without = [&](ServerId from, unsigned, ServerId next) {
+    return from != space.parse("2,0") && next != space.parse("2,0");
+  };
+  EXPECT_EQ(candidate_paths(space, 0, to, 8, without).size(), 3u);
+  // Where all digits differ there are no detours.
+  EXPECT_EQ(candidate_paths(space, 0, space.parse("1,1"), 8),
+            parallel_paths(space, 0, space.parse("1,1")));
+}
+
 }  // namespace
 }  // namespace gradcube::bcube

@@ -6,6 +6,9 @@
 #include <string>
 #include <vector>
 
+#include "cli/measured_paths.h"
+#include "control/base/errors.h"
+#include "control/plan/topology.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -110,6 +113,40 @@ TEST_F(PathsCommand, RefusesWhatIsNoPairOfServers) {
   expect_usage_error({"paths", "--topology", "bcube:3,2", "--from", "2,1"}, "--to is required");
 }
 
+TEST_F(PathsCommand, MeasuresOnlyWhereAClusterRuns) {
+  const Outcome outcome = gradcube({"paths", "--from", "0,0", "--to", "2,1"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, testing::HasSubstr("no cluster"));
+  expect_usage_error({"paths", "--from", "0,0", "--to", "2,1", "--without", "0,1"},
+                     "--without is for the paths of a topology");
+}
+
+TEST(MeasuredPaths, AreReadFromTheDaemonsAnswerTheShortestFirst) {
+  const auto space = control::parse_topology("bcube:3,2", "test").space();
+  const auto paths = read_measured_paths(nlohmann::json::parse(R"({"paths":[
+        {"hops":[[1,1],[0,1],[1,0]],"state":"silent","round_trip_ns":null,"left_bps":null},
+        {"hops":[[0,1]],"state":"answers","round_trip_ns":5000,"left_bps":70}]})"),
+                                         space, 0, 1);
+  ASSERT_EQ(paths.size(), 2u);
+  EXPECT_EQ(paths[0].route.size(), 1u);
+  EXPECT_EQ(paths[0].state, "answers");
+  EXPECT_EQ(paths[0].round_trip_ns, 5000u);
+  EXPECT_EQ(paths[0].bits_per_second_left, 70u);
+  EXPECT_EQ(paths[1].state, "silent");
+  EXPECT_EQ(paths[1].round_trip_ns, std::nullopt);
+}
+
+TEST(MeasuredPaths, AreRefusedWhereTheyLeadNowhere) {
+  const auto space = control::parse_topology("bcube:3,2", "test").space();
+  for (const char* hops : {"[]", "[[0,0]]", "[[0,2]]", "[[2,1]]", "[[0,3]]", "[[0]]", "[0,1]",
+                           "[[0,-1]]", "[[0,1.5]]", "[[0,1],[1,1]]", R"([["0","1"]])",
+                           "[[0,1],[0,2],[0,1],[0,2],[0,1],[0,2],[0,1],[0,2],[0,1]]"}) {
+    const auto answer = nlohmann::json::parse(
+        std::string(R"({"paths":[{"state":"answers","hops":)") + hops + "}]}");
+    EXPECT_THROW(read_measured_paths(answer, space, 0, 1), control::SetupError) << hops;
+  }
+}
+
 TEST_F(PathsCommand, NamesThePortsOnATorus) {
   expect_output(paths_on("torus:4,2", "0,0", "0,1"),
                 "torus:4,2, from [0,0] to [0,1]: 4 of 4 parallel paths\n"
@@ -140,7 +177,6 @@ TEST_F(PathsCommand, ACableOfATorusThatIsDownIsDownAtBothEnds) {
 }
 
 TEST_F(PathsCommand, RefusesTopologiesThatThereAreNot) {
-  expect_usage_error({"paths", "--from", "0,0", "--to", "2,1"}, "--topology is required");
   expect_usage_error(paths_on("torus:2,2", "0,0", "1,1"), "n is 2, but it is 3..256");
   expect_usage_error(paths_on("bcube:3", "0,0", "2,1"), "--topology");
 }

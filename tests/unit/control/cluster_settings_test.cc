@@ -28,7 +28,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"loss", "0.01"},          {"duplicate", "0.02"}, {"reorder", "0.05"},
       {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
       {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"fabric", "embedded"}};
+      {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -45,6 +45,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
   EXPECT_EQ(settings.packet_memory_bytes, 2'000'000'000u);
   EXPECT_EQ(settings.greeting_ns, 10'000'000u);
+  EXPECT_EQ(settings.probing_ns, 50'000'000u);
   EXPECT_EQ(settings.idle, Idle::spin);
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
   EXPECT_NO_THROW(validate(settings));
@@ -253,7 +254,7 @@ TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {
 TEST(ClusterFile, NamesFileLineKeyAndWhatIsAccepted) {
   EXPECT_EQ(file_refusal("[link]\nrate = \"1gbit\"\nspeed = 3\n"),
             "c.toml, line 3: unknown key \"speed\" in [link]; accepted keys are fabric, rate, mtu, "
-            "delay, queue, ecn-threshold, greeting");
+            "delay, queue, ecn-threshold, greeting, probing");
   EXPECT_EQ(file_refusal("[links]\n"),
             "c.toml, line 1: unknown section \"links\"; accepted sections are topology, link, "
             "impair, engine");

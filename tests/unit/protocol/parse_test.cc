@@ -61,7 +61,7 @@ TEST(ParseFrame, EveryBadFieldIsRefusedForItsReason) {
       {"type 0", set(42, 0x50), FrameError::bad_type},
       {"type 8", set(42, 0x58), FrameError::bad_type},
       {"type 15", set(42, 0x5f), FrameError::bad_type},
-      {"type path probe", set(42, 0x56), FrameError::unsupported_type},
+      {"type path probe with a segment's headers", set(42, 0x56), FrameError::bad_length},
       {"type message with a segment's headers", set(42, 0x55), FrameError::bad_length},
       {"type acknowledgement with a payload", set(42, 0x52), FrameError::bad_length},
       {"no hop", set(43, 0x00), FrameError::bad_hops},

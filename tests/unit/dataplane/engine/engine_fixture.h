@@ -121,10 +121,12 @@ class FakePort final : public Port {
       packets[received] = arriving.front();
       arriving.pop_front();
     }
+    count_received(0, received, total_bytes(packets, received));
     return received;
   }
   std::uint16_t transmit(std::uint16_t, rte_mbuf** packets, std::uint16_t count) override {
     sent.insert(sent.end(), packets, packets + count);
+    count_sent(0, count, total_bytes(packets, count));
     return count;
   }
   std::uint16_t transmit_room(std::uint16_t) const override { return room; }

@@ -26,6 +26,7 @@ struct Manners {
   Nanoseconds interval = 0;
   protocol::SettingsDigest digest{};
   bool announces = false;
+  std::vector<std::uint64_t> bits_per_second{};
 };
 
 // An engine of one server without a job, and its two ports.
@@ -40,6 +41,7 @@ struct Relay {
           settings.greeting_interval = manners.interval;
           settings.digest = manners.digest;
           settings.announces = manners.announces;
+          settings.bits_per_second = manners.bits_per_second;
           settings.inbox = &inbox;
           return std::make_unique<Engine>(
               settings, cube(),
