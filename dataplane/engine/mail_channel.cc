@@ -39,9 +39,13 @@ Want read_want(const Contribution& segment, std::uint64_t sequence) {
 
 }  // namespace
 
-MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_wants,
-                         std::uint32_t segment_bytes)
-    : room_(room), peer_(peer), most_wants_(most_wants), segment_bytes_(segment_bytes) {}
+MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_in_flight,
+                         std::uint32_t segment_bytes, std::uint64_t key)
+    : room_(room),
+      peer_(peer),
+      most_in_flight_(most_in_flight),
+      segment_bytes_(segment_bytes),
+      matcher_(most_in_flight, most_in_flight, key) {}
 
 void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
                            unsigned window) {
@@ -60,7 +64,7 @@ void MailChannel::receive(std::uint32_t number) {
   letter.notice[kTo] = letter.address.to;
   protocol::store_little(&letter.notice[kTag], letter.address.tag);
   protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
-  untold_.push_back(number);
+  untold_.push(room_.letters(), number);
   wake_segment(flows_[0]);
 }
 
@@ -85,48 +89,56 @@ void MailChannel::meet(std::uint32_t number, const Want& want) {
   const auto all = static_cast<unsigned>(flows_.size());
   letter.paths = letter.request.paths != 0 ? std::min(letter.request.paths, all)
                                            : (bytes < shared::kLargeMessage ? 1 : all);
-  unsent_.push_back(number);
+  Unsent& unsent = unsent_[letter.paths - 1];
+  letter.turn = ++turns_;
+  unsent.letters.push(room_.letters(), number);
+  unsent.segments += letter.segments;
   for (unsigned path = 0; path < letter.paths; ++path) wake_segment(flows_[path]);
 }
 
-void MailChannel::on_acknowledged() {
-  std::erase_if(unanswered_, [this](std::uint32_t number) {
-    const Letter& letter = room_.letter(number);
-    for (unsigned path = 0; path < letter.paths; ++path) {
-      if (flows_[path].send.cumulative() < letter.ends[path]) return false;
-    }
-    room_.end(number, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK, letter.request.bytes);
-    return true;
-  });
+void MailChannel::on_acknowledged(const Flow& flow) {
+  Path& path = paths_[flow.step];
+  for (; path.acknowledged < flow.send.cumulative(); ++path.acknowledged) {
+    const Entry& entry = path.entries[place_of(path.acknowledged)];
+    if (entry.segment == kWantEntry) continue;
+    Letter& letter = room_.letter(entry.letter);
+    --letter.unanswered;
+    if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
+    room_.end(entry.letter, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK,
+              letter.request.bytes);
+  }
+}
+
+// Of those that take this path, where the turn is.
+MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
+  Unsent* next = nullptr;
+  const auto turn = [this](const Unsent& unsent) {
+    return room_.letter(unsent.letters.front()).turn;
+  };
+  for (std::size_t more = path; more < flows_.size(); ++more) {
+    Unsent& unsent = unsent_[more];
+    if (unsent.letters.empty()) continue;
+    if (next == nullptr || turn(unsent) < turn(*next)) next = &unsent;
+  }
+  return next;
 }
 
 // The next segment of a flow: a want before all else, then one of the mail whose turn it is.
 bool MailChannel::choose(const Flow& flow, Entry& entry) {
-  const unsigned path = flow.step;
-  if (path == 0 && !untold_.empty()) {
-    entry = {untold_.front(), kWantEntry};
-    untold_.pop_front();
+  if (flow.step == 0 && !untold_.empty()) {
+    entry = {untold_.pop(room_.letters()), kWantEntry};
     return true;
   }
-  for (std::size_t looked = 0; looked < unsent_.size(); ++looked) {
-    if (turn_ >= unsent_.size()) turn_ = 0;
-    const std::uint32_t number = unsent_[turn_];
-    Letter& letter = room_.letter(number);
-    if (path >= letter.paths) {
-      ++turn_;
-      continue;
-    }
-    entry = {number, letter.taken++};
-    letter.ends[path] = flow.send.next() + 1;
-    if (letter.taken < letter.segments) {
-      ++turn_;
-    } else {
-      unsent_.erase(unsent_.begin() + static_cast<std::ptrdiff_t>(turn_));
-      unanswered_.push_back(number);
-    }
-    return true;
-  }
-  return false;
+  Unsent* unsent = next_unsent(flow.step);
+  if (unsent == nullptr) return false;
+  const std::uint32_t number = unsent->letters.pop(room_.letters());
+  --unsent->segments;
+  Letter& letter = room_.letter(number);
+  entry = {number, letter.taken++};
+  ++letter.unanswered;
+  letter.turn = ++turns_;
+  if (letter.taken < letter.segments) unsent->letters.push(room_.letters(), number);
+  return true;
 }
 
 std::optional<OutgoingSegment> MailChannel::next_segment(Flow& flow) {
@@ -170,11 +182,8 @@ std::uint8_t MailChannel::backlog(Flow& flow) const {
   const unsigned path = flow.step;
   std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
   if (path == 0) ready += untold_.size();
-  for (const std::uint32_t number : unsent_) {
-    if (ready >= kMostBacklog) break;
-    const Letter& letter = room_.letter(number);
-    if (path >= letter.paths) continue;
-    ready += (letter.segments - letter.taken + letter.paths - 1) / letter.paths;
+  for (std::size_t more = path; more < flows_.size(); ++more) {
+    ready += (unsent_[more].segments + more) / (more + 1);
   }
   return static_cast<std::uint8_t>(std::min(ready, kMostBacklog));
 }
@@ -188,7 +197,7 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
     case MailKind::want:
       fitting = flow.step == 0 && segment.bytes == kWantBytes &&
                 segment.payload[kFrom] < room_.trainers() &&
-                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_wants_;
+                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_in_flight_;
       break;
     case MailKind::data:
     case MailKind::refusal: {

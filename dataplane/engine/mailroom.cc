@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/engine_job.h"
@@ -18,16 +19,23 @@ Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::S
       server_(server),
       segment_bytes_(segment_bytes),
       window_(window),
-      flow_settings_(flows) {}
+      flow_settings_(flows) {
+  std::random_device random;
+  key_ = std::uint64_t{random()} << 32 | random();
+  letters_.reserve(most_in_flight());
+  ends_.reserve(most_in_flight());
+}
 
 unsigned Mailroom::trainers() const { return job_.session().trainers(); }
 
+std::size_t Mailroom::most_in_flight() const { return trainers() * Session::kMaxInFlight; }
+
 unsigned Mailroom::work() {
   unsigned begun = 0;
-  for (auto number = job_.session().mail().next_fresh(); number.has_value();
-       number = job_.session().mail().next_fresh()) {
+  for (; begun < kBegunAtOnce; ++begun) {
+    const auto number = job_.session().mail().next_fresh();
+    if (!number.has_value()) break;
     begin(*number);
-    ++begun;
   }
   return begun + copy_some();
 }
@@ -62,8 +70,7 @@ MailChannel* Mailroom::channel_to(bcube::ServerId server) {
   if (known != channels_.end()) return known->second.get();
   if (!placement_.space().contains(server) || !placement_.rank(server).has_value()) return nullptr;
   auto& channel = channels_[server];
-  channel = std::make_unique<MailChannel>(
-      *this, server, std::size_t{trainers()} * Session::kMaxInFlight, segment_bytes_);
+  channel = std::make_unique<MailChannel>(*this, server, most_in_flight(), segment_bytes_, key_);
   if (server != server_) {
     add_flows(*channel);
     open_(*channel);

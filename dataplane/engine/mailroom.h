@@ -5,8 +5,8 @@
 // The leader engine of the server has it, and sends all mail itself, through its queue of every
 // port: so no state is shared between engines, and a message may take all paths.
 //
-// Memory: a channel for each server that there was mail with, and what has not ended. Nothing
-// depends on the size of the job.
+// Memory: a channel for each server that there was mail with, and what the trainers can have in
+// flight, for which the constructor allocates. Nothing depends on the size of the job.
 //
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.
@@ -33,7 +33,9 @@ class Session;
 
 class Mailroom {
  public:
-  // Bytes between trainers of this server that one call of work() copies at most.
+  // What one call of work() begins at most, and the bytes that it copies between trainers of this
+  // server: so that neither keeps the engine from its packets for long.
+  static constexpr unsigned kBegunAtOnce = 64;
   static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
 
   // The job and what it refers to must outlive it. window: of a flow.
@@ -46,7 +48,7 @@ class Mailroom {
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
   // Begins what trainers have submitted, and copies mail between trainers of this server. How much
-  // it found to do.
+  // it found to do: while that is not 0 there may be more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
@@ -62,6 +64,7 @@ class Mailroom {
 
   unsigned trainers() const;
   Letter& letter(std::uint32_t number) { return letters_[number]; }
+  Letters& letters() { return letters_; }
   // A receive from this server that has not ended; null if there is none of this number.
   Letter* find_receive(std::uint32_t number, bcube::ServerId from);
   // bytes: of the message.
@@ -82,6 +85,7 @@ class Mailroom {
     std::uint64_t done;  // bytes
   };
 
+  std::size_t most_in_flight() const;
   void begin(std::uint32_t number);
   unsigned copy_some();
   void add_flows(MailChannel& channel);
@@ -94,10 +98,11 @@ class Mailroom {
   FlowSettings flow_settings_;
   std::function<void(MailChannel&)> open_;
   std::map<bcube::ServerId, std::unique_ptr<MailChannel>> channels_;
-  std::deque<Letter> letters_;  // by number
+  Letters letters_;
   std::deque<Copy> copies_;     // under way; the first one is next
   std::vector<End> ends_;       // not published yet
   std::uint64_t own_wants_ = 0;
+  std::uint64_t key_;  // of the matchers' hashes
 };
 
 }  // namespace gradcube::dataplane

@@ -28,7 +28,13 @@ class MailChannelTest : public testing::Test {
 
   // The number of what a trainer submits.
   std::uint32_t submit(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag = 7,
-                       std::uint32_t peer = 3) {
+                       std::uint32_t peer = 3, std::uint32_t paths = 0) {
+    take(kind, bytes, tag, peer, paths);
+    room_.work();
+    return static_cast<std::uint32_t>(submitted_ - 1);
+  }
+  void take(shared::Kind kind, std::uint64_t bytes, std::uint64_t tag, std::uint32_t peer,
+            std::uint32_t paths = 0) {
     shared::Submission& entry = submission_entry(session_->region(), submitted_);
     entry = {};
     entry.request = ++submitted_;
@@ -37,10 +43,9 @@ class MailChannelTest : public testing::Test {
     entry.count = bytes;
     entry.root = peer;
     entry.tag = tag;
+    entry.paths = paths;
     session_->region().header().submission_tail.store(submitted_);
     EXPECT_EQ(session_->take(), Session::Take::taken);
-    room_.work();
-    return static_cast<std::uint32_t>(submitted_ - 1);
   }
 
   Contribution segment(MailKind kind, std::uint32_t number, std::uint32_t count, bool last,
@@ -199,15 +204,15 @@ TEST_F(MailChannelTest, EndsASendWhenEachPathHasItsLastAcknowledgement) {
     if (next.send.in_flight() == 64 && sent[turn % 2] < 200) {
       next.send.on_acknowledgement(sent[turn % 2], 0, 128, 0, 1);
     }
-    channel_->on_acknowledged();
+    channel_->on_acknowledged(next);
   }
   EXPECT_EQ(sent[0] + sent[1], shared::kLargeMessage / kSegment);
   flow(0).send.on_acknowledgement(sent[0], 0, 128, 0, 2);
-  channel_->on_acknowledged();
+  channel_->on_acknowledged(flow(0));
   room_.publish_ends();
   EXPECT_EQ(session_->region().header().completion_tail.load(), 0u);
   flow(1).send.on_acknowledgement(sent[1], 0, 128, 0, 2);
-  channel_->on_acknowledged();
+  channel_->on_acknowledged(flow(1));
   EXPECT_EQ(completion(0).code, 0);
 }
 
@@ -222,6 +227,37 @@ TEST_F(MailChannelTest, NamesItsSegmentsForEver) {
   EXPECT_EQ(channel_->next_segment(flow(0))->signature.count, 1u);
   EXPECT_EQ(channel_->sent_segment(flow(0), 0).signature.count, 0u);
   EXPECT_EQ(channel_->sent_segment(flow(0), 0).payload, session_.base() + shared::kHeapOffset);
+}
+
+TEST_F(MailChannelTest, BeginsAFewOfThoseThatAreSubmittedAtATime) {
+  for (unsigned i = 0; i < Mailroom::kBegunAtOnce + 5; ++i) take(shared::Kind::receive, 8, i, 3);
+  EXPECT_EQ(channel_->backlog(flow()), 0);
+  EXPECT_EQ(room_.work(), Mailroom::kBegunAtOnce);
+  EXPECT_EQ(channel_->backlog(flow()), Mailroom::kBegunAtOnce);
+  EXPECT_EQ(room_.work(), 5u);
+  EXPECT_EQ(room_.work(), 0u);
+}
+
+// Whatever the number of paths that each takes.
+TEST_F(MailChannelTest, GivesEachMessageItsTurn) {
+  for (std::uint32_t i = 0; i < 4; ++i) {
+    submit(shared::Kind::send, i == 3 ? kSegment : 3 * kSegment, i, 3, 1 + i % 2);
+    channel_->add_want({i, i, {0, 0, i}, 1000}, i + 1);
+  }
+  const auto next = [&](unsigned path) {
+    const auto segment = channel_->next_segment(flow(path));
+    if (!segment.has_value()) return UINT64_MAX;
+    flow(path).send.record_send(0);
+    return segment->collective;
+  };
+  std::vector<std::uint64_t> turns;
+  for (unsigned i = 0; i < 8; ++i) turns.push_back(next(0));
+  EXPECT_EQ(turns, (std::vector<std::uint64_t>{0, 1, 2, 3, 0, 1, 2, 0}));
+  EXPECT_EQ(next(1), 1u) << "the others take one path";
+  EXPECT_EQ(next(1), UINT64_MAX);
+  EXPECT_EQ(channel_->backlog(flow(0)), 1);
+  EXPECT_EQ(next(0), 2u);
+  EXPECT_EQ(channel_->backlog(flow(0)), 0);
 }
 
 }  // namespace
