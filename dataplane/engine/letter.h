@@ -50,6 +50,10 @@ struct Letter {
   std::uint32_t arrived = 0;   // segments
   std::uint32_t expected = 0;  // segments; 0: not known yet
   std::uint64_t length = 0;    // of the message, where `expected` is known
+  std::uint32_t end = 0;       // one more than the highest segment that has arrived
+  std::uint64_t bits = 0;      // in ArrivedSegments
+  // The sequence of its want; nothing can answer it before this was sent.
+  std::uint64_t asked = UINT64_MAX;
 
   // What tells of it, or of its refusal: packets point to this.
   std::array<std::uint8_t, kWantBytes> notice{};

@@ -37,6 +37,15 @@ Want read_want(const Contribution& segment, std::uint64_t sequence) {
           protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
 }
 
+// Reads a byte of each page, so that a fault there (guarded_memory.h) is known before the frame
+// leaves.
+void touch(const std::uint8_t* bytes, std::uint32_t count) {
+  constexpr std::uint32_t kPage = 4096;
+  const volatile std::uint8_t* place = bytes;
+  for (std::uint32_t at = 0; at < count; at += kPage) (void)place[at];
+  if (count != 0) (void)place[count - 1];
+}
+
 }  // namespace
 
 MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_in_flight,
@@ -64,6 +73,9 @@ void MailChannel::receive(std::uint32_t number) {
   letter.notice[kTo] = letter.address.to;
   protocol::store_little(&letter.notice[kTag], letter.address.tag);
   protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
+  const std::uint8_t* region = room_.region_of(letter);
+  letter.bits = room_.arrived(letter).begin(
+      static_cast<std::uint64_t>(letter.request.buffer - region), letter.request.bytes);
   untold_.push(room_.letters(), number);
   wake_segment(flows_[0]);
 }
@@ -76,6 +88,7 @@ void MailChannel::add_want(const Want& want, std::uint64_t settled) {
 // From now on the flows send it.
 void MailChannel::meet(std::uint32_t number, const Want& want) {
   if (room_.is_own(peer_)) return room_.copy(number, want.number);
+  room_.table().begin(number);
   Letter& letter = room_.letter(number);
   const std::uint64_t bytes = letter.request.bytes;
   letter.number = want.number;
@@ -104,6 +117,7 @@ void MailChannel::on_acknowledged(const Flow& flow) {
     Letter& letter = room_.letter(entry.letter);
     --letter.unanswered;
     if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
+    room_.table().remove_unanswered();
     room_.end(entry.letter, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK,
               letter.request.bytes);
   }
@@ -127,6 +141,7 @@ MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
 bool MailChannel::choose(const Flow& flow, Entry& entry) {
   if (flow.step == 0 && !untold_.empty()) {
     entry = {untold_.pop(room_.letters()), kWantEntry};
+    room_.letter(entry.letter).asked = flow.send.next();
     return true;
   }
   Unsent* unsent = next_unsent(flow.step);
@@ -137,7 +152,11 @@ bool MailChannel::choose(const Flow& flow, Entry& entry) {
   entry = {number, letter.taken++};
   ++letter.unanswered;
   letter.turn = ++turns_;
-  if (letter.taken < letter.segments) unsent->letters.push(room_.letters(), number);
+  if (letter.taken < letter.segments) {
+    unsent->letters.push(room_.letters(), number);
+  } else {
+    room_.table().add_unanswered();
+  }
   return true;
 }
 
@@ -169,12 +188,13 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
             letter.notice.data(), kRefusalBytes};
   }
   const std::uint64_t begin = std::uint64_t{entry.segment} * segment_bytes_;
-  const std::uint64_t left = letter.request.bytes - begin;
+  const auto bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(letter.request.bytes - begin, segment_bytes_));
+  touch(letter.request.buffer + begin, bytes);
   return {letter.number,
           signature_of(MailKind::data, letter.number, entry.segment,
                        entry.segment + 1 == letter.segments),
-          letter.request.buffer + begin,
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(left, segment_bytes_))};
+          letter.request.buffer + begin, bytes};
 }
 
 // What the paths share counts for each of them in part: so none is granted what another will send.
@@ -210,19 +230,24 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
   return {DropReason::unfitting_mail};
 }
 
+// Nobody can answer a want that has not been sent; each segment counts once; and none lies behind
+// the last. So a message is whole when as many have arrived as it has.
 bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
   const CollectiveSignature& signature = segment.signature;
+  if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX) return false;
   if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
-    return segment.bytes == kRefusalBytes && receive.arrived == 0;
+    return segment.bytes == kRefusalBytes && receive.arrived == 0 &&
+           protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes;
   }
   const std::uint64_t begin = std::uint64_t{signature.count} * segment_bytes_;
   if (begin > receive.request.bytes || segment.bytes > receive.request.bytes - begin) return false;
-  if (receive.expected != 0 && signature.count >= receive.expected) return false;
   if (signature.root == 1) {
     return segment.bytes <= segment_bytes_ && receive.expected == 0 &&
-           receive.arrived <= signature.count && signature.count < UINT32_MAX;
+           receive.end <= signature.count;
   }
-  return signature.root == 0 && segment.bytes == segment_bytes_;
+  return signature.root == 0 && segment.bytes == segment_bytes_ &&
+         (receive.expected == 0 || signature.count + 1 < receive.expected) &&
+         !room_.arrived(receive).has(receive.bits + signature.count);
 }
 
 bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
@@ -253,10 +278,13 @@ void MailChannel::take_data(Letter& receive, std::uint32_t number, const Contrib
   if (segment.bytes != 0) {
     std::memcpy(receive.request.buffer + begin, segment.payload, segment.bytes);
   }
-  ++receive.arrived;
+  if (receive.arrived++ == 0) room_.table().begin(number);
+  receive.end = std::max(receive.end, segment.signature.count + 1);
   if (segment.signature.root == 1) {
-    receive.expected = segment.signature.count + 1;
+    receive.expected = receive.end;
     receive.length = begin + segment.bytes;
+  } else {
+    room_.arrived(receive).add(receive.bits + segment.signature.count);
   }
   if (receive.arrived != receive.expected) return;
   room_.end(number, GRADCUBE_OK, receive.length);

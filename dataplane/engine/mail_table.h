@@ -3,7 +3,7 @@
 // can have in flight, for which the constructor allocates.
 //
 // Written by who takes submissions: the leader engine, or the control thread while no engine knows
-// the session. Any thread may ask any().
+// the session. Any thread may ask any(), counts() and unanswered().
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 
@@ -14,13 +14,14 @@
 #include <vector>
 
 #include "dataplane/engine/mail_request.h"
+#include "dataplane/host/counter_table.h"
 
 namespace gradcube::dataplane {
 
 class MailTable {
  public:
-  // most: that is in flight at a time.
-  explicit MailTable(std::size_t most) { places_.reserve(most); }
+  // trainers: of the server. most: that is in flight at a time.
+  MailTable(unsigned trainers, std::size_t most) : counts_(trainers) { places_.reserve(most); }
 
   void add(const MailRequest& request) {
     std::uint32_t number = free_;
@@ -30,14 +31,27 @@ class MailTable {
     } else {
       free_ = places_[number].next;
     }
-    places_[number] = {request, kNone};
+    places_[number] = {request, kNone, false};
     (first_fresh_ == kNone ? first_fresh_ : places_[last_fresh_].next) = number;
     last_fresh_ = number;
     in_flight_.fetch_add(1, std::memory_order_release);
+    add(counts_[request.local].waiting, 1);
+  }
+  // The other trainer has submitted its part.
+  void begin(std::uint32_t number) {
+    Place& place = places_[number];
+    if (place.begun) return;
+    place.begun = true;
+    add(counts_[place.request->local].waiting, -1);
+    add(counts_[place.request->local].begun, 1);
   }
   // Of what was fresh once.
   void remove(std::uint32_t number) {
-    places_[number] = {std::nullopt, free_};
+    const Place& place = places_[number];
+    AtomicCounts& counts = counts_[place.request->local];
+    add(place.begun ? counts.begun : counts.waiting, -1);
+    add(counts.done, 1);
+    places_[number] = {std::nullopt, free_, false};
     free_ = number;
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
@@ -50,8 +64,33 @@ class MailTable {
     return number;
   }
 
+  // How far a trainer's messages have come.
+  struct Counts {
+    std::uint64_t waiting = 0;  // for the other trainer
+    std::uint64_t begun = 0;    // and have not ended
+    std::uint64_t done = 0;     // have ended, well or not
+
+    template <typename Visit, typename... Objects>
+    static void for_each(Visit&& visit, Objects&... objects) {
+      visit(CounterEntry{"messages_waiting"}, objects.waiting...);
+      visit(CounterEntry{"messages_begun"}, objects.begun...);
+      visit(CounterEntry{"messages_done"}, objects.done...);
+    }
+  };
+  Counts counts(unsigned local) const {
+    const AtomicCounts& counts = counts_[local];
+    return {counts.waiting.load(std::memory_order_relaxed),
+            counts.begun.load(std::memory_order_relaxed),
+            counts.done.load(std::memory_order_relaxed)};
+  }
+
   const MailRequest& at(std::uint32_t number) const { return *places_[number].request; }
   bool any() const { return in_flight_.load(std::memory_order_acquire) != 0; }
+  // Sends all of whose segments have been sent, and not all acknowledged: their receivers may have
+  // ended already.
+  std::uint32_t unanswered() const { return unanswered_.load(std::memory_order_acquire); }
+  void add_unanswered() { unanswered_.fetch_add(1, std::memory_order_release); }
+  void remove_unanswered() { unanswered_.fetch_sub(1, std::memory_order_release); }
 
   // function(number) may remove it.
   template <typename Function>
@@ -67,12 +106,26 @@ class MailTable {
   struct Place {
     std::optional<MailRequest> request;
     std::uint32_t next = kNone;  // of what is free, or of what is fresh
+    bool begun = false;
   };
+  // One thread at a time writes them.
+  struct AtomicCounts {
+    std::atomic<std::uint64_t> waiting{0};
+    std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> done{0};
+  };
+  static void add(std::atomic<std::uint64_t>& count, std::int64_t more) {
+    count.store(count.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(more),
+                std::memory_order_relaxed);
+  }
+
   std::vector<Place> places_;
+  std::vector<AtomicCounts> counts_;  // by trainer
   std::uint32_t free_ = kNone;
   std::uint32_t first_fresh_ = kNone;
   std::uint32_t last_fresh_ = kNone;
   std::atomic<std::uint64_t> in_flight_{0};
+  std::atomic<std::uint32_t> unanswered_{0};
 };
 
 }  // namespace gradcube::dataplane
