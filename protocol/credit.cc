@@ -43,7 +43,8 @@ CreditPool::Handle CreditPool::add(ReceiveWindow* window, const CreditRank& rank
   member.window = window;
   member.rank = rank;
   member.demand = window->highest();
-  account(member);
+  member.active = true;
+  set_outstanding(member, static_cast<std::uint32_t>(window->limit() - window->arrivals()));
   open(flow);
   return flow;
 }

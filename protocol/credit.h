@@ -61,7 +61,8 @@ class CreditPool {
   CreditPool& operator=(const CreditPool&) = delete;
 
   // Adds a flow that holds no segments. The window must outlive its membership; from now on only
-  // the pool raises its limit.
+  // the pool raises its limit. What it was granted before, as a member that has left, and what has
+  // not arrived of that may be on its way: it counts at once, with a lease of its own.
   Handle add(ReceiveWindow* window, const CreditRank& rank = {});
   // The flow's outstanding grants return to the budget. The pool may reuse the handle.
   void remove(Handle flow);

@@ -53,6 +53,8 @@ struct EnginesHeld {
   std::optional<CollectiveName> asked;
   std::string submitted;
   LaneNumbers reached{};  // none: as `published`
+  // Messages between trainers: as Held says.
+  std::uint32_t unanswered = 0;
 };
 // The engines stand still (after command::Halt): `completed` is final.
 struct EnginesHalted {

@@ -116,6 +116,7 @@ Held JobAgent::held() const {
   const LaneNumbers& reached = counts_.reached.empty() ? counts_.published : counts_.reached;
   Held held{epoch_, counts_.published, counts_.completed, {}, counts_.asked, counts_.submitted,
             reached};
+  held.unanswered = counts_.unanswered;
   for (const auto& [lane, what] : disagreements_) held.disagreements.push_back(what);
   return held;
 }

@@ -89,6 +89,8 @@ void JobLeader::handle(Member* member, const JobMessage&, const Held& held, Inst
     take_greater(member->held->published, held.published);
     take_greater(member->held->completed, held.completed);
     take_greater(member->held->reached, held.reached);
+    // What counts is what had been sent as a whole when the job was held; of that none comes more.
+    member->held->unanswered = std::min(member->held->unanswered, held.unanswered);
     if (held.asked == asked()) {
       member->held->asked = held.asked;
       member->held->submitted = held.submitted;
@@ -162,7 +164,8 @@ void JobLeader::advance_stop(Instant now, JobActions& out) {
   const LaneNumbers possible = agreed(false);
   bool all = true;
   for (Member& member : members_) {
-    bool done = true;
+    // Whoever leaves may have received a message whose sender does not know it yet.
+    bool done = !departure_.has_value() || member.held->unanswered == 0;
     for (std::size_t lane = 0; lane < goal.size(); ++lane) {
       const std::uint64_t completed = member.held->completed[lane];
       done = done && completed >= goal[lane];
@@ -250,6 +253,7 @@ std::string JobLeader::overdue_collective() const {
         fmt::join(servers, ", "), one ? "does" : "do",
         collective_text(name_, goal.size(), {static_cast<std::uint32_t>(lane), least + 1}));
   }
+  if (departure_.has_value()) return departure_->how;
   return fmt::format("job \"{}\" could not be stopped in time", name_);
 }
 

@@ -185,6 +185,9 @@ struct Held {
   std::optional<CollectiveName> asked;
   std::string submitted;
   LaneNumbers reached{};  // taken from any of the server's trainers; fixed, too
+  // Messages of its trainers to others that it has sent as a whole and whose end it does not know
+  // yet: the receiver may have told its trainer already.
+  std::uint32_t unanswered = 0;
 
   bool operator==(const Held&) const = default;
 };

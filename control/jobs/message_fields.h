@@ -200,6 +200,7 @@ void fields(Form& form, Of<Form, Held>& held) {
   form.maybe(held.asked, [&](auto& asked) { fields(form, asked); });
   text_field(form, held.submitted);
   lanes_field(form, held.reached);
+  form.number(held.unanswered);
 }
 
 template <typename Form>

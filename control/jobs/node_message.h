@@ -25,7 +25,7 @@ struct Greeting {
 
 // Of a status in parts: see status_exchange.h.
 inline constexpr std::uint32_t kMostStatusParts = 64;
-inline constexpr std::size_t kStatusPartBytes = 16 * 1024;
+inline constexpr std::size_t kStatusPartBytes = 4 * 1024;
 
 struct StatusAsk {
   std::uint64_t inquiry = 0;  // as the asking server numbers them

@@ -31,31 +31,48 @@ void StatusAsker::on_time(Instant now, NodeMessages& out) {
     start();
   }
   std::vector<bcube::ServerId> silent;
-  for (auto& [server, asked] : asked_) {
-    if (now >= asked.deadline) {
-      silent.push_back(server);
-    } else if (now >= asked.repeat) {
-      ask(server, asked, now, out);
-    }
+  for (const auto& [server, asked] : asked_) {
+    if (now >= std::min(asked.deadline, asked.last_deadline)) silent.push_back(server);
   }
   for (const bcube::ServerId server : silent) {
     end(server, {"",
                  "it did not answer in time: it does not run, has other settings, or no link "
                  "leads to it"});
   }
-  for (; asked_.size() < kAtOnce && next_server_ < servers_; ++next_server_) {
-    if (next_server_ == own_) continue;
-    Asked& asked = asked_[next_server_];
-    asked.deadline = now + kPatience;
-    ask(next_server_, asked, now, out);
-  }
+  ask_what_is_due(now, out);
   if (!asked_.empty() || next_server_ < servers_) return;
   finished_ = current_;
   answers_ = std::exchange(gathered_, {});
 }
 
+// Those that were asked before, then others.
+void StatusAsker::ask_what_is_due(Instant now, NodeMessages& out) {
+  std::size_t room = kAwaited - std::min(kAwaited, awaited(now));
+  for (auto asked = asked_.begin(); asked != asked_.end() && room != 0; ++asked) {
+    if (now < asked->second.repeat) continue;
+    ask(asked->first, asked->second, now, out);
+    --room;
+  }
+  for (; asked_.size() < kAtOnce && next_server_ < servers_ && room != 0; ++next_server_) {
+    if (next_server_ == own_) continue;
+    Asked& asked = asked_[next_server_];
+    asked.deadline = now + kPatience;
+    asked.last_deadline = now + kLongest;
+    ask(next_server_, asked, now, out);
+    --room;
+  }
+}
+
+std::size_t StatusAsker::awaited(Instant now) const {
+  return static_cast<std::size_t>(
+      std::count_if(asked_.begin(), asked_.end(),
+                    [now](const auto& each) { return now < each.second.awaited_until; }));
+}
+
 void StatusAsker::ask(bcube::ServerId server, Asked& asked, Instant now, NodeMessages& out) {
-  asked.repeat = now + kRepeat;
+  asked.awaited_until = now + kRepeat;
+  asked.repeat = now + asked.pause;
+  asked.pause = std::min(2 * asked.pause, kSlowestRepeat);
   out.push_back({own_, server, StatusAsk{current_, asked.next}});
 }
 
@@ -74,6 +91,8 @@ void StatusAsker::on_part(bcube::ServerId from, const StatusPart& part, Instant 
   if (bytes_ > kMostBytes) return end(from, {"", "the answers of all servers are too long"});
   asked.text += part.text;
   asked.parts = part.parts;
+  asked.deadline = now + kPatience;
+  asked.pause = kRepeat;
   if (++asked.next < asked.parts) return ask(from, asked, now, out);
   Answer answer{std::move(asked.text), ""};
   if (answer.text.empty()) answer.why = "its status is too long to be sent";

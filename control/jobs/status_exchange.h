@@ -3,13 +3,20 @@
 //
 //   StatusAsk{inquiry, part} -> StatusPart{inquiry, part, parts, text}
 //
-// The asker asks each other server for part 0, and for the next when one has come. What is not
-// answered is asked again every 50 ms, until 2 s after the first question. 64 servers are asked at
-// a time. Only the part that was asked for is taken, so what an answer can cost is bounded: 1 MiB
-// each, 64 MiB in all.
+// The asker asks each other server for part 0, and for the next when one has come. Only the part
+// that was asked for is taken. Messages take no credit, so the asker paces what comes to it: at most
+// 16 parts, 64 KiB, are awaited at a time. What is not answered in 50 ms is awaited no more, and is
+// asked again, after 100 ms, 200 ms and then 400 ms. A server from which no part has come for 2 s,
+// or which has not told all in 10 s, is given up. 64 servers are asked at a time.
+//
+// Bounds. A server's status has some 1 KiB, 0.4 KiB for each port, 1 KiB and 8 bytes per member for
+// each job, 0.4 KiB for each of its trainers and 0.35 KiB for each flow. 256 KiB have room for 16
+// ports and 40 jobs of 8 trainers, or for one such job with 700 flows. Where that is not enough, the
+// answerer leaves out flows (cluster_status.h). All answers together have at most 32 MiB.
 //
 // The answerer makes a text when part 0 of a new inquiry is asked for, at most every 100 ms, and
-// keeps it for the further parts: for the last 16 askers. It sends at most 64 parts in 20 ms.
+// keeps it for the further parts: for the last 16 askers. It sends at most 16 parts in 20 ms, 26
+// Mbit/s.
 //
 // Single-threaded, no I/O, no clock: times go in, messages come out.
 #ifndef GRADCUBE_CONTROL_JOBS_STATUS_EXCHANGE_H_
@@ -21,6 +28,7 @@
 #include <map>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "control/jobs/job_actions.h"
@@ -34,10 +42,13 @@ inline constexpr std::size_t kLongestStatus = std::size_t{kMostStatusParts} * kS
 
 class StatusAsker {
  public:
-  static constexpr Instant kPatience = std::chrono::seconds(2);
+  static constexpr Instant kPatience = std::chrono::seconds(2);  // between parts
+  static constexpr Instant kLongest = std::chrono::seconds(10);  // for all of a server's
   static constexpr Instant kRepeat = std::chrono::milliseconds(50);
-  static constexpr std::size_t kAtOnce = 64;
-  static constexpr std::size_t kMostBytes = 64 << 20;
+  static constexpr Instant kSlowestRepeat = std::chrono::milliseconds(400);
+  static constexpr std::size_t kAtOnce = 64;   // servers
+  static constexpr std::size_t kAwaited = 16;  // parts
+  static constexpr std::size_t kMostBytes = 32 << 20;
 
   struct Answer {
     std::string text;
@@ -54,14 +65,20 @@ class StatusAsker {
   bool finished(std::uint64_t inquiry) const { return finished_ >= inquiry; }
   // Of the last inquiry that has finished: of all servers but the own one.
   const Answers& answers() const { return answers_; }
+  Answers take_answers() { return std::exchange(answers_, {}); }
+  // Its number; before the first one, that which the constructor was given.
+  std::uint64_t last_finished() const { return finished_; }
 
   void on_part(bcube::ServerId from, const StatusPart& part, Instant now, NodeMessages& out);
   void on_time(Instant now, NodeMessages& out);
 
  private:
   struct Asked {
-    Instant deadline{0};
+    Instant deadline{0};       // for the next part
+    Instant last_deadline{0};  // for all
     Instant repeat{0};
+    Instant pause{kRepeat};  // until the next repeat
+    Instant awaited_until{0};
     std::uint32_t next = 0;   // part
     std::uint32_t parts = 0;  // 0: not known
     std::string text;
@@ -69,6 +86,8 @@ class StatusAsker {
 
   void start();
   void ask(bcube::ServerId server, Asked& asked, Instant now, NodeMessages& out);
+  void ask_what_is_due(Instant now, NodeMessages& out);
+  std::size_t awaited(Instant now) const;
   void end(bcube::ServerId server, Answer answer);
 
   bcube::ServerId own_;
@@ -88,7 +107,7 @@ class StatusAnswerer {
   static constexpr Instant kFreshFor = std::chrono::milliseconds(100);
   static constexpr Instant kRound = std::chrono::milliseconds(20);
   static constexpr std::size_t kMostKept = 16;
-  static constexpr unsigned kMostParts = 64;  // in a round
+  static constexpr unsigned kMostParts = 16;  // in a round
 
   // status: returns the text. One that is longer than kLongestStatus is sent as an empty one.
   StatusAnswerer(bcube::ServerId own, std::function<std::string()> status);

@@ -3,8 +3,10 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <map>
 #include <string>
 #include <string_view>
+#include <unordered_map>
 
 namespace gradcube::dataplane {
 
@@ -24,11 +26,13 @@ std::uint64_t count_of(const Json& object, const char* key) {
                                                                  : 0;
 }
 
-bool same_job(const Json& a, const Json& b) {
+// What reports of one job have in common, and of no two.
+std::string key_of(const Json& report) {
   constexpr std::array<const char*, 7> kKeys = {
       "name", "id", "lanes", "weight", "reproducible", "members", "trainers_per_server"};
-  return std::all_of(kKeys.begin(), kKeys.end(),
-                     [&](const char* key) { return a.value(key, Json()) == b.value(key, Json()); });
+  Json all = Json::array();
+  for (const char* key : kKeys) all.push_back(report.value(key, Json()));
+  return all.dump(-1, ' ', false, Json::error_handler_t::replace);
 }
 
 void add_report(Json& job, const Json& report) {
@@ -51,12 +55,10 @@ void add_report(Json& job, const Json& report) {
 
 Json not_joined(const Json& job) {
   Json missing = Json::array();
-  const Json& trainers = job["trainers"];
+  std::map<Json, int> joined;
+  for (const Json& trainer : job["trainers"]) ++joined[trainer.value("address", Json())];
   for (const Json& member : job.value("members", Json::array())) {
-    const auto joined = std::count_if(trainers.begin(), trainers.end(), [&](const Json& trainer) {
-      return trainer.value("address", Json()) == member;
-    });
-    if (joined < job.value("trainers_per_server", 1)) missing.push_back(member);
+    if (joined[member] < job.value("trainers_per_server", 1)) missing.push_back(member);
   }
   return missing;
 }
@@ -91,13 +93,13 @@ void finish(Json& job) {
 
 Json merged_jobs(const Json& reports) {
   Json jobs = Json::array();
+  std::unordered_map<std::string, std::size_t> places;
   for (const Json& report : reports) {
-    const auto known = std::find_if(jobs.begin(), jobs.end(),
-                                    [&](const Json& job) { return same_job(job, report); });
-    if (known == jobs.end()) {
+    const auto [known, is_new] = places.try_emplace(key_of(report), jobs.size());
+    if (is_new) {
       jobs.push_back(report);
     } else {
-      add_report(*known, report);
+      add_report(jobs[known->second], report);
     }
   }
   for (Json& job : jobs) finish(job);

@@ -5,6 +5,8 @@
 // trainers have completed, and it waits for the members that have not joined, or, while it runs,
 // for those that have submitted less than the others.
 //
+// Takes time in the length of the reports, but for sorting a job's trainers.
+//
 // Pure functions.
 #ifndef GRADCUBE_DATAPLANE_BED_MERGED_JOBS_H_
 #define GRADCUBE_DATAPLANE_BED_MERGED_JOBS_H_

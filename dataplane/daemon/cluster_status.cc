@@ -1,6 +1,7 @@
 #include "dataplane/daemon/cluster_status.h"
 
-#include <string>
+#include <chrono>
+#include <exception>
 #include <utility>
 #include <vector>
 
@@ -28,6 +29,56 @@ ServerReport report_of(bcube::ServerId server, Json status) {
   return {server, std::move(socket), pid, std::move(status), ""};
 }
 
+std::string written(const Json& answer) {
+  return answer.dump(-1, ' ', false, Json::error_handler_t::replace);
+}
+
+std::string failed(const std::exception& error) {
+  return written({{"ok", false}, {"error", error.what()}});
+}
+
+Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server, const Json& own,
+            const control::StatusAsker::Answers& answers) {
+  const bcube::AddressSpace& space = settings.topology.space();
+  Json head = Json::object();
+  for (const char* key : {"version", "pid", "uptime_seconds", "topology", "algorithm"}) {
+    head[key] = own[key];
+  }
+  std::vector<ServerReport> reports;
+  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+    if (server == own_server) {
+      reports.push_back(report_of(server, own));
+      continue;
+    }
+    const auto found = answers.find(server);
+    if (found == answers.end() || !found->second.why.empty()) {
+      reports.push_back({server, "", 0, nullptr, found == answers.end() ? "" : found->second.why});
+      continue;
+    }
+    auto status = checked_status(found->second.text, space, server);
+    reports.push_back(status.has_value()
+                          ? report_of(server, std::move(*status))
+                          : ServerReport{server, "", 0, nullptr,
+                                         "its answer is no status: is it another version?"});
+  }
+  // The switches are not this cluster's.
+  Json status = merged_status(head, settings, {{"switches", Json::array()}}, reports);
+  status["fabric"] = own["fabric"];
+  return status;
+}
+
+// On a thread of its own: all is its own.
+std::string merged_answer(control::ClusterSettings settings, bcube::ServerId own_server, Json own,
+                          control::StatusAsker::Answers answers) {
+  try {
+    Json status = merged(settings, own_server, own, answers);
+    answers.clear();
+    return written({{"status", std::move(status)}, {"ok", true}});
+  } catch (const std::exception& error) {
+    return failed(error);
+  }
+}
+
 }  // namespace
 
 ClusterStatus::ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& settings,
@@ -37,26 +88,47 @@ ClusterStatus::ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& s
       own_(nodes.servers().front()),
       status_(std::move(status)),
       asker_(own_, static_cast<std::uint32_t>(settings.topology.servers()), incarnation),
-      answerer_(own_, [this] { return status_text(status_()); }) {
+      answerer_(own_, [this] { return status_text(status_()); }),
+      merging_for_(asker_.last_finished()),
+      merged_for_(merging_for_) {
   nodes_.set_status_channel(this);
 }
 
 ClusterStatus::~ClusterStatus() { nodes_.set_status_channel(nullptr); }
 
-Json ClusterStatus::answer(const nlohmann::json& request) {
+std::string ClusterStatus::answer(const nlohmann::json& request) {
   const auto inquiry = request.find("inquiry");
-  if (inquiry == request.end()) return {{"inquiry", asker_.begin()}};
+  if (inquiry == request.end()) return written({{"inquiry", asker_.begin()}, {"ok", true}});
   if (!inquiry->is_number_unsigned()) {
     throw control::UsageError("\"inquiry\" is a number that this command has given");
   }
-  const bool there = asker_.finished(inquiry->get<std::uint64_t>());
-  return {{"status", there ? merged() : Json(nullptr)}};
+  // Before the first there is none.
+  const bool there = !merged_.empty() && merged_for_ >= inquiry->get<std::uint64_t>();
+  return there ? merged_ : written({{"status", nullptr}, {"ok", true}});
 }
 
 void ClusterStatus::tick(control::Instant now) {
   control::NodeMessages out;
   asker_.on_time(now, out);
   send(out);
+  merge();
+}
+
+void ClusterStatus::merge() {
+  if (merging_.valid()) {
+    if (merging_.wait_for(std::chrono::seconds(0)) != std::future_status::ready) return;
+    merged_ = merging_.get();
+    merged_for_ = merging_for_;
+  }
+  if (asker_.last_finished() == merging_for_) return;
+  merging_for_ = asker_.last_finished();
+  try {
+    merging_ = std::async(std::launch::async, merged_answer, settings_, own_, status_(),
+                          asker_.take_answers());
+  } catch (const std::exception& error) {  // there is no thread, or no memory
+    merged_ = failed(error);
+    merged_for_ = merging_for_;
+  }
 }
 
 void ClusterStatus::on_status_message(const control::NodeMessage& message, control::Instant now) {
@@ -71,37 +143,6 @@ void ClusterStatus::on_status_message(const control::NodeMessage& message, contr
 
 void ClusterStatus::send(const control::NodeMessages& messages) {
   for (const control::NodeMessage& message : messages) nodes_.at(own_).carry(message);
-}
-
-Json ClusterStatus::merged() const {
-  const bcube::AddressSpace& space = settings_.topology.space();
-  const Json own = status_();
-  Json head = Json::object();
-  for (const char* key : {"version", "pid", "uptime_seconds", "topology", "algorithm"}) {
-    head[key] = own[key];
-  }
-  std::vector<ServerReport> reports;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
-    if (server == own_) {
-      reports.push_back(report_of(server, own));
-      continue;
-    }
-    const auto found = asker_.answers().find(server);
-    if (found == asker_.answers().end() || !found->second.why.empty()) {
-      reports.push_back(
-          {server, "", 0, nullptr, found == asker_.answers().end() ? "" : found->second.why});
-      continue;
-    }
-    auto status = checked_status(found->second.text, space, server);
-    reports.push_back(status.has_value()
-                          ? report_of(server, std::move(*status))
-                          : ServerReport{server, "", 0, nullptr,
-                                         "its answer is no status: is it another version?"});
-  }
-  // The switches are not this cluster's.
-  Json status = merged_status(head, settings_, {{"switches", Json::array()}}, reports);
-  status["fabric"] = own["fabric"];
-  return status;
 }
 
 }  // namespace gradcube::dataplane

@@ -205,10 +205,15 @@ void Daemon::add_commands() {
   control_.add("status", [this](const nlohmann::json&) -> nlohmann::ordered_json {
     return {{"status", status()}};
   });
-  control_.add("status-of-all", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
-    if (cluster_status_.has_value()) return cluster_status_->answer(request);
-    return {{"status", status()}};
-  });
+  if (cluster_status_.has_value()) {
+    control_.add_text("status-of-all", [this](const nlohmann::json& request) {
+      return cluster_status_->answer(request);
+    });
+  } else {
+    control_.add("status-of-all", [this](const nlohmann::json&) -> nlohmann::ordered_json {
+      return {{"status", status()}};
+    });
+  }
   control_.add("impair", [this](const nlohmann::json& request) -> nlohmann::ordered_json {
     if (embedded_ == nullptr) {
       throw control::UsageError(

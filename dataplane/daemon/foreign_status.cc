@@ -1,5 +1,6 @@
 #include "dataplane/daemon/foreign_status.h"
 
+#include <array>
 #include <cmath>
 #include <string>
 
@@ -14,6 +15,8 @@ namespace {
 
 constexpr int kDeepest = 8;
 constexpr std::size_t kLongestText = 4096;
+// Of one object: looking for a key takes time in their number.
+constexpr std::size_t kMostKeys = 128;
 
 // What a status looks like. A word is a kind; after it '?' stands for "or null". A list has one
 // element here, which all of its elements are like. "*" is the kind of all keys that are not named.
@@ -36,7 +39,9 @@ const Json& form_of_status() {
       "reproducible": "flag", "trainers_per_server": "count", "members": ["address"],
       "window": "count", "packets_reserved_bytes": "count",
       "trainers": [{"address": "address", "local": "count", "pid": "count", "uid": "count",
-                    "heap_bytes": "count", "submitted": "count", "completed": "count"}],
+                    "heap_bytes": "count", "submitted": "count", "completed": "count",
+                    "messages_waiting": "count", "messages_begun": "count",
+                    "messages_done": "count"}],
       "collectives": "count", "waiting_for": ["address"], "waiting_ms": "count?"}],
     "flows": [{
       "job": "text", "server": "address", "lane": "count", "thread": "count", "stage": "text",
@@ -120,13 +125,18 @@ class Checker {
 
 std::optional<Json> checked_status(std::string_view text, const bcube::AddressSpace& space,
                                    bcube::ServerId server) {
-  bool too_deep = false;
-  const auto look = [&](int depth, Json::parse_event_t, Json&) {
-    too_deep = too_deep || depth > kDeepest;
-    return !too_deep;
+  bool too_much = false;
+  std::array<std::size_t, kDeepest + 2> keys{};  // by depth
+  const auto look = [&](int depth, Json::parse_event_t event, Json&) {
+    too_much = too_much || depth > kDeepest;
+    if (too_much) return false;
+    const auto at = static_cast<std::size_t>(depth);
+    if (event == Json::parse_event_t::object_start) keys[at + 1] = 0;
+    if (event == Json::parse_event_t::key) too_much = ++keys[at] > kMostKeys;
+    return !too_much;
   };
   const Json told = Json::parse(text, look, /*allow_exceptions=*/false);
-  if (told.is_discarded() || too_deep || !told.is_object()) return std::nullopt;
+  if (told.is_discarded() || too_much || !told.is_object()) return std::nullopt;
   Json status = Checker(space).check(told, form_of_status());
   if (status.is_discarded() || status["servers"].size() != 1 ||
       status["servers"][0]["address"] != control::address_json(space, server) ||

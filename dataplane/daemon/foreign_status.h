@@ -2,8 +2,9 @@
 //
 // Of a status (status.h) only the fields that are known are taken, each of its kind: numbers that
 // count, texts of at most 4 KiB without control characters, addresses of the cluster's servers. One
-// field that is missing or of another kind makes the whole status bad. So whoever puts statuses
-// together (bed/merged_status.h) need not look again.
+// field that is missing or of another kind makes the whole status bad, as do more than 128 keys in
+// one object: so a check takes time in the length of the text. Whoever puts statuses together
+// (bed/merged_status.h) need not look again.
 //
 // Pure functions.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_FOREIGN_STATUS_H_

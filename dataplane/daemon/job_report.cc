@@ -102,7 +102,7 @@ std::vector<JobFacts> job_facts(const std::vector<MemberFacts>& trainers,
     }
     job.reserved_bytes += trainer.reserved_bytes;
     job.trainers.push_back({trainer.server, trainer.pid, trainer.counts, trainer.uid,
-                            trainer.heap_bytes, trainer.local});
+                            trainer.heap_bytes, trainer.local, trainer.messages});
   }
   for (JobFacts& job : jobs) {
     std::sort(job.trainers.begin(), job.trainers.end(), [](const auto& a, const auto& b) {

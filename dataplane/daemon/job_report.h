@@ -48,6 +48,7 @@ struct MemberFacts {
   std::uint32_t uid = 0;
   std::uint64_t heap_bytes = 0;  // of its heap that it may use now
   unsigned local = 0;            // its number among the job's trainers on its server
+  MailTable::Counts messages;    // to and from other trainers
 };
 
 // One job, as `status` shows it. Trainers that have left are not in it.
@@ -59,6 +60,7 @@ struct JobFacts {
     std::uint32_t uid = 0;
     std::uint64_t heap_bytes = 0;  // of its heap that it may use now
     unsigned local = 0;            // its number among the job's trainers on its server
+    MailTable::Counts messages;
 
     std::uint64_t submitted() const;  // in all lanes
     std::uint64_t completed() const;

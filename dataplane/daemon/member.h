@@ -91,6 +91,8 @@ class Member {
   LaneCounts submitted(unsigned local) const;
   // What any trainer has submitted, or a reset has failed.
   control::LaneNumbers reached() const;
+  // Messages of these trainers that were sent as a whole and whose end is not known.
+  std::uint32_t unanswered() const { return session_->unanswered(); }
   // Who has submitted least.
   unsigned latest() const;
   bool anything_outstanding() const;

@@ -303,7 +303,8 @@ std::vector<MemberFacts> Node::facts() const {
                        static_cast<std::uint32_t>(member.trainer(local).pid),
                        member.submitted(local), member.window(), std::exchange(reserved, 0),
                        member.trainer(local).uid,
-                       member.session().region(local).confirmed() - shared::kHeapOffset, local});
+                       member.session().region(local).confirmed() - shared::kHeapOffset, local,
+                       member.session().mail_counts(local)});
     }
   }
   return facts;

@@ -46,7 +46,8 @@ void Node::tell_counts(Attempt attempt, control::Instant now) {
   }
   happened(attempt,
            event::EnginesHeld{std::move(counts.published), std::move(counts.completed), asked,
-                              std::move(submitted), resident.member->reached()},
+                              std::move(submitted), resident.member->reached(),
+                              resident.member->unanswered()},
            now);
 }
 

@@ -7,7 +7,9 @@
 
 namespace gradcube::dataplane {
 
-std::uint64_t own_resident_bytes() {
+namespace {
+
+std::uint64_t read_resident_bytes() {
   std::ifstream file("/proc/self/smaps");
   std::uint64_t kilobytes = 0;
   bool trainers = false;
@@ -20,6 +22,13 @@ std::uint64_t own_resident_bytes() {
     }
   }
   return kilobytes * 1024;
+}
+
+}  // namespace
+
+std::uint64_t own_resident_bytes() {
+  static CostlyNumber bytes(read_resident_bytes, [] { return std::chrono::steady_clock::now(); });
+  return bytes.value();
 }
 
 }  // namespace gradcube::dataplane

@@ -168,13 +168,15 @@ Json jobs_json(const StatusSources& sources) {
   for (const JobFacts& job : sources.cluster.nodes().jobs(sources.now)) {
     Json trainers = Json::array();
     for (const JobFacts::Trainer& trainer : job.trainers) {
-      trainers.push_back({{"address", control::address_json(space, trainer.server)},
-                          {"local", trainer.local},
-                          {"pid", trainer.pid},
-                          {"uid", trainer.uid},
-                          {"heap_bytes", trainer.heap_bytes},
-                          {"submitted", trainer.submitted()},
-                          {"completed", trainer.completed()}});
+      Json one = {{"address", control::address_json(space, trainer.server)},
+                  {"local", trainer.local},
+                  {"pid", trainer.pid},
+                  {"uid", trainer.uid},
+                  {"heap_bytes", trainer.heap_bytes},
+                  {"submitted", trainer.submitted()},
+                  {"completed", trainer.completed()}};
+      one.update(counters_json(trainer.messages));
+      trainers.push_back(std::move(one));
     }
     Json waiting_for = Json::array();
     for (const bcube::ServerId server : job.waiting_for) {

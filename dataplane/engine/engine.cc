@@ -12,6 +12,9 @@ constexpr Nanoseconds kTimerTick = 50'000;  // a fraction of the shortest recove
 
 constexpr Nanoseconds kStarvedLook = 50'000;
 
+// Of one job's submissions, in an iteration.
+constexpr unsigned kTakenAtOnce = 256;
+
 // What the modules below fix on their own, and have to agree on.
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
@@ -151,7 +154,9 @@ unsigned Engine::take_requests() {
 unsigned Engine::take_submissions(EngineJob& job) {
   unsigned taken = 0;
   Session::Take last = job.session().take();
-  for (; last == Session::Take::taken; last = job.session().take()) ++taken;
+  for (; last == Session::Take::taken; last = job.session().take()) {
+    if (++taken == kTakenAtOnce) break;
+  }
   if (last == Session::Take::violation && !job.violation_told) {
     job.violation_told = report(job, {.kind = EngineEvent::Kind::violation});
   }

@@ -93,7 +93,7 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   flow->neighbour->received.add(1);
   flow->neighbour->direct.add(frame.routing.hop_count == 1 ? 1 : 0);
   flow->neighbour->acknowledged.add(acknowledged.delivered);
-  if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged();
+  if (flow->mail != nullptr && acknowledged.delivered != 0) flow->mail->on_acknowledged(*flow);
   arm_timer(*flow);
   if (acknowledged.lost != 0) wake_resend(*flow);
   wake_segment(*flow);

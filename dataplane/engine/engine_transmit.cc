@@ -10,9 +10,28 @@ namespace gradcube::dataplane {
 
 using Visit = FlowRotation::Visit;
 
+namespace {
+
+// Whether zeros may stand for what its trainers have submitted (guarded_memory.h).
+bool has_faulted(EngineJob* job) {
+  for (unsigned local = 0; local < job->session().trainers(); ++local) {
+    if (job->session().region(local).faulted()) return true;
+  }
+  return false;
+}
+
+}  // namespace
+
 unsigned Engine::transmit(PortQueue& out) {
   const unsigned room = std::min<unsigned>(out.port->transmit_room(settings_.queue), kBurst);
   if (room == 0) return 0;
+  const auto may_send_zeros = [this] {
+    return GuardedMemory::pending() && std::any_of(attached_.begin(), attached_.end(), has_faulted);
+  };
+  if (may_send_zeros()) {
+    retries_ = true;
+    return 0;
+  }
   out.filled = 0;
   if (checksum_sent_) {
     fill<true>(out, room);
@@ -20,8 +39,11 @@ unsigned Engine::transmit(PortQueue& out) {
     fill<false>(out, room);
   }
   if (out.filled == 0) return 0;
-  const unsigned sent =
-      out.port->transmit(settings_.queue, out.burst.data(), static_cast<std::uint16_t>(out.filled));
+  // Where reading a message's bytes has just found a fault, all of this is lost on its way.
+  const unsigned sent = may_send_zeros()
+                            ? 0
+                            : out.port->transmit(settings_.queue, out.burst.data(),
+                                                 static_cast<std::uint16_t>(out.filled));
   for (unsigned i = sent; i < out.filled; ++i) rte_pktmbuf_free(out.burst[i]);
   return out.filled;
 }

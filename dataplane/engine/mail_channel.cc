@@ -37,11 +37,24 @@ Want read_want(const Contribution& segment, std::uint64_t sequence) {
           protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
 }
 
+// Reads a byte of each page, so that a fault there (guarded_memory.h) is known before the frame
+// leaves.
+void touch(const std::uint8_t* bytes, std::uint32_t count) {
+  constexpr std::uint32_t kPage = 4096;
+  const volatile std::uint8_t* place = bytes;
+  for (std::uint32_t at = 0; at < count; at += kPage) (void)place[at];
+  if (count != 0) (void)place[count - 1];
+}
+
 }  // namespace
 
-MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_wants,
-                         std::uint32_t segment_bytes)
-    : room_(room), peer_(peer), most_wants_(most_wants), segment_bytes_(segment_bytes) {}
+MailChannel::MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_in_flight,
+                         std::uint32_t segment_bytes, std::uint64_t key)
+    : room_(room),
+      peer_(peer),
+      most_in_flight_(most_in_flight),
+      segment_bytes_(segment_bytes),
+      matcher_(most_in_flight, most_in_flight, key) {}
 
 void MailChannel::add_flow(const FlowKey& key, EngineJob& job, const FlowSettings& settings,
                            unsigned window) {
@@ -60,7 +73,10 @@ void MailChannel::receive(std::uint32_t number) {
   letter.notice[kTo] = letter.address.to;
   protocol::store_little(&letter.notice[kTag], letter.address.tag);
   protocol::store_little(&letter.notice[kRoom], letter.request.bytes);
-  untold_.push_back(number);
+  const std::uint8_t* region = room_.region_of(letter);
+  letter.bits = room_.arrived(letter).begin(
+      static_cast<std::uint64_t>(letter.request.buffer - region), letter.request.bytes);
+  untold_.push(room_.letters(), number);
   wake_segment(flows_[0]);
 }
 
@@ -72,6 +88,7 @@ void MailChannel::add_want(const Want& want, std::uint64_t settled) {
 // From now on the flows send it.
 void MailChannel::meet(std::uint32_t number, const Want& want) {
   if (room_.is_own(peer_)) return room_.copy(number, want.number);
+  room_.table().begin(number);
   Letter& letter = room_.letter(number);
   const std::uint64_t bytes = letter.request.bytes;
   letter.number = want.number;
@@ -85,48 +102,62 @@ void MailChannel::meet(std::uint32_t number, const Want& want) {
   const auto all = static_cast<unsigned>(flows_.size());
   letter.paths = letter.request.paths != 0 ? std::min(letter.request.paths, all)
                                            : (bytes < shared::kLargeMessage ? 1 : all);
-  unsent_.push_back(number);
+  Unsent& unsent = unsent_[letter.paths - 1];
+  letter.turn = ++turns_;
+  unsent.letters.push(room_.letters(), number);
+  unsent.segments += letter.segments;
   for (unsigned path = 0; path < letter.paths; ++path) wake_segment(flows_[path]);
 }
 
-void MailChannel::on_acknowledged() {
-  std::erase_if(unanswered_, [this](std::uint32_t number) {
-    const Letter& letter = room_.letter(number);
-    for (unsigned path = 0; path < letter.paths; ++path) {
-      if (flows_[path].send.cumulative() < letter.ends[path]) return false;
-    }
-    room_.end(number, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK, letter.request.bytes);
-    return true;
-  });
+void MailChannel::on_acknowledged(const Flow& flow) {
+  Path& path = paths_[flow.step];
+  for (; path.acknowledged < flow.send.cumulative(); ++path.acknowledged) {
+    const Entry& entry = path.entries[place_of(path.acknowledged)];
+    if (entry.segment == kWantEntry) continue;
+    Letter& letter = room_.letter(entry.letter);
+    --letter.unanswered;
+    if (letter.unanswered != 0 || letter.taken != letter.segments) continue;
+    room_.table().remove_unanswered();
+    room_.end(entry.letter, letter.refused ? GRADCUBE_EMISMATCH : GRADCUBE_OK,
+              letter.request.bytes);
+  }
+}
+
+// Of those that take this path, where the turn is.
+MailChannel::Unsent* MailChannel::next_unsent(unsigned path) {
+  Unsent* next = nullptr;
+  const auto turn = [this](const Unsent& unsent) {
+    return room_.letter(unsent.letters.front()).turn;
+  };
+  for (std::size_t more = path; more < flows_.size(); ++more) {
+    Unsent& unsent = unsent_[more];
+    if (unsent.letters.empty()) continue;
+    if (next == nullptr || turn(unsent) < turn(*next)) next = &unsent;
+  }
+  return next;
 }
 
 // The next segment of a flow: a want before all else, then one of the mail whose turn it is.
 bool MailChannel::choose(const Flow& flow, Entry& entry) {
-  const unsigned path = flow.step;
-  if (path == 0 && !untold_.empty()) {
-    entry = {untold_.front(), kWantEntry};
-    untold_.pop_front();
+  if (flow.step == 0 && !untold_.empty()) {
+    entry = {untold_.pop(room_.letters()), kWantEntry};
+    room_.letter(entry.letter).asked = flow.send.next();
     return true;
   }
-  for (std::size_t looked = 0; looked < unsent_.size(); ++looked) {
-    if (turn_ >= unsent_.size()) turn_ = 0;
-    const std::uint32_t number = unsent_[turn_];
-    Letter& letter = room_.letter(number);
-    if (path >= letter.paths) {
-      ++turn_;
-      continue;
-    }
-    entry = {number, letter.taken++};
-    letter.ends[path] = flow.send.next() + 1;
-    if (letter.taken < letter.segments) {
-      ++turn_;
-    } else {
-      unsent_.erase(unsent_.begin() + static_cast<std::ptrdiff_t>(turn_));
-      unanswered_.push_back(number);
-    }
-    return true;
+  Unsent* unsent = next_unsent(flow.step);
+  if (unsent == nullptr) return false;
+  const std::uint32_t number = unsent->letters.pop(room_.letters());
+  --unsent->segments;
+  Letter& letter = room_.letter(number);
+  entry = {number, letter.taken++};
+  ++letter.unanswered;
+  letter.turn = ++turns_;
+  if (letter.taken < letter.segments) {
+    unsent->letters.push(room_.letters(), number);
+  } else {
+    room_.table().add_unanswered();
   }
-  return false;
+  return true;
 }
 
 std::optional<OutgoingSegment> MailChannel::next_segment(Flow& flow) {
@@ -157,12 +188,13 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
             letter.notice.data(), kRefusalBytes};
   }
   const std::uint64_t begin = std::uint64_t{entry.segment} * segment_bytes_;
-  const std::uint64_t left = letter.request.bytes - begin;
+  const auto bytes = static_cast<std::uint32_t>(
+      std::min<std::uint64_t>(letter.request.bytes - begin, segment_bytes_));
+  touch(letter.request.buffer + begin, bytes);
   return {letter.number,
           signature_of(MailKind::data, letter.number, entry.segment,
                        entry.segment + 1 == letter.segments),
-          letter.request.buffer + begin,
-          static_cast<std::uint32_t>(std::min<std::uint64_t>(left, segment_bytes_))};
+          letter.request.buffer + begin, bytes};
 }
 
 // What the paths share counts for each of them in part: so none is granted what another will send.
@@ -170,11 +202,8 @@ std::uint8_t MailChannel::backlog(Flow& flow) const {
   const unsigned path = flow.step;
   std::uint64_t ready = paths_[path].chosen > flow.send.next() ? 1 : 0;
   if (path == 0) ready += untold_.size();
-  for (const std::uint32_t number : unsent_) {
-    if (ready >= kMostBacklog) break;
-    const Letter& letter = room_.letter(number);
-    if (path >= letter.paths) continue;
-    ready += (letter.segments - letter.taken + letter.paths - 1) / letter.paths;
+  for (std::size_t more = path; more < flows_.size(); ++more) {
+    ready += (unsent_[more].segments + more) / (more + 1);
   }
   return static_cast<std::uint8_t>(std::min(ready, kMostBacklog));
 }
@@ -188,7 +217,7 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
     case MailKind::want:
       fitting = flow.step == 0 && segment.bytes == kWantBytes &&
                 segment.payload[kFrom] < room_.trainers() &&
-                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_wants_;
+                segment.payload[kTo] < room_.trainers() && matcher_.wants() < most_in_flight_;
       break;
     case MailKind::data:
     case MailKind::refusal: {
@@ -201,19 +230,24 @@ MailChannel::Acceptance MailChannel::accept(Flow& flow, std::uint64_t,
   return {DropReason::unfitting_mail};
 }
 
+// Nobody can answer a want that has not been sent; each segment counts once; and none lies behind
+// the last. So a message is whole when as many have arrived as it has.
 bool MailChannel::fits(const Letter& receive, const Contribution& segment) const {
   const CollectiveSignature& signature = segment.signature;
+  if (receive.asked >= flows_[0].send.next() || signature.count == UINT32_MAX) return false;
   if (signature.kind == static_cast<std::uint8_t>(MailKind::refusal)) {
-    return segment.bytes == kRefusalBytes && receive.arrived == 0;
+    return segment.bytes == kRefusalBytes && receive.arrived == 0 &&
+           protocol::load_little<std::uint64_t>(segment.payload) > receive.request.bytes;
   }
   const std::uint64_t begin = std::uint64_t{signature.count} * segment_bytes_;
   if (begin > receive.request.bytes || segment.bytes > receive.request.bytes - begin) return false;
-  if (receive.expected != 0 && signature.count >= receive.expected) return false;
   if (signature.root == 1) {
     return segment.bytes <= segment_bytes_ && receive.expected == 0 &&
-           receive.arrived <= signature.count && signature.count < UINT32_MAX;
+           receive.end <= signature.count;
   }
-  return signature.root == 0 && segment.bytes == segment_bytes_;
+  return signature.root == 0 && segment.bytes == segment_bytes_ &&
+         (receive.expected == 0 || signature.count + 1 < receive.expected) &&
+         !room_.arrived(receive).has(receive.bits + signature.count);
 }
 
 bool MailChannel::take(Flow& flow, std::uint64_t sequence, const Contribution& segment,
@@ -244,10 +278,13 @@ void MailChannel::take_data(Letter& receive, std::uint32_t number, const Contrib
   if (segment.bytes != 0) {
     std::memcpy(receive.request.buffer + begin, segment.payload, segment.bytes);
   }
-  ++receive.arrived;
+  if (receive.arrived++ == 0) room_.table().begin(number);
+  receive.end = std::max(receive.end, segment.signature.count + 1);
   if (segment.signature.root == 1) {
-    receive.expected = segment.signature.count + 1;
+    receive.expected = receive.end;
     receive.length = begin + segment.bytes;
+  } else {
+    room_.arrived(receive).add(receive.bits + segment.signature.count);
   }
   if (receive.arrived != receive.expected) return;
   room_.end(number, GRADCUBE_OK, receive.length);

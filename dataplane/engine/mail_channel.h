@@ -11,8 +11,10 @@
 // copied to its receive's buffer at once: a segment comes only after its receive has asked for it.
 // So nothing is held, whatever the trainers do.
 //
-// Owned by its Mailroom; touched only by the leader engine's thread. Allocates where it begins, and
-// where more mail waits than ever before, not per packet.
+// Each call takes the same time however many messages wait: what a flow may take next stands in a
+// queue for each number of paths, and an acknowledgement touches what it acknowledges.
+//
+// Owned by its Mailroom; touched only by the leader engine's thread. Allocates where it begins.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_CHANNEL_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_CHANNEL_H_
 
@@ -34,10 +36,10 @@ class Mailroom;
 
 class MailChannel {
  public:
-  // The most wants that the other server's trainers can have in flight. segment_bytes: of every
-  // segment but a message's last.
-  MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_wants,
-              std::uint32_t segment_bytes);
+  // most_in_flight: that the trainers of a server can have. segment_bytes: of every segment but a
+  // message's last. key: of the matcher's hash.
+  MailChannel(Mailroom& room, bcube::ServerId peer, std::size_t most_in_flight,
+              std::uint32_t segment_bytes, std::uint64_t key);
   MailChannel(const MailChannel&) = delete;
   MailChannel& operator=(const MailChannel&) = delete;
 
@@ -51,8 +53,8 @@ class MailChannel {
   void receive(std::uint32_t number);
   // Of the peer's; or of this server's own, where the peer is this server.
   void add_want(const Want& want, std::uint64_t settled);
-  // More has been acknowledged on one of the flows.
-  void on_acknowledged();
+  // More has been acknowledged on this one of the flows.
+  void on_acknowledged(const Flow& flow);
 
   // FlowUser ------------------------------------------------------------------
 
@@ -81,13 +83,21 @@ class MailChannel {
   struct Path {
     // By sequence: those that are not acknowledged, and the next one. A power of two.
     std::array<Entry, 2 * std::size_t{protocol::SendWindow::kWindow}> entries{};
-    std::uint64_t chosen = 0;  // all sequences below stand for something
+    std::uint64_t chosen = 0;        // all sequences below stand for something
+    std::uint64_t acknowledged = 0;  // all below have counted for their letters
+  };
+  // Sends that take the same number of paths and have segments left: next the one whose last turn
+  // was the longest ago.
+  struct Unsent {
+    LetterQueue letters;
+    std::uint64_t segments = 0;  // that are left
   };
 
   static std::size_t place_of(std::uint64_t sequence) {
     return static_cast<std::size_t>(sequence % (2 * std::size_t{protocol::SendWindow::kWindow}));
   }
   bool choose(const Flow& flow, Entry& entry);
+  Unsent* next_unsent(unsigned path);
   OutgoingSegment outgoing(const Entry& entry) const;
   void meet(std::uint32_t number, const Want& want);
   bool fits(const Letter& receive, const Contribution& segment) const;
@@ -96,15 +106,14 @@ class MailChannel {
 
   Mailroom& room_;
   bcube::ServerId peer_;
-  std::size_t most_wants_;
+  std::size_t most_in_flight_;
   std::uint32_t segment_bytes_;
   std::deque<Flow> flows_;
   std::vector<Path> paths_;
   MailMatcher matcher_;
-  std::deque<std::uint32_t> untold_;       // receives whose want has not been taken by a flow
-  std::vector<std::uint32_t> unsent_;      // sends with segments left
-  std::size_t turn_ = 0;                   // among them
-  std::vector<std::uint32_t> unanswered_;  // sends whose last segments are on their way
+  LetterQueue untold_;                         // receives whose want has not been taken by a flow
+  std::array<Unsent, kMostMailPaths> unsent_;  // by the number of paths less 1
+  std::uint64_t turns_ = 0;
 };
 
 static_assert(FlowUser<MailChannel>);

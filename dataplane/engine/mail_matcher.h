@@ -5,17 +5,25 @@
 // flow may bring in another order than they were sent in. So a want counts only when all that was
 // sent before it is here: settle().
 //
-// Looking is linear in what waits between the two servers. Memory: that of what waits; wants are at
-// most as many as the trainers of the other server can have in flight, which accept() ensures.
+// What waits stands in a hash table by its address, first come, first served; of one address either
+// sends wait or wants. So each call takes the same time however much waits. The hash has a key that
+// no other server knows: tags that all fall into one place cannot be chosen.
+//
+// Memory: that of the most that can wait, which the constructor allocates; what has never waited is
+// not touched. Wants are at most as many as the trainers of the other server can have in flight,
+// which MailChannel::accept() ensures; sends as many as those of this server can.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_MATCHER_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_MATCHER_H_
 
 #include <algorithm>
+#include <array>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
+
+#include "protocol/receive_window.h"
 
 namespace gradcube::dataplane {
 
@@ -37,58 +45,155 @@ struct Want {
 
 class MailMatcher {
  public:
-  std::size_t wants() const { return wants_.size(); }
-  bool any_unsettled() const { return settled_ != wants_.size(); }
+  // The most of each that wait at a time. key: of the hash.
+  MailMatcher(std::size_t most_sends, std::size_t most_wants, std::uint64_t key)
+      : key_(key),
+        buckets_(std::bit_ceil(std::max<std::size_t>(1, (most_sends + most_wants) / 4)), kNone) {
+    waiting_.reserve(most_sends + most_wants);
+    unsettled_places_.fill(kNone);
+  }
+
+  // That wait here, settled or not.
+  std::size_t wants() const { return wants_; }
+  bool any_unsettled() const { return unsettled_ != 0; }
+  // What all calls so far have compared.
+  std::uint64_t looks() const { return looks_; }
 
   // A send, behind all earlier ones. The want that it meets, if there is one; else it waits.
   std::optional<Want> add_send(std::uint32_t number, const MailAddress& address) {
-    const auto end = wants_.begin() + static_cast<std::ptrdiff_t>(settled_);
-    const auto met = std::find_if(wants_.begin(), end,
-                                  [&address](const Want& want) { return want.address == address; });
-    if (met == end) {
-      sends_.push_back({number, address});
-      return std::nullopt;
+    std::uint32_t& first = first_of(address);
+    if (first != kNone && !waiting_[first].sends) {
+      --wants_;
+      const Waiting& met = waiting_[take_first(first)];
+      return Want{0, met.number, met.address, met.room};
     }
-    const Want want = *met;
-    wants_.erase(met);
-    --settled_;
-    return want;
+    append(first, make({address, 0, number, true}));
+    return std::nullopt;
   }
 
+  // At most ReceiveWindow::kWindow sequences lie between those that are not settled.
   void add_want(const Want& want) {
-    const auto after =
-        std::upper_bound(wants_.begin(), wants_.end(), want,
-                         [](const Want& a, const Want& b) { return a.sequence < b.sequence; });
-    wants_.insert(after, want);
+    next_ = unsettled_ == 0 ? want.sequence : std::min(next_, want.sequence);
+    unsettled_places_[place_of(want.sequence)] =
+        make({want.address, want.room, want.number, false});
+    ++unsettled_;
+    ++wants_;
   }
 
   // All segments below this sequence are here. Calls meet(send's number, want) for each want that
   // counts now and has a send.
   template <typename Meet>
   void settle(std::uint64_t sequence, Meet&& meet) {
-    while (settled_ < wants_.size() && wants_[settled_].sequence < sequence) {
-      const Want& want = wants_[settled_];
-      const auto met = std::find_if(sends_.begin(), sends_.end(), [&want](const Send& send) {
-        return send.address == want.address;
-      });
-      if (met == sends_.end()) {
-        ++settled_;
-        continue;
-      }
-      meet(met->number, want);
-      sends_.erase(met);
-      wants_.erase(wants_.begin() + static_cast<std::ptrdiff_t>(settled_));
+    for (; unsettled_ != 0 && next_ < sequence; ++next_) {
+      std::uint32_t& place = unsettled_places_[place_of(next_)];
+      if (place == kNone) continue;
+      settle_one(next_, place, meet);
+      place = kNone;
+      --unsettled_;
     }
   }
 
  private:
-  struct Send {
-    std::uint32_t number;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+
+  // The first one of its address stands in a bucket, and the others behind it.
+  struct Waiting {
     MailAddress address;
+    std::uint64_t room;  // of a want
+    std::uint32_t number;
+    bool sends;
+    std::uint32_t behind = kNone;   // of the same address; of what is free: the next one
+    std::uint32_t last = kNone;     // of a first one: the last of its address
+    std::uint32_t chained = kNone;  // of a first one: the next first one of its bucket
   };
-  std::deque<Send> sends_;   // without a want, in their order
-  std::vector<Want> wants_;  // without a send, by sequence
-  std::size_t settled_ = 0;  // so many of wants_, from the front, count
+
+  static std::size_t place_of(std::uint64_t sequence) {
+    return static_cast<std::size_t>(sequence % protocol::ReceiveWindow::kWindow);
+  }
+
+  template <typename Meet>
+  void settle_one(std::uint64_t sequence, std::uint32_t place, Meet& meet) {
+    const Waiting& want = waiting_[place];
+    std::uint32_t& first = first_of(want.address);
+    if (first == kNone || !waiting_[first].sends) return append(first, place);
+    const std::uint32_t send = waiting_[take_first(first)].number;
+    const Want met{sequence, want.number, want.address, want.room};
+    release(place);
+    --wants_;
+    meet(send, met);
+  }
+
+  std::uint32_t make(const Waiting& waiting) {
+    if (free_ == kNone) {
+      waiting_.push_back(waiting);
+      return static_cast<std::uint32_t>(waiting_.size() - 1);
+    }
+    const std::uint32_t place = free_;
+    free_ = waiting_[place].behind;
+    waiting_[place] = waiting;
+    return place;
+  }
+  // What it says can be read until the next make().
+  void release(std::uint32_t place) {
+    waiting_[place].behind = free_;
+    free_ = place;
+  }
+
+  // The link to the first one of this address, or where it would be.
+  std::uint32_t& first_of(const MailAddress& address) {
+    std::uint32_t* link = &buckets_[bucket_of(address)];
+    while (*link != kNone) {
+      ++looks_;
+      Waiting& first = waiting_[*link];
+      if (first.address == address) break;
+      link = &first.chained;
+    }
+    return *link;
+  }
+  void append(std::uint32_t& first, std::uint32_t place) {
+    if (first == kNone) {
+      first = place;
+    } else {
+      waiting_[waiting_[first].last].behind = place;
+    }
+    waiting_[first].last = place;
+  }
+  std::uint32_t take_first(std::uint32_t& first) {
+    const std::uint32_t place = first;
+    const Waiting& taken = waiting_[place];
+    if (taken.behind == kNone) {
+      first = taken.chained;
+    } else {
+      first = taken.behind;
+      waiting_[first].last = taken.last;
+      waiting_[first].chained = taken.chained;
+    }
+    release(place);
+    return place;
+  }
+
+  std::size_t bucket_of(const MailAddress& address) const {
+    const std::uint64_t trainers = std::uint64_t{address.from} << 8 | address.to;
+    return static_cast<std::size_t>(mixed(mixed(address.tag ^ key_) + trainers)) &
+           (buckets_.size() - 1);
+  }
+  // Each bit of the result depends on all bits (the last step of SplitMix64).
+  static std::uint64_t mixed(std::uint64_t bits) {
+    bits = (bits ^ bits >> 30) * 0xbf58476d1ce4e5b9;
+    bits = (bits ^ bits >> 27) * 0x94d049bb133111eb;
+    return bits ^ bits >> 31;
+  }
+
+  std::uint64_t key_;
+  std::vector<std::uint32_t> buckets_;  // a power of two
+  std::vector<Waiting> waiting_;        // never longer than its capacity
+  std::uint32_t free_ = kNone;          // places in waiting_
+  std::size_t wants_ = 0;
+  std::uint64_t looks_ = 0;
+  // Wants that do not count yet, by sequence; none below next_.
+  std::array<std::uint32_t, protocol::ReceiveWindow::kWindow> unsettled_places_{};
+  std::size_t unsettled_ = 0;
+  std::uint64_t next_ = 0;
 };
 
 }  // namespace gradcube::dataplane

@@ -1,69 +1,131 @@
 // The mail of one server's trainers that has not ended, by its number: a place in this table, which
 // is used again when the mail has ended. So the table is never larger than what the trainers' rings
-// can have in flight.
+// can have in flight, for which the constructor allocates.
 //
 // Written by who takes submissions: the leader engine, or the control thread while no engine knows
-// the session. Any thread may ask any().
+// the session. Any thread may ask any(), counts() and unanswered().
 #ifndef GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_MAIL_TABLE_H_
 
 #include <atomic>
+#include <cstddef>
 #include <cstdint>
-#include <deque>
 #include <optional>
 #include <vector>
 
 #include "dataplane/engine/mail_request.h"
+#include "dataplane/host/counter_table.h"
 
 namespace gradcube::dataplane {
 
 class MailTable {
  public:
-  // Allocates while the table grows.
+  // trainers: of the server. most: that is in flight at a time.
+  MailTable(unsigned trainers, std::size_t most) : counts_(trainers) { places_.reserve(most); }
+
   void add(const MailRequest& request) {
-    std::uint32_t number = 0;
-    if (free_.empty()) {
+    std::uint32_t number = free_;
+    if (number == kNone) {
       number = static_cast<std::uint32_t>(places_.size());
-      places_.emplace_back(request);
+      places_.emplace_back();
     } else {
-      number = free_.back();
-      free_.pop_back();
-      places_[number] = request;
+      free_ = places_[number].next;
     }
-    fresh_.push_back(number);
+    places_[number] = {request, kNone, false};
+    (first_fresh_ == kNone ? first_fresh_ : places_[last_fresh_].next) = number;
+    last_fresh_ = number;
     in_flight_.fetch_add(1, std::memory_order_release);
+    add(counts_[request.local].waiting, 1);
   }
+  // The other trainer has submitted its part.
+  void begin(std::uint32_t number) {
+    Place& place = places_[number];
+    if (place.begun) return;
+    place.begun = true;
+    add(counts_[place.request->local].waiting, -1);
+    add(counts_[place.request->local].begun, 1);
+  }
+  // Of what was fresh once.
   void remove(std::uint32_t number) {
-    places_[number].reset();
-    free_.push_back(number);
+    const Place& place = places_[number];
+    AtomicCounts& counts = counts_[place.request->local];
+    add(place.begun ? counts.begun : counts.waiting, -1);
+    add(counts.done, 1);
+    places_[number] = {std::nullopt, free_, false};
+    free_ = number;
     in_flight_.fetch_sub(1, std::memory_order_release);
   }
 
   // Each number once, in the order in which they were added.
   std::optional<std::uint32_t> next_fresh() {
-    if (fresh_.empty()) return std::nullopt;
-    const std::uint32_t number = fresh_.front();
-    fresh_.pop_front();
+    if (first_fresh_ == kNone) return std::nullopt;
+    const std::uint32_t number = first_fresh_;
+    first_fresh_ = places_[number].next;
     return number;
   }
 
-  const MailRequest& at(std::uint32_t number) const { return *places_[number]; }
+  // How far a trainer's messages have come.
+  struct Counts {
+    std::uint64_t waiting = 0;  // for the other trainer
+    std::uint64_t begun = 0;    // and have not ended
+    std::uint64_t done = 0;     // have ended, well or not
+
+    template <typename Visit, typename... Objects>
+    static void for_each(Visit&& visit, Objects&... objects) {
+      visit(CounterEntry{"messages_waiting"}, objects.waiting...);
+      visit(CounterEntry{"messages_begun"}, objects.begun...);
+      visit(CounterEntry{"messages_done"}, objects.done...);
+    }
+  };
+  Counts counts(unsigned local) const {
+    const AtomicCounts& counts = counts_[local];
+    return {counts.waiting.load(std::memory_order_relaxed),
+            counts.begun.load(std::memory_order_relaxed),
+            counts.done.load(std::memory_order_relaxed)};
+  }
+
+  const MailRequest& at(std::uint32_t number) const { return *places_[number].request; }
   bool any() const { return in_flight_.load(std::memory_order_acquire) != 0; }
+  // Sends all of whose segments have been sent, and not all acknowledged: their receivers may have
+  // ended already.
+  std::uint32_t unanswered() const { return unanswered_.load(std::memory_order_acquire); }
+  void add_unanswered() { unanswered_.fetch_add(1, std::memory_order_release); }
+  void remove_unanswered() { unanswered_.fetch_sub(1, std::memory_order_release); }
 
   // function(number) may remove it.
   template <typename Function>
   void for_each(Function&& function) {
     for (std::uint32_t number = 0; number < places_.size(); ++number) {
-      if (places_[number].has_value()) function(number);
+      if (places_[number].request.has_value()) function(number);
     }
   }
-  void forget_fresh() { fresh_.clear(); }
+  void forget_fresh() { first_fresh_ = kNone; }
 
  private:
-  std::vector<std::optional<MailRequest>> places_;
-  std::vector<std::uint32_t> free_;
-  std::deque<std::uint32_t> fresh_;
+  static constexpr std::uint32_t kNone = UINT32_MAX;
+  struct Place {
+    std::optional<MailRequest> request;
+    std::uint32_t next = kNone;  // of what is free, or of what is fresh
+    bool begun = false;
+  };
+  // One thread at a time writes them.
+  struct AtomicCounts {
+    std::atomic<std::uint64_t> waiting{0};
+    std::atomic<std::uint64_t> begun{0};
+    std::atomic<std::uint64_t> done{0};
+  };
+  static void add(std::atomic<std::uint64_t>& count, std::int64_t more) {
+    count.store(count.load(std::memory_order_relaxed) + static_cast<std::uint64_t>(more),
+                std::memory_order_relaxed);
+  }
+
+  std::vector<Place> places_;
+  std::vector<AtomicCounts> counts_;  // by trainer
+  std::uint32_t free_ = kNone;
+  std::uint32_t first_fresh_ = kNone;
+  std::uint32_t last_fresh_ = kNone;
   std::atomic<std::uint64_t> in_flight_{0};
+  std::atomic<std::uint32_t> unanswered_{0};
 };
 
 }  // namespace gradcube::dataplane

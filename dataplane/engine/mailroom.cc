@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstring>
+#include <random>
 
 #include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/engine_job.h"
@@ -18,16 +19,28 @@ Mailroom::Mailroom(EngineJob& job, const control::Placement& placement, bcube::S
       server_(server),
       segment_bytes_(segment_bytes),
       window_(window),
-      flow_settings_(flows) {}
+      flow_settings_(flows) {
+  std::random_device random;
+  key_ = std::uint64_t{random()} << 32 | random();
+  letters_.reserve(most_in_flight());
+  ends_.reserve(most_in_flight());
+  for (unsigned local = 0; local < trainers(); ++local) {
+    arrived_.emplace_back(job_.session().region(local).bytes(), segment_bytes_);
+  }
+}
 
 unsigned Mailroom::trainers() const { return job_.session().trainers(); }
 
+MailTable& Mailroom::table() const { return job_.session().mail(); }
+
+std::size_t Mailroom::most_in_flight() const { return trainers() * Session::kMaxInFlight; }
+
 unsigned Mailroom::work() {
   unsigned begun = 0;
-  for (auto number = job_.session().mail().next_fresh(); number.has_value();
-       number = job_.session().mail().next_fresh()) {
+  for (; begun < kBegunAtOnce; ++begun) {
+    const auto number = table().next_fresh();
+    if (!number.has_value()) break;
     begin(*number);
-    ++begun;
   }
   return begun + copy_some();
 }
@@ -36,7 +49,7 @@ void Mailroom::begin(std::uint32_t number) {
   if (letters_.size() <= number) letters_.resize(number + std::size_t{1});
   Letter& letter = letters_[number];
   letter = Letter();
-  letter.request = job_.session().mail().at(number);
+  letter.request = table().at(number);
   letter.open = true;
   const control::Rank rank = job_.rank_order.in_plan(letter.request.peer / trainers());
   const auto peer_local = static_cast<std::uint8_t>(letter.request.peer % trainers());
@@ -62,8 +75,7 @@ MailChannel* Mailroom::channel_to(bcube::ServerId server) {
   if (known != channels_.end()) return known->second.get();
   if (!placement_.space().contains(server) || !placement_.rank(server).has_value()) return nullptr;
   auto& channel = channels_[server];
-  channel = std::make_unique<MailChannel>(
-      *this, server, std::size_t{trainers()} * Session::kMaxInFlight, segment_bytes_);
+  channel = std::make_unique<MailChannel>(*this, server, most_in_flight(), segment_bytes_, key_);
   if (server != server_) {
     add_flows(*channel);
     open_(*channel);
@@ -88,6 +100,10 @@ void Mailroom::add_flows(MailChannel& channel) {
   }
 }
 
+const std::uint8_t* Mailroom::region_of(const Letter& letter) const {
+  return job_.session().region(letter.request.local).base();
+}
+
 Letter* Mailroom::find_receive(std::uint32_t number, bcube::ServerId from) {
   if (number >= letters_.size()) return nullptr;
   Letter& letter = letters_[number];
@@ -105,31 +121,39 @@ void Mailroom::publish_ends() {
 }
 
 void Mailroom::copy(std::uint32_t send, std::uint32_t receive) {
+  table().begin(send);
+  table().begin(receive);
   const std::uint64_t bytes = letters_[send].request.bytes;
   if (bytes > letters_[receive].request.bytes) {
     end(send, GRADCUBE_EMISMATCH, bytes);
     end(receive, GRADCUBE_EMISMATCH, bytes);
   } else {
-    copies_.push_back({send, receive, 0});
+    letters_[send].number = receive;
+    copies_.push(letters_, send);
   }
 }
 
-// A part of the first one, so that no copy keeps the engine from its packets for long.
+// The messages take turns, so that a short one does not wait for a long one.
 unsigned Mailroom::copy_some() {
-  if (copies_.empty()) return 0;
-  Copy& copy = copies_.front();
-  const MailRequest& from = letters_[copy.send].request;
-  const std::uint64_t now = std::min(from.bytes - copy.done, kCopiedAtOnce);
-  if (now != 0) {
-    std::memmove(letters_[copy.receive].request.buffer + copy.done, from.buffer + copy.done, now);
+  std::uint64_t left = kCopiedAtOnce;
+  unsigned turns = 0;
+  for (; turns < kTurnsAtOnce && left != 0 && !copies_.empty(); ++turns) {
+    const std::uint32_t number = copies_.pop(letters_);
+    Letter& send = letters_[number];
+    const MailRequest& from = send.request;
+    const MailRequest& to = letters_[send.number].request;
+    const std::uint64_t now = std::min({from.bytes - send.copied, kCopiedInTurn, left});
+    if (now != 0) std::memmove(to.buffer + send.copied, from.buffer + send.copied, now);
+    left -= now;
+    send.copied += now;
+    if (send.copied != from.bytes) {
+      copies_.push(letters_, number);
+      continue;
+    }
+    end(send.number, GRADCUBE_OK, from.bytes);
+    end(number, GRADCUBE_OK, from.bytes);
   }
-  copy.done += now;
-  if (copy.done == from.bytes) {
-    end(copy.send, GRADCUBE_OK, from.bytes);
-    end(copy.receive, GRADCUBE_OK, from.bytes);
-    copies_.pop_front();
-  }
-  return 1;
+  return turns;
 }
 
 }  // namespace gradcube::dataplane

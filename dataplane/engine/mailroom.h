@@ -5,8 +5,9 @@
 // The leader engine of the server has it, and sends all mail itself, through its queue of every
 // port: so no state is shared between engines, and a message may take all paths.
 //
-// Memory: a channel for each server that there was mail with, and what has not ended. Nothing
-// depends on the size of the job.
+// Memory: a channel for each server that there was mail with, and what the trainers can have in
+// flight, for which the constructor allocates, with a bit for each segment that fits into their
+// memory. Nothing depends on the size of the job.
 //
 // Resets. Mail knows no epochs: it waits while the job is reset and then goes on. It ends with the
 // job.
@@ -16,15 +17,16 @@
 #define GRADCUBE_DATAPLANE_ENGINE_MAILROOM_H_
 
 #include <cstdint>
-#include <deque>
 #include <functional>
 #include <map>
 #include <memory>
 #include <vector>
 
 #include "control/plan/placement.h"
+#include "dataplane/engine/arrived_segments.h"
 #include "dataplane/engine/letter.h"
 #include "dataplane/engine/mail_channel.h"
+#include "dataplane/engine/mail_table.h"
 
 namespace gradcube::dataplane {
 
@@ -33,8 +35,13 @@ class Session;
 
 class Mailroom {
  public:
-  // Bytes between trainers of this server that one call of work() copies at most.
+  // What one call of work() begins at most, and what it copies between trainers of this server, in
+  // turns and in bytes: so that neither keeps the engine from its packets for long. A message has
+  // at most so many bytes in its turn.
+  static constexpr unsigned kBegunAtOnce = 64;
+  static constexpr unsigned kTurnsAtOnce = 64;
   static constexpr std::uint64_t kCopiedAtOnce = 256 * 1024;
+  static constexpr std::uint64_t kCopiedInTurn = 64 * 1024;
 
   // The job and what it refers to must outlive it. window: of a flow.
   Mailroom(EngineJob& job, const control::Placement& placement, bcube::ServerId server,
@@ -46,7 +53,7 @@ class Mailroom {
   void set_opener(std::function<void(MailChannel&)> open) { open_ = std::move(open); }
 
   // Begins what trainers have submitted, and copies mail between trainers of this server. How much
-  // it found to do.
+  // it found to do: while that is not 0 there may be more.
   unsigned work();
   // Tells the trainers what has ended since.
   void publish_ends();
@@ -62,6 +69,11 @@ class Mailroom {
 
   unsigned trainers() const;
   Letter& letter(std::uint32_t number) { return letters_[number]; }
+  Letters& letters() { return letters_; }
+  MailTable& table() const;
+  // Of the trainer that has submitted it.
+  ArrivedSegments& arrived(const Letter& letter) { return arrived_[letter.request.local]; }
+  const std::uint8_t* region_of(const Letter& letter) const;
   // A receive from this server that has not ended; null if there is none of this number.
   Letter* find_receive(std::uint32_t number, bcube::ServerId from);
   // bytes: of the message.
@@ -76,12 +88,8 @@ class Mailroom {
     std::int32_t code;
     std::uint64_t bytes;
   };
-  struct Copy {
-    std::uint32_t send;
-    std::uint32_t receive;
-    std::uint64_t done;  // bytes
-  };
 
+  std::size_t most_in_flight() const;
   void begin(std::uint32_t number);
   unsigned copy_some();
   void add_flows(MailChannel& channel);
@@ -94,10 +102,12 @@ class Mailroom {
   FlowSettings flow_settings_;
   std::function<void(MailChannel&)> open_;
   std::map<bcube::ServerId, std::unique_ptr<MailChannel>> channels_;
-  std::deque<Letter> letters_;  // by number
-  std::deque<Copy> copies_;     // under way; the first one is next
-  std::vector<End> ends_;       // not published yet
+  Letters letters_;
+  std::vector<ArrivedSegments> arrived_;  // by trainer
+  LetterQueue copies_;     // sends to trainers of this server, under way; the first one is next
+  std::vector<End> ends_;  // not published yet
   std::uint64_t own_wants_ = 0;
+  std::uint64_t key_;  // of the matchers' hashes
 };
 
 }  // namespace gradcube::dataplane

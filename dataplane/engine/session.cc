@@ -30,7 +30,8 @@ Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const Sess
       reproducible_(shape.reproducible),
       listeners_(std::move(listeners)),
       leader_(leader),
-      seats_(shape.trainers) {
+      seats_(shape.trainers),
+      mail_(shape.trainers, shape.trainers * kMaxInFlight) {
   for (const unsigned threads : shape.lane_threads) lanes_.emplace_back(threads);
   seat(local, std::move(region), doorbell);
 }

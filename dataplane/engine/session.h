@@ -153,6 +153,8 @@ class Session {
     return seats_[local].lanes[lane].ended.load(std::memory_order_acquire);
   }
   bool anything_in_flight() const;
+  std::uint32_t unanswered() const { return mail_.unanswered(); }
+  MailTable::Counts mail_counts(unsigned local) const { return mail_.counts(local); }
   // As a trainer has submitted it. Those of all trainers are alike but for their buffers and names,
   // if that of the first says `agreed`.
   const CollectiveRequest& request(unsigned lane, std::uint64_t number, unsigned local = 0) const {

@@ -1,5 +1,6 @@
 #include "dataplane/sockets/control_server.h"
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <cstring>
@@ -16,6 +17,7 @@ namespace gradcube::dataplane {
 namespace {
 constexpr std::size_t kLongestLine = 64 * 1024;
 constexpr std::size_t kMostUnread = 1024 * 1024;
+constexpr std::size_t kMostSent = 1024 * 1024;  // in one go
 constexpr std::size_t kMostClients = 64;
 constexpr unsigned kMostAccepted = 16;  // in one go
 constexpr auto kAnswerWithin = std::chrono::seconds(5);
@@ -64,7 +66,7 @@ void ControlServer::answer_line(int socket) {
   Client& client = clients_.at(socket);
   const std::size_t end = client.received.find('\n');
   if (end != std::string::npos) {
-    if (client.answer.size() > kMostUnread) {
+    if (client.answer.size() - client.sent > kMostUnread) {
       close_client(socket);
       return;
     }
@@ -90,6 +92,9 @@ std::string ControlServer::answer_to(const std::string& line) {
       throw control::UsageError("a request is a JSON object with a \"command\"");
     }
     const std::string name = request["command"];
+    if (const auto text = text_commands_.find(name); text != text_commands_.end()) {
+      return text->second(request);
+    }
     const auto command = commands_.find(name);
     if (command == commands_.end()) {
       throw control::UsageError(fmt::format("unknown command {}", control::quoted(name)));
@@ -106,19 +111,24 @@ std::string ControlServer::answer_to(const std::string& line) {
   return answer.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
 }
 
-// Sends what the client takes. False if that closed the client.
+// Sends what the client takes, and no more than a part of a long answer. False if that closed the
+// client.
 bool ControlServer::write(int socket) {
   Client& client = clients_.at(socket);
-  while (!client.answer.empty()) {
-    const ssize_t sent =
-        send(socket, client.answer.data(), client.answer.size(), MSG_DONTWAIT | MSG_NOSIGNAL);
+  const std::size_t stop = std::min(client.answer.size(), client.sent + kMostSent);
+  while (client.sent < stop) {
+    const ssize_t sent = send(socket, client.answer.data() + client.sent, stop - client.sent,
+                              MSG_DONTWAIT | MSG_NOSIGNAL);
     if (sent < 0 && errno == EAGAIN) return true;
     if (sent <= 0) {
       close_client(socket);
       return false;
     }
-    client.answer.erase(0, static_cast<std::size_t>(sent));
+    client.sent += static_cast<std::size_t>(sent);
   }
+  if (client.sent < client.answer.size()) return true;
+  client.answer.clear();
+  client.sent = 0;
   return true;
 }
 

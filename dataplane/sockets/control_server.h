@@ -42,6 +42,11 @@ class ControlServer {
   ControlServer& operator=(const ControlServer&) = delete;
 
   void add(const std::string& name, Command command) { commands_[name] = std::move(command); }
+  // The same for long answers that were written elsewhere: returns the whole answer, "ok" included.
+  using TextCommand = std::function<std::string(const nlohmann::json& request)>;
+  void add_text(const std::string& name, TextCommand command) {
+    text_commands_[name] = std::move(command);
+  }
   // To be called about every 20 ms: goes on with the answers, and disconnects slow clients.
   void tick(SteadyClock::time_point now);
   // Whether every answer has left.
@@ -51,6 +56,7 @@ class ControlServer {
   struct Client {
     std::string received;
     std::string answer;
+    std::size_t sent = 0;  // of the answer
     SteadyClock::time_point since;
     bool paused = false;  // not read while a whole line waits
   };
@@ -66,6 +72,7 @@ class ControlServer {
   UnixListener listener_;
   std::map<int, Client> clients_;
   std::map<std::string, Command> commands_;
+  std::map<std::string, TextCommand> text_commands_;
 };
 
 }  // namespace gradcube::dataplane

@@ -116,6 +116,35 @@ TEST(Mail, FailsWithItsJob) {
   leave_all(cluster, job.trainers());
 }
 
+// The receiver leaves as soon as it has the message, while its sender's server may still wait for
+// the acknowledgement, which may be lost.
+TEST(Mail, EndsWellForASenderWhoseReceiverLeavesAtOnce) {
+  for (unsigned round = 0; round < 40; ++round) {
+    SimulatedCluster cluster(settings_of({{"topology", "star:3"},
+                                          {"rate", "1gbit"},
+                                          {"loss", "0.2"},
+                                          {"seed", std::to_string(round)}}));
+    MailJob job(cluster, 1 << 20);
+    const Message message{1, 2, 1, round % 2 == 0 ? 100u : 40'000u};
+    const auto receipt = job.receive(message);
+    const std::uint64_t sent = job.send(message, round);
+    const std::uint64_t unmatched = job.send({1, 0, 9, 100}, 1);  // which nobody receives
+    ASSERT_TRUE(cluster.run_until(
+        [&] { return job.trainers()[2]->header().completion_tail.load() == 1; }, 10 * kSecond));
+    job.expect_here(message, receipt, round);
+    const auto gone = std::move(job.trainers()[2]);
+    job.trainers().pop_back();
+    cluster.leave(*gone,
+                  round % 4 < 2 ? dataplane::Departure::orderly : dataplane::Departure::death);
+    job.finish(20 * kSecond);
+    for (const shared::Completion& completion : job.trainers()[1]->take_completions()) {
+      EXPECT_EQ(completion.code, completion.request == sent ? 0 : GRADCUBE_EPEER)
+          << "in round " << round << (completion.request == unmatched ? ", of no receive" : "");
+    }
+    leave_all(cluster, job.trainers());
+  }
+}
+
 TEST(Mail, AndCollectivesShareTheLinks) {
   SimulatedCluster cluster(settings_of({{"topology", "star:3"}, {"rate", "200mbit"}}));
   MailJob job(cluster, 64 << 20);

@@ -188,6 +188,45 @@ TEST_F(JobLeaderTest, LetsAllCompleteWhatTheyShareWithATrainerThatLeaves) {
   EXPECT_EQ(end.common, (LaneNumbers{4, 0}));
 }
 
+// Whoever has left may have received it. What is sent as a whole later it cannot have.
+TEST_F(JobLeaderTest, LetsAllLearnWhatATrainerThatLeavesHasReceived) {
+  run();
+  hear(1, Leave{"the trainer left"});
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  hear(2, held(0, {4, 0}, {4, 0}, {}, {}));
+  Held sends = held(0, {4, 0}, {4, 0}, {}, {});
+  sends.unanswered = 2;
+  EXPECT_TRUE(hear(0, sends).empty());
+  sends.unanswered = 1;
+  EXPECT_TRUE(hear(0, sends).empty());
+  sends.unanswered = 2;  // older news
+  EXPECT_TRUE(hear(0, sends).empty());
+  sends.unanswered = 0;
+  EXPECT_EQ(first<Abort>(hear(0, sends)).why, "the trainer left");
+}
+
+TEST_F(JobLeaderTest, DoesNotWaitForEverForTheEndOfAMessage) {
+  run();
+  hear(1, Leave{"the trainer left"});
+  hear(1, held(0, {4, 0}, {4, 0}, {}, {}));
+  hear(2, held(0, {4, 0}, {4, 0}, {}, {}));
+  Held sends = held(0, {4, 0}, {4, 0}, {}, {});
+  sends.unanswered = 1;
+  hear(0, sends);
+  EXPECT_EQ(first<Abort>(wait(timing_.run_on)).why, "the trainer left");
+}
+
+// A reset ends no message.
+TEST_F(JobLeaderTest, ResetsAJobWhoseMessagesAreUnderWay) {
+  run();
+  fail({0, 2, 3, "x"});
+  hear(1, held(0, {4, 0}, {1, 0}, {}, {}));
+  hear(2, held(0, {4, 0}, {1, 0}, {}, {}));
+  Held sends = held(0, {4, 0}, {1, 0}, {}, {});
+  sends.unanswered = 1;
+  EXPECT_EQ(first<Reset>(hear(0, sends)).cut.done, (LaneNumbers{1, 0}));
+}
+
 TEST_F(JobLeaderTest, TellsWhoSubmittedWhatTheTrainersDisagreeOn) {
   run();
   const JobActions hold = fail({1, 4, 3, "server [1], thread 0, step 1"});

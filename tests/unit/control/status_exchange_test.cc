@@ -38,6 +38,11 @@ class Exchange {
     asker_.on_time(now_, out);
     send(out);
     std::shuffle(on_the_way_.begin(), on_the_way_.end(), random_);
+    std::size_t parts = 0;
+    for (const NodeMessage& message : on_the_way_) {
+      parts += std::holds_alternative<StatusPart>(message.body) ? 1 : 0;
+    }
+    most_parts = std::max(most_parts, parts);
     for (const NodeMessage& message : std::exchange(on_the_way_, {})) deliver(message);
   }
 
@@ -56,7 +61,8 @@ class Exchange {
     twice_ = twice;
   }
 
-  std::size_t most_at_once = 0;
+  std::size_t most_asked = 0;  // in a step
+  std::size_t most_parts = 0;  // on their way
 
  private:
   void send(const NodeMessages& messages) {
@@ -67,7 +73,7 @@ class Exchange {
         if (!hits(loss_)) on_the_way_.push_back(message);
       }
     }
-    most_at_once = std::max(most_at_once, firsts);
+    most_asked = std::max(most_asked, firsts);
   }
 
   void deliver(const NodeMessage& message) {
@@ -107,9 +113,9 @@ TEST(StatusExchange, GathersTheTextsOfAllServers) {
 
 TEST(StatusExchange, PutsLongTextsTogetherWhateverIsLostAndDoubled) {
   Exchange exchange(5, 5 * kStatusPartBytes + 77);
-  exchange.set_faults(0.3, 0.3);
+  exchange.set_faults(0.2, 0.3);
   SCOPED_TRACE(protocol::seed_trace(protocol::test_seed(20261123)));
-  ASSERT_TRUE(exchange.run(exchange.asker().begin(), 2 * StatusAsker::kPatience));
+  ASSERT_TRUE(exchange.run(exchange.asker().begin(), StatusAsker::kLongest));
   for (const auto& [server, answer] : exchange.asker().answers()) {
     EXPECT_EQ(answer.text, text_of(server, 5 * kStatusPartBytes + 77)) << answer.why;
     EXPECT_EQ(exchange.made(server), 1) << "all parts are of one text";
@@ -127,12 +133,58 @@ TEST(StatusExchange, NamesThoseThatDoNotAnswerInTime) {
   EXPECT_EQ(exchange.asker().answers().at(3).text, text_of(3, 10));
 }
 
-TEST(StatusExchange, AsksSomeServersAtATime) {
-  Exchange exchange(200, 10);
+// The answers all come to one port, and wait for no credit.
+TEST(StatusExchange, AwaitsAFewPartsAtATime) {
+  Exchange exchange(200, 3 * kStatusPartBytes);
   exchange.silence(100);
-  ASSERT_TRUE(exchange.run(exchange.asker().begin(), 2 * StatusAsker::kPatience));
-  EXPECT_EQ(exchange.most_at_once, StatusAsker::kAtOnce);
+  ASSERT_TRUE(exchange.run(exchange.asker().begin(), 4 * StatusAsker::kPatience));
+  EXPECT_EQ(exchange.most_asked, StatusAsker::kAwaited);
+  EXPECT_LE(exchange.most_parts, StatusAsker::kAwaited);
   EXPECT_EQ(exchange.asker().answers().size(), 199U);
+  EXPECT_EQ(exchange.asker().answers().at(199).text, text_of(199, 3 * kStatusPartBytes));
+}
+
+// Who does not answer is asked ever more rarely, and does not keep others from being asked.
+TEST(StatusExchange, AsksSilentServersMoreRarely) {
+  StatusAsker asker(0, 2 * StatusAsker::kAwaited + 1, 10);
+  asker.begin();
+  std::map<bcube::ServerId, std::vector<Instant>> asked;
+  for (Instant now{1}; now < StatusAsker::kPatience; now += kTick) {
+    NodeMessages out;
+    asker.on_time(now, out);
+    EXPECT_LE(out.size(), StatusAsker::kAwaited);
+    for (const NodeMessage& message : out) asked[message.to].push_back(now);
+  }
+  ASSERT_EQ(asked.size(), 2 * StatusAsker::kAwaited);
+  EXPECT_LE(asked[2 * StatusAsker::kAwaited].front(), Instant(1) + 2 * StatusAsker::kRepeat);
+  for (const auto& [server, times] : asked) {
+    EXPECT_GE(times.size(), 4U);
+    EXPECT_LE(times.size(), 9U);
+  }
+}
+
+// As long as parts come, the deadline moves, but not for ever.
+TEST(StatusExchange, WaitsForWhoGoesOnAnswering) {
+  for (const std::uint32_t parts : {10U, 60U}) {
+    StatusAsker asker(0, 2, 10);
+    const std::uint64_t inquiry = asker.begin();
+    NodeMessages out;
+    Instant now{1};
+    for (std::uint32_t part = 0; part < parts && !asker.finished(inquiry); ++part) {
+      for (const Instant until = now + std::chrono::milliseconds(500); now < until; now += kTick) {
+        asker.on_time(now, out);
+      }
+      asker.on_part(1, {inquiry, part, parts, "x"}, now, out);
+    }
+    asker.on_time(now, out);
+    ASSERT_TRUE(asker.finished(inquiry));
+    if (parts == 10) {
+      EXPECT_EQ(asker.answers().at(1).text, std::string(10, 'x'));
+    } else {
+      EXPECT_LE(now, Instant(1) + StatusAsker::kLongest + std::chrono::milliseconds(500));
+      EXPECT_THAT(asker.answers().at(1).why, HasSubstr("did not answer in time"));
+    }
+  }
 }
 
 TEST(StatusExchange, BeginsAnewForWhoAsksWhileOneIsUnderWay) {
@@ -171,7 +223,7 @@ TEST(StatusExchange, TakesNothingThatWasNotAskedFor) {
 }
 
 TEST(StatusExchange, BoundsWhatAllAnswersTogetherTake) {
-  constexpr std::uint32_t kServers = 100;
+  constexpr std::uint32_t kServers = 200;
   StatusAsker asker(0, kServers, 10);
   NodeMessages out;
   const std::uint64_t inquiry = asker.begin();
@@ -221,15 +273,17 @@ TEST(StatusAnswerer, SendsNoMoreThanALittleAtATime) {
 TEST(StatusAnswerer, KeepsTheTextsOfTheLastAskers) {
   StatusAnswerer answerer(1, [] { return std::string(2 * kStatusPartBytes, 'x'); });
   NodeMessages out;
+  Instant now{5};
   for (bcube::ServerId asker = 2; asker < 2 + StatusAnswerer::kMostKept + 1; ++asker) {
-    answerer.on_ask(asker, {1, 0}, Instant(5), out);
+    answerer.on_ask(asker, {1, 0}, now += StatusAnswerer::kRound, out);
   }
   out.clear();
-  answerer.on_ask(2, {1, 1}, Instant(5), out);
+  now += StatusAnswerer::kRound;
+  answerer.on_ask(2, {1, 1}, now, out);
   EXPECT_TRUE(out.empty()) << "the first has been forgotten";
-  answerer.on_ask(3, {1, 1}, Instant(5), out);
-  answerer.on_ask(3, {2, 1}, Instant(5), out);
-  answerer.on_ask(3, {1, 2}, Instant(5), out);
+  answerer.on_ask(3, {1, 1}, now, out);
+  answerer.on_ask(3, {2, 1}, now, out);
+  answerer.on_ask(3, {1, 2}, now, out);
   EXPECT_EQ(out.size(), 1U) << "no other inquiry, and no part beyond the end";
 }
 

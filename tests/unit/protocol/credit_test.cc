@@ -106,6 +106,25 @@ TEST(CreditPool, AFlowThatLeavesGivesItsCreditBack) {
   EXPECT_EQ(flows.pool.add(&late), flows.ids[0]);
 }
 
+// As messages between trainers go on over a reset: what their flows have on the way still comes.
+TEST(CreditPool, AFlowThatComesBackBringsWhatIsOnItsWay) {
+  constexpr Nanoseconds kLease = 20 * kMillisecond;
+  Flows flows(segments(10), 2);
+  grant_all(flows.pool, flows.ids[0], 10);
+  ASSERT_EQ(flows.windows[0]->limit(), 10U);
+  std::uint64_t sequence = 0;
+  for (std::uint32_t i : {0U, 1U, 2U, 5U}) flows.windows[0]->arrive(i, sequence, 0);
+  flows.pool.remove(flows.ids[0]);
+  EXPECT_EQ(flows.pool.add(flows.windows[0].get()), flows.ids[0]);
+  EXPECT_EQ(flows.pool.outstanding(), 6U);
+  grant_all(flows.pool, flows.ids[1], 100);
+  EXPECT_EQ(flows.windows[1]->limit(), 4U) << "4 of 10 have arrived";
+  // What does not come counts no longer than any other grant.
+  for (Nanoseconds now = 0; now <= 3 * kLease; now += kLease) flows.pool.distribute(now);
+  grant_all(flows.pool, flows.ids[1], 100);
+  EXPECT_GT(flows.windows[1]->limit(), 4U);
+}
+
 TEST(CreditPool, ASequenceThatNobodyCanHaveReachedIsNoDemandForEver) {
   for (const std::uint64_t invented : {~0ULL, 1ULL << 31}) {
     Flows flows(segments(10), 1);

@@ -105,9 +105,10 @@ TEST_F(Messages, HaveCallsInCpp) {
   auto buffer = session.buffer<float>(4);
   const std::vector<float> constant(4, 2);
   auto first = session.send(std::span(constant), 1);
-  auto second = session.send(buffer.span(), 2, 5);
+  auto second = session.send(buffer.span(), 2, 5, 3);
   first.wait();
   second.wait(std::chrono::minutes(1));
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().submission.paths == 3; }));
   EXPECT_EQ(second.received(), 0u);
   auto third = session.receive(buffer.span(), 1, 12);
   third.wait();

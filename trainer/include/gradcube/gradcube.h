@@ -318,7 +318,8 @@ typedef struct {
   void* buffer;  /* a send only reads it */
   size_t bytes;  /* of the message; of a receive the most that it takes */
   uint64_t tag;
-  unsigned paths;   /* the most paths that a send may take; 0: one, or all where it is large */
+  unsigned paths;   /* the most paths that a send may take, of 8 at most; more than there are: all;
+                       0: one, or all where it is large */
   size_t* received; /* of a receive: gets the message's length when the end is reported; or NULL */
 } gradcube_message;
 

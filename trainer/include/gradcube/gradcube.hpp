@@ -315,13 +315,18 @@ class Session {
   // Messages: see gradcube_send() and gradcube_recv(). `memory` belongs to the daemon until the
   // request's end was reported, and that of several sends may be the same.
 
+  // paths: the most that it may take, as in gradcube_message.
   template <typename T>
   requires Element<std::remove_const_t<T>> Request send(std::span<T> memory, unsigned to,
-                                                        std::uint64_t tag = 0) {
+                                                        std::uint64_t tag = 0, unsigned paths = 0) {
+    gradcube_message message = GRADCUBE_MESSAGE_INIT;
+    message.peer = to;
+    message.buffer = const_cast<std::remove_const_t<T>*>(memory.data());  // a send only reads it
+    message.bytes = memory.size_bytes();
+    message.tag = tag;
+    message.paths = paths;
     std::uint64_t number = 0;
-    detail::check(
-        gradcube_send(session_.get(), memory.data(), memory.size_bytes(), to, tag, &number),
-        session_.get());
+    detail::check(gradcube_submit_message(session_.get(), &message, &number), session_.get());
     return Request(session_, number);
   }
 

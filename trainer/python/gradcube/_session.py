@@ -203,7 +203,8 @@ class Session:
         self.send_async(data, to, tag).wait(timeout)
 
     def send_async(self, data, to, tag=0, paths=0):
-        """``paths``: the most parallel paths that it may take; 0: one, or all where it is large."""
+        """``paths``: the most parallel paths that it may take, of 8 at most; more than there are: all;
+        0: one, or all where it is large."""
         paths = whole_number(paths, "paths", 0, _MOST)
         return self._exchange(_SEND, data, whole_number(to, "rank", 0, _MOST), tag, paths)
 

@@ -9,6 +9,7 @@
 #include <string>
 
 #include "dataplane/engine/engine_counters.h"
+#include "dataplane/engine/mail_table.h"
 #include "dataplane/fabric/emulated/switch_counters.h"
 #include "dataplane/fabric/kernel/packet_port_counters.h"
 #include "dataplane/fabric/nic/ethdev_port_counters.h"
@@ -73,6 +74,10 @@ TEST(Counters, OfFlowsAreTheDocumentedOnes) {
   EXPECT_EQ(count * sizeof(std::uint64_t), sizeof(protocol::SendCounters));
 }
 
+TEST(Counters, OfMessagesAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "Messages"), counted<MailTable::Counts>());
+}
+
 TEST(Counters, OfDroppedFramesAreTheDocumentedReasons) {
   EXPECT_EQ(documented("protocol.md", "2. Reasons for dropping a frame"),
             counted<EngineCounters>("dropped"));
@@ -89,6 +94,7 @@ void expect_all_are_in_the_table() {
 TEST(Counters, AreAllInTheirTables) {
   expect_all_are_in_the_table<PortCounts>();
   expect_all_are_in_the_table<SwitchPortCounts>();
+  expect_all_are_in_the_table<MailTable::Counts>();
   std::size_t count = 0;
   EngineCounters::for_each([&](const CounterEntry&) { ++count; });
   // The place of FrameError::none is never counted in.

@@ -34,7 +34,8 @@ Json good() {
               "trainers_per_server": 1, "members": [[0, 0], [2, 1]], "window": 8,
               "packets_reserved_bytes": 5,
               "trainers": [{"address": [2, 1], "local": 0, "pid": 3, "uid": 0, "heap_bytes": 0,
-                            "submitted": 1, "completed": 1}],
+                            "submitted": 1, "completed": 1, "messages_waiting": 2,
+                            "messages_begun": 1, "messages_done": 8}],
               "collectives": 1, "waiting_for": [], "waiting_ms": null}],
     "flows": [{"job": "mnist", "server": [2, 1], "lane": 0, "thread": 0, "stage": "broadcast",
                "peer": [2, 0], "srtt_us": 0.5, "sent": 4}],
@@ -84,6 +85,18 @@ TEST(ForeignStatus, NamesOnlyServersOfTheCluster) {
     Json status = good();
     status["jobs"][0]["members"].push_back(wrong);
     EXPECT_FALSE(checked(status).has_value()) << wrong;
+  }
+}
+
+// Keys are looked for one by one: so there are few in an object.
+TEST(ForeignStatus, HasNoObjectWithVeryManyKeys) {
+  for (const char* at : {"", "/counters", "/counters/dropped", "/jobs/0/lanes/0"}) {
+    Json status = good();
+    Json& object = status[Json::json_pointer(at)];
+    for (int i = 0; i < 100; ++i) object["more" + std::to_string(i)] = i;
+    EXPECT_TRUE(checked(status).has_value()) << at;
+    for (int i = 100; i < 200; ++i) object["more" + std::to_string(i)] = i;
+    EXPECT_FALSE(checked(status).has_value()) << at;
   }
 }
 

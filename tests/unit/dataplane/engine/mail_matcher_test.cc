@@ -30,6 +30,8 @@ class Matcher {
     });
   }
 
+  explicit Matcher(std::size_t most = 1024) : matcher(most, most, 0x5eed) {}
+
   MailMatcher matcher;
   Met met;
 };
@@ -110,6 +112,33 @@ TEST(MailMatcher, KeepsTheOrderOfEachAddress) {
   std::map<std::uint32_t, std::uint32_t> want_of(matcher.met.begin(), matcher.met.end());
   for (const auto& [tag, of_tag] : sends) {
     for (std::size_t k = 0; k < of_tag.size(); ++k) EXPECT_EQ(want_of[of_tag[k]], wants[tag][k]);
+  }
+}
+
+// Either side waits for the other, all with tags of their own or all with the same; and what has
+// met makes room.
+TEST(MailMatcher, LooksAtFewHoweverManyWait) {
+  constexpr std::uint32_t kMost = 16 * 1024;
+  Matcher matcher(kMost);
+  std::uint64_t sequence = 0;
+  for (const std::uint64_t tags : {std::uint64_t{kMost}, std::uint64_t{1}}) {
+    for (const bool sends_first : {true, false}) {
+      const std::uint64_t before = matcher.matcher.looks();
+      const auto send_all = [&] {
+        for (std::uint32_t i = 0; i < kMost; ++i) matcher.send(i, {3, 5, i % tags << 32});
+      };
+      if (sends_first) send_all();
+      for (std::uint32_t i = 0; i < kMost; ++i) {
+        matcher.want(sequence++, i, {3, 5, i % tags << 32});
+        matcher.settle(sequence);
+      }
+      if (!sends_first) send_all();
+      EXPECT_LT(matcher.matcher.looks() - before, 2U * 8U * kMost);
+      ASSERT_EQ(matcher.met.size(), kMost);
+      for (std::uint32_t i = 0; i < kMost; ++i) EXPECT_EQ(matcher.met[i], std::pair(i, i));
+      EXPECT_EQ(matcher.matcher.wants(), 0u);
+      matcher.met.clear();
+    }
   }
 }
 
