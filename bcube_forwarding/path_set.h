@@ -67,8 +67,8 @@ std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, Serv
                                   const HopFilter& works = {});
 
 // What a flow between these servers may choose from (path_choice.h): the parallel paths, and the
-// detours over other neighbours, of which parallel_paths() takes one for each level. Where a port is
-// down only these lead around a relay that has much to do. At most `most`, the parallel ones
+// detours over other neighbours, of which parallel_paths() takes one for each level. Where a port
+// is down only these lead around a relay that has much to do. At most `most`, the parallel ones
 // first.
 std::vector<Route> candidate_paths(const AddressSpace& space, ServerId from, ServerId to,
                                    std::size_t most, const HopFilter& works = {});

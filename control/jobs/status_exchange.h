@@ -4,15 +4,15 @@
 //   StatusAsk{inquiry, part} -> StatusPart{inquiry, part, parts, text}
 //
 // The asker asks each other server for part 0, and for the next when one has come. Only the part
-// that was asked for is taken. Messages take no credit, so the asker paces what comes to it: at most
-// 16 parts, 64 KiB, are awaited at a time. What is not answered in 50 ms is awaited no more, and is
-// asked again, after 100 ms, 200 ms and then 400 ms. A server from which no part has come for 2 s,
-// or which has not told all in 10 s, is given up. 64 servers are asked at a time.
+// that was asked for is taken. Messages take no credit, so the asker paces what comes to it: at
+// most 16 parts, 64 KiB, are awaited at a time. What is not answered in 50 ms is awaited no more,
+// and is asked again, after 100 ms, 200 ms and then 400 ms. A server from which no part has come
+// for 2 s, or which has not told all in 10 s, is given up. 64 servers are asked at a time.
 //
 // Bounds. A server's status has some 1 KiB, 0.4 KiB for each port, 1 KiB and 8 bytes per member for
 // each job, 0.4 KiB for each of its trainers and 0.35 KiB for each flow. 256 KiB have room for 16
-// ports and 40 jobs of 8 trainers, or for one such job with 700 flows. Where that is not enough, the
-// answerer leaves out flows (cluster_status.h). All answers together have at most 32 MiB.
+// ports and 40 jobs of 8 trainers, or for one such job with 700 flows. Where that is not enough,
+// the answerer leaves out flows (cluster_status.h). All answers together have at most 32 MiB.
 //
 // The answerer makes a text when part 0 of a new inquiry is asked for, at most every 100 ms, and
 // keeps it for the further parts: for the last 16 askers. It sends at most 16 parts in 20 ms, 26

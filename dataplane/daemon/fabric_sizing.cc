@@ -104,8 +104,8 @@ Nanoseconds greeting_interval(const control::ClusterSettings& settings) {
 }
 
 // --- Path probes. Flows live for seconds, and what their links carry is averaged over 50 ms. An
-// engine probes 8 servers in an interval at most (path_prober.h), over a few paths each; all servers
-// share this host's cores.
+// engine probes 8 servers in an interval at most (path_prober.h), over a few paths each; all
+// servers share this host's cores.
 constexpr std::int64_t kProbingInterval = 100 * kMillisecond;
 constexpr std::int64_t kProbingPerServer = 2 * kMillisecond;
 

@@ -25,8 +25,8 @@
 //
 // Time is handed in (poll(now)), in nanoseconds of the poller's Clock. Nothing on the data path
 // throws, locks, allocates or logs: what goes wrong is counted (EngineCounters) and the frame
-// dropped. Only where links go down or come up, and where paths are compared, some times in a second,
-// are flows moved, which allocates.
+// dropped. Only where links go down or come up, and where paths are compared, some times in a
+// second, are flows moved, which allocates.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_H_
 

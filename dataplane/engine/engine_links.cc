@@ -207,12 +207,12 @@ bool Engine::works(const bcube::Route& route) const {
   return true;
 }
 
-// The one that was chosen by load, the planned one, or else the shortest of the parallel paths that works; first of those that leave
-// through another port, as the whole port may have failed here or at the other end. Where none
-// does, the planned one again if something is heard over its first link, else a path that begins
-// with a link over which something is: what relays have told may be over, and links that lose much
-// are not always down when they seem to be.
-// Allocates: routes change when links fail, not when frames come.
+// The one that was chosen by load, the planned one, or else the shortest of the parallel paths that
+// works; first of those that leave through another port, as the whole port may have failed here or
+// at the other end. Where none does, the planned one again if something is heard over its first
+// link, else a path that begins with a link over which something is: what relays have told may be
+// over, and links that lose much are not always down when they seem to be. Allocates: routes change
+// when links fail, not when frames come.
 bcube::Route Engine::route_of(const Flow& flow) const {
   if (flow.use.chosen.size() != 0) return flow.use.chosen;
   if (works(flow.planned)) return flow.planned;

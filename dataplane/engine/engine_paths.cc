@@ -1,11 +1,11 @@
 // What an engine does about what paths have left (BCube source routing: BCube, section 4.1): it
-// probes the paths of its flows, moves a flow to a better one, and tells other servers, whose probes
-// come by, what its own links have left.
+// probes the paths of its flows, moves a flow to a better one, and tells other servers, whose
+// probes come by, what its own links have left.
 //
-// Which flows may choose. A plan that exchanges with neighbours has put each exchange on a level, so
-// that all links carry the same; these flows stay where they are as long as their link works. Those
-// to servers further away, which relays pass on, may choose, and so may those that go around a
-// link that is down, and mail, which no plan has put anywhere. Where links have no rate nothing
+// Which flows may choose. A plan that exchanges with neighbours has put each exchange on a level,
+// so that all links carry the same; these flows stay where they are as long as their link works.
+// Those to servers further away, which relays pass on, may choose, and so may those that go around
+// a link that is down, and mail, which no plan has put anywhere. Where links have no rate nothing
 // says what they have left, and nobody chooses.
 
 #include <algorithm>

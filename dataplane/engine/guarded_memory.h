@@ -8,9 +8,9 @@
 // fault anywhere else has the effect that it had before the handler was installed.
 //
 // Who goes on with zeros computes nonsense, and hands it to others of the same job. So engines
-// complete nothing while a fault is pending(), and those that have the job send nothing; the control
-// thread ends the jobs of faulted regions and then settles the faults. Pages of a message are read
-// before its frames leave (mail_channel.cc): so no zeros leave in its place.
+// complete nothing while a fault is pending(), and those that have the job send nothing; the
+// control thread ends the jobs of faulted regions and then settles the faults. Pages of a message
+// are read before its frames leave (mail_channel.cc): so no zeros leave in its place.
 //
 // Threads: any may fault and ask. The control thread makes and destroys, and settles. Nobody may
 // touch memory whose registration ends.

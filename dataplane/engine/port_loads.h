@@ -2,8 +2,8 @@
 // lately. Path probes tell it to the sources of flows (engine_paths.cc).
 //
 // An average that follows what a port carries within kAverage. It counts the bytes of all engines'
-// queues, with preamble, FCS and gap. The owner calls sample() as often as it likes; while it sleeps
-// nothing is carried, so the next sample has what went before.
+// queues, with preamble, FCS and gap. The owner calls sample() as often as it likes; while it
+// sleeps nothing is carried, so the next sample has what went before.
 //
 // Owned and used by one engine. Allocates when it is made.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_PORT_LOADS_H_

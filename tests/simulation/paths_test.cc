@@ -119,8 +119,8 @@ TEST_P(ParallelPaths, DeliverEachByteOnceWhileFlowsMoveAndFramesAreLost) {
   EXPECT_GT(outcome.counters.resent, 30u);
 }
 
-// [0,0,0] reaches [0,0,1] over level 1 or 2. The relay of the first detour, [0,1,0], has much to send
-// itself over the port that it needs.
+// [0,0,0] reaches [0,0,1] over level 1 or 2. The relay of the first detour, [0,1,0], has much to
+// send itself over the port that it needs.
 TEST_P(ParallelPaths, LeadAroundALinkThatIsDownOverARelayThatHasRoom) {
   const std::vector<MailJob::Message> messages = {{0, 1, 1, 20 * kMegabyte, 1},
                                                   {2, 3, 2, 20 * kMegabyte, 1}};

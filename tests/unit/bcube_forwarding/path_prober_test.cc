@@ -96,8 +96,8 @@ TEST(PathProber, AServerThatNoPathLeadsToHasNone) {
   EXPECT_TRUE(prober.asked(21)->paths.empty());
 }
 
-// Plays an owner whose flows go to these servers, and whose probes are answered at once. Returns how
-// often each was probed.
+// Plays an owner whose flows go to these servers, and whose probes are answered at once. Returns
+// how often each was probed.
 std::map<ServerId, unsigned> probed(PathProber& prober, const std::vector<ServerId>& servers,
                                     Time duration) {
   std::map<ServerId, unsigned> times;
