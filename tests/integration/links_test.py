@@ -47,6 +47,13 @@ class Check(TestCase):
         self.assertEqual(len(problems), 1, report)
         self.assertRegex(problems[0], r"down: \[.,0\] does not hear \[.,0\]")
 
+    def test_fits_no_costs_while_a_link_is_down(self):
+        self.cluster.answer("impair", "--down", "1,0:1")
+        wait_until(lambda: ((1, 0), 1) in self.cluster.links_down(), "the cut to be seen")
+        done = self.cluster.tool("model", "fit")
+        self.assertEqual(done.returncode, 1)
+        self.assertRegex(done.stderr, r"the link between \[0,0\] and \[1,0\] at level 1 is not as configured: down")
+
     @needs_faults
     def test_names_links_that_lose_frames(self):
         self.cluster.answer("impair", "--loss", "0.1")
@@ -82,7 +89,7 @@ class Check(TestCase):
 
     def test_shows_which_paths_are_down(self):
         self.cluster.answer("impair", "--down", "0,0:1")
-        wait_until(lambda: ((0, 0), 1) in self.links_down(), "the cut to be seen")
+        wait_until(lambda: ((0, 0), 1) in self.cluster.links_down(), "the cut to be seen")
         paths = self.cluster.answer("paths", "--from", "0,0", "--to", "1,1")["paths"]
         self.assertEqual([(path["ports"], path["state"]) for path in paths], [([0, 1], "answers"), ([1, 0], "down")])
         self.assertIsNone(paths[1]["left_bps"])
