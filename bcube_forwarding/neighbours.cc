@@ -1,5 +1,6 @@
 #include "bcube_forwarding/neighbours.h"
 
+#include <set>
 #include <stdexcept>
 #include <string>
 
@@ -21,6 +22,26 @@ LinkAddress embedded_link_address(unsigned port, ServerId server) {
 
 bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other) {
   return distance(space, one, other) == 1;
+}
+
+std::vector<ServerId> next_in_lines(const AddressSpace& space, ServerId self,
+                                    const std::vector<ServerId>& servers) {
+  const std::set<ServerId> among(servers.begin(), servers.end());
+  std::set<ServerId> next;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    const unsigned radix = space.radix(level);
+    const unsigned digit = space.digit(self, level);
+    // Each way around the line until one of them is met; a switch has all at the same distance.
+    for (const unsigned way : {1u, radix - 1}) {
+      for (unsigned at = (digit + way) % radix; at != digit; at = (at + way) % radix) {
+        const ServerId server = space.with_digit(self, level, at);
+        if (!among.contains(server)) continue;
+        next.insert(server);
+        if (space.cabled()) break;
+      }
+    }
+  }
+  return {next.begin(), next.end()};
 }
 
 NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)

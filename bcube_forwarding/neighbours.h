@@ -38,6 +38,12 @@ inline constexpr LinkAddress kBroadcastAddress{{0xff, 0xff, 0xff, 0xff, 0xff, 0x
 // and a hop joins those.
 bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other);
 
+// Of these servers, those that come next to this one in its lines: all others of a switch, and on a
+// torus the nearest in each direction of each ring. If one comes next to another, so does the other
+// to the one. Ascending, without this server. Allocates.
+std::vector<ServerId> next_in_lines(const AddressSpace& space, ServerId self,
+                                    const std::vector<ServerId>& servers);
+
 struct Neighbour {
   ServerId server = 0;
   unsigned level = 0;

@@ -39,6 +39,7 @@ class Greetings {
   // Both ascending, without this server. Who becomes greeted is greeted with the next on_time().
   void set_peers(const Servers& greeted, const Servers& watched, Instant now);
 
+  bool greets(bcube::ServerId server) const { return greeted_.contains(server); }
   void on_greeting(bcube::ServerId from, const Greeting& greeting, Instant now);
   // Anything else came from it: messages, data. Of this incarnation.
   void on_sign_of_life(bcube::ServerId from, Instant now);

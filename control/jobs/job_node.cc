@@ -5,6 +5,7 @@
 #include <set>
 #include <utility>
 
+#include "bcube_forwarding/neighbours.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::control {
@@ -249,29 +250,34 @@ void JobNode::forget_what_is_over(Instant now) {
 
 namespace {
 
-std::vector<bcube::ServerId> ascending(std::set<bcube::ServerId> servers, bcube::ServerId own) {
-  servers.erase(own);
+using Servers = std::set<bcube::ServerId>;
+
+void add(Servers& servers, const std::vector<bcube::ServerId>& more) {
+  servers.insert(more.begin(), more.end());
+}
+
+std::vector<bcube::ServerId> ascending(const Servers& servers) {
   return {servers.begin(), servers.end()};
 }
 
 }  // namespace
 
 std::vector<bcube::ServerId> JobNode::greeted() const {
-  std::set<bcube::ServerId> servers;
+  Servers servers;
   for (const auto& [attempt, agent] : agents_) {
-    servers.insert(agent.servers().begin(), agent.servers().end());
+    add(servers, bcube::next_in_lines(space_, server_, agent.servers()));
   }
-  return ascending(std::move(servers), server_);
+  return ascending(servers);
 }
 
 std::vector<bcube::ServerId> JobNode::watched() const {
-  std::set<bcube::ServerId> servers;
+  Servers servers;
   for (const auto& [attempt, agent] : agents_) {
     const bool is_set_up =
         agent.phase() >= JobAgent::Phase::preparing && agent.phase() <= JobAgent::Phase::aborting;
-    if (is_set_up) servers.insert(agent.servers().begin(), agent.servers().end());
+    if (is_set_up) add(servers, bcube::next_in_lines(space_, server_, agent.servers()));
   }
-  return ascending(std::move(servers), server_);
+  return ascending(servers);
 }
 
 void JobNode::on_time(Instant now, JobActions& out) {

@@ -56,7 +56,8 @@ class JobNode {
   void on_time(Instant now, JobActions& out);
   std::optional<Instant> deadline() const;
 
-  // Whom to greet: all other servers of this server's jobs. Ascending.
+  // Whom to greet: of each of this server's jobs, the servers that come next to it in its lines
+  // (bcube::next_in_lines()). They need not be neighbours on a torus. Ascending.
   std::vector<bcube::ServerId> greeted() const;
   // Whose silence matters: of those, the ones whose jobs have been set up. Ascending.
   std::vector<bcube::ServerId> watched() const;

@@ -187,7 +187,7 @@ class Node {
   void listen_to_neighbours(control::Instant now);
   void greet(control::Instant now);
   void set_peers(control::Instant now);
-  std::vector<bcube::ServerId> neighbours_among(const std::vector<bcube::ServerId>& servers) const;
+  std::vector<bcube::ServerId> without_those_here(std::vector<bcube::ServerId> servers) const;
   NeighbourNumbers neighbour(bcube::ServerId server) const;
   // Of jobs that the engines have let go, as far as their packets are back.
   void give_back_packets() {

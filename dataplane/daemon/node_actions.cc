@@ -217,7 +217,7 @@ std::vector<control::PeerFacts> Node::peer_facts(const Resident& resident,
     peer.no_way = !engines_->reaches(standing.server);
     // Only those that are greeted would have been heard.
     const auto heard = greetings_.last_heard(standing.server);
-    if (heard.has_value() && heard_.contains(standing.server)) peer.since_heard = now - *heard;
+    if (heard.has_value() && greetings_.greets(standing.server)) peer.since_heard = now - *heard;
     const auto before = resident.since.find(standing.server);
     if (before == resident.since.end()) continue;
     const NeighbourNumbers numbers = neighbour(standing.server);

@@ -67,24 +67,23 @@ void Node::set_peers(control::Instant now) {
   for (const auto& [attempt, agent] : jobs_.agents()) phases.emplace_back(attempt, agent.phase());
   if (phases == phases_) return;
   phases_ = std::move(phases);
-  const auto greeted = neighbours_among(jobs_.greeted());
-  greetings_.set_peers(greeted, neighbours_among(jobs_.watched()), now);
+  const auto greeted = without_those_here(jobs_.greeted());
+  greetings_.set_peers(greeted, without_those_here(jobs_.watched()), now);
   std::erase_if(heard_, [&](const auto& entry) {
     return !std::binary_search(greeted.begin(), greeted.end(), entry.first);
   });
   for (const bcube::ServerId server : greeted) {
+    if (!bcube::are_neighbours(space(), server_, server)) continue;
     heard_.try_emplace(server, neighbour(server).received);
   }
 }
 
-std::vector<bcube::ServerId> Node::neighbours_among(
-    const std::vector<bcube::ServerId>& servers) const {
-  std::vector<bcube::ServerId> neighbours;
-  for (const bcube::ServerId other : servers) {
-    if (!around_.greet_each_other && around_.here.contains(other)) continue;
-    if (bcube::are_neighbours(space(), server_, other)) neighbours.push_back(other);
+std::vector<bcube::ServerId> Node::without_those_here(std::vector<bcube::ServerId> servers) const {
+  if (!around_.greet_each_other) {
+    std::erase_if(servers,
+                  [this](bcube::ServerId server) { return around_.here.contains(server); });
   }
-  return neighbours;
+  return servers;
 }
 
 // Of a server that is a neighbour.

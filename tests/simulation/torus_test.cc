@@ -8,6 +8,8 @@
 #include "control/plan/algorithms.h"
 #include "tests/simulation/work.h"
 
+#include "gradcube/gradcube.h"
+
 namespace gradcube::simulation {
 namespace {
 
@@ -92,6 +94,39 @@ TEST(ALongRing, RunsWhereNoFrameReachesAllServers) {
     const Trainers trainers = join_all(cluster, algorithm, collective);
     allreduce(cluster, plan, trainers, collective);
     leave_all(cluster, trainers);
+  }
+}
+
+// No server of the job is next to another: its frames are all relayed, and so are greetings.
+TEST(AJobOfServersThatAreNotAdjacent, LearnsThatOneOfThemHasDied) {
+  for (const bool in_frames : {false, true}) {
+    SCOPED_TRACE(in_frames ? "messages in frames" : "messages beside the fabric");
+    SimulationSettings settings = settings_of({{"topology", "torus:4,1"}, {"greeting", "10ms"}});
+    settings.links_are_watched = true;
+    settings.messages_pass_the_fabric = in_frames;
+    SimulatedCluster cluster(settings);
+    Collective collective;
+    collective.count = 10'007;
+    dataplane::TrainerRequest request{"across", 1000, 1000, heap_for(collective)};
+    request.options.lanes.resize(1);
+    request.options.members = {0, 2};
+    Trainers trainers;
+    for (const bcube::ServerId server : request.options.members) {
+      trainers.push_back(cluster.join(server, request));
+    }
+    const auto all_admitted = [&] { return trainers[0]->admitted() && trainers[1]->admitted(); };
+    ASSERT_TRUE(cluster.run_until(all_admitted, kSecond));
+    for (const auto& trainer : trainers) fill_and_submit(*trainer, collective);
+    ASSERT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, kSecond));
+    trainers[0]->take_completions();
+    cluster.kill(2);
+    fill_and_submit(*trainers[0], collective);
+    std::vector<shared::Completion> completions;
+    const auto ended = [&] { return !(completions = trainers[0]->take_completions()).empty(); };
+    ASSERT_TRUE(cluster.run_until(ended, 3 * kSecond));
+    EXPECT_EQ(completions[0].code, GRADCUBE_EPEER);
+    const std::string text = cluster.told(*trainers[0]).back().notice.text;
+    EXPECT_NE(text.find("[2]"), std::string::npos) << text;
   }
 }
 

@@ -31,6 +31,23 @@ TEST(Neighbours, DifferInOneDigitOnly) {
   EXPECT_FALSE(are_neighbours(space, space.parse("0,1,0"), space.parse("1,0,1")));
 }
 
+TEST(NextInLines, AreAllOthersOfASwitch) {
+  const auto at = [](const char* text) { return kSpace.parse(text); };
+  EXPECT_EQ(
+      next_in_lines(kSpace, at("1,1"), {at("0,1"), at("1,0"), at("1,1"), at("3,1"), at("2,2")}),
+      (std::vector<ServerId>{at("0,1"), at("1,0"), at("3,1")}));
+  EXPECT_TRUE(next_in_lines(kSpace, at("1,1"), {at("1,1"), at("0,0")}).empty());
+}
+
+TEST(NextInLines, AreTheNearestInEachDirectionOfARing) {
+  const AddressSpace ring(std::vector<unsigned>{6}, Joint::cables);
+  const std::vector<ServerId> servers = {0, 1, 4, 5};
+  EXPECT_EQ(next_in_lines(ring, 0, servers), (std::vector<ServerId>{1, 5}));
+  EXPECT_EQ(next_in_lines(ring, 1, servers), (std::vector<ServerId>{0, 4}));
+  EXPECT_EQ(next_in_lines(ring, 4, servers), (std::vector<ServerId>{1, 5}));
+  EXPECT_EQ(next_in_lines(ring, 0, {0, 3}), (std::vector<ServerId>{3})) << "both ways lead to it";
+}
+
 TEST(NeighbourTable, HasOneRowForEachOtherDigitOfEachLevel) {
   for (ServerId self = 0; self < kSpace.servers(); ++self) {
     const NeighbourTable table(kSpace, self);
