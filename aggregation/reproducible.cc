@@ -257,7 +257,8 @@ void canonical_of(DataType type, const void* values, void* results, std::size_t 
     case DataType::bfloat16:
       return canonical<Bfloat16>(values, results, count);
     default:
-      std::memmove(results, values, count * element_bytes(type));
+      // Buffers of no elements may be nowhere.
+      if (count != 0) std::memmove(results, values, count * element_bytes(type));
   }
 }
 

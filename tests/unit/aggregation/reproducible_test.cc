@@ -308,6 +308,19 @@ TEST_F(Reproducible, AveragesOfIntegersNeverOverflow) {
             as_bits(-1));
 }
 
+// The undefined-behaviour sanitizer judges.
+TEST_F(Reproducible, BuffersOfNoElementsMayBeNowhere) {
+  for (const DataType type :
+       {DataType::float16, DataType::float64, DataType::int32, DataType::int64, DataType::uint8}) {
+    for (const std::uint32_t ranks : {2u, 9u}) {
+      to_carriers({type, Operation::max, ranks}, nullptr, nullptr, 0);
+      to_carriers({type, Operation::sum, ranks}, nullptr, nullptr, 0);
+      from_carriers({type, Operation::max, ranks}, nullptr, nullptr, 0);
+      from_carriers({type, Operation::sum, ranks}, nullptr, nullptr, 0);
+    }
+  }
+}
+
 TEST_F(Reproducible, NothingCarriesMoreTrainersThanAFieldHolds) {
   const auto type_of = [](DataType type, Operation operation, std::uint32_t ranks) {
     const auto carrier = carrier_of({type, operation, ranks});
