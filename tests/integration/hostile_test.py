@@ -374,10 +374,6 @@ class HostileClient(WithACluster):
     def test_a_line_without_end_on_the_control_socket(self):
         self.assertIsNone(self.ask(b"x" * (1 << 20)))
 
-    def daemon_bytes(self):
-        time.sleep(3)  # a daemon keeps for a while what it has last read of its memory
-        return self.cluster.status()["memory"]["daemon_bytes"]
-
     def test_clients_that_never_finish_or_never_read(self):
         with contextlib.ExitStack() as stack, Clockwork(self.cluster) as other:
             slow = [stack.enter_context(self.control()) for _ in range(10)]
@@ -385,13 +381,15 @@ class HostileClient(WithACluster):
                 connection.send(b'{"command":')
             glutton = stack.enter_context(self.control())
             glutton.setblocking(False)
-            before = self.daemon_bytes()
+            time.sleep(3)  # a daemon keeps for a while what it has last read of its memory
+            before = self.cluster.status()["memory"]["daemon_bytes"]
             until = time.monotonic() + 1
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
                 while time.monotonic() < until:
                     with contextlib.suppress(BlockingIOError):
                         glutton.send(b'{"command":"status"}\n' * 100)
-            grown = self.daemon_bytes() - before
+            time.sleep(3)
+            grown = self.cluster.status()["memory"]["daemon_bytes"] - before
             self.assertLess(grown, 8 << 20, "the daemon keeps answers that nobody reads")
             for connection in slow:
                 self.assertEqual(connection.recv(100), b"")
