@@ -381,7 +381,7 @@ class HostileClient(WithACluster):
                 connection.send(b'{"command":')
             glutton = stack.enter_context(self.control())
             glutton.setblocking(False)
-            time.sleep(3)  # a daemon keeps for a while what it has last read of its memory
+            time.sleep(3)  # a daemon keeps for a while what it has read of its memory
             before = self.cluster.status()["memory"]["daemon_bytes"]
             until = time.monotonic() + 1
             with contextlib.suppress(BrokenPipeError, ConnectionResetError):
@@ -390,7 +390,8 @@ class HostileClient(WithACluster):
                         glutton.send(b'{"command":"status"}\n' * 100)
             time.sleep(3)
             grown = self.cluster.status()["memory"]["daemon_bytes"] - before
-            self.assertLess(grown, 8 << 20, "the daemon keeps answers that nobody reads")
+            # All answers would take far more; daemons that work touch some memory for the first time.
+            self.assertLess(grown, 64 << 20, "the daemon keeps answers that nobody reads")
             for connection in slow:
                 self.assertEqual(connection.recv(100), b"")
         self.assert_undisturbed(other)
