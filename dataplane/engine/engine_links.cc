@@ -298,8 +298,8 @@ std::optional<protocol::RoutingHeader> Engine::way_back(
                                          static_cast<std::uint8_t>(space.digit(at, hop.level))};
     at = space.with_digit(at, hop.level, hop.digit);
   }
-  if (at != settings_.server || neighbours_.find(back.hops[0].level, back.hops[0].digit) == nullptr)
-    return std::nullopt;
+  if (at != settings_.server) return std::nullopt;
+  if (neighbours_.find(back.hops[0].level, back.hops[0].digit) == nullptr) return std::nullopt;
   return back;
 }
 

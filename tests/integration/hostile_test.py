@@ -376,10 +376,9 @@ class HostileClient(WithACluster):
 
     def test_clients_that_never_finish_or_never_read(self):
         with contextlib.ExitStack() as stack, Clockwork(self.cluster) as other:
-            slow = [stack.enter_context(self.control()) for _ in range(10)]
+            *slow, glutton = [stack.enter_context(self.control()) for _ in range(11)]
             for connection in slow:
                 connection.send(b'{"command":')
-            glutton = stack.enter_context(self.control())
             glutton.setblocking(False)
             time.sleep(3)  # a daemon keeps for a while what it has read of its memory
             before = self.cluster.status()["memory"]["daemon_bytes"]
