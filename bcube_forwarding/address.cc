@@ -1,7 +1,9 @@
 #include "bcube_forwarding/address.h"
 
+#include <algorithm>
 #include <charconv>
 #include <stdexcept>
+#include <utility>
 
 namespace gradcube::bcube {
 
@@ -31,7 +33,48 @@ AddressSpace::AddressSpace(std::span<const unsigned> radices, Joint joint) : joi
                                   ", because a server's number has 16 bits on the wire");
     }
   }
-  servers_ = static_cast<std::uint32_t>(servers);
+  servers_ = addresses_ = static_cast<std::uint32_t>(servers);
+}
+
+AddressSpace AddressSpace::without(std::span<const ServerId> absent) const {
+  auto marks = std::make_shared<Absent>(addresses_, false);
+  for (const ServerId server : absent) {
+    if (server >= addresses_) {
+      throw std::invalid_argument("server " + std::to_string(server) + " is not among the " +
+                                  std::to_string(addresses_) + " addresses");
+    }
+    (*marks)[server] = true;
+  }
+  AddressSpace rest = *this;
+  rest.servers_ = static_cast<std::uint32_t>(std::count(marks->begin(), marks->end(), false));
+  if (rest.servers_ == 0) throw std::invalid_argument("all servers would be absent");
+  rest.absent_ = rest.is_whole() ? nullptr : std::move(marks);
+  return rest;
+}
+
+std::vector<ServerId> AddressSpace::server_list() const {
+  std::vector<ServerId> list;
+  list.reserve(servers_);
+  for (ServerId server = 0; server < addresses_; ++server) {
+    if (!is_absent(server)) list.push_back(server);
+  }
+  return list;
+}
+
+std::vector<ServerId> AddressSpace::absent_list() const {
+  std::vector<ServerId> list;
+  for (ServerId server = 0; server < addresses_; ++server) {
+    if (is_absent(server)) list.push_back(server);
+  }
+  return list;
+}
+
+bool AddressSpace::operator==(const AddressSpace& other) const {
+  if (radices_ != other.radices_ || levels_ != other.levels_ || joint_ != other.joint_) {
+    return false;
+  }
+  if (absent_ == nullptr || other.absent_ == nullptr) return absent_ == other.absent_;
+  return *absent_ == *other.absent_;
 }
 
 std::array<unsigned, kMaxLevels> AddressSpace::digits(ServerId server) const {
@@ -80,7 +123,7 @@ std::string AddressSpace::suffix(ServerId server) const { return joined(server, 
 ServerId AddressSpace::parse(std::string_view text) const {
   std::string quoted(1, '"');
   quoted.append(text).append(1, '"');
-  const std::string example = std::string(", for example ").append(joined(servers_ - 1, ','));
+  const std::string example = std::string(", for example ").append(joined(addresses_ - 1, ','));
   std::string_view rest = text;
   if (rest.size() >= 2 && rest.front() == '[' && rest.back() == ']') {
     rest = rest.substr(1, rest.size() - 2);
@@ -105,6 +148,9 @@ ServerId AddressSpace::parse(std::string_view text) const {
     }
     server += value * weights_[level];
     rest.remove_prefix(static_cast<std::size_t>(end - rest.data()) + (last ? 0 : 1));
+  }
+  if (is_absent(server)) {
+    throw std::invalid_argument(quoted + " is absent: the cluster has no server at this address");
   }
   return server;
 }

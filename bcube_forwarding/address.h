@@ -10,17 +10,24 @@
 // next digit of level l, and port 2l+1 to the one before, modulo the radix. A ring has at least 3
 // servers: of two, both cables would join the same ones, and a hop would not say which it takes.
 //
-// An AddressSpace is a small immutable value, which allocates only for text. Any thread may use it.
-// Functions that take a server or a level do not check its range: check outside input with
-// contains() or parse() first.
+// Some addresses may have no server (a partial BCube: BCube, section 5.1): they are ABSENT. The
+// others keep their addresses and numbers, and who is bought later changes nobody's. Whoever goes
+// through all servers takes server_list(); a table that a server's number indexes has addresses()
+// entries.
+//
+// An AddressSpace is a small immutable value, which allocates only for text and lists. Any thread
+// may use it. Functions that take a server or a level do not check its range: check outside input
+// with contains() or parse() first.
 #ifndef GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 #define GRADCUBE_BCUBE_FORWARDING_ADDRESS_H_
 
 #include <array>
 #include <cstdint>
+#include <memory>
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace gradcube::bcube {
 
@@ -40,14 +47,28 @@ class AddressSpace {
   // a ring), or there would be more than kMaxServers servers.
   explicit AddressSpace(std::span<const unsigned> radices, Joint joint = Joint::switches);
 
+  // The same addresses where these have no server, and all others have one. Throws
+  // std::invalid_argument if one is no address of the space, or no server would be left.
+  AddressSpace without(std::span<const ServerId> absent) const;
+
+  // Every number below is an address.
+  std::uint32_t addresses() const { return addresses_; }
+  // How many of them have a server, and which, ascending.
   std::uint32_t servers() const { return servers_; }
+  std::vector<ServerId> server_list() const;
+  bool is_whole() const { return servers_ == addresses_; }
+  std::vector<ServerId> absent_list() const;
+
   unsigned levels() const { return levels_; }
   unsigned radix(unsigned level) const { return radices_[level]; }
 
   // How much the server's number grows when its digit at `level` grows by 1.
   std::uint32_t weight(unsigned level) const { return weights_[level]; }
 
-  bool contains(ServerId server) const { return server < servers_; }
+  // Of any number: whether there is this server.
+  bool contains(ServerId server) const { return server < addresses_ && !is_absent(server); }
+  // Of an address.
+  bool is_absent(ServerId server) const { return absent_ != nullptr && (*absent_)[server]; }
 
   unsigned digit(ServerId server, unsigned level) const {
     return server / weights_[level] % radices_[level];
@@ -98,19 +119,23 @@ class AddressSpace {
   std::string joint_text(ServerId server, unsigned port) const;
 
   // Reads "2,1" or "[2,1]". Throws std::invalid_argument with a message that says what is
-  // accepted.
+  // accepted, or that the server is absent.
   ServerId parse(std::string_view text) const;
 
-  bool operator==(const AddressSpace&) const = default;
+  bool operator==(const AddressSpace& other) const;
 
  private:
+  using Absent = std::vector<bool>;  // by address
+
   std::string joined(ServerId server, char separator) const;
 
   std::array<std::uint32_t, kMaxLevels> radices_{};
   std::array<std::uint32_t, kMaxLevels> weights_{};
   unsigned levels_ = 0;
   Joint joint_ = Joint::switches;
+  std::uint32_t addresses_ = 1;
   std::uint32_t servers_ = 1;
+  std::shared_ptr<const Absent> absent_;  // null: nobody is
 };
 
 }  // namespace gradcube::bcube

@@ -1,5 +1,7 @@
 #include "bcube_forwarding/neighbours.h"
 
+#include <bitset>
+#include <iterator>
 #include <set>
 #include <stdexcept>
 #include <string>
@@ -44,6 +46,30 @@ std::vector<ServerId> next_in_lines(const AddressSpace& space, ServerId self,
   return {next.begin(), next.end()};
 }
 
+std::vector<ServerId> next_to(const AddressSpace& space, ServerId self,
+                              const std::vector<ServerId>& servers) {
+  std::vector<ServerId> next = next_in_lines(space, self, servers);
+  if (are_grid(space, servers)) return next;
+  std::set<ServerId> all(next.begin(), next.end());
+  const std::set<ServerId> among(servers.begin(), servers.end());
+  const auto above = among.upper_bound(self);
+  const auto below = among.lower_bound(self);
+  all.insert(above == among.end() ? *among.begin() : *above);
+  all.insert(below == among.begin() ? *among.rbegin() : *std::prev(below));
+  all.erase(self);
+  return {all.begin(), all.end()};
+}
+
+bool are_grid(const AddressSpace& space, std::span<const ServerId> servers) {
+  std::size_t combinations = 1;
+  for (unsigned level = 0; level < space.levels(); ++level) {
+    std::bitset<kMaxRadix> used;
+    for (const ServerId server : servers) used.set(space.digit(server, level));
+    combinations *= used.count();
+  }
+  return combinations == servers.size();
+}
+
 NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
     : space_(space), self_(self) {
   if (!space.contains(self)) {
@@ -54,29 +80,24 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
     const unsigned level = space.level_of_port(port);
     const unsigned own = own_digits_[level] = space.digit(self, level);
     first_.push_back(static_cast<std::uint32_t>(rows_.size()));
+    row_of_[level].resize(space.radix(level), kNoRow);
     for (unsigned digit = 0; digit < space.radix(level); ++digit) {
       if (!space.joins(level, own, digit) || space.port_to(level, own, digit) != port) continue;
       const ServerId server = space.with_digit(self, level, digit);
+      if (space.is_absent(server)) continue;
+      row_of_[level][digit] = static_cast<std::uint32_t>(rows_.size());
       const unsigned far = space.port_to(level, digit, own);
-      rows_.push_back({server, level, digit, port, embedded_link_address(far, server)});
+      rows_.push_back({server, level, digit, port, embedded_link_address(far, server),
+                       embedded_link_address(port, self)});
     }
   }
   first_.push_back(static_cast<std::uint32_t>(rows_.size()));
 }
 
-std::uint32_t NeighbourTable::row(unsigned level, unsigned digit) const {
-  if (level >= space_.levels() || digit >= space_.radix(level) ||
-      !space_.joins(level, own_digits_[level], digit)) {
-    return kNoRow;
-  }
-  const std::uint32_t first = first_[space_.port_to(level, own_digits_[level], digit)];
-  if (space_.cabled()) return first;
-  return first + digit - (digit > own_digits_[level] ? 1 : 0);
-}
-
 const Neighbour* NeighbourTable::find(unsigned level, unsigned digit) const {
-  const std::uint32_t index = row(level, digit);
-  return index == kNoRow ? nullptr : &rows_[index];
+  if (level >= space_.levels() || digit >= space_.radix(level)) return nullptr;
+  const std::uint32_t row = row_of_[level][digit];
+  return row == kNoRow ? nullptr : &rows_[row];
 }
 
 bool NeighbourTable::is_behind(unsigned port, ServerId server) const {

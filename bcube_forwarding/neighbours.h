@@ -2,9 +2,9 @@
 // end of its cables, their port and their link addresses (BML, section 3.1).
 //
 // Each engine makes its table at start; the table allocates only then. It has one row per (level,
-// digit) that a hop reaches. A look-up is O(1). A relay needs no more: a hop on
-// the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes from
-// a frame unchecked.
+// digit) that a hop reaches and that has a server. A look-up is O(1). A relay needs no more: a hop
+// on the wire is a byte of level and a byte of digit, and find() checks both, so it accepts bytes
+// from a frame unchecked.
 //
 // Threads: it never changes. The engines of one server have a table each.
 #ifndef GRADCUBE_BCUBE_FORWARDING_NEIGHBOURS_H_
@@ -44,12 +44,23 @@ bool are_neighbours(const AddressSpace& space, ServerId one, ServerId other);
 std::vector<ServerId> next_in_lines(const AddressSpace& space, ServerId self,
                                     const std::vector<ServerId>& servers);
 
+// The same, and where the servers are no grid, so that lines need not join all of them, also those
+// with the next greater and the next smaller number, in a ring: over who comes next to whom each
+// reaches each.
+std::vector<ServerId> next_to(const AddressSpace& space, ServerId self,
+                              const std::vector<ServerId>& servers);
+
+// Whether these servers, each named once, are a grid: every combination of digits that they have at
+// the levels is one of them. All servers of a whole space are, and so are those of a switch.
+bool are_grid(const AddressSpace& space, std::span<const ServerId> servers);
+
 struct Neighbour {
   ServerId server = 0;
   unsigned level = 0;
   unsigned digit = 0;  // the neighbour's digit at `level`, the only one in which it differs from us
   unsigned port = 0;   // our port that leads to it
   LinkAddress address;  // of its port
+  LinkAddress own;      // of ours
 };
 
 class NeighbourTable {
@@ -74,13 +85,14 @@ class NeighbourTable {
 
  private:
   static constexpr std::uint32_t kNoRow = UINT32_MAX;
-  std::uint32_t row(unsigned level, unsigned digit) const;
 
   AddressSpace space_;
   ServerId self_;
   std::array<unsigned, kMaxLevels> own_digits_{};
   std::vector<Neighbour> rows_;       // by port
   std::vector<std::uint32_t> first_;  // [port]: its first row; then the number of rows
+  // [level][digit]: of rows_, or kNoRow
+  std::array<std::vector<std::uint32_t>, kMaxLevels> row_of_;
 };
 
 }  // namespace gradcube::bcube

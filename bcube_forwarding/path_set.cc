@@ -73,6 +73,7 @@ Route long_path(const AddressSpace& space, ServerId from, ServerId to, unsigned 
 
 bool all_hops_work(const AddressSpace& space, ServerId from, const Route& route,
                    const HopFilter& works) {
+  if (!space.is_whole() && !passes_servers_alone(space, from, route)) return false;
   if (!works) return true;
   ServerId at = from;
   for (const Hop& hop : route) {
@@ -113,7 +114,7 @@ std::optional<Route> switch_path(const AddressSpace& space, ServerId from, Serve
     const Route route = direct_path(space, from, to, level);
     return all_hops_work(space, from, route, works) ? std::optional(route) : std::nullopt;
   }
-  if (shortest_route(space, from, to).size() + 2 > kMostHops) return std::nullopt;
+  if (distance(space, from, to) + 2 > kMostHops) return std::nullopt;
   // The digit after the own one comes first, so that the detours of different servers spread.
   for (unsigned i = 1; i < space.radix(level); ++i) {
     const unsigned digit = (own + i) % space.radix(level);
@@ -134,7 +135,7 @@ std::optional<Route> path_through(const AddressSpace& space, ServerId from, Serv
 class Taken {
  public:
   explicit Taken(const AddressSpace& space)
-      : servers_(space.servers()), switches_(space.levels() * space.servers()), space_(space) {}
+      : servers_(space.addresses()), switches_(space.levels() * space.addresses()), space_(space) {}
 
   void add(ServerId from, const Route& route) {
     for (const SwitchId which : switches_on(space_, from, route)) {
@@ -144,12 +145,12 @@ class Taken {
     for (std::size_t i = 1; i + 1 < servers.size(); ++i) servers_[servers[i]] = true;
   }
 
-  const std::vector<bool>& servers() const { return servers_; }
+  bool has(ServerId server) const { return servers_[server]; }
   bool has(SwitchId which) const { return switches_[place_of(which)]; }
 
  private:
   std::size_t place_of(SwitchId which) const {
-    return std::size_t{which.level} * space_.servers() + which.first;
+    return std::size_t{which.level} * space_.addresses() + which.first;
   }
 
   std::vector<bool> servers_;
@@ -157,35 +158,14 @@ class Taken {
   const AddressSpace& space_;
 };
 
-// A breadth-first search for a shortest working path that passes nothing taken.
-std::optional<Route> shortest_free_path(const AddressSpace& space, ServerId from, ServerId to,
-                                        const HopFilter& works, const Taken& taken) {
-  struct Reached {
-    ServerId server;
-    Route route;
-  };
-  std::vector<Reached> reached = {{from, {}}};
-  std::vector<bool> closed = taken.servers();
-  closed[from] = true;
-  for (std::size_t i = 0; i < reached.size() && reached[i].route.size() < kMostHops; ++i) {
-    const Reached at = reached[i];
-    for (unsigned level = 0; level < space.levels(); ++level) {
-      for (unsigned digit = 0; digit < space.radix(level); ++digit) {
-        const ServerId next = space.with_digit(at.server, level, digit);
-        if (!space.joins(level, space.digit(at.server, level), digit) ||
-            taken.has(switch_of(space, at.server, hop_to(level, digit)))) {
-          continue;
-        }
-        if (closed[next] || (works && !works(at.server, level, next))) continue;
-        Route route = at.route;
-        route.append(hop_to(level, digit));
-        if (next == to) return route;
-        closed[next] = true;
-        reached.push_back({next, route});
-      }
-    }
-  }
-  return std::nullopt;
+// A shortest working path that passes nothing taken; empty if there is none.
+Route shortest_free_path(const AddressSpace& space, ServerId from, ServerId to,
+                         const HopFilter& works, const Taken& taken) {
+  return searched_route(space, from, to, [&](ServerId at, unsigned level, ServerId next) {
+    return !taken.has(next) &&
+           !taken.has(switch_of(space, at, hop_to(level, space.digit(next, level)))) &&
+           (!works || works(at, level, next));
+  });
 }
 
 // As many as are missing to one path per port, or as can be found.
@@ -194,10 +174,10 @@ void add_substitutes(const AddressSpace& space, ServerId from, ServerId to, cons
   Taken taken(space);
   for (const Route& route : paths) taken.add(from, route);
   while (paths.size() < space.ports()) {
-    const std::optional<Route> route = shortest_free_path(space, from, to, works, taken);
-    if (!route) return;
-    taken.add(from, *route);
-    paths.push_back(*route);
+    const Route route = shortest_free_path(space, from, to, works, taken);
+    if (route.size() == 0) return;
+    taken.add(from, route);
+    paths.push_back(route);
   }
 }
 

@@ -19,7 +19,6 @@
 #ifndef GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
 #define GRADCUBE_BCUBE_FORWARDING_PATH_SET_H_
 
-#include <functional>
 #include <tuple>
 #include <vector>
 
@@ -27,10 +26,6 @@
 #include "bcube_forwarding/route.h"
 
 namespace gradcube::bcube {
-
-// Whether a frame gets from this server over `level`'s switch or cable to this neighbour. An empty
-// one means that every hop works.
-using HopFilter = std::function<bool(ServerId from, unsigned level, ServerId to)>;
 
 // A switch, or a cable.
 struct SwitchId {
@@ -57,12 +52,12 @@ std::vector<SwitchId> switches_on(const AddressSpace& space, ServerId from, cons
 // Of the server where a route from `from` ends, the port that its last hop comes in through.
 unsigned port_at_end(const AddressSpace& space, ServerId from, const Route& route);
 
-// The parallel paths whose hops all work, by ascending number of hops, then by the port that they
-// leave through, which no two share. Each one that does not work is replaced, if possible, by a
-// shortest working path through servers and switches that the others leave free. The others stay,
-// even if there were room for more paths without them. So there is no path only if none of at most
-// kMaxLevels hops works, or if the ends are the same server. Longer paths are left out, because a
-// Route has no room for them.
+// The parallel paths whose servers are all there and whose hops all work, by ascending number of
+// hops, then by the port that they leave through, which no two share. Each one that does not work
+// is replaced, if possible, by a shortest working path through servers and switches that the others
+// leave free. The others stay, even if there were room for more paths without them. So there is no
+// path only if none of at most kMaxLevels hops works, or if the ends are the same server. Longer
+// paths are left out, because a Route has no room for them.
 std::vector<Route> parallel_paths(const AddressSpace& space, ServerId from, ServerId to,
                                   const HopFilter& works = {});
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <array>
+#include <cstddef>
+#include <vector>
 
 namespace gradcube::bcube {
 
@@ -17,7 +19,9 @@ unsigned hops_at(const AddressSpace& space, unsigned level, unsigned from, unsig
 
 unsigned most_hops(const AddressSpace& space) {
   constexpr unsigned kDetour = 2;
-  if (space.levels() > 1) return std::min(kMaxLevels, diameter(space) + kDetour);
+  if (space.levels() > 1) {
+    return space.is_whole() ? std::min(kMaxLevels, diameter(space) + kDetour) : kMaxLevels;
+  }
   return space.cabled() ? std::min(kMaxLevels, space.radix(0) - 1) : 1;
 }
 
@@ -61,6 +65,43 @@ void append_level(Route& route, const AddressSpace& space, unsigned level, Serve
 
 }  // namespace
 
+bool passes_servers_alone(const AddressSpace& space, ServerId from, const Route& route) {
+  ServerId at = from;
+  return std::all_of(route.begin(), route.end(), [&](const Hop& hop) {
+    at = space.with_digit(at, hop.level, hop.digit);
+    return !space.is_absent(at);
+  });
+}
+
+Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
+                     const HopFilter& works) {
+  struct Reached {
+    ServerId server;
+    Route route;
+  };
+  std::vector<Reached> reached = {{from, {}}};
+  std::vector<bool> closed(space.addresses());
+  closed[from] = true;
+  for (std::size_t i = 0; i < reached.size() && reached[i].route.size() < kMaxLevels; ++i) {
+    const Reached at = reached[i];
+    for (unsigned level = 0; level < space.levels(); ++level) {
+      const unsigned own = space.digit(at.server, level);
+      for (unsigned digit = 0; digit < space.radix(level); ++digit) {
+        if (!space.joins(level, own, digit)) continue;
+        const ServerId next = space.with_digit(at.server, level, digit);
+        if (closed[next] || space.is_absent(next)) continue;
+        if (works && !works(at.server, level, next)) continue;
+        Route route = at.route;
+        route.append({static_cast<std::uint8_t>(level), static_cast<std::uint8_t>(digit)});
+        if (next == to) return route;
+        closed[next] = true;
+        reached.push_back({next, route});
+      }
+    }
+  }
+  return {};
+}
+
 ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {
   ServerId differs = 0;
   for (unsigned level = 0; level < space.levels(); ++level) {
@@ -72,8 +113,7 @@ ServerId difference(const AddressSpace& space, ServerId from, ServerId to) {
 }
 
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
-  Route route;
-  if (distance(space, from, to) > kMaxLevels) return route;
+  if (distance(space, from, to) > kMaxLevels) return {};
   const ServerId differs = difference(space, from, to);
   std::array<unsigned, kMaxLevels> levels{};
   unsigned count = 0;
@@ -86,10 +126,14 @@ Route shortest_route(const AddressSpace& space, ServerId from, ServerId to) {
     first += by + level;
   }
   if (space.cabled()) first = 0;
-  for (unsigned i = 0; i < count; ++i) {
-    append_level(route, space, levels[(first + i) % count], from, to);
+  for (unsigned order = 0; order < count; ++order) {
+    Route route;
+    for (unsigned i = 0; i < count; ++i) {
+      append_level(route, space, levels[(first + order + i) % count], from, to);
+    }
+    if (space.is_whole() || passes_servers_alone(space, from, route)) return route;
   }
-  return route;
+  return from == to ? Route() : searched_route(space, from, to);
 }
 
 }  // namespace gradcube::bcube

@@ -3,12 +3,14 @@
 // servers, a hop goes to the next digit or to the one before, and a digit takes as many hops as it
 // is far.
 //
-// A plain value; nothing allocates. Functions trust their servers to be in the space.
+// A plain value; nothing allocates but a search around absent servers. Functions trust their
+// servers to be in the space.
 #ifndef GRADCUBE_BCUBE_FORWARDING_ROUTE_H_
 #define GRADCUBE_BCUBE_FORWARDING_ROUTE_H_
 
 #include <array>
 #include <cstdint>
+#include <functional>
 
 #include "bcube_forwarding/address.h"
 
@@ -40,11 +42,13 @@ class Route {
 };
 
 // The most hops that a frame may take: what the farthest servers are apart, and two more for a way
-// around a failure; kMaxLevels at most. Under one switch all servers are neighbours and there is no
-// way around; in one ring it is the other way round.
+// around a failure; kMaxLevels at most, and where servers are absent, as ways around them may be
+// that long. Under one switch all servers are neighbours and there is no way around; in one ring it
+// is the other way round.
 unsigned most_hops(const AddressSpace& space);
 
-// The hops of a shortest way between two servers, and between the two that are farthest apart.
+// The hops of a shortest way between two addresses, and between the two that are farthest apart,
+// as if no server was absent.
 unsigned distance(const AddressSpace& space, ServerId from, ServerId to);
 unsigned diameter(const AddressSpace& space);
 
@@ -63,7 +67,22 @@ ServerId difference(const AddressSpace& space, ServerId from, ServerId to);
 // Under switches, where it begins follows from the difference of the servers alone, and spreads: so
 // where each server sends to each, every port sends and receives as much as any other of its level,
 // and about as many of the routes begin at each level, and end there.
+//
+// Where a relay on it would be absent, the next of the orders of levels is taken whose relays are
+// all there, else a shortest route among all; empty if there is none of kMaxLevels hops.
 Route shortest_route(const AddressSpace& space, ServerId from, ServerId to);
+
+// Whether a frame gets from this server over `level`'s switch or cable to this neighbour. An empty
+// one means that every hop works.
+using HopFilter = std::function<bool(ServerId from, unsigned level, ServerId to)>;
+
+// A shortest route between two different servers over servers that are there and hops that work, by
+// a breadth-first search; empty if none has kMaxLevels hops at most. Allocates.
+Route searched_route(const AddressSpace& space, ServerId from, ServerId to,
+                     const HopFilter& works = {});
+
+// Whether all servers that a route from `from` passes are there.
+bool passes_servers_alone(const AddressSpace& space, ServerId from, const Route& route);
 
 }  // namespace gradcube::bcube
 
