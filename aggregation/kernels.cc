@@ -21,7 +21,10 @@ bool cpu_has_f16c() noexcept {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) != 0 && (ecx & bit_F16C) != 0;
 }
 
-bool cpu_has_avx2() noexcept { return __builtin_cpu_supports("avx2") != 0 && cpu_has_f16c(); }
+bool cpu_has_avx2() noexcept {
+  return __builtin_cpu_supports("avx2") != 0 && __builtin_cpu_supports("fma") != 0 &&
+         cpu_has_f16c();
+}
 
 bool cpu_has_avx512() noexcept {
   return __builtin_cpu_supports("avx512f") != 0 && __builtin_cpu_supports("avx512bw") != 0 &&

@@ -73,7 +73,7 @@ using DivideFunction = void (*)(void* values, std::size_t count, std::uint32_t d
 
 enum class InstructionSet : std::uint8_t {
   scalar,  // portable C++, compiled for the baseline CPU
-  avx2,    // AVX2 and F16C
+  avx2,    // AVX2, F16C and FMA
   avx512,  // AVX-512 F, BW, DQ and VL
 };
 

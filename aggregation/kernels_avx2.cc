@@ -2,6 +2,7 @@
 #include <immintrin.h>
 
 #include "aggregation/instruction_sets.h"
+#include "aggregation/optimizer_loop.h"
 #include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
@@ -44,6 +45,8 @@ struct Float32 {
   static Vector scale(Vector value, Vector by) { return _mm256_mul_ps(value, by); }
   static Divisor divisor(std::uint32_t value) { return broadcast(static_cast<float>(value)); }
   static Vector divide(Vector value, Divisor by) { return _mm256_div_ps(value, by); }
+  static Vector fused(Vector a, Vector b, Vector c) { return _mm256_fmadd_ps(a, b, c); }
+  static Vector square_root(Vector value) { return _mm256_sqrt_ps(value); }
 };
 
 struct Float64 {
@@ -272,5 +275,8 @@ struct Sum128 {
 constinit const Kernels kAvx2Kernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
         InstructionSet::avx2);
+
+constinit const OptimizerKernels kAvx2OptimizerKernels =
+    make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx2);
 
 }  // namespace gradcube::aggregation

@@ -3,6 +3,7 @@
 #include <immintrin.h>
 
 #include "aggregation/instruction_sets.h"
+#include "aggregation/optimizer_loop.h"
 #include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
@@ -37,6 +38,8 @@ struct Float32 {
   static Vector scale(Vector value, Vector by) { return _mm512_mul_ps(value, by); }
   static Divisor divisor(std::uint32_t value) { return broadcast(static_cast<float>(value)); }
   static Vector divide(Vector value, Divisor by) { return _mm512_div_ps(value, by); }
+  static Vector fused(Vector a, Vector b, Vector c) { return _mm512_fmadd_ps(a, b, c); }
+  static Vector square_root(Vector value) { return _mm512_sqrt_ps(value); }
 };
 
 struct Float64 {
@@ -240,5 +243,8 @@ struct Sum128 {
 constinit const Kernels kAvx512Kernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
         InstructionSet::avx512);
+
+constinit const OptimizerKernels kAvx512OptimizerKernels =
+    make_optimizer_kernels<Float32, Float16, Bfloat16>(InstructionSet::avx512);
 
 }  // namespace gradcube::aggregation

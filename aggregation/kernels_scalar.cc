@@ -1,6 +1,7 @@
 // The portable kernels: one element per "vector". The compiler may still use the vectors of the
 // baseline CPU. That does not change the result.
 #include "aggregation/instruction_sets.h"
+#include "aggregation/optimizer_loop.h"
 #include "aggregation/reduce_loop.h"
 
 namespace gradcube::aggregation {
@@ -37,6 +38,32 @@ struct FloatLanes {
   }
   static Divisor divisor(std::uint32_t value) { return static_cast<Float>(value); }
   static Vector divide(Vector value, Divisor by) { return value / by; }
+};
+
+// What the optimizers need. A baseline CPU has no fused multiply-add.
+struct OptimizerLanes : FloatLanes<float> {
+  static Vector broadcast(float value) { return value; }
+  static Vector scale(Vector value, Vector by) { return value * by; }
+  // The product is exact in float64. The sum is rounded to odd there: towards the neighbour whose
+  // last bit is set. Rounding that to float32, which has fewer than half as many bits, rounds as
+  // the exact sum would (Boldo and Melquiond, 2008).
+  static Vector fused(Vector a, Vector b, Vector c) {
+    const double product = static_cast<double>(a) * static_cast<double>(b);
+    const double addend = c;
+    const double sum = product + addend;
+    const double without = sum - product;
+    const double error = (product - (sum - without)) + (addend - without);
+    std::int64_t bits = 0;
+    std::memcpy(&bits, &sum, sizeof(bits));
+    // An error that is a NaN, of infinities, is neither above nor below.
+    const std::int64_t inexact = static_cast<std::int64_t>(error > 0 || error < 0);
+    const std::int64_t outwards = (error > 0) == (sum > 0) ? 1 : -1;
+    bits += inexact & ~bits & 1 ? outwards : 0;
+    double odd = 0;
+    std::memcpy(&odd, &bits, sizeof(odd));
+    return static_cast<float>(odd);
+  }
+  static Vector square_root(Vector value) { return __builtin_sqrtf(value); }
 };
 
 template <float (*kWiden)(std::uint16_t) noexcept, std::uint16_t (*kRound)(float) noexcept>
@@ -117,5 +144,8 @@ using Sum128 = IndexedLanes<Unsigned128, Signed128, 8, 39>;
 constinit const Kernels kScalarKernels =
     make_kernels<Float32, Float64, Float16, Bfloat16, Int32, Int64, Int8, Uint8, Sum64, Sum128>(
         InstructionSet::scalar);
+
+constinit const OptimizerKernels kScalarOptimizerKernels =
+    make_optimizer_kernels<OptimizerLanes, Float16, Bfloat16>(InstructionSet::scalar);
 
 }  // namespace gradcube::aggregation

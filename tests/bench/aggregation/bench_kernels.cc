@@ -14,6 +14,7 @@
 #include "aggregation/kernels.h"
 #include "aggregation/reproducible.h"
 #include "tests/bench/aggregation/comparison.h"
+#include "tests/bench/aggregation/optimizer_comparison.h"
 
 namespace gradcube::aggregation::bench {
 namespace {
@@ -32,10 +33,10 @@ void print_json(const std::vector<Comparison>& comparisons) {
   std::printf("\n]}\n");
 }
 
-void run_comparison(benchmark::State& state, std::size_t source_count, std::size_t total_bytes,
-                    const std::string& place) {
+template <typename Compare>
+void run_comparison(benchmark::State& state, Compare compare) {
   Comparison comparison;
-  for (auto _ : state) comparison = compare_float32_sum(source_count, total_bytes, place);
+  for (auto _ : state) comparison = compare();
   state.counters["GB/s"] = comparison.gigabytes_per_second;
   state.counters["peer_GB/s"] = comparison.peer_gigabytes_per_second;
   state.counters["ratio"] = comparison.ratio;
@@ -145,10 +146,21 @@ void register_all() {
   for (const std::size_t source_count : {2, 3}) {
     const std::string name = "peer/float32/sum/" + std::to_string(source_count) + "_sources/";
     benchmark::RegisterBenchmark((name + "L2").c_str(), [=](benchmark::State& state) {
-      run_comparison(state, source_count, kBytesInL2, "in L2");
+      run_comparison(state, [&] { return compare_float32_sum(source_count, kBytesInL2, "in L2"); });
     })->Iterations(1);
     benchmark::RegisterBenchmark((name + "memory").c_str(), [=](benchmark::State& state) {
-      run_comparison(state, source_count, bytes_in_memory(), "in memory");
+      run_comparison(
+          state, [&] { return compare_float32_sum(source_count, bytes_in_memory(), "in memory"); });
+    })->Iterations(1);
+  }
+  for (const OptimizerRule rule : {OptimizerRule::nesterov, OptimizerRule::adamw}) {
+    const std::string name = "fused/float32/" + std::string(optimizer_rule_name(rule)) + "/";
+    benchmark::RegisterBenchmark((name + "L2").c_str(), [=](benchmark::State& state) {
+      run_comparison(state, [&] { return compare_optimizer(rule, kBytesInL2, "in L2"); });
+    })->Iterations(1);
+    benchmark::RegisterBenchmark((name + "memory").c_str(), [=](benchmark::State& state) {
+      run_comparison(state,
+                     [&] { return compare_optimizer(rule, bytes_in_memory(), "in memory"); });
     })->Iterations(1);
   }
   for (const InstructionSet instruction_set :
@@ -165,7 +177,9 @@ int main(int argc, char** argv) {
   namespace bench = gradcube::aggregation::bench;
   try {
     if (argc == 2 && std::strcmp(argv[1], "--json") == 0) {
-      bench::print_json(bench::compare_all());
+      std::vector<bench::Comparison> rows = bench::compare_all();
+      for (const bench::Comparison& row : bench::compare_optimizers()) rows.push_back(row);
+      bench::print_json(rows);
       return 0;
     }
     bench::register_all();

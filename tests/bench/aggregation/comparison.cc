@@ -15,7 +15,8 @@ namespace {
 
 constexpr std::size_t kPage = 4096;
 
-// The time this thread ran: another process on this core must not count against either side.
+}  // namespace
+
 double thread_seconds() {
   timespec now{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &now);
@@ -27,8 +28,6 @@ double median(std::vector<double> values) {
   std::nth_element(values.begin(), middle, values.end());
   return *middle;
 }
-
-}  // namespace
 
 Memory make_memory(std::size_t bytes) {
   const std::size_t whole_pages = (bytes + kPage - 1) / kPage * kPage;

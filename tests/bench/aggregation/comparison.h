@@ -23,6 +23,11 @@ Memory make_memory(std::size_t bytes);
 std::size_t bytes_in_memory();
 inline constexpr std::size_t kBytesInL2 = std::size_t{256} << 10;
 
+// The time this thread ran: another process on this core must not count against either side.
+double thread_seconds();
+
+double median(std::vector<double> values);
+
 struct Comparison {
   std::string figure;
   double gigabytes_per_second;  // read and written by the kernel: sources + 1 arrays
