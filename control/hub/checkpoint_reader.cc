@@ -1,0 +1,145 @@
+#include "control/hub/checkpoint_reader.h"
+
+#include <algorithm>
+#include <array>
+#include <bit>
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <stdexcept>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "control/base/descriptor.h"
+#include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "protocol/bytes.h"
+
+namespace gradcube::control::hub {
+namespace {
+
+static_assert(std::endian::native == std::endian::little, "arrays come from files as they are");
+
+constexpr std::array<const char*, 3> kArrays = {"weights", "first state", "second state"};
+
+class FileSource : public CheckpointSource {
+ public:
+  explicit FileSource(const std::string& path) : path_(path) {
+    // Opening a pipe would wait for its writer.
+    descriptor_ = Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+    struct stat status {};
+    if (descriptor_.get() < 0 || fstat(descriptor_.get(), &status) != 0)
+      refuse(std::strerror(errno));
+    if (!S_ISREG(status.st_mode)) refuse("it is no regular file");
+    size_ = static_cast<std::uint64_t>(status.st_size);
+  }
+
+  std::uint64_t size() const override { return size_; }
+
+  std::size_t read(std::span<std::uint8_t> to) override {
+    std::size_t done = 0;
+    while (done < to.size()) {
+      const ssize_t count = ::read(descriptor_.get(), to.data() + done, to.size() - done);
+      if (count < 0 && errno == EINTR) continue;
+      if (count < 0) refuse(std::strerror(errno));
+      if (count == 0) break;
+      done += static_cast<std::size_t>(count);
+    }
+    return done;
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* reason) const {
+    throw SetupError(fmt::format("checkpoint {} cannot be read: {}", quoted(path_), reason));
+  }
+
+  std::string path_;
+  Descriptor descriptor_;
+  std::uint64_t size_ = 0;
+};
+
+std::span<std::uint8_t> bytes_of(std::span<float> array) {
+  return {reinterpret_cast<std::uint8_t*>(array.data()), array.size_bytes()};
+}
+
+}  // namespace
+
+std::unique_ptr<CheckpointSource> open_checkpoint(const std::string& path) {
+  return std::make_unique<FileSource>(path);
+}
+
+CheckpointReader::CheckpointReader(std::unique_ptr<CheckpointSource> source, std::string where)
+    : source_(std::move(source)), where_(std::move(where)) {
+  std::vector<std::uint8_t> bytes(kCheckpointPrefix);
+  bytes.resize(source_->read(bytes));
+  const std::uint64_t size = checkpoint_header_bytes(bytes, source_->size(), where_);
+  bytes.resize(size);
+  read_exactly(std::span(bytes).subspan(kCheckpointPrefix));
+  header_ = parse_checkpoint_header(bytes, source_->size(), where_);
+}
+
+void CheckpointReader::read_exactly(std::span<std::uint8_t> to) {
+  if (source_->read(to) == to.size()) return;
+  throw UsageError(fmt::format("{}: it became shorter while it was read", where_));
+}
+
+void CheckpointReader::end_array(std::uint32_t crc) {
+  std::array<std::uint8_t, sizeof(std::uint32_t)> stored{};
+  read_exactly(stored);
+  if (protocol::load_little<std::uint32_t>(stored.data()) != crc_end(crc)) {
+    const CheckpointRange& range = header_.ranges[range_];
+    throw UsageError(
+        fmt::format("{}: it is damaged: the checksum of the {} of key {}, elements {} "
+                    "to {}, is wrong",
+                    where_, kArrays[array_], quoted(header_.keys[range.key].name),
+                    range.first_element, range.first_element + range.elements - 1));
+  }
+  if (++array_ == header_.arrays()) {
+    array_ = 0;
+    ++range_;
+  }
+}
+
+void CheckpointReader::read(std::span<float> to) {
+  if (at_end() || to.size() != elements()) {
+    throw std::invalid_argument("the checkpoint's next array has another size");
+  }
+  read_exactly(bytes_of(to));
+  end_array(extend_crc32c(kCrcBegin, bytes_of(to)));
+}
+
+void CheckpointReader::check_rest() {
+  std::vector<std::uint8_t> block(std::size_t{1} << 20);
+  while (!at_end()) {
+    std::uint32_t crc = kCrcBegin;
+    for (std::uint64_t left = elements() * sizeof(float); left > 0;) {
+      const auto part = std::span(block).first(std::min<std::uint64_t>(left, block.size()));
+      read_exactly(part);
+      crc = extend_crc32c(crc, part);
+      left -= part.size();
+    }
+    end_array(crc);
+  }
+}
+
+void CheckpointReader::require_same_hub(std::span<const HubKey> keys,
+                                        aggregation::OptimizerRule rule) const {
+  if (rule != header_.settings.rule) {
+    throw UsageError(fmt::format("{}: it is of the optimizer {}, and this hub runs {}", where_,
+                                 aggregation::optimizer_rule_name(header_.settings.rule),
+                                 aggregation::optimizer_rule_name(rule)));
+  }
+  const auto [theirs, ours] =
+      std::mismatch(header_.keys.begin(), header_.keys.end(), keys.begin(), keys.end());
+  const auto text = [](auto key, auto end) {
+    if (key == end) return std::string("nothing");
+    return fmt::format("{}, {} elements of {}", quoted(key->name), key->elements,
+                       aggregation::data_type_name(key->type));
+  };
+  if (theirs == header_.keys.end() && ours == keys.end()) return;
+  throw UsageError(fmt::format("{}: it is of other keys: it has {} where this hub has {}", where_,
+                               text(theirs, header_.keys.end()), text(ours, keys.end())));
+}
+
+}  // namespace gradcube::control::hub

@@ -1,0 +1,66 @@
+// Reads a hub's checkpoint (checkpoint_header.h) from hostile bytes, array by array. A file that is
+// torn, truncated, foreign or damaged is refused with a UsageError that says so: the constructor
+// checks the header, and each array is checked before it is returned.
+//
+// One thread at a time.
+#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_
+#define GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <memory>
+#include <span>
+#include <string>
+
+#include "control/hub/checkpoint_header.h"
+
+namespace gradcube::control::hub {
+
+// Where the bytes come from.
+class CheckpointSource {
+ public:
+  virtual ~CheckpointSource() = default;
+  virtual std::uint64_t size() const = 0;
+  // The next bytes; fewer than asked for only at the end. Throws a SetupError if they cannot be
+  // read.
+  virtual std::size_t read(std::span<std::uint8_t> to) = 0;
+};
+
+// A regular file. Throws a SetupError that names it if it cannot be opened.
+std::unique_ptr<CheckpointSource> open_checkpoint(const std::string& path);
+
+class CheckpointReader {
+ public:
+  // `where` begins each message: `checkpoint "PATH"`.
+  CheckpointReader(std::unique_ptr<CheckpointSource> source, std::string where);
+
+  const CheckpointHeader& header() const { return header_; }
+
+  // Whether there is another array, and how many elements it has: of each range the weights, then
+  // the states.
+  bool at_end() const { return range_ == header_.ranges.size(); }
+  std::uint64_t elements() const { return header_.ranges[range_].elements; }
+
+  // The next array, of elements() elements. What is in `to` after a UsageError must not be used.
+  void read(std::span<float> to);
+  // Checks what is left of the file, in little memory.
+  void check_rest();
+
+  // Throws a UsageError unless the checkpoint is of these keys and this rule. Other settings may
+  // differ: who goes on may want another learning rate.
+  void require_same_hub(std::span<const HubKey> keys, aggregation::OptimizerRule rule) const;
+
+ private:
+  void read_exactly(std::span<std::uint8_t> to);
+  void end_array(std::uint32_t crc);
+
+  std::unique_ptr<CheckpointSource> source_;
+  std::string where_;
+  CheckpointHeader header_;
+  std::size_t range_ = 0;
+  std::size_t array_ = 0;  // of the range
+};
+
+}  // namespace gradcube::control::hub
+
+#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_

@@ -1,0 +1,50 @@
+// Writes a hub's checkpoint (checkpoint_header.h) so that at its path there is always a whole one:
+// the one before, or the new one from commit() on, also when the power fails. It is written to a
+// temporary file beside it, PATH.XXXXXX, which is made durable and then renamed.
+//
+// Without commit() the temporary file is removed; only a process that is killed leaves it behind.
+// All functions throw a SetupError, with the system's reason, where the disk is full or the folder
+// cannot be written to. One thread at a time.
+#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_
+#define GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_
+
+#include <cstdint>
+#include <span>
+#include <string>
+
+#include "control/base/descriptor.h"
+#include "control/hub/checkpoint_header.h"
+
+namespace gradcube::control::hub {
+
+class CheckpointWriter {
+ public:
+  // Throws std::invalid_argument for a header that makes no sense.
+  CheckpointWriter(std::string path, const CheckpointHeader& header);
+  ~CheckpointWriter();
+  CheckpointWriter(const CheckpointWriter&) = delete;
+  CheckpointWriter& operator=(const CheckpointWriter&) = delete;
+
+  // The next array: of each range of the header the weights, then the states. Throws
+  // std::invalid_argument for one of another size.
+  void write(std::span<const float> array);
+
+  // After the last array (else std::invalid_argument). The checkpoint is durable when it returns.
+  void commit();
+
+ private:
+  void write_bytes(std::span<const std::uint8_t> bytes);
+  [[noreturn]] void refuse() const;
+
+  std::string path_;
+  std::string temporary_;
+  CheckpointHeader header_;
+  Descriptor file_;
+  std::size_t range_ = 0;
+  std::size_t array_ = 0;
+  bool committed_ = false;
+};
+
+}  // namespace gradcube::control::hub
+
+#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_

@@ -1,0 +1,37 @@
+#include "control/hub/chunks.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+
+#include "control/base/errors.h"
+
+namespace gradcube::control::hub {
+
+std::vector<Chunk> cut_into_chunks(std::span<const HubKey> keys, std::uint64_t chunk_bytes,
+                                   std::string_view where) {
+  if (chunk_bytes < kLeastChunkBytes || chunk_bytes > kMostChunkBytes || chunk_bytes % 64 != 0) {
+    throw UsageError(
+        fmt::format("{}: chunks of {} bytes; expected a multiple of 64 from {} to {}, for example "
+                    "32Ki",
+                    where, chunk_bytes, kLeastChunkBytes, kMostChunkBytes));
+  }
+  std::uint64_t count = 0;
+  for (const HubKey& key : keys) count += (key.bytes() + chunk_bytes - 1) / chunk_bytes;
+  if (count > kMostChunks) {
+    throw UsageError(fmt::format("{}: {} chunks of {} bytes; expected at most {}: cut larger ones",
+                                 where, count, chunk_bytes, kMostChunks));
+  }
+  std::vector<Chunk> chunks;
+  chunks.reserve(count);
+  for (std::uint32_t k = 0; k < keys.size(); ++k) {
+    const std::uint64_t size = aggregation::element_bytes(keys[k].type);
+    const std::uint64_t whole = chunk_bytes / size;
+    for (std::uint64_t first = 0; first < keys[k].elements; first += whole) {
+      const std::uint64_t elements = std::min(whole, keys[k].elements - first);
+      chunks.push_back({k, first, elements, elements * size});
+    }
+  }
+  return chunks;
+}
+
+}  // namespace gradcube::control::hub

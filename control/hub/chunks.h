@@ -1,0 +1,37 @@
+// Keys cut into chunks (PHub, section 3.2.3): what is sent, added and optimized as one. A chunk is
+// of one key, and the last one of a key may be smaller. Chunks are numbered by key and place.
+#ifndef GRADCUBE_CONTROL_HUB_CHUNKS_H_
+#define GRADCUBE_CONTROL_HUB_CHUNKS_H_
+
+#include <cstdint>
+#include <span>
+#include <string_view>
+#include <vector>
+
+#include "control/hub/keys.h"
+
+namespace gradcube::control::hub {
+
+inline constexpr std::uint64_t kDefaultChunkBytes = 32 << 10;  // PHub's best, Figure 16
+inline constexpr std::uint64_t kLeastChunkBytes = 256;
+inline constexpr std::uint64_t kMostChunkBytes = 64 << 20;
+inline constexpr std::uint64_t kMostChunks = 1 << 22;
+
+struct Chunk {
+  std::uint32_t key = 0;  // its number in the ordered keys
+  std::uint64_t first_element = 0;
+  std::uint64_t elements = 0;
+  std::uint64_t bytes = 0;
+
+  bool operator==(const Chunk&) const = default;
+};
+
+// Of keys that ordered_keys() has returned. Throws a UsageError that begins with `where` unless
+// chunk_bytes is a multiple of 64, so that no two chunks share a cache line of a key, within
+// [kLeastChunkBytes, kMostChunkBytes], and there are at most kMostChunks.
+std::vector<Chunk> cut_into_chunks(std::span<const HubKey> keys, std::uint64_t chunk_bytes,
+                                   std::string_view where);
+
+}  // namespace gradcube::control::hub
+
+#endif  // GRADCUBE_CONTROL_HUB_CHUNKS_H_

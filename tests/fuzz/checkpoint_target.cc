@@ -1,0 +1,113 @@
+// The reader of a hub's checkpoints: it returns a header whose ranges lie within the keys, and
+// arrays with the right checksums, or throws a UsageError.
+//
+// The first byte of an input says whether the header's checksum is set right before it is read:
+// else no damaged header would come further than that.
+
+#include <algorithm>
+#include <memory>
+#include <string_view>
+
+#include "control/base/errors.h"
+#include "control/hub/checkpoint_reader.h"
+#include "control/hub/optimizer_settings.h"
+#include "protocol/bytes.h"
+#include "tests/fuzz/fuzz_target.h"
+
+namespace gradcube::fuzz {
+namespace {
+
+namespace hub = control::hub;
+
+class MemorySource : public hub::CheckpointSource {
+ public:
+  explicit MemorySource(Bytes bytes) : bytes_(std::move(bytes)) {}
+  std::uint64_t size() const override { return bytes_.size(); }
+  std::size_t read(std::span<std::uint8_t> to) override {
+    const std::size_t count = std::min(to.size(), bytes_.size() - at_);
+    std::copy_n(bytes_.begin() + static_cast<std::ptrdiff_t>(at_), count, to.begin());
+    at_ += count;
+    return count;
+  }
+
+ private:
+  Bytes bytes_;
+  std::size_t at_ = 0;
+};
+
+void seal(Bytes& bytes) {
+  if (bytes.size() < hub::kCheckpointPrefix) return;
+  const auto header = protocol::load_little<std::uint64_t>(bytes.data() + 16);
+  if (header < hub::kCheckpointPrefix || header > bytes.size()) return;
+  hub::seal_checkpoint_header(std::span(bytes).first(header));
+}
+
+void check(const hub::CheckpointHeader& header) {
+  require(!header.keys.empty(), "a checkpoint has keys");
+  require(header.part < header.parts, "a part is one of its parts");
+  for (const hub::CheckpointRange& range : header.ranges) {
+    require(range.key < header.keys.size(), "a range is of a key");
+    require(range.elements >= 1 && range.elements <= header.keys[range.key].elements &&
+                range.first_element <= header.keys[range.key].elements - range.elements,
+            "a range lies within its key");
+  }
+}
+
+Bytes checkpoint(const char* optimizer, const std::vector<hub::CheckpointRange>& ranges) {
+  const hub::CheckpointHeader header = {.settings = hub::parse_optimizer(optimizer, "optimizer"),
+                                        .step = 7,
+                                        .keys = {{"a", 3, aggregation::DataType::bfloat16},
+                                                 {"b", 40, aggregation::DataType::float32}},
+                                        .ranges = ranges};
+  Bytes bytes = hub::encode_checkpoint_header(header);
+  for (const hub::CheckpointRange& range : ranges) {
+    const Bytes zeros(range.elements * sizeof(float));
+    for (std::size_t array = 0; array < header.arrays(); ++array) {
+      bytes.insert(bytes.end(), zeros.begin(), zeros.end());
+      bytes.resize(bytes.size() + sizeof(std::uint32_t));
+      protocol::store_little(bytes.data() + bytes.size() - sizeof(std::uint32_t),
+                             hub::crc_end(hub::extend_crc32c(hub::kCrcBegin, zeros)));
+    }
+  }
+  return bytes;
+}
+
+}  // namespace
+
+const unsigned kMutations = 200'000;
+
+void read_hostile(std::span<const std::uint8_t> input) {
+  if (input.empty()) return;
+  Bytes bytes(input.begin() + 1, input.end());
+  if (input[0] % 2 == 1) seal(bytes);
+  try {
+    hub::CheckpointReader reader(std::make_unique<MemorySource>(bytes), "checkpoint");
+    check(reader.header());
+    if (!reader.at_end()) {
+      std::vector<float> values(reader.elements());
+      reader.read(values);
+    }
+    reader.check_rest();
+    require(hub::encode_checkpoint_header(reader.header()).size() +
+                    hub::checkpoint_data_bytes(reader.header()) ==
+                bytes.size(),
+            "what is accepted can be written again");
+  } catch (const control::UsageError& error) {
+    require(std::string_view(error.what()).starts_with("checkpoint: "), "a refusal has a message");
+  }
+}
+
+std::vector<Bytes> seeds() {
+  std::vector<Bytes> inputs;
+  for (const std::uint8_t sealed : {0, 1}) {
+    for (const Bytes& bytes :
+         {checkpoint("sgd", {{0, 0, 3}, {1, 0, 40}}), checkpoint("adamw:lr=0.1", {{1, 5, 7}}),
+          checkpoint("nesterov", {{0, 1, 1}, {1, 0, 1}, {1, 39, 1}})}) {
+      inputs.push_back({sealed});
+      inputs.back().insert(inputs.back().end(), bytes.begin(), bytes.end());
+    }
+  }
+  return inputs;
+}
+
+}  // namespace gradcube::fuzz
