@@ -1,6 +1,7 @@
 #include "control/model/line_fit.h"
 
 #include <algorithm>
+#include <cmath>
 #include <stdexcept>
 #include <utility>
 
@@ -27,6 +28,15 @@ AllReduceCost fitted_line(std::span<const TimedSize> points) {
   std::vector<double> left;
   for (const TimedSize& point : points) left.push_back(point.seconds - b * point.bytes);
   return {.a = median(std::move(left)), .b = b};
+}
+
+double misfit(std::span<const TimedSize> points, const AllReduceCost& line) {
+  std::vector<double> shares;
+  for (const TimedSize& point : points) {
+    const double off = std::abs(point.seconds - (line.a + line.b * point.bytes));
+    shares.push_back(point.seconds > 0 ? off / point.seconds : 1);
+  }
+  return median(std::move(shares));
 }
 
 }  // namespace gradcube::control::model

@@ -20,6 +20,10 @@ struct TimedSize {
 // Throws std::invalid_argument unless two points have different sizes.
 AllReduceCost fitted_line(std::span<const TimedSize> points);
 
+// How far the points lie off the line: the median of |measured - line| / measured. Throws
+// std::invalid_argument for no points.
+double misfit(std::span<const TimedSize> points, const AllReduceCost& line);
+
 // The middle one, or the mean of the two in the middle. Throws std::invalid_argument for none.
 double median(std::vector<double> values);
 

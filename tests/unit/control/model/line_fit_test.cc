@@ -50,5 +50,13 @@ TEST(LineFit, MedianIsTheMiddle) {
   EXPECT_DOUBLE_EQ(median({4, 1, 2, 3}), 2.5);
 }
 
+TEST(Misfit, IsHowFarTheMiddleTimeLiesOffTheLine) {
+  const AllReduceCost line{.a = 1, .b = 2};
+  const std::vector<TimedSize> points = {{0, 1}, {1, 3}, {2, 10}, {3, 14}, {4, 0}};
+  EXPECT_DOUBLE_EQ(misfit(points, line), 0.5);
+  EXPECT_DOUBLE_EQ(misfit(std::vector<TimedSize>{{0, 1}, {1, 3}}, line), 0);
+  EXPECT_THROW(misfit({}, line), std::invalid_argument);
+}
+
 }  // namespace
 }  // namespace gradcube::control::model
