@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "bcube_forwarding/address.h"
 #include "protocol/bytes.h"
 
 namespace gradcube::control {
@@ -27,8 +28,8 @@ class ByteReader {
   template <typename T>
   using Field = T;
 
-  // `servers`: of the cluster.
-  ByteReader(std::span<const std::uint8_t> bytes, std::uint32_t servers)
+  // `servers`: of the cluster; outlives the reader.
+  ByteReader(std::span<const std::uint8_t> bytes, const bcube::AddressSpace& servers)
       : rest_(bytes), servers_(servers) {}
 
   void check(bool holds) { good_ = good_ && holds; }
@@ -42,7 +43,12 @@ class ByteReader {
     rest_ = rest_.subspan(sizeof(T));
   }
 
-  void server(std::uint32_t& value) { narrow<std::uint16_t>(value, servers_); }
+  void server(std::uint32_t& value) {
+    narrow<std::uint16_t>(value, servers_.addresses());
+    check(good_ && servers_.contains(value));
+  }
+
+  void rank(std::uint32_t& value) { narrow<std::uint16_t>(value, servers_.servers()); }
 
   void small(std::uint32_t& value, unsigned bound) { narrow<std::uint8_t>(value, bound); }
 
@@ -115,7 +121,7 @@ class ByteReader {
   }
 
   std::span<const std::uint8_t> rest_;
-  std::uint32_t servers_;
+  const bcube::AddressSpace& servers_;
   bool good_ = true;
 };
 

@@ -18,6 +18,7 @@
 #include <variant>
 #include <vector>
 
+#include "bcube_forwarding/address.h"
 #include "protocol/bytes.h"
 
 namespace gradcube::control {
@@ -27,8 +28,8 @@ class ByteWriter {
   template <typename T>
   using Field = const T;
 
-  // `servers`: of the cluster.
-  explicit ByteWriter(std::uint32_t servers) : servers_(servers) {}
+  // `servers`: of the cluster; outlives the writer.
+  explicit ByteWriter(const bcube::AddressSpace& servers) : servers_(servers) {}
 
   void check(bool holds) { good_ = good_ && holds; }
 
@@ -40,9 +41,15 @@ class ByteWriter {
     protocol::store_little<Unsigned>(bytes_.data() + at, static_cast<Unsigned>(value));
   }
 
-  // The number of a server, or of its rank.
+  // The number of a server that is there.
   void server(std::uint32_t value) {
-    check(value < servers_);
+    check(servers_.contains(value));
+    number(static_cast<std::uint16_t>(value));
+  }
+
+  // The rank of a server among those that are there.
+  void rank(std::uint32_t value) {
+    check(value < servers_.servers());
     number(static_cast<std::uint16_t>(value));
   }
 
@@ -101,7 +108,7 @@ class ByteWriter {
     bytes_.insert(bytes_.end(), value.begin(), value.end());
   }
 
-  std::uint32_t servers_;
+  const bcube::AddressSpace& servers_;
   std::vector<std::uint8_t> bytes_;
   bool good_ = true;
 };

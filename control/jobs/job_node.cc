@@ -34,9 +34,14 @@ std::optional<std::string> JobNode::objection(const JoinRequest& request) const 
     return fmt::format("invalid job name: {}", shared::kJobNameRule);
   }
   for (std::size_t i = 0; i < members.size(); ++i) {
-    if (!space_.contains(members[i])) {
+    if (members[i] >= space_.addresses()) {
       return fmt::format("job \"{}\": there is no server {}: expected 0 to {}", request.name,
-                         members[i], space_.servers() - 1);
+                         members[i], space_.addresses() - 1);
+    }
+    if (space_.is_absent(members[i])) {
+      return fmt::format(
+          "job \"{}\": server {}, number {}, is absent: the cluster has none at this address",
+          request.name, space_.text(members[i]), members[i]);
     }
     if (i > 0 && members[i] <= members[i - 1]) {
       return fmt::format("job \"{}\": expected ascending members, each once", request.name);
@@ -265,7 +270,7 @@ std::vector<bcube::ServerId> ascending(const Servers& servers) {
 std::vector<bcube::ServerId> JobNode::greeted() const {
   Servers servers;
   for (const auto& [attempt, agent] : agents_) {
-    add(servers, bcube::next_in_lines(space_, server_, agent.servers()));
+    add(servers, bcube::next_to(space_, server_, agent.servers()));
   }
   return ascending(servers);
 }
@@ -275,7 +280,7 @@ std::vector<bcube::ServerId> JobNode::watched() const {
   for (const auto& [attempt, agent] : agents_) {
     const bool is_set_up =
         agent.phase() >= JobAgent::Phase::preparing && agent.phase() <= JobAgent::Phase::aborting;
-    if (is_set_up) add(servers, bcube::next_in_lines(space_, server_, agent.servers()));
+    if (is_set_up) add(servers, bcube::next_to(space_, server_, agent.servers()));
   }
   return ascending(servers);
 }

@@ -9,7 +9,7 @@ namespace gradcube::control {
 
 std::vector<std::uint8_t> encode_message(const NodeMessage& message,
                                          const bcube::AddressSpace& space) {
-  ByteWriter writer(space.servers());
+  ByteWriter writer(space);
   fields(writer, message);
   std::vector<std::uint8_t> bytes = writer.take();
   if (!writer.good() || bytes.size() > protocol::kMaxMessageBytes) bytes.clear();
@@ -19,7 +19,7 @@ std::vector<std::uint8_t> encode_message(const NodeMessage& message,
 std::optional<NodeMessage> decode_message(std::span<const std::uint8_t> bytes,
                                           const bcube::AddressSpace& space) {
   if (bytes.size() > protocol::kMaxMessageBytes) return std::nullopt;
-  ByteReader reader(bytes, space.servers());
+  ByteReader reader(bytes, space);
   std::optional<NodeMessage> message(std::in_place);
   fields(reader, *message);
   if (!reader.done()) message.reset();

@@ -88,7 +88,7 @@ void fields(Form& form, Of<Form, JobOptions>& options) {
 template <typename Form>
 void fields(Form& form, Of<Form, JobMember>& member) {
   form.server(member.server);
-  form.server(member.rank);
+  form.rank(member.rank);
   form.number(member.incarnation);
   form.number(member.attempt);
 }
@@ -133,7 +133,7 @@ template <typename Form>
 void fields(Form& form, Of<Form, Join>& join) {
   fields(form, join.trainer);
   fields(form, join.options);
-  form.maybe(join.rank, [&](auto& rank) { form.server(rank); });
+  form.maybe(join.rank, [&](auto& rank) { form.rank(rank); });
   fields(form, join.transport);
   form.number(join.trainers);
 }

@@ -5,13 +5,14 @@
 
 namespace gradcube::control {
 
-StatusAsker::StatusAsker(bcube::ServerId own, std::uint32_t servers, std::uint64_t first)
+StatusAsker::StatusAsker(bcube::ServerId own, std::vector<bcube::ServerId> servers,
+                         std::uint64_t first)
     : own_(own),
-      servers_(servers),
+      servers_(std::move(servers)),
       current_(first),
       wanted_(first),
       finished_(first),
-      next_server_(servers) {}
+      next_(servers_.size()) {}
 
 std::uint64_t StatusAsker::begin() {
   wanted_ = current_ + 1;
@@ -20,7 +21,7 @@ std::uint64_t StatusAsker::begin() {
 
 void StatusAsker::start() {
   current_ = wanted_;
-  next_server_ = 0;
+  next_ = 0;
   bytes_ = 0;
   gathered_.clear();
 }
@@ -40,7 +41,7 @@ void StatusAsker::on_time(Instant now, NodeMessages& out) {
                  "leads to it"});
   }
   ask_what_is_due(now, out);
-  if (!asked_.empty() || next_server_ < servers_) return;
+  if (!asked_.empty() || next_ < servers_.size()) return;
   finished_ = current_;
   answers_ = std::exchange(gathered_, {});
 }
@@ -53,12 +54,13 @@ void StatusAsker::ask_what_is_due(Instant now, NodeMessages& out) {
     ask(asked->first, asked->second, now, out);
     --room;
   }
-  for (; asked_.size() < kAtOnce && next_server_ < servers_ && room != 0; ++next_server_) {
-    if (next_server_ == own_) continue;
-    Asked& asked = asked_[next_server_];
+  for (; asked_.size() < kAtOnce && next_ < servers_.size() && room != 0; ++next_) {
+    const bcube::ServerId server = servers_[next_];
+    if (server == own_) continue;
+    Asked& asked = asked_[server];
     asked.deadline = now + kPatience;
     asked.last_deadline = now + kLongest;
-    ask(next_server_, asked, now, out);
+    ask(server, asked, now, out);
     --room;
   }
 }

@@ -56,9 +56,9 @@ class StatusAsker {
   };
   using Answers = std::map<bcube::ServerId, Answer>;
 
-  // servers: of the cluster. first: greater than the inquiries of any earlier daemon of this
-  // server.
-  StatusAsker(bcube::ServerId own, std::uint32_t servers, std::uint64_t first);
+  // servers: of the cluster, this one among them. first: greater than the inquiries of any earlier
+  // daemon of this server.
+  StatusAsker(bcube::ServerId own, std::vector<bcube::ServerId> servers, std::uint64_t first);
 
   // The inquiry whose answers will all be younger than this call. It begins in on_time().
   std::uint64_t begin();
@@ -91,11 +91,11 @@ class StatusAsker {
   void end(bcube::ServerId server, Answer answer);
 
   bcube::ServerId own_;
-  std::uint32_t servers_;
+  std::vector<bcube::ServerId> servers_;
   std::uint64_t current_;
   std::uint64_t wanted_;
   std::uint64_t finished_;
-  std::uint32_t next_server_;  // to be asked; servers_: none
+  std::size_t next_;  // of servers_, to be asked
   std::map<bcube::ServerId, Asked> asked_;
   std::size_t bytes_ = 0;  // gathered
   Answers gathered_;

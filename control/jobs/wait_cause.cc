@@ -34,8 +34,9 @@ std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Inst
   }
   if (mute != nullptr) {
     const auto heard = std::chrono::duration_cast<std::chrono::milliseconds>(mute->since_heard);
-    return fmt::format("nothing is heard of the daemon on server {} for {} ms",
-                       space.text(mute->standing.server), heard.count());
+    return fmt::format("nothing is heard of the daemon on server {} for {} ms{}",
+                       space.text(mute->standing.server), heard.count(),
+                       mute->no_way ? ", and no link that is up leads there" : "");
   }
   if (unanswered != nullptr) {
     return fmt::format("the daemon on server {} has not answered in time",

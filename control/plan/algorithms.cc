@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <limits>
 #include <optional>
 
 #include "control/base/errors.h"
@@ -15,6 +16,7 @@
 #include "control/plan/mesh.h"
 #include "control/plan/name_parameters.h"
 #include "control/plan/parameter_server.h"
+#include "control/plan/plan_cost.h"
 #include "control/plan/requirements.h"
 #include "control/plan/ring.h"
 #include "control/plan/step_pattern.h"
@@ -112,10 +114,35 @@ constexpr Algorithm kAlgorithms[] = {
     {"ring", make_alone<make_ring_plan>, "ring"},
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
+// Of those that run on servers that form no grid.
+std::string_view fastest_on_any_servers(const Topology& topology, const Placement& placement) {
+  constexpr double kBytes = 64e6;
+  const CostParameters parameters = cost_parameters(topology, MessageCosts());
+  std::string_view fastest = "ring";
+  double least = std::numeric_limits<double>::infinity();
+  for (const std::string_view name : {"ring", "mesh", "halving_doubling"}) {
+    try {
+      const PlanCost cost(make_plan(name, topology, placement, "default"));
+      const double seconds = cost.time(CollectiveKind::all_reduce, kBytes, parameters).seconds();
+      if (seconds >= least) continue;
+      least = seconds;
+      fastest = name;
+    } catch (const UsageError&) {
+      // It needs other servers: a power of two of them, or closer ones.
+    }
+  }
+  return fastest;
+}
+
 }  // namespace
 
-std::string_view default_algorithm(const Topology& topology) {
+std::string_view default_algorithm(const Topology& topology, const Placement& placement) {
+  if (!placement.is_grid()) return fastest_on_any_servers(topology, placement);
   return topology.space().cabled() ? kCabled : kSwitched;
+}
+
+std::string_view default_algorithm(const Topology& topology) {
+  return default_algorithm(topology, Placement::all(topology));
 }
 
 std::vector<std::string> algorithm_names() {

@@ -17,9 +17,14 @@
 
 namespace gradcube::control {
 
-// What a job gets that asks for none: bml, and hips:ring where cables join the servers.
+// What a job on these servers gets that asks for none: bml, and hips:ring where cables join the
+// servers. Where they form no grid it is the one of ring, mesh and halving_doubling that takes the
+// least modelled time (plan_cost.h) for a large all-reduce.
+std::string_view default_algorithm(const Topology& topology, const Placement& placement);
+// The same for all servers of the topology.
 std::string_view default_algorithm(const Topology& topology);
-inline constexpr std::string_view kDefaults = "bml; hips:ring on a torus";
+inline constexpr std::string_view kDefaults =
+    "bml; hips:ring on a torus; mesh, ring or halving_doubling on servers that form no grid";
 
 // Of each algorithm a name that can be asked for; of one with parameters, for each value that a
 // parameter can have.

@@ -15,6 +15,8 @@ namespace {
 constexpr double kFrameBytes = 120;
 // Of a segment in a jumbo frame. With shorter frames, more of them flow.
 constexpr double kSegmentBytes = 8192;
+// That a link with a rate carries unasked, in one segment (protocol/send_window.h).
+constexpr double kUnaskedBytes = 512;
 
 std::string count_text(std::size_t costs) {
   return costs == 0 ? "no costs" : fmt::format("{} cost{}", costs, costs == 1 ? "" : "s");
@@ -31,12 +33,17 @@ std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topolog
   MessageCosts costs;
   if (colon == std::string_view::npos) return costs;
   const std::string what = fmt::format("{} {}", where, quoted(algorithm));
-  const std::string_view parameters = algorithm.substr(colon + 1);
+  std::string_view parameters = algorithm.substr(colon + 1);
+  if (const std::size_t slash = parameters.rfind('/'); slash != std::string_view::npos) {
+    costs.servers_per_core = static_cast<unsigned>(parse_integer(
+        parameters.substr(slash + 1), what + ": servers on a core:", 1, bcube::kMaxServers));
+    parameters = parameters.substr(0, slash);
+  }
   const auto items = listed(parameters, ',');
   if (items.size() != 2 && items.size() != 1 + topology.levels()) {
     throw UsageError(fmt::format(
-        "{}: it lists {}; expected what a server takes for a message, then the latency of all "
-        "levels or of each of the {}: auto:3us,40us",
+        "{}: it lists {}; expected what a core takes for a message, then the latency of all "
+        "levels or of each of the {}, and where servers share cores how many: auto:1us,40us/8",
         what, count_text(parameters.empty() ? 0 : items.size()), topology.levels()));
   }
   costs.overhead = parse_duration(items[0], what);
@@ -51,12 +58,21 @@ std::string auto_name(const MessageCosts& costs) {
   std::string name = fmt::format("{}:{}", kAuto, format_duration(costs.overhead));
   for (const std::int64_t latency : costs.latency)
     name += fmt::format(",{}", format_duration(latency));
+  if (costs.servers_per_core > 1) name += fmt::format("/{}", costs.servers_per_core);
   return name;
+}
+
+std::string completed_auto(const std::string& algorithm, unsigned servers_per_core) {
+  if (algorithm != kAuto || servers_per_core <= 1) return algorithm;
+  MessageCosts costs;
+  costs.servers_per_core = servers_per_core;
+  return auto_name(costs);
 }
 
 CostParameters cost_parameters(const Topology& topology, const MessageCosts& costs) {
   CostParameters parameters{.levels = {},
                             .overhead = seconds(costs.overhead),
+                            .servers_per_core = static_cast<double>(costs.servers_per_core),
                             .frame_bytes = kFrameBytes,
                             .segment_bytes = kSegmentBytes};
   for (unsigned level = 0; level < topology.levels(); ++level) {
@@ -66,6 +82,7 @@ CostParameters cost_parameters(const Topology& topology, const MessageCosts& cos
     parameters.levels.push_back(
         {.latency = seconds(latency),
          .seconds_per_byte = 8 / static_cast<double>(rate == 0 ? kAssumedRate : rate)});
+    if (rate != 0) parameters.unasked_bytes = kUnaskedBytes;
   }
   return parameters;
 }
@@ -73,7 +90,7 @@ CostParameters cost_parameters(const Topology& topology, const MessageCosts& cos
 std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topology,
                                                          const Placement& placement,
                                                          std::string_view where) {
-  const std::string_view first = default_algorithm(topology);
+  const std::string_view first = default_algorithm(topology, placement);
   std::vector<std::shared_ptr<const Plan>> plans = {
       std::make_shared<Plan>(make_plan(first, topology, placement, where))};
   for (const std::string& name : algorithm_names()) {

@@ -1,9 +1,10 @@
 // The algorithm `auto`: which plans it chooses from, and by which costs.
 //
-// Its name may carry what a message costs: "auto:3us,30us" is that a server takes 3 us for a
-// message, in or out, and that a message takes 30 us to a neighbour of any level;
-// "auto:3us,20us,40us" is 20 us on level 0 and 40 us on level 1. So all trainers of a job, which
-// ask for the same algorithm, choose alike. `gradcube model fit` measures these costs.
+// Its name may carry what a message costs: "auto:1us,30us" is that a core takes 1 us for a message
+// at a server, in or out, and that a message takes 30 us to a neighbour of any level;
+// "auto:1us,20us,40us" is 20 us on level 0 and 40 us on level 1; "auto:1us,30us/8" is that a core
+// does this for 8 servers. So all trainers of a job, which ask for the same algorithm, choose
+// alike. `gradcube model fit` measures these costs.
 //
 // Rates are the topology's. Links without a rate are taken for links of kAssumedRate.
 #ifndef GRADCUBE_CONTROL_PLAN_AUTO_PLANS_H_
@@ -30,22 +31,26 @@ inline constexpr std::uint64_t kAssumedRate = 10'000'000'000;  // bits per secon
 // What a message costs; in nanoseconds, as a name can say them.
 struct MessageCosts {
   // As measured where a few servers' pollers share a core.
-  static constexpr std::int64_t kOverhead = 3'000;
+  static constexpr std::int64_t kOverhead = 1'000;
   static constexpr std::int64_t kLatency = 40'000;
 
-  std::int64_t overhead = kOverhead;               // that a server takes for it, in or out
+  std::int64_t overhead = kOverhead;               // that a core takes for it, in or out
   std::vector<std::int64_t> latency = {kLatency};  // of all levels, or of each
+  unsigned servers_per_core = 1;
 
   bool operator==(const MessageCosts&) const = default;
 };
 
-// "auto" or "auto:3us,20us,40us". Nothing if it is another algorithm's name. Throws a UsageError,
+// "auto" or "auto:1us,20us,40us/8". Nothing if it is another algorithm's name. Throws a UsageError,
 // which begins with `where`, for parameters that cannot be read or that other levels have.
 std::optional<MessageCosts> auto_costs(std::string_view algorithm, const Topology& topology,
                                        std::string_view where);
 
-// "auto:3us,20us,40us".
+// "auto:1us,20us,40us/8".
 std::string auto_name(const MessageCosts& costs);
+
+// The algorithm, but of `auto` alone the name with the costs where so many servers share a core.
+std::string completed_auto(const std::string& algorithm, unsigned servers_per_core);
 
 // What plans on this topology cost. The costs are those of all its levels, or of each.
 CostParameters cost_parameters(const Topology& topology, const MessageCosts& costs);

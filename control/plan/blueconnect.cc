@@ -135,6 +135,7 @@ BlueConnectStages read_blueconnect_stages(std::string_view parameters, const std
 Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
                            const Placement& placement, const BlueConnectStages& stages) {
   require_company(name, placement);
+  require_grid(name, topology, placement);
   const std::string refusal = fmt::format("algorithm {} on {} servers", name, placement.ranks());
   const std::vector<unsigned> factors = factors_of(refusal, placement, stages.factors);
   const std::vector<BlueConnectPattern> patterns =

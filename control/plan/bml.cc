@@ -9,6 +9,7 @@ namespace gradcube::control {
 Plan make_bml_plan(const Topology& topology, const Placement& placement) {
   require_switches("bml", topology, "every server sends to every other under one switch");
   require_company("bml", placement);
+  require_grid("bml", topology, placement);
   const std::vector<Pattern> meshes(placement.dimensions().size(), Pattern::mesh);
   std::vector<PlanThread> threads = rotated_threads(placement, meshes);
   std::vector<LevelLinks> levels;

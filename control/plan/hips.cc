@@ -13,6 +13,7 @@ namespace gradcube::control {
 Plan make_hips_plan(const std::string& name, const Topology& topology, const Placement& placement,
                     std::span<const Pattern> patterns) {
   require_company(name, placement);
+  require_grid(name, topology, placement);
   const std::size_t stages = placement.dimensions().size();
   std::vector<Pattern> of_stages(patterns.begin(), patterns.end());
   if (of_stages.size() == 1) of_stages.resize(stages, patterns.front());

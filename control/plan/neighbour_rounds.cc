@@ -39,10 +39,11 @@ std::vector<std::vector<NeighbourLink>> neighbour_rounds(const Topology& topolog
   for (unsigned level = 0; level < topology.levels(); ++level) {
     const Dimension& dimension = topology.dimensions()[level];
     const std::size_t before = rounds.size();
-    for (ServerId first = 0; first < topology.servers(); ++first) {
+    for (const ServerId first : topology.space().server_list()) {
       const unsigned a = space.digit(first, level);
       for (unsigned b = a + 1; b < dimension.radix; ++b) {
         if (!are_joined(a, b, dimension)) continue;
+        if (space.is_absent(space.with_digit(first, level, b))) continue;
         const unsigned round = dimension.link == Link::switched
                                    ? tournament_round(a, b, dimension.radix)
                                    : ring_round(a, b, dimension.radix);

@@ -5,7 +5,9 @@
 #include <fmt/ranges.h>
 #include <numeric>
 #include <string>
+#include <utility>
 
+#include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 
 namespace gradcube::control {
@@ -24,14 +26,21 @@ std::vector<ServerId> checked_members(const Topology& topology, std::span<const 
   }
   std::vector<ServerId> sorted(members.begin(), members.end());
   std::sort(sorted.begin(), sorted.end());
-  if (!topology.space().contains(sorted.back())) {
+  const AddressSpace& space = topology.space();
+  if (sorted.back() >= space.addresses()) {
     throw UsageError(fmt::format("{}: there is no server number {}; {} has servers 0 to {}", where,
-                                 sorted.back(), topology.spec(), topology.servers() - 1));
+                                 sorted.back(), topology.spec(), space.addresses() - 1));
+  }
+  const auto absent = std::find_if(sorted.begin(), sorted.end(),
+                                   [&](ServerId server) { return space.is_absent(server); });
+  if (absent != sorted.end()) {
+    throw UsageError(fmt::format("{}: server {} is absent: the cluster has none at this address",
+                                 where, space.text(*absent)));
   }
   const auto twice = std::adjacent_find(sorted.begin(), sorted.end());
   if (twice != sorted.end()) {
     throw UsageError(fmt::format("{}: server {} is named twice; expected each server once", where,
-                                 topology.space().text(*twice)));
+                                 space.text(*twice)));
   }
   return sorted;
 }
@@ -56,6 +65,7 @@ std::string missing_servers(const Placement& grid, const std::vector<ServerId>& 
 }  // namespace
 
 Placement Placement::all(const Topology& topology) {
+  if (!topology.space().is_whole()) return of(topology, topology.space().server_list(), "all");
   DigitsByLevel digits;
   for (unsigned level = 0; level < topology.levels(); ++level) {
     digits.emplace_back(topology.space().radix(level));
@@ -64,18 +74,32 @@ Placement Placement::all(const Topology& topology) {
   return Placement(topology.space(), std::move(digits));
 }
 
+Placement Placement::of(const Topology& topology, std::span<const ServerId> members,
+                        std::string_view where) {
+  const AddressSpace& space = topology.space();
+  std::vector<ServerId> sorted = checked_members(topology, members, where);
+  if (!bcube::are_grid(space, sorted)) return Placement(space, std::move(sorted));
+  return Placement(space, digits_of(space, sorted));
+}
+
 Placement Placement::grid(const Topology& topology, std::span<const ServerId> members,
                           std::string_view where) {
-  const std::vector<ServerId> sorted = checked_members(topology, members, where);
-  Placement placement(topology.space(), digits_of(topology.space(), sorted));
-  if (placement.ranks() != sorted.size()) {
-    throw UsageError(fmt::format(
-        "{}: these {} servers of {} form no grid: {} {} missing; expected every server whose "
-        "digits are each one of theirs at its level, such as all servers under one switch",
-        where, sorted.size(), topology.spec(), missing_servers(placement, sorted),
-        placement.ranks() - sorted.size() == 1 ? "is" : "are"));
-  }
-  return placement;
+  Placement placement = of(topology, members, where);
+  if (placement.is_grid()) return placement;
+  throw UsageError(fmt::format(
+      "{}: these {} servers of {} form no grid: {} missing; expected every server whose digits are "
+      "each one of theirs at its level, such as all servers under one switch",
+      where, placement.ranks(), topology.spec(), placement.missing_text()));
+}
+
+Placement Placement::surrounding_grid() const {
+  return is_grid() ? *this : Placement(space_, digits_of(space_, servers_));
+}
+
+std::string Placement::missing_text() const {
+  const Placement grid = surrounding_grid();
+  return fmt::format("{} {}", missing_servers(grid, servers_),
+                     grid.ranks() - ranks_ == 1 ? "is" : "are");
 }
 
 Placement::DigitsByLevel Placement::digits_of(const AddressSpace& space,
@@ -106,6 +130,11 @@ Placement::Placement(const AddressSpace& space, DigitsByLevel digits)
   }
 }
 
+Placement::Placement(const AddressSpace& space, std::vector<ServerId> servers)
+    : space_(space),
+      servers_(std::move(servers)),
+      ranks_(static_cast<std::uint32_t>(servers_.size())) {}
+
 Placement Placement::with_trainers(std::uint32_t per_server, std::string_view where) const {
   if (per_server < 1 || per_server > kMaxLocalTrainers) {
     throw UsageError(fmt::format("{}: {} trainers on each server: expected 1 to {}", where,
@@ -122,6 +151,7 @@ Placement Placement::with_trainers(std::uint32_t per_server, std::string_view wh
 }
 
 ServerId Placement::server(Rank rank) const {
+  if (!is_grid()) return servers_[rank];
   ServerId server = 0;
   std::uint32_t rest = rank;
   for (unsigned level = 0; level < space_.levels(); ++level) {
@@ -134,6 +164,11 @@ ServerId Placement::server(Rank rank) const {
 
 std::optional<Rank> Placement::rank(ServerId server) const {
   if (!space_.contains(server)) return std::nullopt;
+  if (!is_grid()) {
+    const auto found = std::lower_bound(servers_.begin(), servers_.end(), server);
+    if (found == servers_.end() || *found != server) return std::nullopt;
+    return static_cast<Rank>(found - servers_.begin());
+  }
   Rank rank = 0;
   std::uint32_t stride = 1;
   for (unsigned level = 0; level < space_.levels(); ++level) {

@@ -1,25 +1,29 @@
 // Where the ranks of a job are: which server has which rank.
 //
-// The servers of a job form a grid: at every level of the topology they have some of the digits,
-// and every combination of these digits is one of them. All servers of a topology form a grid; so
-// do the servers under one switch, and any rectangle. Ranks ascend with the numbers of the servers.
+// Ranks ascend with the numbers of the servers. Most often the servers of a job form a grid: at
+// every level of the topology they have some of the digits, and every combination of these digits
+// is one of them. All servers of a whole topology form a grid; so do the servers under one switch,
+// and any rectangle. Others do not, such as all servers of most partial topologies: then a
+// placement has no dimensions, and only algorithms that need none run on it (requirements.h).
 //
-// The ranks form the LOGICAL GRID. It has a dimension for each level at which the servers have more
-// than one digit; a level with a single digit vanishes. A rank's digit in a dimension is the place
-// of the server's digit among those of its level.
+// The ranks of a grid form the LOGICAL GRID. It has a dimension for each level at which the servers
+// have more than one digit; a level with a single digit vanishes. A rank's digit in a dimension is
+// the place of the server's digit among those of its level.
 //
 // A job may have several trainers on each of its servers: then they are the innermost dimension,
 // below all that the plan's steps number. The ranks of a plan stay those of servers; a trainer's is
 // its server's rank times the trainers per server plus its number there (local_stage.h).
 //
-// Only the digits are kept, so that a placement of 65536 servers takes as little memory as the sum
-// of the radices. Immutable after construction; any thread may read it, and nothing allocates then.
+// Of a grid only the digits are kept, so that a placement of 65536 servers takes as little memory
+// as the sum of the radices. Immutable after construction; any thread may read it, and nothing
+// allocates then.
 #ifndef GRADCUBE_CONTROL_PLAN_PLACEMENT_H_
 #define GRADCUBE_CONTROL_PLAN_PLACEMENT_H_
 
 #include <cstdint>
 #include <optional>
 #include <span>
+#include <string>
 #include <string_view>
 #include <vector>
 
@@ -52,19 +56,28 @@ struct TrainerPlace {
 
 class Placement {
  public:
-  // Every server of the topology: its rank is its number.
+  // Every server of the topology. Its rank is its number, if none is absent.
   static Placement all(const Topology& topology);
 
   // The servers `members`, in any order. Throws a UsageError, which begins with `where`, when there
-  // is none, one does not exist or is named twice, or they do not form a grid; in the last case it
-  // names the servers that are missing.
+  // is none, or one does not exist or is named twice.
+  static Placement of(const Topology& topology, std::span<const ServerId> members,
+                      std::string_view where);
+
+  // The same, but throws a UsageError, too, when they do not form a grid.
   static Placement grid(const Topology& topology, std::span<const ServerId> members,
                         std::string_view where);
 
   const AddressSpace& space() const { return space_; }  // of the topology
   std::uint32_t ranks() const { return ranks_; }
 
-  // By ascending level, and so by ascending stride. Empty for a single rank.
+  bool is_grid() const { return servers_.empty(); }
+  // The smallest grid that has all of the servers; some of its own may be absent.
+  Placement surrounding_grid() const;
+  // Of no grid: the servers that are missing to one, "[1,1] is", "[0,1] [1,0] are".
+  std::string missing_text() const;
+
+  // By ascending level, and so by ascending stride. Empty for a single rank, and for no grid.
   const std::vector<GridDimension>& dimensions() const { return dimensions_; }
 
   // The same servers with so many trainers on each. Throws a UsageError, which begins with `where`,
@@ -90,11 +103,14 @@ class Placement {
 
   Placement(const AddressSpace& space, DigitsByLevel digits);
 
+  Placement(const AddressSpace& space, std::vector<ServerId> servers);
+
   static DigitsByLevel digits_of(const AddressSpace& space, std::span<const ServerId> members);
 
   AddressSpace space_;
-  DigitsByLevel digits_;         // [level]: ascending
-  DigitsByLevel digit_indices_;  // [level][digit]: its place in digits_, or kNoIndex
+  std::vector<ServerId> servers_;  // [rank], ascending: of no grid, which has no digits below
+  DigitsByLevel digits_;           // [level]: ascending
+  DigitsByLevel digit_indices_;    // [level][digit]: its place in digits_, or kNoIndex
   std::vector<GridDimension> dimensions_;
   std::uint32_t ranks_ = 1;
   unsigned trainers_per_server_ = 1;

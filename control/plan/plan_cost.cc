@@ -1,14 +1,25 @@
 #include "control/plan/plan_cost.h"
 
 #include <algorithm>
+#include <cmath>
 
 namespace gradcube::control {
 namespace {
 
-// A relayed message goes after a request for credit and its answer.
-constexpr double kTripsOfRelayed = 3;
+// A message that needs credit goes after a request and its answer.
+constexpr double kTripsWithCredit = 3;
+// What a hop beyond the first takes, of the latency between two neighbours: a good part of that is
+// spent in the engines at its ends, and a relay passes frames on at once.
+constexpr double kRelayedHop = 0.5;
 
 }  // namespace
+
+// What has gone unasked may be on its way still when the next round begins.
+double PlanCost::Chain::asking_rounds(double bytes, const CostParameters& parameters) const {
+  if (bytes == 0) return 0;
+  const double unasked = std::floor(parameters.unasked_bytes / (message * bytes));
+  return rounds - std::min<double>(rounds, unasked);
+}
 
 // Counts what links and servers do. What all of them do alike stands once: the steps of most plans
 // are over one level, and need no look at each server.
@@ -18,9 +29,11 @@ class PlanCost::Walk {
       : plan_(plan),
         levels_(plan.topology().levels()),
         ports_(plan.space().ports()),
-        all_links_(std::size_t{plan.servers()} * ports_ * 2),
+        all_links_(std::size_t{plan.space().addresses()} * ports_ * 2),
         all_alike_(levels_),
-        messages_of_(plan.servers()) {
+        handled_by_(plan.space().addresses(),
+                    HandledSteps(std::size_t{plan.threads()} * plan.steps())),
+        handled_alike_(std::size_t{plan.threads()} * plan.steps()) {
     for (unsigned t = 0; t < plan.threads(); ++t) weights_ += plan.thread(t).weight;
   }
 
@@ -37,13 +50,32 @@ class PlanCost::Walk {
 
   LevelLoads all() const { return busiest(all_links_, all_alike_); }
 
-  double server_messages() const {
-    return messages_alike_ + *std::max_element(messages_of_.begin(), messages_of_.end());
+  // Of the servers, each kind once.
+  std::vector<HandledSteps> handled() const {
+    std::vector<HandledSteps> kinds = handled_by_;
+    std::sort(kinds.begin(), kinds.end());
+    kinds.erase(std::unique(kinds.begin(), kinds.end()), kinds.end());
+    for (HandledSteps& kind : kinds) add(kind, handled_alike_);
+    return kinds;
+  }
+
+  HandledSteps average_handled() const {
+    HandledSteps all(handled_alike_.size());
+    for (const HandledSteps& of_server : handled_by_) add(all, of_server);
+    for (Handled& each : all) {
+      each.near /= plan_.servers();
+      each.relayed /= plan_.servers();
+    }
+    const double working = static_cast<double>(plan_.ranks()) / plan_.servers();
+    for (std::size_t i = 0; i < all.size(); ++i) {
+      all[i].near += handled_alike_[i].near * working;
+    }
+    return all;
   }
 
   Chain chain(unsigned thread, unsigned w) const {
     const PlanStep& step = plan_.step(thread, w);
-    Chain chain{step.rounds(), sent(thread, w)};
+    Chain chain{message(thread, w), step.rounds(), sent(thread, w)};
     const auto level = plan_.level(thread, w);
     if (level && !plan_.space().cabled()) {
       if (!step.is_ring()) chain.load = times(chain.load, step.radix - 1);
@@ -77,29 +109,44 @@ class PlanCost::Walk {
     return {load.share * count, load.messages * count};
   }
 
-  // What one rank sends to one peer in the step.
-  Load sent(unsigned thread, unsigned w) const {
+  static void add(HandledSteps& to, const HandledSteps& handled) {
+    for (std::size_t i = 0; i < to.size(); ++i) to[i] += handled[i];
+  }
+
+  // Of what one rank sends to one peer in the step, in one round.
+  double message(unsigned thread, unsigned w) const {
     double share = plan_.thread(thread).weight / weights_;
     for (unsigned u = 0; u <= w; ++u) share /= plan_.step(thread, u).parts();
+    return share;
+  }
+
+  // What one rank sends to one peer in the step.
+  Load sent(unsigned thread, unsigned w) const {
     const unsigned rounds = plan_.step(thread, w).rounds();
-    return {share * rounds, static_cast<double>(rounds)};
+    return {message(thread, w) * rounds, static_cast<double>(rounds)};
   }
 
   void walk(unsigned thread, Stage stage, unsigned w) {
     const Load load = sent(thread, w);
     const PlanStep& step = plan_.step(thread, w);
     const auto level = plan_.level(thread, w);
+    const std::size_t place = std::size_t{thread} * plan_.steps() + w;
     // On cables a rank uses one of the level's two ports, or both.
     if (level && !plan_.has_root_step() && !plan_.space().cabled()) {
       const double peers = step.is_ring() ? 1 : step.radix - 1;
       alike_[*level].add(times(load, peers));
-      messages_alike_ += 2 * load.messages * peers;
+      handled_alike_[place].near += 2 * load.messages * peers;
       return;
     }
     for_each_transfer(thread, stage, w, [&](Rank from, Rank to) {
       ServerId at = plan_.placement().server(from);
-      for (const Hop& hop : plan_.route(from, to)) {
+      const Route route = plan_.route(from, to);
+      Handled handled;
+      (route.size() > 1 ? handled.relayed : handled.near) = load.messages;
+      for (const Hop& hop : route) {
         const ServerId next = plan_.space().with_digit(at, hop.level, hop.digit);
+        handled_by_[at][place] += handled;
+        handled_by_[next][place] += handled;
         pass(at, next, hop.level, 0, load);
         pass(next, at, hop.level, 1, load);
         at = next;
@@ -113,7 +160,6 @@ class PlanCost::Walk {
     const AddressSpace& space = plan_.space();
     const unsigned port = space.port_of(server, level, space.digit(neighbour, level));
     links_[(std::size_t{server} * ports_ + port) * 2 + direction].add(load);
-    messages_of_[server] += load.messages;
   }
 
   // Calls visit(from, to) for each pair of ranks of which one sends to the other in the step.
@@ -147,8 +193,8 @@ class PlanCost::Walk {
   LevelLoads alike_;
   std::vector<Load> all_links_;
   LevelLoads all_alike_;
-  std::vector<double> messages_of_;  // [server]
-  double messages_alike_ = 0;        // of every server, beside that
+  std::vector<HandledSteps> handled_by_;  // [server]
+  HandledSteps handled_alike_;            // of every server with a rank, beside that
 };
 
 PlanCost::PlanCost(const Plan& plan)
@@ -165,16 +211,18 @@ PlanCost::PlanCost(const Plan& plan)
     }
   }
   all_ = walk.all();
-  server_messages_ = walk.server_messages();
+  servers_ = walk.handled();
+  average_ = walk.average_handled();
 }
 
 // Of one stage: the longest of the threads, which run side by side.
-double PlanCost::chain_seconds(const CostParameters& parameters) const {
+double PlanCost::chain_seconds(double bytes, const CostParameters& parameters) const {
   double longest = 0;
   for (const std::vector<Chain>& chains : chains_) {
     double seconds = 0;
     for (const Chain& chain : chains) {
       double slowest = 0;
+      const double asking_rounds = chain.asking_rounds(bytes, parameters);
       for (const Way& way : chain.ways) {
         double trip = 0;
         unsigned hops = 0;
@@ -182,14 +230,45 @@ double PlanCost::chain_seconds(const CostParameters& parameters) const {
           trip += way[l] * parameters.levels[l].latency;
           hops += way[l];
         }
-        const bool relayed = hops > 1;
-        slowest = std::max(slowest, relayed ? kTripsOfRelayed * trip : trip);
+        if (hops > 1) trip *= (1 + (hops - 1) * kRelayedHop) / hops;
+        const double asking = hops > 1 ? chain.rounds : asking_rounds;
+        slowest = std::max(slowest, (chain.rounds + asking * (kTripsWithCredit - 1)) * trip);
       }
-      seconds += chain.rounds * slowest;
+      seconds += slowest;
     }
     longest = std::max(longest, seconds);
   }
   return longest;
+}
+
+// That a server sends, receives and relays, with requests for credit and their answers. A long
+// message is one of many segments.
+double PlanCost::handled_messages(const HandledSteps& handled, double bytes,
+                                  const CostParameters& parameters) const {
+  const std::size_t steps = handled.size() / chains_.size();
+  double messages = 0;
+  for (std::size_t i = 0; i < handled.size(); ++i) {
+    const auto& [near, relayed] = handled[i];
+    if (near + relayed == 0) continue;
+    const Chain& chain = chains_[i / steps][i % steps];
+    const double segments = std::max(1.0, chain.message * bytes / parameters.segment_bytes);
+    const double asking = relayed + near * chain.asking_rounds(bytes, parameters) / chain.rounds;
+    messages += (near + relayed) * segments + asking * (kTripsWithCredit - 1);
+  }
+  return messages;
+}
+
+// Of the busiest core, of which each server has a part at least.
+double PlanCost::core_messages(double bytes, const CostParameters& parameters) const {
+  double most = parameters.servers_per_core * handled_messages(average_, bytes, parameters);
+  for (const HandledSteps& server : servers_) {
+    most = std::max(most, handled_messages(server, bytes, parameters));
+  }
+  return most;
+}
+
+double PlanCost::messages_on_a_core(double servers_per_core) const {
+  return core_messages(0, {.levels = {}, .servers_per_core = servers_per_core});
 }
 
 // What a link carries in a step, on the slowest of its ways.
@@ -247,7 +326,8 @@ PlanTime PlanCost::time(CollectiveKind kind, double bytes, const CostParameters&
   }
   const double segments = std::max(1.0, bytes / ranks_ / parameters.segment_bytes);
   time.transfer = at_once + (in_turn - at_once) / segments;
-  time.latency = 2 * chain_seconds(parameters) + server_messages_ * parameters.overhead;
+  time.latency =
+      2 * chain_seconds(bytes, parameters) + core_messages(bytes, parameters) * parameters.overhead;
   if (is_rank_ordered(kind) && !has_root_step_) {
     time.transfer /= 2;
     time.latency /= 2;

@@ -4,10 +4,14 @@
 // has to do in each step, frames that others relay included; CostParameters say what that takes.
 //
 //   latency    the messages that wait for each other. In a step a message takes the latency of its
-//              hops, and in a ring as often as it has rounds. One that is relayed takes three times
-//              as long: its sender asks for credit first, and nothing goes to a server that is no
-//              neighbour without (protocol/credit.h). Beside this, each server handles its messages
-//              one after the other: what the busiest one sends, receives and relays.
+//              hops, each beyond the first half of it, and in a ring as often as it has rounds. One
+//              that is relayed takes three times as long: its sender asks for credit first, and
+//              nothing goes to a server that is no neighbour without (protocol/credit.h); and where
+//              links have rates, so does what is longer than may go unasked, in a ring in all
+//              rounds together. Beside this, each server handles its messages one after the other,
+//              and those of all servers that share a core wait for each other: what the busiest
+//              server, or all that share its core, send, receive and relay, with requests for
+//              credit and their answers.
 //   transfer   the bytes. In lock step each step takes as long as its busiest link, as
 //              BlueConnect's Eq. 9 and 10 and HiPS's stages have it. A buffer of many segments
 //              flows through all steps at once: then what the busiest link carries in all of them
@@ -20,8 +24,8 @@
 // are taken for an all-reduce, which has the same streams; a reduce-scatter and an all-gather are
 // half of one, unless a step has the pattern root (collective_layout.h). A barrier has no bytes.
 //
-// What it does not know: losses, additions, other jobs, and cores that servers share, but for what
-// the parameters say of a message. Immutable after construction. The functions throw nothing.
+// What it does not know: losses, additions and other jobs. Immutable after construction. The
+// functions throw nothing.
 #ifndef GRADCUBE_CONTROL_PLAN_PLAN_COST_H_
 #define GRADCUBE_CONTROL_PLAN_PLAN_COST_H_
 
@@ -29,6 +33,7 @@
 #include <cstdint>
 #include <limits>
 #include <optional>
+#include <tuple>
 #include <vector>
 
 #include "control/plan/collective_kind.h"
@@ -44,10 +49,13 @@ struct LinkCost {
 
 struct CostParameters {
   std::vector<LinkCost> levels;  // of the topology
-  double overhead = 0;           // seconds that a server takes for a message, in or out
+  double overhead = 0;           // seconds that a core takes for a message at a server, in or out
+  double servers_per_core = 1;   // whose messages a core handles, one after the other
   double frame_bytes = 0;        // that a message takes of a link beside its own
   // What flows through the steps by itself; infinite: steps follow each other.
   double segment_bytes = std::numeric_limits<double>::infinity();
+  // What goes to a neighbour without a request for credit; infinite: no link has a rate.
+  double unasked_bytes = std::numeric_limits<double>::infinity();
 };
 
 struct PlanTime {
@@ -63,6 +71,13 @@ struct PlanTime {
 class PlanCost {
  public:
   explicit PlanCost(const Plan& plan);
+
+  // What an all-reduce of nothing has: the latency of its messages, and how many of them a core
+  // handles.
+  double latency_of_nothing(const CostParameters& parameters) const {
+    return 2 * chain_seconds(0, parameters);
+  }
+  double messages_on_a_core(double servers_per_core) const;
 
   // Of a collective on a buffer of so many bytes. The parameters have all levels of the topology.
   PlanTime time(CollectiveKind kind, double bytes, const CostParameters& parameters) const;
@@ -88,14 +103,37 @@ class PlanCost {
   // A step of a thread: rounds, the ways that messages take, and what a link of the level has to
   // carry, at least.
   struct Chain {
+    double message = 0;  // its share of the buffer, in each round
     unsigned rounds = 1;
     Load load{};
     std::vector<Way> ways{};  // each once
+
+    // In how many of its rounds the message to a neighbour needs credit.
+    double asking_rounds(double bytes, const CostParameters& parameters) const;
   };
+  // What a server sends, receives and relays in both stages, by thread and step: messages to
+  // neighbours, and to others, with all hops that they take here.
+  struct Handled {
+    double near = 0;
+    double relayed = 0;
+
+    void operator+=(const Handled& other) {
+      near += other.near;
+      relayed += other.relayed;
+    }
+    bool operator==(const Handled&) const = default;
+    bool operator<(const Handled& other) const {
+      return std::tie(near, relayed) < std::tie(other.near, other.relayed);
+    }
+  };
+  using HandledSteps = std::vector<Handled>;  // [thread * steps + step]
 
   class Walk;
 
-  double chain_seconds(const CostParameters& parameters) const;
+  double chain_seconds(double bytes, const CostParameters& parameters) const;
+  double handled_messages(const HandledSteps& handled, double bytes,
+                          const CostParameters& parameters) const;
+  double core_messages(double bytes, const CostParameters& parameters) const;
   double step_seconds(const Chain& chain, double bytes, const CostParameters& parameters) const;
   // Of a ring: the time of all its rounds but one.
   double beyond_one_round(const Chain& chain, double bytes,
@@ -109,7 +147,9 @@ class PlanCost {
   std::vector<std::vector<Chain>> chains_;  // [thread][step]
   std::vector<LevelLoads> steps_;           // of both stages, in their order
   LevelLoads all_;                          // of all steps together
-  double server_messages_ = 0;              // that the busiest server handles, in and out
+  // Of the servers, each kind once, and of an average one.
+  std::vector<HandledSteps> servers_;
+  HandledSteps average_;
 };
 
 }  // namespace gradcube::control

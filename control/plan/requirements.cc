@@ -1,10 +1,14 @@
 #include "control/plan/requirements.h"
 
 #include <algorithm>
+#include <bit>
 #include <fmt/format.h>
+#include <string>
+#include <vector>
 
 #include "bcube_forwarding/route.h"
 #include "control/base/errors.h"
+#include "control/plan/server_cycle.h"
 
 namespace gradcube::control {
 
@@ -17,9 +21,41 @@ void require_switches(std::string_view algorithm, const Topology& topology, std:
                   algorithm, topology.spec(), why));
 }
 
+namespace {
+
+bool ring_reaches(const Placement& placement) {
+  const std::vector<Rank> cycle = server_cycle(placement);
+  for (std::size_t i = 0; i < cycle.size(); ++i) {
+    const ServerId from = placement.server(cycle[i]);
+    const ServerId to = placement.server(cycle[(i + 1) % cycle.size()]);
+    if (bcube::shortest_route(placement.space(), from, to).size() == 0) return false;
+  }
+  return true;
+}
+
+std::string too_far(const Plan& plan, ServerId from, ServerId to) {
+  const AddressSpace& space = plan.space();
+  const std::string who =
+      fmt::format("algorithm {} on topology {}: {} sends to {}", plan.algorithm(),
+                  plan.topology().spec(), space.text(from), space.text(to));
+  if (!space.is_whole()) {
+    return fmt::format(
+        "{}, and no {} hops or fewer lead there over servers that are not absent; expected {}", who,
+        bcube::kMaxLevels,
+        ring_reaches(plan.placement()) ? "ring, where peers are close"
+                                       : "other absent servers, or a topology with shorter ways");
+  }
+  return fmt::format(
+      "{}, {} hops away, and a frame takes {} at most; expected hips:ring, ring or "
+      "blueconnect:ring over all servers, where all peers are adjacent",
+      who, bcube::distance(space, from, to), bcube::kMaxLevels);
+}
+
+}  // namespace
+
 void require_reach(const Plan& plan) {
   const AddressSpace& space = plan.space();
-  if (bcube::diameter(space) <= bcube::kMaxLevels) return;
+  if (space.is_whole() && bcube::diameter(space) <= bcube::kMaxLevels) return;
   for (unsigned thread = 0; thread < plan.threads(); ++thread) {
     for (unsigned w = 0; w < plan.steps(thread); ++w) {
       const PlanStep& step = plan.step(thread, w);
@@ -29,14 +65,8 @@ void require_reach(const Plan& plan) {
           const unsigned digit = step_pattern::digit_at_offset(step.radix, step.digit(rank), r);
           const ServerId from = plan.placement().server(rank);
           const ServerId to = plan.placement().server(step.with_digit(rank, digit));
-          const unsigned hops = bcube::distance(space, from, to);
-          if (hops <= bcube::kMaxLevels) continue;
-          throw UsageError(fmt::format(
-              "algorithm {} on topology {}: {} sends to {}, {} hops away, and a frame takes {} at "
-              "most; expected hips:ring, ring or blueconnect:ring over all servers, where all "
-              "peers are adjacent",
-              plan.algorithm(), plan.topology().spec(), space.text(from), space.text(to), hops,
-              bcube::kMaxLevels));
+          if (bcube::shortest_route(space, from, to).size() > 0) continue;
+          throw UsageError(too_far(plan, from, to));
         }
       }
     }
@@ -44,11 +74,31 @@ void require_reach(const Plan& plan) {
 }
 
 bool are_whole_rings(const Topology& topology, const Placement& placement) {
-  return topology.space().cabled() &&
+  return topology.space().cabled() && placement.is_grid() &&
          std::all_of(placement.dimensions().begin(), placement.dimensions().end(),
                      [&](const GridDimension& dimension) {
                        return dimension.radix == topology.space().radix(dimension.level);
                      });
+}
+
+void require_grid(std::string_view algorithm, const Topology& topology,
+                  const Placement& placement) {
+  if (placement.is_grid()) return;
+  throw UsageError(fmt::format(
+      "algorithm {}: these {} servers of {} form no grid: {} missing; expected {}{}", algorithm,
+      placement.ranks(), topology.spec(), placement.missing_text(),
+      algorithms_of_any_number(topology, placement),
+      std::has_single_bit(placement.ranks()) ? ", or halving_doubling, as they are a power of two"
+                                             : ""));
+}
+
+std::string_view algorithms_of_any_number(const Topology& topology, const Placement& placement) {
+  const bool cabled = topology.space().cabled();
+  if (placement.is_grid()) {
+    return cabled ? "ring or hips:ring, which run on any number"
+                  : "bml or hips:mesh, which run on any number";
+  }
+  return cabled ? "ring, where peers are close" : "mesh, ring or ps, which run on any servers";
 }
 
 void require_company(std::string_view algorithm, const Placement& placement) {

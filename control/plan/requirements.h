@@ -23,6 +23,13 @@ void require_reach(const Plan& plan);
 // from a digit to the next, and from the last to the first.
 bool are_whole_rings(const Topology& topology, const Placement& placement);
 
+// Throws a UsageError, which says what runs on any servers, unless they form a grid.
+void require_grid(std::string_view algorithm, const Topology& topology, const Placement& placement);
+
+// What runs on these servers however many they are, as the end of a sentence: "bml or hips:mesh,
+// which run on any number".
+std::string_view algorithms_of_any_number(const Topology& topology, const Placement& placement);
+
 // Throws a UsageError for a single rank.
 void require_company(std::string_view algorithm, const Placement& placement);
 

@@ -29,7 +29,10 @@ Plan make_ring_plan(const Topology& topology, const Placement& placement) {
     ++place;
   }
   std::vector<PlanThread> threads = {{1, {{ranks, 1, Pattern::ring, std::move(order)}}}};
-  if (!topology.space().cabled()) return Plan("ring", topology, placement, std::move(threads));
+  if (!topology.space().cabled()) {
+    return Plan("ring", topology, placement, std::move(threads),
+                placement.is_grid() ? LinkUse::exclusive : LinkUse::shared);
+  }
   threads.push_back({1, {{ranks, 1, Pattern::ring, std::move(backwards)}}});
   return Plan("ring", topology, placement, std::move(threads),
               are_whole_rings(topology, placement) ? LinkUse::exclusive : LinkUse::shared);

@@ -22,7 +22,13 @@ std::vector<Rank> with_level(const std::vector<Rank>& row, const GridDimension& 
 }  // namespace
 
 std::vector<Rank> server_cycle(const Placement& placement) {
-  return server_cycle(placement.dimensions());
+  if (placement.is_grid()) return server_cycle(placement.dimensions());
+  const Placement grid = placement.surrounding_grid();
+  std::vector<Rank> cycle;
+  for (const Rank rank : server_cycle(grid.dimensions())) {
+    if (const auto here = placement.rank(grid.server(rank))) cycle.push_back(*here);
+  }
+  return cycle;
 }
 
 std::vector<Rank> server_cycle(std::span<const GridDimension> levels) {

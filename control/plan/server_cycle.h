@@ -10,6 +10,9 @@
 // are.
 //
 //   bcube:3,2    [0,0] [0,1] [0,2]   [1,2] [1,1]   [2,1] [2,2]   and back over [2,0] [1,0]
+//
+// Of servers that form no grid it is the cycle of the smallest grid around them without those that
+// are missing. Where one is, the next may be several hops away.
 #ifndef GRADCUBE_CONTROL_PLAN_SERVER_CYCLE_H_
 #define GRADCUBE_CONTROL_PLAN_SERVER_CYCLE_H_
 

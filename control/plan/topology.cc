@@ -8,6 +8,7 @@
 #include <optional>
 #include <stdexcept>
 
+#include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -135,6 +136,27 @@ bcube::Joint joint_of(const std::string& kind, const std::vector<Dimension>& dim
       "a {} has switches at some levels and cables at others; expected one of them", kind));
 }
 
+// Throws std::invalid_argument unless hops over servers that are there join all of them.
+void require_joined(const AddressSpace& space) {
+  const std::vector<ServerId> servers = space.server_list();
+  std::vector<ServerId> reached = {servers.front()};
+  std::vector<bool> seen(space.addresses());
+  seen[servers.front()] = true;
+  for (std::size_t i = 0; i < reached.size(); ++i) {
+    for (const ServerId next : servers) {
+      if (seen[next] || !bcube::are_neighbours(space, reached[i], next)) continue;
+      seen[next] = true;
+      reached.push_back(next);
+    }
+  }
+  const auto cut_off =
+      std::find_if(servers.begin(), servers.end(), [&](ServerId server) { return !seen[server]; });
+  if (cut_off == servers.end()) return;
+  throw std::invalid_argument(fmt::format(
+      "without these, no servers that are there join {} and {}; expected a cluster in one piece",
+      space.text(servers.front()), space.text(*cut_off)));
+}
+
 }  // namespace
 
 Topology::Topology(std::string kind, std::vector<Dimension> dimensions)
@@ -156,7 +178,7 @@ bool Topology::uniform() const {
 }
 
 std::string Topology::spec() const {
-  if (kind_ == "star") return fmt::format("star:{}", servers());
+  if (kind_ == "star") return fmt::format("star:{}", space_.addresses());
   if (uniform()) return fmt::format("{}:{},{}", kind_, dimensions_.front().radix, levels());
   std::vector<unsigned> radices = radices_of(kind_, dimensions_);
   std::reverse(radices.begin(), radices.end());
@@ -164,11 +186,34 @@ std::string Topology::spec() const {
 }
 
 Topology Topology::with_rates(const std::vector<std::uint64_t>& rates_bps) const {
-  std::vector<Dimension> dimensions = dimensions_;
+  Topology rated = *this;
   for (unsigned level = 0; level < levels(); ++level) {
-    if (dimensions[level].link != Link::memory) dimensions[level].rate_bps = rates_bps.at(level);
+    Dimension& dimension = rated.dimensions_[level];
+    if (dimension.link != Link::memory) dimension.rate_bps = rates_bps.at(level);
   }
-  return Topology(kind_, std::move(dimensions));
+  return rated;
+}
+
+Topology Topology::without(const std::vector<ServerId>& absent) const {
+  Topology rest = *this;
+  rest.space_ = space_.without(absent);
+  if (rest.space_.is_whole()) return rest;
+  if (space_.addresses() > kMaxPartialAddresses) {
+    throw std::invalid_argument(
+        fmt::format("{} has {} addresses; servers may be absent of topologies with at most {}",
+                    spec(), space_.addresses(), kMaxPartialAddresses));
+  }
+  require_joined(rest.space_);
+  return rest;
+}
+
+std::string Topology::absent_text() const {
+  std::vector<std::string> texts;
+  for (const ServerId server : space_.absent_list()) {
+    const std::string text = space_.text(server);
+    texts.push_back(text.substr(1, text.size() - 2));
+  }
+  return fmt::format("{}", fmt::join(texts, " "));
 }
 
 Topology parse_topology(std::string_view spec, std::string_view where) {
@@ -187,6 +232,28 @@ Topology parse_topology(std::string_view spec, std::string_view where) {
   } catch (const std::invalid_argument& error) {
     refuse(where, spec, error.what(), kind.form);
   }
+}
+
+Topology parse_absent(const Topology& topology, std::string_view text, std::string_view where) {
+  const Topology whole = topology.whole();
+  std::vector<ServerId> absent;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find_first_of(" ;"));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    if (!item.empty()) absent.push_back(parse_server(whole, item, where));
+  }
+  try {
+    return whole.without(absent);
+  } catch (const std::invalid_argument& error) {
+    throw UsageError(fmt::format("{}: {} (topology {})", where, error.what(), topology.spec()));
+  }
+}
+
+std::string servers_text(const Topology& topology) {
+  const std::uint32_t servers = topology.servers();
+  std::string text = fmt::format("{} server{}", servers, servers == 1 ? "" : "s");
+  const std::uint32_t absent = topology.space().addresses() - servers;
+  return absent == 0 ? text : fmt::format("{}, {} absent", text, absent);
 }
 
 ServerId parse_server(const Topology& topology, std::string_view text, std::string_view where) {
@@ -210,6 +277,9 @@ nlohmann::ordered_json topology_json(const Topology& topology) {
   }
   json[topology.kind() == "torus" ? "h" : "k"] = topology.levels();
   json["servers"] = topology.servers();
+  for (const ServerId server : topology.space().absent_list()) {
+    json["absent"].push_back(address_json(topology.space(), server));
+  }
   return json;
 }
 

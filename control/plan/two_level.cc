@@ -16,6 +16,7 @@ namespace gradcube::control {
 Plan make_two_level_plan(const Topology& topology, const Placement& placement) {
   require_switches("two-level", topology, "a group are the servers under one switch");
   require_company("two-level", placement);
+  require_grid("two-level", topology, placement);
   const std::span<const GridDimension> levels = placement.dimensions();
   if (levels.size() < 2) {
     throw UsageError(

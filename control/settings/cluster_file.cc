@@ -22,6 +22,8 @@ constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kLongestPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
+constexpr std::string_view kAbsent = "absent";
+
 using Keys = std::vector<std::string_view>;
 struct Section {
   std::string_view name;
@@ -30,7 +32,7 @@ struct Section {
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
-      {"topology", {"spec", "kind", "n", "k", "h"}},
+      {"topology", {"spec", "kind", "n", "k", "h", "absent"}},
       {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting", "probing"}},
       {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
       {"engine", {"packet-memory", "lcores", "idle", "trainer-memory"}},
@@ -97,11 +99,10 @@ class Reader {
         if (item.is_array()) refuse(item.source(), "a list in a list is not accepted");
         items.push_back(text_of(key, item));
       }
-      return fmt::format("{}", fmt::join(items, ","));
+      return fmt::format("{}", fmt::join(items, key.str() == kAbsent ? " " : ","));
     }
-    refuse(
-        key.source(),
-        fmt::format("\"{}\" must be a number, a text in quotes or a list of numbers", key.str()));
+    refuse(key.source(),
+           fmt::format("\"{}\" must be a number, a text in quotes or a list of these", key.str()));
   }
 
   void apply(const Section& section, const toml::key& key, const toml::node& node) {
@@ -112,7 +113,7 @@ class Reader {
   void read_topology(const toml::table& table, const toml::source_region& source) {
     std::string spec;
     if (!table.empty() && !table.contains("spec") && !table.contains("kind")) {
-      refuse(source, "[topology] needs spec or kind: \"bcube\" or \"star\"");
+      refuse(source, "[topology] needs spec or kind: \"bcube\", \"star\" or \"torus\"");
     }
     for (const char* name : {"spec", "kind", "n", "k", "h"}) {
       const auto found = table.find(name);
@@ -120,20 +121,26 @@ class Reader {
       const std::string text = text_of(found->first, found->second);
       const std::string_view key = name;
       if (key == "spec") {
-        if (table.size() > 1)
+        if (table.size() > (table.contains(kAbsent) ? 2 : 1))
           refuse(source, "give the topology as spec, or as kind and its numbers, not both");
         spec = text;
       } else if (key == "kind") {
         spec = text;
       } else if ((key == "h") != (spec == "torus" || spec.starts_with("torus:")) && key != "n") {
         refuse(found->first.source(), fmt::format("{} does not belong to the topology {}: "
-                                                  "a bcube has n and k, a star has n",
+                                                  "a bcube has n and k, a star has n, a torus n "
+                                                  "and h",
                                                   quoted(key), quoted(spec)));
       } else {
         spec += (key == "n" ? ":" : ",") + text;
       }
     }
     if (!table.empty()) apply_setting(settings_, "topology", spec, at(source) + ": topology");
+    const auto absent = table.find(kAbsent);
+    if (absent != table.end()) {
+      const std::string where = at(absent->first.source()) + ": topology.absent";
+      apply_setting(settings_, kAbsent, text_of(absent->first, absent->second), where);
+    }
   }
 
   std::string_view name_;

@@ -1,14 +1,17 @@
 // The cluster file: a cluster's settings as TOML.
 //
 //     [topology]
-//     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (star: n)
+//     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (of a star n
+//                                 # alone, of a torus n and h)
+//     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"; also: fabric, mtu, delay,
 //                                 # queue, ecn-threshold, greeting, probing
 //     [impair]
 //     loss = 0.001                # also: duplicate, reorder, corrupt, seed
 //     [engine]
-//     lcores = [0, 1]             # or "0-1"; also: idle = "spin" or "adaptive"
+//     lcores = [0, 1]             # or "0-1"; also: idle = "spin" or "adaptive",
+//                                 # packet-memory = "512M", trainer-memory = "8G"
 //
 // Every key may be left out. An unknown section, key or value is refused with the file, the line,
 // the key and what is accepted.

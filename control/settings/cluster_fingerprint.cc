@@ -6,11 +6,14 @@
 namespace gradcube::control {
 
 std::string agreement_text(const ClusterSettings& settings, const DaemonChoices& choices) {
-  return fmt::format(
+  std::string text = fmt::format(
       "topology {} mtu {} rate {} greeting {} messages {} segment {} block {} checksums {}",
       settings.topology.spec(), settings.mtu, to_json(settings.rates).dump(), choices.greeting_ns,
       choices.message_format, choices.segment_bytes, choices.block_bytes,
       choices.checksums ? "yes" : "no");
+  const std::string absent = settings.topology.absent_text();
+  if (!absent.empty()) text += " absent " + absent;
+  return text;
 }
 
 std::uint32_t cluster_fingerprint(const ClusterSettings& settings, const DaemonChoices& choices) {

@@ -90,6 +90,8 @@ void apply_probability(ClusterSettings& s, std::string_view text, std::string_vi
 constexpr Setting kSettings[] = {
     {"topology", [](ClusterSettings& s, std::string_view text,
                     std::string_view where) { s.topology = parse_topology(text, where); }},
+    {"absent", [](ClusterSettings& s, std::string_view text,
+                  std::string_view where) { s.topology = parse_absent(s.topology, text, where); }},
     {"fabric", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.fabric = parse_fabric(text, where); }},
     {"rate", [](ClusterSettings& s, std::string_view text,
@@ -169,9 +171,6 @@ void validate_bed(const ClusterSettings& s) {
           fmt::format("{} has {} servers; the {} fabric takes at most {}, because it runs a daemon "
                       "for each of them",
                       s.topology.spec(), s.topology.servers(), fabric, kMaxBedServers));
-  require(s.fabric != Fabric::memif || !s.topology.space().cabled(),
-          fmt::format("{}: the {} fabric joins servers by switches; expected bcube:n,k or star:N",
-                      s.topology.spec(), fabric));
   const std::tuple<const char*, std::optional<std::uint64_t>, std::uint64_t> memories[] = {
       {"packet memory", s.packet_memory_bytes, kLeastPacketMemory},
       {"trainers' memory", s.trainer_memory_bytes, kLeastTrainerMemory}};
@@ -279,6 +278,7 @@ void validate(const ClusterSettings& s) {
 
 nlohmann::ordered_json to_json(const ClusterSettings& s) {
   return {{"topology", s.topology.spec()},
+          {"absent", s.topology.absent_text()},
           {"fabric", fabric_name(s.fabric)},
           {"rate_bps", to_json(s.rates)},
           {"mtu", s.mtu},
@@ -303,6 +303,7 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
   ClusterSettings s;
   try {
     s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
+    s.topology = parse_absent(s.topology, json.at("absent").get<std::string>(), kWhere);
     s.fabric = parse_fabric(json.at("fabric").get<std::string>(), kWhere);
     s.rates = link_rates_from_json(json.at("rate_bps"), kWhere);
     s.mtu = small(whole(json, "mtu"));

@@ -68,8 +68,9 @@ struct ClusterSettings {
   bool operator==(const ClusterSettings&) const = default;
 };
 
-// topology, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder, corrupt,
-// seed, packet-memory, lcores, idle, trainer-memory, greeting, probing.
+// topology, absent, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder,
+// corrupt, seed, packet-memory, lcores, idle, trainer-memory, greeting, probing. absent is of the
+// topology: a setting of that makes it whole.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

@@ -1,7 +1,8 @@
 // How the emulated switches of a cluster are dealt to processes, where they are not in that of all
 // servers: level by level in the order of their servers, and each process gets switches as long as
-// it has ports for all of one. So who knows the topology knows which process has the switch at a
-// server's port.
+// it has ports for all servers of one that are not absent. So who knows the topology knows which
+// process has the switch at a server's port. A cable of a torus is a switch with two ports
+// (embedded_fabric.h).
 //
 // A pure value.
 #ifndef GRADCUBE_CONTROL_SETTINGS_SWITCH_PARTS_H_
@@ -19,8 +20,7 @@ inline constexpr unsigned kMaxSwitchProcessPorts = 32;
 
 class SwitchParts {
  public:
-  // space: of servers that switches join. most_ports: that a process can have. Throws a UsageError
-  // if a switch has more.
+  // most_ports: that a process can have. Throws a UsageError if a switch has more.
   SwitchParts(const bcube::AddressSpace& space, unsigned most_ports);
 
   unsigned count() const { return parts_; }

@@ -125,9 +125,8 @@ std::string DrawnPlan::drawn_name(const Placement& placement) const {
     case 8:
       return "blueconnect";
     case 9:
-      return parameter(0, 2) == 0
-                 ? "auto"
-                 : fmt::format("auto:{}us,{}us", 10 * parameter(1, 9), 10 * parameter(2, 9));
+      return fmt::format("auto:{}us,{}us{}", 10 * parameter(1, 9), 10 * parameter(2, 9),
+                         parameter(0, 2) == 0 ? "/8" : "");
     default:
       return "bml";
   }

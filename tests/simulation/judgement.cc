@@ -12,12 +12,13 @@ namespace gradcube::simulation {
 
 Judgement::RunningJob Judgement::running(const ScenarioJob& job,
                                          const control::Topology& topology) {
-  const auto placement = control::Placement::grid(topology, job.options.members, "members")
+  const auto placement = control::Placement::of(topology, job.options.members, "members")
                              .with_trainers(job.options.trainers, "trainers");
   RunningJob result;
   for (const control::LaneOptions& lane : job.options.lanes) {
-    const std::string_view algorithm = lane.algorithm.empty() ? control::default_algorithm(topology)
-                                                              : std::string_view(lane.algorithm);
+    const std::string_view algorithm = lane.algorithm.empty()
+                                           ? control::default_algorithm(topology, placement)
+                                           : std::string_view(lane.algorithm);
     result.plans.push_back(control::make_choice(algorithm, topology, placement, "algorithm"));
   }
   if (!job.ranks.empty()) result.order = dataplane::RankOrder(job.ranks);

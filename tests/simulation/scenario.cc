@@ -121,7 +121,25 @@ void draw_work(SeededRandom& random, Scenario& scenario) {
   scenario.late_until = static_cast<std::int64_t>(random.below(30 * kMillisecond));
 }
 
-// At every level some of the digits, and every combination of them: at least two servers.
+// Some servers are absent, if the rest is in one piece. Drawn by itself, so that all else that a
+// seed draws stays.
+void draw_absent(std::uint64_t seed, control::ClusterSettings& settings) {
+  SeededRandom random(SeededRandom(seed + 1).next());
+  const control::Topology whole = settings.topology;
+  if (!one_in(random, 4) || whole.servers() < 4) return;
+  std::vector<bcube::ServerId> absent;
+  for (bcube::ServerId server = 0; server < whole.servers(); ++server) {
+    if (one_in(random, 4)) absent.push_back(server);
+  }
+  try {
+    if (whole.servers() - absent.size() >= 2) settings.topology = whole.without(absent);
+  } catch (const std::invalid_argument&) {
+    // In pieces: all are there.
+  }
+}
+
+// At every level some of the digits, and every combination of them whose server is not absent: at
+// least two servers.
 std::vector<bcube::ServerId> draw_members(SeededRandom& random, const bcube::AddressSpace& space) {
   const bool everyone = one_in(random, 2);
   std::vector<std::uint64_t> digits(space.levels(), UINT64_MAX);
@@ -129,17 +147,14 @@ std::vector<bcube::ServerId> draw_members(SeededRandom& random, const bcube::Add
     if (one_in(random, 2)) digits[level] = 1 + random.below((1ULL << space.radix(level)) - 1);
   }
   std::vector<bcube::ServerId> members;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+  for (const bcube::ServerId server : space.server_list()) {
     bool member = true;
     for (unsigned level = 0; level < space.levels(); ++level) {
       member = member && (digits[level] >> space.digit(server, level) & 1) != 0;
     }
     if (member) members.push_back(server);
   }
-  if (members.size() > 1) return members;
-  members.resize(space.servers());
-  std::iota(members.begin(), members.end(), 0U);
-  return members;
+  return members.size() > 1 ? members : space.server_list();
 }
 
 void draw_jobs(SeededRandom& random, Scenario& scenario) {
@@ -179,16 +194,16 @@ void make_overflow(Collective& collective) {
 }
 
 // Some lanes run another algorithm than the default, if it fits the members: `mesh` over relays
-// where there are several levels, all of them members, since members form a grid.
+// where there are several levels.
 void draw_algorithms(SeededRandom& random, Scenario& scenario) {
   const control::Topology& topology = scenario.simulation.cluster.topology;
   std::vector<std::string> names = control::algorithm_names();
   names.insert(names.end(),
                {"blueconnect:2x2,ring", "blueconnect:3x2", "hips:mesh,root", "hips:root,ring",
-                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh", "auto", "auto:0,0",
+                "ps:1", "ps:1,0", "hips:mesh,ring", "hips:ring,mesh", "auto:1us,40us/8", "auto:0,0",
                 "auto:5us,50us", "auto:50us,5us", "auto:300us,1us"});
   for (ScenarioJob& job : scenario.jobs) {
-    const auto placement = control::Placement::grid(topology, job.options.members, "members");
+    const auto placement = control::Placement::of(topology, job.options.members, "members");
     for (control::LaneOptions& lane : job.options.lanes) {
       if (!one_in(random, 2)) continue;
       const std::string& name = names[random.below(names.size())];
@@ -265,13 +280,20 @@ void lay_out_buffers(Scenario& scenario) {
   }
 }
 
-// On a torus a server may relay for jobs that it has no part in. Their frames find another way only
-// if links are watched.
+// On a torus, and where servers are absent, a server may relay for jobs that it has no part in.
+// Their frames find another way only if links are watched.
 void watch_relays(Scenario& scenario) {
   control::ClusterSettings& cluster = scenario.simulation.cluster;
-  if (!cluster.topology.space().cabled() || !befalls_a_node(scenario.misfortune)) return;
+  const bcube::AddressSpace& space = cluster.topology.space();
+  if ((!space.cabled() && space.is_whole()) || !befalls_a_node(scenario.misfortune)) return;
   scenario.simulation.links_are_watched = true;
   cluster.greeting_ns = 10 * kMillisecond;
+}
+
+// What describe() says of absent servers.
+std::string without(const control::Topology& topology) {
+  const std::string absent = topology.absent_text();
+  return absent.empty() ? "" : " without " + absent;
 }
 
 }  // namespace
@@ -302,6 +324,7 @@ Scenario draw_scenario(std::uint64_t seed) {
   SeededRandom random(SeededRandom(seed).next());
   Scenario scenario;
   draw_network(random, scenario.simulation.cluster);
+  draw_absent(seed, scenario.simulation.cluster);
   scenario.simulation.seed = random.next();
   scenario.simulation.lcores = 1 + static_cast<unsigned>(random.below(3));
   if (one_in(random, 3)) scenario.simulation.stalls = 0.001;
@@ -339,10 +362,10 @@ std::string describe(const Scenario& scenario) {
       "{} mtu {} rate {} delay {} queue {} loss {:.4f} dup {:.4f} reorder {:.4f} corrupt {:.4f}, "
       "{} lcores, stalls {}, guests {}, {} in flight, pause {}, rank {} late until {}, {} at rank "
       "{} collective {} for {} ns, messages lost {:.2f} doubled {:.1f} delayed {} us;",
-      cluster.topology.spec(), cluster.mtu, control::to_json(cluster.rates).dump(),
-      cluster.delay_ns, cluster.queue_bytes, cluster.loss, cluster.duplicate, cluster.reorder,
-      cluster.corrupt, scenario.simulation.lcores, scenario.simulation.stalls, scenario.guests,
-      scenario.most_in_flight, scenario.pause,
+      cluster.topology.spec() + without(cluster.topology), cluster.mtu,
+      control::to_json(cluster.rates).dump(), cluster.delay_ns, cluster.queue_bytes, cluster.loss,
+      cluster.duplicate, cluster.reorder, cluster.corrupt, scenario.simulation.lcores,
+      scenario.simulation.stalls, scenario.guests, scenario.most_in_flight, scenario.pause,
       scenario.late_rank.has_value() ? std::to_string(*scenario.late_rank) : "none",
       scenario.late_until, kNames[static_cast<std::size_t>(scenario.misfortune)], scenario.victim,
       scenario.when + 1, scenario.lasts, messages.loss, messages.duplicate,

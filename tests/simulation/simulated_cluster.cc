@@ -29,7 +29,7 @@ bool hits(dataplane::SeededRandom& random, double probability) {
 
 SimulatedCluster::SimulatedCluster(const SimulationSettings& settings)
     : settings_(settings),
-      plan_(control::make_plan(control::default_algorithm(settings.cluster.topology),
+      plan_(control::make_plan(control::default_algorithm(settings.cluster.rated_topology()),
                                settings.cluster.rated_topology(), "simulation")),
       random_(settings.seed),
       stalled_until_(settings.lcores, 0),
@@ -73,7 +73,7 @@ std::unique_ptr<SimulatedTrainer> SimulatedCluster::join(bcube::ServerId server,
 std::vector<std::unique_ptr<SimulatedTrainer>> SimulatedCluster::join_all(
     const std::string& job, std::uint64_t heap_bytes) {
   std::vector<std::unique_ptr<SimulatedTrainer>> trainers;
-  for (bcube::ServerId server = 0; server < servers(); ++server) {
+  for (const bcube::ServerId server : plan().space().server_list()) {
     trainers.push_back(join(job, server, heap_bytes));
   }
   return trainers;
@@ -126,7 +126,7 @@ void SimulatedCluster::drain_ports(bcube::ServerId server) {
 }
 
 void SimulatedCluster::cut_off(bcube::ServerId server, bool both_ways) {
-  for (bcube::ServerId other = 0; other < servers(); ++other) {
+  for (const bcube::ServerId other : plan().space().server_list()) {
     nodes().messages().cut(server, other);
     if (both_ways) nodes().messages().cut(other, server);
   }

@@ -29,6 +29,10 @@ TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {
       [](Daemon&) {},
       [](Daemon& d) { d.settings.topology = parse_topology("star:9", "test"); },
       [](Daemon& d) { d.settings.topology = parse_topology("bcube:3,3", "test"); },
+      [](Daemon& d) { d.settings.topology = d.settings.topology.without({8}); },
+      [](Daemon& d) {
+        d.settings.topology = d.settings.topology.without({7, 8});
+      },
       [](Daemon& d) { d.settings.mtu = 1500; },
       [](Daemon& d) { d.settings.rates = LinkRates(1'000'000'000); },
       [](Daemon& d) {

@@ -28,7 +28,8 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"loss", "0.01"},          {"duplicate", "0.02"}, {"reorder", "0.05"},
       {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
       {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
-      {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"}};
+      {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"},
+      {"absent", "3,3"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -63,7 +64,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
   EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, fabric, rate, mtu"),
+            }).find("expected topology, absent, fabric, rate, mtu"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -94,6 +95,31 @@ TEST(ClusterSettings, KnowTheFabricsByName) {
   EXPECT_EQ(settings_from_json(to_json(settings)), settings);
   EXPECT_EQ(message_of<UsageError>([&] { apply_setting(settings, "fabric", "cat6", "--fabric"); }),
             "--fabric \"cat6\": expected embedded, memif or veth");
+}
+
+TEST(ClusterSettings, TakeServersOutOfTheTopologyThatStandsThere) {
+  ClusterSettings settings;
+  apply_setting(settings, "topology", "bcube:4,2", "--topology");
+  apply_setting(settings, "absent", "3,1 3,2", "--absent");
+  EXPECT_EQ(settings.topology.servers(), 14u);
+  EXPECT_EQ(settings.rated_topology().servers(), 14u);
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  apply_setting(settings, "absent", "3,3", "--absent");
+  EXPECT_EQ(settings.topology.absent_text(), "3,3");
+  apply_setting(settings, "topology", "bcube:4,2", "--topology");
+  EXPECT_EQ(settings.topology.servers(), 16u);
+  EXPECT_EQ(parse_cluster_file("[topology]\nabsent = [\"2,1\", \"2,2\"]\nspec = \"bcube:3,2\"\n",
+                               "c.toml")
+                .topology.absent_text(),
+            "2,1 2,2");
+  EXPECT_EQ(parse_cluster_file("[topology]\nabsent = \"3\"\nkind = \"star\"\nn = 4\n", "c.toml")
+                .topology.servers(),
+            3u);
+  EXPECT_NE(file_refusal("[topology]\nspec = \"bcube:3,2\"\nabsent = [\"2,3\"]\n")
+                .find("c.toml, line 3: topology.absent"),
+            std::string::npos);
+  EXPECT_NE(file_refusal("[topology]\nabsent = [\"2,2\"]\n").find("needs spec or kind"),
+            std::string::npos);
 }
 
 TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {
@@ -131,13 +157,12 @@ TEST(ClusterSettings, RefuseForMemifWhatNoProcessOfSwitchesHolds) {
   settings.fabric = Fabric::memif;
   settings.loss = 0.01;
   settings.delay_ns = 1000;
-  for (const char* topology : {"bcube:3,2", "bcube:8,2", "star:32"}) {
+  for (const char* topology : {"bcube:3,2", "bcube:8,2", "star:32", "torus:4,3", "torus:64,1"}) {
     settings.topology = parse_topology(topology, "");
     EXPECT_NO_THROW(validate(settings)) << topology;
   }
   const std::pair<const char*, const char*> refused[] = {{"star:33", "switches of at most 32"},
-                                                         {"star:65", "at most 64"},
-                                                         {"torus:3,2", "by switches"}};
+                                                         {"star:65", "at most 64"}};
   for (const auto& [topology, why] : refused) {
     settings.topology = parse_topology(topology, "");
     EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find(why), std::string::npos)
@@ -235,7 +260,10 @@ TEST(ClusterFile, RefusesKeysThatAreNestedTooDeeplyForItsReader) {
 
 TEST(ClusterFile, AsksForTheKindOfATopology) {
   EXPECT_EQ(file_refusal("[topology]\nn = 3\n"),
-            "c.toml, line 1: [topology] needs spec or kind: \"bcube\" or \"star\"");
+            "c.toml, line 1: [topology] needs spec or kind: \"bcube\", \"star\" or "
+            "\"torus\"");
+  const std::string why = file_refusal("[topology]\nkind = \"torus\"\nn = 3\nk = 2\n");
+  EXPECT_NE(why.find("a bcube has n and k, a star has n, a torus n and h"), std::string::npos);
 }
 
 TEST(ClusterFile, ThatIsNoRegularFileIsRefusedAtOnce) {

@@ -88,6 +88,10 @@ TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenLinks) {
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
             "collective 7 of job \"mnist\" waits: nothing is heard of the daemon on server [2] for "
             "1200 ms");
+  silent.no_way = true;
+  EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
+            "collective 7 of job \"mnist\" waits: nothing is heard of the daemon on server [2] for "
+            "1200 ms, and no link that is up leads there");
   silent.since_heard = milliseconds(10);
   silent.standing.answered = false;
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),

@@ -215,7 +215,7 @@ TEST(MessageCodec, BothSidesRefuseWhatBreaksARule) {
   };
   for (std::size_t i = 0; i < broken.size(); ++i) {
     EXPECT_TRUE(encoded(broken[i]).empty()) << "the message in place " << i;
-    ByteWriter writer(kNine.servers());
+    ByteWriter writer(kNine);
     fields(writer, broken[i]);
     EXPECT_FALSE(decoded(writer.take()).has_value()) << "the message in place " << i;
   }
@@ -271,6 +271,28 @@ TEST(MessageCodec, TextsAreCutAndNeverRefused) {
   EXPECT_FALSE(decoded(bytes).has_value());
 }
 
+TEST(MessageCodec, EveryMessageOfAPartialClusterComesBackAsItWas) {
+  const auto part = kNine.without(std::vector<bcube::ServerId>{0, 5});
+  std::mt19937_64 random(20261123);
+  for (std::size_t kind = 0; kind < kMessageKinds; ++kind) {
+    for (unsigned i = 0; i < 100; ++i) {
+      const NodeMessage message = random_message(kind, random, part);
+      ASSERT_EQ(decode_message(encode_message(message, part), part), message) << kind;
+    }
+  }
+}
+
+TEST(MessageCodec, AbsentServersNeitherSendNorReceiveNorTakePart) {
+  const Bytes bytes = encoded(with(Refused{"no"}));
+  ASSERT_TRUE(decode_message(bytes, kNine).has_value());
+  const NodeMessage message = *decode_message(bytes, kNine);
+  for (const bcube::ServerId absent : {message.from, message.to}) {
+    const auto part = kNine.without(std::vector<bcube::ServerId>{absent});
+    EXPECT_FALSE(decode_message(bytes, part).has_value()) << absent;
+    EXPECT_TRUE(encode_message(message, part).empty()) << absent;
+  }
+}
+
 TEST(MessageCodec, AJobOfManyServersFitsUntilAMessageIsFull) {
   const auto space = space_of({256, 256});
   const auto prepare = [](std::uint32_t servers) {
@@ -287,7 +309,7 @@ TEST(MessageCodec, AJobOfManyServersFitsUntilAMessageIsFull) {
   EXPECT_EQ(decode_message(encode_message(fits, space), space), fits);
   const NodeMessage too_long = prepare(3000);
   EXPECT_TRUE(encode_message(too_long, space).empty());
-  ByteWriter writer(space.servers());
+  ByteWriter writer(space);
   fields(writer, too_long);
   ASSERT_TRUE(writer.good());
   EXPECT_FALSE(decode_message(writer.take(), space).has_value());

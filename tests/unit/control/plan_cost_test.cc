@@ -84,7 +84,7 @@ TEST(PlanCost, CountsTheMessagesThatWaitForEachOther) {
   EXPECT_DOUBLE_EQ(latency("ps", "star:9"), 2);
   EXPECT_DOUBLE_EQ(latency("two-level", "bcube:4,2"), 6);
   // Two hops there, after a request for credit and its answer, in both stages.
-  EXPECT_DOUBLE_EQ(latency("mesh", "bcube:3,2"), 12);
+  EXPECT_DOUBLE_EQ(latency("mesh", "bcube:3,2"), 2 * 3 * 1.5);
 }
 
 TEST(PlanCost, CountsTheMessagesThatAServerHandles) {
@@ -98,8 +98,61 @@ TEST(PlanCost, CountsTheMessagesThatAServerHandles) {
   EXPECT_DOUBLE_EQ(handled("ring", "bcube:3,2"), 32);
   EXPECT_DOUBLE_EQ(handled("ps", "star:9"), 16);
   EXPECT_DOUBLE_EQ(handled("hips:root", "bcube:4,2"), 24);
-  // Each of 16 has 15 to send and to receive, and relays 9.
-  EXPECT_DOUBLE_EQ(handled("mesh", "bcube:4,2"), 2 * (15 + 15 + 9 + 9));
+  // Each of 16 has 6 to send and to receive, and 9 that go over a relay, each of them after a
+  // request and its answer; and it relays as many.
+  EXPECT_DOUBLE_EQ(handled("mesh", "bcube:4,2"), 2 * (2 * 6 + 2 * 3 * 9 + 2 * 3 * 9));
+}
+
+// Of 8 servers on a core, or of one that has more to do than 8 others.
+TEST(PlanCost, CountsWhatAllServersOnACoreHandle) {
+  const auto handled = [](const char* algorithm, const char* spec, double servers_per_core) {
+    const Plan plan = plan_of(algorithm, spec);
+    CostParameters parameters{.levels = std::vector<LinkCost>(plan.topology().levels())};
+    parameters.overhead = 1;
+    parameters.servers_per_core = servers_per_core;
+    return time_of(plan, parameters).seconds();
+  };
+  EXPECT_DOUBLE_EQ(handled("bml", "bcube:4,2", 8), 8 * 48);
+  // 15 gradients, of 2 threads and in 2 stages, are sent and received by 16 servers.
+  EXPECT_DOUBLE_EQ(handled("hips:root", "bcube:4,2", 8), 8 * 15 * 2 * 2 * 2 / 16.0);
+  EXPECT_DOUBLE_EQ(handled("hips:root", "bcube:4,2", 2), 24) << "the root alone";
+}
+
+TEST(PlanCost, GrowsWithTheServersOnACoreTheMoreTheMoreFramesThereAre) {
+  const auto grows = [](const char* algorithm) {
+    const Plan plan = plan_of(algorithm, "torus:4,2");
+    CostParameters parameters = latency_alone(plan);
+    parameters.overhead = 1;
+    const double alone = time_of(plan, parameters).seconds();
+    parameters.servers_per_core = 8;
+    return time_of(plan, parameters).seconds() - alone;
+  };
+  EXPECT_GT(grows("hips:ring"), grows("blueconnect:ring"));
+  EXPECT_GT(grows("mesh"), grows("ring"));
+}
+
+TEST(PlanCost, CountsRequestsForCreditWhereMessagesAreLong) {
+  const auto latency = [](const char* algorithm, double bytes, CostParameters parameters) {
+    const Plan plan = plan_of(algorithm, "bcube:4,2");
+    parameters.unasked_bytes = 512;
+    return PlanCost(plan).time(CollectiveKind::all_reduce, bytes, parameters).latency;
+  };
+  const CostParameters trips{.levels = {{1, 0}, {1, 0}}};
+  const CostParameters messages{.levels = {{0, 0}, {0, 0}}, .overhead = 1, .segment_bytes = 8192};
+  EXPECT_DOUBLE_EQ(latency("bml", 4096, trips), 4);
+  EXPECT_DOUBLE_EQ(latency("bml", 4096, messages), 48);
+  EXPECT_DOUBLE_EQ(latency("bml", 8192, trips), 2 * (3 + 1)) << "1 KB, then 256 B";
+  EXPECT_DOUBLE_EQ(latency("bml", 8192, messages), 24 * 3 + 24);
+  // 4 MB and 1 MB in segments of 8 KB.
+  EXPECT_DOUBLE_EQ(latency("bml", 32.0 * (1 << 20), messages), 24 * (512 + 2) + 24 * (128 + 2));
+  // In the second step of a ring two rounds of 256 B go unasked, and one asks.
+  EXPECT_DOUBLE_EQ(latency("hips:ring", 8192, trips), 2 * (3 * 3 + 2 + 3));
+  EXPECT_DOUBLE_EQ(latency("hips:ring", 8192, messages), 24 * 3 + 24 + 8 * 2);
+}
+
+TEST(PlanCost, CountsNoRequestsWhereNoLinkHasARate) {
+  const Plan plan = plan_of("bml", "bcube:4,2");
+  EXPECT_DOUBLE_EQ(time_of(plan, latency_alone(plan)).seconds(), 4);
 }
 
 TEST(PlanCost, TakesTheSlowestLevelForTheBusiest) {

@@ -15,7 +15,9 @@ class Maker {
   NodeMessage message(std::size_t kind) {
     NodeMessage message;
     message.from = server();
-    message.to = (message.from + 1 + below(space_.servers() - 1)) % space_.servers();
+    do {
+      message.to = server();
+    } while (message.to == message.from);
     if (kind == 0) {
       message.body = Greeting{random_(), flag()};
     } else if (kind == kMessageKinds - 2) {
@@ -39,7 +41,8 @@ class Maker {
   std::uint32_t word() { return static_cast<std::uint32_t>(random_()) | 1; }
   std::uint64_t few() { return below(3); }
   std::int32_t code() { return static_cast<std::int32_t>(random_()); }
-  bcube::ServerId server() { return below(space_.servers()); }
+  bcube::ServerId server() { return space_.server_list()[below(space_.servers())]; }
+  std::uint32_t rank() { return below(space_.servers()); }
   std::uint32_t lane() { return below(8); }
 
   std::string name() {
@@ -57,7 +60,7 @@ class Maker {
   }
   std::vector<bcube::ServerId> servers() {
     std::vector<bcube::ServerId> servers;
-    for (bcube::ServerId each = 0; each < space_.servers(); ++each) {
+    for (const bcube::ServerId each : space_.server_list()) {
       if (flag()) servers.push_back(each);
     }
     return servers;
@@ -91,7 +94,7 @@ class Maker {
     return value;
   }
 
-  void fill(Join& join) { join = {trainer(), options(), maybe(server()), transport(), word()}; }
+  void fill(Join& join) { join = {trainer(), options(), maybe(rank()), transport(), word()}; }
   void fill(Pending& pending) { pending = {text()}; }
   void fill(Refused& refused) { refused = {text()}; }
   void fill(Seek&) {}
@@ -99,7 +102,7 @@ class Maker {
   void fill(Prepare& prepare) {
     prepare.job = {word(), name(), options(), flag(), {}, transport(), word()};
     for (const bcube::ServerId each : servers()) {
-      prepare.job.members.push_back({each, server(), random_(), random_()});
+      prepare.job.members.push_back({each, rank(), random_(), random_()});
     }
   }
   void fill(Armed& armed) { armed = {word()}; }

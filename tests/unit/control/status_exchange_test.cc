@@ -4,9 +4,11 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <map>
+#include <numeric>
 #include <optional>
 #include <random>
 #include <string>
+#include <vector>
 
 #include "tests/unit/protocol/seed.h"
 
@@ -16,6 +18,12 @@ namespace {
 using testing::HasSubstr;
 constexpr Instant kTick = std::chrono::milliseconds(10);
 
+std::vector<bcube::ServerId> numbers_below(std::size_t count) {
+  std::vector<bcube::ServerId> numbers(count);
+  std::iota(numbers.begin(), numbers.end(), 0U);
+  return numbers;
+}
+
 std::string text_of(bcube::ServerId server, std::size_t bytes) {
   return std::to_string(server) + std::string(bytes, static_cast<char>('a' + server % 26));
 }
@@ -23,7 +31,7 @@ std::string text_of(bcube::ServerId server, std::size_t bytes) {
 // Server 0 asks; the others answer. Messages may be lost, doubled and reordered.
 class Exchange {
  public:
-  Exchange(std::uint32_t servers, std::size_t bytes) : asker_(0, servers, 1000) {
+  Exchange(std::uint32_t servers, std::size_t bytes) : asker_(0, numbers_below(servers), 1000) {
     for (bcube::ServerId server = 1; server < servers; ++server) {
       answerers_.emplace(server, StatusAnswerer(server, [this, server, bytes] {
                            ++made_[server];
@@ -146,7 +154,7 @@ TEST(StatusExchange, AwaitsAFewPartsAtATime) {
 
 // Who does not answer is asked ever more rarely, and does not keep others from being asked.
 TEST(StatusExchange, AsksSilentServersMoreRarely) {
-  StatusAsker asker(0, 2 * StatusAsker::kAwaited + 1, 10);
+  StatusAsker asker(0, numbers_below(2 * StatusAsker::kAwaited + 1), 10);
   asker.begin();
   std::map<bcube::ServerId, std::vector<Instant>> asked;
   for (Instant now{1}; now < StatusAsker::kPatience; now += kTick) {
@@ -166,7 +174,7 @@ TEST(StatusExchange, AsksSilentServersMoreRarely) {
 // As long as parts come, the deadline moves, but not for ever.
 TEST(StatusExchange, WaitsForWhoGoesOnAnswering) {
   for (const std::uint32_t parts : {10U, 60U}) {
-    StatusAsker asker(0, 2, 10);
+    StatusAsker asker(0, numbers_below(2), 10);
     const std::uint64_t inquiry = asker.begin();
     NodeMessages out;
     Instant now{1};
@@ -199,7 +207,7 @@ TEST(StatusExchange, BeginsAnewForWhoAsksWhileOneIsUnderWay) {
 }
 
 TEST(StatusExchange, TakesNothingThatWasNotAskedFor) {
-  StatusAsker asker(0, 3, 10);
+  StatusAsker asker(0, numbers_below(3), 10);
   NodeMessages out;
   const std::uint64_t inquiry = asker.begin();
   asker.on_time(Instant(1), out);
@@ -224,7 +232,7 @@ TEST(StatusExchange, TakesNothingThatWasNotAskedFor) {
 
 TEST(StatusExchange, BoundsWhatAllAnswersTogetherTake) {
   constexpr std::uint32_t kServers = 200;
-  StatusAsker asker(0, kServers, 10);
+  StatusAsker asker(0, numbers_below(kServers), 10);
   NodeMessages out;
   const std::uint64_t inquiry = asker.begin();
   std::size_t bytes = 0;
