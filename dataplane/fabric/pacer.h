@@ -29,6 +29,7 @@ class Pacer {
         frame_time_(time_of(bits_per_second, full_frame_wire_bytes)),
         slack_(std::max(kBurst - frame_time_, frame_time_)) {}
 
+  bool limits() const { return frame_time_ != 0; }
   // Full frames that may pass now; of shorter ones more may.
   std::uint32_t room(Nanoseconds now) const {
     if (!may_pass(now)) return 0;

@@ -31,9 +31,9 @@ const std::vector<bcube::ServerId>& checked(const EmbeddedFabricOptions& options
   if (std::adjacent_find(servers.begin(), servers.end(), std::greater_equal<>()) != servers.end()) {
     throw std::invalid_argument("a fabric's servers must be listed in ascending order, each once");
   }
-  if (!options.space.contains(servers.back())) {
-    throw std::invalid_argument("server " + std::to_string(servers.back()) +
-                                " is not among the fabric's " +
+  for (const bcube::ServerId server : servers) {
+    if (options.space.contains(server)) continue;
+    throw std::invalid_argument("server " + std::to_string(server) + " is not among the fabric's " +
                                 std::to_string(options.space.servers()) + " servers");
   }
   if (!options.levels.empty() && options.levels.size() != options.space.levels()) {
@@ -115,42 +115,24 @@ void EmbeddedFabric::make_switches(const EmbeddedFabricOptions& options) {
   of_switch.profile = options.link;
   // Switches that do not exist are counted too: a switch's seed does not depend on which are here.
   std::size_t number = 0;
-  for (unsigned level = 0; level < space_.levels(); ++level) {
+  for (const std::vector<bcube::ServerPort>& ends : bcube::joined_ports(space_)) {
+    of_switch.seed = switch_seed(options.seed, number++);
+    const bcube::ServerPort first = ends.front();
+    if (options.has_switch_at && !options.has_switch_at(first.server, first.port)) continue;
     LinkProfile& link = of_switch.profile;
-    if (!options.levels.empty()) link.bits_per_second = options.levels[level].bits_per_second;
-    of_switch.shards = link.limited() ? std::uint16_t{1} : options.port.queues;
-    for (bcube::ServerId first = 0; first < space_.servers(); ++first) {
-      // Of a cable's two ends, the one at the even port comes first.
-      const std::vector<ServerPort> ends = joint_from({first, level * space_.ports_of_level()});
-      if (ends.empty()) continue;
-      of_switch.seed = switch_seed(options.seed, number++);
-      const ServerPort end = ends.front();
-      if (options.has_switch_at && !options.has_switch_at(end.server, end.number)) continue;
-      make_switch(of_switch, ends);
+    if (!options.levels.empty()) {
+      link.bits_per_second = options.levels[space_.level_of_port(first.port)].bits_per_second;
     }
+    of_switch.shards = link.limited() ? std::uint16_t{1} : options.port.queues;
+    make_switch(of_switch, ends);
   }
-}
-
-std::vector<EmbeddedFabric::ServerPort> EmbeddedFabric::joint_from(ServerPort first) const {
-  const unsigned level = space_.level_of_port(first.number);
-  const unsigned own = space_.digit(first.server, level);
-  if (space_.cabled()) {
-    const bcube::ServerId far =
-        space_.with_digit(first.server, level, space_.next_digit(level, own));
-    return {first, {far, space_.port_of(far, level, own)}};
-  }
-  std::vector<ServerPort> ends;
-  for (unsigned digit = 0; own == 0 && digit < space_.radix(level); ++digit) {
-    ends.push_back({space_.with_digit(first.server, level, digit), first.number});
-  }
-  return ends;
 }
 
 // With ports for those of the ends that are here, if any is.
 void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
-                                 std::span<const ServerPort> ends) {
+                                 std::span<const bcube::ServerPort> ends) {
   std::vector<SwitchPort> ports;
-  const unsigned level = space_.level_of_port(ends.front().number);
+  const unsigned level = space_.level_of_port(ends.front().port);
   for (const auto [server, number] : ends) {
     if (!has(server)) continue;
     links_.push_back(
@@ -159,7 +141,7 @@ void EmbeddedFabric::make_switch(const EmulatedSwitchOptions& options,
         {&port(server, number), {mac_number(bcube::embedded_link_address(number, server).mac)}});
   }
   if (ports.empty()) return;
-  switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().number),
+  switches_.push_back({level, space_.joint_text(ends.front().server, ends.front().port),
                        std::make_unique<EmulatedSwitch>(options, ports, &clones_)});
 }
 

@@ -29,6 +29,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "bcube_forwarding/joined_ports.h"
 #include "dataplane/fabric/emulated/emulated_switch.h"
 #include "dataplane/fabric/emulated/impairments.h"
 #include "dataplane/fabric/emulated/link.h"
@@ -138,17 +139,11 @@ class EmbeddedFabric final : public Fabric {
   std::uint64_t pool_bytes() const { return clones_.bytes(); }
 
  private:
-  struct ServerPort {
-    bcube::ServerId server;
-    unsigned number;
-  };
-  // What the server's port leads to, if the port is the first of those that it joins.
-  std::vector<ServerPort> joint_from(ServerPort first) const;
   bool has(bcube::ServerId server) const;
   std::size_t index_of(bcube::ServerId server) const;
   void make_ports(const EmbeddedFabricOptions& options);
   void make_switches(const EmbeddedFabricOptions& options);
-  void make_switch(const EmulatedSwitchOptions& options, std::span<const ServerPort> ends);
+  void make_switch(const EmulatedSwitchOptions& options, std::span<const bcube::ServerPort> ends);
   void connect_switch(std::span<const LinkAt> links, const PollerOf& poller_of, Poller& shared);
 
   bcube::AddressSpace space_;

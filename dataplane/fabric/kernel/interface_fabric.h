@@ -1,28 +1,18 @@
-// One server's ports on network interfaces of the kernel: what a daemon has that runs one server,
-// and whose neighbours are other daemons.
+// One server's ports on network interfaces of the kernel. Port p is interface p of those that were
+// named; its link address is the port's, whatever the interface's own MAC is.
 //
-// Port p is interface p of those that were named. Its link address is that which
-// bcube_forwarding/neighbours.h gives the server at that port, whatever the interface's own MAC is.
-// So who knows a server's number knows its addresses, and nothing has to be discovered.
-//
-// Ownership: owns the ports. Pools, clock and pollers outlive it, the pollers until
-// discard_packets() or the end.
-//
-// Threads: as fabric.h says.
+// Ownership and threads: as server_fabric.h says.
 //
 // Errors: the constructor's are those of PacketPort's.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_FABRIC_H_
 #define GRADCUBE_DATAPLANE_FABRIC_KERNEL_INTERFACE_FABRIC_H_
 
 #include <cstdint>
-#include <functional>
-#include <memory>
 #include <string>
 #include <vector>
 
-#include "dataplane/fabric/fabric.h"
 #include "dataplane/fabric/kernel/packet_port.h"
-#include "dataplane/host/poller.h"
+#include "dataplane/fabric/server_fabric.h"
 
 namespace gradcube::dataplane {
 
@@ -37,41 +27,9 @@ struct InterfaceFabricOptions {
   std::vector<PacketPool*> pools = {};  // by queue of every port
 };
 
-class InterfaceFabric final : public Fabric {
+class InterfaceFabric final : public ServerFabric<PacketPort> {
  public:
-  using PollerOf = std::function<Poller&(std::uint16_t queue)>;
-
   InterfaceFabric(const InterfaceFabricOptions& options, Clock& clock);
-  ~InterfaceFabric() override;
-
-  // Before the pollers run: lets each of them wake for the queues that it polls.
-  void connect(const PollerOf& poller_of);
-
-  std::vector<Port*> ports(bcube::ServerId server) override;
-  void discard_packets() override;
-
-  const PacketPort& port(unsigned number) const { return *ports_.at(number); }
-  PacketPort& port(unsigned number) { return *ports_.at(number); }
-
- private:
-  // One queue of all ports, as far as time alone brings something about there.
-  class QueueWatch final : public Pollable {
-   public:
-    QueueWatch(const std::vector<std::unique_ptr<PacketPort>>& ports, std::uint16_t queue,
-               Poller& poller);
-    ~QueueWatch() override;
-    unsigned poll(Nanoseconds) override { return 0; }
-    Nanoseconds next_event() const override;
-
-   private:
-    const std::vector<std::unique_ptr<PacketPort>>& ports_;
-    std::uint16_t queue_;
-    Poller& poller_;
-  };
-
-  bcube::ServerId server_;
-  std::vector<std::unique_ptr<PacketPort>> ports_;  // by number
-  std::vector<std::unique_ptr<QueueWatch>> watches_;
 };
 
 }  // namespace gradcube::dataplane

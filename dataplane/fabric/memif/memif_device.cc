@@ -71,6 +71,7 @@ EthdevPortOptions MemifDevice::port_options() const {
   options.name = name_;
   options.mtu = mtu_;
   options.device_mtu = kMtuOfDriver;
+  options.ends_on_interrupt_thread = true;
   options.receive_depth = slots_;
   options.transmit_depth = slots_;
   return options;

@@ -17,7 +17,8 @@
 // more when this is destroyed. Owns nothing else but what the driver has.
 //
 // Threads: the control thread makes and destroys it. The driver serves the socket on EAL's
-// interrupt thread.
+// interrupt thread, and takes the link down there when the other side leaves; so the port on it is
+// stopped and closed there, too. Two that did it at once freed the link twice.
 //
 // Errors: the constructor throws control::SetupError.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_MEMIF_MEMIF_DEVICE_H_

@@ -1,11 +1,11 @@
 // One server's ports on memif links to emulated switches in other processes (memif_switches.h):
 // what a daemon has that runs one server without any right of root's.
 //
-// The port of level l is memif number server x levels + l, at the socket of the process that has
-// the switch there. A link comes back by itself when that process has ended and a new one listens
+// Port p is memif number server x ports + p, at the socket of the process that has the switch or
+// the cable there. A link comes back by itself when that process has ended and a new one listens
 // (memif_reconnection.h).
 //
-// Ownership and threads: as ethdev_fabric.h says. Owns the devices, too.
+// Ownership and threads: as server_fabric.h says. Owns the devices, too.
 //
 // Errors: the constructor's are those of MemifDevice and EthdevPort; where nobody listens, they say
 // what is missing.
@@ -32,9 +32,9 @@ constexpr std::uint32_t memif_number(bcube::ServerId server, unsigned port, unsi
 
 struct MemifFabricOptions {
   bcube::ServerId server = 0;
-  std::vector<std::filesystem::path> sockets = {};  // by level
+  std::vector<std::filesystem::path> sockets = {};  // by port
   std::uint32_t mtu = 1500;
-  // Of the ports by level, or without any: not limited.
+  // By port, or without any: not limited.
   std::vector<std::uint64_t> bits_per_second = {};
   std::uint16_t slots = 256;  // of each ring
   EthdevQueuePools pools = {};
@@ -49,10 +49,10 @@ class MemifFabric final : public EthdevFabric {
   void discard_packets() override;
 
  private:
-  EthdevPort& add(const MemifFabricOptions& options, unsigned level, Clock& clock);
+  EthdevPort& add(const MemifFabricOptions& options, unsigned port, Clock& clock);
 
   std::map<std::filesystem::path, MemifSocket> sockets_;
-  std::vector<std::unique_ptr<MemifDevice>> devices_;  // by level
+  std::vector<std::unique_ptr<MemifDevice>> devices_;  // by port
   std::unique_ptr<MemifReconnection> reconnection_;    // goes before the ports
 };
 

@@ -2,11 +2,16 @@
 
 #include <cerrno>
 #include <cstddef>
+#include <fmt/format.h>
+#include <linux/membarrier.h>
 #include <mutex>
 #include <sys/mman.h>
 #include <sys/syscall.h>
+#include <system_error>
 #include <time.h>
 #include <unistd.h>
+
+#include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
@@ -18,9 +23,17 @@ constinit BurstFence* first_fence = nullptr;
 
 constexpr timespec kLook{0, 20'000};
 
+int membarrier(int command) { return static_cast<int>(syscall(SYS_membarrier, command, 0, 0)); }
+
 }  // namespace
 
 BurstFence::BurstFence() {
+  if (membarrier(MEMBARRIER_CMD_REGISTER_PRIVATE_EXPEDITED) != 0) {
+    throw control::SetupError(fmt::format(
+        "the system call membarrier() is refused: {}. It takes Linux 4.14, and a sandbox must let "
+        "it pass",
+        std::generic_category().message(errno)));
+  }
   const std::lock_guard lock(list_mutex);
   next_ = first_fence;
   link_to_this_ = &first_fence;
@@ -35,8 +48,9 @@ BurstFence::~BurstFence() {
 }
 
 void BurstFence::await_bursts() {
-  std::atomic_thread_fence(std::memory_order_seq_cst);
   const std::lock_guard lock(list_mutex);
+  if (first_fence == nullptr) return;
+  membarrier(MEMBARRIER_CMD_PRIVATE_EXPEDITED);
   for (const BurstFence* fence = first_fence; fence != nullptr; fence = fence->next_) {
     fence->await();
   }

@@ -11,6 +11,9 @@
 //
 // Threads: enter() and leave() are the poller's. munmap() is for any thread, but for one that is
 // inside a fence. Fences may be made and destroyed on any thread.
+//
+// Errors: the constructor throws control::SetupError where the kernel has no membarrier() (Linux
+// 4.14), or a sandbox forbids it.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_BURST_FENCE_H_
 #define GRADCUBE_DATAPLANE_FABRIC_NIC_BURST_FENCE_H_
 
@@ -26,11 +29,12 @@ class BurstFence {
   BurstFence(const BurstFence&) = delete;
   BurstFence& operator=(const BurstFence&) = delete;
 
-  // The fence between this store and what the driver reads next pairs with the system calls that
-  // separate what the driver writes from its munmap().
+  // What orders this store before what the driver reads next is the membarrier() of
+  // await_bursts(), which makes every thread of the process pass a full fence. A fence here would
+  // wait in every burst for all that the last one has written into shared memory.
   void enter() {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_relaxed);
-    std::atomic_thread_fence(std::memory_order_seq_cst);
+    std::atomic_signal_fence(std::memory_order_seq_cst);
   }
   void leave() {
     turns_.store(turns_.load(std::memory_order_relaxed) + 1, std::memory_order_release);

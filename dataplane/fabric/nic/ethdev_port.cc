@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/fabric/frame_fields.h"
+#include "dataplane/host/interrupt_thread.h"
 
 namespace gradcube::dataplane {
 
@@ -64,6 +65,7 @@ EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
     : Port(static_cast<std::uint16_t>(options.pools.size()), options.mtu),
       device_(options.device),
       name_(options.name),
+      ends_on_interrupt_thread_(options.ends_on_interrupt_thread),
       clock_(clock) {
   check(options);
   const Pacer pacer(rate_of_queue(options), mtu() + kEthernetBytes + kWireOverheadBytes);
@@ -73,14 +75,13 @@ EthdevPort::EthdevPort(const EthdevPortOptions& options, Clock& clock)
   try {
     start(options);
   } catch (...) {
-    rte_eth_dev_close(device_);
+    end_device();
     throw;
   }
 }
 
 EthdevPort::~EthdevPort() {
-  rte_eth_dev_stop(device_);
-  rte_eth_dev_close(device_);
+  end_device();
   for (Queue& own : queues_) {
     for (; own.head != own.tail; ++own.head) {
       rte_pktmbuf_free(own.slots[own.head & own.mask]);
@@ -88,8 +89,21 @@ EthdevPort::~EthdevPort() {
   }
 }
 
+void EthdevPort::end_device() const {
+  const auto end = [this] {
+    rte_eth_dev_stop(device_);
+    rte_eth_dev_close(device_);
+  };
+  if (ends_on_interrupt_thread_) {
+    run_on_interrupt_thread(end);
+  } else {
+    end();
+  }
+}
+
 void EthdevPort::start(const EthdevPortOptions& options) {
   rte_eth_conf configuration{};
+  configuration.intr_conf.rxq = options.receive_interrupts ? 1 : 0;
   configuration.rxmode.mtu = options.device_mtu == 0 ? options.mtu : options.device_mtu;
   rte_eth_dev_info facts{};
   int failed = rte_eth_dev_info_get(device_, &facts);
@@ -111,8 +125,24 @@ void EthdevPort::start(const EthdevPortOptions& options) {
   }
   set_up_queues(options);
   failed = rte_eth_dev_start(device_);
+  if (failed != 0 && options.receive_interrupts) {  // some drivers that have none say so here
+    EthdevPortOptions without = options;
+    without.receive_interrupts = false;
+    start(without);
+    return;
+  }
   if (failed != 0) {
     throw control::SetupError(fmt::format("{} does not start: {}", name_, rte_strerror(-failed)));
+  }
+  if (options.receive_interrupts) find_wake_descriptors();
+}
+
+void EthdevPort::find_wake_descriptors() {
+  for (std::uint16_t queue = 0; queue < queues(); ++queue) {
+    const int descriptor = rte_eth_dev_rx_intr_ctl_q_get_fd(device_, queue);
+    if (descriptor < 0 || rte_eth_dev_rx_intr_enable(device_, queue) != 0) continue;
+    rte_eth_dev_rx_intr_disable(device_, queue);
+    queues_[queue].wake_descriptor = descriptor;
   }
 }
 
@@ -246,7 +276,8 @@ void EthdevPort::give_up(Queue& own, Nanoseconds now) const {
 std::uint16_t EthdevPort::transmit_room(std::uint16_t queue) const {
   const Queue& own = queues_[queue];
   const std::uint32_t room = own.mask + 1 - own.waiting();
-  return static_cast<std::uint16_t>(std::min(room, own.pacer.room(clock_.now())));
+  const std::uint32_t may_pass = own.pacer.limits() ? own.pacer.room(clock_.now()) : room;
+  return static_cast<std::uint16_t>(std::min(room, may_pass));
 }
 
 Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
@@ -254,8 +285,20 @@ Nanoseconds EthdevPort::next_event(std::uint16_t queue) const {
   const Nanoseconds now = clock_.now();
   const Nanoseconds quiet = std::max(now - own.busy_at, own.pause);
   const Nanoseconds look = std::clamp(quiet / kLooksPerPause, kShortestLook, kLongestLook);
-  const Nanoseconds next = own.waiting() == 0 ? now + look : now + std::min(look, kRetry);
+  Nanoseconds next = own.armed ? kNever : now + look;
+  if (own.waiting() != 0) next = now + std::min(look, kRetry);
   return std::min(next, own.pacer.next_room(now));
+}
+
+void EthdevPort::prepare_wait(std::uint16_t queue) {
+  Queue& own = queues_[queue];
+  own.armed = own.wake_descriptor >= 0 && rte_eth_dev_rx_intr_enable(device_, queue) == 0;
+}
+
+void EthdevPort::finish_wait(std::uint16_t queue) {
+  Queue& own = queues_[queue];
+  if (own.armed) rte_eth_dev_rx_intr_disable(device_, queue);
+  own.armed = false;
 }
 
 bool EthdevPort::has_link() const {
@@ -270,6 +313,19 @@ bool EthdevPort::restart() {
   const bool started = rte_eth_dev_start(device_) == 0;
   running_.store(started, std::memory_order_release);
   return started;
+}
+
+NicDropCounts nic_drops_of(const rte_eth_stats& stats) {
+  return {.nic_rx_missed = stats.imissed,
+          .nic_rx_errors = stats.ierrors,
+          .nic_rx_no_buffer = stats.rx_nombuf,
+          .nic_tx_errors = stats.oerrors};
+}
+
+std::optional<NicDropCounts> EthdevPort::nic_drop_counts() const {
+  rte_eth_stats stats{};
+  if (rte_eth_stats_get(device_, &stats) != 0) return std::nullopt;
+  return nic_drops_of(stats);
 }
 
 EthdevPortCounts EthdevPort::drop_counts(std::uint16_t queue) const {

@@ -18,16 +18,19 @@
 //
 // Pacing: as PacketPort (dataplane/fabric/kernel/packet_port.h). The queues share the rate evenly.
 //
-// Sleep. Few drivers tell that a frame has arrived. So next_event() asks for a look at the device,
-// kShortestLook to kLongestLook from now: the later, the longer the device is idle, and the longer
-// the pauses were between the last few times that it was busy. So greetings alone keep nobody
-// awake.
+// Sleep. With receive interrupts (EthdevPortOptions::receive_interrupts, where the driver has them)
+// prepare_wait() lets the queue's wake_descriptor() become readable when a frame arrives. Without,
+// next_event() asks for a look at the device, kShortestLook to kLongestLook from now: the later,
+// the longer the device is idle, and the longer the pauses were between the last few times that it
+// was busy. So greetings alone keep nobody awake.
 //
 // Ownership: as port.h says; a received frame lies in a packet of its queue's pool. Pools and clock
 // outlive the port.
 //
-// Threads: as port.h says; next_event() too is for the queue's thread, and the clock is read there.
-// drop_counts() and has_link() are for any thread, and so is restart(), but for one at a time.
+// Threads: as port.h says; next_event(), prepare_wait() and finish_wait() too are for the queue's
+// thread, and the clock is read there. wake_descriptor(), drop_counts() and has_link() are for
+// any thread, and so is restart(), but for one at a time; with `ends_on_interrupt_thread` it is for
+// EAL's interrupt thread alone, as it stops the device.
 //
 // Errors: only the constructor throws.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_H_
@@ -36,6 +39,8 @@
 #include <atomic>
 #include <cstdint>
 #include <deque>
+#include <optional>
+#include <rte_ethdev.h>
 #include <rte_mbuf.h>
 #include <string>
 #include <vector>
@@ -72,6 +77,11 @@ struct EthdevPortOptions {
   // In bytes on the wire, with kWireOverheadBytes; 0: not limited. At least LinkClock::kMinRate for
   // each queue.
   std::uint64_t bits_per_second = 0;
+  // Asked for; a driver that has none goes without. Not for a port that is restarted.
+  bool receive_interrupts = false;
+  // Where it is stopped and closed: for a driver that takes links down on that thread, without a
+  // lock.
+  bool ends_on_interrupt_thread = false;
 };
 
 class EthdevPort final : public Port {
@@ -94,8 +104,16 @@ class EthdevPort final : public Port {
   // In full frames; of shorter ones more may be accepted.
   std::uint16_t transmit_room(std::uint16_t queue) const override;
 
-  // The earliest time at which there may be something to receive or to send. Never kNever.
+  // The earliest time at which there may be something to receive or to send; kNever if the queue's
+  // descriptor tells of what comes, and nothing waits.
   Nanoseconds next_event(std::uint16_t queue) const;
+
+  // That becomes readable, as edge-triggered epoll sees it, for each frame that arrives between
+  // prepare_wait() and finish_wait(); nobody reads it. -1: the driver has no receive interrupts.
+  int wake_descriptor(std::uint16_t queue) const { return queues_[queue].wake_descriptor; }
+  // A frame that arrived before is not told: look once more afterwards.
+  void prepare_wait(std::uint16_t queue);
+  void finish_wait(std::uint16_t queue);
 
   // Whether the device is connected to something.
   bool has_link() const;
@@ -107,6 +125,10 @@ class EthdevPort final : public Port {
   bool restart();
 
   EthdevPortCounts drop_counts(std::uint16_t queue) const;
+
+  // What the device has dropped since it was started; nothing if its driver does not tell. Asks the
+  // driver, which reads registers beside the queues' bursts: for the control thread alone.
+  std::optional<NicDropCounts> nic_drop_counts() const;
 
  private:
   // A cache line per queue, so that engines do not share one.
@@ -125,6 +147,8 @@ class EthdevPort final : public Port {
     std::uint32_t mask;
     std::uint32_t head = 0;  // free-running
     std::uint32_t tail = 0;
+    int wake_descriptor = -1;
+    bool armed = false;       // the device tells when a frame arrives
     bool stuck = false;       // the device loses what it does not take at once
     Nanoseconds took_at = 0;  // the device, something; or the backlog was empty
     Nanoseconds busy_at = 0;  // something was received or sent
@@ -133,6 +157,8 @@ class EthdevPort final : public Port {
   };
 
   void start(const EthdevPortOptions& options);
+  void find_wake_descriptors();
+  void end_device() const;
   void set_up_queues(const EthdevPortOptions& options);
   rte_mbuf* whole(Queue& own, rte_mbuf* packet) const;
   static rte_mbuf* sendable(Queue& own, rte_mbuf* packet);
@@ -141,10 +167,14 @@ class EthdevPort final : public Port {
 
   std::uint16_t device_;
   std::string name_;
+  bool ends_on_interrupt_thread_;
   Clock& clock_;
   std::atomic<bool> running_{true};
   std::deque<Queue> queues_;
 };
+
+// Those of the numbers of DPDK's.
+NicDropCounts nic_drops_of(const rte_eth_stats& stats);
 
 }  // namespace gradcube::dataplane
 

@@ -31,6 +31,23 @@ struct EthdevPortNumbers {
 };
 using EthdevPortCounts = EthdevPortNumbers<std::uint64_t>;
 
+// What a NIC itself has dropped, as its driver counts it.
+struct NicDropCounts {
+  std::uint64_t nic_rx_missed = 0;     // frames dropped because the queue of received ones was full
+  std::uint64_t nic_rx_errors = 0;     // frames that came in damaged, or too long or too short
+  std::uint64_t nic_rx_no_buffer = 0;  // times that the driver had no packet to receive into
+  std::uint64_t nic_tx_errors = 0;     // frames that could not be sent
+
+  template <typename Visit, typename... Objects>
+  static void for_each(Visit&& visit, Objects&... objects) {
+    visit(CounterEntry{"nic_rx_missed"}, objects.nic_rx_missed...);
+    visit(CounterEntry{"nic_rx_errors"}, objects.nic_rx_errors...);
+    visit(CounterEntry{"nic_rx_no_buffer"}, objects.nic_rx_no_buffer...);
+    visit(CounterEntry{"nic_tx_errors"}, objects.nic_tx_errors...);
+  }
+  bool operator==(const NicDropCounts&) const = default;
+};
+
 }  // namespace gradcube::dataplane
 
 #endif  // GRADCUBE_DATAPLANE_FABRIC_NIC_ETHDEV_PORT_COUNTERS_H_

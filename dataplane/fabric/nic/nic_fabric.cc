@@ -14,6 +14,7 @@ NicFabric::NicFabric(const NicFabricOptions& options, Clock& clock) : EthdevFabr
     port.pools = {options.pools};
     port.receive_depth = options.descriptors;
     port.transmit_depth = options.descriptors;
+    port.receive_interrupts = true;
     if (!options.bits_per_second.empty()) port.bits_per_second = options.bits_per_second.at(number);
     set_link_address(port.device, bcube::embedded_link_address(number, server()));
     add_port(port, clock);

@@ -8,7 +8,7 @@
 // it, and a trainer's is not; and what it receives is kept as long as a trainer is late, while its
 // own packets go back to it at once.
 //
-// Ownership and threads: as ethdev_fabric.h says.
+// Ownership and threads: as server_fabric.h says.
 //
 // Errors: the constructor's are those of pci_nic.h and EthdevPort; they name the NIC.
 #ifndef GRADCUBE_DATAPLANE_FABRIC_NIC_NIC_FABRIC_H_

@@ -149,6 +149,30 @@ TEST_F(EthdevPortTest, DropsWhatItCannotCopyToSend) {
   for (rte_mbuf* packet : received()) rte_pktmbuf_free(packet);
 }
 
+TEST_F(EthdevPortTest, TellsWhatTheDeviceDropsAsItsDriverCountsIt) {
+  start({.received = &frames_, .device = nullptr, .sent = nullptr});
+  EXPECT_EQ(port_->nic_drop_counts(), NicDropCounts()) << "a ring drops nothing";
+  rte_eth_stats stats{};
+  stats.imissed = 1;
+  stats.ierrors = 2;
+  stats.rx_nombuf = 3;
+  stats.oerrors = 4;
+  EXPECT_EQ(
+      nic_drops_of(stats),
+      (NicDropCounts{
+          .nic_rx_missed = 1, .nic_rx_errors = 2, .nic_rx_no_buffer = 3, .nic_tx_errors = 4}));
+}
+
+TEST_F(EthdevPortTest, LooksAtADeviceWhoseDriverHasNoReceiveInterrupts) {
+  EthdevPortOptions options;
+  options.receive_interrupts = true;
+  start({.received = &copies_, .device = nullptr, .sent = nullptr}, options);
+  EXPECT_EQ(port_->wake_descriptor(0), -1);
+  port_->prepare_wait(0);
+  EXPECT_LE(port_->next_event(0), clock_.now() + EthdevPort::kLongestLook);
+  port_->finish_wait(0);
+}
+
 TEST_F(EthdevPortTest, RefusesPoolsAndRatesThatDoNotFit) {
   EXPECT_THROW(start({.received = &headers_, .device = nullptr, .sent = nullptr}),
                std::invalid_argument);

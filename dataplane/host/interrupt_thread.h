@@ -1,0 +1,19 @@
+// Runs something on EAL's interrupt thread, for drivers that change their devices there without a
+// lock: what else changes such a device has to do it on the same thread.
+//
+// Threads: any but the interrupt thread, which would wait for itself; pollers must not wait for the
+// caller. Needs an Eal.
+#ifndef GRADCUBE_DATAPLANE_HOST_INTERRUPT_THREAD_H_
+#define GRADCUBE_DATAPLANE_HOST_INTERRUPT_THREAD_H_
+
+#include <functional>
+
+namespace gradcube::dataplane {
+
+// Returns when `work`, which throws nothing, has been done. Where the thread takes no work, because
+// the system has no memory for an alarm, it is done by the caller.
+void run_on_interrupt_thread(const std::function<void()>& work);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_HOST_INTERRUPT_THREAD_H_
