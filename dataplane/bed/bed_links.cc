@@ -30,7 +30,7 @@ std::string bridge_name(const bcube::AddressSpace& space, bcube::ServerId server
 
 std::vector<BedLink> bed_links(const bcube::AddressSpace& space) {
   std::vector<BedLink> links;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+  for (const bcube::ServerId server : space.server_list()) {
     for (unsigned port = 0; port < space.ports(); ++port) {
       const std::string number = std::to_string(port);
       links.push_back({.server = server,

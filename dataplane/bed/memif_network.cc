@@ -95,6 +95,7 @@ Json MemifNetwork::report() {
     } else {
       const std::string end = daemons_[part].end_text();
       one["why"] = end.empty() ? answers[part].why : end;
+      one["ended"] = !end.empty();
     }
     daemons.push_back(std::move(one));
     reports.push_back(status);
@@ -108,7 +109,7 @@ std::size_t MemifNetwork::impair(const nlohmann::json& request) {
   const std::vector<std::size_t> chosen = select_links(settings_.topology, links_, request);
   std::vector<bool> asked(parts_.count(), false);
   for (const std::size_t link : chosen) {
-    asked[parts_.of(links_[link].server, links_[link].level)] = true;
+    asked[parts_.of(links_[link].server, links_[link].server_port)] = true;
   }
   std::vector<std::filesystem::path> sockets;
   for (unsigned part = 0; part < parts_.count(); ++part) {

@@ -22,12 +22,12 @@ Json common_of(const Json& report) {
   return common;
 }
 
-// What a part lists of a link, or holds for all of its links.
-Json impairments_of(const Json& report, const Json& address, unsigned level) {
+// What a part lists of a server's port, or holds for all of its links.
+Json impairments_of(const Json& report, const Json& address, unsigned port) {
   const Json listed =
       report.is_object() ? report.value("impaired_links", Json::array()) : Json::array();
   const auto found = std::find_if(listed.begin(), listed.end(), [&](const Json& one) {
-    return one.value("server", Json()) == address && one.value("level", Json()) == level;
+    return one.value("server", Json()) == address && one.value("port", Json()) == port;
   });
   if (found == listed.end()) return common_of(report);
   Json impairments = *found;
@@ -46,8 +46,8 @@ Json merged_links(const control::Topology& topology, std::span<const BedLink> li
   Json differing = Json::array();
   for (const BedLink& link : links) {
     const Json address = control::address_json(topology.space(), link.server);
-    const Json own =
-        impairments_of(reports.at(parts.of(link.server, link.level)), address, link.level);
+    const Json own = impairments_of(reports.at(parts.of(link.server, link.server_port)), address,
+                                    link.server_port);
     if (own == common) continue;
     Json one = {{"server", address},
                 {"level", link.level},

@@ -85,7 +85,10 @@ Json servers_json(const bcube::AddressSpace& space, const std::vector<ServerRepo
     if (own.size() == 1) entry.update(own[0]);
     entry["socket"] = one.socket;
     entry["pid"] = one.pid;
-    if (!one.status.is_object()) entry["why"] = one.why;
+    if (!one.status.is_object()) {
+      entry["why"] = one.why;
+      entry["ended"] = one.ended;
+    }
     all.push_back(std::move(entry));
   }
   return all;

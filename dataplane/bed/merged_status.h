@@ -26,6 +26,7 @@ struct ServerReport {
   pid_t pid = 0;                  // of its daemon
   nlohmann::ordered_json status;  // its daemon's, null if there is none
   std::string why;                // there is none
+  bool ended = false;             // its daemon has
 };
 
 // head: the first fields, which the bed itself knows: "version" to "algorithm". network:

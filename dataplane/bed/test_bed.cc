@@ -1,5 +1,6 @@
 #include "dataplane/bed/test_bed.h"
 
+#include <algorithm>
 #include <fmt/format.h>
 #include <spdlog/spdlog.h>
 #include <unistd.h>
@@ -46,7 +47,8 @@ TestBed::TestBed(control::ClusterSettings settings, control::RunDirectory direct
       lock_(lock),
       directory_watch_(directory_, lock_),
       version_(std::move(version)),
-      network_(network_of(settings_, directory_, programs.daemon)) {
+      network_(network_of(settings_, directory_, programs.daemon)),
+      present_(settings_.topology.space().server_list()) {
   try {
     start(programs.server);
   } catch (...) {
@@ -88,7 +90,7 @@ void TestBed::remove_sockets() {
 
 void TestBed::start_servers(const std::filesystem::path& program) {
   const bcube::AddressSpace& space = settings_.topology.space();
-  for (ServerId server = 0; server < space.servers(); ++server) {
+  for (const ServerId server : present_) {
     const control::ClusterSettings own = server_settings(settings_, server, settings_.lcores);
     servers_.emplace_back(
         server_program(program.string(), own, server, network_->port_arguments(), directory_),
@@ -96,18 +98,18 @@ void TestBed::start_servers(const std::filesystem::path& program) {
   }
   const SteadyClock::time_point deadline = SteadyClock::now() + kNamespacePatience;
   const std::vector<std::string> all = names();
-  for (ServerId server = 0; server < servers_.size(); ++server) {
-    for_daemon(all[server], [&] { servers_[server].await_namespace(deadline); });
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    for_daemon(all[i], [&] { servers_[i].await_namespace(deadline); });
   }
 }
 
 void TestBed::watch_servers() {
-  for (ServerId server = 0; server < servers_.size(); ++server) {
-    const int descriptor = servers_[server].process().descriptor();
-    loop_.add(descriptor, [this, server, descriptor] {
-      if (!servers_[server].note_end()) return;
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const int descriptor = servers_[i].process().descriptor();
+    loop_.add(descriptor, [this, i, descriptor] {
+      if (!servers_[i].note_end()) return;
       loop_.remove(descriptor);
-      spdlog::error("{}: {}", names()[server], servers_[server].end_text());
+      spdlog::error("{}: {}", names()[i], servers_[i].end_text());
     });
   }
 }
@@ -145,9 +147,7 @@ void TestBed::tick() {
 std::vector<std::string> TestBed::names() const {
   const bcube::AddressSpace& space = settings_.topology.space();
   std::vector<std::string> names;
-  for (ServerId server = 0; server < space.servers(); ++server) {
-    names.push_back("server " + space.text(server));
-  }
+  for (const ServerId server : present_) names.push_back("server " + space.text(server));
   return names;
 }
 
@@ -160,22 +160,23 @@ Json TestBed::status() {
   const std::vector<ServerAnswer> answers =
       ask_servers(sockets, {{"command", "status"}}, kAnswerPatience);
   std::vector<ServerReport> reports;
-  for (ServerId server = 0; server < servers_.size(); ++server) {
-    const std::string end = servers_[server].end_text();
-    const ServerAnswer& answer = answers[server];
+  for (std::size_t i = 0; i < servers_.size(); ++i) {
+    const std::string end = servers_[i].end_text();
+    const ServerAnswer& answer = answers[i];
     reports.push_back(
-        {.server = server,
-         .socket = directory_.server_socket(space.suffix(server)).string(),
-         .pid = servers_[server].process().pid(),
+        {.server = present_[i],
+         .socket = directory_.server_socket(space.suffix(present_[i])).string(),
+         .pid = servers_[i].process().pid(),
          .status = answer.answer.is_null() ? Json() : answer.answer.value("status", Json()),
-         .why = end.empty() ? answer.why : end});
+         .why = end.empty() ? answer.why : end,
+         .ended = !end.empty()});
   }
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
   const Json head = {{"version", version_},
                      {"pid", getpid()},
                      {"uptime_seconds", uptime.count()},
                      {"topology", control::topology_json(settings_.topology)},
-                     {"algorithm", control::default_algorithm(settings_.topology)}};
+                     {"algorithm", control::default_algorithm(settings_.rated_topology())}};
   return merged_status(head, settings_, network_->report(), reports);
 }
 
@@ -186,11 +187,13 @@ Json TestBed::paths(const nlohmann::json& request) {
   }
   const ServerId from =
       control::parse_server(settings_.topology, request["from"].get<std::string>(), "paths:");
+  const auto place = static_cast<std::size_t>(
+      std::lower_bound(present_.begin(), present_.end(), from) - present_.begin());
   ServerAnswer answer =
-      ask_servers({servers_[from].directory().control_socket()}, request, kAnswerPatience).front();
+      ask_servers({servers_[place].directory().control_socket()}, request, kAnswerPatience).front();
   if (answer.usage) throw control::UsageError(answer.why);
   if (answer.answer.is_null()) {
-    throw SetupError(fmt::format("{}: {}", names()[from], answer.why));
+    throw SetupError(fmt::format("{}: {}", names()[place], answer.why));
   }
   answer.answer.erase("ok");
   return std::move(answer.answer);

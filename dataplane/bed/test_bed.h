@@ -78,7 +78,8 @@ class TestBed {
   std::string version_;
   SteadyClock::time_point started_ = SteadyClock::now();
   std::unique_ptr<BedNetwork> network_;
-  std::deque<DaemonProcess> servers_;  // by number
+  std::vector<bcube::ServerId> present_;  // the servers' numbers, ascending
+  std::deque<DaemonProcess> servers_;     // in the same order
   ControlLoop loop_;
   std::unique_ptr<ControlServer> control_;
   std::unique_ptr<StopSignals> signals_;

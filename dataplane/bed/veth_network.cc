@@ -31,22 +31,24 @@ std::vector<std::string> VethNetwork::port_arguments() const {
 }
 
 void VethNetwork::join(const std::deque<DaemonProcess>& servers) {
-  std::vector<pid_t> pids;
-  for (const DaemonProcess& server : servers) pids.push_back(server.process().pid());
+  const bcube::AddressSpace& space = settings_.topology.space();
+  const std::vector<ServerId> numbers = space.server_list();
+  std::vector<pid_t> pids(space.addresses());
+  for (std::size_t i = 0; i < servers.size(); ++i) pids[numbers[i]] = servers[i].process().pid();
   run_batch(ip_, switch_side_commands(links_, pids, settings_.mtu));
   run_batch(tc_, switch_queue_commands(links_, settings_));
-  for (ServerId server = 0; server < servers.size(); ++server) {
-    const int network = servers[server].network_namespace();
-    for_daemon("server " + settings_.topology.space().text(server), [&] {
-      run_batch(ip_, server_side_commands(links_of(server)), network);
-      run_batch(tc_, server_queue_commands(links_of(server), settings_), network);
+  for (std::size_t i = 0; i < servers.size(); ++i) {
+    const int network = servers[i].network_namespace();
+    for_daemon("server " + space.text(numbers[i]), [&] {
+      run_batch(ip_, server_side_commands(links_of(i)), network);
+      run_batch(tc_, server_queue_commands(links_of(i), settings_), network);
     });
   }
 }
 
-std::span<const BedLink> VethNetwork::links_of(ServerId server) const {
+std::span<const BedLink> VethNetwork::links_of(std::size_t place) const {
   const std::size_t ports = settings_.topology.ports();
-  return std::span<const BedLink>(links_).subspan(server * ports, ports);
+  return std::span<const BedLink>(links_).subspan(place * ports, ports);
 }
 
 // The switches are the kernel's.

@@ -36,7 +36,8 @@ class VethNetwork final : public BedNetwork {
   void end() override {}
 
  private:
-  std::span<const BedLink> links_of(bcube::ServerId server) const;
+  // Of the server at this place among those that are there.
+  std::span<const BedLink> links_of(std::size_t place) const;
 
   control::ClusterSettings settings_;
   std::filesystem::path ip_;

@@ -14,7 +14,8 @@ std::string rate_text(std::uint64_t bits_per_second) {
 
 // A server of another cluster may have any number.
 std::string address_text(const bcube::AddressSpace& space, bcube::ServerId server) {
-  return space.contains(server) ? space.text(server) : fmt::format("number {}", server);
+  if (server >= space.addresses()) return fmt::format("number {}", server);
+  return space.text(server) + (space.is_absent(server) ? " (absent)" : "");
 }
 
 std::string differences(const protocol::SettingsDigest& own,
@@ -26,7 +27,8 @@ std::string differences(const protocol::SettingsDigest& own,
                         rate_text(own.bits_per_second));
   }
   if (!text.empty()) return text.substr(2);
-  return "its MTU and slowest rate are the same: compare topology, rates, greeting interval and "
+  return "its MTU and slowest rate are the same: compare topology, absent servers, rates, greeting "
+         "interval and "
          "version";
 }
 

@@ -45,7 +45,7 @@ Json merged(const control::ClusterSettings& settings, bcube::ServerId own_server
     head[key] = own[key];
   }
   std::vector<ServerReport> reports;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+  for (const bcube::ServerId server : space.server_list()) {
     if (server == own_server) {
       reports.push_back(report_of(server, own));
       continue;
@@ -87,7 +87,7 @@ ClusterStatus::ClusterStatus(NodeGroup& nodes, const control::ClusterSettings& s
       settings_(settings),
       own_(nodes.servers().front()),
       status_(std::move(status)),
-      asker_(own_, static_cast<std::uint32_t>(settings.topology.servers()), incarnation),
+      asker_(own_, settings.topology.space().server_list(), incarnation),
       answerer_(own_, [this] { return status_text(status_()); }),
       merging_for_(asker_.last_finished()),
       merged_for_(merging_for_) {

@@ -56,7 +56,7 @@ static_assert(kLimitedBlock + protocol::kSegmentHeaderBytes <= protocol::SendWin
 // engines of all neighbours at once: a server has no more engines than ports. So the queue cannot
 // overflow. Where neighbours are many and the queue is short, half of the queue is granted all the
 // same.
-std::uint64_t credit_budget(const control::ClusterSettings& settings) {
+std::uint64_t queued_credit(const control::ClusterSettings& settings) {
   std::uint64_t unasked = 0;
   for (const control::Dimension& dimension : settings.topology.dimensions()) {
     const std::uint64_t neighbours =
@@ -65,6 +65,12 @@ std::uint64_t credit_budget(const control::ClusterSettings& settings) {
   }
   return settings.queue_bytes - std::min(unasked, settings.queue_bytes / 2);
 }
+// On a slow link a queue holds what passes in a tenth of a second. Granting all of it lets servers
+// fall out of step by as much, and links are idle for it at the begin and at the end. So a port
+// grants what it passes in a shorter time, but so many segments that all senders have their round
+// trips filled.
+constexpr std::int64_t kLongestCredit = 50 * kMillisecond;
+constexpr std::uint64_t kFewestGranted = 14;
 
 // --- The uplink ring of a server. Without a rate: room for many bursts, a ring is never the limit.
 constexpr std::uint32_t kUnlimitedUplink = 1024;
@@ -179,6 +185,13 @@ std::int64_t time_of(double bytes, std::uint64_t rate) {
   return static_cast<std::int64_t>(bytes * 8e9 / static_cast<double>(rate));
 }
 
+std::uint64_t credit_budget(const control::ClusterSettings& settings, std::uint64_t rate,
+                            std::uint32_t segment_bytes) {
+  const auto passed = static_cast<std::uint64_t>(static_cast<double>(rate) / 8e9 *
+                                                 static_cast<double>(kLongestCredit));
+  return std::min(queued_credit(settings), std::max(passed, kFewestGranted * segment_bytes));
+}
+
 std::int64_t frame_time(const control::ClusterSettings& settings, std::uint64_t rate) {
   return time_of(settings.mtu + RTE_ETHER_HDR_LEN + kWireOverheadBytes, rate);
 }
@@ -189,7 +202,8 @@ void tune_ports(const control::ClusterSettings& settings, FabricParameters& para
     const std::uint64_t rate = settings.rates.of(level);
     parameters.uplink_depth[level] = static_cast<std::uint32_t>(std::clamp<std::int64_t>(
         kPollerIteration / frame_time(settings, rate), kLeastUplink, kMostUplink));
-    parameters.credit[level].budget_bytes = credit_budget(settings);
+    parameters.credit[level].budget_bytes =
+        credit_budget(settings, rate, parameters.credit[level].segment_bytes);
     // What the port passes in a poller's iteration, which has one round at most.
     parameters.credit[level].round_bytes = static_cast<std::uint64_t>(
         static_cast<double>(rate) / 8e9 * static_cast<double>(kPollerIteration));

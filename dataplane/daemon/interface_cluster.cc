@@ -65,8 +65,7 @@ void InterfaceCluster::make_interfaces(const InterfaceClusterOptions& options, C
   }
   auto fabric = std::make_unique<InterfaceFabric>(of_fabric, clock);
   interfaces_ = fabric.get();
-  fabric->connect(
-      [&](std::uint16_t queue) -> Poller& { return *pollers()[poller_of(server, queue)]; });
+  connect(*fabric);
   fabric_ = std::move(fabric);
 }
 
@@ -93,7 +92,7 @@ PacketPool& InterfaceCluster::received() {
 
 void InterfaceCluster::take(std::unique_ptr<EthdevFabric> fabric) {
   ethdevs_ = fabric.get();
-  fabric->connect(*pollers()[poller_of(servers().front(), 0)]);
+  connect(*fabric);
   fabric_ = std::move(fabric);
 }
 

@@ -48,6 +48,12 @@ class InterfaceCluster final : public LocalCluster {
   void make_nics(const InterfaceClusterOptions& options, Clock& clock);
   PacketPool& received();
   void take(std::unique_ptr<EthdevFabric> fabric);
+  template <typename KindOfPort>
+  void connect(ServerFabric<KindOfPort>& fabric) {
+    fabric.connect([this](std::uint16_t queue) -> Poller& {
+      return *pollers()[poller_of(servers().front(), queue)];
+    });
+  }
 
   PacketPool message_frames_;
   // Null: there are no NICs.

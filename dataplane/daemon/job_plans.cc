@@ -1,29 +1,49 @@
 #include "dataplane/daemon/job_plans.h"
 
 #include <memory>
-#include <numeric>
+#include <string_view>
 #include <utility>
+#include <vector>
 
+#include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 #include "control/plan/auto_plans.h"
 
 namespace gradcube::dataplane {
 
-control::JobOptions completed(control::JobOptions options, const control::Topology& topology) {
-  if (options.lanes.empty()) options.lanes.emplace_back();
-  for (control::LaneOptions& lane : options.lanes) {
-    if (lane.algorithm.empty()) lane.algorithm = control::default_algorithm(topology);
+namespace {
+
+// Of members that cannot be placed any will do: job control refuses them, and says why.
+std::string_view default_algorithm_of(const std::vector<bcube::ServerId>& members,
+                                      const control::Topology& topology) {
+  try {
+    return control::default_algorithm(topology,
+                                      control::Placement::of(topology, members, "members"));
+  } catch (const control::UsageError&) {
+    return control::default_algorithm(topology);
   }
-  if (options.members.empty()) {
-    options.members.resize(topology.servers());
-    std::iota(options.members.begin(), options.members.end(), 0U);
+}
+
+}  // namespace
+
+control::JobOptions completed(control::JobOptions options, const control::Topology& topology,
+                              unsigned servers_per_core) {
+  if (options.lanes.empty()) options.lanes.emplace_back();
+  if (options.members.empty()) options.members = topology.space().server_list();
+  std::string_view by_default;  // found once: it takes time where the members form no grid
+  for (control::LaneOptions& lane : options.lanes) {
+    if (lane.algorithm.empty()) {
+      if (by_default.empty()) by_default = default_algorithm_of(options.members, topology);
+      lane.algorithm = by_default;
+    }
+    lane.algorithm = control::completed_auto(lane.algorithm, servers_per_core);
   }
   return options;
 }
 
 LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology) {
   LanePlans lanes;
-  const auto placement = control::Placement::grid(topology, options.members, "members")
+  const auto placement = control::Placement::of(topology, options.members, "members")
                              .with_trainers(options.trainers, "trainers_per_server");
   for (const control::LaneOptions& lane : options.lanes) {
     lanes.emplace_back(std::make_shared<control::PlanChoice>(

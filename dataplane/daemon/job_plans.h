@@ -8,11 +8,13 @@
 
 namespace gradcube::dataplane {
 
-// With what the trainer left out: one lane, the default algorithm, every server as a member.
-control::JobOptions completed(control::JobOptions options, const control::Topology& topology);
+// With what the trainer left out: one lane, every server as a member, the algorithm that is the
+// default on the members, and for `auto` how many servers share a core.
+control::JobOptions completed(control::JobOptions options, const control::Topology& topology,
+                              unsigned servers_per_core);
 
-// Of completed options. Throws control::UsageError: members that form no grid, an algorithm that
-// there is not.
+// Of completed options. Throws control::UsageError: an algorithm that there is not, or that does
+// not run on the members.
 LanePlans make_plans(const control::JobOptions& options, const control::Topology& topology);
 
 }  // namespace gradcube::dataplane

@@ -1,7 +1,6 @@
 #include "dataplane/daemon/local_cluster.h"
 
 #include <algorithm>
-#include <numeric>
 #include <string>
 #include <utility>
 
@@ -14,12 +13,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
-std::vector<bcube::ServerId> all_of(std::vector<bcube::ServerId> servers,
+std::vector<bcube::ServerId> all_of(const std::vector<bcube::ServerId>& servers,
                                     const bcube::AddressSpace& space) {
   if (!servers.empty()) return servers;
-  servers.resize(space.servers());
-  std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
-  return servers;
+  return space.server_list();
 }
 
 protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
@@ -33,6 +30,13 @@ protocol::SettingsDigest digest_of(const control::ClusterSettings& settings,
           settings.rates.slowest()};
 }
 
+// The threads of a whole cluster's plan: jobs on some of the servers have their own grids.
+control::Assignment assignment_of(const control::Topology& whole,
+                                  const std::vector<control::Lcore>& lcores) {
+  return control::Assignment::all_servers(
+      control::make_plan(control::default_algorithm(whole), whole, "--topology"), lcores);
+}
+
 }  // namespace
 
 LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads, Clock& clock,
@@ -42,14 +46,14 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
       events_(events),
-      assignment_(control::Assignment::all_servers(
-          control::make_plan(control::default_algorithm(topology_), topology_, "--topology"),
-          options.lcores)),
+      default_algorithm_(control::default_algorithm(topology_)),
+      assignment_(assignment_of(topology_.whole(), options.lcores)),
       parameters_(fabric_parameters(settings_)),
       digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();
   nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
+  nodes_->set_servers_per_core(servers_per_core());
 }
 
 LocalCluster::~LocalCluster() = default;
@@ -107,6 +111,12 @@ void LocalCluster::share_packet_memory() {
       shares_[server].push_back(&memories_[where]->add_share(all / engines_on[where]));
     }
   }
+}
+
+// Servers of other processes may share cores with more or fewer, and all must say the same.
+unsigned LocalCluster::servers_per_core() const {
+  if (servers_.size() < space().servers()) return 1;
+  return static_cast<unsigned>((servers_.size() + pollers_.size() - 1) / pollers_.size());
 }
 
 std::uint16_t LocalCluster::queues() const {

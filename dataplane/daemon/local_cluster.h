@@ -47,6 +47,8 @@ class LocalCluster {
 
   // With its links' rates.
   const control::Topology& topology() const { return topology_; }
+  // Of a job on all servers.
+  std::string_view default_algorithm() const { return default_algorithm_; }
   const aggregation::Kernels& kernels() const { return kernels_; }
   NodeGroup& nodes() { return *nodes_; }
   const NodeGroup& nodes() const { return *nodes_; }
@@ -71,6 +73,8 @@ class LocalCluster {
   const FabricParameters& parameters() const { return parameters_; }
   // Of all settings that the daemons of a cluster must have in common.
   std::uint32_t fingerprint() const { return digest_.fingerprint; }
+  // Rounded up; 1 where other servers are elsewhere.
+  unsigned servers_per_core() const;
 
  protected:
   // payloads: where those that the fabric brings lie. Throws control::UsageError or SetupError.
@@ -109,6 +113,7 @@ class LocalCluster {
   std::vector<bcube::ServerId> servers_;
   const aggregation::Kernels& kernels_;
   EventSink& events_;
+  std::string_view default_algorithm_;
   control::Assignment assignment_;
   FabricParameters parameters_;
   protocol::SettingsDigest digest_;  // as neighbours are told

@@ -1,9 +1,7 @@
 #include "dataplane/daemon/memif_sizing.h"
 
 #include <algorithm>
-#include <numeric>
 #include <utility>
-#include <vector>
 
 #include "control/settings/switch_parts.h"
 #include "dataplane/daemon/fabric_sizing.h"
@@ -36,7 +34,7 @@ std::uint64_t links_of(const control::ClusterSettings& settings, unsigned part) 
   const bcube::AddressSpace space = settings.topology.space();
   const control::SwitchParts parts(space, control::kMaxSwitchProcessPorts);
   std::uint64_t links = 0;
-  for (bcube::ServerId server = 0; server < space.servers(); ++server) {
+  for (const bcube::ServerId server : space.server_list()) {
     for (unsigned port = 0; port < space.ports(); ++port) links += parts.of(server, port) == part;
   }
   return links;
@@ -57,19 +55,19 @@ MemifFabricOptions memif_fabric_options(const control::ClusterSettings& settings
   options.server = server;
   options.mtu = settings.mtu;
   options.slots = slots(settings);
-  for (unsigned level = 0; level < space.levels(); ++level) {
-    options.sockets.push_back(directory.of_switches(parts.of(server, level)).memif_socket());
-    if (settings.rates.limited()) options.bits_per_second.push_back(settings.rates.of(level));
+  for (unsigned port = 0; port < space.ports(); ++port) {
+    options.sockets.push_back(directory.of_switches(parts.of(server, port)).memif_socket());
+    if (!settings.rates.limited()) continue;
+    options.bits_per_second.push_back(settings.rates.of(space.level_of_port(port)));
   }
   return options;
 }
 
 MemifSwitchesOptions memif_switches_options(const control::ClusterSettings& settings, unsigned part,
                                             std::filesystem::path socket) {
-  std::vector<bcube::ServerId> servers(settings.topology.servers());
-  std::iota(servers.begin(), servers.end(), bcube::ServerId{0});
   MemifSwitchesOptions options{
-      .fabric = embedded_fabric_options(settings, fabric_parameters(settings), 1, servers),
+      .fabric = embedded_fabric_options(settings, fabric_parameters(settings), 1,
+                                        settings.topology.space().server_list()),
       .socket = std::move(socket),
       .slots = slots(settings)};
   options.fabric.has_switch_at =
@@ -103,7 +101,7 @@ unsigned memif_switches_megabytes(const control::ClusterSettings& settings, unsi
   const std::uint64_t packets =
       std::uint64_t{memif_frames_pool(settings, part).count} + clone_pool(settings.mtu).count;
   const std::uint64_t ports =
-      std::uint64_t{settings.topology.servers()} * settings.topology.levels();
+      std::uint64_t{settings.topology.servers()} * settings.topology.ports();
   const std::uint64_t bytes =
       packets * (full_frame_bytes(settings.mtu) + kPacketBytes) + ports * kRingBytes;
   return static_cast<unsigned>((bytes + bytes / kHeapReserve) / kMegabyte + kEalMegabytes);

@@ -42,7 +42,7 @@ MessageCourier::MessageCourier(NodeEngines& engines, control::Incarnation incarn
     : engines_(engines),
       incarnation_(incarnation),
       frames_(frames),
-      assembler_(engines.space().servers()) {}
+      assembler_(engines.space().addresses()) {}
 
 void MessageCourier::send(const control::NodeMessage& message) {
   const auto encoded = control::encode_message(message, engines_.space());

@@ -70,6 +70,7 @@ struct NodeSurroundings {
   std::set<protocol::JobId>& logged;
   NodeTiming timing;
   MessageFrames frames;  // to nodes of other processes; without a pool there are none
+  unsigned servers_per_core;
 };
 
 class Node {

@@ -49,6 +49,10 @@ class NodeGroup {
     carries_all_ = all;
   }
 
+  // How many servers share a core, all over the cluster: what `auto` alone goes by. Before the
+  // first add(); by default each has its own.
+  void set_servers_per_core(unsigned servers) { servers_per_core_ = servers; }
+
   bool carries_messages() const { return frames_.pool != nullptr; }
 
   // There is no node of this server yet.
@@ -102,6 +106,7 @@ class NodeGroup {
   std::set<bcube::ServerId> stopped_;
   bool greet_each_other_ = true;
   MessageFrames frames_;
+  unsigned servers_per_core_ = 1;
   bool carries_all_ = false;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;

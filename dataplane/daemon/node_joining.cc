@@ -64,7 +64,8 @@ std::optional<unsigned> wished_place(const TrainerRequest& request,
 TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
   const std::shared_ptr<SessionRegion> region =
       request.region != nullptr ? request.region : make_own_region(request.heap_bytes);
-  const control::JobOptions options = completed(request.options, around_.topology);
+  const control::JobOptions options =
+      completed(request.options, around_.topology, around_.servers_per_core);
   auto* group = group_of(request.job);
   // A job with one trainer per server has no room for a second: job control says so.
   const bool shared =

@@ -303,6 +303,7 @@ void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
     welcome.type = shared::MessageType::welcome;
     welcome.rank = session.rank;
     welcome.size = session.size;
+    welcome.server_number = trainer.server;
     space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
     sent = send_welcome(found->second, welcome, session.trainer_doorbell);
     connections_.at(found->second).welcomed = true;

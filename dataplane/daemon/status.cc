@@ -106,7 +106,8 @@ Json neighbours_down_json(const StatusSources& sources, bcube::ServerId server, 
         links.up(link)) {
       continue;
     }
-    down.push_back(control::address_json(space, space.with_digit(server, level, digit)));
+    const bcube::ServerId neighbour = space.with_digit(server, level, digit);
+    if (!space.is_absent(neighbour)) down.push_back(control::address_json(space, neighbour));
   }
   return down;
 }
@@ -119,6 +120,15 @@ PacketPortCounts drops_of(PacketPort& port) {
     add_counters(sum, port.drop_counts(queue));
   }
   return sum;
+}
+
+// What only a NIC has; empty where the port is none. Some drivers do not tell what it drops.
+Json nic_json(const StatusSources& sources, unsigned number) {
+  if (sources.settings.fabric == control::Fabric::memif) return Json::object();
+  const EthdevPort& port = sources.ethdevs->port(number);
+  Json nic = {{"receive_interrupts", port.wake_descriptor(0) >= 0}};
+  if (const auto drops = port.nic_drop_counts()) nic.update(counters_json(*drops));
+  return nic;
 }
 
 Json servers_json(const StatusSources& sources) {
@@ -139,6 +149,7 @@ Json servers_json(const StatusSources& sources) {
       }
       if (sources.ethdevs != nullptr) {
         port.update(counters_json(sources.ethdevs->port(number).drop_counts(0)));
+        port.update(nic_json(sources, number));
       }
       port["down"] = neighbours_down_json(sources, server, number);
       const auto found = wrong.find({server, number});
@@ -227,7 +238,7 @@ Json status_json(const StatusSources& sources) {
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
-  status["algorithm"] = control::default_algorithm(sources.cluster.topology());
+  status["algorithm"] = sources.cluster.default_algorithm();
   status["fabric"] = sources.embedded != nullptr                 ? "embedded"
                      : settings.fabric == control::Fabric::memif ? "memif"
                      : sources.ethdevs != nullptr                ? "nics"

@@ -252,8 +252,7 @@ bool Engine::report(const EngineJob& job, EngineEvent event) {
 }
 
 protocol::LinkAddresses Engine::addresses_to(const bcube::Neighbour& neighbour) const {
-  const bcube::LinkAddress own = bcube::embedded_link_address(neighbour.port, settings_.server);
-  return {own.mac, neighbour.address.mac, own.ip, neighbour.address.ip};
+  return {neighbour.own.mac, neighbour.address.mac, neighbour.own.ip, neighbour.address.ip};
 }
 
 NeighbourNumbers Engine::neighbour(bcube::Hop hop) const {

@@ -49,6 +49,7 @@ void Engine::greet() {
       before = frames;
     }
   }
+  // Whether a link came up or went down is seen below, beside whether it is heard.
   link_watch_.end_interval();
   publish_links();
   const bool announces = settings_.announces && now_ >= next_announcement_;

@@ -45,9 +45,14 @@ unsigned Engine::receive(PortQueue& in) {
 
 template <bool kDemandChecksum>
 void Engine::receive_burst(rte_mbuf** packets, unsigned count) {
+  // Headers begin in one cache line and end in the next (protocol/wire.h). Without the second a
+  // relay passed on two thirds of the segments.
   constexpr unsigned kAhead = 4;
   for (unsigned i = 0; i < count; ++i) {
-    if (i + kAhead < count) rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
+    if (i + kAhead < count) {
+      rte_prefetch0(rte_pktmbuf_mtod(packets[i + kAhead], void*));
+      rte_prefetch0(rte_pktmbuf_mtod_offset(packets[i + kAhead], void*, RTE_CACHE_LINE_SIZE));
+    }
     if (!receive_packet<kDemandChecksum>(packets[i])) rte_pktmbuf_free(packets[i]);
   }
 }

@@ -58,6 +58,26 @@ TEST_F(MergedLinksTest, ListTheLinksThatADaemonLists) {
   EXPECT_EQ(merged({report(0, "a"), second})["impaired_links"], Json::array({link}));
 }
 
+TEST(MergedLinks, TellTheTwoPortsOfALevelApart) {
+  const control::Topology torus = control::parse_topology("torus:3,1", "");
+  const control::SwitchParts parts(torus.space(), 4);  // the cable from [2] to [0] is the second's
+  ASSERT_EQ(parts.count(), 2u);
+  Json first = report(0, "a");
+  Json link = {{"server", Json::array({0})}, {"level", 0}, {"port", 0}, {"switch", "0/[0]-[1]"}};
+  link.update(faults(0, false));
+  first["impaired_links"].push_back(link);
+  const auto links = bed_links(torus.space());
+  Json merged = merged_links(torus, links, parts, 5, {first, report(0, "b")});
+  EXPECT_EQ(merged["impaired_links"], Json::array({link}));
+
+  merged = merged_links(torus, links, parts, 5, {report(0, "a"), nullptr});
+  ASSERT_EQ(merged["impaired_links"].size(), 2u);
+  EXPECT_EQ(merged["impaired_links"][0]["server"], Json::array({0}));
+  EXPECT_EQ(merged["impaired_links"][0]["port"], 1);
+  EXPECT_EQ(merged["impaired_links"][1]["server"], Json::array({2}));
+  EXPECT_EQ(merged["impaired_links"][1]["port"], 0);
+}
+
 TEST_F(MergedLinksTest, TakeTheLinksOfADaemonThatIsGoneForDown) {
   const Json all = merged({report(0, "a"), nullptr});
   EXPECT_EQ(all["impairments"]["up"], true);

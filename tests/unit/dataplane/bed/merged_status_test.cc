@@ -127,12 +127,14 @@ TEST(MergedStatus, ListsAServerThatDoesNotAnswer) {
   std::vector<ServerReport> servers = three_servers();
   servers[0].status = nullptr;
   servers[0].why = "its daemon ended";
+  servers[0].ended = true;
   const Json status = merged(servers);
   ASSERT_EQ(status["servers"].size(), 3u);
   EXPECT_EQ(status["servers"][0], Json({{"address", {0}},
                                         {"socket", "/run/server-0.sock"},
                                         {"pid", 100},
-                                        {"why", "its daemon ended"}}));
+                                        {"why", "its daemon ended"},
+                                        {"ended", true}}));
   EXPECT_EQ(status["counters"]["resent"], 3);
   EXPECT_EQ(status["window"], 16) << "of another";
 }

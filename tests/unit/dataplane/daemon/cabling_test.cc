@@ -2,6 +2,7 @@
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <vector>
 
 #include "control/plan/topology.h"
 
@@ -60,15 +61,24 @@ TEST(WrongText, SaysInWhatSettingsDifferIfItIsKnown) {
   const std::string begin =
       "port 1 of server [2,1] hears port 1 of server [0,1], which has other settings or is of "
       "another cluster: ";
-  EXPECT_EQ(text(wrong), begin +
-                             "its MTU and slowest rate are the same: compare topology, rates, "
-                             "greeting interval and version");
+  EXPECT_EQ(text(wrong),
+            begin +
+                "its MTU and slowest rate are the same: compare topology, absent servers, rates, "
+                "greeting interval and version");
   wrong.settings.mtu = 1500;
   EXPECT_EQ(text(wrong), begin + "MTU 1500 (here 9000)");
   wrong.settings.bits_per_second = 0;
   EXPECT_EQ(text(wrong), begin + "MTU 1500 (here 9000), rate none (here 100mbit)");
   wrong.settings.mtu = 9000;
   EXPECT_EQ(text(wrong), begin + "rate none (here 100mbit)");
+}
+
+TEST(WrongText, OfAServerThatIsAbsentSaysSo) {
+  const WrongGreeting wrong{
+      .fault = GreetingFault::other_settings, .level = 0, .server = 8, .settings = kOurs};
+  const bcube::AddressSpace part = cube().without(std::vector<bcube::ServerId>{8});
+  EXPECT_NE(wrong_text(part, 7, 0, kOurs, wrong).find("of server [2,2] (absent)"),
+            std::string::npos);
 }
 
 TEST(WrongText, OfAServerThatTheClusterDoesNotHaveSaysItsNumber) {

@@ -54,6 +54,10 @@ TEST(Counters, OfPortsAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports"), counted<PortCounts>());
 }
 
+TEST(Counters, OfNicsThemselvesAreTheDocumentedOnes) {
+  EXPECT_EQ(documented("counters.md", "What NICs drop themselves"), counted<NicDropCounts>());
+}
+
 TEST(Counters, OfPortsOnNetworkInterfacesAreTheDocumentedOnes) {
   EXPECT_EQ(documented("counters.md", "Ports on network interfaces"), counted<PacketPortCounts>());
 }

@@ -80,6 +80,20 @@ TEST(FabricSizing, GrantsAFlowInARoundWhatThePortPassesIn100us) {
   for (const protocol::CreditSettings& of_port : credit) EXPECT_EQ(of_port.round_bytes, 125'000u);
 }
 
+TEST(FabricSizing, GrantsLessThanTheQueueWhereThatTakesLong) {
+  control::ClusterSettings settings = settings_of("bcube:3,2", 20'000'000, 1500);
+  settings.queue_bytes = 256'000;  // 102.4 ms
+  EXPECT_EQ(fabric_parameters(settings).credit[0].budget_bytes, 125'000u) << "50 ms";
+  settings.mtu = 9000;
+  const auto slow = fabric_parameters(settings).credit[0];
+  EXPECT_EQ(slow.budget_bytes, 14u * slow.segment_bytes) << "few, but enough";
+  settings.queue_bytes = 64'000;
+  const std::uint64_t of_the_queue = fabric_parameters(settings).credit[0].budget_bytes;
+  EXPECT_LT(of_the_queue, 64'000u);
+  const auto fast = fabric_parameters(settings_of("bcube:3,2", 200'000'000, 9000)).credit[0];
+  EXPECT_EQ(fast.budget_bytes - of_the_queue, 64'000u) << "all of a queue of 128 KB";
+}
+
 // A lease that ended before would make room for more than the queue holds.
 TEST(FabricSizing, LeasesCreditForLongerThanAFullQueueTakes) {
   control::ClusterSettings settings = settings_of("bcube:3,2", 20'000'000, 9000);

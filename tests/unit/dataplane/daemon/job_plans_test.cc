@@ -1,0 +1,46 @@
+#include "dataplane/daemon/job_plans.h"
+
+#include <gtest/gtest.h>
+#include <string>
+
+#include "control/plan/auto_plans.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+const control::Topology kStar = control::parse_topology("star:4", "test");
+
+std::string algorithm_of(const std::string& asked, unsigned servers_per_core) {
+  control::JobOptions options;
+  options.lanes.resize(1);
+  options.lanes[0].algorithm = asked;
+  return completed(options, kStar, servers_per_core).lanes.at(0).algorithm;
+}
+
+TEST(JobPlans, CompleteWhatATrainerLeftOut) {
+  const control::JobOptions options = completed({}, kStar, 1);
+  ASSERT_EQ(options.lanes.size(), 1u);
+  EXPECT_EQ(options.lanes[0].algorithm, "bml");
+  EXPECT_EQ(options.members, (std::vector<bcube::ServerId>{0, 1, 2, 3}));
+}
+
+TEST(JobPlans, SayOfAutoHowManyServersShareACore) {
+  EXPECT_EQ(algorithm_of("auto", 1), "auto");
+  EXPECT_EQ(algorithm_of("auto", 2), control::completed_auto("auto", 2));
+  EXPECT_EQ(algorithm_of("auto:1us,2us", 2), "auto:1us,2us");
+  EXPECT_EQ(algorithm_of("ring", 2), "ring");
+}
+
+TEST(JobPlans, AreThoseOfTheCompletedAlgorithm) {
+  control::JobOptions options;
+  options.lanes.resize(1);
+  options.lanes[0].algorithm = "auto";
+  const LanePlans plans = make_plans(completed(options, kStar, 4), kStar);
+  ASSERT_EQ(plans.size(), 1u);
+  const auto expected =
+      control::make_choice("auto:1us,40us/4", kStar, control::Placement::all(kStar), "test");
+  EXPECT_EQ(plans[0].choice->plans(), expected.plans());
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane
