@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 5;
+inline constexpr std::uint32_t kLayoutVersion = 6;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -215,8 +215,8 @@ struct Welcome {
   MessageType type;
   std::uint32_t rank;
   std::uint32_t size;
-  std::uint32_t reserved;
-  char server[64];  // this server's address as people write it: "[2,1]"
+  std::uint32_t server_number;  // as Hello counts members
+  char server[64];              // this server's address as people write it: "[2,1]"
 };
 
 // "My memory reaches from the region's start up to `end`, and is going to reach up to `wanted`":

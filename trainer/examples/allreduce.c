@@ -1,7 +1,7 @@
-/* allreduce.c: the smallest trainer in C. Start one per server socket; each prints the same sum.
+/* allreduce.c: the smallest trainer in C. Start one per server; each prints the same sum.
  *
  *     gcc allreduce.c -o allreduce $(pkg-config --cflags --libs gradcube)
- *     for socket in "$GRADCUBE_RUN"/server-*.sock; do ./allreduce "$socket" & done; wait
+ *     gradcube run -- ./allreduce
  */
 #include <gradcube/gradcube.h>
 #include <stdio.h>

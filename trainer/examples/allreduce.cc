@@ -1,7 +1,7 @@
-// allreduce.cc: the smallest trainer in C++. Start one per server socket; each prints the same sum.
+// allreduce.cc: the smallest trainer in C++. Start one per server; each prints the same sum.
 //
 //     g++ -std=c++20 allreduce.cc -o allreduce $(pkg-config --cflags --libs gradcube)
-//     for socket in "$GRADCUBE_RUN"/server-*.sock; do ./allreduce "$socket" & done; wait
+//     gradcube run -- ./allreduce
 #include <algorithm>
 #include <chrono>
 #include <cstdio>

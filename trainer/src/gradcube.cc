@@ -9,6 +9,7 @@
 
 #include "trainer/src/failure.h"
 #include "trainer/src/failures.h"
+#include "trainer/src/merge_layers.h"
 #include "trainer/src/options.h"
 #include "trainer/src/session.h"
 #include "trainer/src/settings.h"
@@ -140,6 +141,10 @@ int gradcube_size(const gradcube_session* session) {
   return session == nullptr ? no_session() : session->session.size();
 }
 
+int gradcube_server(const gradcube_session* session) {
+  return session == nullptr ? no_session() : session->session.server();
+}
+
 void* gradcube_alloc(gradcube_session* session, std::size_t bytes) {
   void* block = nullptr;
   guarded(session, [&](Session& s) {
@@ -242,6 +247,18 @@ int gradcube_poll(gradcube_session* session, std::uint64_t request, int timeout_
 
 int gradcube_wait(gradcube_session* session, std::uint64_t request, int timeout_ms) {
   return guarded(session, [&](Session& s) { return s.wait(request, timeout_ms); });
+}
+
+int gradcube_merge_layers(int policy, double alpha, double beta, const gradcube_layer* layers,
+                          size_t count, size_t* message_of) {
+  try {
+    gradcube::trainer::merge_layers(policy, {alpha, beta}, layers, count, message_of);
+    return GRADCUBE_OK;
+  } catch (const Failure& failure) {
+    return fail_on_thread(failure.code(), failure.what());
+  } catch (const std::bad_alloc&) {
+    return fail_on_thread(GRADCUBE_ENOMEM, "no memory to merge layers");
+  }
 }
 
 const char* gradcube_strerror(int code) {

@@ -159,6 +159,7 @@ shared::Welcome read_welcome(const std::string& path, const Answer& answer) {
   }
   if (answer.bytes != sizeof(welcome) || !answer.descriptor.valid() ||
       welcome.rank >= welcome.size || welcome.size > INT32_MAX ||
+      welcome.server_number > INT32_MAX ||
       std::memchr(welcome.server, '\0', sizeof(welcome.server)) == nullptr) {
     throw bad_answer(path, "a malformed welcome");
   }

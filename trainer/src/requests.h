@@ -16,6 +16,7 @@
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/collective.h"
+#include "trainer/src/deadline.h"
 
 #include "gradcube/gradcube.h"
 
@@ -35,6 +36,9 @@ struct Request {
   std::optional<std::string> report;  // the daemon's answer to the latest inquiry
   // How long the trainer has waited for the end, in all its calls since the last timeout.
   std::int64_t waited_ns = 0;
+  // Instead, of a trainer that sleeps in an event loop: the time since the submission or the last
+  // timeout.
+  std::optional<Stopwatch> in_flight;
 
   // Where the daemon works; null when the buffer is empty.
   std::byte* shared_memory() const { return staging == nullptr ? collective.buffer : staging; }

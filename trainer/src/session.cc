@@ -94,6 +94,7 @@ int Session::start(Lock& lock, const Collective& collective, std::size_t* receiv
   request.collective = collective;
   request.staging = staging;
   request.received = received;
+  if (events_.has_value()) request.in_flight = Stopwatch();
   busy_.add({collective.buffer, collective.bytes}, collective.is_send());
   if (staging != nullptr) {
     busy_.add({staging, collective.carried_bytes});

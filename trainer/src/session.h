@@ -67,6 +67,7 @@ class Session {
 
   int rank() const { return static_cast<int>(place_.rank); }
   int size() const { return static_cast<int>(place_.size); }
+  int server() const { return static_cast<int>(admission_.welcome.server_number); }
 
   void* allocate(std::size_t bytes);
   int free(void* block);
@@ -135,6 +136,7 @@ class Session {
   void take(const shared::Completion& completion);
   void end(Request& request, int code, std::string message);
   std::string why_unfitting(const Request& request) const;
+  std::string why_too_far(const Request& request) const;
   void call_served();
   void listen();
   void lose(int code, std::string message);

@@ -56,6 +56,11 @@ void Session::take(const shared::Completion& completion) {
     request->message = why_unfitting(*request);
     return;
   }
+  // What a message can be wrong in was checked at its submission, but not where its peer is.
+  if (completion.code == GRADCUBE_EINVAL && request->collective.is_message()) {
+    request->message = why_too_far(*request);
+    return;
+  }
   if (notices_.text_of(completion.notice) == nullptr) listen();
   const std::string* text = notices_.text_of(completion.notice);
   request->message = text != nullptr ? *text
@@ -71,6 +76,12 @@ std::string Session::why_unfitting(const Request& request) const {
               ? "it is longer than the buffer of its receive"
               : "the message has " + std::to_string(request.message_bytes) + " bytes") +
          "; nothing was transferred";
+}
+
+std::string Session::why_too_far(const Request& request) const {
+  return text_of_message(request.collective) + " in job \"" + job_ +
+         "\" failed: the two servers are farther apart than the 8 hops that a frame may take; let "
+         "a trainer between them pass it on";
 }
 
 void Session::end(Request& request, int code, std::string message) {

@@ -114,10 +114,15 @@ bool Session::lead(Lock& lock, const Waiters::Waiter& waiter, const Deadline& de
 }
 
 // The time in the message is what the trainer waited. One that stays interruptible waits in several
-// short calls, and the last of them may have a timeout of 0.
+// short calls, and the last of them may have a timeout of 0. One with an event loop waits all the
+// time.
 int Session::time_out(Lock& lock, Request& late) {
   const std::uint64_t number = late.number;
-  const std::int64_t waited_ms = std::exchange(late.waited_ns, 0) / 1'000'000;
+  std::int64_t waited_ns = std::exchange(late.waited_ns, 0);
+  if (late.in_flight.has_value()) {
+    waited_ns = std::exchange(late.in_flight, Stopwatch())->nanoseconds();
+  }
+  const std::int64_t waited_ms = waited_ns / 1'000'000;
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
   connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
   {

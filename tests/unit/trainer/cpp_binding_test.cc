@@ -16,6 +16,7 @@ TEST_F(CppBinding, AllReducesBuffersAndForeignMemory) {
   gradcube::Session session("job", socket_);
   EXPECT_EQ(session.rank(), FakeDaemon::kRank);
   EXPECT_EQ(session.size(), FakeDaemon::kSize);
+  EXPECT_EQ(session.server(), FakeDaemon::kServer);
   auto buffer = session.buffer<double>(100);
   std::fill(buffer.begin(), buffer.end(), 2.0);
   std::vector<std::int32_t> foreign(10, 3);

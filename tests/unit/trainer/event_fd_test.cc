@@ -1,4 +1,5 @@
 // Programs that wait in poll() of their own.
+#include <cstdio>
 #include <poll.h>
 #include <thread>
 
@@ -55,6 +56,18 @@ TEST_F(EventFd, IsReadableWhileAnEndIsUnreportedAndNotAfter) {
   EXPECT_TRUE(readable(fd, kLong)) << "the second has ended, too";
   EXPECT_EQ(gradcube_wait(session, second, kLong), GRADCUBE_OK);
   EXPECT_FALSE(readable(fd, 20)) << "also if the doorbell rings late";
+}
+
+TEST_F(EventFd, ATimeoutNamesTheTimeSinceTheSubmission) {
+  gradcube_session* session = open("hold");
+  ASSERT_GE(gradcube_event_fd(session), 0);
+  const std::uint64_t request = start(session, floats(session, 10), 10);
+  ::usleep(30'000);  // in which the program sleeps in its own poll()
+  EXPECT_EQ(gradcube_wait(session, request, 0), GRADCUBE_ETIMEDOUT);
+  int waited = 0;
+  ASSERT_EQ(std::sscanf(gradcube_last_error(session), "not done after %d ms: ", &waited), 1)
+      << gradcube_last_error(session);
+  EXPECT_GE(waited, 30);
 }
 
 TEST_F(EventFd, KnowsOfAnEndThatCameBeforeItWasAskedFor) {

@@ -59,6 +59,7 @@ inline constexpr int kUndefined = 0xee;
 inline constexpr int kReceived = 0x09;
 inline constexpr std::uint64_t kTooLong = 1'000'001;
 inline constexpr std::uint64_t kLie = 1'000'002;
+inline constexpr std::uint64_t kTooFar = 1'000'003;
 
 // What the latest trainer said at the door, and what it submitted and asked last.
 struct Heard {
@@ -77,6 +78,7 @@ class FakeDaemon {
  public:
   static constexpr int kRank = 7;
   static constexpr int kSize = 9;
+  static constexpr int kServer = 5;
 
   explicit FakeDaemon(const std::string& socket_path, int rank = kRank, int size = kSize);
   ~FakeDaemon();

@@ -154,6 +154,7 @@ void FakeSession::welcome() {
   welcome.type = shared::MessageType::welcome;
   welcome.rank = static_cast<std::uint32_t>(rank_);
   welcome.size = static_cast<std::uint32_t>(size_);
+  welcome.server_number = FakeDaemon::kServer;
   std::strcpy(welcome.server, "[2,1]");
   send_with(&welcome, sizeof(welcome), trainers_doorbell_.get());
   trainers_doorbell_.reset();
@@ -252,7 +253,8 @@ bool FakeSession::fail(const shared::Submission& submission) {
 }
 
 // Sends end at once, and receives get what the tag says: so many bytes of kReceived; but with
-// kTooLong a message that does not fit, and with kLie one that is longer than the buffer.
+// kTooLong a message that does not fit, with kLie one that is longer than the buffer, and with
+// kTooFar none.
 bool FakeSession::exchange(const shared::Submission& submission) {
   const bool sends = submission.kind == static_cast<std::uint8_t>(shared::Kind::send);
   if (!sends && submission.kind != static_cast<std::uint8_t>(shared::Kind::receive)) return false;
@@ -260,6 +262,8 @@ bool FakeSession::exchange(const shared::Submission& submission) {
     complete(submission.request, GRADCUBE_EMISMATCH, 0, submission.count + (sends ? 0 : 1));
   } else if (submission.tag == kLie) {
     complete(submission.request, GRADCUBE_OK, 0, submission.count + 1);
+  } else if (submission.tag == kTooFar) {
+    complete(submission.request, GRADCUBE_EINVAL, 0, 0);
   } else {
     if (!sends) std::memset(region_ + submission.offset, kReceived, submission.tag);
     complete(submission.request, GRADCUBE_OK, 0, sends ? submission.count : submission.tag);

@@ -107,6 +107,21 @@ class Installed(WithDaemon):
         self.assertEqual(said[:2], [str(package / "__init__.py"), "63"])
         self.assertEqual(os.path.realpath(said[2]), os.path.realpath(self.shared_object))
 
+    def test_the_backend_for_pytorch_is_installed_where_it_was_built(self):
+        extensions = [list(place.rglob("_gradcube_torch*.so")) for place in (BUILD / "trainer", self.root)]
+        self.assertEqual(*(len(found) for found in extensions))
+        if not extensions[0]:
+            self.skipTest("it was not built")
+        program = (
+            "import gradcube.torch, torch\n"
+            "torch.distributed.init_process_group('gradcube', store=torch.distributed.HashStore(), rank=0, world_size=1)\n"
+            "print(gradcube.torch._extension.__file__, gradcube._library.library()._name)\n"
+        )
+        environment = trainers_environment(PYTHONPATH=str(only(self.root.rglob("gradcube/__init__.py")).parents[1]))
+        said = run("/usr/bin/python3", "-c", program, cwd=self.scratch, env=environment).split()
+        self.assertEqual(said[0], str(extensions[1][0]))
+        self.assertEqual(os.path.realpath(said[1]), os.path.realpath(self.shared_object))
+
     def test_the_package_lies_where_python_looks(self):
         package = only(self.root.rglob("gradcube/__init__.py")).parent
         prefix = only(self.root.rglob("gradcube.h")).parents[2]
@@ -175,8 +190,9 @@ class Readme(WithDaemon):
         environment = trainers_environment(
             PYTHONPATH=str(SOURCE / "trainer" / "python"),
             GRADCUBE_LIBRARY=str(BUILD / "trainer" / "libgradcube.so"),
+            GRADCUBE_SOCKET=str(self.socket),
         )
-        command = ["/usr/bin/python3", self.scratch / "sum.py", self.socket]
+        command = ["/usr/bin/python3", self.scratch / "sum.py"]
         self.assertEqual(run(*command, env=environment), SUM)
 
     def test_its_compile_line_works_in_the_source_tree(self):

@@ -67,6 +67,16 @@ TEST_F(Messages, ThatAreTooLongSayWhose) {
                 "transferred");
 }
 
+TEST_F(Messages, ToServersThatAreTooFarSaySo) {
+  std::uint64_t request = 0;
+  ASSERT_EQ(gradcube_send(session_, "text", 4, 2, kTooFar, &request), GRADCUBE_OK);
+  ASSERT_EQ(gradcube_wait(session_, request, kLong), GRADCUBE_EINVAL);
+  EXPECT_EQ(std::string(gradcube_last_error(session_)),
+            "the send of 4 bytes to rank 2 with tag " + std::to_string(kTooFar) +
+                " in job \"job\" failed: the two servers are farther apart than the 8 hops that a "
+                "frame may take; let a trainer between them pass it on");
+}
+
 TEST_F(Messages, LongerThanTheirBufferAreNotBelieved) {
   std::uint8_t buffer[10] = {};
   const std::uint64_t request = receive(buffer, 10, kLie, nullptr);

@@ -27,7 +27,7 @@ from gradcube._library import library
 class SessionTest(WithDaemon):
     def test_rank_and_size_are_the_daemons(self):
         with gradcube.Session(self.socket, job="job") as session:
-            self.assertEqual((session.rank, session.size), (RANK, SIZE))
+            self.assertEqual((session.rank, session.size, session.server), (RANK, SIZE, 5))
 
     def test_the_only_server_of_the_run_directory_is_found(self):
         os.environ["GRADCUBE_RUN"] = self.directory.name

@@ -11,6 +11,7 @@ TEST_F(SessionTest, KnowsItsRankAndTheSizeOfItsJob) {
   gradcube_session* session = open("job");
   EXPECT_EQ(gradcube_rank(session), FakeDaemon::kRank);
   EXPECT_EQ(gradcube_size(session), FakeDaemon::kSize);
+  EXPECT_EQ(gradcube_server(session), FakeDaemon::kServer);
 }
 
 TEST_F(SessionTest, FindsTheOnlyServerOfTheRunDirectory) {

@@ -198,8 +198,8 @@ typedef struct {
   /* The rank wanted, or -1. Either all trainers of a job ask for one or none does. */
   int rank;
   /* The servers of the job, as numbers, in any order, each once; NULL: all servers of the cluster.
-   * An address is a number written in base n: [a,b] of a BCube(n,2) is server a * n + b. They must
-   * form a grid that the algorithm can run on. */
+   * An address is a number written in base n: [a,b] of a BCube(n,2) is server a * n + b. Most
+   * algorithms need a grid of servers. */
   const uint32_t* members;
   size_t member_count; /* at most 4096 where `members` is given, else 0 */
   /* 1: what is added has the same bits whatever the algorithm, the topology, the threads and the
@@ -246,6 +246,9 @@ GRADCUBE_API int gradcube_rank(const gradcube_session* session);
 /* The number of trainers in the job when it is complete. */
 GRADCUBE_API int gradcube_size(const gradcube_session* session);
 
+/* The number of the trainer's server, as gradcube_options has them in `members`. */
+GRADCUBE_API int gradcube_server(const gradcube_session* session);
+
 /* 64-byte aligned memory shared with the daemon. NULL when it cannot be had: gradcube_last_code()
  * is then GRADCUBE_ENOMEM for a full heap, and when the system has no memory or the user's quota
  * (`gradcube up --trainer-memory`) does not suffice. The heap's size is $GRADCUBE_HEAP, by default
@@ -253,8 +256,7 @@ GRADCUBE_API int gradcube_size(const gradcube_session* session);
  * address space; only what has been allocated once takes memory, until the session is closed. */
 GRADCUBE_API void* gradcube_alloc(gradcube_session* session, size_t bytes);
 
-/* NULL is allowed. Memory that a collective in flight uses is freed when that collective has ended.
- */
+/* NULL is allowed. What a collective in flight uses is freed when the collective has ended. */
 GRADCUBE_API void gradcube_free(gradcube_session* session, void* buffer);
 
 /* A collective to submit. Begin with GRADCUBE_COLLECTIVE_INIT. */
@@ -353,16 +355,39 @@ GRADCUBE_API int gradcube_poll(gradcube_session* session, uint64_t request, int 
                                int* done);
 
 /* Waits until the request has ended, at most timeout_ms. On GRADCUBE_ETIMEDOUT the request goes on,
- * and gradcube_last_error() says which trainers are missing, and for how long the request was
- * waited for (by gradcube_poll() before, too). To find that out the daemon may take up to 200 ms
- * more, where a daemon or a trainer is silent. */
+ * and gradcube_last_error() says which trainers are missing, and how long was waited, also by
+ * gradcube_poll() (with an event descriptor: since the submission). To find that out the daemon
+ * may take up to 200 ms more, where a daemon or a trainer is silent. */
 GRADCUBE_API int gradcube_wait(gradcube_session* session, uint64_t request, int timeout_ms);
+
+/* How to choose the layers of a network whose gradients share an all-reduce (docs/mg-wfbp.md). */
+typedef enum {
+  GRADCUBE_WFBP = 0,      /* each layer's alone */
+  GRADCUBE_SYNCEASGD = 1, /* all layers' in one */
+  GRADCUBE_MGWFBP = 2,    /* MG-WFBP's Algorithm 1 */
+  GRADCUBE_OPTIMAL = 3    /* so that the last all-reduce ends as early as possible */
+} gradcube_merge_policy;
+
+typedef struct {
+  uint64_t bytes;          /* of its gradients */
+  double backward_seconds; /* its part of the backward pass */
+} gradcube_layer;
+
+/* Numbers the all-reduces of an iteration, if one of M bytes takes alpha + beta * M seconds.
+ * `layers` has `count`, 1 to 10,000, from the network's first layer to its last. message_of[l]
+ * becomes the number of the all-reduce with the gradients of layer l, from 0 in the order of
+ * sending: that of the last layer is 0, and adjacent layers have the same number or adjacent ones.
+ * Equal arguments give equal numbers on all trainers. Needs no session. After GRADCUBE_EINVAL
+ * gradcube_last_error(NULL) says why. */
+GRADCUBE_API int gradcube_merge_layers(int policy, double alpha, double beta,
+                                       const gradcube_layer* layers, size_t count,
+                                       size_t* message_of);
 
 /* What a code means. Never NULL. */
 GRADCUBE_API const char* gradcube_strerror(int code);
 
-/* The message about this thread's last failure on this session (NULL: of gradcube_open). Never
- * NULL; valid until this thread's next call on the session. */
+/* The message about this thread's last failure on this session (NULL: of a function without one,
+ * such as gradcube_open). Never NULL; valid until this thread's next call on the session. */
 GRADCUBE_API const char* gradcube_last_error(const gradcube_session* session);
 
 /* The code of that failure; 0 when nothing has failed yet. */

@@ -261,6 +261,7 @@ class Session {
 
   int rank() const { return gradcube_rank(session_.get()); }
   int size() const { return gradcube_size(session_.get()); }
+  int server() const { return gradcube_server(session_.get()); }
 
   template <Element T>
   Buffer<T> buffer(std::size_t count) {

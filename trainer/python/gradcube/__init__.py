@@ -56,6 +56,7 @@ from ._errors import (
     SystemRefusedError,
     TimeoutError,
 )
+from ._merging import merge_layers
 from ._request import Request
 from ._session import Session
 
@@ -76,4 +77,5 @@ __all__ = [
     "SystemRefusedError",
     "TimeoutError",
     "__version__",
+    "merge_layers",
 ]

@@ -72,6 +72,12 @@ class Message(ctypes.Structure):
     ]
 
 
+class Layer(ctypes.Structure):
+    """gradcube_layer"""
+
+    _fields_ = [("bytes", ctypes.c_uint64), ("backward_seconds", ctypes.c_double)]
+
+
 _SESSION = ctypes.c_void_p
 _FUNCTIONS = {
     "gradcube_version": (ctypes.c_int, []),
@@ -84,6 +90,7 @@ _FUNCTIONS = {
     "gradcube_leave": (None, [_SESSION]),
     "gradcube_rank": (ctypes.c_int, [_SESSION]),
     "gradcube_size": (ctypes.c_int, [_SESSION]),
+    "gradcube_server": (ctypes.c_int, [_SESSION]),
     "gradcube_alloc": (ctypes.c_void_p, [_SESSION, ctypes.c_size_t]),
     "gradcube_free": (None, [_SESSION, ctypes.c_void_p]),
     "gradcube_submit": (
@@ -100,6 +107,17 @@ _FUNCTIONS = {
         [_SESSION, ctypes.c_uint64, ctypes.c_int, ctypes.POINTER(ctypes.c_int)],
     ),
     "gradcube_wait": (ctypes.c_int, [_SESSION, ctypes.c_uint64, ctypes.c_int]),
+    "gradcube_merge_layers": (
+        ctypes.c_int,
+        [
+            ctypes.c_int,
+            ctypes.c_double,
+            ctypes.c_double,
+            ctypes.POINTER(Layer),
+            ctypes.c_size_t,
+            ctypes.POINTER(ctypes.c_size_t),
+        ],
+    ),
     "gradcube_last_error": (ctypes.c_char_p, [_SESSION]),
     "gradcube_last_code": (ctypes.c_int, [_SESSION]),
 }

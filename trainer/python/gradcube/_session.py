@@ -56,6 +56,9 @@ class Session:
     ``trainers_per_server``: the job's trainers on each of its servers, 1 to 16, whose ranks are side by side.
     ``local``: this trainer's number among its server's, from 0; None: the lowest that is free.
 
+    The session's own ``rank``, the job's ``size``, and the number of its ``server``, as ``members`` has them, are
+    attributes.
+
     Collectives work in place and have two forms: one that blocks, at most `timeout` seconds, and one that returns a
     Request at once. Until that has ended, the array belongs to the daemon. Messages have the same two forms: send() and
     recv(), of arrays of any type and of bytes.
@@ -91,6 +94,7 @@ class Session:
         self._abandoned = set()  # requests in _unreported whose Request object is gone
         self.rank = library().gradcube_rank(session)
         self.size = library().gradcube_size(session)
+        self.server = library().gradcube_server(session)
 
     def __enter__(self):
         return self

@@ -1,0 +1,253 @@
+"""MergedGradientOptimizer: wait-free backpropagation with merged gradients (MG-WFBP), for any optimizer of PyTorch."""
+
+import contextlib
+import functools
+import time
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from ._gradient_layers import Gradients, layers_of, shared_zeros
+from ._merge_planner import MergePlanner
+from ._timeline import BACKWARD, COMMUNICATION, Timeline, check_writable
+
+
+class MergedGradientOptimizer(torch.optim.Optimizer):
+    """An optimizer whose gradients are averaged over the ranks of a process group while the backward pass goes on.
+
+        optimizer = MergedGradientOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model)
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss(model(images), labels).backward()
+            optimizer.step()
+
+    It takes DistributedDataParallel's place: wrap the optimizer, not the model. The model's parameters and buffers
+    begin as those of rank 0. The gradients of adjacent layers share an all-reduce as the policy has it
+    (docs/mg-wfbp.md): "optimal", "mgwfbp", "wfbp" (each layer alone) or "synceasgd" (all in one). The first two go by
+    the times of layers, which are measured from the second iteration on; until they are known, each layer travels
+    alone. They are looked at again every 50 iterations, and if they have drifted by more than a tenth, messages are
+    planned anew.
+
+    ``costs`` is (alpha, beta): an all-reduce of M bytes takes alpha + beta * M seconds. None: measured now.
+    ``group``: a process group of any backend; None: the default one. Over "gradcube" nothing is copied.
+
+    When backward() returns, gradients are averages, and may be clipped or logged. Where some layer had no part in the
+    loss, they are so after synchronize() or step() only.
+
+    All ranks construct it alike, and call step() as often. Gradients live in one buffer, so set_to_none of zero_grad()
+    is ignored: parameters that had no part in the loss have gradients of zero. Every backward pass but the last before
+    step() belongs into no_sync(). Parameters must be on the CPU and of one type.
+    """
+
+    def __init__(self, optimizer, model, policy="optimal", costs=None, group=None):
+        self._planner = MergePlanner(policy, group)
+        self._optimizer = optimizer
+        self._group = group
+        self._allocate = functools.partial(shared_zeros, group=group)
+        self._size = dist.get_world_size(group)
+        parameters = [one for part in optimizer.param_groups for one in part["params"] if one.requires_grad]
+        if not parameters:
+            raise ValueError("the optimizer has no parameter with a gradient")
+        self._synchronizes = True
+        self._is_first = True  # of the iterations
+        self._timeline = None
+        self._recording = None  # path, and iterations that are left
+        self._arrange(layers_of(model, parameters)[::-1])
+        self._share(model)
+        self._planner.find_costs(costs, self._allocate, sum(self._planner.sizes))
+        self._watch(model)
+
+    # What a user may ask.
+
+    @property
+    def messages(self):
+        """The names of the layers of each all-reduce, in the order of sending."""
+        names = [layer.name for layer in self._gradients.layers]
+        return [names[first : last + 1] for first, last in self._planner.messages]
+
+    @property
+    def costs(self):
+        """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
+        return self._planner.costs
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in this scope add to the gradients, and send nothing."""
+        self._synchronizes = False
+        try:
+            yield
+        finally:
+            self._synchronizes = True
+
+    def record(self, path, iterations=3):
+        """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
+
+        All ranks call it. Raises OSError on all if the file cannot be written.
+        """
+        check_writable(path, self._group)
+        self._timeline = Timeline()
+        self._recording = [path, iterations]
+
+    # What an optimizer has.
+
+    def synchronize(self):
+        """Waits until all gradients are averages. step() does so, and backward() if it came through every layer."""
+        while self._next < len(self._planner.messages):  # layers that had no part in the loss
+            self._send()
+        self._open = [set() for _ in self._open]  # whatever comes now comes too late
+        works, self._works = self._works, []
+        for work in works:
+            work.wait()
+
+    def step(self, closure=None):
+        """Waits for the averages, and takes a step of the optimizer."""
+        if closure is not None:
+            raise ValueError("step() takes no closure: call backward() before it")
+        self.synchronize()
+        result = self._optimizer.step()
+        self._finish_iteration()
+        return result
+
+    def zero_grad(self, set_to_none=False):
+        self._gradients.zero()
+
+    @property
+    def param_groups(self):
+        return self._optimizer.param_groups
+
+    @property
+    def state(self):
+        return self._optimizer.state
+
+    @property
+    def defaults(self):
+        return self._optimizer.defaults
+
+    def state_dict(self):
+        return self._optimizer.state_dict()
+
+    def load_state_dict(self, state_dict):
+        self._optimizer.load_state_dict(state_dict)
+
+    def add_param_group(self, param_group):
+        raise ValueError("the parameters are fixed: give the wrapped optimizer all of them beforehand")
+
+    # Set-up.
+
+    def _arrange(self, layers):
+        """Layers in the order in which the backward pass has them ready."""
+        self._gradients = Gradients(layers, self._allocate)
+        self._place_of = {id(one): place for place, layer in enumerate(layers) for one in layer.parameters}
+        self._planner.begin(self._gradients.bytes_of(layer) for layer in layers)
+        self._begin_iteration()
+
+    def _share(self, model):
+        source = 0 if self._group is None else dist.get_global_rank(self._group, 0)
+        with torch.no_grad():
+            for tensor in [*model.parameters(), *model.buffers()]:
+                dist.broadcast(tensor, source, group=self._group)
+
+    def _watch(self, model):
+        # A parameter's accumulator, a node of autograd's graph, tells when its gradient is there.
+        this = weakref.ref(self)
+        self._accumulators = []
+
+        def begins(parameter, _):
+            if this() is not None:
+                this()._refuse_second_pass(parameter)
+
+        def ready(parameter, *_):
+            if this() is not None:
+                this()._ready(parameter)
+
+        for layer in self._gradients.layers:
+            for parameter in layer.parameters:
+                parameter.register_hook(functools.partial(begins, parameter))
+                accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+                accumulator.register_hook(functools.partial(ready, parameter))
+                self._accumulators.append(accumulator)
+
+        def forward_ended(*_):
+            if this() is not None:
+                this()._planner.times.begin()
+
+        model.register_forward_hook(forward_ended)
+
+    # An iteration.
+
+    def _begin_iteration(self):
+        self._open = [{id(one) for one in layer.parameters} for layer in self._gradients.layers]
+        self._order = []  # in which layers were ready
+        self._next = 0  # of the messages
+        self._works = []
+
+    def _refuse_second_pass(self, parameter):
+        """Before it adds to what may be on its way."""
+        place = self._place_of[id(parameter)]
+        if self._synchronizes and id(parameter) not in self._open[place]:
+            raise RuntimeError(
+                f"a second backward pass through {self._gradients.layers[place].name} before step(): its gradients "
+                "may be on their way already. Every pass but the last belongs into no_sync()"
+            )
+
+    def _ready(self, parameter):
+        self._gradients.adopt(parameter)
+        if not self._synchronizes:
+            return
+        place = self._place_of[id(parameter)]
+        self._open[place].discard(id(parameter))
+        if self._open[place]:
+            return
+        begin, now = self._planner.times.ready(place)
+        self._order.append(place)
+        if self._timeline is not None:
+            self._timeline.add(BACKWARD, self._gradients.layers[place].name, begin, now)
+        messages = self._planner.messages
+        while self._next < len(messages) and self._is_ready(*messages[self._next]):
+            self._send()
+        if self._next == len(messages):  # so gradients are averages when backward() returns
+            torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
+
+    def _is_ready(self, first, last):
+        return not any(self._open[first : last + 1])
+
+    def _send(self):
+        first, last = self._planner.messages[self._next]
+        self._next += 1
+        memory = self._gradients.message(first, last)
+        memory.div_(self._size)
+        begin = time.perf_counter()
+        work = dist.all_reduce(memory, group=self._group, async_op=True)
+        self._works.append(work)
+        if self._timeline is not None:
+            name = ", ".join(self.messages[self._next - 1])
+            timeline = self._timeline
+            work.get_future().add_done_callback(
+                lambda _: timeline.add(COMMUNICATION, name, begin, time.perf_counter())
+            )
+
+    def _finish_iteration(self):
+        order = self._order
+        due = self._planner.finish_iteration(counts=not self._is_first)  # the first is slower than those that follow
+        self._begin_iteration()
+        if self._is_first:
+            self._is_first = False
+            self._arrange_as_measured(order)
+        elif due:
+            self._planner.plan()
+        if self._recording is not None:
+            self._recording[1] -= 1
+            if self._recording[1] <= 0:
+                timeline, path = self._timeline, self._recording[0]
+                self._timeline = self._recording = None
+                timeline.write(path, self._group)
+
+    def _arrange_as_measured(self, order):
+        """Rank 0 says in which order layers were ready; those that were not come last."""
+        order = order + [place for place in range(len(self._gradients.layers)) if place not in set(order)]
+        agreed = torch.tensor(order)
+        source = 0 if self._group is None else dist.get_global_rank(self._group, 0)
+        dist.broadcast(agreed, source, group=self._group)
+        if agreed.tolist() != list(range(len(order))):
+            self._arrange([self._gradients.layers[place] for place in agreed.tolist()])

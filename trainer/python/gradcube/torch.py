@@ -1,0 +1,256 @@
+"""Gradcube for PyTorch: the backend "gradcube" of torch.distributed, for tensors on the CPU.
+
+    import gradcube.torch
+    import torch.distributed as dist
+
+    dist.init_process_group("gradcube")      # rank and size from torchrun's environment variables
+    model = torch.nn.parallel.DistributedDataParallel(model)
+
+Each rank joins at a server of the running cluster: the one that $GRADCUBE_SOCKET names, else the only one of the run
+directory, or, under torchrun, one of those there by its LOCAL_RANK. Several ranks may share a server, if all servers
+have as many.
+
+What DistributedDataParallel exchanges lies in memory that the trainer shares with its daemon, so nothing is copied.
+statistics() counts what has to be. For other tensors there is the scope shared_memory().
+
+Errors are RuntimeErrors with Gradcube's message: who is missing, who has died.
+
+Importing this module changes torch.distributed in these places, for groups of this backend alone:
+destroy_process_group() leaves the job, also if a model still refers to the group, and before it waits a moment for
+ranks that still need this one; monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated
+in shared memory.
+"""
+
+import atexit
+import dataclasses
+import functools
+import importlib.machinery
+import importlib.util
+import os
+import pathlib
+import sys
+import typing
+import weakref
+
+import torch  # before the extension, which needs its libraries
+import torch.distributed as dist
+from torch.distributed import distributed_c10d
+
+from . import _library
+from ._gradient_layers import padded
+from ._merged_gradients import MergedGradientOptimizer
+from ._merged_hook import MergedGradientState, merged_gradient_hook
+from ._rendezvous import Leaving
+from ._rendezvous import join
+
+__all__ = [
+    "MergedGradientOptimizer",
+    "MergedGradientState",
+    "Options",
+    "merged_gradient_hook",
+    "shared_memory",
+    "statistics",
+]
+
+_EXTENSION = "_gradcube_torch"
+
+
+def _load_extension():
+    """The extension that was built with the library: installed beside this file, or in the build's folder."""
+    _library.library()  # so that the extension gets this one
+    package = pathlib.Path(__file__).resolve().parent
+    given = os.environ.get("GRADCUBE_LIBRARY")
+    if given:
+        places = [pathlib.Path(given).resolve().parent / "torch", package]
+    else:
+        built = package.parents[2].glob("build*/trainer/torch")
+        places = [package, *sorted(built, key=lambda path: path.stat().st_mtime, reverse=True)]
+    for place in places:
+        for suffix in importlib.machinery.EXTENSION_SUFFIXES:
+            path = place / (_EXTENSION + suffix)
+            if path.exists():
+                spec = importlib.util.spec_from_file_location(_EXTENSION, path)
+                module = importlib.util.module_from_spec(spec)
+                spec.loader.exec_module(module)
+                return module
+    raise ImportError(
+        f"the backend for PyTorch was not built: there is no {_EXTENSION} in "
+        + ", ".join(str(place) for place in places)
+        + ": install libtorch-dev and pybind11-dev, and build with -Dtorch=enabled"
+    )
+
+
+_extension = _load_extension()
+_groups = weakref.WeakKeyDictionary()  # how each leaves
+
+
+@dataclasses.dataclass(frozen=True)
+class Options:
+    """For init_process_group() and new_group(), as pg_options; the same on all ranks of the group.
+
+    ``algorithm``: one that `gradcube plan --help` lists; None: the cluster's default.
+    ``reproducible``: sums have the same bits whatever the algorithm and the topology; tensors are copied.
+    ``weight``: the group's share of a link that jobs compete for, 1 to 1000.
+    """
+
+    algorithm: typing.Optional[str] = None
+    reproducible: bool = False
+    weight: int = 1
+
+
+def _create(backend_options, group_options):
+    options = Options() if group_options is None else group_options
+    rank, size = backend_options.group_rank, backend_options.group_size
+
+    def check():
+        if not isinstance(options, Options):
+            raise RuntimeError(f"invalid pg_options: expected gradcube.torch.Options, not {type(options).__name__}")
+
+    def open_group(**place):
+        return _extension.ProcessGroupGradcube(
+            rank=rank,
+            size=size,
+            algorithm=options.algorithm or "",
+            reproducible=options.reproducible,
+            weight=options.weight,
+            timeout=backend_options.timeout,
+            **place,
+        )
+
+    if size == 1:  # it exchanges nothing
+        check()
+        return open_group(socket="", job="", servers=[], trainers_per_server=1)
+    group = join(backend_options.store, rank, size, backend_options.group_id, check, open_group)
+    _groups[group] = Leaving(backend_options.store, size)
+    return group
+
+
+def _is_ours(group):
+    return isinstance(group, _extension.ProcessGroupGradcube)
+
+
+def _our_group(group):
+    if group is None:
+        group = distributed_c10d._get_default_group()
+    if not _is_ours(group):
+        raise RuntimeError(f"invalid group: expected one of the backend gradcube, not {group!r:.64}")
+    return group
+
+
+def statistics(group=None):
+    """What this rank has asked of the group (None: the default one): requests, bytes and staged bytes of each kind.
+
+    Staged bytes had to be copied to shared memory or from it. Kinds are all_reduce, reduce_scatter, all_gather,
+    broadcast, reduce, barrier, and messages: send, recv, gather, scatter and all_to_all consist of those.
+    """
+    return _our_group(group).statistics()
+
+
+def shared_memory(group=None):
+    """A scope whose CPU tensors lie in the group's shared memory, if this thread allocates them.
+
+        with gradcube.torch.shared_memory():
+            buffer = torch.empty(1000000)
+        dist.all_reduce(buffer)                # copies nothing
+
+    Such a tensor is shared with forked children, which must not write to it.
+    """
+    return _extension.SharingScope(_our_group(group))
+
+
+def joined(tensors, group=None):
+    """One tensor over several that lie side by side in the group's shared memory, as the buckets of
+    DistributedDataParallel do, and over the up to 63 bytes between two of them. None if they do not lie so."""
+    return _our_group(group).joined(tensors)
+
+
+def _bytes_of_buckets(parameters):
+    """Enough for any division into buckets, and for the numbers of parameters that a Reducer keeps beside them."""
+    gradients = sum(padded(one.numel(), one.element_size()) * one.element_size() for one in parameters)
+    return gradients + 16 * padded(len(parameters) + 2, 4)
+
+
+def _share_buckets():
+    """DistributedDataParallel's Reducer allocates its buckets in its constructor, one after the other, and again once
+    it knows their order; what it broadcasts is put together in _broadcast_coalesced()."""
+    reducer = dist.Reducer
+    construct, rebuild, broadcast = reducer.__init__, reducer._rebuild_buckets, dist._broadcast_coalesced
+    scopes = weakref.WeakKeyDictionary()  # of a reducer: its group, and the bytes of its buckets
+
+    @functools.wraps(construct)
+    def constructed(self, params, *arguments, **options):
+        group = next(filter(_is_ours, (*arguments, *options.values())), None)
+        if group is None:
+            return construct(self, params, *arguments, **options)
+        size = _bytes_of_buckets(params)
+        scopes[self] = (weakref.ref(group), size)
+        with _extension.SharingScope(group, side_by_side=size):
+            return construct(self, params, *arguments, **options)
+
+    @functools.wraps(rebuild)
+    def rebuilt(self):
+        group, size = scopes.get(self, (lambda: None, 0))
+        if group() is None:
+            return rebuild(self)
+        with _extension.SharingScope(group(), side_by_side=size):
+            return rebuild(self)
+
+    @functools.wraps(broadcast)
+    def broadcast_coalesced(process_group, *arguments, **options):
+        if not _is_ours(process_group):
+            return broadcast(process_group, *arguments, **options)
+        with shared_memory(process_group):
+            return broadcast(process_group, *arguments, **options)
+
+    reducer.__init__ = constructed
+    reducer._rebuild_buckets = rebuilt
+    dist._broadcast_coalesced = broadcast_coalesced
+
+
+def _replace(name, function):
+    """In the modules that give the function to users."""
+    setattr(distributed_c10d, name, function)
+    setattr(dist, name, function)
+
+
+def _allow_monitored_barrier():
+    other = distributed_c10d.monitored_barrier
+
+    @functools.wraps(other)
+    def monitored_barrier(group=None, timeout=None, wait_all_ranks=False):
+        chosen = distributed_c10d._get_default_group() if group is None else group
+        if not _is_ours(chosen):
+            return other(group, timeout, wait_all_ranks)
+        limit = distributed_c10d.default_pg_timeout if timeout is None else timeout
+        return chosen.monitored_barrier(limit, wait_all_ranks=wait_all_ranks)
+
+    _replace("monitored_barrier", monitored_barrier)
+
+
+def _close_what_is_destroyed():
+    other = distributed_c10d.destroy_process_group
+
+    @functools.wraps(other)
+    def destroy_process_group(group=None):
+        before = set(distributed_c10d._pg_map)
+        other(group)
+        destroyed = [one for one in before - set(distributed_c10d._pg_map) if _is_ours(one)]
+        if sys.exc_info()[0] is None:  # else this rank leaves because of an error, and the others are to learn of it
+            Leaving.together([_groups[one] for one in destroyed if one in _groups])
+        for one in destroyed:
+            one.close()
+
+    _replace("destroy_process_group", destroy_process_group)
+
+
+@atexit.register
+def _close_all():
+    """Before the interpreter ends: a group's thread may run callbacks that need it."""
+    for group in list(_groups):
+        group.close()
+
+
+_share_buckets()
+_allow_monitored_barrier()
+_close_what_is_destroyed()
+dist.Backend.register_backend("gradcube", _create, extended_api=True)

@@ -1,0 +1,110 @@
+// The Python module _gradcube_torch: the process group, its statistics, and the scope in which
+// tensors are allocated in its shared memory, side by side if that is wanted. gradcube/torch.py is
+// what users import.
+
+#include <pybind11/chrono.h>
+#include <pybind11/pybind11.h>
+#include <pybind11/stl.h>
+#include <torch/csrc/utils/pybind.h>
+
+#include "trainer/torch/interpreter.h"
+#include "trainer/torch/memory.h"
+#include "trainer/torch/process_group.h"
+#include "trainer/torch/tensors.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+constexpr std::array<const char*, kKinds> kKindNames = {
+    "all_reduce", "reduce_scatter", "all_gather", "broadcast", "reduce", "barrier", "messages"};
+
+py::dict statistics_of(const ProcessGroupGradcube& group) {
+  py::dict result;
+  const auto usage = group.statistics();
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    py::dict row;
+    row["requests"] = usage[kind].requests;
+    row["bytes"] = usage[kind].bytes;
+    row["staged_bytes"] = usage[kind].staged;
+    result[kKindNames[kind]] = row;
+  }
+  return result;
+}
+
+// A context manager.
+class SharingScope {
+ public:
+  SharingScope(const ProcessGroupGradcube& group, std::size_t side_by_side)
+      : session_(group.session()), side_by_side_(side_by_side) {}
+
+  void enter() { scope_ = std::make_unique<Sharing>(session_, side_by_side_); }
+  void exit(const py::args& /*exception*/) { scope_.reset(); }
+
+ private:
+  std::shared_ptr<Session> session_;
+  const std::size_t side_by_side_;
+  std::unique_ptr<Sharing> scope_;
+};
+
+// One tensor over all of them, on which a collective copies nothing; none if they do not lie so.
+std::optional<at::Tensor> joined_in(const ProcessGroupGradcube& group,
+                                    const std::vector<at::Tensor>& tensors) {
+  const std::shared_ptr<Session> session = group.session();
+  const at::Tensor whole = joined(tensors, Session::kAlignment);
+  if (session == nullptr || !whole.defined()) return std::nullopt;
+  if (!session->is_in_place(whole.data_ptr(), whole.nbytes())) return std::nullopt;
+  return whole;
+}
+
+c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const std::string& job,
+                                                int rank, int size,
+                                                const std::vector<std::uint32_t>& servers,
+                                                unsigned trainers_per_server,
+                                                const std::string& algorithm, bool reproducible,
+                                                unsigned weight,
+                                                std::chrono::milliseconds timeout) {
+  const Membership wanted{socket,    job,          rank,  servers, trainers_per_server,
+                          algorithm, reproducible, weight};
+  return c10::make_intrusive<ProcessGroupGradcube>(wanted, size, timeout);
+}
+
+}  // namespace
+
+void handle_signals() {
+  if (Py_IsInitialized() == 0) return;
+  const py::gil_scoped_acquire lock;
+  if (PyErr_CheckSignals() != 0) throw py::error_already_set();
+}
+
+WithoutInterpreterLock::WithoutInterpreterLock() {
+  if (Py_IsInitialized() != 0 && PyGILState_Check() != 0) state_ = PyEval_SaveThread();
+}
+
+WithoutInterpreterLock::~WithoutInterpreterLock() {
+  if (state_ != nullptr) PyEval_RestoreThread(static_cast<PyThreadState*>(state_));
+}
+
+}  // namespace gradcube::pytorch
+
+PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
+  using gradcube::pytorch::ProcessGroupGradcube;
+  using gradcube::pytorch::SharingScope;
+  using Released = py::call_guard<py::gil_scoped_release>;
+  const py::object base = py::module_::import("torch._C._distributed_c10d").attr("ProcessGroup");
+
+  py::class_<ProcessGroupGradcube, c10::intrusive_ptr<ProcessGroupGradcube>>(
+      module, "ProcessGroupGradcube", base)
+      .def(py::init(&gradcube::pytorch::create), Released(), py::kw_only(), py::arg("socket"),
+           py::arg("job"), py::arg("rank"), py::arg("size"), py::arg("servers"),
+           py::arg("trainers_per_server"), py::arg("algorithm"), py::arg("reproducible"),
+           py::arg("weight"), py::arg("timeout"))
+      .def("close", &ProcessGroupGradcube::close, Released())
+      .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
+      .def("statistics", &gradcube::pytorch::statistics_of);
+
+  py::class_<SharingScope>(module, "SharingScope")
+      .def(py::init<const ProcessGroupGradcube&, std::size_t>(), py::arg("group"),
+           py::arg("side_by_side") = 0)
+      .def("__enter__", &SharingScope::enter)
+      .def("__exit__", &SharingScope::exit);
+}

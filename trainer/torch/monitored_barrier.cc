@@ -1,0 +1,133 @@
+#include "trainer/torch/monitored_barrier.h"
+
+#include <stdexcept>
+#include <utility>
+
+namespace gradcube::pytorch {
+namespace {
+
+enum class Kind : std::uint64_t { arrival, question, presence, passed, given_up };
+
+// As a note carries them. The first barrier has number 1.
+constexpr std::uint64_t kKindBits = 3;
+
+std::uint64_t number_of(Kind kind, std::uint64_t barrier) {
+  return barrier << kKindBits | static_cast<std::uint64_t>(kind);
+}
+
+Kind kind_of(std::uint64_t number) {
+  return static_cast<Kind>(number & ((std::uint64_t{1} << kKindBits) - 1));
+}
+
+}  // namespace
+
+MonitoredBarrier::MonitoredBarrier(std::shared_ptr<Progress> progress, int rank, int size,
+                                   std::uint64_t tag)
+    : rank_(rank), size_(size), notes_(std::move(progress), tag) {}
+
+void MonitoredBarrier::pass(std::chrono::milliseconds timeout, bool names_all) {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (rank_ == 0) return lead(timeout, names_all);
+  // Programs may look for the words in which gloo reports this, so they are the same.
+  try {
+    follow(timeout);
+  } catch (const std::runtime_error& error) {
+    throw std::runtime_error("Rank " + std::to_string(rank_) +
+                             " successfully reached monitoredBarrier, but received errors while "
+                             "waiting for send/recv from rank 0: " +
+                             error.what());
+  }
+}
+
+void MonitoredBarrier::lead(std::chrono::milliseconds timeout, bool names_all) {
+  const Clock::time_point deadline = deadline_after(timeout);
+  const std::uint64_t barrier = ++barriers_;
+  const auto ranks = static_cast<std::size_t>(size_);
+  Attendance attendance{std::vector<bool>(ranks), std::vector<bool>(ranks)};
+  std::string reason = "they have not called it";
+  bool have_all_come = false;
+  try {
+    have_all_come = gather(barrier, attendance, deadline);
+  } catch (const std::runtime_error& error) {
+    reason = error.what();
+  } catch (...) {  // a signal's handler has raised something
+    tell(attendance, number_of(Kind::given_up, barrier));
+    throw;
+  }
+  if (have_all_come) {
+    notes_.wait_for(tell(attendance, number_of(Kind::passed, barrier)), deadline);
+    return;
+  }
+  tell(attendance, number_of(Kind::given_up, barrier));
+  const std::string names = missing(attendance, names_all);
+  const bool are_several = names.find(',') != std::string::npos;
+  throw std::runtime_error((are_several ? "Ranks " : "Rank ") + names +
+                           " failed to pass monitoredBarrier in " +
+                           std::to_string(timeout.count()) + " ms: " + reason);
+}
+
+// Whether all ranks came.
+bool MonitoredBarrier::gather(std::uint64_t barrier, Attendance& attendance,
+                              Clock::time_point deadline) {
+  for (int rank = 1; rank < size_; ++rank) notes_.listen(rank);
+  for (int absent = size_ - 1; absent > 0;) {
+    const auto note = notes_.next(deadline);
+    if (!note.has_value()) return false;
+    const auto rank = static_cast<std::size_t>(note->from);
+    if (note->number == number_of(Kind::presence, barrier)) {
+      attendance.present[rank] = true;
+      --absent;
+      continue;
+    }
+    if (!attendance.asked[rank]) notes_.send(note->from, number_of(Kind::question, barrier));
+    attendance.asked[rank] = true;
+    notes_.listen(note->from);
+  }
+  return true;
+}
+
+// All that are present.
+std::vector<Notes::Sent> MonitoredBarrier::tell(const Attendance& attendance,
+                                                std::uint64_t number) {
+  std::vector<Notes::Sent> sent;
+  for (int rank = 1; rank < size_; ++rank) {
+    if (attendance.present[static_cast<std::size_t>(rank)]) {
+      sent.push_back(notes_.send(rank, number));
+    }
+  }
+  return sent;
+}
+
+void MonitoredBarrier::follow(std::chrono::milliseconds timeout) {
+  const Clock::time_point deadline = deadline_after(timeout);
+  std::uint64_t answered = 0;  // the last barrier whose question it has answered
+  notes_.send(0, number_of(Kind::arrival, 0));
+  notes_.listen(0);
+  while (const auto note = notes_.next(deadline)) {
+    const std::uint64_t barrier = note->number >> kKindBits;
+    const Kind kind = kind_of(note->number);
+    if (kind == Kind::passed && barrier == answered) return;
+    if (kind == Kind::given_up && barrier == answered) {
+      throw std::runtime_error("rank 0 has given it up, because other ranks did not come");
+    }
+    if (kind == Kind::question) {
+      notes_.send(0, number_of(Kind::presence, barrier));
+      answered = barrier;
+    }
+    notes_.listen(0);
+  }
+  throw std::runtime_error("nothing has come from it in " + std::to_string(timeout.count()) +
+                           " ms");
+}
+
+// The ranks that are not present, or the first of them alone.
+std::string MonitoredBarrier::missing(const Attendance& attendance, bool names_all) const {
+  std::string names;
+  for (int rank = 1; rank < size_ && (names.empty() || names_all); ++rank) {
+    if (attendance.present[static_cast<std::size_t>(rank)]) continue;
+    names += (names.empty() ? "" : ", ") + std::to_string(rank);
+  }
+  return names;
+}
+
+}  // namespace gradcube::pytorch

@@ -1,0 +1,276 @@
+#include "trainer/torch/process_group.h"
+
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/torch/interpreter.h"
+#include "trainer/torch/tensors.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+using Pointer = ProcessGroupGradcube::WorkPointer;
+using c10d::OpType;
+
+gradcube_collective collective_of(int kind) {
+  gradcube_collective asked = GRADCUBE_COLLECTIVE_INIT;
+  asked.kind = kind;
+  return asked;
+}
+
+// The tensor's part of this rank, where it consists of parts of one length.
+at::Tensor part_of(const at::Tensor& whole, int rank, int size) {
+  const std::int64_t elements = whole.numel() / size;
+  return whole.view({-1}).narrow(0, rank * elements, elements);
+}
+
+}  // namespace
+
+ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
+    : ProcessGroup(wanted.rank, size),
+      timeout_(timeout),
+      session_(size == 1 ? nullptr : std::make_shared<Session>(wanted)),
+      progress_(size == 1 ? nullptr : Progress::start(session_)),
+      monitored_barrier_(size == 1 ? nullptr
+                                   : std::make_unique<MonitoredBarrier>(progress_, wanted.rank,
+                                                                        size, kBarrierTag)) {
+  init();
+}
+
+ProcessGroupGradcube::~ProcessGroupGradcube() { close(); }
+
+void ProcessGroupGradcube::close() {
+  if (progress_ == nullptr) return;
+  const WithoutInterpreterLock released;
+  progress_->stop();
+}
+
+std::array<Usage, kKinds> ProcessGroupGradcube::statistics() const {
+  std::array<Usage, kKinds> result;
+  for (std::size_t kind = 0; kind < kKinds; ++kind) {
+    const Counters& counters = counters_[kind];
+    result[kind] = {counters.requests, counters.bytes, counters.staged};
+  }
+  return result;
+}
+
+void ProcessGroupGradcube::check_rank(const char* role, std::int64_t rank) const {
+  if (rank >= 0 && rank < size_) return;
+  throw std::runtime_error(std::string("invalid ") + role + ' ' + std::to_string(rank) +
+                           ": expected a rank of the group, 0 to " + std::to_string(size_ - 1));
+}
+
+ProcessGroupGradcube::Milliseconds ProcessGroupGradcube::limit_of(Milliseconds timeout) const {
+  return timeout == c10d::kUnsetTimeout ? timeout_ : timeout;
+}
+
+// Memory for a copy of tensors.
+at::Tensor ProcessGroupGradcube::workspace(const at::Tensor& like, std::int64_t elements,
+                                           std::size_t kind) {
+  const Sharing scope(session_);
+  at::Tensor memory = at::empty({elements}, like.options().requires_grad(false));
+  // Elsewhere it is counted as any memory that the library has to copy.
+  if (is_in_place(memory.data_ptr(), memory.nbytes())) counters_[kind].staged += memory.nbytes();
+  return memory;
+}
+
+// The tensor, or a copy of it that is contiguous, and is copied back in the end if it is written.
+at::Tensor ProcessGroupGradcube::plain(Call& call, const at::Tensor& tensor, Use use,
+                                       std::size_t kind) {
+  if (is_plain(tensor)) return tensor;
+  const at::Tensor copy = workspace(tensor, tensor.numel(), kind).view(tensor.sizes());
+  if (use != Use::write) copy.copy_(tensor);
+  if (use != Use::read) call.copies.push_back({tensor, copy});
+  return copy;
+}
+
+void ProcessGroupGradcube::count(std::size_t kind, const void* memory, std::size_t bytes) {
+  Counters& counters = counters_[kind];
+  ++counters.requests;
+  counters.bytes += bytes;
+  if (!is_in_place(memory, bytes)) counters.staged += bytes;
+}
+
+bool ProcessGroupGradcube::is_in_place(const void* memory, std::size_t bytes) const {
+  return session_ == nullptr || session_->is_in_place(memory, bytes);
+}
+
+// On `bytes` from the tensor's first element on.
+void ProcessGroupGradcube::add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
+                                          gradcube_collective asked) {
+  if (memory.defined()) {
+    asked.buffer = memory.data_ptr();
+    call.memory.push_back(memory);
+  }
+  count(static_cast<std::size_t>(asked.kind), asked.buffer, bytes);
+  call.requests.emplace_back(asked);
+}
+
+ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Milliseconds timeout) {
+  const Clock::time_point deadline = deadline_after(limit_of(timeout));
+  if (call.type != OpType::SEND && call.type != OpType::RECV) ++collectives_;
+  const auto work = c10::make_intrusive<GradcubeWork>(
+      rank_, call.type, call.title, std::move(call.inputs), std::move(call.outputs),
+      std::move(call.copies), call.source);
+  if (progress_ == nullptr) call.requests.clear();  // nobody has anything to add
+  GradcubeWork::start(work, progress_, std::move(call.requests), std::move(call.memory), deadline);
+  return work;
+}
+
+void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
+                                         const c10d::ReduceOp& op, int kind, unsigned root) {
+  check_memory(tensor);
+  const Elements elements = elements_of(tensor, op);
+  gradcube_collective asked = collective_of(kind);
+  asked.count = elements.count;
+  asked.dtype = elements.dtype;
+  asked.op = elements.op;
+  asked.root = root;
+  add_collective(call, plain(call, tensor, Use::both, kind), tensor.nbytes(), asked);
+}
+
+Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
+  add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
+                                                  const c10d::AllreduceCoalescedOptions& options) {
+  Call call{OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors};
+  for (const at::Tensor& tensor : tensors) {
+    add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
+  }
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  check_rank("root", options.rootRank);
+  Call call{OpType::REDUCE, "gradcube:reduce", tensors, tensors};
+  add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
+                static_cast<unsigned>(options.rootRank));
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  check_rank("root", options.rootRank);
+  Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
+  const bool is_root = options.rootRank == rank_;
+  const at::Tensor memory =
+      plain(call, only_one(tensors), is_root ? Use::read : Use::write, GRADCUBE_BROADCAST);
+  gradcube_collective asked = collective_of(GRADCUBE_BROADCAST);
+  asked.dtype = GRADCUBE_BYTES;
+  asked.count = memory.nbytes();
+  asked.root = static_cast<unsigned>(options.rootRank);
+  add_collective(call, memory, memory.nbytes(), asked);
+  return start(std::move(call), options.timeout);
+}
+
+// Into the outputs themselves where they are one memory.
+void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
+                                         const at::Tensor& input) {
+  check_memory(input);
+  check_list(outputs, input, size_);
+  const bool in_place = are_consecutive(outputs);
+  const at::Tensor flat =
+      in_place ? outputs.front() : workspace(input, input.numel() * size_, GRADCUBE_ALL_GATHER);
+  const at::Tensor own = in_place ? outputs[rank_] : part_of(flat, rank_, size_);
+  own.view(input.sizes()).copy_(input);
+  if (!in_place) {
+    for (int rank = 0; rank < size_; ++rank) {
+      call.copies.push_back(
+          {outputs[rank], part_of(flat, rank, size_).view(outputs[rank].sizes())});
+    }
+  }
+  gradcube_collective asked = collective_of(GRADCUBE_ALL_GATHER);
+  asked.dtype = GRADCUBE_BYTES;
+  asked.count = input.nbytes();
+  add_collective(call, flat, input.nbytes() * static_cast<std::size_t>(size_), asked);
+}
+
+Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
+                                        const c10d::AllgatherOptions& options) {
+  const Tensors& list = only_one(outputs);
+  Call call{OpType::ALLGATHER, "gradcube:all_gather", inputs, list};
+  add_gathering(call, list, only_one(inputs));
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                                  const c10d::AllgatherOptions& options) {
+  Call call{OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}};
+  if (outputs.size() != static_cast<std::size_t>(size_)) {
+    throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
+                             " lists: expected one for each of the group's " +
+                             std::to_string(size_) + " ranks");
+  }
+  for (std::size_t i = 0; i < inputs.size(); ++i) {
+    Tensors list;
+    for (const Tensors& of_rank : outputs) list.push_back(of_rank.at(i));
+    add_gathering(call, list, inputs[i]);
+    call.outputs.insert(call.outputs.end(), list.begin(), list.end());
+  }
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
+                                              const c10d::AllgatherOptions& options) {
+  check_memory(input);
+  check_whole(output, input, size_);
+  Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", {input}, {output}};
+  const at::Tensor whole = plain(call, output, Use::write, GRADCUBE_ALL_GATHER);
+  Tensors parts;
+  for (int rank = 0; rank < size_; ++rank) {
+    parts.push_back(part_of(whole, rank, size_).view(input.sizes()));
+  }
+  add_gathering(call, parts, input);
+  return start(std::move(call), options.timeout);
+}
+
+// In a copy, because the inputs keep what they have.
+void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
+                                          const Tensors& inputs, const c10d::ReduceOp& op) {
+  check_memory(output);
+  check_list(inputs, output, size_);
+  const Elements elements = elements_of(output, op);
+  const at::Tensor flat = workspace(output, output.numel() * size_, GRADCUBE_REDUCE_SCATTER);
+  for (int rank = 0; rank < size_; ++rank) {
+    part_of(flat, rank, size_).view(inputs[rank].sizes()).copy_(inputs[rank]);
+  }
+  call.copies.push_back({output, part_of(flat, rank_, size_).view(output.sizes())});
+  gradcube_collective asked = collective_of(GRADCUBE_REDUCE_SCATTER);
+  asked.count = elements.count;
+  asked.dtype = elements.dtype;
+  asked.op = elements.op;
+  add_collective(call, flat, flat.nbytes(), asked);
+}
+
+Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                                             const c10d::ReduceScatterOptions& options) {
+  const Tensors& list = only_one(inputs);
+  Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
+  add_scattering(call, only_one(outputs), list, options.reduceOp);
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                                   const c10d::ReduceScatterOptions& options) {
+  check_memory(output);
+  check_whole(input, output, size_);
+  Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", {input}, {output}};
+  const at::Tensor whole = input.contiguous();
+  Tensors parts;
+  for (int rank = 0; rank < size_; ++rank) parts.push_back(part_of(whole, rank, size_));
+  add_scattering(call, output, parts, options.reduceOp);
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::barrier(const c10d::BarrierOptions& options) {
+  Call call{OpType::BARRIER, "gradcube:barrier", {}, {}};
+  add_collective(call, at::Tensor(), 0, collective_of(GRADCUBE_BARRIER));
+  return start(std::move(call), options.timeout);
+}
+
+}  // namespace gradcube::pytorch

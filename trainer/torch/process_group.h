@@ -1,0 +1,164 @@
+// torch.distributed's process group over a job of Gradcube: the backend "gradcube".
+//
+// Each rank of the group is a trainer of the job, whose ranks are the group's. The map from ranks
+// to servers is made before (gradcube/_rendezvous.py).
+//
+// Every call returns at once with a Work; calls begin in the order in which they are made, which
+// must be the same on all ranks, but for messages. They work in place where a tensor lies in the
+// session's memory (memory.h); else the library copies it there and back, and the bytes are counted
+// (statistics()). Tensors that are not contiguous, and lists of tensors, are copied as well.
+//
+// all_reduce, broadcast, reduce, all_gather, reduce_scatter and barrier are the job's collectives.
+// gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
+// Their tags have the highest bit: no tag of send() and recv() has it. A gather, scatter or
+// all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
+// call is refused has the same tag as the others in the next one.
+//
+// Threads. Any thread may call; the session's end is looked for on one thread of the group
+// (progress.h). The destructor leaves the job. It releases Python's interpreter lock while it waits
+// for that thread.
+//
+// Errors are std::runtime_error, so RuntimeError in Python: what is unsupported is thrown by the
+// call, and what fails by its Work.
+#ifndef GRADCUBE_TRAINER_TORCH_PROCESS_GROUP_H_
+#define GRADCUBE_TRAINER_TORCH_PROCESS_GROUP_H_
+
+#include <array>
+#include <atomic>
+#include <cstdint>
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/ProcessGroup.hpp>
+#include <vector>
+
+#include "trainer/torch/memory.h"
+#include "trainer/torch/monitored_barrier.h"
+#include "trainer/torch/progress.h"
+#include "trainer/torch/session.h"
+#include "trainer/torch/work.h"
+
+namespace gradcube::pytorch {
+
+// What has been asked of the session so far, of one kind.
+struct Usage {
+  std::uint64_t requests = 0;
+  std::uint64_t bytes = 0;   // of their buffers
+  std::uint64_t staged = 0;  // bytes of them that had to be copied to shared memory or from it
+};
+
+// The kinds of requests: those of gradcube_kind, then messages.
+inline constexpr std::size_t kKinds = 7;
+inline constexpr std::size_t kMessages = kKinds - 1;
+
+class ProcessGroupGradcube final : public c10d::ProcessGroup {
+ public:
+  using Tensors = std::vector<at::Tensor>;
+  using TensorLists = std::vector<std::vector<at::Tensor>>;
+  using WorkPointer = c10::intrusive_ptr<c10d::Work>;
+  using Milliseconds = std::chrono::milliseconds;
+
+  // Throws std::runtime_error when the job cannot be joined.
+  ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout);
+  ~ProcessGroupGradcube() override;
+
+  const std::string getBackendName() const override { return "gradcube"; }
+
+  // Leaves the job. What is in flight fails, as does every later call.
+  void close();
+
+  std::array<Usage, kKinds> statistics() const;
+  std::shared_ptr<Session> session() const { return session_; }  // null in a group of one rank
+
+  // process_group.cc
+  WorkPointer broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) override;
+  WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
+  WorkPointer allreduce_coalesced(Tensors& tensors,
+                                  const c10d::AllreduceCoalescedOptions& options) override;
+  WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
+  WorkPointer allgather(TensorLists& outputs, Tensors& inputs,
+                        const c10d::AllgatherOptions& options) override;
+  WorkPointer _allgather_base(at::Tensor& output, at::Tensor& input,
+                              const c10d::AllgatherOptions& options) override;
+  WorkPointer allgather_coalesced(TensorLists& outputs, Tensors& inputs,
+                                  const c10d::AllgatherOptions& options) override;
+  WorkPointer reduce_scatter(Tensors& outputs, TensorLists& inputs,
+                             const c10d::ReduceScatterOptions& options) override;
+  WorkPointer _reduce_scatter_base(at::Tensor& output, at::Tensor& input,
+                                   const c10d::ReduceScatterOptions& options) override;
+  WorkPointer barrier(const c10d::BarrierOptions& options) override;
+
+  // process_group_messages.cc
+  WorkPointer gather(TensorLists& outputs, Tensors& inputs,
+                     const c10d::GatherOptions& options) override;
+  WorkPointer scatter(Tensors& outputs, TensorLists& inputs,
+                      const c10d::ScatterOptions& options) override;
+  WorkPointer alltoall_base(at::Tensor& output, at::Tensor& input,
+                            std::vector<std::int64_t>& output_splits,
+                            std::vector<std::int64_t>& input_splits,
+                            const c10d::AllToAllOptions& options) override;
+  WorkPointer alltoall(Tensors& outputs, Tensors& inputs,
+                       const c10d::AllToAllOptions& options) override;
+  WorkPointer send(Tensors& tensors, int to, int tag) override;
+  WorkPointer recv(Tensors& tensors, int from, int tag) override;
+  WorkPointer recvAnysource(Tensors& tensors, int tag) override;
+  void monitoredBarrier(const c10d::BarrierOptions& options, bool wait_all_ranks) override;
+
+  // How many collectives were called so far: neither sends and receives nor monitored barriers,
+  // which a rank may miss.
+  void setSequenceNumberForGroup() override {}
+  std::uint64_t getSequenceNumberForGroup() override { return collectives_; }
+
+ private:
+  // What a call asks of the session, and what has to happen to its tensors.
+  struct Call {
+    c10d::OpType type;
+    const char* title;
+    Tensors inputs;
+    Tensors outputs;
+    std::vector<Request> requests = {};
+    Tensors memory = {};  // that the requests use
+    std::vector<Copy> copies = {};
+    int source = -1;
+  };
+  enum class Use { read, write, both };
+  struct Counters {
+    std::atomic<std::uint64_t> requests{0};
+    std::atomic<std::uint64_t> bytes{0};
+    std::atomic<std::uint64_t> staged{0};
+  };
+
+  void check_rank(const char* role, std::int64_t rank) const;
+  Milliseconds limit_of(Milliseconds timeout) const;
+  at::Tensor workspace(const at::Tensor& like, std::int64_t elements, std::size_t kind);
+  at::Tensor plain(Call& call, const at::Tensor& tensor, Use use, std::size_t kind);
+  void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
+                      gradcube_collective asked);
+  void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
+                     unsigned root);
+  void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
+  void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
+                      const c10d::ReduceOp& op);
+  void add_send(Call& call, const at::Tensor& tensor, int to, std::uint64_t tag);
+  void add_receive(Call& call, const at::Tensor& tensor, int from, std::uint64_t tag);
+  void add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs, std::uint64_t tag);
+  bool is_in_place(const void* memory, std::size_t bytes) const;
+  void count(std::size_t kind, const void* memory, std::size_t bytes);
+  std::uint64_t next_tag() { return kCollectiveTag | tags_++; }
+  WorkPointer start(Call call, Milliseconds timeout);
+
+  static constexpr std::uint64_t kCollectiveTag = std::uint64_t{1} << 63;
+  static constexpr std::uint64_t kBarrierTag = kCollectiveTag | std::uint64_t{1} << 62;
+
+  const Milliseconds timeout_;
+  // Null in a group of one rank, which exchanges nothing and needs no job.
+  const std::shared_ptr<Session> session_;
+  const std::shared_ptr<Progress> progress_;
+  const std::unique_ptr<MonitoredBarrier> monitored_barrier_;  // null in a group of one rank, too
+  std::array<Counters, kKinds> counters_;
+  std::atomic<std::uint64_t> collectives_{0};
+  std::atomic<std::uint64_t> tags_{0};
+};
+
+}  // namespace gradcube::pytorch
+
+#endif  // GRADCUBE_TRAINER_TORCH_PROCESS_GROUP_H_

@@ -1,0 +1,197 @@
+// The calls of the process group that consist of messages.
+
+#include <ATen/ATen.h>
+#include <numeric>
+#include <stdexcept>
+#include <utility>
+
+#include "trainer/torch/process_group.h"
+#include "trainer/torch/tensors.h"
+
+namespace gradcube::pytorch {
+namespace {
+
+using Pointer = ProcessGroupGradcube::WorkPointer;
+using Tensors = ProcessGroupGradcube::Tensors;
+using c10d::OpType;
+
+// What each rank gets of a tensor that is split along its first dimension; no sizes: the same.
+std::vector<std::int64_t> rows_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits,
+                                  int size) {
+  const std::int64_t rows = tensor.dim() == 0 ? 1 : tensor.size(0);
+  if (splits.empty()) {
+    if (rows % size == 0) {
+      return std::vector<std::int64_t>(static_cast<std::size_t>(size), rows / size);
+    }
+    throw std::runtime_error("a tensor of " + std::to_string(rows) +
+                             " rows cannot be split evenly among " + std::to_string(size) +
+                             " ranks: expected a multiple, or sizes of the parts");
+  }
+  const std::int64_t sum = std::accumulate(splits.begin(), splits.end(), std::int64_t{0});
+  if (splits.size() == static_cast<std::size_t>(size) && sum == rows) return splits;
+  throw std::runtime_error(std::to_string(splits.size()) + " parts of " + std::to_string(sum) +
+                           " rows in all: expected " + std::to_string(size) + " parts of " +
+                           std::to_string(rows) + " rows");
+}
+
+Tensors parts_of(const at::Tensor& tensor, const std::vector<std::int64_t>& splits, int size) {
+  Tensors parts;
+  std::int64_t first = 0;
+  for (const std::int64_t rows : rows_of(tensor, splits, size)) {
+    parts.push_back(tensor.dim() == 0 ? tensor : tensor.narrow(0, first, rows));
+    first += rows;
+  }
+  return parts;
+}
+
+Message message_of(gradcube_direction direction, const at::Tensor& memory, int peer,
+                   std::uint64_t tag) {
+  Message request;
+  request.message.direction = direction;
+  request.message.peer = static_cast<unsigned>(peer);
+  request.message.buffer = memory.data_ptr();
+  request.message.bytes = memory.nbytes();
+  request.message.tag = tag;
+  return request;
+}
+
+void check_company(int size) {
+  if (size > 1) return;
+  throw std::runtime_error("a group of one rank has nobody to exchange messages with");
+}
+
+// Any tag of PyTorch's, also a negative one, as a number without the highest bit.
+std::uint64_t tag_of(int tag) { return static_cast<std::uint32_t>(tag); }
+
+}  // namespace
+
+void ProcessGroupGradcube::add_send(Call& call, const at::Tensor& tensor, int to,
+                                    std::uint64_t tag) {
+  check_memory(tensor);
+  const at::Tensor memory = plain(call, tensor, Use::read, kMessages);
+  call.memory.push_back(memory);
+  count(kMessages, memory.data_ptr(), memory.nbytes());
+  call.requests.emplace_back(message_of(GRADCUBE_SEND, memory, to, tag));
+}
+
+void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int from,
+                                       std::uint64_t tag) {
+  check_memory(tensor);
+  const at::Tensor memory = plain(call, tensor, Use::write, kMessages);
+  call.memory.push_back(memory);
+  count(kMessages, memory.data_ptr(), memory.nbytes());
+  call.requests.emplace_back(message_of(GRADCUBE_RECEIVE, memory, from, tag));
+}
+
+Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
+  check_company(size_);
+  check_rank("rank", to);
+  Call call{OpType::SEND, "gradcube:send", tensors, tensors};
+  add_send(call, only_one(tensors), to, tag_of(tag));
+  return start(std::move(call), timeout_);
+}
+
+Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
+  check_company(size_);
+  check_rank("rank", from);
+  Call call{OpType::RECV, "gradcube:recv", {}, tensors};
+  call.source = from;
+  add_receive(call, only_one(tensors), from, tag_of(tag));
+  return start(std::move(call), timeout_);
+}
+
+Pointer ProcessGroupGradcube::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
+  throw std::runtime_error(
+      "gradcube does not support a receive from any rank: expected the source's rank, as in "
+      "recv(tensor, src=0)");
+}
+
+Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
+                                     const c10d::GatherOptions& options) {
+  const std::uint64_t tag = next_tag();
+  const at::Tensor& input = only_one(inputs);
+  check_rank("root", options.rootRank);
+  const auto root = static_cast<int>(options.rootRank);
+  Call call{OpType::GATHER, "gradcube:gather", inputs, {}};
+  if (rank_ != root) {
+    add_send(call, input, root, tag);
+  } else {
+    call.outputs = only_one(outputs);
+    check_list(call.outputs, input, size_);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == root) continue;
+      add_receive(call, call.outputs[rank], rank, tag);
+    }
+    call.outputs[root].copy_(input);
+  }
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
+                                      const c10d::ScatterOptions& options) {
+  const std::uint64_t tag = next_tag();
+  const at::Tensor& output = only_one(outputs);
+  check_rank("root", options.rootRank);
+  const auto root = static_cast<int>(options.rootRank);
+  Call call{OpType::SCATTER, "gradcube:scatter", {}, outputs};
+  if (rank_ != root) {
+    add_receive(call, output, root, tag);
+  } else {
+    call.inputs = only_one(inputs);
+    check_list(call.inputs, output, size_);
+    for (int rank = 0; rank < size_; ++rank) {
+      if (rank == root) continue;
+      add_send(call, call.inputs[rank], rank, tag);
+    }
+    output.copy_(call.inputs[root]);
+  }
+  return start(std::move(call), options.timeout);
+}
+
+void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, const Tensors& inputs,
+                                        std::uint64_t tag) {
+  const auto ranks = static_cast<std::size_t>(size_);
+  if (outputs.size() != ranks || inputs.size() != ranks) {
+    throw std::runtime_error("all_to_all has " + std::to_string(inputs.size()) + " inputs and " +
+                             std::to_string(outputs.size()) +
+                             " outputs: expected one for each of the group's " +
+                             std::to_string(size_) + " ranks");
+  }
+  for (int rank = 0; rank < size_; ++rank) {
+    if (rank == rank_) continue;
+    add_receive(call, outputs[rank], rank, tag);
+    add_send(call, inputs[rank], rank, tag);
+  }
+  check_memory(inputs[rank_]);
+  check_whole(outputs[rank_], inputs[rank_], 1);
+  outputs[rank_].copy_(inputs[rank_]);
+}
+
+Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
+                                       const c10d::AllToAllOptions& options) {
+  const std::uint64_t tag = next_tag();
+  Call call{OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs};
+  add_exchange(call, outputs, inputs, tag);
+  return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& input,
+                                            std::vector<std::int64_t>& output_splits,
+                                            std::vector<std::int64_t>& input_splits,
+                                            const c10d::AllToAllOptions& options) {
+  const std::uint64_t tag = next_tag();
+  check_memory(output);
+  check_memory(input);
+  Call call{OpType::ALLTOALL_BASE, "gradcube:all_to_all", {input}, {output}};
+  add_exchange(call, parts_of(output, output_splits, size_), parts_of(input, input_splits, size_),
+               tag);
+  return start(std::move(call), options.timeout);
+}
+
+void ProcessGroupGradcube::monitoredBarrier(const c10d::BarrierOptions& options,
+                                            bool wait_all_ranks) {
+  if (monitored_barrier_ == nullptr) return;
+  monitored_barrier_->pass(limit_of(options.timeout), wait_all_ranks);
+}
+
+}  // namespace gradcube::pytorch

@@ -1,0 +1,330 @@
+#include "trainer/torch/progress.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <climits>
+#include <csignal>
+#include <poll.h>
+#include <stdexcept>
+#include <sys/eventfd.h>
+#include <system_error>
+#include <unistd.h>
+#include <utility>
+
+namespace gradcube::pytorch {
+namespace {
+
+const char* const kStopped = "this process group was destroyed: make another one";
+
+const std::string kLate = "the timeout has passed: ";
+
+thread_local const Progress* led = nullptr;  // whose progress thread this is
+
+int new_wake_fd() {
+  const int fd = ::eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+  if (fd < 0) throw std::system_error(errno, std::generic_category(), "cannot make an eventfd");
+  return fd;
+}
+
+int event_fd_of(const Session& session) {
+  const int fd = gradcube_event_fd(session.get());
+  if (fd < 0) throw std::runtime_error(session.last_error());
+  return fd;
+}
+
+int milliseconds_until(Clock::time_point then) {
+  if (then == Clock::time_point::max()) return -1;
+  const auto left = std::chrono::ceil<std::chrono::milliseconds>(then - Clock::now()).count();
+  return static_cast<int>(std::clamp<decltype(left)>(left, 0, INT_MAX));
+}
+
+// A message that came, but not with the bytes that its receiver has room for.
+std::string shortage_of(const Request& request) {
+  const auto* message = std::get_if<Message>(&request);
+  if (message == nullptr || message->message.direction != GRADCUBE_RECEIVE ||
+      message->received == message->message.bytes) {
+    return "";
+  }
+  return "the message from rank " + std::to_string(message->message.peer) + " has " +
+         std::to_string(message->received) + " bytes, but the tensor that receives it has " +
+         std::to_string(message->message.bytes) + ": expected the same of both";
+}
+
+}  // namespace
+
+Progress::Progress(std::shared_ptr<Session> session)
+    : session_(std::move(session)), event_fd_(event_fd_of(*session_)), wake_fd_(new_wake_fd()) {}
+
+std::shared_ptr<Progress> Progress::start(std::shared_ptr<Session> session) {
+  std::shared_ptr<Progress> progress(new Progress(std::move(session)));
+  // Signals are for the program's own threads: they end the calls that those sleep in.
+  sigset_t all;
+  sigset_t before;
+  ::sigfillset(&all);
+  ::pthread_sigmask(SIG_SETMASK, &all, &before);
+  {
+    const std::lock_guard<std::mutex> lock(progress->mutex_);
+    // The thread owns it as well: a task's end may run the group's destructor on this thread.
+    progress->thread_ = std::thread([progress] { progress->run(); });
+  }
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  return progress;
+}
+
+Progress::~Progress() { ::close(wake_fd_); }
+
+void Progress::check_process() const {
+  if (session_->is_own()) return;
+  gradcube_event_fd(session_->get());  // refused, with the message that says why
+  throw std::runtime_error(session_->last_error());
+}
+
+void Progress::submit(const TaskPointer& task) {
+  check_process();
+  hand_over();
+  task->open_ = task->requests_.size();
+  const std::lock_guard<std::mutex> order(order_);
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_) throw std::runtime_error(kStopped);
+  }
+  if (waiting_.empty() && start_requests(task)) return;
+  waiting_.push_back(task);
+  some_wait_ = true;
+  wake();  // all that was in flight may have ended just now
+}
+
+// False: the library takes no more at the moment.
+bool Progress::start_requests(const TaskPointer& task) {
+  while (task->submitted_ < task->requests_.size()) {
+    Flight flight{task, task->submitted_, 0, ""};
+    const int code = submit_one(task->requests_[task->submitted_], flight.request);
+    if (code == GRADCUBE_EAGAIN) return false;
+    if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+    ++task->submitted_;
+    add(std::move(flight));
+  }
+  return true;
+}
+
+int Progress::submit_one(Request& request, std::uint64_t& number) {
+  if (auto* message = std::get_if<Message>(&request); message != nullptr) {
+    message->message.received = &message->received;
+    return gradcube_submit_message(session_->get(), &message->message, &number);
+  }
+  return gradcube_submit(session_->get(), &std::get<gradcube_collective>(request), &number);
+}
+
+void Progress::add(Flight flight) {
+  bool is_to_wake = false;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    const Clock::time_point never = Clock::time_point::max();  // nothing is in flight, perhaps
+    is_to_wake = sleeps_until_.has_value() &&
+                 (*sleeps_until_ == never || flight.task->deadline_ < *sleeps_until_ ||
+                  !flight.refusal.empty());
+    arrivals_.push_back(std::move(flight));
+    if (is_to_wake) sleeps_until_.reset();
+  }
+  if (is_to_wake) wake();
+}
+
+void Progress::expire(const TaskPointer& task) {
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    task->deadline_ = Clock::now();
+  }
+  wake();
+}
+
+void Progress::hand_over() {
+  if (led != this) return;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (stopping_) return;  // what it waits for has failed, or soon fails
+  join_retired();
+  std::thread next([progress = shared_from_this()] { progress->run(); });
+  former_.push_back(std::exchange(thread_, std::move(next)));
+  led = nullptr;
+}
+
+void Progress::join_retired() {
+  for (const std::thread::id retired : std::exchange(retired_, {})) {
+    const auto is_it = [retired](const std::thread& one) { return one.get_id() == retired; };
+    const auto one = std::find_if(former_.begin(), former_.end(), is_it);
+    one->join();
+    former_.erase(one);
+  }
+}
+
+void Progress::stop() {
+  if (!session_->is_own()) {
+    // The child has no such threads to join or detach, and another may have held the mutexes at the
+    // fork. The handles are given up.
+    if (thread_.joinable()) new std::thread(std::move(thread_));
+    new std::vector<std::thread>(std::move(former_));
+    return;
+  }
+  std::vector<std::thread> threads;
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (std::exchange(stopping_, true)) return;
+    threads.swap(former_);
+    threads.push_back(std::move(thread_));
+  }
+  wake();
+  // One of them cannot wait for itself, nor for those that wait for what it has yet to fail.
+  const bool is_one = std::any_of(threads.begin(), threads.end(), [](const std::thread& one) {
+    return one.get_id() == std::this_thread::get_id();
+  });
+  for (std::thread& thread : threads) {
+    if (is_one) {
+      thread.detach();
+    } else {
+      thread.join();
+    }
+  }
+}
+
+void Progress::wake() {
+  const std::uint64_t one = 1;
+  [[maybe_unused]] const ssize_t bytes = ::write(wake_fd_, &one, sizeof(one));
+}
+
+void Progress::run() {
+  led = this;
+  while (take_arrivals()) {
+    look_for_ends();
+    if (!tell_endings()) return retire();
+    start_waiting();
+    look_for_timeouts();
+    if (!tell_endings()) return retire();
+    sleep();
+  }
+  fail_all();
+}
+
+// False when the group stops.
+bool Progress::take_arrivals() {
+  std::uint64_t rings = 0;
+  [[maybe_unused]] const ssize_t bytes = ::read(wake_fd_, &rings, sizeof(rings));
+  const std::lock_guard<std::mutex> lock(mutex_);
+  sleeps_until_.reset();
+  std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
+  arrivals_.clear();
+  return !stopping_;
+}
+
+void Progress::look_for_ends() {
+  const auto has_ended = [this](const Flight& flight) {
+    if (!flight.refusal.empty()) {
+      end(flight, flight.refusal);
+      return true;
+    }
+    int done = 0;
+    const int code = gradcube_test(session_->get(), flight.request, &done);
+    if (done == 0 && code == GRADCUBE_OK) return false;
+    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
+                                    : session_->last_error());
+    return true;
+  };
+  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
+}
+
+void Progress::start_waiting() {
+  if (!some_wait_) return;
+  const std::lock_guard<std::mutex> order(order_);
+  while (!waiting_.empty() && start_requests(waiting_.front())) waiting_.pop_front();
+  some_wait_ = !waiting_.empty();
+}
+
+bool Progress::is_late(const Task& task, Clock::time_point now) {
+  if (task.told_) return false;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  return task.deadline_ <= now;
+}
+
+void Progress::look_for_timeouts() {
+  const Clock::time_point now = Clock::now();
+  // Asks the daemon why. What ended just now is over; else the request stays in flight.
+  const auto has_ended = [&](const Flight& flight) {
+    if (!is_late(*flight.task, now)) return false;
+    const int code = gradcube_wait(session_->get(), flight.request, 0);
+    if (code == GRADCUBE_ETIMEDOUT) {
+      add_ending(flight.task, kLate + session_->last_error());
+      return false;
+    }
+    end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])
+                                    : session_->last_error());
+    return true;
+  };
+  flights_.erase(std::remove_if(flights_.begin(), flights_.end(), has_ended), flights_.end());
+  for (const TaskPointer& task : tasks_waiting()) {
+    if (is_late(*task, now)) add_ending(task, kLate + "too much before it is in flight");
+  }
+}
+
+std::vector<Progress::TaskPointer> Progress::tasks_waiting() {
+  if (!some_wait_) return {};
+  const std::lock_guard<std::mutex> order(order_);
+  return {waiting_.begin(), waiting_.end()};
+}
+
+void Progress::sleep() {
+  const std::vector<TaskPointer> waiting = tasks_waiting();
+  Clock::time_point until = Clock::time_point::max();
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    if (stopping_ || !arrivals_.empty()) return;
+    const auto look = [&until](const TaskPointer& task) {
+      if (!task->told_) until = std::min(until, task->deadline_);
+    };
+    for (const Flight& flight : flights_) look(flight.task);
+    for (const TaskPointer& task : waiting) look(task);
+    sleeps_until_ = until;
+  }
+  pollfd descriptors[] = {{wake_fd_, POLLIN, 0}, {event_fd_, POLLIN, 0}};
+  ::poll(descriptors, flights_.empty() ? 1 : 2, milliseconds_until(until));
+}
+
+void Progress::end(const Flight& flight, const std::string& failure) {
+  Task& task = *flight.task;
+  --task.open_;
+  if (!failure.empty() || task.open_ == 0) add_ending(flight.task, failure);
+}
+
+void Progress::add_ending(const TaskPointer& task, const std::string& failure) {
+  if (!std::exchange(task->told_, true)) endings_.push_back({task, failure});
+}
+
+// False: this thread is the progress thread no more, and the next one tells the rest.
+bool Progress::tell_endings() {
+  while (!endings_.empty()) {
+    const Ending ending = std::move(endings_.front());
+    endings_.pop_front();
+    ending.task->ended_(ending.failure);
+    if (led != this) return false;
+  }
+  return true;
+}
+
+void Progress::retire() {
+  const std::lock_guard<std::mutex> lock(mutex_);
+  retired_.push_back(std::this_thread::get_id());
+}
+
+void Progress::fail_all() {
+  session_->leave();
+  std::deque<TaskPointer> waiting;
+  {
+    const std::lock_guard<std::mutex> order(order_);
+    waiting.swap(waiting_);
+  }
+  take_arrivals();
+  for (const Flight& flight : flights_) add_ending(flight.task, kStopped);
+  for (const TaskPointer& task : waiting) add_ending(task, kStopped);
+  flights_.clear();
+  tell_endings();
+}
+
+}  // namespace gradcube::pytorch

@@ -1,0 +1,169 @@
+// Submits what a process group asks for, and waits for its ends on a thread of its own, the
+// progress thread.
+//
+// A Task is one call of the process group: one request to the session, or several, such as the
+// messages of an all-to-all. It is told its end once: when all of its requests have ended, at its
+// first failure, or when its time is up. Its requests go on after that, since the daemon may still
+// use their memory, and the task lives until they have ended.
+//
+// Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
+// caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
+// on the session's event descriptor, calls Task::ended with no lock held, and never takes Python's
+// interpreter lock; what `ended` runs may. More than the library takes at a time waits here.
+//
+// What `ended` runs may submit another task and wait for its end, as PyTorch's PowerSGD hook does.
+// So with the submission, or before it waits, the thread gives its role to a new one: it runs
+// `ended` to its end, and is joined later.
+//
+// Errors of requests go to `ended`. submit() throws std::runtime_error in a forked child and after
+// stop().
+#ifndef GRADCUBE_TRAINER_TORCH_PROGRESS_H_
+#define GRADCUBE_TRAINER_TORCH_PROGRESS_H_
+
+#include <algorithm>
+#include <atomic>
+#include <chrono>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <thread>
+#include <variant>
+#include <vector>
+
+#include "trainer/torch/session.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::pytorch {
+
+using Clock = std::chrono::steady_clock;
+
+// A clock cannot be told to wait for as long as a caller may ask for.
+inline Clock::time_point deadline_after(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::hours kLongest(24 * 3650);
+  return Clock::now() + std::min<std::chrono::milliseconds>(timeout, kLongest);
+}
+
+// A message whose receiver must get as many bytes as it has room for.
+struct Message {
+  gradcube_message message = GRADCUBE_MESSAGE_INIT;
+  std::size_t received = 0;
+};
+
+using Request = std::variant<gradcube_collective, Message>;
+
+class Task {
+ public:
+  // Gets the reason of a failure, or an empty text.
+  using Ended = std::function<void(const std::string& failure)>;
+
+  // One request or more.
+  Task(std::vector<Request> requests, Clock::time_point deadline, Ended ended)
+      : requests_(std::move(requests)), deadline_(deadline), ended_(std::move(ended)) {}
+
+ private:
+  friend class Progress;
+
+  std::vector<Request> requests_;  // does not grow: the library writes to them
+  std::size_t submitted_ = 0;      // guarded by Progress::order_
+  Clock::time_point deadline_;     // guarded by Progress::mutex_
+  // Of the progress thread:
+  std::size_t open_ = 0;  // requests that have not ended; set before the task is submitted
+  bool told_ = false;     // or about to be
+  Ended ended_;
+};
+
+class Progress : public std::enable_shared_from_this<Progress> {
+ public:
+  // Starts the thread. Throws std::runtime_error when the system has no descriptor.
+  static std::shared_ptr<Progress> start(std::shared_ptr<Session> session);
+  ~Progress();
+  Progress(const Progress&) = delete;
+  Progress& operator=(const Progress&) = delete;
+
+  void submit(const std::shared_ptr<Task>& task);
+
+  // Throws in a forked child, in which nothing goes on.
+  void check_process() const;
+
+  // For a thread that is going to wait for a task's end: if it is the progress thread, another one
+  // becomes it.
+  void hand_over();
+
+  // Its time is up now: if it has not ended, it soon fails, with who is missing.
+  void expire(const std::shared_ptr<Task>& task);
+
+  // Leaves the job, and fails all tasks that have not ended. Returns when all threads have ended,
+  // or at once if one of them calls it. A second call changes nothing.
+  void stop();
+
+ private:
+  struct Flight {
+    std::shared_ptr<Task> task;
+    std::size_t place = 0;      // among the task's requests
+    std::uint64_t request = 0;  // 0: it was refused
+    std::string refusal;
+  };
+  using TaskPointer = std::shared_ptr<Task>;
+  struct Ending {
+    TaskPointer task;
+    std::string failure;
+  };
+
+  explicit Progress(std::shared_ptr<Session> session);
+
+  // With order_ held:
+  bool start_requests(const TaskPointer& task);
+  int submit_one(Request& request, std::uint64_t& number);
+  void add(Flight flight);
+
+  // Of the progress thread:
+  void run();
+  bool take_arrivals();
+  void look_for_ends();
+  void start_waiting();
+  void look_for_timeouts();
+  bool is_late(const Task& task, Clock::time_point now);
+  std::vector<TaskPointer> tasks_waiting();
+  void sleep();
+  void end(const Flight& flight, const std::string& failure);
+  void add_ending(const TaskPointer& task, const std::string& failure);
+  bool tell_endings();
+  void retire();
+  void fail_all();
+
+  void wake();
+  void join_retired();  // with mutex_ held
+
+  const std::shared_ptr<Session> session_;
+  const int event_fd_;
+  const int wake_fd_;
+
+  std::mutex order_;                 // held while requests are submitted; taken before mutex_
+  std::deque<TaskPointer> waiting_;  // guarded by order_
+  // Whether there are any: a thread that copies a tensor holds order_ for long.
+  std::atomic<bool> some_wait_{false};
+
+  std::mutex mutex_;  // guards all below
+  std::vector<Flight> arrivals_;
+  // Until when the progress thread sleeps, unless a request of flights_ ends. None: it is awake,
+  // and looks at arrivals_ before it sleeps.
+  std::optional<Clock::time_point> sleeps_until_;
+  bool stopping_ = false;
+  std::thread thread_;                    // the progress thread
+  std::vector<std::thread> former_;       // those that were it
+  std::vector<std::thread::id> retired_;  // of former_, those that touch nothing any more
+
+  // Of the progress thread:
+  std::vector<Flight> flights_;
+  std::deque<Ending> endings_;  // to be told
+};
+
+}  // namespace gradcube::pytorch
+
+#endif  // GRADCUBE_TRAINER_TORCH_PROGRESS_H_

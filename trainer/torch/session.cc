@@ -1,0 +1,60 @@
+#include "trainer/torch/session.h"
+
+#include <stdexcept>
+#include <unistd.h>
+
+namespace gradcube::pytorch {
+
+Session::Session(const Membership& wanted)
+    : owner_(::getpid()), copies_always_(wanted.reproducible) {
+  gradcube_options options = GRADCUBE_OPTIONS_INIT;
+  options.rank = wanted.rank;
+  options.trainers_per_server = wanted.trainers_per_server;
+  options.reproducible = wanted.reproducible ? 1 : 0;
+  options.weight = wanted.weight;
+  if (!wanted.algorithm.empty()) options.algorithm = wanted.algorithm.c_str();
+  if (!wanted.servers.empty()) {
+    options.members = wanted.servers.data();
+    options.member_count = wanted.servers.size();
+  }
+  if (gradcube_open(wanted.socket.c_str(), wanted.job.c_str(), &options, &session_) !=
+      GRADCUBE_OK) {
+    throw std::runtime_error(gradcube_last_error(nullptr));
+  }
+}
+
+Session::~Session() { gradcube_close(session_); }
+
+bool Session::is_own() const { return ::getpid() == owner_; }
+
+void* Session::allocate(std::size_t bytes) {
+  if (!is_own()) return nullptr;
+  void* block = gradcube_alloc(session_, bytes);
+  if (block == nullptr) return nullptr;
+  const std::lock_guard<std::mutex> lock(mutex_);
+  blocks_[reinterpret_cast<std::uintptr_t>(block)] = bytes;
+  return block;
+}
+
+void Session::release(void* block) {
+  if (!is_own()) return;
+  {
+    const std::lock_guard<std::mutex> lock(mutex_);
+    blocks_.erase(reinterpret_cast<std::uintptr_t>(block));
+  }
+  gradcube_free(session_, block);
+}
+
+bool Session::is_in_place(const void* buffer, std::size_t bytes) const {
+  if (bytes == 0) return true;
+  if (copies_always_) return false;
+  const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
+  const std::lock_guard<std::mutex> lock(mutex_);
+  auto block = blocks_.upper_bound(begin);
+  if (block == blocks_.begin()) return false;
+  --block;
+  const std::uintptr_t offset = begin - block->first;
+  return offset % kAlignment == 0 && offset <= block->second && bytes <= block->second - offset;
+}
+
+}  // namespace gradcube::pytorch

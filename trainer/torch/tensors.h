@@ -1,0 +1,51 @@
+// What the process group takes of tensors: checked, and in the words of gradcube.h.
+//
+// All functions throw std::runtime_error for what Gradcube does not support, with a sentence that
+// says what it takes instead.
+#ifndef GRADCUBE_TRAINER_TORCH_TENSORS_H_
+#define GRADCUBE_TRAINER_TORCH_TENSORS_H_
+
+#include <ATen/core/Tensor.h>
+#include <cstddef>
+#include <torch/csrc/distributed/c10d/Types.hpp>
+#include <vector>
+
+namespace gradcube::pytorch {
+
+// How the elements of a tensor are combined.
+struct Elements {
+  int dtype = 0;
+  int op = 0;
+  std::size_t count = 0;
+};
+
+// bool is combined as the numbers 0 and 1, a sum as "or"; complex numbers as pairs of floats.
+Elements elements_of(const at::Tensor& tensor, const c10d::ReduceOp& op);
+
+// Dense, and in the memory of the CPU.
+void check_memory(const at::Tensor& tensor);
+
+// Of a call that takes a list for the devices of a process, of which a CPU process has one.
+const at::Tensor& only_one(const std::vector<at::Tensor>& tensors);
+const std::vector<at::Tensor>& only_one(const std::vector<std::vector<at::Tensor>>& lists);
+
+// `list` has one tensor for each rank, each like `tensor`.
+void check_list(const std::vector<at::Tensor>& list, const at::Tensor& tensor, int size);
+
+// Of the type and of so many times the elements.
+void check_whole(const at::Tensor& whole, const at::Tensor& part, int parts);
+
+// Whether the tensor's elements lie one after the other in their order, as they are meant.
+bool is_plain(const at::Tensor& tensor);
+
+// Whether the tensors, all alike, lie one after the other in one memory.
+bool are_consecutive(const std::vector<at::Tensor>& tensors);
+
+// One tensor over the memory of several and what is between them, if they are of one type and each
+// begins at the first multiple of `alignment` bytes after the one before it. Else undefined.
+// Whether all lie in one block the caller has to know.
+at::Tensor joined(const std::vector<at::Tensor>& tensors, std::size_t alignment);
+
+}  // namespace gradcube::pytorch
+
+#endif  // GRADCUBE_TRAINER_TORCH_TENSORS_H_

@@ -1,0 +1,87 @@
+#include "trainer/torch/work.h"
+
+#include <ATen/ATen.h>
+#include <algorithm>
+#include <exception>
+#include <stdexcept>
+
+#include "trainer/torch/interpreter.h"
+
+namespace gradcube::pytorch {
+
+GradcubeWork::GradcubeWork(int rank, c10d::OpType type, const char* title,
+                           std::vector<at::Tensor> inputs, std::vector<at::Tensor> outputs,
+                           std::vector<Copy> copies, int source)
+    : Work(rank, type, title, inputs),
+      outputs_(std::move(outputs)),
+      copies_(std::move(copies)),
+      source_(source),
+      future_(
+          c10::make_intrusive<c10::ivalue::Future>(c10::ListType::create(c10::TensorType::get()))) {
+}
+
+void GradcubeWork::start(const c10::intrusive_ptr<GradcubeWork>& work,
+                         const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
+                         std::vector<at::Tensor> kept, Clock::time_point deadline) {
+  if (requests.empty()) {
+    work->end("");
+    return;
+  }
+  const auto task = std::make_shared<Task>(
+      std::move(requests), deadline,
+      [work, kept = std::move(kept)](const std::string& failure) { work->end(failure); });
+  work->progress_ = progress;
+  work->task_ = task;
+  progress->submit(task);
+}
+
+void GradcubeWork::end(const std::string& failure) {
+  std::exception_ptr error;
+  try {
+    if (!failure.empty()) throw std::runtime_error(failure);
+    const at::NoGradGuard no_grad;
+    for (const Copy& copy : copies_) copy.to.copy_(copy.from);
+  } catch (...) {
+    error = std::current_exception();
+  }
+  copies_.clear();
+  if (error != nullptr) {
+    future_->setError(error);
+  } else {
+    future_->markCompleted(c10::IValue(outputs_));
+  }
+  finish(error);
+}
+
+bool GradcubeWork::has_ended_within(std::chrono::milliseconds time) {
+  const Clock::time_point until = Clock::now() + time;
+  std::unique_lock<std::mutex> lock(mutex_);
+  while (!completed_) {
+    const Clock::time_point now = Clock::now();
+    if (now >= until) return false;
+    cv_.wait_until(lock, std::min(until, now + kSignalInterval), [this] { return completed_; });
+    if (completed_) break;
+    lock.unlock();
+    handle_signals();
+    lock.lock();
+  }
+  return true;
+}
+
+bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
+  constexpr std::chrono::hours kForever(24 * 365);
+  const bool is_limited = timeout > kNoTimeout;
+  const auto progress = progress_.lock();
+  if (progress != nullptr && !isCompleted()) progress->hand_over();
+  if (is_limited && !has_ended_within(timeout)) {
+    const auto task = task_.lock();
+    if (progress != nullptr && task != nullptr) progress->expire(task);
+  }
+  while (!has_ended_within(kForever)) {
+  }
+  const std::lock_guard<std::mutex> lock(mutex_);
+  if (exception_ != nullptr) std::rethrow_exception(exception_);
+  return true;
+}
+
+}  // namespace gradcube::pytorch

@@ -1,0 +1,59 @@
+// What a call of the process group returns: it ends when the call's requests have ended.
+//
+// Its future ends first, which runs the callbacks of then() on the progress thread; then the
+// threads in wait() go on. Waiting on the main thread ends early with Python's KeyboardInterrupt
+// (or whatever a handler of a signal raises); the call goes on.
+//
+// wait() with a timeout fails the work for good when the time is up, with the reason that Gradcube
+// knows: who is missing. What the call uses stays alive until its requests have ended.
+#ifndef GRADCUBE_TRAINER_TORCH_WORK_H_
+#define GRADCUBE_TRAINER_TORCH_WORK_H_
+
+#include <memory>
+#include <string>
+#include <torch/csrc/distributed/c10d/Work.hpp>
+#include <utility>
+#include <vector>
+
+#include "trainer/torch/progress.h"
+
+namespace gradcube::pytorch {
+
+// To be done when the requests have ended well: what did not work in place.
+struct Copy {
+  at::Tensor to;
+  at::Tensor from;
+};
+
+class GradcubeWork final : public c10d::Work {
+ public:
+  // `source`: of a receive, the rank that it is from, else -1.
+  GradcubeWork(int rank, c10d::OpType type, const char* title, std::vector<at::Tensor> inputs,
+               std::vector<at::Tensor> outputs, std::vector<Copy> copies, int source = -1);
+
+  // Submits the requests; without any the work ends now. `kept` lives as long as their memory is
+  // used.
+  static void start(const c10::intrusive_ptr<GradcubeWork>& work,
+                    const std::shared_ptr<Progress>& progress, std::vector<Request> requests,
+                    std::vector<at::Tensor> kept, Clock::time_point deadline);
+
+  int sourceRank() const override { return source_; }
+  std::vector<at::Tensor> result() override { return outputs_; }
+  c10::intrusive_ptr<c10::ivalue::Future> getFuture() override { return future_; }
+  bool wait(std::chrono::milliseconds timeout) override;
+
+ private:
+  void end(const std::string& failure);
+  bool has_ended_within(std::chrono::milliseconds time);
+
+  const std::vector<at::Tensor> outputs_;
+  std::vector<Copy> copies_;
+  const int source_;
+  const c10::intrusive_ptr<c10::ivalue::Future> future_;
+  std::weak_ptr<Progress> progress_;
+  std::weak_ptr<Task> task_;
+};
+
+}  // namespace gradcube::pytorch
+
+#endif  // GRADCUBE_TRAINER_TORCH_WORK_H_
