@@ -2,6 +2,7 @@
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
 #include <algorithm>
+#include <charconv>
 #include <chrono>
 #include <cstdio>
 #include <fmt/format.h>
@@ -20,6 +21,8 @@
 #include "cli/option_checks.h"
 #include "cli/output.h"
 #include "control/base/errors.h"
+#include "control/base/printable.h"
+#include "control/base/units.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
@@ -33,10 +36,25 @@ constexpr double kLongestRoundTrip = 60;
 struct CheckOptions {
   LinkCheckSettings settings;
   double timeout_seconds = 10;
-  double most_round_trip_seconds = 0;
+  std::string most_round_trip;
   bool all = false;
   bool json = false;
 };
+
+// "50us", or a plain number of seconds.
+double round_trip_seconds(const std::string& text) {
+  double seconds = 0;
+  const char* const end = text.data() + text.size();
+  const auto result = std::from_chars(text.data(), end, seconds);
+  if (result.ec != std::errc() || result.ptr != end) {
+    seconds = static_cast<double>(control::parse_duration(text, "--most-round-trip")) / 1e9;
+  }
+  if (seconds >= kShortestRoundTrip && seconds <= kLongestRoundTrip) return seconds;
+  throw control::UsageError(
+      fmt::format("--most-round-trip {}: a round trip takes 1us to 60s; expected a time, for "
+                  "example 50us, or a number of seconds",
+                  control::quoted(text)));
+}
 
 // Overwrites itself; nothing where nobody watches.
 void show_progress(std::size_t done, std::size_t rounds) {
@@ -48,8 +66,8 @@ void show_progress(std::size_t done, std::size_t rounds) {
 int run_check(CheckOptions options) {
   options.settings.timeout = std::chrono::ceil<std::chrono::milliseconds>(
       std::chrono::duration<double>(options.timeout_seconds));
-  if (options.most_round_trip_seconds > 0) {
-    options.settings.most_round_trip_seconds = options.most_round_trip_seconds;
+  if (!options.most_round_trip.empty()) {
+    options.settings.most_round_trip_seconds = round_trip_seconds(options.most_round_trip);
   }
   const bool named = !options.settings.job.empty();
   if (options.settings.job.size() > kLongestLinkCheckJob) {
@@ -91,17 +109,17 @@ void add_options(CLI::App* command, CheckOptions* options) {
   command
       ->add_option("--least-rate", options->settings.least_rate,
                    "What the payload must reach of the configured rate, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command
       ->add_option("--most-lost", options->settings.most_lost,
                    "The share of segments that may be lost, 0 to 1")
-      ->check(CLI::Range(0.0, 1.0))
+      ->check(number_in(0, 1))
       ->capture_default_str();
   command
-      ->add_option("--most-round-trip", options->most_round_trip_seconds,
-                   "Seconds that a round trip may take; any if not given")
-      ->check(seconds_in(kShortestRoundTrip, kLongestRoundTrip));
+      ->add_option("--most-round-trip", options->most_round_trip,
+                   "Time that a round trip may take, 50us, or plain seconds; any if not given")
+      ->check(not_empty());
   command
       ->add_option("--timeout", options->timeout_seconds,
                    "Seconds to wait for one all-reduce over a link")
@@ -133,7 +151,7 @@ void add_check(CLI::App& tool, Action& action) {
       "them with the same --job, by any launcher; each prints the links of its servers.\n"
       "Examples:\n"
       "  gradcube check\n"
-      "  gradcube check --least-rate 0.9 --most-round-trip 0.001\n"
+      "  gradcube check --least-rate 0.9 --most-round-trip 1ms\n"
       "  gradcube check --json | jq '.links[] | select(.problem)'\n"
       "  gradcube check --job first        on every host");
   command->callback([options, &action] { action = [options] { return run_check(*options); }; });

@@ -3,12 +3,13 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
-#include <cstdio>
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <vector>
 
 #include "cli/commands.h"
 #include "cli/output.h"
@@ -19,18 +20,7 @@
 namespace gradcube::cli {
 namespace {
 
-// A message has one line, however long the text from elsewhere is that it holds.
-constexpr std::size_t kLongestMessage = 4000;
-
-void complain(const std::string& message) {
-  std::fflush(stdout);
-  // Not fmt::print, which throws where the stream cannot be written to.
-  const std::string line =
-      fmt::format("gradcube: {}\n", control::printable(message, kLongestMessage));
-  std::fwrite(line.data(), 1, line.size(), stderr);
-}
-
-void add_commands(CLI::App& tool, Action& action) {
+void add_commands(CLI::App& tool, Action& action, const std::vector<std::string>& words) {
   add_up(tool, action);
   add_down(tool, action);
   add_status(tool, action);
@@ -39,7 +29,9 @@ void add_commands(CLI::App& tool, Action& action) {
   add_paths(tool, action);
   add_check(tool, action);
   add_perf(tool, action);
+  add_run(tool, action, words);
   add_model(tool, action);
+  add_checkpoint(tool, action);
   add_doctor(tool, action);
 }
 
@@ -47,11 +39,13 @@ constexpr const char* kFooter =
     "Examples:\n"
     "  gradcube up --topology bcube:3,2 --rate 200mbit     start nine servers on this host\n"
     "  gradcube perf allreduce --sizes 1K,12.5M --check    measure them, check every bit\n"
+    "  gradcube run -- python3 train.py                    start a trainer for each server\n"
     "  gradcube status                                     see what runs\n"
     "  gradcube down                                       end it\n"
     "\n"
     "The cluster lives in the run directory: $GRADCUBE_RUN, else $XDG_RUNTIME_DIR/gradcube, else\n"
-    "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong.";
+    "/tmp/gradcube-$UID. Exit codes: 0 done, 1 failed, 2 the command line is wrong;\n"
+    "after Ctrl-C 130, as a shell tells it (SIGINT); of `run`, those of what it ran.";
 
 // CLI11 would take the next word for the value of "--name=".
 void refuse_empty_values(int argc, const char* const* argv) {
@@ -62,6 +56,12 @@ void refuse_empty_values(int argc, const char* const* argv) {
                                             control::printable(word.substr(0, word.size() - 1))));
     }
   }
+}
+
+// Where "--" stands in `gradcube run ... -- COMMAND ARGS...`; else argc.
+int end_of_own_words(int argc, const char* const* argv) {
+  if (argc < 2 || argv[1] != std::string_view("run")) return argc;
+  return static_cast<int>(std::find(argv + 2, argv + argc, std::string_view("--")) - argv);
 }
 
 // Parses and runs; the exit code of the command.
@@ -93,9 +93,11 @@ int run_command_line(int argc, const char* const* argv) {
   tool.require_subcommand(0, 1);  // run() has a better message for 0
   tool.footer(kFooter);
   Action action;
-  add_commands(tool, action);
+  const int own = end_of_own_words(argc, argv);
+  const std::vector<std::string> words(argv + std::min(own + 1, argc), argv + argc);
+  add_commands(tool, action, words);
   try {
-    const int code = run(tool, action, argc, argv);
+    const int code = run(tool, action, own, argv);
     flush_output();
     return code;
   } catch (const control::UsageError& error) {

@@ -9,7 +9,9 @@ inline constexpr int kExitFailure = 1;
 inline constexpr int kExitUsage = 2;
 
 // Returns the exit code: 0; 1 when something failed, a result is wrong or the output cannot be
-// written; 2 when the command line, or a file that it names, is wrong.
+// written; 2 when the command line, or a file that it names, is wrong; of `run`, that of what it
+// ran. After SIGINT, SIGTERM or SIGHUP most commands end by that signal (interrupt.h): a shell
+// tells 130, 143 or 129.
 int run_command_line(int argc, const char* const* argv);
 
 }  // namespace gradcube::cli

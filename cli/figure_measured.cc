@@ -5,7 +5,7 @@
 
 #include "cli/json_fields.h"
 #include "cli/json_file.h"
-#include "cli/status_text.h"
+#include "cli/topology_text.h"
 #include "control/base/errors.h"
 #include "control/plan/algorithms.h"
 
@@ -55,6 +55,9 @@ MeasuredRun read_measured(const std::string& path) {
   }
   if (count_field(report, "trainers_per_server").value_or(1) != 1) {
     file.refuse("it is one of several trainers on a server");
+  }
+  if (!items(field(report, "topology"), "absent").empty()) {
+    file.refuse("servers of its topology are absent");
   }
   const std::string topology = topology_text(field(report, "topology"));
   MeasuredRun run{.topology = topology,

@@ -13,7 +13,8 @@ class JsonFile {
   // `expected` ends each message: what the file should be.
   JsonFile(std::string option, std::string path, std::string expected);
 
-  // Throws a UsageError if the file cannot be read, has more than 16 MiB, or is no JSON.
+  // Throws a UsageError if the file cannot be read, is empty, has more than 16 MiB, or is no JSON.
+  // Waits for nobody to open a pipe at its other end: one without a writer is empty.
   nlohmann::json content() const;
 
   // Throws the UsageError "OPTION "PATH": WHAT; expected EXPECTED".

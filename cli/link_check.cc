@@ -156,9 +156,9 @@ class LinkCheck::Measurement {
   static control::PlanChoice choice_of(const control::Topology& topology,
                                        const NeighbourLink& link) {
     const std::vector<control::ServerId> members{link.first, link.second};
-    return control::make_choice(control::default_algorithm(topology), topology,
-                                control::Placement::grid(topology, members, "the link"),
-                                "the link");
+    const auto placement = control::Placement::of(topology, members, "the link");
+    return control::make_choice(control::default_algorithm(topology, placement), topology,
+                                placement, "the link");
   }
 
   const control::PlanChoice choice_;

@@ -73,6 +73,12 @@ std::string level_line(unsigned level, const std::vector<LinkResult>& results) {
   return line + "\n";
 }
 
+// "bcube:3,2", "bcube:4,2 (13 servers, 3 absent)"
+std::string named(const control::Topology& topology) {
+  if (topology.space().is_whole()) return topology.spec();
+  return fmt::format("{} ({})", topology.spec(), control::servers_text(topology));
+}
+
 std::size_t problems_of(const std::vector<LinkResult>& results) {
   return static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(),
@@ -106,12 +112,12 @@ std::string links_text(const control::Topology& topology, const std::vector<Link
   if (problems == 0) {
     return text +
            fmt::format(
-               "all {} links of {} are as configured{}\n", results.size(), topology.spec(),
+               "all {} links of {} are as configured{}\n", results.size(), named(topology),
                no_rate ? "; no rate is configured, so how fast they are was not judged" : "");
   }
   return text +
          fmt::format("{} of {} links of {} {} not as configured\n", problems, results.size(),
-                     topology.spec(), problems == 1 ? "is" : "are") +
+                     named(topology), problems == 1 ? "is" : "are") +
          core_line(results);
 }
 

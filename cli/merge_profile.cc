@@ -71,4 +71,18 @@ Iteration read_merge_profile(const std::string& path) {
   return iteration;
 }
 
+nlohmann::ordered_json merge_profile_json(const Iteration& iteration,
+                                          const std::vector<std::string>& names) {
+  auto layers = nlohmann::ordered_json::array();
+  for (std::size_t l = 0; l < names.size(); ++l) {
+    layers.push_back({{"name", names[l]},
+                      {"bytes", iteration.layers[l].bytes},
+                      {"backward_seconds", iteration.layers[l].backward_seconds}});
+  }
+  return {{"alpha", iteration.cost.a},
+          {"beta", iteration.cost.b},
+          {"forward_seconds", iteration.forward_seconds},
+          {"layers", std::move(layers)}};
+}
+
 }  // namespace gradcube::cli

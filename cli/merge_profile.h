@@ -3,7 +3,9 @@
 #ifndef GRADCUBE_CLI_MERGE_PROFILE_H_
 #define GRADCUBE_CLI_MERGE_PROFILE_H_
 
+#include <nlohmann/json.hpp>
 #include <string>
+#include <vector>
 
 #include "control/merge/iteration.h"
 
@@ -19,6 +21,11 @@ namespace gradcube::cli {
 // takes 0 where it is not given, and other fields are ignored. Throws a UsageError that names the
 // file and the field.
 control::merge::Iteration read_merge_profile(const std::string& path);
+
+// What read_merge_profile() reads as this iteration. The layers get the names, of which there are
+// as many.
+nlohmann::ordered_json merge_profile_json(const control::merge::Iteration& iteration,
+                                          const std::vector<std::string>& names);
 
 }  // namespace gradcube::cli
 

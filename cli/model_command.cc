@@ -36,6 +36,9 @@ void add_model(CLI::App& tool, Action& action) {
   add_model_blueconnect(*command, action);
   add_model_cost(*command, action);
   add_model_merge(*command, action);
+  add_model_training(*command, action);
+  add_model_hub(*command, action);
+  add_model_hierarchy(*command, action);
   add_model_figure(*command, action);
   add_model_fit(*command, action);
   command->footer(
@@ -43,6 +46,7 @@ void add_model(CLI::App& tool, Action& action) {
       "  gradcube model gst --topology bcube:4,2 --topology fattree:16    compare algorithms\n"
       "  gradcube model cost --topology bcube:4,2                         count switches\n"
       "  gradcube model merge --profile resnet50.json                     merge layers' gradients\n"
+      "  gradcube model training --network resnet50 --nodes 4..64         what that saves\n"
       "  gradcube model fit                                               measure the cluster\n"
       "docs/models.md says which equation of which paper each figure is.");
   command->callback([command, &action] {

@@ -19,6 +19,7 @@
 #include "control/base/printable.h"
 #include "control/base/units.h"
 #include "control/model/figure.h"
+#include "control/training/training_figure.h"
 
 namespace gradcube::cli {
 namespace {
@@ -37,13 +38,24 @@ struct ModelFigureOptions {
   bool json = false;
 };
 
-std::vector<std::string> known_figures() {
-  const auto names = control::model::figure_names();
-  return {names.begin(), names.end()};
-}
-
 double seconds_of(const std::string& text, std::string_view option) {
   return static_cast<double>(control::parse_duration(text, option)) / 1e9;
+}
+
+std::vector<std::string> known_figures() {
+  const auto names = control::model::figure_names();
+  std::vector<std::string> known(names.begin(), names.end());
+  known.emplace_back(control::training::kFigure9);
+  return known;
+}
+
+// Of a name that is known.
+Figure make_figure(const ModelFigureOptions& options) {
+  const control::model::FigureOptions numbers{
+      .latency_seconds = seconds_of(options.latency, "--latency"),
+      .seconds_per_sample = seconds_of(options.computation, "--computation")};
+  if (options.name == control::training::kFigure9) return control::training::mgwfbp_figure_9();
+  return control::model::make_figure(options.name, numbers);
 }
 
 Figure figure_of(const ModelFigureOptions& options) {
@@ -54,9 +66,7 @@ Figure figure_of(const ModelFigureOptions& options) {
         "there is no figure {}{}; expected {}", control::quoted(options.name),
         meant ? fmt::format(" (did you mean {}?)", *meant) : "", fmt::join(known, ", ")));
   }
-  Figure figure = control::model::make_figure(
-      options.name, {.latency_seconds = seconds_of(options.latency, "--latency"),
-                     .seconds_per_sample = seconds_of(options.computation, "--computation")});
+  Figure figure = make_figure(options);
   for (const std::string& path : options.measured) {
     const MeasuredRun run = read_measured(path);
     if (place(figure, run)) continue;

@@ -8,11 +8,14 @@
 #include <vector>
 
 #include "cli/merge_profile.h"
+#include "cli/merge_timeline.h"
 #include "cli/model_options.h"
+#include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/policy_option.h"
+#include "cli/text_file.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
-#include "control/base/printable.h"
 #include "control/merge/policies.h"
 
 namespace gradcube::cli {
@@ -26,6 +29,7 @@ using json = nlohmann::ordered_json;
 struct MergeOptions {
   std::string profile;
   std::string policy = "all";
+  std::string timeline;
   bool json = false;
 };
 
@@ -35,25 +39,12 @@ struct MergeRow {
   double seconds;
 };
 
-std::vector<std::string> policy_names() {
-  std::vector<std::string> names;
-  for (const Policy policy : control::merge::kPolicies) {
-    names.emplace_back(control::merge::name_of(policy));
-  }
-  return names;
-}
-
 std::vector<MergeRow> rows_of(const Iteration& iteration, const std::string& asked) {
   std::vector<MergeRow> rows;
-  for (const Policy policy : control::merge::kPolicies) {
-    if (asked != "all" && asked != control::merge::name_of(policy)) continue;
+  for (const Policy policy : policies_of(asked)) {
     std::vector<Message> messages = control::merge::messages_of(policy, iteration);
     const double seconds = control::merge::iteration_seconds(iteration, messages);
     rows.push_back({policy, std::move(messages), seconds});
-  }
-  if (rows.empty()) {
-    throw control::UsageError(fmt::format("--policy {}: there is no such policy; expected all, {}",
-                                          control::quoted(asked), fmt::join(policy_names(), ", ")));
   }
   return rows;
 }
@@ -126,6 +117,13 @@ std::string rows_text(const std::vector<MergeRow>& rows, const Iteration& iterat
          table.text();
 }
 
+void write_timeline(const std::string& path, const Iteration& iteration,
+                    const std::vector<MergeRow>& rows) {
+  std::vector<PolicyMessages> policies;
+  for (const MergeRow& row : rows) policies.emplace_back(row.policy, row.messages);
+  write_text_file("--timeline", path, merge_timeline(iteration, policies).dump() + "\n");
+}
+
 int run_merge(const MergeOptions& options) {
   if (options.profile.empty()) {
     throw control::UsageError(
@@ -134,6 +132,7 @@ int run_merge(const MergeOptions& options) {
   }
   const Iteration iteration = read_merge_profile(options.profile);
   const std::vector<MergeRow> rows = rows_of(iteration, options.policy);
+  if (!options.timeline.empty()) write_timeline(options.timeline, iteration, rows);
   write_output(options.json ? rows_json(rows).dump() + "\n" : rows_text(rows, iteration));
   return 0;
 }
@@ -145,10 +144,12 @@ void add_model_merge(CLI::App& model, Action& action) {
       "merge", "Which layers' gradients to send as one message, and what an iteration takes then");
   auto options = std::make_shared<MergeOptions>();
   command->add_option("--profile", options->profile, "File with a network's layers; see below");
+  add_policy_option(command, options->policy);
   command
-      ->add_option("--policy", options->policy,
-                   fmt::format("all, {}", fmt::join(policy_names(), ", ")))
-      ->capture_default_str();
+      ->add_option("--timeline", options->timeline,
+                   "Write when each layer is computed and each message travels into this file, in "
+                   "Chrome's trace format")
+      ->check(not_empty());
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "The profile is JSON, layers from the first to the last:\n"
@@ -162,7 +163,9 @@ void add_model_merge(CLI::App& model, Action& action) {
       "pass takes 0. docs/mg-wfbp.md explains the policies.\n"
       "Examples:\n"
       "  gradcube model merge --profile resnet50.json\n"
-      "  gradcube model merge --profile resnet50.json --policy optimal --json");
+      "  gradcube model merge --profile resnet50.json --policy optimal --json\n"
+      "  gradcube model merge --profile resnet50.json --timeline trace.json    for "
+      "chrome://tracing");
   command->callback([options, &action] { action = [options] { return run_merge(*options); }; });
 }
 

@@ -9,19 +9,27 @@
 
 namespace gradcube::cli {
 
-CLI::Validator seconds_in(double least, double most) {
-  const auto check = [least, most](std::string& text) -> std::string {
-    double seconds = 0;
+namespace {
+
+// what: "a number of seconds"
+CLI::Validator finite_in(double least, double most, const char* what) {
+  const auto check = [least, most, what](std::string& text) -> std::string {
+    double value = 0;
     const char* const end = text.data() + text.size();
-    const auto result = std::from_chars(text.data(), end, seconds);
-    if (result.ec == std::errc() && result.ptr == end && seconds >= least && seconds <= most) {
-      return "";
-    }
-    return fmt::format("{}: expected a number of seconds in {}..{}", control::quoted(text), least,
-                       most);
+    const auto result = std::from_chars(text.data(), end, value);
+    if (result.ec == std::errc() && result.ptr == end && value >= least && value <= most) return "";
+    return fmt::format("{}: expected {} in {}..{}", control::quoted(text), what, least, most);
   };
   return CLI::Validator(check, fmt::format("{}..{}", least, most));
 }
+
+}  // namespace
+
+CLI::Validator seconds_in(double least, double most) {
+  return finite_in(least, most, "a number of seconds");
+}
+
+CLI::Validator number_in(double least, double most) { return finite_in(least, most, "a number"); }
 
 CLI::Validator whole_number_in(unsigned least, unsigned most) {
   const auto check = [least, most](std::string& text) -> std::string {

@@ -9,6 +9,9 @@ namespace gradcube::cli {
 // A finite number of seconds. CLI::Range takes "nan" for a number in range.
 CLI::Validator seconds_in(double least, double most);
 
+// A finite number.
+CLI::Validator number_in(double least, double most);
+
 // A whole number. CLI::Range calls 1.5 out of range.
 CLI::Validator whole_number_in(unsigned least, unsigned most);
 

@@ -6,9 +6,13 @@
 #include <streambuf>
 
 #include "control/base/errors.h"
+#include "control/base/printable.h"
 
 namespace gradcube::cli {
 namespace {
+
+// A message has one line, however long the text from elsewhere is that it holds.
+constexpr std::size_t kLongestMessage = 4000;
 
 [[noreturn]] void throw_write_error(int error) {
   throw control::SetupError(
@@ -34,6 +38,14 @@ class OutputBuffer : public std::streambuf {
 void write_output(std::string_view text) {
   errno = 0;
   if (std::fwrite(text.data(), 1, text.size(), stdout) != text.size()) throw_write_error(errno);
+}
+
+void complain(const std::string& message) {
+  std::fflush(stdout);
+  // Not fmt::print, which throws where the stream cannot be written to.
+  const std::string line =
+      fmt::format("gradcube: {}\n", control::printable(message, kLongestMessage));
+  std::fwrite(line.data(), 1, line.size(), stderr);
 }
 
 void write_by(const std::function<void(std::ostream&)>& write) {

@@ -1,11 +1,12 @@
 // A command's standard output, checked: a full disk or a closed pipe makes the command fail instead
-// of losing its output. One thread at a time.
+// of losing its output; and its messages. One thread at a time.
 #ifndef GRADCUBE_CLI_OUTPUT_H_
 #define GRADCUBE_CLI_OUTPUT_H_
 
 #include <fmt/format.h>
 #include <functional>
 #include <ostream>
+#include <string>
 #include <string_view>
 #include <utility>
 
@@ -15,6 +16,10 @@ namespace gradcube::cli {
 void write_output(std::string_view text);
 // Returns once everything that was printed has left this process.
 void flush_output();
+
+// One line to standard error, "gradcube: message", after what was printed. Never throws for a
+// stream that cannot be written to.
+void complain(const std::string& message);
 
 // For code that writes to a std::ostream: what `write` writes goes through write_output(). Throws
 // what that throws.

@@ -80,6 +80,12 @@ std::string unknown_command(const CLI::App& tool, const std::string& word) {
 std::string unexpected_word(const CLI::App& tool, std::vector<std::string> words) {
   const auto flag = std::find_if(words.begin(), words.end(),
                                  [](const std::string& word) { return word.starts_with('-'); });
+  // Flags behind the command that is to run are that one's.
+  if (flag != words.begin() && name_of(tool, command_of(tool)) == "run") {
+    return fmt::format(
+        "{} is not expected: the command stands behind \"--\", as in `gradcube run -- {} ...`",
+        control::quoted(words.front()), control::printable(words.front()));
+  }
   if (flag == words.end()) {
     return fmt::format("{} is not expected; {} tells what is accepted",
                        control::quoted(words.front()), help_of(tool));
@@ -94,6 +100,18 @@ std::string wrong_number_of_values(const std::string& text) {
   const std::string flag = text.substr(0, text.find(':'));
   return text.ends_with("missing") ? flag + ": a value is missing"
                                    : flag + " is given more than once";
+}
+
+// "Could not convert: --json = maybe"
+std::string not_its_value(const std::string& text) {
+  constexpr std::string_view kBefore = ": ";
+  constexpr std::string_view kBetween = " = ";
+  const std::size_t flag = text.find(kBefore);
+  const std::size_t value = text.find(kBetween, flag);
+  if (flag == std::string::npos || value == std::string::npos) return text;
+  const std::size_t begin = flag + kBefore.size();
+  return fmt::format("{}: it does not take the value {}", text.substr(begin, value - begin),
+                     control::quoted(text.substr(value + kBetween.size())));
 }
 
 }  // namespace
@@ -112,6 +130,7 @@ std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
                : unexpected_word(tool, words);
   }
   std::string text = one_line(error.what());
+  if (dynamic_cast<const CLI::ConversionError*>(&error) != nullptr) text = not_its_value(text);
   if (dynamic_cast<const CLI::ArgumentMismatch*>(&error) != nullptr) {
     text = wrong_number_of_values(text);
   }

@@ -34,6 +34,7 @@ using bcube::ServerId;
 
 struct PathsOptions {
   std::string topology;
+  std::string absent;
   std::string from;
   std::string to;
   std::vector<std::string> without;
@@ -144,6 +145,10 @@ void require_two(const AddressSpace& space, ServerId from, ServerId to) {
 
 // Those of the running cluster.
 int run_measured(const PathsOptions& options) {
+  if (!options.absent.empty()) {
+    throw control::UsageError(
+        "--absent: the running cluster has its own absent servers; give --topology too");
+  }
   if (!options.without.empty()) {
     throw control::UsageError(
         "--without is for the paths of a topology: give --topology too, or take the link down "
@@ -188,7 +193,8 @@ int run_measured(const PathsOptions& options) {
 
 int run_paths(const PathsOptions& options) {
   if (options.topology.empty()) return run_measured(options);
-  const auto topology = control::parse_topology(options.topology, "--topology");
+  const auto topology = control::parse_absent(
+      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
   const AddressSpace& space = topology.space();
   const ServerId from = control::parse_server(topology, options.from, "--from");
   const ServerId to = control::parse_server(topology, options.to, "--to");
@@ -208,6 +214,11 @@ int run_paths(const PathsOptions& options) {
   if (hops > bcube::kMaxLevels) {
     print("{} and {} are {} hops apart, and a path has at most {}\n", space.text(from),
           space.text(to), hops, bcube::kMaxLevels);
+  } else if (all.empty()) {
+    print("no path of {} hops or fewer leads there over servers that are not absent\n",
+          bcube::kMaxLevels);
+  } else if (paths.empty()) {
+    print("no path is left: what --without names breaks all of them\n");
   }
   return 0;
 }
@@ -217,6 +228,10 @@ void add_options(CLI::App* command, PathsOptions* options) {
       ->add_option("--topology", options->topology,
                    "bcube:n,k, bcube:4x3x2, star:N or torus:n,h (default: the running cluster's, "
                    "whose paths are measured)")
+      ->check(not_empty());
+  command
+      ->add_option("--absent", options->absent,
+                   "Addresses of the topology that have no server: \"0,1 0,2\"")
       ->check(not_empty());
   command->add_option("--from", options->from, "Where the paths begin, by its address: 0,0")
       ->required()

@@ -92,16 +92,17 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   settings.members = members_of(topology, options.members);
   const auto servers = settings.members.empty()
                            ? control::Placement::all(topology)
-                           : control::Placement::grid(topology, settings.members, "--members");
+                           : control::Placement::of(topology, settings.members, "--members");
   const auto placement = servers.with_trainers(settings.trainers, "--trainers");
-  settings.algorithm =
-      with_fitted_costs(settings.algorithm, directory, running.key, running.topology);
+  settings.algorithm = with_fitted_costs(settings.algorithm, directory, running.key,
+                                         running.topology, running.servers_per_core);
   const std::string algorithm = settings.algorithm.empty()
-                                    ? std::string(control::default_algorithm(topology))
+                                    ? std::string(control::default_algorithm(topology, placement))
                                     : settings.algorithm;
   control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
   require_root(settings, choice.plan(0));
   require_carrier(settings, choice.plan(0));
+  require_daemons(running, placement);
   std::vector<PerfTrainer> trainers = trainers_of(running, placement);
   require_trainers(trainers, placement, options);
   return {std::move(choice), std::move(trainers), std::move(running)};
@@ -125,11 +126,20 @@ std::string head_of(const PerfSettings& settings) {
   return text.empty() ? "" : text + ", ";
 }
 
+// Where the usual algorithms do not run and none was asked for, the one that does.
+std::optional<std::string> unusual_default(const Cluster& cluster, const PerfSettings& settings) {
+  if (!settings.algorithm.empty() || cluster.placement().is_grid()) return std::nullopt;
+  return cluster.choice.plan(0).algorithm();
+}
+
 void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
   const std::uint32_t ranks = cluster.placement().ranks();
-  const std::uint32_t servers = cluster.topology().servers();
-  print("# {}{}, {}{} servers, {}{}, job {}\n", head_of(settings), cluster.topology().spec(),
-        ranks < servers ? fmt::format("{} of ", ranks) : "", servers,
+  const auto algorithm = unusual_default(cluster, settings);
+  print("# {}{}{}, {}{}, {}{}, job {}\n", head_of(settings),
+        algorithm ? fmt::format("{} as the servers form no grid, ", *algorithm) : "",
+        cluster.topology().spec(),
+        ranks < cluster.topology().servers() ? fmt::format("{} of ", ranks) : "",
+        control::servers_text(cluster.topology()),
         settings.trainers > 1 ? fmt::format("{} trainers on each, ", settings.trainers) : "",
         rates_text(cluster.running), job);
   print("{}", table_head());
@@ -183,16 +193,17 @@ void print_foot(const Cluster& cluster, const PerfSettings& settings,
 
 // What the daemon knows about a collective that is not done: for whom the job waits, and what the
 // switches do to its frames.
-std::string explanation(const RunDirectory& directory, const std::string& job_name) {
+std::string explanation(const RunDirectory& directory, const std::string& job_name,
+                        const std::string& cause) {
   json status;
   try {
     status = ask_status(directory);
   } catch (const SetupError& error) {
     return fmt::format("; {}", error.what());
   }
-  std::string text;
+  std::string text = cause.empty() ? "" : "; " + cause;
   for (const json& job : items(status, "jobs")) {
-    if (text_field(job, "name") != job_name) continue;
+    if (!cause.empty() || text_field(job, "name") != job_name) continue;
     const std::string wait = wait_text(job);
     if (text_field(job, "state") == "gathering") {
       text = "; not all trainers of the job have joined";
@@ -205,7 +216,7 @@ std::string explanation(const RunDirectory& directory, const std::string& job_na
 }
 
 PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& directory,
-                const std::string& job) {
+                const std::string& job, const control::Placement& placement) {
   const auto before = resent_so_far(directory);
   try {
     PerfRow row = runner.run(count);
@@ -213,7 +224,9 @@ PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& dir
     if (before && after && *after >= *before) row.resent = *after - *before;
     return row;
   } catch (const IterationTimeout& error) {
-    throw SetupError(error.what() + explanation(directory, job));
+    throw SetupError(error.what() + explanation(directory, job, error.cause()));
+  } catch (const Error& error) {
+    throw SetupError(error.what() + ended_meanwhile(error, directory, placement));
   }
 }
 
@@ -237,6 +250,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   }
   if (control::has_root(settings.kind)) report["root"] = settings.root;
   if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
+  if (const auto algorithm = unusual_default(cluster, settings)) report["algorithm"] = *algorithm;
   if (settings.reproducible) report["reproducible"] = true;
   if (settings.trainers > 1) report["trainers_per_server"] = settings.trainers;
   for (const control::ServerId server : settings.members) {
@@ -312,7 +326,7 @@ int run_perf(const PerfOptions& options) {
   std::uint64_t wrong = 0;
   if (table) print_head(cluster, settings, job);
   for (const std::uint64_t count : counts) {
-    rows.push_back(measure(runner, count, directory, job));
+    rows.push_back(measure(runner, count, directory, job, cluster.placement()));
     wrong += rows.back().wrong.value_or(0);
     if (!table) continue;
     write_output(table_row(rows.back(), links_of(cluster, rows.back())));

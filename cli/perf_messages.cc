@@ -10,6 +10,7 @@
 #include <vector>
 
 #include "bcube_forwarding/path_set.h"
+#include "bcube_forwarding/route.h"
 #include "cli/command_line.h"
 #include "cli/control_client.h"
 #include "cli/interrupt.h"
@@ -36,7 +37,7 @@ using Clock = std::chrono::steady_clock;
 using Memory = Buffer<std::byte>;
 
 constexpr std::uint64_t kMostRank = UINT16_MAX;
-constexpr std::uint64_t kMostPaths = 64;
+constexpr unsigned kMostPaths = 8;  // as gradcube_message::paths
 constexpr auto kSlice = std::chrono::milliseconds(200);
 
 void refuse(std::string_view flag, bool given) {
@@ -148,6 +149,19 @@ std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
   return count_field(ask_status(directory), "counters/resent");
 }
 
+PerfRow measure(Measurement& measurement, std::uint64_t size, const RunDirectory& directory,
+                const control::Placement& placement) {
+  const auto before = resent_so_far(directory);
+  try {
+    PerfRow row = measurement.run(size);
+    const auto after = resent_so_far(directory);
+    if (before && after && *after >= *before) row.resent = *after - *before;
+    return row;
+  } catch (const Error& error) {
+    throw control::SetupError(error.what() + ended_meanwhile(error, directory, placement));
+  }
+}
+
 PerfLinks links_of(const MessageWay& way) { return {2, 1.0, way.rate_bps}; }
 
 void print_foot(const PerfSettings& settings, std::uint64_t wrong) {
@@ -192,13 +206,28 @@ MessageEnds message_ends_of(const PerfOptions& options, const control::Placement
   return ends;
 }
 
+void require_way(const control::Topology& topology, const control::Placement& placement,
+                 const MessageEnds& ends) {
+  const control::AddressSpace& space = topology.space();
+  const control::ServerId from = placement.place(ends.from).server;
+  const control::ServerId to = placement.place(ends.to).server;
+  if (from == to || !bcube::message_paths(space, from, to).empty()) return;
+  throw UsageError(fmt::format(
+      "--to: ranks {} and {} are on {} and {}, which are {} hops apart, and a message takes at "
+      "most {}; expected ranks that are nearer, or a topology of more levels",
+      ends.from, ends.to, space.text(from), space.text(to), bcube::distance(space, from, to),
+      bcube::most_hops(space)));
+}
+
 MessageWay way_of(const control::Topology& topology, const control::Placement& placement,
                   const MessageEnds& ends, std::uint64_t bytes) {
   const control::ServerId from = placement.place(ends.from).server;
   const control::ServerId to = placement.place(ends.to).server;
   if (from == to) return {};
   std::vector<bcube::Route> paths = bcube::message_paths(topology.space(), from, to);
-  const std::size_t most = ends.paths != 0 ? ends.paths : bytes < shared::kLargeMessage ? 1 : 64;
+  const std::size_t most = ends.paths != 0                 ? ends.paths
+                           : bytes < shared::kLargeMessage ? 1
+                                                           : kMostPaths;
   paths.resize(std::min(paths.size(), most));
   MessageWay way;
   way.paths = static_cast<unsigned>(paths.size());
@@ -225,6 +254,8 @@ int run_perf_messages(const PerfOptions& options) {
   const auto placement =
       control::Placement::all(running.topology).with_trainers(settings.trainers, "--trainers");
   const MessageEnds ends = message_ends_of(options, placement);
+  require_way(running.topology, placement, ends);
+  require_daemons(running, placement);
   const std::vector<PerfTrainer> trainers = trainers_of(running, placement);
   if (trainers.size() != placement.trainers()) {
     throw control::SetupError(
@@ -235,17 +266,15 @@ int run_perf_messages(const PerfOptions& options) {
   const std::string job = options.job.empty() ? fmt::format("perf-{}", getpid()) : options.job;
   Measurement measurement(trainers, job, settings, ends);
   if (!options.json) {
-    print("# sendrecv from {} to {}, {}, {} servers, {}, job {}\n{}", ends.from, ends.to,
-          running.topology.spec(), placement.ranks(), rates_text(running), job, table_head());
+    print("# sendrecv from {} to {}, {}, {}, {}, job {}\n{}", ends.from, ends.to,
+          running.topology.spec(), control::servers_text(running.topology), rates_text(running),
+          job, table_head());
     flush_output();
   }
   auto results = nlohmann::ordered_json::array();
   std::uint64_t wrong = 0;
   for (const std::uint64_t size : sizes) {
-    const auto before = resent_so_far(directory);
-    PerfRow row = measurement.run(size);
-    const auto after = resent_so_far(directory);
-    if (before && after && *after >= *before) row.resent = *after - *before;
+    const PerfRow row = measure(measurement, size, directory, placement);
     wrong += row.wrong.value_or(0);
     const MessageWay way = way_of(running.topology, placement, ends, size);
     if (options.json) {

@@ -30,6 +30,10 @@ struct MessageEnds {
 // Throws UsageError: a rank that there is not, or an option that says nothing about messages.
 MessageEnds message_ends_of(const PerfOptions& options, const control::Placement& placement);
 
+// Throws UsageError where the two are farther apart than a frame may go.
+void require_way(const control::Topology& topology, const control::Placement& placement,
+                 const MessageEnds& ends);
+
 // What a message of so many bytes takes.
 struct MessageWay {
   unsigned paths = 0;              // 0: both trainers are on one server

@@ -183,8 +183,10 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
       ->default_str("the last one")
       ->check(not_empty());
   command
-      ->add_option("--paths", options->paths,
-                   "The most paths that a message may take (default: one, or all from 64 KiB on)")
+      ->add_option(
+          "--paths", options->paths,
+          "The most paths that a message may take, 1 to 8 (default: one, or all from 64 KiB "
+          "on)")
       ->check(not_empty());
   command
       ->add_option("--algorithm", options->algorithm,

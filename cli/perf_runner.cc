@@ -6,7 +6,9 @@
 #include <fmt/format.h>
 #include <functional>
 #include <mutex>
+#include <string_view>
 #include <thread>
+#include <utility>
 
 #include "aggregation/reproducible.h"
 #include "cli/cancellable_barrier.h"
@@ -154,10 +156,21 @@ class Row {
       if (barrier_.cancelled()) {
         throw control::SetupError("another trainer of this measurement failed");
       }
-      if (left.count() <= 0) {
-        throw IterationTimeout(settings_.kind, count_ * element_bytes_, settings_.timeout);
-      }
+      if (left.count() <= 0) return time_out(session, request);
     }
+  }
+
+  // Throws, unless the request has ended by now.
+  void time_out(gradcube_session* session, std::uint64_t request) {
+    const int code = gradcube_wait(session, request, 0);  // which asks the daemon
+    if (code != GRADCUBE_ETIMEDOUT) return detail::check(code, session);
+    constexpr std::string_view kBeforeCause = " ms: ";
+    const std::string_view text = gradcube_last_error(session);
+    const std::size_t at = text.find(kBeforeCause);
+    const std::string_view cause =
+        at == std::string_view::npos ? "" : text.substr(at + kBeforeCause.size());
+    throw IterationTimeout(settings_.kind, count_ * element_bytes_, settings_.timeout,
+                           std::string(cause));
   }
 
   static void throw_if_interrupted() {
@@ -236,10 +249,11 @@ std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks) {
 }
 
 IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
-                                   std::chrono::milliseconds timeout)
+                                   std::chrono::milliseconds timeout, std::string cause)
     : control::SetupError(fmt::format("{} of {} bytes is not done after {:g} s (--timeout)",
                                       with_article(kind), bytes,
-                                      std::chrono::duration<double>(timeout).count())) {}
+                                      std::chrono::duration<double>(timeout).count())),
+      cause_(std::move(cause)) {}
 
 PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
                        const std::string& job, const PerfSettings& settings)

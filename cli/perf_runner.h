@@ -54,7 +54,12 @@ std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
 class IterationTimeout : public control::SetupError {
  public:
   IterationTimeout(control::CollectiveKind kind, std::uint64_t bytes,
-                   std::chrono::milliseconds timeout);
+                   std::chrono::milliseconds timeout, std::string cause);
+  // As a trainer's daemon told it; empty if it did not.
+  const std::string& cause() const { return cause_; }
+
+ private:
+  std::string cause_;
 };
 
 // A trainer's rank whose server is here, and where it takes trainers.

@@ -12,6 +12,7 @@
 #include "cli/option_checks.h"
 #include "cli/output.h"
 #include "cli/perf_collective.h"
+#include "cli/plan_keys.h"
 #include "cli/plan_verify.h"
 #include "cli/plan_why.h"
 #include "cli/text_table.h"
@@ -36,6 +37,7 @@ constexpr control::ServerId kMostServersShown = 4096;
 
 struct PlanOptions {
   std::string topology = "bcube:3,2";
+  std::string absent;
   std::string algorithm;
   std::string rate;
   std::string server;
@@ -44,6 +46,7 @@ struct PlanOptions {
   std::string why;
   bool json = false;
   PlanVerifyOptions verify;
+  PlanKeysOptions keys;
 };
 
 std::vector<control::Lcore> lcores_of(const std::string& text) {
@@ -56,7 +59,8 @@ std::vector<control::Lcore> lcores_of(const std::string& text) {
 }
 
 control::Topology topology_of(const PlanOptions& options) {
-  const auto topology = control::parse_topology(options.topology, "--topology");
+  const auto topology = control::parse_absent(
+      control::parse_topology(options.topology, "--topology"), options.absent, "--absent");
   if (options.rate.empty()) return topology;
   const auto rates = control::parse_link_rates(options.rate, "--rate");
   rates.validate(topology);
@@ -103,6 +107,11 @@ int run_plan(const PlanOptions& options) {
     write_output(verified(plan, options.verify, options.json));
     return 0;
   }
+  if (!options.keys.file.empty()) {
+    const auto plan = control::make_plan(algorithm, topology, "--algorithm");
+    write_output(keys_report(plan, lcores_of(options.lcores), options.keys, options.json));
+    return 0;
+  }
   std::optional<control::ServerId> server;
   if (!options.server.empty()) {
     server = control::parse_server(topology, options.server, "--server");
@@ -132,7 +141,7 @@ void add_why(CLI::App* command, PlanOptions& options) {
                        "Show what each algorithm takes for an all-reduce of this size, and which "
                        "one auto runs; without --topology, on the running cluster")
           ->check(not_empty());
-  for (const char* other : {"--server", "--lcores", "--trainers", "--verify"}) {
+  for (const char* other : {"--server", "--lcores", "--trainers", "--verify", "--keys"}) {
     why->excludes(command->get_option(other));
   }
 }
@@ -144,6 +153,7 @@ int run(const CLI::App& command, const PlanOptions& options) {
   };
   return run_plan_why({.size = options.why,
                        .topology = given("--topology", options.topology),
+                       .absent = options.absent,
                        .rate = options.rate,
                        .algorithm = given("--algorithm", options.algorithm),
                        .json = options.json});
@@ -159,6 +169,10 @@ void add_plan(CLI::App& tool, Action& action) {
   command
       ->add_option("--topology", options->topology, "bcube:n,k, bcube:4x3x2, star:N or torus:n,h")
       ->capture_default_str();
+  command
+      ->add_option("--absent", options->absent,
+                   "Addresses of the topology that have no server: \"3,1 3,2\"")
+      ->check(not_empty());
   command
       ->add_option("--algorithm", options->algorithm,
                    fmt::format("{} (default: {}); a job may also ask for {}, which takes one of "
@@ -181,19 +195,29 @@ void add_plan(CLI::App& tool, Action& action) {
       ->capture_default_str()
       ->check(whole_number_in(1, control::kMaxLocalTrainers));
   add_plan_verify(*command, options->verify);
+  add_plan_keys(*command, options->keys);
   add_why(command, *options);
   command->add_flag("--json", options->json, "Print one JSON object");
   command->footer(
       "--why: a modelled time is that of the messages (latency) and of the bytes (transfer); the\n"
       "larger one binds, by the level whose links take the longest. measured is the median of the\n"
-      "last `gradcube perf allreduce` with this algorithm and size. --algorithm auto:3us,40us "
+      "last `gradcube perf allreduce` with this algorithm and size. --algorithm auto:1us,40us "
       "sets\n"
       "what a server takes for a message, and how long it is on its way; `gradcube model fit`\n"
       "measures both.\n"
+      "--keys: {\"keys\": [{\"name\": \"conv1.weight\", \"elements\": 9408, \"dtype\": "
+      "\"float32\"}, ...]}\n"
+      "is what a parameter hub is given; dtype is float32, float16 or bfloat16. Its chunks are "
+      "divided\n"
+      "among the plan's threads (of ps: the root's ports), and each thread's among its cores; "
+      "--lcores\n"
+      "are those of one server.\n"
       "Examples:\n"
       "  gradcube plan --topology bcube:3,2                              all nine servers\n"
       "  gradcube plan --topology bcube:16,4 --server 2,1,0,3 --json     one of 65536\n"
       "  gradcube plan --topology bcube:16,4 --verify --seed 7           is it an all-reduce?\n"
+      "  gradcube plan --keys keys.json --topology bcube:3,2 --lcores 0-3 --optimizer adamw\n"
+      "  gradcube plan --topology bcube:4,2 --absent \"3,1 3,2 3,3\" --verify\n"
       "  gradcube plan --why 64M                                         on the running cluster\n"
       "  gradcube plan --why 4K --topology bcube:4,2 --rate 10gbit       anywhere");
   command->callback([options, command, &action] {

@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "cli/fitted_costs.h"
@@ -62,18 +63,23 @@ Place place_of(const PlanWhyOptions& options) {
   if (!options.topology.empty() || !directory.living_daemon()) {
     const std::string_view spec = options.topology.empty() ? kTopology : options.topology;
     place.is_assumed = options.topology.empty();
-    place.topology = with_rates(control::parse_topology(spec, "--topology"), options.rate);
+    const auto topology = control::parse_absent(control::parse_topology(spec, "--topology"),
+                                                options.absent, "--absent");
+    place.topology = with_rates(topology, options.rate);
     return place;
   }
-  if (!options.rate.empty()) {
+  for (const auto& [flag, text] :
+       {std::pair("--rate", options.rate), std::pair("--absent", options.absent)}) {
+    if (text.empty()) continue;
     throw control::UsageError(
-        "--rate: the running cluster has its own; expected a --topology beside it");
+        fmt::format("{}: the running cluster has its own; expected a --topology beside it", flag));
   }
   const RunningCluster cluster = running_cluster(directory);
   place.topology = cluster.topology;
   place.is_running = true;
   place.measured = Measurements::read(directory, cluster.key);
-  place.algorithm = with_fitted_costs(place.algorithm, directory, cluster.key, cluster.topology);
+  place.algorithm = with_fitted_costs(place.algorithm, directory, cluster.key, cluster.topology,
+                                      cluster.servers_per_core);
   return place;
 }
 
@@ -151,7 +157,7 @@ int run_plan_why(const PlanWhyOptions& options) {
   if (!costs) {
     throw control::UsageError(
         "--why: it compares all algorithms; expected no --algorithm, or auto with the costs of a "
-        "message: --algorithm auto:3us,40us");
+        "message: --algorithm auto:1us,40us");
   }
   const auto all = control::Placement::all(place.topology);
   const auto choice = control::make_choice(place.algorithm, place.topology, all, "--topology");

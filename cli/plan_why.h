@@ -11,6 +11,7 @@ namespace gradcube::cli {
 struct PlanWhyOptions {
   std::string size;
   std::string topology;   // empty: that of the running cluster, else the default
+  std::string absent;     // with a topology
   std::string rate;       // with a topology
   std::string algorithm;  // auto with costs; empty: auto
   bool json = false;

@@ -1,23 +1,46 @@
 #include "cli/running_cluster.h"
 
+#include <algorithm>
+#include <chrono>
+#include <exception>
 #include <fmt/format.h>
+#include <fmt/ranges.h>
+#include <thread>
 
 #include "cli/control_client.h"
 #include "cli/json_fields.h"
-#include "cli/status_text.h"
+#include "cli/topology_text.h"
+#include "control/base/errors.h"
 
 namespace gradcube::cli {
 
 using nlohmann::json;
 
+namespace {
+
+constexpr std::chrono::seconds kUntilAnEndIsSeen{1};
+constexpr std::chrono::milliseconds kBetweenLooks{50};
+
+control::Topology topology_of(const json& topology) {
+  constexpr std::string_view kWhere = "the daemon's topology";
+  std::string absent;
+  for (const json& address : items(topology, "absent")) absent += address_text(address) + ' ';
+  return control::parse_absent(control::parse_topology(topology_text(topology), kWhere), absent,
+                               kWhere);
+}
+
+}  // namespace
+
 RunningCluster read_running_cluster(const json& status) {
   const json rate_bps = field(status, "rate_bps");
   const auto rates = control::link_rates_from_json(rate_bps, "the daemon's status:");
-  RunningCluster cluster{.topology = rates.on(control::parse_topology(
-                             topology_text(field(status, "topology")), "the daemon's topology")),
+  RunningCluster cluster{.topology = rates.on(topology_of(field(status, "topology"))),
                          .rates = rates,
                          .rate_bps = rate_bps,
                          .sockets = {},
+                         .ended = {},
+                         .ended_switches = {},
+                         .servers_per_core = 1,
                          .key = json::array({field(status, "pid"), field(status, "topology"),
                                              rate_bps, field(status, "mtu")})
                                     .dump(-1, ' ', false, json::error_handler_t::replace)};
@@ -25,7 +48,15 @@ RunningCluster read_running_cluster(const json& status) {
     const auto id = control::parse_server(cluster.topology, address_text(field(server, "address")),
                                           "the daemon's list of servers");
     cluster.sockets[id] = text_field(server, "socket").value_or("");
+    if (flag_field(server, "ended").value_or(false)) cluster.ended[id] = cell_text(server, "why");
   }
+  for (const json& daemon : items(status, "switch_daemons")) {
+    if (!flag_field(daemon, "ended").value_or(false)) continue;
+    cluster.ended_switches.push_back(cell_text(daemon, "why"));
+  }
+  const std::size_t cores = std::max<std::size_t>(1, items(status, "lcores").size());
+  cluster.servers_per_core =
+      static_cast<unsigned>(std::max<std::size_t>(1, (cluster.sockets.size() + cores - 1) / cores));
   return cluster;
 }
 
@@ -42,6 +73,41 @@ std::vector<PerfTrainer> trainers_of(const RunningCluster& cluster,
     if (found != cluster.sockets.end()) trainers.push_back({rank, place.local, found->second});
   }
   return trainers;
+}
+
+std::string ended_daemons(const RunningCluster& cluster, const control::Placement& placement) {
+  std::vector<std::string> all;
+  for (const auto& [server, why] : cluster.ended) {
+    if (!placement.rank(server)) continue;
+    all.push_back(fmt::format("server {}: {}", cluster.topology.space().text(server), why));
+  }
+  for (const std::string& why : cluster.ended_switches) all.push_back("switches: " + why);
+  if (all.empty()) return "";
+  return fmt::format("{}; `gradcube down`, then `gradcube up`, puts the cluster in order",
+                     fmt::join(all, "; "));
+}
+
+void require_daemons(const RunningCluster& cluster, const control::Placement& placement) {
+  const std::string ended = ended_daemons(cluster, placement);
+  if (!ended.empty()) throw control::SetupError(ended);
+}
+
+std::string ended_meanwhile(const Error& error, const control::RunDirectory& directory,
+                            const control::Placement& placement) {
+  using std::chrono::steady_clock;
+  const bool gone = error.code() == GRADCUBE_ENODAEMON;
+  const steady_clock::time_point deadline =
+      steady_clock::now() + (gone ? kUntilAnEndIsSeen : steady_clock::duration(0));
+  try {
+    for (;;) {
+      const std::string ended = ended_daemons(running_cluster(directory), placement);
+      if (!ended.empty()) return "; " + ended;
+      if (steady_clock::now() >= deadline) return "";
+      std::this_thread::sleep_for(kBetweenLooks);
+    }
+  } catch (const std::exception&) {  // the error that just came says enough
+    return "";
+  }
 }
 
 std::string rates_text(const RunningCluster& cluster) {

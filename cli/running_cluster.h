@@ -14,6 +14,8 @@
 #include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
+#include "gradcube/gradcube.hpp"
+
 namespace gradcube::cli {
 
 struct RunningCluster {
@@ -21,6 +23,11 @@ struct RunningCluster {
   control::LinkRates rates;
   nlohmann::json rate_bps;                           // as the status has them
   std::map<control::ServerId, std::string> sockets;  // of the servers that are on this host
+  // Why the daemons of these servers, and those of switches, are gone, where each has its own.
+  std::map<control::ServerId, std::string> ended;
+  std::vector<std::string> ended_switches;
+  // Of those on this host, rounded up: whose pollers run on one core.
+  unsigned servers_per_core = 1;
   std::string key;  // names the daemon and its links: two clusters have different ones
 };
 
@@ -29,6 +36,16 @@ RunningCluster read_running_cluster(const nlohmann::json& status);
 
 // Asks the daemon. Throws a SetupError where none runs.
 RunningCluster running_cluster(const control::RunDirectory& directory);
+
+// What is wrong where daemons of these servers, or of switches, have ended, and what to do. Empty
+// where all live.
+std::string ended_daemons(const RunningCluster& cluster, const control::Placement& placement);
+// Throws it as a SetupError.
+void require_daemons(const RunningCluster& cluster, const control::Placement& placement);
+// For the message of an error that just came: "; ..." with what has ended meanwhile; else empty. A
+// daemon's socket closes a little before its end is seen: for that error, waits up to a second.
+std::string ended_meanwhile(const Error& error, const control::RunDirectory& directory,
+                            const control::Placement& placement);
 
 // "1000 Mbit/s"; "10000,1000 Mbit/s" from level 0 up where levels differ.
 std::string rates_text(const RunningCluster& cluster);

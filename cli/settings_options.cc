@@ -13,6 +13,9 @@ struct Help {
 
 constexpr Help kHelp[] = {
     {"topology", "bcube:n,k, bcube:4x3x2, star:N or torus:n,h"},
+    {"absent",
+     "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
+     "them"},
     {"fabric",
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "
@@ -71,8 +74,11 @@ bool SettingsOptions::given(std::string_view name) const {
 }
 
 void SettingsOptions::apply(control::ClusterSettings& settings) const {
-  for (const auto& [name, flag] : flags_) {
-    if (given(name)) control::apply_setting(settings, name, flag.text, "--" + name);
+  // In the order of the settings: a topology makes absent servers of another one present.
+  for (const std::string_view setting : control::setting_names()) {
+    if (!given(setting)) continue;
+    const std::string name(setting);
+    control::apply_setting(settings, name, flags_.at(name).text, "--" + name);
   }
 }
 

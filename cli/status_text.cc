@@ -11,6 +11,7 @@
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
 #include "cli/text_table.h"
+#include "cli/topology_text.h"
 #include "control/base/printable.h"
 
 namespace gradcube::cli {
@@ -235,6 +236,7 @@ std::string switches_text(const json& status) {
   return table.empty() ? "" : fmt::format("\nswitches\n{}", table.text());
 }
 
+constexpr const char* kNoImpairments = "none";
 bool is_down(const json& impairments) { return !flag_field(impairments, "up").value_or(true); }
 
 // "loss 1 %, reorder 5 %"; empty when all are 0.
@@ -249,18 +251,27 @@ std::string probabilities_text(const json& impairments) {
   return text;
 }
 
+// Links of such a daemon count as down though nobody has taken them down. Empty where all answer.
+std::string silent_switches_text(const json& status) {
+  const json& daemons = items(status, "switch_daemons");
+  const auto silent = std::count_if(daemons.begin(), daemons.end(), [](const json& daemon) {
+    return text_field(daemon, "why").has_value();
+  });
+  if (silent == 0) return "";
+  return fmt::format("; no answer from {} of {} daemons of switches, whose links count as down",
+                     silent, daemons.size());
+}
+
 // "down", "down, loss 1 %", "loss 1 %", "none"
 std::string impairments_text(const json& impairments, const std::string& probabilities) {
-  if (!is_down(impairments)) return probabilities.empty() ? "none" : probabilities;
+  if (!is_down(impairments)) return probabilities.empty() ? kNoImpairments : probabilities;
   return probabilities.empty() ? "down" : "down, " + probabilities;
 }
 
-// "2 links differ (1 down)"
-std::string differing_text(const json& links) {
+// " (1 down)"
+std::string number_down(const json& links) {
   const auto down = std::count_if(links.begin(), links.end(), is_down);
-  return fmt::format(
-      "{}{}", links.size() == 1 ? "1 link differs" : fmt::format("{} links differ", links.size()),
-      down > 0 ? fmt::format(" ({} down)", down) : "");
+  return down > 0 ? fmt::format(" ({} down)", down) : "";
 }
 
 std::string flows_text(const json& status, bool all_flows) {
@@ -312,24 +323,6 @@ std::string counters_text(const json& status) {
 
 }  // namespace
 
-std::string topology_text(const json& topology) {
-  const auto kind = text_field(topology, "kind");
-  const auto n = count_field(topology, "n");
-  auto k = count_field(topology, "k");
-  if (!k) k = count_field(topology, "h");
-  if (kind == "star") {
-    const auto servers = count_field(topology, "servers");
-    return servers ? fmt::format("star:{}", *servers) : "";
-  }
-  if (kind && n && k) return fmt::format("{}:{},{}", *kind, *n, *k);
-  std::string radices;
-  for (const json& radix : items(topology, "radices")) {
-    if (!radix.is_number_integer()) return "";
-    radices += (radices.empty() ? "" : "x") + radix.dump();
-  }
-  return kind && !radices.empty() ? fmt::format("{}:{}", *kind, radices) : "";
-}
-
 std::string impairments_summary(const json& status) {
   const json& impairments = field(status, "impairments");
   std::string probabilities = probabilities_text(impairments);
@@ -337,8 +330,14 @@ std::string impairments_summary(const json& status) {
   if (seed && !probabilities.empty()) probabilities += fmt::format(", seed {}", *seed);
   std::string text = impairments_text(impairments, probabilities);
   const json& links = items(status, "impaired_links");
-  if (!links.empty()) text += "; " + differing_text(links);
-  return text;
+  if (links.empty()) return text + silent_switches_text(status);
+  const char* const plural = links.size() == 1 ? "" : "s";
+  const std::string some = fmt::format("{} link{}", links.size(), plural);
+  if (text == kNoImpairments)
+    return fmt::format("on {}{}, else {}{}", some, number_down(links), text,
+                       silent_switches_text(status));
+  return fmt::format("{}; {} differ{}{}{}", text, some, *plural != 0 ? "" : "s", number_down(links),
+                     silent_switches_text(status));
 }
 
 std::string impaired_links_text(const json& status) {
@@ -357,9 +356,13 @@ std::string status_summary(const json& status) {
     text += fmt::format("{:<12}  {}\n", name, value);
   };
   const std::string topology_name = topology_text(topology);
-  line("cluster",
-       fmt::format("{}: {} servers, {} fabric", topology_name.empty() ? "-" : topology_name,
-                   cell_text(topology, "servers"), cell_text(status, "fabric")));
+  line("cluster", fmt::format("{}: {}, {} fabric", topology_name.empty() ? "-" : topology_name,
+                              servers_count_text(topology), cell_text(status, "fabric")));
+  const std::string absent = absent_text(topology);
+  if (!absent.empty()) {
+    line("absent", fmt::format("{}; a job on all servers runs {} if it asks for no algorithm",
+                               absent, cell_text(status, "algorithm")));
+  }
   const auto uptime = number_field(status, "uptime_seconds");
   const auto pid = count_field(status, "pid");
   line("daemon",

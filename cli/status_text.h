@@ -18,12 +18,9 @@ std::string status_text(const nlohmann::json& status, const StatusView& view);
 // The first lines of it: what runs, with which settings.
 std::string status_summary(const nlohmann::json& status);
 
-// "bcube:3,2" from {"kind":"bcube","n":3,"k":2,"servers":9}, "bcube:4x3" from one with "radices":
-// what --topology takes. Empty when it cannot be told.
-std::string topology_text(const nlohmann::json& topology);
-
 // Of a status, or of the daemon's answer to "impair": "loss 1 %, reorder 5 %, seed 7; 2 links
-// differ (1 down)"; "down, ..." when all links are down but those that differ; "none" without any.
+// differ (1 down)"; "on 2 links (1 down), else none"; "down, ..." when all links are down but those
+// that differ; "none" without any.
 std::string impairments_summary(const nlohmann::json& status);
 // A table of the links that differ; empty when there are none.
 std::string impaired_links_text(const nlohmann::json& status);

@@ -3,6 +3,7 @@
 #include <CLI/Formatter.hpp>
 #include <chrono>
 #include <cstdio>
+#include <exception>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -16,6 +17,7 @@
 #include "cli/daemon_process.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/running_cluster.h"
 #include "cli/settings_options.h"
 #include "cli/status_text.h"
 #include "control/base/errors.h"
@@ -49,17 +51,29 @@ ClusterSettings settings_of(const UpOptions& options) {
   options.settings.apply(settings);
   control::validate(settings);
   // A topology without a plan must be refused here, before anything is started.
-  control::make_plan(control::default_algorithm(settings.topology), settings.topology,
-                     "--topology");
+  const control::Topology topology = settings.rated_topology();
+  control::make_plan(control::default_algorithm(topology), topology, "--topology");
   return settings;
+}
+
+// What has ended of the cluster that runs; nothing if it cannot be asked.
+std::string ended_part(const RunDirectory& directory) {
+  try {
+    const RunningCluster cluster = running_cluster(directory);
+    return ended_daemons(cluster, control::Placement::all(cluster.topology));
+  } catch (const std::exception&) {
+    return "";
+  }
 }
 
 [[noreturn]] void throw_runs_already(const RunDirectory& directory) {
   const auto daemon = directory.living_daemon();
-  throw SetupError(fmt::format(
-      "a cluster runs already{} in {}: `gradcube status` shows it, `gradcube down` ends it",
-      daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
-      directory.path().string()));
+  const std::string ended = ended_part(directory);
+  throw SetupError(
+      fmt::format("a cluster runs already{} in {}: {}",
+                  daemon && daemon->pid > 0 ? fmt::format(" (pid {})", daemon->pid) : "",
+                  directory.path().string(),
+                  ended.empty() ? "`gradcube status` shows it, `gradcube down` ends it" : ended));
 }
 
 // A daemon that was just killed holds its lock until the kernel has taken its memory back.
@@ -119,8 +133,8 @@ class Progress {
 };
 
 pid_t start(const RunDirectory& directory, const ClusterSettings& settings) {
-  const Progress progress(fmt::format("starting {}: {} servers", settings.topology.spec(),
-                                      settings.topology.servers()));
+  const Progress progress(fmt::format("starting {}: {}", settings.topology.spec(),
+                                      control::servers_text(settings.topology)));
   const bool embedded = settings.fabric == control::Fabric::embedded;
   const unsigned daemons = embedded ? 1 : settings.topology.servers();
   return start_daemon(
@@ -192,6 +206,7 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --topology bcube:3,2 --rate 200mbit --mtu 9000 --loss 0.001\n"
       "  gradcube up --topology bcube:3,2 --fabric memif --rate 200mbit   a daemon per server\n"
       "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    the same on real links\n"
+      "  gradcube up --topology bcube:4,2 --absent \"3,1 3,2 3,3\"           13 of 16 servers\n"
       "  gradcube up --cluster cluster.toml --seed 7");
   command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }

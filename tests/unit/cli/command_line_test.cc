@@ -49,8 +49,8 @@ TEST_F(CommandLine, RefusesAClusterFileWithAnUnknownKeyAndNamesIt) {
 
 TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({}, "--help");
-  for (const char* command :
-       {"up", "down", "status", "impair", "plan", "paths", "check", "perf", "model", "doctor"}) {
+  for (const char* command : {"up", "down", "status", "impair", "plan", "paths", "check", "perf",
+                              "run", "model", "checkpoint", "doctor"}) {
     expect_usage_error({}, command);
     expect_usage_error({"dance"}, command);
     expect_usage_error({"--json", "dance", "wildly"}, command);
@@ -78,6 +78,50 @@ TEST_F(CommandLine, RefusesUnknownCommandsAndFlags) {
   expect_usage_error({"plan", "--topology", "bcube:16,4"}, "--server");
   expect_usage_error({"perf", "allreduce", "--job", "a/b"}, "--job: \"a/b\"");
   expect_usage_error({"perf", "allreduce", "--job", std::string(64, 'j')}, "1 to 63");
+}
+
+TEST_F(CommandLine, RefusesToRunWhatIsNoCommand) {
+  expect_usage_error({"run"}, "the command is missing; expected `gradcube run -- COMMAND ARGS...`");
+  expect_usage_error({"run", "--"}, "the command is missing");
+  expect_usage_error({"run", "python3"},
+                     "the command stands behind \"--\", as in `gradcube run -- py");
+  expect_usage_error({"run", "python3", "-c", "pass"},
+                     "the command stands behind \"--\", as in `gradcube run -- python3 ...`");
+  expect_usage_error({"run", "--trainer", "3", "--", "true"}, "did you mean --trainers?");
+  expect_usage_error({"run", "--trainers", "17", "--", "true"}, "--trainers");
+  expect_usage_error({"run", "--port", "65536", "--", "true"}, "--port");
+  expect_usage_error({"run", "--grace", "5", "--", "true"}, "--grace");
+  expect_usage_error({"run", "--master", "", "--", "true"}, "--master");
+  const Outcome missing = gradcube({"run", "--", "no-such-command", "--a=", "[1,2]"});
+  EXPECT_EQ(missing.code, 127);
+  EXPECT_EQ(missing.err, "gradcube: there is no command \"no-such-command\" in PATH\n");
+  EXPECT_THAT(missing.out, IsEmpty());
+}
+
+TEST_F(CommandLine, SaysInItsOwnWordsWhichValueIsWrong) {
+  for (const char* flag : {"--least-rate", "--most-lost"}) {
+    for (const char* value : {"x", "1.5", "-1", "nan"}) {
+      expect_usage_error({"check", flag, value},
+                         std::string(flag) + ": \"" + value + "\": expected a number in 0..1");
+    }
+  }
+  for (const char* value : {"0", "x", "nan", "-1", "500ns", "61s", "61", "50 us", "50m"}) {
+    expect_usage_error({"check", "--most-round-trip", value},
+                       std::string("--most-round-trip \"") + value + "\": ");
+  }
+  for (const char* value : {"50us", "1us", "60s", "0.001", "1e-3", "60"}) {
+    const Outcome outcome = gradcube({"check", "--most-round-trip", value});
+    EXPECT_EQ(outcome.code, 1) << value;
+    EXPECT_THAT(outcome.err, HasSubstr("start one with `gradcube up")) << value;
+  }
+  expect_usage_error({"perf", "allreduce", "--json=maybe"},
+                     "--json: it does not take the value \"maybe\"");
+}
+
+TEST_F(CommandLine, RunNeedsACluster) {
+  const Outcome outcome = gradcube({"run", "--", "true"});
+  EXPECT_EQ(outcome.code, 1);
+  EXPECT_THAT(outcome.err, HasSubstr("start one with `gradcube up"));
 }
 
 TEST_F(CommandLine, RefusesLinksThatAreChosenTwiceOrNotAtAll) {
@@ -322,8 +366,8 @@ TEST_F(CommandLine, PlanOfOneServerIsSmallEvenInALargeCluster) {
 }
 
 TEST_F(CommandLine, HelpAndVersionGoToStandardOutput) {
-  for (const char* command :
-       {"up", "down", "status", "impair", "plan", "paths", "check", "perf", "model", "doctor"}) {
+  for (const char* command : {"up", "down", "status", "impair", "plan", "paths", "check", "perf",
+                              "run", "model", "checkpoint", "doctor"}) {
     const Outcome outcome = gradcube({command, "--help"});
     EXPECT_EQ(outcome.code, 0);
     EXPECT_THAT(outcome.out, HasSubstr("Example"));

@@ -13,7 +13,7 @@ import unittest
 import xml.etree.ElementTree as ElementTree
 
 SVG = "{http://www.w3.org/2000/svg}"
-FIGURES = ["hips-6", "hips-7", "bml-5", "bml-7", "blueconnect-5", "blueconnect-6", "scale"]
+FIGURES = ["hips-6", "hips-7", "bml-5", "bml-7", "blueconnect-5", "blueconnect-6", "scale", "mg-wfbp-9"]
 tool = sys.argv.pop(1)
 
 

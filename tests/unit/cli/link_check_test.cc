@@ -37,6 +37,25 @@ std::string reported(const NeighbourLink& link) {
   return reported_problem(status, read_running_cluster(status), link);
 }
 
+TEST(RunningCluster, TellsWhatHasEndedAndWhatToDo) {
+  json status = a_status();
+  const auto ended = [&](const std::vector<control::ServerId>& members) {
+    const RunningCluster cluster = read_running_cluster(status);
+    return ended_daemons(cluster, control::Placement::grid(cluster.topology, members, "members"));
+  };
+  EXPECT_EQ(ended({0, 1}), "");
+  status["servers"][1]["why"] = "it is busy";
+  EXPECT_EQ(ended({0, 1}), "") << "which it was not said to have";
+  status["servers"][1]["ended"] = true;
+  EXPECT_EQ(ended({0}), "") << "it is another one";
+  EXPECT_EQ(ended({0, 1}),
+            "server [0,1]: it is busy; `gradcube down`, then `gradcube up`, puts the cluster in "
+            "order");
+  status["switch_daemons"] = json::parse(R"([{"part": 0, "why": "it fell", "ended": true}])");
+  EXPECT_EQ(ended({0}),
+            "switches: it fell; `gradcube down`, then `gradcube up`, puts the cluster in order");
+}
+
 TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
   const json status = json::parse(R"({
     "topology": {"kind": "torus", "n": 3, "h": 1, "servers": 3},
@@ -112,6 +131,19 @@ TEST(LinkCheck, KnowsTheServersOfThisHostAndTheRatesOfTheLevels) {
   EXPECT_EQ(cluster.sockets.at(1), "/run/1");
   EXPECT_EQ(cluster.rates.of(1), 50'000'000U);
   EXPECT_EQ(cluster.topology.dimensions()[0].rate_bps, 100'000'000U);
+}
+
+TEST(LinkCheck, KnowsHowManyServersShareACore) {
+  json status = a_status();
+  EXPECT_EQ(read_running_cluster(status).servers_per_core, 2U) << "nothing is said of cores";
+  status["lcores"] = {0, 1};
+  EXPECT_EQ(read_running_cluster(status).servers_per_core, 1U);
+  status["lcores"] = {0, 1, 2};
+  EXPECT_EQ(read_running_cluster(status).servers_per_core, 1U);
+  status["servers"].push_back(status["servers"][1]);
+  status["servers"].back()["address"] = {1, 0};
+  status["lcores"] = {0, 1};
+  EXPECT_EQ(read_running_cluster(status).servers_per_core, 2U) << "rounded up";
 }
 
 TEST(LinkCheck, RefusesAStatusThatNoDaemonHasWritten) {

@@ -168,7 +168,9 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
 }
 
 TEST_F(ModelCommand, NamesTheModelsAndTheirHelp) {
-  expect_usage_error({"model"}, "the models are gst, crossover, blueconnect, cost, merge, figure");
+  expect_usage_error(
+      {"model"},
+      "the models are gst, crossover, blueconnect, cost, merge, training, hub, hierarchy, figure");
   expect_usage_error({"model", "costs"},
                      "there is no command \"model costs\" (did you mean cost?)");
   expect_usage_error({"model", "dance"}, "`gradcube model --help`");

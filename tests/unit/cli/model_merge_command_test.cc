@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
+#include <sys/stat.h>
 #include <vector>
 
 #include "tests/unit/cli/command_line_fixture.h"
@@ -69,8 +70,47 @@ TEST_F(ModelMerge, TakesTheForwardPassOfAProfileAndIgnoresFieldsThatItDoesNotKno
   for (const json& row : answer["policies"]) EXPECT_EQ(row["iteration_seconds"], 0.75);
 }
 
+// The times of docs/mg-wfbp.md: layer 3 travels from 1 to 4, layers 2 and 1 from 4 to 8.
+TEST_F(ModelMerge, WritesATimelineOfWhatIsComputedAndWhatTravels) {
+  const std::string path = (root_ / "trace.json").string();
+  output(kThreeLayers, {"--policy", "optimal", "--timeline", path});
+  EXPECT_EQ(json::parse(text_of(path)), json::parse(R"({"displayTimeUnit":"ms","traceEvents":[
+      {"name":"process_name","ph":"M","pid":1,"tid":1,"args":{"name":"optimal"}},
+      {"name":"thread_name","ph":"M","pid":1,"tid":1,"args":{"name":"computation"}},
+      {"name":"thread_name","ph":"M","pid":1,"tid":2,"args":{"name":"communication"}},
+      {"name":"layer 3","ph":"X","pid":1,"tid":1,"ts":0,"dur":1e6,"args":{"bytes":1}},
+      {"name":"layer 2","ph":"X","pid":1,"tid":1,"ts":1e6,"dur":1e6,"args":{"bytes":1}},
+      {"name":"layer 1","ph":"X","pid":1,"tid":1,"ts":2e6,"dur":2e6,"args":{"bytes":1}},
+      {"name":"layer 3","ph":"X","pid":1,"tid":2,"ts":1e6,"dur":3e6,
+       "args":{"bytes":1,"ready_us":1e6}},
+      {"name":"layers 1-2","ph":"X","pid":1,"tid":2,"ts":4e6,"dur":4e6,
+       "args":{"bytes":2,"ready_us":4e6}}]})"));
+}
+
+TEST_F(ModelMerge, HasAProcessOfTheTimelineForEachPolicyWithTheForwardPass) {
+  const std::string path = (root_ / "trace.json").string();
+  output(R"({"alpha":1,"beta":0,"forward_seconds":2,"layers":[{"bytes":1,"backward_seconds":1}]})",
+         {"--timeline", path});
+  std::vector<std::string> processes;
+  unsigned forward = 0;
+  const json trace = json::parse(text_of(path));
+  for (const json& event : trace["traceEvents"]) {
+    if (event["name"] == "process_name") processes.push_back(event["args"]["name"]);
+    if (event["name"] != "forward") continue;
+    ++forward;
+    EXPECT_EQ(event["ts"], 0);
+    EXPECT_EQ(event["dur"], 2e6);
+  }
+  EXPECT_THAT(processes, testing::ElementsAre("wfbp", "synceasgd", "mgwfbp", "optimal"));
+  EXPECT_EQ(forward, 4u);
+  const Outcome refused = gradcube({"model", "merge", "--profile", profile(kThreeLayers),
+                                    "--timeline", (root_ / "none" / "trace.json").string()});
+  EXPECT_EQ(refused.code, 1);
+  EXPECT_THAT(refused.err, testing::HasSubstr("--timeline: cannot write"));
+}
+
 TEST_F(ModelMerge, SaysWhatIsWrongWithAProfile) {
-  refuse("", "it cannot be read, or is empty");
+  refuse("", "it is empty");
   refuse("{", "it is no JSON");
   refuse("[]", "it is no profile");
   refuse(R"({"beta":1,"layers":[]})", "\"alpha\" is no time in seconds");
@@ -89,7 +129,12 @@ TEST_F(ModelMerge, SaysWhatIsWrongWithAProfile) {
   std::string many = R"([{"bytes":1,"backward_seconds":0})";
   for (int i = 0; i < 10'000; ++i) many += R"(,{"bytes":1,"backward_seconds":0})";
   refuse(with_layers(many + "]"), "\"layers\" has 10001 layers, but at most 10000 can be merged");
-  expect_usage_error({"model", "merge", "--profile", "/none/such"}, "it cannot be read");
+  expect_usage_error({"model", "merge", "--profile", "/none/such"},
+                     "it cannot be read: No such file or directory; expected");
+  expect_usage_error({"model", "merge", "--profile", root_}, "it cannot be read: Is a directory");
+  const std::string pipe = root_ / "pipe";
+  ASSERT_EQ(mkfifo(pipe.c_str(), 0600), 0);
+  expect_usage_error({"model", "merge", "--profile", pipe}, "it is empty");
   expect_usage_error({"model", "merge"}, "--profile is missing");
   expect_usage_error({"model", "merge", "--profile", profile(kThreeLayers), "--policy", "best"},
                      "expected all, wfbp, synceasgd, mgwfbp, optimal");

@@ -36,6 +36,18 @@ class PathsCommand : public CommandLine {
   }
 };
 
+TEST_F(PathsCommand, LeadsAroundAbsentServers) {
+  expect_output(paths_on("bcube:4,2", "0,1", "2,2", {"--absent", "2,1 0,2"}),
+                "bcube:4,2, from [0,1] to [2,2]: 2 of 2 parallel paths\n"
+                "hops  levels  servers\n"
+                "   3  0 1 0   [0,1] [0,0] [2,0] [2,2]\n"
+                "   3  1 0 1   [0,1] [1,1] [1,2] [2,2]\n");
+  expect_usage_error(paths_on("bcube:4,2", "0,1", "2,1", {"--absent", "2,1"}),
+                     "--to \"2,1\" is absent: the cluster has no server at this address");
+  expect_usage_error({"paths", "--from", "0,0", "--to", "0,1", "--absent", "1,1"},
+                     "--absent: the running cluster has its own absent servers");
+}
+
 TEST_F(PathsCommand, PrintsOneJsonObject) {
   expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--json"}),
                 R"({"paths":[{"servers":[[0,0],[0,1],[2,1]],"levels":[0,1],"ports":[0,1]},)"
@@ -85,7 +97,8 @@ TEST_F(PathsCommand, ALinkThatIsDownBreaksOnlyWhatCrossesIt) {
 TEST_F(PathsCommand, SaysWhenNoPathIsLeft) {
   const std::vector<std::string> down = {"--without", "2,1:0", "--without", "2,1:1"};
   expect_output(paths_on("bcube:3,2", "0,0", "2,1", down),
-                "bcube:3,2, from [0,0] to [2,1]: 0 of 2 parallel paths\n");
+                "bcube:3,2, from [0,0] to [2,1]: 0 of 2 parallel paths\n"
+                "no path is left: what --without names breaks all of them\n");
   expect_output(paths_on("bcube:3,2", "0,0", "2,1", {"--without", "0,0", "--json"}),
                 "{\"paths\":[]}\n");
 }
@@ -96,6 +109,12 @@ TEST_F(PathsCommand, SaysWhenTheServersAreTooFarApart) {
                 "[0] and [9] are 9 hops apart, and a path has at most 8\n");
   EXPECT_THAT(gradcube(paths_on("torus:18,1", "0", "8")).out,
               testing::Not(testing::HasSubstr("apart")));
+  const std::string header = "torus:12,1, from [0] to [2]: 0 of 0 parallel paths\n";
+  const std::string why =
+      "no path of 8 hops or fewer leads there over servers that are not absent\n";
+  expect_output(paths_on("torus:12,1", "0", "2", {"--absent", "1"}), header + why);
+  expect_output(paths_on("torus:12,1", "0", "2", {"--absent", "1", "--without", "2"}),
+                header + why);
 }
 
 TEST_F(PathsCommand, KnowsThatAStarHasOnePath) {

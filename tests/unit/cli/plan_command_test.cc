@@ -23,6 +23,19 @@ class PlanCommand : public CommandLine {
   }
 };
 
+TEST_F(PlanCommand, ProvesThePlanOfWhatIsThereWhereServersAreAbsent) {
+  EXPECT_EQ(
+      output({"plan", "--topology", "bcube:4,2", "--absent", "3,1 3,2 3,3", "--verify"}),
+      "mesh on bcube:4,2: 13 servers, 13 pieces\n"
+      "proved: every piece gets each server's contribution once, and every server every result\n"
+      "links: at most 24 pieces on every level, in each direction over both stages\n");
+  expect_usage_error({"plan", "--topology", "bcube:4,2", "--absent", "3,1", "--algorithm", "bml"},
+                     "algorithm bml: these 15 servers of bcube:4,2 form no grid: [3,1] is missing");
+  expect_usage_error({"plan", "--topology", "bcube:4,2", "--absent", "3,1", "--server", "3,1"},
+                     "--server \"3,1\" is absent");
+  expect_usage_error({"plan", "--absent", "9,9"}, "--absent \"9,9\" is not a server's address");
+}
+
 TEST_F(PlanCommand, ProvesASmallPlanAsAWhole) {
   EXPECT_EQ(
       output({"plan", "--verify"}),
@@ -74,7 +87,7 @@ TEST_F(PlanCommand, RefusesWhatDoesNotGoWithAProof) {
 }
 
 TEST_F(PlanCommand, SaysThatAutoIsAChoiceOfPlans) {
-  for (const char* name : {"auto", "auto:3us,40us"}) {
+  for (const char* name : {"auto", "auto:1us,40us", "auto:1us,40us/8"}) {
     expect_usage_error({"plan", "--algorithm", name}, "`gradcube plan --why SIZE` shows which");
     expect_usage_error({"plan", "--verify", "--algorithm", name}, "auto is no plan");
   }

@@ -67,7 +67,7 @@ TEST_F(PlanWhy, PrintsATableThatMarksWhatAutoRuns) {
   EXPECT_EQ(outcome.code, 0) << outcome.err;
   EXPECT_THAT(outcome.out,
               StartsWith("# all-reduce of 64 MB on bcube:3,2, as no cluster is running: "
-                         "auto:3us,40us runs bml\n"
+                         "auto:1us,40us runs bml\n"
                          "algorithm "));
   const auto line = outcome.out.find("\nbml ");
   ASSERT_NE(line, std::string::npos);

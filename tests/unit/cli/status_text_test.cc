@@ -4,6 +4,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include "cli/topology_text.h"
+
 namespace gradcube::cli {
 namespace {
 
@@ -49,6 +51,18 @@ TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
   EXPECT_THAT(text, AllOf(HasSubstr("[2,1]"), HasSubstr("12,345"), HasSubstr("server-2-1.sock"),
                           HasSubstr("level 0, [2,*]"), HasSubstr("mnist"), HasSubstr("99000"),
                           HasSubstr("31.25"), HasSubstr("dropped: bad_crc")));
+}
+
+TEST(StatusText, SaysWhoIsAbsentAndWhatJobsRunThere) {
+  json status = whole_status();
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("absent")));
+  status["topology"]["servers"] = 7;
+  status["topology"]["absent"] = {{0, 1}, {2, 2}};
+  status["algorithm"] = "mesh";
+  EXPECT_THAT(
+      status_text(status, {}),
+      AllOf(HasSubstr("bcube:3,2: 7 servers, 2 absent"),
+            HasSubstr("absent        [0,1] [2,2]; a job on all servers runs mesh if it asks")));
 }
 
 TEST(StatusText, ShowsTheRatesOfLevelsAndOfPorts) {
@@ -221,6 +235,12 @@ TEST(StatusText, ShowsWhichLinksAreDown) {
   links[1]["up"] = true;
   EXPECT_THAT(status_text(status, {}), ContainsRegex("\\[2,1\\] +down\n.+\\[2,1\\] +none\n"));
   EXPECT_THAT(impairments_summary(status), HasSubstr("; 2 links differ (1 down)"));
+  status["impairments"] = {{"loss", 0}, {"up", true}, {"seed", 7}};
+  EXPECT_EQ(impairments_summary(status), "on 2 links (1 down), else none");
+  links.erase(1);
+  EXPECT_EQ(impairments_summary(status), "on 1 link (1 down), else none");
+  links = json::array();
+  EXPECT_EQ(impairments_summary(status), "none");
 }
 
 TEST(StatusText, ShowsThatAllLinksAreDown) {
@@ -230,6 +250,20 @@ TEST(StatusText, ShowsThatAllLinksAreDown) {
   EXPECT_EQ(impairments_summary(status), "down, loss 2 %, seed 7");
   status["impairments"]["up"] = true;
   EXPECT_EQ(impairments_summary(status), "loss 2 %, seed 7");
+}
+
+TEST(StatusText, ShowsThatLinksAreDownBecauseADaemonOfSwitchesDoesNotAnswer) {
+  json status = {{"impairments", {{"up", false}, {"seed", 7}}},
+                 {"switch_daemons", {{{"pid", 1}, {"why", "its daemon ended"}, {"ended", true}}}}};
+  const std::string why = "; no answer from 1 of 1 daemons of switches, whose links count as down";
+  EXPECT_EQ(impairments_summary(status), "down" + why);
+  status["impairments"]["up"] = true;
+  status["impaired_links"] = {{{"switch", "0.0"}, {"server", {0, 0}}, {"up", false}}};
+  EXPECT_EQ(impairments_summary(status), "on 1 link (1 down), else none" + why);
+  status["impairments"]["loss"] = 0.02;
+  EXPECT_EQ(impairments_summary(status), "loss 2 %, seed 7; 1 link differs (1 down)" + why);
+  status["switch_daemons"] = {{{"pid", 1}, {"connected", 8}}};
+  EXPECT_EQ(impairments_summary(status), "loss 2 %, seed 7; 1 link differs (1 down)");
 }
 
 TEST(StatusText, CountsFramesThatLinksThatAreDownHaveDropped) {
@@ -321,6 +355,10 @@ TEST(TopologyText, IsWhatTheTopologyFlagTakes) {
   EXPECT_EQ(topology_text({{"kind", "torus"}, {"n", 4}, {"h", 2}, {"servers", 16}}), "torus:4,2");
   EXPECT_EQ(topology_text({{"kind", "bcube"}, {"radices", {4, 3, 2}}, {"k", 3}, {"servers", 24}}),
             "bcube:4x3x2");
+  const json part = {{"kind", "star"}, {"n", 4}, {"k", 1}, {"servers", 2}, {"absent", {{1}, {3}}}};
+  EXPECT_EQ(topology_text(part), "star:4") << "absent servers have addresses";
+  EXPECT_EQ(absent_text(part), "[1] [3]");
+  EXPECT_EQ(servers_count_text(part), "2 servers, 2 absent");
   EXPECT_EQ(topology_text(json::object()), "");
   EXPECT_EQ(topology_text(json(5)), "");
 }
