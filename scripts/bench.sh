@@ -11,7 +11,8 @@ usage() {
 usage: ./scripts/bench.sh [--quick] [--json] [GROUP...]
 Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. A GROUP is a
 part of the names of groups of rows, in any case: only these are measured ("hosts" or "idle jobs");
-one that names none prints all names. The rows of "hosts" need root: they make network namespaces.
+one that names none prints all names. The rows of "hosts" need root, as does one of "training": they
+make network namespaces. Only the rows of "training" need PyTorch.
   --quick          fewer iterations: rougher, sooner
   --json           one JSON object in place of the table
 USAGE
@@ -25,23 +26,31 @@ for option in "$@"; do
       usage
       exit 0
       ;;
-    -*)
-      usage >&2
-      exit 2
-      ;;
+    -*) misuse "there is no option \"$option\"" ;;
   esac
 done
+# Before anything is built, where the tables' program can run already. Otherwise all may be wanted.
+groups=training
+if [[ -x /usr/bin/python3 ]]; then
+  groups=$(/usr/bin/python3 scripts/bench_table.py --check-groups "${options[@]}")
+fi
+packages=("${build_packages[@]}" "${bench_packages[@]}")
+backend=disabled
+if [[ $groups == *training* ]]; then
+  packages+=("${training_packages[@]}")
+  backend=enabled
+fi
 
 # Standard output is the table's, or with --json the object's: what is told on the way goes to
 # standard error.
 {
   steps_total=3
   step "installing what is missing"
-  install_packages "${build_packages[@]}" "${bench_packages[@]}"
+  install_packages "${packages[@]}"
   # A directory of its own: meson remembers for the life of a build directory that a header of the
   # peers was not there. Benches that are enabled must all be there.
   step "building (release)"
-  configure_tree build-bench -Dbuildtype=release -Dbenches=enabled
+  configure_tree build-bench -Dbuildtype=release -Dbenches=enabled -Dtorch=$backend
   build_tree build-bench
   step "measuring; anything else that runs on this machine now shows in the figures"
 } >&2

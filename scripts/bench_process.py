@@ -162,6 +162,11 @@ class Cluster:
             raise Failure(f"{result['wrong']} bytes of {size} are wrong")
         return result
 
+    def trainers(self, command, environment, seconds):
+        """The JSON object that these trainers print together, one process on each server (`gradcube run`)."""
+        run = [self._gradcube, "run", "--no-prefix", "--", *command]
+        return run_json(run, seconds, {**self._environment, **environment})
+
     def status(self):
         return self._json(30, "status")
 

@@ -11,10 +11,10 @@ import os
 import pathlib
 import subprocess
 import tempfile
+import time
 
 from bench_process import Failure
 from bench_process import run_json
-from bench_process import wait_for_line
 from bench_row import Medians
 from bench_row import Row
 from bench_row import at_least
@@ -56,16 +56,37 @@ def _running(command, output, errors):
 
 
 def _testpmd(_, socket, cores):
-    link = f"role=client,bsize=1536,rsize=10,socket={socket},socket-abstract=no"
-    command = ["dpdk-testpmd", "--lcores", f"0@{cores[0]},1@{cores[1]}", "--no-huge", "--no-shconf", "--no-pci"]
-    command += ["--no-telemetry", "--iova-mode=va", "-m", "256", f"--file-prefix=gradcube-bench-{os.getpid()}"]
+    link = f"role=server,bsize=1536,rsize=10,socket={socket},socket-abstract=no"
+    command = ["stdbuf", "-oL", "dpdk-testpmd", "--lcores", f"0@{cores[0]},1@{cores[1]}", "--no-huge", "--no-shconf"]
+    command += ["--no-pci", "--no-telemetry", "--iova-mode=va", "-m", "256"]
+    command += [f"--file-prefix=gradcube-bench-{os.getpid()}"]
     command += [part for number in (0, 1) for part in ("--vdev", f"net_memif{number},id={number},{link}")]
     command += ["--", "--forward-mode=macswap", "--burst=32", "--rxd=1024", "--txd=1024", "--total-num-mbufs=16384"]
     return [*command, "--disable-link-check", "--no-lsc-interrupt"]
 
 
-def _forwarded(setting, size, make_command):
-    """Frames per second that the process of this command forwards between two memif links."""
+def _text(file):
+    """All that a process has written so far, who goes on at the file's own position."""
+    return os.pread(file.fileno(), 1 << 20, 0).decode(errors="replace")
+
+
+def _last_line(file):
+    return _text(file).strip().splitlines()[-1:]
+
+
+def _wait_until_it_says(words, forwarder, log):
+    """Until then it refuses the generator's links, which would not be offered again."""
+    deadline = time.monotonic() + 30
+    while True:
+        if words in _text(log):
+            return
+        if forwarder.poll() is not None or time.monotonic() > deadline:
+            raise Failure("; ".join(_last_line(log)) or "what is to forward does not start")
+        time.sleep(0.05)
+
+
+def _forwarded(setting, size, make_command, ready):
+    """Frames per second that this command forwards between two memif links once it has said that it is `ready`."""
     program = str(pathlib.Path(setting.build) / "tests/bench/dataplane/bench_relay")
     generator_core, core = _cores()
     with contextlib.ExitStack() as stack:
@@ -73,19 +94,16 @@ def _forwarded(setting, size, make_command):
         errors = stack.enter_context(tempfile.TemporaryFile("w+"))
         log = stack.enter_context(tempfile.TemporaryFile("w+"))
         socket = f"{folder}/links"
+        forwarder = stack.enter_context(_running(make_command(program, socket, (generator_core, core)), log, log))
+        _wait_until_it_says(ready, forwarder, log)
         command = [program, "generate", socket, generator_core, str(size), _seconds(setting)]
         generator = stack.enter_context(_running(command, subprocess.PIPE, errors))
-        wait_for_line(generator, "ready", 30, errors)
-        stack.enter_context(_running(make_command(program, socket, (generator_core, core)), log, log))
         try:
             output, _ = generator.communicate(timeout=60)
         except subprocess.TimeoutExpired:
             raise Failure("the generator did not end") from None
         if generator.returncode != 0:
-            errors.seek(0)
-            log.seek(0)
-            lines = [*log.read().strip().splitlines()[-1:], *errors.read().strip().splitlines()[-1:]]
-            raise Failure("; ".join(lines) or "the generator ended without a word")
+            raise Failure("; ".join([*_last_line(log), *_last_line(errors)]) or "the generator ended without a word")
     measured = json.loads(output)
     if measured["refused"] < LEAST_REFUSED:
         raise Failure("the generator is slower than what it was to measure")
@@ -113,7 +131,10 @@ def _rows(setting, ports, peer, measure):
 
 
 def memif_rows(setting):
-    both = lambda size: (_forwarded(setting, size, _relay), _forwarded(setting, size, _testpmd))
+    def both(size):
+        ours = _forwarded(setting, size, _relay, "ready")
+        return ours, _forwarded(setting, size, _testpmd, "macswap packet forwarding - ports")
+
     return _rows(setting, "memif ports", "testpmd's macswap", both)
 
 

@@ -16,10 +16,12 @@ from typing import Callable, List
 import bench_algorithms
 import bench_cores
 import bench_hosts
+import bench_jobs
 import bench_links
 import bench_plans
 import bench_relay
 import bench_tenants
+import bench_training
 from bench_process import Failure
 from bench_row import Row
 from bench_row import Setting
@@ -33,6 +35,8 @@ GROUPS = [
     *bench_algorithms.GROUPS,
     *bench_hosts.GROUPS,
     *bench_relay.GROUPS,
+    *bench_training.GROUPS,
+    *bench_jobs.GROUPS,
 ]
 
 
@@ -40,7 +44,9 @@ def chosen(parts):
     for part in parts:
         if not any(part.lower() in name.lower() for name, _ in GROUPS):
             names = "".join(f"\n  {name}" for name, _ in GROUPS)
-            sys.exit(f"{part}: expected a part of the name of a group of rows:{names}")
+            what = f'there is no group "{part}"; expected a part of one of these names:{names}'
+            print(f"bench.sh: {what}", file=sys.stderr)
+            sys.exit(2)
     return [group for group in GROUPS if not parts or any(part.lower() in group[0].lower() for part in parts)]
 
 
@@ -85,9 +91,13 @@ def main():
     parser.add_argument("--build", default="build", help="the release build's directory")
     parser.add_argument("--json", action="store_true", help="one JSON object in place of the table")
     parser.add_argument("--quick", action="store_true", help="fewer iterations: rougher, sooner")
+    parser.add_argument("--check-groups", action="store_true", help="only print the groups' names, or exit with 2")
     parser.add_argument("groups", nargs="*", metavar="GROUP", help="a part of the names of groups")
     arguments = parser.parse_args()
     groups = chosen(arguments.groups)
+    if arguments.check_groups:
+        print("".join(f"{name}\n" for name, _ in groups), end="")
+        return 0
     setting = Setting(arguments.build, arguments.quick)
 
     rows = [row for name, group in groups for row in measure(name, group, setting)]

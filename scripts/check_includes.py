@@ -19,12 +19,15 @@ BELOW = {
     "control/base": [],
     "control/model": ["control/base"],
     "control/merge": ["control/model"],
+    "control/training": ["control/merge"],
     "control/plan": ["bcube_forwarding", "control/base"],
+    "control/hub": ["aggregation", "control/plan", "protocol"],
     "control/jobs": ["bcube_forwarding", "protocol", "trainer"],
     "control/settings": ["control/plan"],
     "trainer/include/gradcube": [],
     "trainer": [],
-    "trainer/src": ["aggregation", "trainer", "trainer/include/gradcube"],
+    "trainer/src": ["aggregation", "control/merge", "trainer", "trainer/include/gradcube"],
+    "trainer/torch": ["trainer/include/gradcube"],
     "trainer/examples": ["trainer/include/gradcube"],
     "dataplane/host": ["control/settings", "protocol"],
     "dataplane/fabric": ["dataplane/host"],
@@ -50,7 +53,7 @@ BELOW = {
         "dataplane/fabric/kernel",
         "dataplane/fabric/memif",
     ],
-    "cli": ["aggregation", "control/merge", "control/settings", "trainer", "trainer/include/gradcube"],
+    "cli": ["aggregation", "control/hub", "control/settings", "control/training", "trainer", "trainer/include/gradcube"],
 }
 
 

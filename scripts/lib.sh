@@ -16,7 +16,8 @@ export PATH="/usr/bin:$PATH"
     libdpdk-dev libisal-dev libcli11-dev libtomlplusplus-dev libfmt-dev libspdlog-dev
     libnuma-dev nlohmann-json3-dev
   )
-  training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib)
+  training_packages=(python3 python3-numpy python3-torch python3-sklearn python3-matplotlib
+    libtorch-dev pybind11-dev)
   test_packages=(ccache libgtest-dev libgmock-dev libbenchmark-dev librapidcheck-dev clang-format clang-tidy
     shellcheck iproute2)
   bench_packages=(python3 libbenchmark-dev openmpi-bin libopenmpi-dev libgloo-dev iproute2
@@ -32,6 +33,13 @@ fi
 die() {
   printf '%s%s: %s%s\n' "$red" "$(basename "$0")" "$*" "$plain" >&2
   exit 1
+}
+
+# A wrong command line: what is wrong with it, and where to read more.
+misuse() {
+  printf '%s%s: %s%s\n' "$red" "$(basename "$0")" "$*" "$plain" >&2
+  printf '%s --help tells what is accepted\n' "$0" >&2
+  exit 2
 }
 
 # Steps: `steps_total=5`, then `step "building"` before each one and `step_done` after the last.

@@ -1,6 +1,7 @@
 #!/usr/bin/env bash
-# From a fresh clone to nine trainers that train one model over an embedded BCube(3,2): installs
-# what is missing, builds, measures, trains, and leaves nothing running. See --help.
+# From a fresh clone to nine ranks that train one model with PyTorch's DistributedDataParallel over
+# an embedded BCube(3,2): installs what is missing, builds, measures, trains, and leaves nothing
+# running. See --help.
 set -euo pipefail
 # shellcheck source=scripts/lib.sh
 source "$(dirname "${BASH_SOURCE[0]}")/lib.sh"
@@ -13,15 +14,27 @@ usage() {
   cat <<'USAGE'
 usage: ./scripts/quickstart.sh [OPTION OF `gradcube up`...]
 Builds Gradcube, brings up an embedded BCube(3,2), measures all-reduce on the gradient sizes of
-LeNet-5 and ResNet-50, trains a LeNet-5-style network on handwritten digits with nine trainers,
-and brings everything down again. For instance, on links of 1 Gbit/s that lose a packet in 1000:
+LeNet-5 and ResNet-50, trains a LeNet-5-style network on handwritten digits with nine ranks of
+DistributedDataParallel, and brings everything down again. For instance, on links of 1 Gbit/s that
+lose a packet in 1000:
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
 USAGE
 }
 
+# The options of `gradcube up` that settings have, from its sources: the tool is not built yet.
+is_up_option() {
+  [[ $1 == --cluster || $1 == --json ]] ||
+    sed -n 's/^    {"\([a-z-]*\)",.*/--\1/p' cli/settings_options.cc | grep -qxF -- "$1"
+}
+
 up_options=("$@")
 has_topology=false
+value_of= # the option whose value comes next
 for argument in "$@"; do
+  if [[ -n $value_of ]]; then
+    value_of=
+    continue
+  fi
   case $argument in
     -h | --help)
       usage
@@ -29,7 +42,10 @@ for argument in "$@"; do
       ;;
     --topology | --topology=*) has_topology=true ;;
   esac
+  is_up_option "${argument%%=*}" || misuse "\"$argument\" is no option of gradcube up"
+  if [[ $argument != *=* && $argument != --json ]]; then value_of=$argument; fi
 done
+if [[ -n $value_of ]]; then misuse "$value_of: the value is missing"; fi
 if ! $has_topology; then up_options=(--topology "bcube:3,2" "${up_options[@]}"); fi
 
 child=0
@@ -80,13 +96,22 @@ steps_total=6
 step "installing what is missing"
 install_packages "${build_packages[@]}" "${training_packages[@]}"
 
-step "building the tool, the daemon and the trainer's library (release)"
+step "building the tool, the daemon, the trainer's library and the backend for PyTorch (release)"
 configure_tree build -Dbuildtype=release
-build_tree build cli/gradcube:executable gradcubed trainer/gradcube:shared_library
+targets=(cli/gradcube:executable gradcubed trainer/gradcube:shared_library)
+# With clang++, for instance, meson leaves it out, and says why.
+backend=$(meson introspect build --targets | grep -o '"_gradcube_torch[^"]*"' | tr -d '"' || true)
+if [[ -n $backend ]]; then
+  targets+=("$backend")
+else
+  grep -o 'the backend for PyTorch .*' build/meson-logs/meson-log.txt | sed 's/^/      /'
+fi
+build_tree build "${targets[@]}"
 gradcube=$source_root/build/cli/gradcube
 [[ -x $gradcube ]] || die "the build made no $gradcube"
 # This build's library, where several builds lie side by side.
 export GRADCUBE_LIBRARY=$source_root/build/trainer/libgradcube.so
+export PYTHONPATH=$source_root/trainer/python${PYTHONPATH:+:$PYTHONPATH} OMP_NUM_THREADS=1
 
 # A directory of its own, so that a cluster that the user has up is not disturbed; directly in
 # /tmp, because a socket's path holds only 107 characters.
@@ -101,15 +126,20 @@ cluster=up
 step "measuring all-reduce: LeNet-5's gradient (12.5 MB), ResNet-50's (97 MB), every element checked"
 attended "$gradcube" perf allreduce --sizes 12.5M,97M --iterations 5 --check
 
-step "training on handwritten digits, one trainer per server"
+if [[ -n $backend ]]; then
+  step "training on handwritten digits with DistributedDataParallel, one rank per server"
+  training=("$gradcube" run --no-prefix -- /usr/bin/python3 -u trainer/examples/ddp_digits.py)
+else
+  step "training on handwritten digits, one trainer per server, by Gradcube's own calls in Python"
+  training=(/usr/bin/python3 -u trainer/examples/digits_cluster.py)
+fi
 mkdir -p out
 rm -f "$picture"
-# Through a pipe with a name, so that the trainers' launcher itself is what a signal ends.
+# Through a pipe with a name, so that the launcher itself is what a signal ends.
 mkfifo "$run_directory/training"
 tee "$log" <"$run_directory/training" &
 tee_process=$!
-attended /usr/bin/python3 -u trainer/examples/digits_cluster.py --run-dir "$run_directory" \
-  --picture "$picture" >"$run_directory/training"
+attended "${training[@]}" --picture "$picture" >"$run_directory/training"
 wait "$tee_process"
 [[ -s $picture ]] || die "training wrote no $picture"
 
@@ -118,13 +148,15 @@ bring_down || die "the cluster did not come down"
 step_done
 
 echo
-echo "${bold}It works.$plain One model, trained by a trainer on every server:"
-grep -E '^(test accuracy|seconds per step|share of communication|weights):' "$log" | sed 's/^/  /' ||
+echo "${bold}It works.$plain One model, trained by a process for every server:"
+grep -E '^(test accuracy|seconds per step|weights):' "$log" | sed 's/^/  /' ||
   die "training told no results"
 cat <<NEXT
   picture of loss and step time: $picture
 
 What to try next:
+  trainer/examples/ddp_digits.py, docs/pytorch.md
+      the script that was trained, and how to run one of your own
   ./scripts/quickstart.sh --rate 1gbit --mtu 9000 --loss 0.001
       the same on slow links that lose packets
   ./build/cli/gradcube plan --topology bcube:3,2 --algorithm bml --server 2,1

@@ -33,10 +33,7 @@ for argument in "$@"; do
       usage
       exit 0
       ;;
-    *)
-      usage >&2
-      exit 2
-      ;;
+    *) misuse "there is no option \"$argument\"" ;;
   esac
 done
 
