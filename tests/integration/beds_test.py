@@ -137,9 +137,24 @@ class Death(TestCase):
     def test_of_a_daemon_leaves_the_others_at_work(self):
         with Cluster(*SMALL) as cluster:
             os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)
-            wait_until(lambda: "why" in cluster.status()["servers"][3], "the end to be seen")
+            wait_until(lambda: cluster.status()["servers"][3].get("ended"), "the end to be seen")
             self.assert_right(cluster.perf(*SIZES, "--members", "0,0 0,1"))
+            advice = ("server [1,1]: its daemon ended", "`gradcube down`, then `gradcube up`, puts the cluster in order")
+            for command in (["perf", "allreduce"], ["perf", "sendrecv"], ["up", *SMALL]):
+                self.assert_one_message(cluster.tool(*command), 1, *advice)
             self.assertEqual(cluster.tool("down").returncode, 0)
+
+    def test_of_a_daemon_during_a_measurement_is_told_with_what_to_do(self):
+        with Cluster(*SMALL) as cluster:
+            for kind in ("allreduce", "sendrecv"):
+                with cluster.start_tool("perf", kind, "--sizes", "64K", "--iterations", "1000000") as tool:
+                    wait_until(lambda: cluster.status()["counters"]["segments_sent"] > 100, "segments")
+                    os.kill(cluster.status()["servers"][3]["pid"], signal.SIGKILL)
+                    _, errors = tool.communicate(timeout=60)
+                self.assertEqual(tool.returncode, 1)
+                self.assertIn("server [1,1]: its daemon ended", errors)
+                cluster.answer("down")
+                cluster.up()
 
     def test_of_a_servers_only_link_ends_its_jobs_which_name_it(self):
         with Cluster("--topology", "star:3") as cluster:

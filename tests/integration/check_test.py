@@ -1,10 +1,11 @@
 """Every element on every server has the bits of the plan's order of addition."""
 
 import hashlib
+import json
 
 import numpy
 
-from fabrics import GRID, faults, needs_many_servers, some
+from fabrics import GRID, faults, needs_faults, needs_many_servers, only_on, some
 from harness import Cluster, TestCase, all_of, job, main
 
 DTYPES = {
@@ -92,7 +93,8 @@ class Check(TestCase):
 
     def test_plan_why_knows_the_fit_and_what_perf_has_measured(self):
         with Cluster("--topology", "bcube:3x2", "--rate", "level0=1gbit,level1=500mbit") as cluster:
-            fit = cluster.answer("model", "fit", "--iterations", "2")
+            fit = cluster.answer("model", "fit", "--iterations", "2", "--keep")
+            self.assertTrue(fit["kept"])
             self.assertEqual([level["rate_bps"] for level in fit["levels"]], [10**9, 5 * 10**8])
             self.assertTrue(fit["algorithm"].startswith("auto:"), fit["algorithm"])
             cluster.perf("--sizes", "1K", "--iterations", "1", "--algorithm", "ring")
@@ -101,6 +103,40 @@ class Check(TestCase):
             self.assertEqual(why["costs"], fit["algorithm"])
             known = {row["algorithm"] for row in why["candidates"] if row["measured_seconds"] is not None}
             self.assertEqual(known, {"ring"})
+
+    def test_model_training_takes_the_costs_that_were_fitted_on_the_slowest_level(self):
+        with Cluster("--topology", "bcube:2,2", "--rate", "level0=1gbit,level1=500mbit") as cluster:
+            training = ["model", "training", "--network", "lenet5", "--nodes", "2..8"]
+            refused = cluster.tool(*training, "--fitted")
+            self.assertEqual(refused.returncode, 1)
+            self.assertIn("gradcube model fit", refused.stderr)
+            cluster.answer("model", "fit", "--iterations", "2", "--keep")
+            kept = json.loads((cluster.directory / "fitted.json").read_text())
+            alpha = max(kept["latency_ns"]) + 2 * kept["overhead_ns"]
+            given = cluster.answer(*training, "--alpha", f"{alpha}ns", "--beta", "16ns", "--gamma", "0ns")
+            self.assertEqual(cluster.answer(*training, "--fitted"), given)
+
+    @needs_faults
+    def test_a_doubtful_fit_is_not_kept_unless_it_is_to_be(self):
+        with Cluster("--topology", "star:2", "--rate", "100mbit") as cluster:
+            cluster.answer("impair", "--loss", "0.1")
+            done = cluster.tool("model", "fit", "--iterations", "1", "--json")
+            self.assertEqual(done.returncode, 1)
+            self.assertIn("of the segments were sent again", done.stderr)
+            self.assertFalse((cluster.directory / "fitted.json").exists())
+            report = json.loads(done.stdout)
+            self.assertFalse(report["kept"])
+            self.assertRegex(report["algorithm"], "^auto(:|$)")
+            self.assertTrue(cluster.answer("model", "fit", "--iterations", "1", "--keep")["kept"])
+            self.assertTrue((cluster.directory / "fitted.json").exists())
+
+    @only_on("embedded", why="elsewhere no daemon knows how many servers share a core")
+    def test_auto_alone_knows_how_many_servers_share_a_core(self):
+        with Cluster("--topology", "star:4") as cluster:
+            shared = -(-4 // len(cluster.status()["lcores"]))
+            with job(cluster, "alone", algorithm="auto"):
+                (alone,) = cluster.status()["jobs"]
+                self.assertRegex(alone["lanes"][0]["algorithm"], f"^auto:.*/{shared}$" if shared > 1 else "^auto$")
 
     def test_a_time_that_cannot_be_kept_is_a_warning(self):
         with Cluster("--topology", "star:2") as cluster:

@@ -190,13 +190,13 @@ def wait_until(condition, what, timeout=PATIENCE):
 
 
 @contextlib.contextmanager
-def job(cluster, name, servers=None):
+def job(cluster, name, servers=None, **options):
     """A session on each server (or those numbered `servers`), in rank order; all are closed at the end."""
     sockets = cluster.sockets()
     sessions = []
     try:
         for server in range(len(sockets)) if servers is None else servers:
-            sessions.append(gradcube.Session(sockets[server], name))
+            sessions.append(gradcube.Session(sockets[server], name, **options))
         yield sessions
     finally:
         for session in sessions:

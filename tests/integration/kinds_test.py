@@ -134,7 +134,7 @@ class Members(TestCase):
 class Refusals(TestCase):
     def test_what_does_not_fit_the_running_cluster_is_refused_with_one_message(self):
         cases = [
-            (["allreduce", "--members", "0,0 0,1 1,0"], ["--members", "form no grid", "[1,1]"]),
+            (["allreduce", "--algorithm", "bml", "--members", "0,0 0,1 1,0"], ["bml", "form no grid", "[1,1]", "mesh"]),
             (["allreduce", "--members", "0,0 0,0"], ["--members", "named twice"]),
             (["allreduce", "--members", "0,0 3,1"], ["--members"]),
             (["allreduce", "--members", "0,0"], ["one server alone"]),

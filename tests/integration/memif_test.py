@@ -73,7 +73,7 @@ class Settings(TestCase):
             self.assert_right(cluster.perf("--sizes", "4,100K,4M", "--iterations", "2"))
 
     def test_that_do_not_fit_are_refused(self):
-        for topology, why in (("torus:3,2", "by switches"), ("star:33", "at most 32"), ("bcube:9,2", "at most 64")):
+        for topology, why in (("star:33", "at most 32"), ("bcube:9,2", "at most 64")):
             with Cluster("--topology", topology, up=False) as cluster:
                 self.assert_one_message(cluster.tool("up", *cluster.flags), 2, why)
                 self.assertEqual(list(cluster.directory.rglob("*.sock")), [])
@@ -95,6 +95,20 @@ class ManySwitches(TestCase):
             # A grid over levels of both daemons; more servers at work are too many for two cores.
             members = "0,0,0 0,0,1 1,0,0 1,0,1"
             self.assert_right(cluster.perf("--sizes", "4,100K", "--iterations", "1", "--members", members))
+
+    def test_are_cables_on_a_torus_with_faults_at_each_end(self):
+        with Cluster("--topology", "torus:3,2", "--rate", "50mbit") as cluster:
+            daemons = cluster.status()["switch_daemons"]
+            self.assertEqual([daemon["connected"] for daemon in daemons], [32, 4])
+            self.assertEqual(cluster.answer("impair", "--switch", "0/[0,0]-[0,1]", "--loss", "0.2")["changed"], 2)
+            # The last cable, which the second daemon has, and the other port of its level at its first end.
+            self.assertEqual(cluster.answer("impair", "--server", "2,2", "--port", "2", "--reorder", "0.1")["changed"], 1)
+            self.assertEqual(cluster.answer("impair", "--server", "2,2", "--port", "3", "--loss", "0.02")["changed"], 1)
+            impaired = [(link["server"], link["port"], link["loss"]) for link in cluster.status()["impaired_links"]]
+            self.assertEqual(impaired, [([0, 0], 0, 0.2), ([0, 1], 1, 0.2), ([2, 2], 2, 0), ([2, 2], 3, 0.02)])
+            self.assert_right(cluster.perf("--sizes", "4,500K", "--iterations", "1", "--members", "0,0 0,1 2,0 2,1"))
+            lost = {each["name"]: each["dropped_loss"] for each in cluster.status()["switches"]}
+            self.assertGreater(lost["0/[0,0]-[0,1]"], 0)
 
 
 class Death(TestCase):

@@ -6,7 +6,7 @@ import contextlib
 import gradcube
 import numpy
 
-from fabrics import GRID, faults
+from fabrics import GRID, faults, needs_many_servers
 from harness import Cluster, TestCase, main
 
 
@@ -153,11 +153,20 @@ class Messages(TestCase):
             for flags, words in [
                 (["--from", "4"], "--from: there is no rank 4; expected 0 to 3"),
                 (["--paths", "0"], "--paths"),
+                (["--paths", "9"], "--paths \"9\": expected a whole number in 1..8"),
                 (["--dtype", "float32"], "--dtype: a message is no collective"),
             ]:
                 refused = cluster.tool("perf", "sendrecv", *flags)
                 self.assertEqual(refused.returncode, 2)
                 self.assertIn(words, refused.stderr)
+
+    @needs_many_servers
+    def test_servers_that_are_too_far_apart_are_told(self):
+        with Cluster("--topology", "torus:18,1") as cluster:
+            refused = cluster.tool("perf", "sendrecv", "--from", "0", "--to", "9")
+            self.assert_one_message(refused, 2, "ranks 0 and 9 are on [0] and [9], which are 9 hops apart", "at most 8")
+            near = cluster.tool("perf", "sendrecv", "--from", "0", "--to", "8", "--sizes", "1K", "--check")
+            self.assertEqual(near.returncode, 0, near.stderr)
 
 
 if __name__ == "__main__":

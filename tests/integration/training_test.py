@@ -1,14 +1,13 @@
 """Python trainers train a real model over a real cluster, and end with the same bits."""
 
 import importlib.util
-import os
 import pathlib
-import subprocess
 import sys
 import unittest
 
 from fabrics import GRID, SERVERS
 from harness import Cluster, TestCase, main, wait_until
+from torch_launch import run_launcher
 
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" / "digits_cluster.py"
 
@@ -19,15 +18,9 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" /
 class Training(TestCase):
     def test_trainers_end_with_the_same_weights(self):
         with Cluster("--topology", GRID) as cluster:
-            done = subprocess.run(
-                [sys.executable, str(EXAMPLE), "--epochs", "2", "--require-accuracy", "0"],
-                env=dict(cluster.environment, OMP_NUM_THREADS="1"),
-                stdin=subprocess.DEVNULL,
-                capture_output=True,
-                text=True,
-                timeout=100,
-            )
-            self.assertEqual(done.returncode, 0, done.stderr)
+            command = [sys.executable, EXAMPLE, "--epochs", "2", "--require-accuracy", "0"]
+            done = run_launcher(command, cluster.environment)
+            self.assertEqual(done.returncode, 0, done.stdout)
             self.assertIn(f"weights: bit-identical on all {SERVERS} trainers", done.stdout)
             wait_until(lambda: cluster.status()["jobs"] == [], "the job to be forgotten")
 

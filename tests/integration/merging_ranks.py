@@ -1,0 +1,197 @@
+"""What a rank of merging_test.py runs: `merging_ranks.py DIRECTORY`. It says on stdout which scenarios went well."""
+
+import json
+import os
+import pathlib
+import sys
+
+import gradcube.torch
+import torch
+import torch.distributed as dist
+from gradcube import _merge_planner
+from gradcube.torch import MergedGradientOptimizer
+from torch import nn
+
+import merging_hook
+from merging_models import POLICIES, SlowBackward, SlowLayer, averaged_by_hand, batches, loss_of, model_of
+from merging_models import raises, same_on_all_ranks, sgd_of, weights
+
+def policies():
+    expected = averaged_by_hand(12)
+    for policy in POLICIES:
+        model = model_of(dist.get_rank())  # rank 0's weights are taken
+        optimizer = MergedGradientOptimizer(sgd_of(model), model, policy)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 100)
+        for batch in batches(12):
+            optimizer.zero_grad(set_to_none=True)
+            loss_of(model, batch).backward()
+            optimizer.step()
+            schedule.step()
+        names = [name for message in optimizer.messages for name in message]
+        assert sorted(names) == ["0", "2", "4", "6", "8", "9"], (policy, optimizer.messages)
+        assert policy != "wfbp" or len(optimizer.messages) == 6
+        assert policy != "synceasgd" or len(optimizer.messages) == 1
+        same_on_all_ranks(weights(model))
+        assert torch.allclose(weights(model), expected, atol=1e-5), (policy, weights(model) - expected)
+
+
+def in_place():
+    model = model_of(0)
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
+    before = gradcube.torch.statistics()["all_reduce"]
+    for batch in batches(3):
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+    after = gradcube.torch.statistics()["all_reduce"]
+    assert after["requests"] == before["requests"] + 3 * 6, (before, after)
+    assert after["staged_bytes"] == before["staged_bytes"], (before, after)
+
+
+def planning():
+    """The times are far apart, so a busy machine finds the same order."""
+    _merge_planner._BETWEEN_LOOKS = 6
+    model = nn.Sequential(SlowLayer("first"), SlowLayer("second"), nn.Linear(30, 7))
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, costs=(0.1, 1e-5))
+
+    def train(steps):
+        for batch in batches(steps):
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+            optimizer.step()
+
+    SlowBackward.seconds = {"first": 0.3}
+    train(1)
+    assert optimizer.messages == [["2"], ["1"], ["0"]], optimizer.messages
+    train(5)
+    assert optimizer.messages == [["2", "1"], ["0"]], optimizer.messages
+    SlowBackward.seconds = {"second": 0.3}
+    train(6)
+    assert optimizer.messages == [["2"], ["1", "0"]], optimizer.messages
+    same_on_all_ranks(weights(model))
+
+
+class Branches(nn.Module):
+    """Written down in another order than that of the forward pass; one branch is not always taken."""
+
+    def __init__(self):
+        super().__init__()
+        self.last = nn.Linear(30, 7)
+        self.side = nn.Linear(30, 30)
+        self.first = nn.Linear(30, 30)
+
+    def forward(self, numbers, aside=True):
+        numbers = self.first(numbers)
+        return self.last(numbers + self.side(numbers) if aside else numbers)
+
+
+def layers_that_rest():
+    for policy in ("wfbp", "optimal"):
+        model = Branches()
+        optimizer = MergedGradientOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, policy, (1e-3, 1e-9))
+        for number, batch in enumerate(batches(14)):
+            before = weights(model.side)
+            model.zero_grad(set_to_none=True)  # not the optimizer's, which keeps the gradients' memory
+            aside = number == 0 or (number % 2 == 1 and dist.get_rank() == 1)
+            nn.functional.cross_entropy(model(batch[0], aside), batch[1]).backward()
+            optimizer.step()
+            rested = number != 0 and number % 2 == 0
+            assert torch.equal(before, weights(model.side)) == rested, (policy, number)
+        assert policy != "wfbp" or optimizer.messages == [["last"], ["side"], ["first"]], optimizer.messages
+        same_on_all_ranks(weights(model))
+
+
+def clipping():
+    """Gradients are averages when backward() returns; where a layer had no part in the loss, after synchronize()."""
+    for policy in POLICIES:
+        model = model_of(0)
+        optimizer = MergedGradientOptimizer(sgd_of(model), model, policy, (1e-3, 1e-9))
+        for batch in batches(8):
+            optimizer.zero_grad()
+            loss_of(model, batch).backward()
+            same_on_all_ranks(gradients(model))
+            nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+            optimizer.step()
+        same_on_all_ranks(weights(model))
+    model = Branches()
+    optimizer = MergedGradientOptimizer(torch.optim.SGD(model.parameters(), lr=0.1), model, "wfbp")
+    for batch in batches(3):
+        optimizer.zero_grad()
+        nn.functional.cross_entropy(model(batch[0], False), batch[1]).backward()
+        optimizer.synchronize()
+        same_on_all_ranks(gradients(model))
+        nn.utils.clip_grad_norm_(model.parameters(), 0.1)
+        optimizer.step()
+    same_on_all_ranks(weights(model))
+
+
+def gradients(model):
+    return torch.cat([parameter.grad.flatten() for parameter in model.parameters()])
+
+
+def accumulation():
+    model, other = model_of(0).eval(), model_of(0).eval()  # in training a batch's normalization depends on its size
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
+    first, second, third = batches(3)
+    optimizer.zero_grad()
+    with optimizer.no_sync():
+        loss_of(model, first).backward()
+        loss_of(model, second).backward()
+    (loss_of(other, first) + loss_of(other, second)).backward()
+    assert torch.allclose(gradients(model), gradients(other), atol=1e-5)
+    loss_of(model, third).backward()
+    raises(RuntimeError, loss_of(model, third).backward, "second backward pass", "no_sync")
+    optimizer.step()
+    same_on_all_ranks(gradients(model))
+    same_on_all_ranks(weights(model))
+
+
+def timeline(directory):
+    model = model_of(0)
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "synceasgd")
+    path = pathlib.Path(directory) / "trace.json"
+    for number, batch in enumerate(batches(4)):
+        if number == 1:
+            optimizer.record(path, iterations=2)
+        optimizer.zero_grad()
+        loss_of(model, batch).backward()
+        optimizer.step()
+    dist.barrier()
+    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
+    for rank in range(dist.get_world_size()):
+        names = [event["name"] for event in events if event["pid"] == rank]
+        assert sorted(names) == sorted(2 * ["0", "2", "4", "6", "8", "9", "9, 8, 6, 4, 2, 0"]), names
+    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in events), events
+
+
+def refusals():
+    model = model_of(0)
+    raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(model), model, "all"), "unknown policy 'all'", "optimal")
+    raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(model), model[0]), "are not the model's")
+    mixed = nn.Sequential(nn.Linear(3, 3), nn.Linear(3, 3).double())
+    raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(mixed), mixed), "one type", "float64")
+    optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp")
+    raises(ValueError, lambda: optimizer.step(lambda: 0), "closure")
+    raises(ValueError, lambda: optimizer.add_param_group({}), "fixed")
+    for costs in ((-1, 0), (0, float("nan")), (1, 2, 3)):
+        raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(model), model, costs=costs), "invalid costs")
+    raises(OSError, lambda: optimizer.record("/nowhere/trace.json"), "/nowhere/trace.json")
+    raises(gradcube.InvalidError, lambda: gradcube.merge_layers([], 0, 0), "0 layers")
+    raises(gradcube.InvalidError, lambda: gradcube.merge_layers([(1, -1)], 0, 0), "layer 0")
+    assert gradcube.merge_layers([(10**6, 0.002), (10**6, 0.001), (10**6, 0.001)], 0.002, 1e-9) == [[2], [0, 1]]
+
+
+def main(directory):
+    torch.set_num_threads(1)
+    dist.init_process_group("gradcube")
+    scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals, *merging_hook.SCENARIOS]
+    for scenario in scenarios:
+        scenario()
+        print(json.dumps({"done": scenario.__name__}), flush=True)
+    timeline(directory)
+    print(json.dumps({"done": "timeline"}), flush=True)
+    dist.barrier()
+    os._exit(0)  # one of the groups is gloo's, whose destructor of PyTorch 1.13 hangs now and then
+
+
+main(sys.argv[1])

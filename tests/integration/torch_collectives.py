@@ -1,0 +1,231 @@
+"""Each call of torch.distributed against a reference that every rank computes for itself. Run by torch_ranks.py.
+
+Sums are of small whole numbers, so they are exact in any order and type; an average's are multiples of the ranks.
+"""
+
+import datetime
+
+import torch
+import torch.distributed as dist
+
+ADDED = [torch.float32, torch.float64, torch.float16, torch.bfloat16, torch.int32, torch.int64]
+SMALL = [torch.int8, torch.uint8]
+COPIED = [*ADDED, *SMALL, torch.bool, torch.int16, torch.complex64]
+COUNT = 1009  # no multiple of the ranks
+
+
+def ranks():
+    return range(dist.get_world_size())
+
+
+def input_of(rank, dtype, shape=(COUNT,), salt=0):
+    """What `rank` gives: the same numbers wherever this is asked."""
+    generator = torch.Generator().manual_seed(1000 * salt + rank)
+    numbers = torch.randint(0, 4, shape, generator=generator) * len(ranks())
+    return (numbers > 4 if dtype == torch.bool else numbers).to(dtype)
+
+
+def inputs_of(dtype, shape=(COUNT,), salt=0):
+    return [input_of(rank, dtype, shape, salt) for rank in ranks()]
+
+
+def same(left, right):
+    assert left.dtype == right.dtype and left.shape == right.shape, (left.dtype, right.dtype, left.shape, right.shape)
+    assert torch.equal(left, right), (left.flatten()[:8], right.flatten()[:8])
+
+
+def expected(op, inputs):
+    whole = torch.stack([one.to(torch.float64) for one in inputs])
+    combined = {"SUM": whole.sum, "AVG": whole.mean, "MIN": whole.amin, "MAX": whole.amax}[op](0)
+    return combined.to(inputs[0].dtype)
+
+
+def all_reduce():
+    for dtype in ADDED + SMALL:
+        for op in ("SUM", "AVG", "MIN", "MAX"):
+            if op == "AVG" and dtype in SMALL:
+                continue
+            mine = input_of(dist.get_rank(), dtype)
+            dist.all_reduce(mine, getattr(dist.ReduceOp, op))
+            same(mine, expected(op, inputs_of(dtype)))
+    truth = input_of(dist.get_rank(), torch.bool)
+    dist.all_reduce(truth)
+    same(truth.view(torch.uint8), torch.stack(inputs_of(torch.bool)).any(0).view(torch.uint8))  # 1, not 2 or 3
+    pairs = input_of(dist.get_rank(), torch.complex64) * (1 + 2j)
+    dist.all_reduce(pairs)
+    same(pairs, sum(inputs_of(torch.complex64)) * (1 + 2j))
+
+
+def shapes():
+    mine = input_of(dist.get_rank(), torch.float32, (30, 40))
+    dist.all_reduce(mine.t()[3:9])  # neither contiguous nor dense
+    reference = input_of(dist.get_rank(), torch.float32, (30, 40))
+    reference.t()[3:9] = sum(one.t()[3:9] for one in inputs_of(torch.float32, (30, 40)))
+    same(mine, reference)
+    empty = torch.empty(0)
+    dist.all_reduce(empty)
+    dist.broadcast(torch.empty(3, 0), 1)
+    gathered = [torch.empty(0) for _ in ranks()]
+    dist.all_gather(gathered, empty)
+    number = torch.tensor(float(dist.get_rank()))
+    dist.all_reduce(number, dist.ReduceOp.MAX)
+    same(number, torch.tensor(float(len(ranks()) - 1)))
+
+
+def asynchronous():
+    many = [torch.full((3,), float(dist.get_rank() + i)) for i in range(1500)]  # more than the library takes at a time
+    works = [dist.all_reduce(one, async_op=True) for one in many]
+    for i, (work, one) in enumerate(zip(works, many)):
+        work.wait()
+        assert work.is_completed() and work.is_success()
+        same(one, torch.full((3,), float(sum(ranks()) + i * len(ranks()))))
+    mine = torch.ones(5)
+    future = dist.all_reduce(mine, async_op=True).get_future()
+    doubled = future.then(lambda ended: ended.value()[0] * 2)
+    same(doubled.wait(), torch.full((5,), 2.0 * len(ranks())))
+
+
+def broadcast():
+    for salt, dtype in enumerate(COPIED):
+        for root in ranks():
+            mine = input_of(dist.get_rank(), dtype, salt=salt)
+            dist.broadcast(mine, root)
+            same(mine, input_of(root, dtype, salt=salt))
+    mine = input_of(dist.get_rank(), torch.float32, (10, 20)).t()
+    dist.broadcast(mine, ranks()[-1])
+    same(mine, input_of(ranks()[-1], torch.float32, (10, 20)).t())
+
+
+def reduce():
+    for root in ranks():
+        mine = input_of(dist.get_rank(), torch.float32)
+        dist.reduce(mine, root)
+        if dist.get_rank() == root:
+            same(mine, sum(inputs_of(torch.float32)))
+
+
+def all_gather():
+    for dtype in COPIED:
+        lists = [torch.zeros(7, 3).to(dtype) for _ in ranks()]
+        dist.all_gather(lists, input_of(dist.get_rank(), dtype, (7, 3)))
+        for got, reference in zip(lists, inputs_of(dtype, (7, 3))):
+            same(got, reference)
+    columns = list(torch.zeros(7, 2 * len(ranks())).chunk(len(ranks()), 1))  # of one memory, but interleaved
+    dist.all_gather(columns, input_of(dist.get_rank(), torch.float32, (7, 2)))
+    for got, reference in zip(columns, inputs_of(torch.float32, (7, 2))):
+        same(got, reference)
+    whole = torch.zeros(len(ranks()) * 7)
+    dist._all_gather_base(whole, input_of(dist.get_rank(), torch.float32, (7,)))
+    same(whole, torch.cat(inputs_of(torch.float32, (7,))))
+    lists = [[torch.zeros(3), torch.zeros(4)] for _ in ranks()]
+    dist.all_gather_coalesced(lists, [torch.full((3,), float(dist.get_rank())), torch.ones(4)])
+    assert [float(one[0][2]) for one in lists] == [float(rank) for rank in ranks()]
+
+
+def reduce_scatter():
+    for dtype in (torch.float32, torch.int64, torch.bfloat16):
+        wholes = inputs_of(dtype, (len(ranks()), 13))
+        reference = expected("SUM", wholes)[dist.get_rank()]
+        mine = torch.zeros(13, dtype=dtype)
+        dist.reduce_scatter(mine, list(wholes[dist.get_rank()].clone()))
+        same(mine, reference)
+        given = wholes[dist.get_rank()].flatten()
+        kept = given.clone()
+        dist._reduce_scatter_base(mine, given)
+        same(mine, reference)
+        same(given, kept)
+    dist.reduce_scatter(mine, list(wholes[dist.get_rank()]), dist.ReduceOp.AVG)
+    same(mine, expected("AVG", wholes)[dist.get_rank()])
+
+
+def gather_and_scatter():
+    for root in ranks():
+        is_root = dist.get_rank() == root
+        lists = [torch.zeros(6, dtype=torch.int16) for _ in ranks()] if is_root else None
+        dist.gather(input_of(dist.get_rank(), torch.int16, (6,)), lists, root)
+        for got, reference in zip(lists or [], inputs_of(torch.int16, (6,))):
+            same(got, reference)
+        mine = torch.zeros(6)
+        dist.scatter(mine, inputs_of(torch.float32, (6,)) if is_root else None, root)
+        same(mine, input_of(dist.get_rank(), torch.float32, (6,)))
+
+
+def all_to_all():
+    rank = dist.get_rank()
+    wholes = [input_of(sender, torch.float32, (len(ranks()), 5)) for sender in ranks()]
+    outputs = [torch.zeros(5) for _ in ranks()]
+    dist.all_to_all(outputs, list(wholes[rank]))
+    for sender, got in enumerate(outputs):
+        same(got, wholes[sender][rank])
+    even = torch.zeros(len(ranks()), 5)
+    dist.all_to_all_single(even, wholes[rank])
+    same(even, torch.stack([whole[rank] for whole in wholes]))
+    # Rank r sends r + s rows to rank s.
+    given = torch.cat([torch.full((rank + to, 2), 10.0 * rank + to) for to in ranks()])
+    uneven = torch.zeros(sum(rank + sender for sender in ranks()), 2)
+    dist.all_to_all_single(uneven, given, [rank + sender for sender in ranks()], [rank + to for to in ranks()])
+    same(uneven, torch.cat([torch.full((rank + sender, 2), 10.0 * sender + rank) for sender in ranks()]))
+
+
+def messages():
+    rank, size = dist.get_rank(), len(ranks())
+    following, before = (rank + 1) % size, (rank - 1) % size
+    sends = [dist.isend(torch.full((4,), 10.0 * rank + tag), following, tag=tag) for tag in range(3)]
+    for tag in (2, 0, 1):
+        got = torch.zeros(4)
+        assert dist.recv(got, before, tag=tag) == before
+        same(got, torch.full((4,), 10.0 * before + tag))
+    for send in sends:
+        send.wait()
+    columns = torch.zeros(5, 2)
+    receive = dist.irecv(columns[:, 1], before)
+    dist.send(torch.arange(5.0), following)
+    receive.wait()
+    same(columns[:, 1].contiguous(), torch.arange(5.0))
+    got = torch.zeros(4)
+    work = [dist.P2POp(dist.isend, torch.ones(4), following), dist.P2POp(dist.irecv, got, before)]
+    for one in dist.batch_isend_irecv(work):
+        one.wait()
+    same(got, torch.ones(4))
+
+
+def coalesced():
+    mine = [torch.ones(5), torch.full((6,), 2.0)]
+    dist.all_reduce_coalesced(mine)
+    same(mine[0], torch.full((5,), 1.0 * len(ranks())))
+    same(mine[1], torch.full((6,), 2.0 * len(ranks())))
+
+
+def objects():
+    rank = dist.get_rank()
+    everybody = [None for _ in ranks()]
+    dist.all_gather_object(everybody, {"rank": rank, "text": "x" * rank})
+    assert everybody == [{"rank": other, "text": "x" * other} for other in ranks()], everybody
+    told = ["from", 2] if rank == 2 else [None, None]
+    dist.broadcast_object_list(told, 2)
+    assert told == ["from", 2], told
+    gathered = [None for _ in ranks()] if rank == 1 else None
+    dist.gather_object((rank,), gathered, 1)
+    assert rank != 1 or gathered == [(other,) for other in ranks()], gathered
+    got = [None]
+    dist.scatter_object_list(got, [f"for {other}" for other in ranks()] if rank == 0 else [None for _ in ranks()])
+    assert got == [f"for {rank}"], got
+
+
+def barriers():
+    dist.barrier()
+    dist.monitored_barrier(timeout=datetime.timedelta(seconds=60), wait_all_ranks=True)
+    works = [dist.barrier(async_op=True) for _ in range(3)]
+    for work in works:
+        work.wait()
+
+
+def all_calls():
+    for call in (
+        all_reduce, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
+        all_to_all, messages, coalesced, objects, barriers,
+    ):  # fmt: skip
+        try:
+            call()
+        except Exception as error:
+            raise AssertionError(f"{call.__name__}: {error}") from error

@@ -1,0 +1,366 @@
+"""What a rank of the tests of gradcube.torch runs: `torch_ranks.py SCENARIO...`, one after the other.
+
+Exit code 0: all was as it should be. Each rank says what it has done, and some facts, in lines of JSON on stdout.
+"""
+
+import datetime
+import hashlib
+import json
+import os
+import signal
+import sys
+import threading
+import time
+
+import gradcube.torch
+import torch
+import torch.distributed as dist
+from torch import nn
+
+import torch_collectives
+from torch_missed import (  # noqa: F401
+    abandoned_barriers, interrupted_barriers, missed_barriers, sequence_numbers, wrong_lists,
+)  # fmt: skip
+
+PATIENCE = datetime.timedelta(seconds=240)  # also for ranks that start late on a busy host
+
+
+def say(**facts):
+    print(json.dumps(facts), flush=True)
+
+
+def refusal(call, *words):
+    """The message of the RuntimeError that the call must raise."""
+    try:
+        call()
+    except RuntimeError as error:
+        text = str(error)
+    else:
+        raise AssertionError(f"no error that says {words}")
+    for word in words:
+        assert word in text, (word, text)
+    assert "Exception raised from" not in text, text
+    return text
+
+
+def works(group=None):
+    """The group still adds."""
+    one = torch.ones(10)
+    dist.all_reduce(one, group=group)
+    assert float(one[0]) == dist.get_world_size(group), one
+
+
+def model_of(seed=1):
+    torch.manual_seed(seed)
+    return nn.Sequential(nn.Linear(64, 200), nn.ReLU(), nn.Linear(200, 300), nn.ReLU(), nn.Linear(300, 10))
+
+
+def train(model, steps, after_first=None):
+    """The SHA-256 of the weights after some steps on numbers that are this rank's own."""
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+    generator = torch.Generator().manual_seed(100 + dist.get_rank())
+    for step in range(steps):
+        optimizer.zero_grad()
+        loss = nn.functional.cross_entropy(
+            model(torch.randn(16, 64, generator=generator)), torch.randint(0, 10, (16,), generator=generator)
+        )
+        loss.backward()
+        optimizer.step()
+        if step == 0 and after_first is not None:
+            after_first()
+    digest = hashlib.sha256()
+    for parameter in model.parameters():
+        digest.update(parameter.detach().numpy().tobytes())
+    return digest.hexdigest()
+
+
+def collectives():
+    torch_collectives.all_calls()
+
+
+PARTS = [(0, 1), (2, 3), (0, 2), (1, 3), (0, 3), (0, 1, 2), (2,), (0, 1, 2, 3)]
+
+
+def groups():
+    """On bcube:2,2: rows, columns, no grid, one rank, all, beside each other and beside the default group."""
+    rank = dist.get_rank()
+    made = {ranks: dist.new_group(list(ranks)) for ranks in PARTS}
+    for ranks, group in made.items():
+        if rank not in ranks:
+            continue
+        assert dist.get_rank(group) == ranks.index(rank) and dist.get_world_size(group) == len(ranks)
+        mine = torch.full((100,), float(rank))
+        dist.all_reduce(mine, group=group)
+        assert float(mine[99]) == sum(ranks), (ranks, mine[99])
+        dist.broadcast(mine, ranks[-1], group=group)
+        gathered = [torch.zeros(1) for _ in ranks]
+        dist.all_gather(gathered, torch.tensor([float(rank)]), group=group)
+        assert [int(one) for one in gathered] == list(ranks)
+        if len(ranks) == 2:
+            other = ranks[1 - ranks.index(rank)]
+            got = torch.zeros(1)
+            receive = dist.irecv(got, other, group=group)
+            dist.send(torch.tensor([float(rank)]), other, group=group)
+            receive.wait()
+            assert int(got) == other
+    works()
+    column = made[(0, 2) if rank in (0, 2) else (1, 3)]
+    digest = train(nn.parallel.DistributedDataParallel(model_of(), process_group=column), 5)
+    digests = [None] * 4
+    dist.all_gather_object(digests, digest)
+    assert digests[0] == digests[2] != digests[1] == digests[3], digests
+    dist.destroy_process_group(column)
+    works()
+
+
+def places():
+    """Says where the ranks are, after all have exchanged something."""
+    torch_collectives.all_reduce()
+    torch_collectives.all_gather()
+    torch_collectives.messages()
+    say(rank=dist.get_rank(), size=dist.get_world_size())
+
+
+def alone():
+    """A group of one rank exchanges nothing, but all its calls work."""
+    torch_collectives.all_reduce()
+    torch_collectives.broadcast()
+    torch_collectives.all_gather()
+    torch_collectives.reduce_scatter()
+    torch_collectives.gather_and_scatter()
+    torch_collectives.all_to_all()
+    torch_collectives.barriers()
+    train(nn.parallel.DistributedDataParallel(model_of(), gradient_as_bucket_view=True), 3)
+    refusal(lambda: dist.send(torch.ones(1), 0), "nobody")
+
+
+def training():
+    """Zero copies: what is staged does not grow in a step, and of the all-reduces nothing is."""
+    model = nn.parallel.DistributedDataParallel(model_of(seed=dist.get_rank()), gradient_as_bucket_view=True)
+    staged = []
+    digest = train(model, 100, lambda: staged.append(gradcube.torch.statistics()))
+    usage = gradcube.torch.statistics()
+    assert usage["all_reduce"]["requests"] >= 100 and usage["all_reduce"]["staged_bytes"] == 0, usage
+    for kind, row in usage.items():
+        assert row["staged_bytes"] == staged[0][kind]["staged_bytes"], (kind, usage, staged)
+    say(rank=dist.get_rank(), digest=digest)
+
+
+def kinds_of_models():
+    """DDP's other ways end with the same bits where sums do not depend on their place in a bucket."""
+    group = dist.new_group(pg_options=gradcube.torch.Options(algorithm="ring", reproducible=True, weight=2))
+
+    def digest_of(hook=None, **options):
+        model = nn.parallel.DistributedDataParallel(model_of(), process_group=group, **options)
+        if hook is not None:
+            model.register_comm_hook(None, hook)
+        return train(model, 5)
+
+    def hook(state, bucket):
+        buffer = bucket.buffer().div_(dist.get_world_size())
+        work = dist.all_reduce(buffer, group=group, async_op=True)
+        return work.get_future().then(lambda ended: ended.value()[0])
+
+    digests = {
+        digest_of(),
+        digest_of(find_unused_parameters=True, bucket_cap_mb=0.1),
+        digest_of(static_graph=True, gradient_as_bucket_view=True),
+        digest_of(hook),
+    }
+    assert len(digests) == 1, digests
+    normalised = nn.Sequential(nn.Linear(64, 20), nn.BatchNorm1d(20), nn.Linear(20, 10))  # has buffers of two types
+    train(nn.parallel.DistributedDataParallel(normalised), 5)
+    uneven = nn.parallel.DistributedDataParallel(nn.Linear(3, 3))
+    with uneven.join():
+        for _ in range(dist.get_rank() + 1):
+            uneven(torch.ones(2, 3)).sum().backward()
+    works()
+
+
+def refusals():
+    ops = dist.ReduceOp
+    number = torch.ones(4)
+    refusal(lambda: dist.all_reduce(number, ops.PRODUCT), "ReduceOp.PRODUCT", "expected")
+    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int32), ops.BXOR), "ReduceOp.BXOR")
+    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16)), "Short", "expected")
+    refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")
+    refusal(lambda: dist.all_reduce(torch.eye(3).to_sparse()), "sparse", "dense")
+    refusal(lambda: dist.recv(number), "any rank", "src=0")
+    refusal(lambda: dist.send(number, -1), "invalid rank -1", "0 to 3")
+    refusal(lambda: dist.recv(number, 4), "invalid rank 4", "0 to 3")
+    refusal(lambda: dist.all_gather([number.clone()], number), "one for each of the group's 4 ranks")
+    refusal(lambda: dist.all_gather([torch.ones(3) for _ in range(4)], number), "3 elements", "expected 4")
+    refusal(lambda: dist.all_to_all_single(torch.ones(6), torch.ones(6)), "6 rows", "evenly")
+    refusal(lambda: dist.init_process_group("gradcube"), "twice")
+    refusal(lambda: dist.new_group(pg_options={}), "gradcube.torch.Options")
+    works()
+
+
+def disagreements():
+    """What the ranks do differently fails on all, with what each did; the group goes on."""
+    rank = dist.get_rank()
+    refusal(lambda: dist.all_reduce(torch.ones(5 + (rank == 2))), "5", "6")
+    works()
+    if rank == 0:
+        dist.send(torch.ones(3), 1)
+    elif rank == 1:
+        refusal(lambda: dist.recv(torch.ones(4), 0), "12 bytes", "16")
+    if rank == 3:
+        refusal(lambda: dist.send(torch.ones(4), 2), "longer")
+    elif rank == 2:
+        refusal(lambda: dist.recv(torch.ones(3), 3), "16 bytes")
+    works()
+
+
+def lateness():
+    """Rank 3 does not come: the others learn it, and the monitored barrier leaves the group as it was."""
+    rank = dist.get_rank()
+    short = datetime.timedelta(seconds=1)
+    if rank == 0:
+        refusal(lambda: dist.monitored_barrier(timeout=short), "Rank 3 failed to pass monitoredBarrier in 1000 ms")
+    elif rank != 3:
+        refusal(lambda: dist.monitored_barrier(timeout=short), "rank 0")
+    works()
+    group = dist.new_group(timeout=short)
+    if rank != 3:
+        late = refusal(lambda: works(group), "[1,1]")
+        assert "after 0 ms" not in late, late
+        work = dist.all_reduce(torch.ones(4), group=group, async_op=True)
+        refusal(lambda: work.wait(datetime.timedelta(milliseconds=300)), "[1,1]")
+
+
+def forks():
+    """A forked child is refused with a sentence; its parent goes on."""
+    child = os.fork()
+    if child == 0:
+        try:
+            refusal(lambda: dist.all_reduce(torch.ones(3)), f"belongs to process {os.getppid()}")
+            if dist.get_rank() == 0:  # PyTorch's store would wait for a thread that the child does not have
+                dist.distributed_c10d._get_default_group().close()
+            else:
+                dist.destroy_process_group()
+        except BaseException as error:
+            print(error, file=sys.stderr, flush=True)
+            os._exit(1)
+        os._exit(0)
+    assert os.waitpid(child, 0)[1] == 0
+    works()
+    loader = torch.utils.data.DataLoader(torch.arange(8.0), batch_size=2, num_workers=1)
+    assert float(sum(batch.sum() for batch in loader)) == 28
+    works()
+
+
+def again():
+    """A group after the group, in the same processes."""
+    rank, size = dist.get_rank(), dist.get_world_size()
+    dist.barrier()
+    store = dist.distributed_c10d._get_default_store()  # PyTorch takes it for one group, hence the prefixes
+    for attempt in range(2):
+        dist.destroy_process_group()
+        prefixed = dist.PrefixStore(str(attempt), store)
+        dist.init_process_group("gradcube", store=prefixed, rank=rank, world_size=size, timeout=PATIENCE)
+        works()
+    model = nn.parallel.DistributedDataParallel(nn.Linear(3, 3))
+    dist.destroy_process_group()
+    refusal(lambda: model(torch.ones(1, 3)).sum().backward(), "destroyed")
+
+
+def shared():
+    """Tensors of shared_memory() are not copied, outlive their group, and come from it in that scope alone."""
+    group = dist.new_group()
+    with gradcube.torch.shared_memory(group):
+        mine = torch.full((1000,), 2.0)
+        part = mine[16:500]
+    dist.all_reduce(mine, group=group)
+    dist.all_reduce(part, group=group)
+    usage = gradcube.torch.statistics(group)["all_reduce"]
+    assert usage == {"requests": 2, "bytes": 4000 + 4 * 484, "staged_bytes": 0}, usage
+    dist.all_reduce(torch.ones(1000), group=group)
+    dist.all_reduce(mine[1:17], group=group)  # not at a multiple of 64 bytes
+    usage = gradcube.torch.statistics(group)["all_reduce"]
+    assert usage["staged_bytes"] == 4064, usage
+    dist.destroy_process_group(group)
+    mine += 1
+    assert float(mine[999]) == 9, mine[999]
+
+
+def callbacks():
+    """What a callback of a future begins and waits for comes to its end, as in PyTorch's PowerSGD hook."""
+
+    def begin(group, depth):
+        work = dist.all_reduce(torch.full((5,), float(depth)), group=group, async_op=True)
+        return work.get_future().then(lambda done: wait_in(group, depth - 1) + float(done.value()[0][0]))
+
+    def wait_in(group, depth):
+        if depth % 2 == 0:
+            begin(group, depth).wait()
+        else:
+            dist.all_reduce(torch.ones(3), group=group)
+        return 1
+
+    size, group = dist.get_world_size(), dist.new_group()
+    for _ in range(20):
+        assert begin(group, 3).wait() == 1 + 3 * size
+    works(group)
+    # The callback of rank 0 waits for others, which do not come, when its group is destroyed.
+    begun = threading.Event()
+
+    def alone(_):
+        work = dist.all_reduce(torch.ones(3), group=group, async_op=True)
+        begun.set()
+        work.wait()
+
+    future = dist.all_reduce(torch.ones(3), group=group, async_op=True).get_future()
+    if dist.get_rank() == 0:
+        future = future.then(alone)
+        assert begun.wait(PATIENCE.total_seconds())
+        dist.destroy_process_group(group)
+        refusal(future.wait, "destroyed")
+    else:
+        future.wait()
+    works()
+
+
+def endless():
+    """Trains until something ends it; says when it has begun."""
+    model = nn.parallel.DistributedDataParallel(model_of())
+    train(model, 3)
+    say(rank=dist.get_rank())
+    train(model, 1 << 30)
+
+
+def waiting():
+    """Rank 0 waits in a collective for the others, which sleep."""
+    works()
+    say(rank=dist.get_rank())
+    if dist.get_rank() != 0:
+        time.sleep(600)
+    works()
+
+
+def parting():
+    """The last rank is done while the others still have messages for each other."""
+    rank = dist.get_rank()
+    others = dist.get_world_size() - 1
+    if rank < others:
+        time.sleep(0.3)
+        got = torch.zeros(1)
+        receive = dist.irecv(got, (rank - 1) % others)
+        dist.send(torch.tensor([float(rank)]), (rank + 1) % others)
+        receive.wait()
+        assert int(got) == (rank - 1) % others
+
+
+def main():
+    signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell's background jobs ignore it
+    torch.set_num_threads(1)
+    dist.init_process_group("gradcube", timeout=PATIENCE)
+    for scenario in sys.argv[1:]:
+        globals()[scenario]()
+        say(done=scenario)
+    if dist.is_initialized():
+        dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,133 @@
+"""The backend of torch.distributed: its calls against references, its groups, its refusals, and where ranks run."""
+
+import os
+import subprocess
+import sys
+
+from harness import Cluster, TestCase, main, wait_until
+from torch_launch import LONG, PROGRAM, Ranks
+
+SCENARIOS = [
+    "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "lateness", "callbacks",
+    "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "again",
+]  # fmt: skip
+
+
+class Scenarios(TestCase):
+    """The processes start once, because PyTorch takes long to load, and run all scenarios one after the other."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+        with Ranks(cls.cluster, [PROGRAM, *SCENARIOS]) as ranks:
+            ranks.wait()
+            cls.done = [ranks.said(rank, "done") for rank in range(4)]
+            cls.errors = ranks.everything()
+
+    def assert_done(self, scenario):
+        for rank, done in enumerate(self.done):
+            self.assertIn(scenario, done, f"rank {rank}\n{self.errors}")
+
+    def test_every_call_equals_its_reference(self):
+        self.assert_done("collectives")
+
+    def test_tensors_in_shared_memory_are_not_copied(self):
+        self.assert_done("shared")
+
+    def test_groups_work_beside_each_other(self):
+        self.assert_done("groups")
+
+    def test_models_of_all_kinds_train_and_reproducible_sums_do_not_hang_on_buckets(self):
+        self.assert_done("kinds_of_models")
+
+    def test_what_is_not_supported_is_refused_with_a_sentence(self):
+        self.assert_done("refusals")
+
+    def test_ranks_that_disagree_learn_it_and_go_on(self):
+        self.assert_done("disagreements")
+
+    def test_a_forked_child_is_refused_and_its_parent_goes_on(self):
+        self.assert_done("forks")
+
+    def test_ranks_that_do_not_come_are_named(self):
+        self.assert_done("lateness")
+
+    def test_monitored_barriers_work_after_those_that_some_ranks_missed(self):
+        self.assert_done("missed_barriers")
+
+    def test_ctrl_c_on_rank_0_ends_a_monitored_barrier_on_all(self):
+        self.assert_done("interrupted_barriers")
+
+    def test_a_monitored_barrier_that_a_rank_left_counts_for_no_later_one(self):
+        self.assert_done("abandoned_barriers")
+
+    def test_ranks_whose_lists_were_refused_are_still_in_step(self):
+        self.assert_done("wrong_lists")
+
+    def test_sequence_numbers_count_collectives_alone(self):
+        self.assert_done("sequence_numbers")
+
+    def test_callbacks_of_futures_may_wait_for_what_they_begin(self):
+        self.assert_done("callbacks")
+
+    def test_groups_can_follow_each_other_in_one_process(self):
+        self.assert_done("again")
+
+    def test_nothing_is_left_behind(self):
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
+
+
+class Places(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def run_at(self, size, **places):
+        with Ranks(self.cluster, [PROGRAM, "places"], **places) as ranks:
+            ranks.succeed()
+            said = [ranks.said(rank, "size") for rank in range(size)]
+        self.assertEqual(said, [[size]] * size)
+
+    def test_ranks_need_not_have_the_order_of_the_servers(self):
+        sockets = self.cluster.sockets()
+        self.run_at(4, sockets=[sockets[server] for server in (2, 0, 3, 1)])
+
+    def test_two_ranks_of_a_row_are_a_job_of_their_own(self):
+        self.run_at(2, sockets=self.cluster.sockets()[2:])
+
+    def test_ranks_that_are_told_no_server_share_those_of_the_run_directory(self):
+        self.run_at(8, local=8)
+
+    def test_a_rank_alone_needs_no_cluster(self):
+        environment = {**os.environ, "GRADCUBE_RUN": "/nowhere", "RANK": "0", "WORLD_SIZE": "1"}
+        environment |= {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": "0", "PYTHONWARNINGS": "ignore"}
+        done = subprocess.run(
+            [sys.executable, str(PROGRAM), "alone"], env=environment, capture_output=True, text=True, timeout=LONG
+        )
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_servers_with_different_numbers_of_ranks_are_refused(self):
+        sockets = self.cluster.sockets()
+        with Ranks(self.cluster, [PROGRAM], sockets=[sockets[0], sockets[0], sockets[1]]) as ranks:
+            self.assertNotIn(0, ranks.wait())
+            self.assertIn("2 on server 0, 1 on server 1", ranks.errors(0))
+
+    def test_a_rank_that_is_done_first_does_not_end_what_the_others_still_do(self):
+        with Ranks(self.cluster, [PROGRAM, "parting"]) as ranks:
+            ranks.succeed()
+
+    def test_servers_behind_absent_ones_are_a_job_of_their_own(self):
+        with Cluster("--topology", "star:4", "--absent", "1") as cluster:
+            with Ranks(cluster, [PROGRAM, "places"], sockets=cluster.sockets()[1:]) as ranks:
+                ranks.succeed()
+
+    def test_without_a_cluster_the_error_says_what_to_start(self):
+        with Ranks(self.cluster, [PROGRAM], sockets=["/nowhere/server-0-0.sock"] * 2) as ranks:
+            self.assertNotIn(0, ranks.wait())
+            self.assertIn("gradcube up", ranks.errors(0))
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,44 @@
+"""Scripts that are called wrongly say which word is wrong, at once: nothing is installed or built before.
+
+Usage: misuse_test.py
+"""
+
+import os
+import pathlib
+import subprocess
+import unittest
+
+SCRIPTS = pathlib.Path(__file__).resolve().parents[3] / "scripts"
+
+
+class Misuse(unittest.TestCase):
+    def expect(self, script, arguments, words):
+        done = subprocess.run(
+            [str(SCRIPTS / script), *arguments],
+            env=dict(os.environ, NO_COLOR="1"),
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            timeout=60,
+        )
+        self.assertEqual(done.returncode, 2, done.stderr)
+        self.assertEqual(done.stdout, "")
+        self.assertEqual(done.stderr.splitlines()[0], f"{script}: {words}")
+
+    def test_an_option_that_is_not_there_is_named(self):
+        for script in ("test.sh", "bench.sh"):
+            self.expect(script, ["--quick", "--quik"], 'there is no option "--quik"')
+        self.expect("quickstart.sh", ["--rate", "1gbit", "--los=1"], '"--los=1" is no option of gradcube up')
+
+    def test_a_word_too_many_is_named(self):
+        self.expect("test.sh", ["unit"], 'there is no option "unit"')
+        self.expect("quickstart.sh", ["--rate", "1gbit", "fast"], '"fast" is no option of gradcube up')
+        self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
+
+    def test_a_group_of_benches_that_is_not_there_is_named(self):
+        words = 'there is no group "horses"; expected a part of one of these names:'
+        self.expect("bench.sh", ["--quick", "hosts", "horses"], words)
+
+
+if __name__ == "__main__":
+    unittest.main()
