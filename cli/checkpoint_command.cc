@@ -19,7 +19,7 @@ namespace gradcube::cli {
 namespace {
 
 using control::hub::CheckpointHeader;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 // The elements of each key that the file has.
 std::vector<std::uint64_t> elements_here(const CheckpointHeader& header) {
@@ -30,7 +30,7 @@ std::vector<std::uint64_t> elements_here(const CheckpointHeader& header) {
 
 std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
   const std::vector<std::uint64_t> here = elements_here(header);
-  json keys = json::array();
+  ordered_json keys = ordered_json::array();
   for (std::size_t k = 0; k < header.keys.size(); ++k) {
     const auto& key = header.keys[k];
     keys.push_back({{"name", key.name},
@@ -38,13 +38,13 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
                     {"dtype", aggregation::data_type_name(key.type)},
                     {"elements_here", here[k]}});
   }
-  const json report = {{"bytes", bytes},
-                       {"step", header.step},
-                       {"optimizer", control::hub::optimizer_text(header.settings)},
-                       {"part", header.part},
-                       {"parts", header.parts},
-                       {"keys", std::move(keys)}};
-  return report.dump(-1, ' ', false, json::error_handler_t::replace) + "\n";
+  const ordered_json report = {{"bytes", bytes},
+                               {"step", header.step},
+                               {"optimizer", control::hub::optimizer_text(header.settings)},
+                               {"part", header.part},
+                               {"parts", header.parts},
+                               {"keys", std::move(keys)}};
+  return report.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
 }
 
 std::string header_text(const CheckpointHeader& header, std::uint64_t bytes) {

@@ -129,4 +129,8 @@ json ask_status(const RunDirectory& directory) {
   return *status;
 }
 
+std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
+  return count_field(ask_status(directory), "counters/resent");
+}
+
 }  // namespace gradcube::cli

@@ -7,7 +7,9 @@
 #define GRADCUBE_CLI_CONTROL_CLIENT_H_
 
 #include <chrono>
+#include <cstdint>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "control/settings/run_directory.h"
@@ -28,6 +30,9 @@ nlohmann::json ask_daemon(const control::RunDirectory& directory, const nlohmann
 
 // The "status" of the answer to {"command":"status"}.
 nlohmann::json ask_status(const control::RunDirectory& directory);
+
+// How many frames the daemons have sent again so far, as they say.
+std::optional<std::uint64_t> resent_so_far(const control::RunDirectory& directory);
 
 // The status of all servers, those of other hosts too: their daemons are asked by this host's.
 nlohmann::json ask_status_of_all(const control::RunDirectory& directory);

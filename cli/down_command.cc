@@ -23,7 +23,7 @@ using control::SetupError;
 
 constexpr auto kPatience = std::chrono::seconds(10);
 constexpr auto kAlreadyEnding = std::chrono::seconds(2);
-constexpr auto kPause = std::chrono::milliseconds(20);
+constexpr auto kDownPause = std::chrono::milliseconds(20);
 
 // The advice for a daemon that does not end by itself.
 std::string kill_message(pid_t pid) {
@@ -48,7 +48,7 @@ bool ends_within(const RunDirectory& directory, pid_t pid, std::chrono::millisec
   const auto deadline = std::chrono::steady_clock::now() + patience;
   while (lives(directory, pid)) {
     if (std::chrono::steady_clock::now() >= deadline) return false;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kDownPause);
   }
   return true;
 }
@@ -58,7 +58,7 @@ void await_start(const RunDirectory& directory, pid_t pid) {
   const auto deadline = std::chrono::steady_clock::now() + kPatience;
   while (!std::filesystem::exists(directory.control_socket()) && lives(directory, pid) &&
          std::chrono::steady_clock::now() < deadline) {
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kDownPause);
   }
 }
 

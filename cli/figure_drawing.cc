@@ -27,13 +27,13 @@ using control::SetupError;
 using control::model::Figure;
 using control::model::Panel;
 using control::model::Series;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 // The distribution's, as matplotlib is the distribution's package.
 constexpr const char* kPython = "/usr/bin/python3";
 constexpr int kNoMatplotlib = 3;  // of draw_figure.py
 constexpr int kNoPython = 127;
-constexpr std::chrono::milliseconds kPause{10};
+constexpr std::chrono::milliseconds kKillPause{10};
 
 // A file without a name, with this text, to be read from its begin.
 Descriptor memory_file(const std::string& text) {
@@ -76,7 +76,7 @@ std::optional<int> status_within(pid_t pid, std::chrono::milliseconds patience) 
       kill(pid, SIGKILL);
       killed = true;
     }
-    if (!killed) std::this_thread::sleep_for(kPause);
+    if (!killed) std::this_thread::sleep_for(kKillPause);
   }
 }
 
@@ -103,21 +103,21 @@ int run_python(const std::string& path, const Descriptor& input, const Descripto
   return WIFEXITED(*status) ? WEXITSTATUS(*status) : 128 + WTERMSIG(*status);
 }
 
-json series_json(const Series& series) {
-  json result = {{"name", series.name},
-                 {"origin", control::model::origin_name(series.origin)},
-                 {"x", series.x},
-                 {"y", series.y}};
+ordered_json series_json(const Series& series) {
+  ordered_json result = {{"name", series.name},
+                         {"origin", control::model::origin_name(series.origin)},
+                         {"x", series.x},
+                         {"y", series.y}};
   if (series.beside) result["beside"] = *series.beside;
   return result;
 }
 
 }  // namespace
 
-json figure_json(const Figure& figure) {
-  json panels = json::array();
+ordered_json figure_json(const Figure& figure) {
+  ordered_json panels = ordered_json::array();
   for (const Panel& panel : figure.panels) {
-    json all = json::array();
+    ordered_json all = ordered_json::array();
     for (const Series& series : panel.series) all.push_back(series_json(series));
     panels.push_back({{"title", panel.title},
                       {"x_label", panel.x_label},

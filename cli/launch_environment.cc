@@ -8,7 +8,7 @@ namespace {
 
 using Variables = std::map<std::string, std::string>;
 
-Variables read(const char* const* inherited) {
+Variables variables_of(const char* const* inherited) {
   Variables variables;
   for (; *inherited != nullptr; ++inherited) {
     const std::string_view text = *inherited;
@@ -26,7 +26,7 @@ std::vector<std::string> launch_environment(const char* const* inherited, const 
                                             const PerfTrainer& trainer) {
   const auto text = [](std::uint64_t number) { return std::to_string(number); };
   const std::uint64_t processes = std::uint64_t{world.servers} * world.trainers_per_server;
-  Variables variables = read(inherited);
+  Variables variables = variables_of(inherited);
   variables.emplace("OMP_NUM_THREADS", "1");   // else each takes all cores
   variables.emplace("PYTHONUNBUFFERED", "1");  // else lines come when a buffer is full
   const Variables ours = {

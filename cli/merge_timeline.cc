@@ -8,19 +8,20 @@ namespace {
 
 using control::merge::Iteration;
 using control::merge::Message;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr unsigned kComputation = 1;  // a track
 constexpr unsigned kCommunication = 2;
 
 // The name of a process, or of one of its tracks.
-json name_event(const char* what, std::size_t process, unsigned track, std::string_view name) {
+ordered_json name_event(const char* what, std::size_t process, unsigned track,
+                        std::string_view name) {
   return {
       {"name", what}, {"ph", "M"}, {"pid", process}, {"tid", track}, {"args", {{"name", name}}}};
 }
 
-json span_event(const std::string& name, std::size_t process, unsigned track, double begin,
-                double end, json arguments) {
+ordered_json span_event(const std::string& name, std::size_t process, unsigned track, double begin,
+                        double end, ordered_json arguments) {
   return {{"name", name},
           {"ph", "X"},
           {"pid", process},
@@ -30,10 +31,10 @@ json span_event(const std::string& name, std::size_t process, unsigned track, do
           {"args", std::move(arguments)}};
 }
 
-void add_computation(json& events, std::size_t process, const Iteration& iteration) {
+void add_computation(ordered_json& events, std::size_t process, const Iteration& iteration) {
   if (iteration.forward_seconds > 0) {
-    events.push_back(
-        span_event("forward", process, kComputation, 0, iteration.forward_seconds, json::object()));
+    events.push_back(span_event("forward", process, kComputation, 0, iteration.forward_seconds,
+                                ordered_json::object()));
   }
   const std::vector<double> ready = control::merge::ready_seconds(iteration);
   double begin = iteration.forward_seconds;
@@ -44,7 +45,7 @@ void add_computation(json& events, std::size_t process, const Iteration& iterati
   }
 }
 
-void add_communication(json& events, std::size_t process, const Iteration& iteration,
+void add_communication(ordered_json& events, std::size_t process, const Iteration& iteration,
                        const std::vector<Message>& messages) {
   const auto times = control::merge::times(iteration, messages);
   for (std::size_t i = 0; i < messages.size(); ++i) {
@@ -60,8 +61,9 @@ void add_communication(json& events, std::size_t process, const Iteration& itera
 
 }  // namespace
 
-json merge_timeline(const Iteration& iteration, const std::vector<PolicyMessages>& policies) {
-  json events = json::array();
+ordered_json merge_timeline(const Iteration& iteration,
+                            const std::vector<PolicyMessages>& policies) {
+  ordered_json events = ordered_json::array();
   std::size_t process = 0;
   for (const auto& [policy, messages] : policies) {
     ++process;

@@ -19,7 +19,7 @@ namespace gradcube::cli {
 namespace {
 
 using control::model::ModelTopology;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct CostOptions {
   std::vector<std::string> topologies = {"bcube:3,2"};
@@ -52,8 +52,8 @@ void add_rows(const ModelTopology& bcube, std::vector<CostRow>& rows) {
   add(fat_tree, bcube.levels(), control::model::fat_tree_switches(servers, n, bcube.levels()));
 }
 
-json rows_json(const std::vector<CostRow>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<CostRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const CostRow& row : rows) {
     list.push_back({{"topology", row.topology},
                     {"servers", row.servers},

@@ -21,7 +21,7 @@ using control::model::GstLine;
 using control::model::ModelLoad;
 using control::model::ModelTopology;
 using control::model::Winners;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct CrossoverOptions {
   std::vector<std::string> topologies = {"bcube:3,2"};
@@ -52,8 +52,8 @@ std::vector<Row> rows_of(const ModelTopology& topology, const ModelLoad& load) {
   return rows;
 }
 
-json rows_json(const std::vector<Row>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<Row>& rows) {
+  ordered_json list = ordered_json::array();
   for (const Row& row : rows) {
     list.push_back({{"topology", row.topology},
                     {"from_bytes", row.from_bytes},

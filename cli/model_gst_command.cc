@@ -26,11 +26,11 @@ using control::model::ModelLoad;
 using control::model::ModelRow;
 using control::model::ModelTopology;
 
-constexpr std::string_view kAll = "all";
+constexpr std::string_view kAllAlgorithms = "all";
 
 struct GstOptions {
   std::vector<std::string> topologies = {"bcube:3,2"};
-  std::vector<std::string> algorithms = {std::string(kAll)};
+  std::vector<std::string> algorithms = {std::string(kAllAlgorithms)};
   std::string rate = "10gbit";
   ModelLoadOptions load;
   bool json = false;
@@ -46,13 +46,15 @@ std::vector<std::string> algorithms_of(const GstOptions& options) {
   std::vector<std::string> known = known_algorithms();
   const std::set<std::string> asked(options.algorithms.begin(), options.algorithms.end());
   for (const std::string& name : asked) {
-    if (name == kAll || std::find(known.begin(), known.end(), name) != known.end()) continue;
+    if (name == kAllAlgorithms || std::find(known.begin(), known.end(), name) != known.end())
+      continue;
     const auto meant = closest(name, known);
-    throw control::UsageError(fmt::format(
-        "--algorithm {}: there is no such algorithm{}; expected {}, {}", control::quoted(name),
-        meant ? fmt::format(" (did you mean {}?)", *meant) : "", kAll, fmt::join(known, ", ")));
+    throw control::UsageError(
+        fmt::format("--algorithm {}: there is no such algorithm{}; expected {}, {}",
+                    control::quoted(name), meant ? fmt::format(" (did you mean {}?)", *meant) : "",
+                    kAllAlgorithms, fmt::join(known, ", ")));
   }
-  if (asked.count(std::string(kAll)) == 0) {
+  if (asked.count(std::string(kAllAlgorithms)) == 0) {
     std::erase_if(known, [&](const std::string& name) { return asked.count(name) == 0; });
   }
   return known;

@@ -20,7 +20,7 @@ namespace {
 
 using control::model::HierarchyTimes;
 using control::model::HubRates;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct HierarchyOptions {
   std::string workers = "8";
@@ -42,8 +42,8 @@ double rate_of(const std::string& text, std::string_view option) {
   return static_cast<double>(control::parse_rate(text, option));
 }
 
-json rows_json(const std::vector<HierarchyRow>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<HierarchyRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const HierarchyRow& row : rows) {
     list.push_back({{"workers_per_rack", row.workers},
                     {"racks", row.racks},

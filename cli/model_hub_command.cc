@@ -28,13 +28,13 @@ using control::model::kPhubNetworks;
 using control::model::kPsLayouts;
 using control::model::PhubNetwork;
 using control::model::PsLayout;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-constexpr std::string_view kAll = "all";
+constexpr std::string_view kAllNetworks = "all";
 constexpr std::string_view kOwn = "own";  // the network that --bytes and --compute describe
 
 struct HubOptions {
-  std::string network = std::string(kAll);
+  std::string network = std::string(kAllNetworks);
   std::string bytes;
   std::string compute;
   std::string workers = "8";
@@ -55,7 +55,7 @@ std::vector<std::string> known_networks() {
 }
 
 PhubNetwork own_network(const HubOptions& options) {
-  if (options.network != kAll) {
+  if (options.network != kAllNetworks) {
     throw UsageError(
         "--network: --bytes and --compute are a network of your own; expected one of them, or "
         "--network alone");
@@ -77,7 +77,8 @@ std::vector<PhubNetwork> networks_of(const HubOptions& options) {
   if (!options.bytes.empty() || !options.compute.empty()) return {own_network(options)};
   std::vector<PhubNetwork> networks;
   for (const PhubNetwork& network : kPhubNetworks) {
-    if (options.network == kAll || options.network == network.name) networks.push_back(network);
+    if (options.network == kAllNetworks || options.network == network.name)
+      networks.push_back(network);
   }
   if (networks.empty()) {
     const std::vector<std::string> known = known_networks();
@@ -85,13 +86,13 @@ std::vector<PhubNetwork> networks_of(const HubOptions& options) {
     throw UsageError(fmt::format(
         "--network {}: there is no such network{}; expected {}, {}, or --bytes and --compute",
         control::quoted(options.network), meant ? fmt::format(" (did you mean {}?)", *meant) : "",
-        kAll, fmt::join(known, ", ")));
+        kAllNetworks, fmt::join(known, ", ")));
   }
   return networks;
 }
 
-json rows_json(const std::vector<HubRow>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<HubRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const HubRow& row : rows) {
     list.push_back({{"network", row.network},
                     {"workers", row.workers},

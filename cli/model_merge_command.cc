@@ -24,7 +24,7 @@ namespace {
 using control::merge::Iteration;
 using control::merge::Message;
 using control::merge::Policy;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 struct MergeOptions {
   std::string profile;
@@ -50,18 +50,18 @@ std::vector<MergeRow> rows_of(const Iteration& iteration, const std::string& ask
 }
 
 // Layers count from 1, as in the paper.
-json merged_json(const std::vector<Message>& messages) {
-  json merged = json::array();
+ordered_json merged_json(const std::vector<Message>& messages) {
+  ordered_json merged = ordered_json::array();
   for (const Message& message : messages) {
-    json layers = json::array();
+    ordered_json layers = ordered_json::array();
     for (std::size_t l = message.first; l <= message.last; ++l) layers.push_back(l + 1);
     merged.push_back(std::move(layers));
   }
   return merged;
 }
 
-json rows_json(const std::vector<MergeRow>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<MergeRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const MergeRow& row : rows) {
     list.push_back({{"policy", control::merge::name_of(row.policy)},
                     {"merged", merged_json(row.messages)},

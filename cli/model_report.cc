@@ -9,10 +9,10 @@ namespace gradcube::cli {
 
 using control::model::ModelLoad;
 using control::model::ModelRow;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-json model_json(const std::vector<ModelRow>& rows) {
-  json list = json::array();
+ordered_json model_json(const std::vector<ModelRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const ModelRow& row : rows) {
     list.push_back({{"topology", row.topology},
                     {"algorithm", row.algorithm},

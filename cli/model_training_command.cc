@@ -33,9 +33,9 @@ using control::merge::Policy;
 using control::model::NodeCosts;
 using control::training::Network;
 using control::training::PolicyTime;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
-constexpr std::string_view kAll = "all";
+constexpr std::string_view kAllTrainings = "all";
 
 struct TrainingOptions {
   std::vector<std::string> networks = {"googlenet", "resnet50"};  // of the paper's Fig. 9
@@ -54,17 +54,17 @@ struct TrainingRow {
   PolicyTime time;
 };
 
-std::vector<std::string> known_networks() {
+std::vector<std::string> known_trainings() {
   const auto names = control::training::network_names();
   return {names.begin(), names.end()};
 }
 
 // Those that are asked for, in their order.
 std::vector<Network> networks_of(const std::vector<std::string>& asked) {
-  const std::vector<std::string> known = known_networks();
+  const std::vector<std::string> known = known_trainings();
   std::vector<Network> networks;
   for (const std::string& name : asked) {
-    if (name == kAll) {
+    if (name == kAllTrainings) {
       for (const std::string& each : known) {
         networks.push_back(control::training::make_network(each));
       }
@@ -72,9 +72,10 @@ std::vector<Network> networks_of(const std::vector<std::string>& asked) {
     }
     if (std::find(known.begin(), known.end(), name) == known.end()) {
       const auto meant = closest(name, known);
-      throw UsageError(fmt::format(
-          "--network {}: there is no such network{}; expected {}, {}", control::quoted(name),
-          meant ? fmt::format(" (did you mean {}?)", *meant) : "", kAll, fmt::join(known, ", ")));
+      throw UsageError(fmt::format("--network {}: there is no such network{}; expected {}, {}",
+                                   control::quoted(name),
+                                   meant ? fmt::format(" (did you mean {}?)", *meant) : "",
+                                   kAllTrainings, fmt::join(known, ", ")));
     }
     networks.push_back(control::training::make_network(name));
   }
@@ -105,8 +106,8 @@ std::vector<TrainingRow> rows_of(const Network& network, const std::vector<std::
   return rows;
 }
 
-json rows_json(const std::vector<TrainingRow>& rows) {
-  json list = json::array();
+ordered_json rows_json(const std::vector<TrainingRow>& rows) {
+  ordered_json list = ordered_json::array();
   for (const TrainingRow& row : rows) {
     list.push_back({{"network", row.network},
                     {"nodes", row.nodes},
@@ -198,7 +199,7 @@ void add_model_training(CLI::App& model, Action& action) {
   auto options = std::make_shared<TrainingOptions>();
   command
       ->add_option("--network", options->networks,
-                   fmt::format("all, {}; may be repeated", fmt::join(known_networks(), ", ")))
+                   fmt::format("all, {}; may be repeated", fmt::join(known_trainings(), ", ")))
       ->allow_extra_args(false)
       ->capture_default_str();
   command

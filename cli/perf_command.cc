@@ -108,10 +108,6 @@ Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
   return {std::move(choice), std::move(trainers), std::move(running)};
 }
 
-std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
-  return count_field(ask_status(directory), "counters/resent");
-}
-
 // What the figures are of: "reduce to rank 3 by bml, ". Nothing for what is the default.
 std::string head_of(const PerfSettings& settings) {
   using control::CollectiveKind;

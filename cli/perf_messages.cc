@@ -145,10 +145,6 @@ class Measurement {
   std::vector<Session> sessions_;  // by rank
 };
 
-std::optional<std::uint64_t> resent_so_far(const RunDirectory& directory) {
-  return count_field(ask_status(directory), "counters/resent");
-}
-
 PerfRow measure(Measurement& measurement, std::uint64_t size, const RunDirectory& directory,
                 const control::Placement& placement) {
   const auto before = resent_so_far(directory);

@@ -10,11 +10,11 @@
 namespace gradcube::cli {
 namespace {
 
-using json = nlohmann::ordered_json;  // keys stay in the order in which they are documented
+using nlohmann::ordered_json;  // keys stay in the order in which they are documented
 
 template <typename T>
-json or_null(const std::optional<T>& value) {
-  return value ? json(*value) : json(nullptr);
+ordered_json or_null(const std::optional<T>& value) {
+  return value ? ordered_json(*value) : ordered_json(nullptr);
 }
 
 bool has_elements(const PerfRow& row) { return row.kind != control::CollectiveKind::barrier; }
@@ -68,23 +68,24 @@ std::optional<double> average_busbw(const std::vector<PerfRow>& rows, const Perf
   return sum / static_cast<double>(count);
 }
 
-json row_json(const PerfRow& row, const PerfLinks& links) {
+ordered_json row_json(const PerfRow& row, const PerfLinks& links) {
   const PerfFigures derived = figures(row, links);
-  return {{"bytes", row.bytes()},
-          {"count", row.count},
-          {"dtype", has_elements(row) ? json(type_name(row)) : json(nullptr)},
-          {"op", takes_operation(row.kind) ? json(operation_name(row)) : json(nullptr)},
-          {"iterations", row.seconds.size()},
-          {"in_flight", row.in_flight},
-          {"seconds_min", derived.seconds_min},
-          {"seconds_median", derived.seconds_median},
-          {"seconds_max", derived.seconds_max},
-          {"algbw", derived.algbw},
-          {"busbw", derived.busbw},
-          {"bound_seconds", or_null(derived.bound_seconds)},
-          {"efficiency", or_null(derived.efficiency)},
-          {"wrong", or_null(row.wrong)},
-          {"resent", or_null(row.resent)}};
+  return {
+      {"bytes", row.bytes()},
+      {"count", row.count},
+      {"dtype", has_elements(row) ? ordered_json(type_name(row)) : ordered_json(nullptr)},
+      {"op", takes_operation(row.kind) ? ordered_json(operation_name(row)) : ordered_json(nullptr)},
+      {"iterations", row.seconds.size()},
+      {"in_flight", row.in_flight},
+      {"seconds_min", derived.seconds_min},
+      {"seconds_median", derived.seconds_median},
+      {"seconds_max", derived.seconds_max},
+      {"algbw", derived.algbw},
+      {"busbw", derived.busbw},
+      {"bound_seconds", or_null(derived.bound_seconds)},
+      {"efficiency", or_null(derived.efficiency)},
+      {"wrong", or_null(row.wrong)},
+      {"resent", or_null(row.resent)}};
 }
 
 std::string table_head() {

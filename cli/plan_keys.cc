@@ -26,7 +26,7 @@ namespace {
 
 using control::UsageError;
 using control::hub::HubLoad;
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 
 constexpr int kMostNodes = 1024;
 
@@ -144,36 +144,39 @@ Report make_report(const control::Plan& plan, std::vector<control::Lcore> lcores
   return report;
 }
 
-json load_json(const HubLoad& load, double fair) {
+ordered_json load_json(const HubLoad& load, double fair) {
   return {{"chunks", load.chunks},
           {"bytes", load.bytes},
           {"of_fair_share", static_cast<double>(load.bytes) / fair}};
 }
 
-json or_null(bool known, int value) { return known ? json(value) : json(nullptr); }
+ordered_json or_null(bool known, int value) {
+  return known ? ordered_json(value) : ordered_json(nullptr);
+}
 
-json paths_json(const Report& report) {
-  json list = json::array();
+ordered_json paths_json(const Report& report) {
+  ordered_json list = ordered_json::array();
   for (std::size_t p = 0; p < report.paths.size(); ++p) {
     const auto& path = report.paths[p];
-    json row = {{"path", p},
-                {"thread", path.thread},
-                {"port", or_null(path.port.has_value(), static_cast<int>(path.port.value_or(0)))},
-                {"node", or_null(path.node >= 0, path.node)}};
+    ordered_json row = {
+        {"path", p},
+        {"thread", path.thread},
+        {"port", or_null(path.port.has_value(), static_cast<int>(path.port.value_or(0)))},
+        {"node", or_null(path.node >= 0, path.node)}};
     row.update(load_json(report.loads.paths[p], report.fair_path(p)));
     list.push_back(std::move(row));
   }
   return list;
 }
 
-json lcores_json(const Report& report) {
-  json list = json::array();
+ordered_json lcores_json(const Report& report) {
+  ordered_json list = ordered_json::array();
   for (unsigned i = 0; i < report.lcores.size(); ++i) {
     const int node = report.lcores[i].numa_node;
-    json row = {{"lcore", report.lcores[i].id},
-                {"queue", i},
-                {"node", or_null(node >= 0, node)},
-                {"paths", report.paths_of(i)}};
+    ordered_json row = {{"lcore", report.lcores[i].id},
+                        {"queue", i},
+                        {"node", or_null(node >= 0, node)},
+                        {"paths", report.paths_of(i)}};
     row.update(load_json(report.loads.lcores[i], report.fair_lcore()));
     list.push_back(std::move(row));
   }
@@ -181,19 +184,19 @@ json lcores_json(const Report& report) {
 }
 
 std::string report_json(const Report& report, const PlanKeysOptions& options) {
-  json whole = {{"topology", report.plan.topology().spec()},
-                {"algorithm", report.plan.algorithm()},
-                {"servers", report.plan.ranks()},
-                {"keys", report.keys.size()},
-                {"bytes", report.all.bytes},
-                {"chunk_bytes", report.chunk_bytes},
-                {"chunks", report.all.chunks},
-                {"paths", paths_json(report)}};
-  whole["ports"] = report.ports ? json::array() : json(nullptr);
+  ordered_json whole = {{"topology", report.plan.topology().spec()},
+                        {"algorithm", report.plan.algorithm()},
+                        {"servers", report.plan.ranks()},
+                        {"keys", report.keys.size()},
+                        {"bytes", report.all.bytes},
+                        {"chunk_bytes", report.chunk_bytes},
+                        {"chunks", report.all.chunks},
+                        {"paths", paths_json(report)}};
+  whole["ports"] = report.ports ? ordered_json::array() : ordered_json(nullptr);
   for (std::size_t port = 0; report.ports && port < report.ports->size(); ++port) {
     whole["ports"].push_back({{"port", port}, {"push_bytes", (*report.ports)[port]}});
   }
-  whole["nodes"] = json::array();
+  whole["nodes"] = ordered_json::array();
   for (const auto& [node, load] : report.nodes()) {
     whole["nodes"].push_back({{"node", node}, {"chunks", load.chunks}, {"bytes", load.bytes}});
   }

@@ -20,7 +20,7 @@
 namespace gradcube::cli {
 namespace {
 
-using json = nlohmann::ordered_json;
+using nlohmann::ordered_json;
 using LinkPieces = std::optional<std::vector<std::uint64_t>>;
 
 constexpr std::uint32_t kMostExact = 100;  // what verify() is meant for
@@ -56,7 +56,7 @@ std::string links_text(std::string_view whose, const LinkPieces& link_pieces) {
   return fmt::format("{}: at most {}, in each direction over both stages\n", whose, text);
 }
 
-json begin_json(const control::Plan& plan) {
+ordered_json begin_json(const control::Plan& plan) {
   return {{"topology", plan.topology().spec()},
           {"algorithm", plan.algorithm()},
           {"servers", plan.ranks()},
@@ -71,7 +71,7 @@ std::string begin_text(const control::Plan& plan) {
 std::string exact(const control::Plan& plan, bool as_json) {
   const LinkPieces link_pieces = control::verify(plan).link_pieces;
   if (as_json) {
-    json report = begin_json(plan);
+    ordered_json report = begin_json(plan);
     report["proof"] = "exact";
     report["link_pieces"] = *link_pieces;
     return report.dump() + "\n";
@@ -96,12 +96,12 @@ std::string sampled(const control::Plan& plan, std::uint64_t seed, bool as_json)
   const control::Sample sample = control::draw_sample(plan, seed, kDrawn);
   const LinkPieces link_pieces = verify_drawn(plan, sample, seed);
   if (as_json) {
-    json report = begin_json(plan);
+    ordered_json report = begin_json(plan);
     report["proof"] = "sample";
     report["seed"] = seed;
     report["sampled_servers"] = server_names(plan, sample);
     report["sampled_pieces"] = piece_names(plan, sample);
-    report["link_pieces"] = link_pieces ? json(*link_pieces) : json(nullptr);
+    report["link_pieces"] = link_pieces ? ordered_json(*link_pieces) : ordered_json(nullptr);
     return report.dump() + "\n";
   }
   return begin_text(plan) +

@@ -35,7 +35,7 @@ using control::RunDirectory;
 using control::SetupError;
 
 constexpr auto kDyingPatience = std::chrono::milliseconds(500);
-constexpr auto kPause = std::chrono::milliseconds(10);
+constexpr auto kUpPause = std::chrono::milliseconds(10);
 constexpr auto kStartPatience = std::chrono::seconds(30);
 constexpr auto kPatiencePerDaemon = std::chrono::seconds(1);
 
@@ -81,7 +81,7 @@ bool outlives_patience(const RunDirectory& directory) {
   const auto deadline = std::chrono::steady_clock::now() + kDyingPatience;
   while (directory.living_daemon()) {
     if (std::chrono::steady_clock::now() >= deadline) return true;
-    std::this_thread::sleep_for(kPause);
+    std::this_thread::sleep_for(kUpPause);
   }
   return false;
 }

@@ -8,7 +8,7 @@
 namespace gradcube::control {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMostMissingNamed = 8;
 
 }  // namespace
 
@@ -170,7 +170,7 @@ std::string JobLeader::missing() const {
   for (const Member& member : members_) {
     const std::uint32_t here = missing_of(member);
     if (here == 0) continue;
-    if (servers < kMostNamed) {
+    if (servers < kMostMissingNamed) {
       names += fmt::format("{}{}", servers == 0 ? "" : ", ", space_.text(member.server));
       if (options_.trainers > 1) names += fmt::format(" ({} of {})", here, options_.trainers);
     }
@@ -178,7 +178,8 @@ std::string JobLeader::missing() const {
     count += here;
   }
   if (count == 0) return "";
-  if (servers > kMostNamed) names += fmt::format(" and {} more", servers - kMostNamed);
+  if (servers > kMostMissingNamed)
+    names += fmt::format(" and {} more", servers - kMostMissingNamed);
   std::string text = fmt::format("{} of {} trainers {} not joined job \"{}\": server{} {}", count,
                                  options_.all_trainers(), count == 1 ? "has" : "have", name_,
                                  servers == 1 ? "" : "s", names);

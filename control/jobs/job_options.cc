@@ -7,7 +7,7 @@
 namespace gradcube::control {
 namespace {
 
-constexpr std::size_t kMostNamed = 8;
+constexpr std::size_t kMostMembersNamed = 8;
 
 }  // namespace
 
@@ -15,7 +15,7 @@ std::string members_text(const std::vector<bcube::ServerId>& members,
                          const bcube::AddressSpace& space) {
   if (members.size() == space.servers()) return fmt::format("all {} servers", members.size());
   std::vector<std::string> names;
-  const std::size_t named = std::min(members.size(), kMostNamed);
+  const std::size_t named = std::min(members.size(), kMostMembersNamed);
   for (std::size_t i = 0; i < named; ++i) names.push_back(space.text(members[i]));
   std::string text = fmt::format("{} server{} {}", members.size(), members.size() == 1 ? "" : "s",
                                  fmt::join(names, " "));

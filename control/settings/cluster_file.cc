@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t kMaxFileBytes = 1 << 20;
 constexpr std::size_t kLongestLine = 4096;
-constexpr std::size_t kLongestPath = 200;  // in messages
+constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
 constexpr std::string_view kAbsent = "absent";
@@ -180,7 +180,7 @@ std::string text_of_file(const std::string& path) {
   if (more < 0) {
     throw UsageError(
         fmt::format("the cluster file {} cannot be read: {}; expected the path of a TOML file",
-                    quoted(path, kLongestPath), reason));
+                    quoted(path, kLongestShownPath), reason));
   }
   text.resize(size);
   return text;
@@ -212,9 +212,9 @@ ClusterSettings read_cluster_file(const std::string& path) {
   if (text.size() > kMaxFileBytes) {
     throw UsageError(
         fmt::format("the cluster file {} has more than {} bytes, the most that is read",
-                    quoted(path, kLongestPath), kMaxFileBytes));
+                    quoted(path, kLongestShownPath), kMaxFileBytes));
   }
-  return parse_cluster_file(text, printable(path, kLongestPath));
+  return parse_cluster_file(text, printable(path, kLongestShownPath));
 }
 
 }  // namespace gradcube::control

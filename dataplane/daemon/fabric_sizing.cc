@@ -7,6 +7,7 @@
 #include "control/base/units.h"
 #include "control/jobs/join_request.h"
 #include "control/plan/byte_range.h"
+#include "dataplane/daemon/memory_units.h"
 #include "dataplane/engine/message_inbox.h"
 #include "dataplane/engine/port_queue.h"
 #include "dataplane/engine/unasked_room.h"
@@ -147,10 +148,6 @@ constexpr std::uint64_t kPoolBytes = 2'000'000;
 // A ring of 1024 packets has 2048 entries: DPDK rounds up, and one entry stays empty.
 constexpr std::uint64_t kRingEntries = 2048;
 constexpr std::uint64_t kRingsPerQueue = 2;  // up and down
-// EAL's heap loses some memory to alignment, and to elements at the ends of its pages.
-constexpr std::uint64_t kHeapReserve = 4;    // one more byte for every so many
-constexpr std::uint64_t kEalMegabytes = 64;  // what EAL itself and its per-lcore data take
-constexpr std::uint64_t kMegabyte = 1'000'000;
 // With copied payloads a packet holds a whole frame, and a poller's share of what is reserved takes
 // this much at most, unless the settings say how much it is.
 constexpr std::uint64_t kMostCopiedBytes = 256'000'000;

@@ -5,6 +5,7 @@
 
 #include "control/settings/switch_parts.h"
 #include "dataplane/daemon/fabric_sizing.h"
+#include "dataplane/daemon/memory_units.h"
 
 namespace gradcube::dataplane {
 
@@ -23,12 +24,8 @@ constexpr std::uint64_t kFramesOfALink = 256;
 constexpr double kMostOnTheWire = 16e6;
 constexpr std::uint32_t kCache = 64;
 
-// --- Memory. What a packet takes beside its frame, EAL and its heap: as fabric_sizing.cc says.
-constexpr std::uint64_t kPacketBytes = 512;
+// --- Memory.
 constexpr std::uint64_t kRingBytes = std::uint64_t{2} * 2048 * sizeof(void*);
-constexpr std::uint64_t kHeapReserve = 4;
-constexpr std::uint64_t kEalMegabytes = 64;
-constexpr std::uint64_t kMegabyte = 1'000'000;
 
 std::uint64_t links_of(const control::ClusterSettings& settings, unsigned part) {
   const bcube::AddressSpace space = settings.topology.space();

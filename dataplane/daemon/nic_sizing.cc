@@ -4,6 +4,7 @@
 #include <utility>
 
 #include "dataplane/daemon/fabric_sizing.h"
+#include "dataplane/daemon/memory_units.h"
 
 namespace gradcube::dataplane {
 
@@ -14,11 +15,6 @@ namespace {
 // the poller gets its core back. All NICs have that many.
 constexpr std::uint16_t kLimitedDescriptors = 128;
 constexpr std::uint16_t kUnlimitedDescriptors = 512;
-
-// What a packet takes beside its frame, EAL's heap, and a megabyte: as fabric_sizing.cc says.
-constexpr std::uint64_t kPacketBytes = 512;
-constexpr std::uint64_t kHeapReserve = 4;
-constexpr std::uint64_t kMegabyte = 1'000'000;
 
 std::uint16_t descriptors(const control::ClusterSettings& settings) {
   return settings.rates.limited() ? kLimitedDescriptors : kUnlimitedDescriptors;

@@ -19,7 +19,7 @@ using Json = nlohmann::ordered_json;
 namespace {
 
 constexpr std::size_t kLongestRequest = 1023;
-constexpr unsigned kMostAccepted = 16;  // in one go
+constexpr unsigned kMostClientsAccepted = 16;  // in one go
 
 std::string text_of(const Json& json) {
   return json.dump(-1, ' ', false, nlohmann::json::error_handler_t::replace);
@@ -58,7 +58,7 @@ void TelemetryServer::add(const std::string& name, std::string help, Command com
 }
 
 void TelemetryServer::accept() {
-  for (unsigned i = 0; i < kMostAccepted; ++i) {
+  for (unsigned i = 0; i < kMostClientsAccepted; ++i) {
     const std::optional<UnixListener::Accepted> client = listener_.accept();
     if (!client.has_value()) return;
     const int socket = client->socket;

@@ -62,7 +62,7 @@ class Foreigner {
   std::int64_t next_ = 0;
 };
 
-struct Case {
+struct ForeignCase {
   const char* name;
   const char* topology;
   const char* mtu;
@@ -72,7 +72,7 @@ struct Case {
   double most_dropped = 0.001;  // of the frames
 };
 
-class ForeignTraffic : public testing::TestWithParam<Case> {
+class ForeignTraffic : public testing::TestWithParam<ForeignCase> {
  protected:
   ForeignTraffic() : cluster_(settings()), foreigner_(cluster_, GetParam().foreigner, frames_) {
     collective_.count = 2'000'000;
@@ -148,10 +148,11 @@ const std::vector<bcube::ServerId> kEight = {0, 1, 2, 3, 4, 5, 6, 7};
 // Without marks only losses tell of the others, and up to 2 % of those are taken for damage.
 INSTANTIATE_TEST_SUITE_P(
     Of30PercentOfAPort, ForeignTraffic,
-    testing::Values(Case{"OfAStarAtMtu9000", "star:9", "9000", kEight, 8},
-                    Case{"OfAStarAtMtu1500", "star:9", "1500", kEight, 8},
-                    Case{"OfABCube", "bcube:4,2", "9000", {0, 1, 2, 4, 5, 6, 8, 9, 10}, 3},
-                    Case{"OfAStarThatDoesNotMark", "star:9", "9000", kEight, 8, false, 0.02}),
+    testing::Values(ForeignCase{"OfAStarAtMtu9000", "star:9", "9000", kEight, 8},
+                    ForeignCase{"OfAStarAtMtu1500", "star:9", "1500", kEight, 8},
+                    ForeignCase{"OfABCube", "bcube:4,2", "9000", {0, 1, 2, 4, 5, 6, 8, 9, 10}, 3},
+                    ForeignCase{"OfAStarThatDoesNotMark", "star:9", "9000", kEight, 8, false,
+                                0.02}),
     [](const auto& info) { return info.param.name; });
 
 }  // namespace

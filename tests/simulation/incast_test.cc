@@ -8,12 +8,12 @@
 namespace gradcube::simulation {
 namespace {
 
-struct Case {
+struct IncastCase {
   unsigned senders;
   const char* mtu;
 };
 
-class Incast : public testing::TestWithParam<Case> {
+class Incast : public testing::TestWithParam<IncastCase> {
  protected:
   // All servers send what they have to server 0, which is rank 0.
   Incast() {
@@ -125,8 +125,8 @@ TEST_P(Incast, OverflowsNoQueueWhenManySmallJobsConvergeOnALargeOne) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Senders, Incast,
-                         testing::Values(Case{8, "9000"}, Case{16, "9000"}, Case{24, "9000"},
-                                         Case{24, "1500"}),
+                         testing::Values(IncastCase{8, "9000"}, IncastCase{16, "9000"},
+                                         IncastCase{24, "9000"}, IncastCase{24, "1500"}),
                          [](const auto& info) {
                            return "Of" + std::to_string(info.param.senders) + "AtMtu" +
                                   info.param.mtu;

@@ -76,16 +76,16 @@ double cost_of(const Rated& rated, const Collective& collective) {
       .seconds();
 }
 
-struct Case {
+struct ModelledCase {
   const char* name;
   const char* algorithm;
   const char* topology;
 };
 
-class ModelledTimes : public testing::TestWithParam<Case> {};
+class ModelledTimes : public testing::TestWithParam<ModelledCase> {};
 
 TEST_P(ModelledTimes, AreThoseOfTheFullestLink) {
-  const Case& given = GetParam();
+  const ModelledCase& given = GetParam();
   const control::Plan plan =
       control::make_plan(given.algorithm, control::parse_topology(given.topology, "test"), "test");
   const double model = fullest_link(plan);
@@ -96,16 +96,16 @@ TEST_P(ModelledTimes, AreThoseOfTheFullestLink) {
 }
 
 INSTANTIATE_TEST_SUITE_P(Plans, ModelledTimes,
-                         testing::Values(Case{"Bml", "bml", "bcube:3,2"},
-                                         Case{"MeshOfNine", "mesh", "bcube:3,2"},
-                                         Case{"MeshOfSixteen", "mesh", "bcube:4,2"},
-                                         Case{"MeshOnAStar", "mesh", "star:9"},
-                                         Case{"RingOfNine", "ring", "bcube:3,2"},
-                                         Case{"RingOfSixteen", "ring", "bcube:4,2"},
-                                         Case{"RingOnAStar", "ring", "star:9"},
-                                         Case{"HipsMesh", "hips:mesh", "bcube:4,2"},
-                                         Case{"HipsRing", "hips:ring", "bcube:4,2"},
-                                         Case{"ParameterServer", "ps", "star:4"}),
+                         testing::Values(ModelledCase{"Bml", "bml", "bcube:3,2"},
+                                         ModelledCase{"MeshOfNine", "mesh", "bcube:3,2"},
+                                         ModelledCase{"MeshOfSixteen", "mesh", "bcube:4,2"},
+                                         ModelledCase{"MeshOnAStar", "mesh", "star:9"},
+                                         ModelledCase{"RingOfNine", "ring", "bcube:3,2"},
+                                         ModelledCase{"RingOfSixteen", "ring", "bcube:4,2"},
+                                         ModelledCase{"RingOnAStar", "ring", "star:9"},
+                                         ModelledCase{"HipsMesh", "hips:mesh", "bcube:4,2"},
+                                         ModelledCase{"HipsRing", "hips:ring", "bcube:4,2"},
+                                         ModelledCase{"ParameterServer", "ps", "star:4"}),
                          [](const auto& info) { return std::string(info.param.name); });
 
 // With a level that is four or ten times as slow as the other, by the cost that `auto` goes by. Of

@@ -10,7 +10,7 @@
 namespace gradcube::simulation {
 namespace {
 
-struct Case {
+struct RatesCase {
   const char* name;
   const char* algorithm;
   const char* topology;
@@ -19,7 +19,7 @@ struct Case {
   double rate;           // of that level
 };
 
-class RatesByLevel : public testing::TestWithParam<Case> {
+class RatesByLevel : public testing::TestWithParam<RatesCase> {
  protected:
   static Trainers join_all(SimulatedCluster& cluster, std::uint64_t heap_bytes) {
     dataplane::TrainerRequest request{"rates", 1000, 1000, heap_bytes};
@@ -58,20 +58,21 @@ constexpr const char* kFastAbove = "level0=100mbit,level1=400mbit";
 INSTANTIATE_TEST_SUITE_P(
     Rates, RatesByLevel,
     testing::Values(
-        Case{"Equal", "bml", "bcube:3,2", kEqual, 16.0 / 18, 100e6},
+        RatesCase{"Equal", "bml", "bcube:3,2", kEqual, 16.0 / 18, 100e6},
         // Each level carries 4/9 of the gradient in each stage.
-        Case{"EqualShares", "hips:mesh", "bcube:3,2", kFastBelow, 16.0 / 18, 100e6},
-        Case{"EqualSharesOfRings", "hips:ring", "bcube:3,2", kFastAbove, 16.0 / 18, 100e6},
+        RatesCase{"EqualShares", "hips:mesh", "bcube:3,2", kFastBelow, 16.0 / 18, 100e6},
+        RatesCase{"EqualSharesOfRings", "hips:ring", "bcube:3,2", kFastAbove, 16.0 / 18, 100e6},
         // One thread has all, and leaves 2/9 for the slow level.
-        Case{"FastBelow", "bml", "bcube:3,2", kFastBelow, 4.0 / 9, 100e6},
-        Case{"FastAbove", "bml", "bcube:3,2", kFastAbove, 4.0 / 9, 100e6},
+        RatesCase{"FastBelow", "bml", "bcube:3,2", kFastBelow, 4.0 / 9, 100e6},
+        RatesCase{"FastAbove", "bml", "bcube:3,2", kFastAbove, 4.0 / 9, 100e6},
         // 5/6 and 1/6: both levels are equally full.
-        Case{"TwiceAsFast", "bml", "bcube:3,2", "level0=200mbit,level1=100mbit", 16.0 / 27, 100e6},
+        RatesCase{"TwiceAsFast", "bml", "bcube:3,2", "level0=200mbit,level1=100mbit", 16.0 / 27,
+                  100e6},
         // Level 1 carries half of the gradient in each stage, or a third if thread 0 has all.
-        Case{"EqualSharesOfMixedRadices", "hips:mesh", "bcube:3x2", kFastBelow, 1, 100e6},
-        Case{"MixedRadices", "bml", "bcube:3x2", kFastBelow, 2.0 / 3, 100e6},
+        RatesCase{"EqualSharesOfMixedRadices", "hips:mesh", "bcube:3x2", kFastBelow, 1, 100e6},
+        RatesCase{"MixedRadices", "bml", "bcube:3x2", kFastBelow, 2.0 / 3, 100e6},
         // A ring of three goes one way round.
-        Case{"Torus", "blueconnect", "torus:3,1", "100mbit", 4.0 / 3, 100e6}),
+        RatesCase{"Torus", "blueconnect", "torus:3,1", "100mbit", 4.0 / 3, 100e6}),
     [](const auto& info) { return std::string(info.param.name); });
 
 }  // namespace

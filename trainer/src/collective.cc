@@ -8,7 +8,7 @@
 namespace gradcube::trainer {
 namespace {
 
-constexpr std::size_t kFirstSize =
+constexpr std::size_t kFirstCollectiveSize =
     offsetof(gradcube_collective, lane) + sizeof(gradcube_collective::lane);
 
 bool adds(int kind) {
@@ -164,8 +164,8 @@ void Collective::read_output(const std::byte* copy) const {
 std::string read_collective(const gradcube_collective* given, const Place& place,
                             std::size_t most_bytes, Collective& collective) {
   gradcube_collective asked = GRADCUBE_COLLECTIVE_INIT;
-  std::string problem =
-      read_sized(given, kFirstSize, "gradcube_collective", "GRADCUBE_COLLECTIVE_INIT", asked);
+  std::string problem = read_sized(given, kFirstCollectiveSize, "gradcube_collective",
+                                   "GRADCUBE_COLLECTIVE_INIT", asked);
   if (problem.empty()) problem = check_numbers(asked, place);
   if (!problem.empty()) return problem;
   collective = Collective();

@@ -12,7 +12,7 @@
 namespace gradcube::trainer {
 namespace {
 
-constexpr std::size_t kFirstSize =
+constexpr std::size_t kFirstOptionsSize =
     offsetof(gradcube_options, member_count) + sizeof(gradcube_options::member_count);
 constexpr std::size_t kLongestName = shared::kAlgorithmNameBytes - 1;
 constexpr int kMostRank = 65535;
@@ -25,7 +25,7 @@ gradcube_options sized(const gradcube_options* given) {
   gradcube_options options = GRADCUBE_OPTIONS_INIT;
   if (given == nullptr) return options;
   const std::string problem =
-      read_sized(given, kFirstSize, "gradcube_options", "GRADCUBE_OPTIONS_INIT", options);
+      read_sized(given, kFirstOptionsSize, "gradcube_options", "GRADCUBE_OPTIONS_INIT", options);
   if (!problem.empty()) throw Failure(GRADCUBE_EINVAL, problem);
   return options;
 }

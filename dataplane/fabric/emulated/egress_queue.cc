@@ -10,7 +10,7 @@
 namespace gradcube::dataplane {
 
 namespace {
-constexpr unsigned kBurst = 32;
+constexpr unsigned kEgressBurst = 32;
 
 std::uint64_t or_without_limit(std::uint64_t bytes) { return bytes == 0 ? UINT64_MAX : bytes; }
 }  // namespace
@@ -98,12 +98,12 @@ void EgressQueue::pop(unsigned count) {
 unsigned EgressQueue::deliver(std::int64_t now) {
   unsigned moved = 0;
   while (head_ != tail_) {
-    rte_mbuf* burst[kBurst];
-    std::uint64_t bytes[kBurst + 1];  // bytes[i]: of the first i frames
+    rte_mbuf* burst[kEgressBurst];
+    std::uint64_t bytes[kEgressBurst + 1];  // bytes[i]: of the first i frames
     bytes[0] = 0;
     const std::uint16_t queue = entries_[head_ & mask_].queue;
     std::uint16_t count = 0;
-    for (std::uint32_t at = head_; at != tail_ && count < kBurst; ++at) {
+    for (std::uint32_t at = head_; at != tail_ && count < kEgressBurst; ++at) {
       const Entry& entry = entries_[at & mask_];
       if (entry.queue != queue || entry.departure + delay_ > now) break;
       burst[count] = entry.packet;

@@ -13,14 +13,18 @@
 namespace gradcube::aggregation::test {
 namespace {
 
-constexpr DataType kSmallFloats[] = {DataType::float16, DataType::bfloat16};
+constexpr DataType kSmallTypes[] = {DataType::float16, DataType::bfloat16};
 constexpr std::size_t kSourceCounts[] = {1, 2, 3, 4, 5, 7, 9, 16, 31, 100, 255, 256};
 
-std::uint16_t infinity_of(DataType type) { return type == DataType::float16 ? 0x7c00 : 0x7f80; }
+std::uint16_t small_infinity_of(DataType type) {
+  return type == DataType::float16 ? 0x7c00 : 0x7f80;
+}
 
 std::uint16_t half(float value) { return float32_to_float16(value); }
 
-bool is_finite(DataType type, std::uint16_t bits) { return (bits & 0x7fff) < infinity_of(type); }
+bool is_finite(DataType type, std::uint16_t bits) {
+  return (bits & 0x7fff) < small_infinity_of(type);
+}
 
 // The average of `sources`, one array for each.
 template <typename Element>
@@ -57,7 +61,7 @@ TEST_F(Average, OfNineHalvesOf10000Is10000) {
 
 // Denormals and the greatest finite numbers among them.
 TEST_F(Average, OfEqualSmallFloatsIsTheirValue) {
-  for (const DataType type : kSmallFloats) {
+  for (const DataType type : kSmallTypes) {
     std::vector<std::uint16_t> all;
     for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
       const auto element = static_cast<std::uint16_t>(bits);
@@ -74,7 +78,7 @@ TEST_F(Average, OfEqualSmallFloatsIsTheirValue) {
 
 TEST_F(Average, OfSmallFloatsLiesBetweenTheLeastAndTheGreatestOfThem) {
   std::mt19937_64 random(seed_);
-  for (const DataType type : kSmallFloats) {
+  for (const DataType type : kSmallTypes) {
     for (const std::size_t source_count : kSourceCounts) {
       std::vector<std::vector<std::uint16_t>> sources(source_count);
       for (auto& source : sources) {
@@ -105,8 +109,8 @@ TEST_F(Average, OfSmallFloatsLiesBetweenTheLeastAndTheGreatestOfThem) {
 }
 
 TEST_F(Average, OfSmallFloatsPassesInfinitiesAndNaNsOn) {
-  for (const DataType type : kSmallFloats) {
-    const std::uint16_t infinity = infinity_of(type);
+  for (const DataType type : kSmallTypes) {
+    const std::uint16_t infinity = small_infinity_of(type);
     const auto nan = static_cast<std::uint16_t>(infinity | 1);
     for (const Kernels* kernels : available_kernels()) {
       EXPECT_EQ(mean(*kernels, type, {{1}, {infinity}, {2}})[0], infinity);

@@ -6,19 +6,12 @@
 
 #include "control/base/errors.h"
 #include "tests/unit/control/message.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::control {
 namespace {
-
-Plan plan_of(std::string_view algorithm, const char* spec) {
-  return make_plan(algorithm, parse_topology(spec, "test"), "--algorithm");
-}
-
-std::string refusal(std::string_view algorithm, const char* spec) {
-  return message_of<UsageError>([&] { plan_of(algorithm, spec); });
-}
 
 // That the two plans differ in nothing but their names.
 void expect_same_threads(const Plan& plan, const Plan& other) {

@@ -10,19 +10,12 @@
 #include "control/plan/algorithms.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/message.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::control {
 namespace {
-
-Plan plan_of(const std::string& algorithm, const char* spec) {
-  return make_plan(algorithm, parse_topology(spec, "test"), "--algorithm");
-}
-
-std::string refusal(const std::string& algorithm, const char* spec) {
-  return message_of<UsageError>([&] { plan_of(algorithm, spec); });
-}
 
 // All ways to write a number as an ordered product, "2x3x2" among those of 12.
 std::vector<std::string> factorizations(std::uint32_t number) {

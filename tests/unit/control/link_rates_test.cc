@@ -14,7 +14,7 @@ namespace {
 
 const Topology kCube = parse_topology("bcube:3,2", "test");
 
-std::string refusal(const std::string& text, const Topology& topology = kCube) {
+std::string rates_refusal(const std::string& text, const Topology& topology = kCube) {
   return message_of<UsageError>([&] { parse_link_rates(text, "--rate").validate(topology); });
 }
 
@@ -48,35 +48,39 @@ TEST(LinkRates, AreReadByLevelInAnyOrder) {
 }
 
 TEST(LinkRates, SayWhichLevelHasNone) {
-  EXPECT_EQ(refusal("level0=10gbit"),
+  EXPECT_EQ(rates_refusal("level0=10gbit"),
             "the rate of level 1 is missing: bcube:3,2 has 2 levels; expected one rate for all "
             "links, or one for each level: level0=10gbit,level1=1gbit");
-  EXPECT_NE(refusal("level1=10gbit").find("the rate of level 0 is missing"), std::string::npos);
-  EXPECT_EQ(refusal("level0=1gbit,level1=1gbit,level2=1gbit"),
+  EXPECT_NE(rates_refusal("level1=10gbit").find("the rate of level 0 is missing"),
+            std::string::npos);
+  EXPECT_EQ(rates_refusal("level0=1gbit,level1=1gbit,level2=1gbit"),
             "there is a rate for level 2, but the highest level of bcube:3,2 is 1");
 }
 
 TEST(LinkRates, RefuseALevelWithoutALimitAndSayWhy) {
   for (const char* text : {"level0=unlimited,level1=1gbit", "level0=none,level1=1gbit"}) {
-    EXPECT_NE(refusal(text).find("level 0 cannot go without a rate beside levels that have one, "
+    EXPECT_NE(
+        rates_refusal(text).find("level 0 cannot go without a rate beside levels that have one, "
                                  "because flows may pass both"),
-              std::string::npos);
+        std::string::npos);
   }
 }
 
 TEST(LinkRates, RefuseWhatIsNoListOfLevels) {
-  EXPECT_EQ(refusal("level0=1gbit,level0=2gbit"),
+  EXPECT_EQ(rates_refusal("level0=1gbit,level0=2gbit"),
             "--rate \"level0=1gbit,level0=2gbit\": level 0 is named twice; expected one rate for "
             "all links, or one for each level: level0=10gbit,level1=1gbit");
-  EXPECT_NE(refusal("level0=1gbit,").find("--rate \"level0=1gbit,\": \"\" names no level"),
+  EXPECT_NE(rates_refusal("level0=1gbit,").find("--rate \"level0=1gbit,\": \"\" names no level"),
             std::string::npos);
-  EXPECT_NE(refusal("level0=1gbit,2gbit").find("\"2gbit\" names no level"), std::string::npos);
-  EXPECT_NE(refusal("level7=1gbit").find("--rate: the level \"7\""), std::string::npos);
-  EXPECT_NE(refusal("level0=1").find("--rate: the rate of level 0 \"1\": the unit is missing"),
+  EXPECT_NE(rates_refusal("level0=1gbit,2gbit").find("\"2gbit\" names no level"),
             std::string::npos);
+  EXPECT_NE(rates_refusal("level7=1gbit").find("--rate: the level \"7\""), std::string::npos);
+  EXPECT_NE(
+      rates_refusal("level0=1").find("--rate: the rate of level 0 \"1\": the unit is missing"),
+      std::string::npos);
   for (const char* text : {"", "=", "level=1gbit", "levelx=1gbit", "level0=", "0=1gbit",
                            "level0=1gbit level1=1gbit", "level-1=1gbit"}) {
-    EXPECT_NE(refusal(text), "") << text;
+    EXPECT_NE(rates_refusal(text), "") << text;
   }
 }
 

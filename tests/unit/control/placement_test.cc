@@ -20,7 +20,7 @@ std::vector<ServerId> servers_of(const Placement& placement) {
   return servers;
 }
 
-std::string refusal(const Topology& topology, const std::vector<ServerId>& members) {
+std::string placement_refusal(const Topology& topology, const std::vector<ServerId>& members) {
   return message_of<UsageError>([&] { Placement::grid(topology, members, "job a"); });
 }
 
@@ -81,21 +81,22 @@ TEST(Placement, LetsALevelWithOneDigitVanish) {
 }
 
 TEST(Placement, NamesTheServersThatAreMissingFromAGrid) {
-  EXPECT_EQ(refusal(cube(), {0, 1, 3}),
+  EXPECT_EQ(placement_refusal(cube(), {0, 1, 3}),
             "job a: these 3 servers of bcube:3,2 form no grid: [1,1] is missing; expected every "
             "server whose digits are each one of theirs at its level, such as all servers under "
             "one switch");
-  EXPECT_NE(refusal(cube(), {0, 4}).find("form no grid: [0,1] [1,0] are missing;"),
+  EXPECT_NE(placement_refusal(cube(), {0, 4}).find("form no grid: [0,1] [1,0] are missing;"),
             std::string::npos);
-  EXPECT_NE(refusal(cube(), {0, 4, 8}).find("[0,1] [0,2] [1,0] [1,2] and 2 more are missing;"),
-            std::string::npos);
+  EXPECT_NE(
+      placement_refusal(cube(), {0, 4, 8}).find("[0,1] [0,2] [1,0] [1,2] and 2 more are missing;"),
+      std::string::npos);
 }
 
 TEST(Placement, RefusesServersThatAreNoneOrNamedTwice) {
-  EXPECT_EQ(refusal(cube(), {}), "job a: no server is named; expected at least one");
-  EXPECT_EQ(refusal(cube(), {0, 9}),
+  EXPECT_EQ(placement_refusal(cube(), {}), "job a: no server is named; expected at least one");
+  EXPECT_EQ(placement_refusal(cube(), {0, 9}),
             "job a: there is no server number 9; bcube:3,2 has servers 0 to 8");
-  EXPECT_EQ(refusal(cube(), {5, 1, 5}),
+  EXPECT_EQ(placement_refusal(cube(), {5, 1, 5}),
             "job a: server [1,2] is named twice; expected each server once");
 }
 

@@ -5,16 +5,13 @@
 #include <string>
 
 #include "control/plan/verify.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
 namespace {
 
 constexpr double kBytes = 1e6;
-
-Plan plan_of(const std::string& algorithm, const std::string& spec) {
-  return make_plan(algorithm, parse_topology(spec, "test"), "test");
-}
 
 // Bytes take a microsecond each, and nothing else takes time.
 CostParameters bytes_alone(const Plan& plan) {

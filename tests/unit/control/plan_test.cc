@@ -229,34 +229,35 @@ TEST(Plan, TakesAsLittleMemoryFor65536ServersAsForAFew) {
   EXPECT_LT(taken, 16384u);
 }
 
-std::string refusal(const std::vector<PlanThread>& threads) {
+std::string threads_refusal(const std::vector<PlanThread>& threads) {
   const Topology topology = parse_topology("bcube:3,2", "test");
   return message_of<std::invalid_argument>(
       [&] { Plan("x", topology, Placement::all(topology), threads); });
 }
 
 TEST(Plan, RefusesStepsWhoseDigitsDoNotNumberTheRanks) {
-  EXPECT_EQ(refusal({{1, {{3, 3}, {3, 1}}}}), "");
-  EXPECT_EQ(refusal({{1, {{9, 1}}}}), "");
-  EXPECT_EQ(refusal({{1, {}}}), "thread 0 has 0 steps; expected 1..16");
-  EXPECT_EQ(refusal({{1, {{3, 1}, {3, 3}}}, {1, {{3, 1}}}}),
+  EXPECT_EQ(threads_refusal({{1, {{3, 3}, {3, 1}}}}), "");
+  EXPECT_EQ(threads_refusal({{1, {{9, 1}}}}), "");
+  EXPECT_EQ(threads_refusal({{1, {}}}), "thread 0 has 0 steps; expected 1..16");
+  EXPECT_EQ(threads_refusal({{1, {{3, 1}, {3, 3}}}, {1, {{3, 1}}}}),
             "the radices of thread 1's steps multiply to 3; expected the number of ranks, 9");
-  EXPECT_EQ(refusal({{1, {{3, 1}, {3, 1}}}}),
+  EXPECT_EQ(threads_refusal({{1, {{3, 1}, {3, 1}}}}),
             "thread 0 has a step of radix 3 and stride 1; expected radices of 2..9 and, by "
             "ascending stride, strides that are the product of the radices before, here 3");
-  EXPECT_NE(refusal({{1, {{3, 1}, {3, 6}}}}), "");
-  EXPECT_NE(refusal({{1, {{3, 1}, {3, 3}, {1, 9}}}}), "");
-  EXPECT_NE(refusal({{1, {{3, 1}, {3, 3}, {3, 9}}}}), "");
-  EXPECT_NE(refusal({{1, {{0, 1}}}}), "");
+  EXPECT_NE(threads_refusal({{1, {{3, 1}, {3, 6}}}}), "");
+  EXPECT_NE(threads_refusal({{1, {{3, 1}, {3, 3}, {1, 9}}}}), "");
+  EXPECT_NE(threads_refusal({{1, {{3, 1}, {3, 3}, {3, 9}}}}), "");
+  EXPECT_NE(threads_refusal({{1, {{0, 1}}}}), "");
 }
 
 TEST(Plan, RefusesNoThreadTooManyAndWeightsOutOfRange) {
   const PlanThread thread{1, {{9, 1}}};
-  EXPECT_EQ(refusal({}), "a plan has 1..128 threads, not 0");
-  EXPECT_EQ(refusal(std::vector<PlanThread>(128, thread)), "");
-  EXPECT_EQ(refusal(std::vector<PlanThread>(129, thread)), "a plan has 1..128 threads, not 129");
-  EXPECT_EQ(refusal({thread, {0, {{9, 1}}}}), "thread 1 has weight 0; expected 1..65535");
-  EXPECT_EQ(refusal({{65536, {{9, 1}}}}), "thread 0 has weight 65536; expected 1..65535");
+  EXPECT_EQ(threads_refusal({}), "a plan has 1..128 threads, not 0");
+  EXPECT_EQ(threads_refusal(std::vector<PlanThread>(128, thread)), "");
+  EXPECT_EQ(threads_refusal(std::vector<PlanThread>(129, thread)),
+            "a plan has 1..128 threads, not 129");
+  EXPECT_EQ(threads_refusal({thread, {0, {{9, 1}}}}), "thread 1 has weight 0; expected 1..65535");
+  EXPECT_EQ(threads_refusal({{65536, {{9, 1}}}}), "thread 0 has weight 65536; expected 1..65535");
 }
 
 TEST(Plan, RefusesAPlacementOfAnotherTopology) {
@@ -268,7 +269,7 @@ TEST(Plan, RefusesAPlacementOfAnotherTopology) {
 
 TEST(Plan, MayNameEveryPattern) {
   for (const Pattern pattern : {Pattern::mesh, Pattern::ring, Pattern::root, Pattern::local}) {
-    EXPECT_EQ(refusal({{1, {{9, 1, pattern}}}}), "");
+    EXPECT_EQ(threads_refusal({{1, {{9, 1, pattern}}}}), "");
   }
 }
 

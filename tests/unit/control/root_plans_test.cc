@@ -9,18 +9,11 @@
 #include "control/plan/thread_schedule.h"
 #include "control/plan/verify.h"
 #include "tests/unit/control/message.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
 namespace {
-
-Plan plan_of(const std::string& algorithm, const char* spec) {
-  return make_plan(algorithm, parse_topology(spec, "test"), "--algorithm");
-}
-
-std::string refusal(const std::string& algorithm, const char* spec) {
-  return message_of<UsageError>([&] { plan_of(algorithm, spec); });
-}
 
 // "[1] sends <0,0> receives -" of one rank's exchanges in a step of thread 0.
 std::string exchanges_text(const Plan& plan, Rank rank, Stage stage, unsigned step) {

@@ -29,9 +29,9 @@ std::string text_of(bcube::ServerId server, std::size_t bytes) {
 }
 
 // Server 0 asks; the others answer. Messages may be lost, doubled and reordered.
-class Exchange {
+class StatusRun {
  public:
-  Exchange(std::uint32_t servers, std::size_t bytes) : asker_(0, numbers_below(servers), 1000) {
+  StatusRun(std::uint32_t servers, std::size_t bytes) : asker_(0, numbers_below(servers), 1000) {
     for (bcube::ServerId server = 1; server < servers; ++server) {
       answerers_.emplace(server, StatusAnswerer(server, [this, server, bytes] {
                            ++made_[server];
@@ -108,7 +108,7 @@ class Exchange {
 };
 
 TEST(StatusExchange, GathersTheTextsOfAllServers) {
-  Exchange exchange(4, 100);
+  StatusRun exchange(4, 100);
   const std::uint64_t inquiry = exchange.asker().begin();
   EXPECT_FALSE(exchange.asker().finished(inquiry));
   ASSERT_TRUE(exchange.run(inquiry, StatusAsker::kPatience));
@@ -120,7 +120,7 @@ TEST(StatusExchange, GathersTheTextsOfAllServers) {
 }
 
 TEST(StatusExchange, PutsLongTextsTogetherWhateverIsLostAndDoubled) {
-  Exchange exchange(5, 5 * kStatusPartBytes + 77);
+  StatusRun exchange(5, 5 * kStatusPartBytes + 77);
   exchange.set_faults(0.2, 0.3);
   SCOPED_TRACE(protocol::seed_trace(protocol::test_seed(20261123)));
   ASSERT_TRUE(exchange.run(exchange.asker().begin(), StatusAsker::kLongest));
@@ -131,7 +131,7 @@ TEST(StatusExchange, PutsLongTextsTogetherWhateverIsLostAndDoubled) {
 }
 
 TEST(StatusExchange, NamesThoseThatDoNotAnswerInTime) {
-  Exchange exchange(4, 10);
+  StatusRun exchange(4, 10);
   exchange.silence(2);
   const std::uint64_t inquiry = exchange.asker().begin();
   EXPECT_FALSE(exchange.run(inquiry, StatusAsker::kPatience));
@@ -143,7 +143,7 @@ TEST(StatusExchange, NamesThoseThatDoNotAnswerInTime) {
 
 // The answers all come to one port, and wait for no credit.
 TEST(StatusExchange, AwaitsAFewPartsAtATime) {
-  Exchange exchange(200, 3 * kStatusPartBytes);
+  StatusRun exchange(200, 3 * kStatusPartBytes);
   exchange.silence(100);
   ASSERT_TRUE(exchange.run(exchange.asker().begin(), 4 * StatusAsker::kPatience));
   EXPECT_EQ(exchange.most_asked, StatusAsker::kAwaited);
@@ -196,7 +196,7 @@ TEST(StatusExchange, WaitsForWhoGoesOnAnswering) {
 }
 
 TEST(StatusExchange, BeginsAnewForWhoAsksWhileOneIsUnderWay) {
-  Exchange exchange(3, 10);
+  StatusRun exchange(3, 10);
   const std::uint64_t first = exchange.asker().begin();
   EXPECT_EQ(exchange.asker().begin(), first) << "it has not begun";
   exchange.step();

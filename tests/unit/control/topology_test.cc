@@ -11,7 +11,7 @@
 namespace gradcube::control {
 namespace {
 
-std::string refusal(const std::string& spec) {
+std::string spec_refusal(const std::string& spec) {
   return message_of<UsageError>([&] { parse_topology(spec, "--topology"); });
 }
 
@@ -51,7 +51,7 @@ TEST(Topology, RefusesListsOfRadicesInOneMessage) {
       "; expected bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, "
       "the highest level first; for example bcube:3,2 or bcube:4x3x2";
   const auto expect_refusal = [&](const std::string& spec, const std::string& what) {
-    EXPECT_EQ(refusal(spec), "--topology \"" + spec + "\": " + what + form);
+    EXPECT_EQ(spec_refusal(spec), "--topology \"" + spec + "\": " + what + form);
   };
   expect_refusal("bcube:4x", "\"\" is not a whole number in range");
   expect_refusal("bcube:x", "\"\" is not a whole number in range");
@@ -64,8 +64,8 @@ TEST(Topology, RefusesListsOfRadicesInOneMessage) {
                  "too many servers: at most 65536, because a server's number has 16 bits on the "
                  "wire");
   EXPECT_EQ(parse_topology("bcube:256x128x2", "t").servers(), 65536u);
-  EXPECT_NE(refusal("star:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
-  EXPECT_NE(refusal("torus:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
+  EXPECT_NE(spec_refusal("star:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
+  EXPECT_NE(spec_refusal("torus:4x3").find("\"4x3\" is not a whole number"), std::string::npos);
 }
 
 TEST(Topology, ReadsBackWhatItIsWrittenAs) {
@@ -93,20 +93,20 @@ TEST(Topology, ReadsATorusAsRingsOnPortPairs) {
 
 TEST(Topology, RefusesWhatIsNoneInOneMessage) {
   EXPECT_EQ(
-      refusal("bcube:0,2"),
+      spec_refusal("bcube:0,2"),
       "--topology \"bcube:0,2\": n is 0, but it is 2..256; expected bcube:n,k with radix "
       "n in 2..256 and k levels in 1..7, or the levels' radices, the highest level first; for "
       "example bcube:3,2 or bcube:4x3x2");
-  EXPECT_EQ(refusal("bcube:3"),
+  EXPECT_EQ(spec_refusal("bcube:3"),
             "--topology \"bcube:3\": bcube takes two numbers (n and k), not 1; expected "
             "bcube:n,k with radix n in 2..256 and k levels in 1..7, or the levels' radices, the "
             "highest level first; for example bcube:3,2 or bcube:4x3x2");
-  EXPECT_EQ(refusal("ring:4"),
+  EXPECT_EQ(spec_refusal("ring:4"),
             "--topology \"ring:4\": there is no topology \"ring\"; expected bcube:n,k, bcube "
             "with a list of radices, star:N or torus:n,h; for example bcube:3,2, bcube:4x3x2 or "
             "torus:4,2");
   EXPECT_EQ(
-      refusal("torus:2,3"),
+      spec_refusal("torus:2,3"),
       "--topology \"torus:2,3\": n is 2, but it is 3..256; expected torus:n,h with rings of n "
       "in 3..256 servers and h dimensions in 1..7, for example torus:4,2");
   for (const char* spec :
@@ -115,7 +115,7 @@ TEST(Topology, RefusesWhatIsNoneInOneMessage) {
         "bcube:16,5", "bcube:3;2",   "bcube:3,2 ", "bcube: 3,2", "bcube:-3,2",
         "bcube:3,2x", "star:1",      "star:0",     "star:3,2",   "star:99999999999",
         "torus:4",    "torus:1,2",   "BCUBE:3,2",  "bcubes:3,2"}) {
-    const std::string message = refusal(spec);
+    const std::string message = spec_refusal(spec);
     EXPECT_EQ(message.find(std::string("--topology \"") + spec + "\""), 0u) << message;
     EXPECT_NE(message.find("for example"), std::string::npos) << message;
   }

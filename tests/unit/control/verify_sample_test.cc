@@ -9,6 +9,7 @@
 #include "control/plan/verify.h"
 #include "tests/unit/control/counted_memory.h"
 #include "tests/unit/control/message.h"
+#include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
 
 namespace gradcube::control {
@@ -16,10 +17,6 @@ namespace {
 
 constexpr std::uint64_t kSeed = 7;
 using LinkPieces = std::vector<std::uint64_t>;
-
-Plan plan_of(const std::string& algorithm, const std::string& spec) {
-  return make_plan(algorithm, parse_topology(spec, "test"), "test");
-}
 
 ExchangeFunction exchanges_of(const Plan& plan) {
   return [&plan](Rank rank, unsigned thread, Stage stage, unsigned step) {

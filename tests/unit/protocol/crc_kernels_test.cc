@@ -1,11 +1,12 @@
 #include "protocol/crc_kernels.h"
 
-#include <cstdlib>
 #include <gtest/gtest.h>
 #include <memory>
 #include <random>
 #include <string>
 #include <vector>
+
+#include "tests/unit/protocol/seed.h"
 
 namespace gradcube::protocol {
 namespace {
@@ -32,13 +33,6 @@ std::vector<Kernel> kernels() {
   return all;
 }
 
-std::uint64_t test_seed() {
-  if (const char* given = std::getenv("GRADCUBE_TEST_SEED")) {
-    return std::strtoull(given, nullptr, 0);
-  }
-  return std::random_device{}();
-}
-
 std::vector<std::uint8_t> random_bytes(std::size_t length, std::mt19937_64& random) {
   std::vector<std::uint8_t> bytes(length);
   for (std::uint8_t& byte : bytes) byte = static_cast<std::uint8_t>(random());
@@ -54,8 +48,8 @@ TEST(CrcKernels, GiveTheStandardsCheckValue) {
 }
 
 TEST(CrcKernels, AllGiveTheBitsOfTheDivisionForEveryLengthAndAlignment) {
-  const std::uint64_t seed = test_seed();
-  SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+  const std::uint64_t seed = test_seed(std::random_device{}());
+  SCOPED_TRACE(seed_trace(seed));
   std::mt19937_64 random(seed);
   for (std::size_t length = 0; length <= 1400; ++length) {
     // Of exactly its size, so that a sanitizer sees a read outside.
@@ -71,8 +65,8 @@ TEST(CrcKernels, AllGiveTheBitsOfTheDivisionForEveryLengthAndAlignment) {
 }
 
 TEST(CrcKernels, AllGiveTheSameBitsAtTheLengthsOfSegments) {
-  const std::uint64_t seed = test_seed();
-  SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+  const std::uint64_t seed = test_seed(std::random_device{}());
+  SCOPED_TRACE(seed_trace(seed));
   std::mt19937_64 random(seed);
   for (const std::size_t length : {1408U, 4096U, 8192U, 8896U, 8904U, 65531U}) {
     const std::vector<std::uint8_t> bytes = random_bytes(length, random);
@@ -85,8 +79,8 @@ TEST(CrcKernels, AllGiveTheSameBitsAtTheLengthsOfSegments) {
 }
 
 TEST(CrcKernels, GiveTheSameWhereverBytesAreCutInTwo) {
-  const std::uint64_t seed = test_seed();
-  SCOPED_TRACE("GRADCUBE_TEST_SEED=" + std::to_string(seed));
+  const std::uint64_t seed = test_seed(std::random_device{}());
+  SCOPED_TRACE(seed_trace(seed));
   std::mt19937_64 random(seed);
   const std::vector<std::uint8_t> bytes = random_bytes(900, random);
   for (const Kernel& kernel : kernels()) {

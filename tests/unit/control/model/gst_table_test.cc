@@ -11,9 +11,9 @@ namespace gradcube::control::model {
 namespace {
 
 // T_F is a second.
-constexpr ModelLoad kLoad{.bytes = 1.25e9, .bits_per_second = 10e9};
+constexpr ModelLoad kGstLoad{.bytes = 1.25e9, .bits_per_second = 10e9};
 
-std::map<std::string, ModelRow> rows(const char* spec, const ModelLoad& load = kLoad) {
+std::map<std::string, ModelRow> rows(const char* spec, const ModelLoad& load = kGstLoad) {
   std::map<std::string, ModelRow> by_name;
   for (const std::string_view name : gst_algorithms()) {
     if (auto row = gst_row(parse_model_topology(spec, "test"), name, load)) {
@@ -120,7 +120,7 @@ TEST(GstTable, RelatesToATransferWithoutLatency) {
 
 TEST(GstTable, RefusesWhatHasNoTime) {
   const ModelTopology cube = parse_model_topology("bcube:4,2", "test");
-  EXPECT_THROW(gst_row(cube, "magic", kLoad), std::invalid_argument);
+  EXPECT_THROW(gst_row(cube, "magic", kGstLoad), std::invalid_argument);
   EXPECT_THROW(gst_row(cube, "bml", {.bytes = 0, .bits_per_second = 1e9}), std::invalid_argument);
   EXPECT_THROW(gst_row(cube, "bml", {.bytes = 1, .bits_per_second = 0}), std::invalid_argument);
   EXPECT_THROW(gst_row(cube, "bml", {.bytes = 1, .bits_per_second = 1, .latency_seconds = -1}),

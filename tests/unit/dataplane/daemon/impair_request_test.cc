@@ -21,7 +21,7 @@ using testing::HasSubstr;
 using testing::IsEmpty;
 using testing::Not;
 
-constexpr std::uint64_t kSeed = 7;
+constexpr std::uint64_t kImpairSeed = 7;
 
 class ImpairRequest : public testing::Test {
  protected:
@@ -41,7 +41,7 @@ class ImpairRequest : public testing::Test {
 
   json impair(json request) {
     request["command"] = "impair";
-    return json(dataplane::impair(*fabric_, topology_, request, kSeed));
+    return json(dataplane::impair(*fabric_, topology_, request, kImpairSeed));
   }
 
   std::string refusal(const json& request) {
@@ -55,7 +55,7 @@ class ImpairRequest : public testing::Test {
     return "accepted";
   }
 
-  json report() const { return json(impairments_report(*fabric_, kSeed)); }
+  json report() const { return json(impairments_report(*fabric_, kImpairSeed)); }
 
   // The loss of the link between the server and its switch of this level.
   double loss(bcube::ServerId server, unsigned level) const {
@@ -90,7 +90,7 @@ TEST_F(ImpairRequest, WithoutAFilterChangesEveryLink) {
   EXPECT_EQ(impair({{"loss", 0.25}})["changed"], 18);
   EXPECT_EQ(lossy_links(), 18u);
   EXPECT_EQ(report()["impairments"]["loss"], 0.25);
-  EXPECT_EQ(report()["impairments"]["seed"], kSeed);
+  EXPECT_EQ(report()["impairments"]["seed"], kImpairSeed);
   EXPECT_EQ(report()["impaired_links"], json::array());
 }
 
@@ -192,7 +192,7 @@ TEST_F(ImpairRequest, NamesThePortsAndCablesOfATorus) {
   EmbeddedFabric fabric(
       {.space = torus.space(), .servers = {0, 1, 2, 3, 4, 5, 6, 7, 8}, .clones = clone_pool(1500)});
   const auto ask = [&](const json& request) {
-    return json(dataplane::impair(fabric, torus, request, kSeed));
+    return json(dataplane::impair(fabric, torus, request, kImpairSeed));
   };
   const auto wrong = [&](const json& request) -> std::string {
     try {

@@ -15,8 +15,8 @@ using std::chrono::milliseconds;
 using std::chrono::seconds;
 using Numbers = std::vector<std::uint64_t>;
 
-constexpr std::uint64_t kSeed = 20240607;
-constexpr Instant kStart = seconds(100);
+constexpr std::uint64_t kQueueSeed = 20240607;
+constexpr Instant kQueueStart = seconds(100);
 
 // A message that is told from others by its number.
 control::NodeMessage numbered(std::uint64_t number, bcube::ServerId from = 0,
@@ -46,31 +46,31 @@ void send_all(MessageQueue& queue, std::uint64_t last, Instant now) {
 }
 
 TEST(MessageQueue, DeliversAtOnceAndInOrder) {
-  MessageQueue queue(kSeed);
-  EXPECT_FALSE(queue.take(kStart).has_value());
-  send_all(queue, 50, kStart);
-  EXPECT_EQ(take_all(queue, kStart), one_to(50));
-  EXPECT_FALSE(queue.take(kStart + seconds(1)).has_value());
+  MessageQueue queue(kQueueSeed);
+  EXPECT_FALSE(queue.take(kQueueStart).has_value());
+  send_all(queue, 50, kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), one_to(50));
+  EXPECT_FALSE(queue.take(kQueueStart + seconds(1)).has_value());
 }
 
 TEST(MessageQueue, KeepsTheOrderOfMessagesThatWereSentAtDifferentTimes) {
-  MessageQueue queue(kSeed);
-  queue.send(numbered(1), kStart);
-  queue.send(numbered(2), kStart + milliseconds(1));
-  queue.send(numbered(3), kStart + milliseconds(1));
-  EXPECT_EQ(take_all(queue, kStart), Numbers{1});
-  EXPECT_EQ(take_all(queue, kStart + milliseconds(1)), (Numbers{2, 3}));
+  MessageQueue queue(kQueueSeed);
+  queue.send(numbered(1), kQueueStart);
+  queue.send(numbered(2), kQueueStart + milliseconds(1));
+  queue.send(numbered(3), kQueueStart + milliseconds(1));
+  EXPECT_EQ(take_all(queue, kQueueStart), Numbers{1});
+  EXPECT_EQ(take_all(queue, kQueueStart + milliseconds(1)), (Numbers{2, 3}));
 }
 
 TEST(MessageQueue, DeliversAMessageAsItWasSent) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   control::JobMessage sent;
   sent.from = {2, 7, 1};
   sent.to = {3, 9, 0};
   sent.name = "mnist";
   sent.body = control::Leave{"it left", true};
-  queue.send({2, 3, sent}, kStart);
-  const auto message = queue.take(kStart);
+  queue.send({2, 3, sent}, kQueueStart);
+  const auto message = queue.take(kQueueStart);
   ASSERT_TRUE(message.has_value());
   EXPECT_EQ(message->from, 2u);
   EXPECT_EQ(message->to, 3u);
@@ -82,52 +82,52 @@ TEST(MessageQueue, DeliversAMessageAsItWasSent) {
 }
 
 TEST(MessageQueue, LosesTheShareThatItIsTold) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   queue.set_faults({.loss = 0.25});
-  send_all(queue, 4'000, kStart);
-  const Numbers arrived = take_all(queue, kStart);
-  EXPECT_GT(arrived.size(), 2'800u) << "seed " << kSeed;
-  EXPECT_LT(arrived.size(), 3'200u) << "seed " << kSeed;
+  send_all(queue, 4'000, kQueueStart);
+  const Numbers arrived = take_all(queue, kQueueStart);
+  EXPECT_GT(arrived.size(), 2'800u) << "seed " << kQueueSeed;
+  EXPECT_LT(arrived.size(), 3'200u) << "seed " << kQueueSeed;
   EXPECT_TRUE(std::is_sorted(arrived.begin(), arrived.end())) << "loss does not reorder";
   queue.set_faults({.loss = 1});
-  send_all(queue, 100, kStart);
-  EXPECT_EQ(take_all(queue, kStart), Numbers{});
+  send_all(queue, 100, kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), Numbers{});
 }
 
 TEST(MessageQueue, DoublesTheShareThatItIsTold) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   queue.set_faults({.duplicate = 0.25});
-  send_all(queue, 4'000, kStart);
-  const Numbers arrived = take_all(queue, kStart);
-  EXPECT_GT(arrived.size(), 4'800u) << "seed " << kSeed;
-  EXPECT_LT(arrived.size(), 5'200u) << "seed " << kSeed;
+  send_all(queue, 4'000, kQueueStart);
+  const Numbers arrived = take_all(queue, kQueueStart);
+  EXPECT_GT(arrived.size(), 4'800u) << "seed " << kQueueSeed;
+  EXPECT_LT(arrived.size(), 5'200u) << "seed " << kQueueSeed;
   EXPECT_EQ(std::set<std::uint64_t>(arrived.begin(), arrived.end()).size(), 4'000u);
   queue.set_faults({.duplicate = 1});
-  queue.send(numbered(7), kStart);
-  EXPECT_EQ(take_all(queue, kStart), (Numbers{7, 7}));
+  queue.send(numbered(7), kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), (Numbers{7, 7}));
 }
 
 TEST(MessageQueue, DelaysUpToALimitAndSoReorders) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   queue.set_faults({.longest_delay = milliseconds(10)});
-  send_all(queue, 1'000, kStart);
-  const std::size_t early = take_all(queue, kStart + milliseconds(5)).size();
-  EXPECT_GT(early, 300u) << "seed " << kSeed;
-  EXPECT_LT(early, 700u) << "seed " << kSeed;
-  Numbers late = take_all(queue, kStart + milliseconds(10));
+  send_all(queue, 1'000, kQueueStart);
+  const std::size_t early = take_all(queue, kQueueStart + milliseconds(5)).size();
+  EXPECT_GT(early, 300u) << "seed " << kQueueSeed;
+  EXPECT_LT(early, 700u) << "seed " << kQueueSeed;
+  Numbers late = take_all(queue, kQueueStart + milliseconds(10));
   EXPECT_EQ(early + late.size(), 1'000u) << "a message took longer than the limit";
-  EXPECT_FALSE(std::is_sorted(late.begin(), late.end())) << "seed " << kSeed;
+  EXPECT_FALSE(std::is_sorted(late.begin(), late.end())) << "seed " << kQueueSeed;
 }
 
 TEST(MessageQueue, TellsWhenTheNextMessageIsDue) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   EXPECT_FALSE(queue.next().has_value());
   queue.set_faults({.longest_delay = milliseconds(10)});
-  send_all(queue, 20, kStart);
+  send_all(queue, 20, kQueueStart);
   unsigned arrived = 0;
   while (const auto due = queue.next()) {
-    EXPECT_GE(*due, kStart);
-    EXPECT_LT(*due, kStart + milliseconds(10));
+    EXPECT_GE(*due, kQueueStart);
+    EXPECT_LT(*due, kQueueStart + milliseconds(10));
     EXPECT_FALSE(queue.take(*due - Instant(1)).has_value()) << "it came before its time";
     ASSERT_TRUE(queue.take(*due).has_value());
     ++arrived;
@@ -136,51 +136,51 @@ TEST(MessageQueue, TellsWhenTheNextMessageIsDue) {
 }
 
 TEST(MessageQueue, IsCutOneWayUntilItIsMended) {
-  MessageQueue queue(kSeed);
+  MessageQueue queue(kQueueSeed);
   queue.cut(0, 1);
-  queue.send(numbered(1, 0, 1), kStart);
-  queue.send(numbered(2, 1, 0), kStart);
-  queue.send(numbered(3, 0, 2), kStart);
-  queue.send(numbered(4, 2, 1), kStart);
-  EXPECT_EQ(take_all(queue, kStart), (Numbers{2, 3, 4}));
+  queue.send(numbered(1, 0, 1), kQueueStart);
+  queue.send(numbered(2, 1, 0), kQueueStart);
+  queue.send(numbered(3, 0, 2), kQueueStart);
+  queue.send(numbered(4, 2, 1), kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), (Numbers{2, 3, 4}));
   queue.mend();
-  queue.send(numbered(5, 0, 1), kStart);
-  EXPECT_EQ(take_all(queue, kStart), Numbers{5}) << "what a cut took does not come back";
+  queue.send(numbered(5, 0, 1), kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), Numbers{5}) << "what a cut took does not come back";
 }
 
 TEST(MessageQueue, DeliversWhatWasUnderWayWhenItWasCut) {
-  MessageQueue queue(kSeed);
-  queue.send(numbered(1, 0, 1), kStart);
+  MessageQueue queue(kQueueSeed);
+  queue.send(numbered(1, 0, 1), kQueueStart);
   queue.cut(0, 1);
-  queue.send(numbered(2, 0, 1), kStart);
-  EXPECT_EQ(take_all(queue, kStart), Numbers{1});
+  queue.send(numbered(2, 0, 1), kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart), Numbers{1});
 }
 
 TEST(MessageQueue, KeepsAStoppedServersMessagesWhileOthersPass) {
-  MessageQueue queue(kSeed);
-  queue.send(numbered(1, 0, 1), kStart);
+  MessageQueue queue(kQueueSeed);
+  queue.send(numbered(1, 0, 1), kQueueStart);
   queue.stop(1);
-  queue.send(numbered(2, 2, 1), kStart);
+  queue.send(numbered(2, 2, 1), kQueueStart);
   EXPECT_FALSE(queue.next().has_value()) << "nobody can be given a message now";
-  queue.send(numbered(3, 1, 2), kStart + milliseconds(1));
-  EXPECT_EQ(queue.next(), kStart + milliseconds(1));
-  EXPECT_EQ(take_all(queue, kStart + seconds(1)), Numbers{3}) << "sent before it stopped";
+  queue.send(numbered(3, 1, 2), kQueueStart + milliseconds(1));
+  EXPECT_EQ(queue.next(), kQueueStart + milliseconds(1));
+  EXPECT_EQ(take_all(queue, kQueueStart + seconds(1)), Numbers{3}) << "sent before it stopped";
   queue.go_on(1);
-  EXPECT_EQ(queue.next(), kStart);
-  EXPECT_EQ(take_all(queue, kStart + seconds(2)), (Numbers{1, 2}));
+  EXPECT_EQ(queue.next(), kQueueStart);
+  EXPECT_EQ(take_all(queue, kQueueStart + seconds(2)), (Numbers{1, 2}));
 }
 
 // What arrives, in order, of messages with all faults at once.
 Numbers arrivals(std::uint64_t seed) {
   MessageQueue queue(seed);
   queue.set_faults({.loss = 0.3, .duplicate = 0.3, .longest_delay = milliseconds(10)});
-  send_all(queue, 200, kStart);
-  return take_all(queue, kStart + seconds(1));
+  send_all(queue, 200, kQueueStart);
+  return take_all(queue, kQueueStart + seconds(1));
 }
 
 TEST(MessageQueue, HasTheSameFaultsForTheSameSeed) {
-  EXPECT_EQ(arrivals(kSeed), arrivals(kSeed));
-  EXPECT_NE(arrivals(kSeed), arrivals(kSeed + 1));
+  EXPECT_EQ(arrivals(kQueueSeed), arrivals(kQueueSeed));
+  EXPECT_NE(arrivals(kQueueSeed), arrivals(kQueueSeed + 1));
 }
 
 }  // namespace

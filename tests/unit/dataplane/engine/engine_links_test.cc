@@ -18,12 +18,12 @@ using protocol::LinkHeader;
 using testing::ElementsAre;
 using testing::IsEmpty;
 
-constexpr Nanoseconds kInterval = 1'000'000;
+constexpr Nanoseconds kGreetingInterval = 1'000'000;
 constexpr std::array<bcube::ServerId, 4> kNeighbours = {1, 2, 3, 6};
 
 class EngineLinks : public DistantPeers {
  protected:
-  EngineLinks() : DistantPeers({.interval = kInterval}) {}
+  EngineLinks() : DistantPeers({.interval = kGreetingInterval}) {}
 
   static std::vector<std::uint8_t> link_frame(FrameType type, const protocol::RoutingHeader& route,
                                               const LinkHeader& link) {
@@ -40,7 +40,7 @@ class EngineLinks : public DistantPeers {
   void pass(unsigned intervals, const std::vector<bcube::ServerId>& neighbours) {
     for (unsigned i = 0; i < intervals; ++i) {
       for (const bcube::ServerId from : neighbours) put(here_, from < 3 ? 0 : 1, greeting(from));
-      now_ += kInterval;
+      now_ += kGreetingInterval;
       poll();
     }
     for (FakePort& port : here_.ports) sent(port);
@@ -68,7 +68,7 @@ class EngineLinks : public DistantPeers {
 
 TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {
   for (unsigned i = 0; i < 10; ++i) {
-    now_ += kInterval / 10;
+    now_ += kGreetingInterval / 10;
     poll();
   }
   std::map<unsigned, unsigned> greeted;
@@ -83,7 +83,7 @@ TEST_F(EngineLinks, GreetEveryNeighbourOnceInAnInterval) {
     }
   }
   for (const bcube::ServerId neighbour : kNeighbours) EXPECT_EQ(greeted[neighbour], 1u);
-  EXPECT_LE(here_.engine->next_event(), now_ + kInterval);
+  EXPECT_LE(here_.engine->next_event(), now_ + kGreetingInterval);
 }
 
 TEST_F(EngineLinks, GreetNeighboursBeforeAllElseAsSoonAsThereIsRoom) {
@@ -92,7 +92,7 @@ TEST_F(EngineLinks, GreetNeighboursBeforeAllElseAsSoonAsThereIsRoom) {
   for (const bcube::ServerId near : {1U, 2U}) grant(near, 32);
   for (FakePort& port : here_.ports) sent(port);
   here_.ports[0].room = 0;
-  now_ += kInterval;
+  now_ += kGreetingInterval;
   poll();
   here_.ports[0].room = 1;
   EXPECT_EQ(here_.engine->next_event(), now_);
@@ -111,7 +111,7 @@ TEST_F(EngineLinks, FindWhoIsSilentAndTellThem) {
   pass(4, {1, 2, 3});
   EXPECT_TRUE(up(0, 1) && up(0, 2) && up(1, 1));
   EXPECT_FALSE(up(1, 2));
-  now_ += kInterval;
+  now_ += kGreetingInterval;
   poll();
   for (const Sent& each : sent(here_.ports[1])) {
     if (each.frame.type != FrameType::greeting) continue;
@@ -143,7 +143,7 @@ TEST_F(EngineLinks, SendAgainWhatWasOnItsWay) {
   ASSERT_EQ(before.size(), 3u);
   for (unsigned i = 0; i < 4; ++i) {
     for (const bcube::ServerId from : {1U, 2U, 3U}) put(here_, from < 3 ? 0 : 1, greeting(from));
-    now_ += kInterval;
+    now_ += kGreetingInterval;
     for (FakePort& port : here_.ports) sent(port);
     poll();
     if (!up(1, 2)) break;
@@ -194,7 +194,7 @@ TEST_F(EngineLinks, AreNotChangedByGreetingsThatDoNotFit) {
       link_frame(FrameType::greeting, routing(6, 0, {{200, 0}}), {6, 200, 0, true})};
   for (unsigned i = 0; i < 4; ++i) {
     for (const auto& bytes : greetings) put(here_, 1, bytes);
-    now_ += kInterval;
+    now_ += kGreetingInterval;
     poll();
   }
   EXPECT_FALSE(up(1, 2));
@@ -255,7 +255,7 @@ TEST_F(EngineLinks, ThatAreDownAreToldToTheSourceOfAFrame) {
   EXPECT_EQ(told, 1u);
   // The way back cannot be told of hops that did not lead here.
   put(here_, 0, frame(routing(8, 6, kThroughHere)));
-  now_ += kInterval;
+  now_ += kGreetingInterval;
   poll();
   for (const Sent& each : sent(here_.ports[0])) {
     EXPECT_NE(each.frame.type, FrameType::path_failure);

@@ -15,9 +15,9 @@
 namespace gradcube::dataplane {
 
 inline constexpr std::uint16_t kPayload = 4 * control::kUnitBytes;  // room for the longest segment
-inline constexpr unsigned kPerUnit = control::kUnitBytes / sizeof(float);
+inline constexpr unsigned kElementsPerUnit = control::kUnitBytes / sizeof(float);
 
-// Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kPerUnit *
+// Thread 0 of one server. Each piece has one unit of 16 floats, of a buffer of kElementsPerUnit *
 // plan.pieces() elements, and a segment has room for so many units.
 class LoneExecutor {
  public:
@@ -40,7 +40,7 @@ class LoneExecutor {
   PlanExecutor* operator->() { return &executor_; }
   TestSession& session() { return session_; }
   PacketPool& packets() { return packets_; }
-  std::uint64_t elements() const { return std::uint64_t{plan_.pieces()} * kPerUnit; }
+  std::uint64_t elements() const { return std::uint64_t{plan_.pieces()} * kElementsPerUnit; }
 
   // The trainer submits its whole buffer, filled with `value`.
   void submit(float value, control::CollectiveKind kind = control::CollectiveKind::all_reduce) {
@@ -74,8 +74,9 @@ class LoneExecutor {
 
   // The elements of one unit of the buffer, which are all equal.
   float unit(unsigned index) {
-    const float* begin = session_.buffer() + index * kPerUnit;
-    for (unsigned i = 0; i < kPerUnit; ++i) EXPECT_EQ(begin[i], begin[0]) << "element " << i;
+    const float* begin = session_.buffer() + index * kElementsPerUnit;
+    for (unsigned i = 0; i < kElementsPerUnit; ++i)
+      EXPECT_EQ(begin[i], begin[0]) << "element " << i;
     return *begin;
   }
 

@@ -14,12 +14,12 @@ namespace {
 using aggregation::DataType;
 using aggregation::Operation;
 
-constexpr std::uint64_t kHeap = 1 << 20;
+constexpr std::uint64_t kCarrierHeap = 1 << 20;
 
 class SessionCarriers : public testing::Test {
  protected:
   explicit SessionCarriers(unsigned ranks = 3)
-      : session_(whole_region(kHeap), -1, SessionShape{ranks, {1}, true},
+      : session_(whole_region(kCarrierHeap), -1, SessionShape{ranks, {1}, true},
                  std::vector<Doorbell*>{}) {}
 
   Session::Take submit(shared::Kind kind, DataType type, Operation operation,
@@ -72,10 +72,11 @@ TEST_F(SessionCarriers, AreNoTypesThatATrainerNames) {
 
 // A buffer that would hold the values, but not what carries them.
 TEST_F(SessionCarriers, CountInTheBytesOfABuffer) {
-  EXPECT_EQ(submit(shared::Kind::all_reduce, DataType::float32, Operation::sum, kHeap / 8),
+  EXPECT_EQ(submit(shared::Kind::all_reduce, DataType::float32, Operation::sum, kCarrierHeap / 8),
             Session::Take::taken);
-  EXPECT_EQ(submit(shared::Kind::all_reduce, DataType::float32, Operation::sum, kHeap / 8 + 1),
-            Session::Take::violation);
+  EXPECT_EQ(
+      submit(shared::Kind::all_reduce, DataType::float32, Operation::sum, kCarrierHeap / 8 + 1),
+      Session::Take::violation);
   expect_violation("outside its heap");
 }
 

@@ -10,7 +10,7 @@
 namespace gradcube::dataplane {
 namespace {
 
-constexpr std::uint64_t kHeap = 1 << 16;
+constexpr std::uint64_t kMailHeap = 1 << 16;
 
 shared::Submission message(shared::Kind kind, std::uint64_t request) {
   shared::Submission entry{};
@@ -30,7 +30,7 @@ class SessionMail : public testing::Test {
     submission_entry(session_->region(), submitted_++) = entry;
     session_->region().header().submission_tail.store(submitted_);
   }
-  TestSession session_{1, kHeap, 1, 2};
+  TestSession session_{1, kMailHeap, 1, 2};
   std::uint64_t submitted_ = 0;
 };
 
@@ -83,9 +83,9 @@ TEST_F(SessionMail, FailsAllThatHasNotEnded) {
 }
 
 TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
-  const std::uint64_t end = shared::kHeapOffset + kHeap;
-  for (const std::uint64_t bytes : {kHeap, kHeap + 1, UINT64_MAX, UINT64_MAX - 63}) {
-    TestSession session(1, kHeap, 1, 2);
+  const std::uint64_t end = shared::kHeapOffset + kMailHeap;
+  for (const std::uint64_t bytes : {kMailHeap, kMailHeap + 1, UINT64_MAX, UINT64_MAX - 63}) {
+    TestSession session(1, kMailHeap, 1, 2);
     shared::Submission entry = message(shared::Kind::receive, 1);
     entry.count = bytes;
     submission_entry(session->region(), 0) = entry;
@@ -93,7 +93,7 @@ TEST_F(SessionMail, RefusesWhatNoLibraryWrites) {
     EXPECT_EQ(session->take(), Session::Take::violation) << bytes;
   }
   for (const std::uint64_t offset : {std::uint64_t{0}, shared::kHeapOffset + 1, end, UINT64_MAX}) {
-    TestSession session(1, kHeap, 1, 2);
+    TestSession session(1, kMailHeap, 1, 2);
     shared::Submission entry = message(shared::Kind::send, 1);
     entry.offset = offset;
     submission_entry(session->region(), 0) = entry;

@@ -16,12 +16,12 @@ namespace gradcube::dataplane {
 namespace {
 
 constexpr unsigned kTrainers = 2;
-constexpr std::uint64_t kHeap = 1 << 16;
+constexpr std::uint64_t kSeatHeap = 1 << 16;
 
 class SessionSeatsTest : public testing::Test {
  protected:
   SessionSeatsTest() {
-    session_ = std::make_unique<Session>(whole_region(kHeap), doorbell(),
+    session_ = std::make_unique<Session>(whole_region(kSeatHeap), doorbell(),
                                          SessionShape{4, {1}, false, kTrainers},
                                          std::vector<Doorbell*>{}, nullptr, 1);
   }
@@ -29,7 +29,7 @@ class SessionSeatsTest : public testing::Test {
     for (const int end : trainer_ends_) close(end);
   }
 
-  void seat_the_other() { session_->seat(0, whole_region(kHeap), doorbell()); }
+  void seat_the_other() { session_->seat(0, whole_region(kSeatHeap), doorbell()); }
 
   void submit(unsigned local, std::uint64_t count = 16) {
     const SessionRegion& region = session_->region(local);
