@@ -102,6 +102,13 @@ void EthdevPort::end_device() const {
 }
 
 void EthdevPort::start(const EthdevPortOptions& options) {
+  // Of the drivers that have no receive interrupts, some say so when they are configured, others at
+  // the start.
+  const auto start_without_interrupts = [this, &options] {
+    EthdevPortOptions without = options;
+    without.receive_interrupts = false;
+    start(without);
+  };
   rte_eth_conf configuration{};
   configuration.intr_conf.rxq = options.receive_interrupts ? 1 : 0;
   configuration.rxmode.mtu = options.device_mtu == 0 ? options.mtu : options.device_mtu;
@@ -112,6 +119,7 @@ void EthdevPort::start(const EthdevPortOptions& options) {
     configuration.rxmode.offloads = facts.rx_offload_capa & RTE_ETH_RX_OFFLOAD_SCATTER;
     failed = rte_eth_dev_configure(device_, queues(), queues(), &configuration);
   }
+  if (failed != 0 && options.receive_interrupts) return start_without_interrupts();
   if (failed != 0) {
     throw control::SetupError(fmt::format("{} cannot have {} queues with an MTU of {}: {}", name_,
                                           queues(), options.mtu, rte_strerror(-failed)));
@@ -125,12 +133,7 @@ void EthdevPort::start(const EthdevPortOptions& options) {
   }
   set_up_queues(options);
   failed = rte_eth_dev_start(device_);
-  if (failed != 0 && options.receive_interrupts) {  // some drivers that have none say so here
-    EthdevPortOptions without = options;
-    without.receive_interrupts = false;
-    start(without);
-    return;
-  }
+  if (failed != 0 && options.receive_interrupts) return start_without_interrupts();
   if (failed != 0) {
     throw control::SetupError(fmt::format("{} does not start: {}", name_, rte_strerror(-failed)));
   }
