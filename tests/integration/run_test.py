@@ -34,6 +34,14 @@ TRAINER = textwrap.dedent(
     """
 )
 
+SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def heed_signals():
+    """Whoever started this test may ignore some, as nohup does, and children inherit that."""
+    for number in SIGNALS:
+        signal.signal(number, signal.SIG_DFL)
+
 
 class Run(TestCase):
     @classmethod
@@ -65,6 +73,7 @@ class Run(TestCase):
         environment = dict(self.cluster.environment, **{name: value})
         if run_directory:
             environment["GRADCUBE_RUN"] = str(run_directory)
+        options.setdefault("preexec_fn", heed_signals)
         return subprocess.Popen(
             [TOOL, "run", *arguments],
             env=environment,
@@ -166,7 +175,7 @@ class Run(TestCase):
         self.assertEqual(output.count("well"), SERVERS)
 
     def test_ends_all_on_signals(self):
-        for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        for number in SIGNALS:
             with self.subTest(signal=number):
                 process = self.started(FOREVER)
                 process.send_signal(number)
