@@ -46,8 +46,9 @@ std::vector<std::string> algorithms_of(const GstOptions& options) {
   std::vector<std::string> known = known_algorithms();
   const std::set<std::string> asked(options.algorithms.begin(), options.algorithms.end());
   for (const std::string& name : asked) {
-    if (name == kAllAlgorithms || std::find(known.begin(), known.end(), name) != known.end())
+    if (name == kAllAlgorithms || std::find(known.begin(), known.end(), name) != known.end()) {
       continue;
+    }
     const auto meant = closest(name, known);
     throw control::UsageError(
         fmt::format("--algorithm {}: there is no such algorithm{}; expected {}, {}",

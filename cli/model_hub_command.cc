@@ -77,8 +77,9 @@ std::vector<PhubNetwork> networks_of(const HubOptions& options) {
   if (!options.bytes.empty() || !options.compute.empty()) return {own_network(options)};
   std::vector<PhubNetwork> networks;
   for (const PhubNetwork& network : kPhubNetworks) {
-    if (options.network == kAllNetworks || options.network == network.name)
+    if (options.network == kAllNetworks || options.network == network.name) {
       networks.push_back(network);
+    }
   }
   if (networks.empty()) {
     const std::vector<std::string> known = known_networks();

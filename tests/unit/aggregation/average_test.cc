@@ -13,7 +13,7 @@
 namespace gradcube::aggregation::test {
 namespace {
 
-constexpr DataType kSmallTypes[] = {DataType::float16, DataType::bfloat16};
+constexpr DataType kHalfFloats[] = {DataType::float16, DataType::bfloat16};
 constexpr std::size_t kSourceCounts[] = {1, 2, 3, 4, 5, 7, 9, 16, 31, 100, 255, 256};
 
 std::uint16_t small_infinity_of(DataType type) {
@@ -61,7 +61,7 @@ TEST_F(Average, OfNineHalvesOf10000Is10000) {
 
 // Denormals and the greatest finite numbers among them.
 TEST_F(Average, OfEqualSmallFloatsIsTheirValue) {
-  for (const DataType type : kSmallTypes) {
+  for (const DataType type : kHalfFloats) {
     std::vector<std::uint16_t> all;
     for (std::uint32_t bits = 0; bits <= 0xffff; ++bits) {
       const auto element = static_cast<std::uint16_t>(bits);
@@ -78,7 +78,7 @@ TEST_F(Average, OfEqualSmallFloatsIsTheirValue) {
 
 TEST_F(Average, OfSmallFloatsLiesBetweenTheLeastAndTheGreatestOfThem) {
   std::mt19937_64 random(seed_);
-  for (const DataType type : kSmallTypes) {
+  for (const DataType type : kHalfFloats) {
     for (const std::size_t source_count : kSourceCounts) {
       std::vector<std::vector<std::uint16_t>> sources(source_count);
       for (auto& source : sources) {
@@ -109,7 +109,7 @@ TEST_F(Average, OfSmallFloatsLiesBetweenTheLeastAndTheGreatestOfThem) {
 }
 
 TEST_F(Average, OfSmallFloatsPassesInfinitiesAndNaNsOn) {
-  for (const DataType type : kSmallTypes) {
+  for (const DataType type : kHalfFloats) {
     const std::uint16_t infinity = small_infinity_of(type);
     const auto nan = static_cast<std::uint16_t>(infinity | 1);
     for (const Kernels* kernels : available_kernels()) {

@@ -42,7 +42,7 @@ TEST(Liveness, KeepsTheTimeOfAServerThatIsWatchedTwiceAndForgetsOne) {
   EXPECT_FALSE(liveness.last_heard(3));
 }
 
-const bcube::AddressSpace kLivingSpace(std::vector<unsigned>{3});
+const bcube::AddressSpace kLivenessSpace(std::vector<unsigned>{3});
 
 // Of a trainer on a server that is heard, with this many submitted and completed.
 PeerFacts peer(ServerId server, std::uint64_t published, std::uint64_t completed) {
@@ -52,7 +52,7 @@ PeerFacts peer(ServerId server, std::uint64_t published, std::uint64_t completed
 }
 
 std::string explain(const std::vector<PeerFacts>& peers, std::size_t lanes = 1) {
-  return explain_wait("mnist", lanes, peers, {0, 7}, milliseconds(500), kLivingSpace);
+  return explain_wait("mnist", lanes, peers, {0, 7}, milliseconds(500), kLivenessSpace);
 }
 
 TEST(WaitCause, NamesTheTrainersThatHaveNotSubmittedIt) {

@@ -10,7 +10,7 @@ namespace {
 using bcube::ServerId;
 using Servers = std::vector<ServerId>;
 
-const bcube::AddressSpace kOfThree(std::vector<unsigned>{3});
+const bcube::AddressSpace kNodeSpace(std::vector<unsigned>{3});
 
 JobOptions options_of(std::vector<ServerId> members = {0, 1, 2}) {
   return {{{"bml", 0}, {"bml", 1}}, 1, std::move(members)};
@@ -30,7 +30,7 @@ std::vector<Body> sent(const JobActions& actions) {
 }
 
 TEST(JobNode, IgnoresWhatAnOlderDaemonOfAServerSent) {
-  JobNode node(0, 10, kOfThree, {}, 1);
+  JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   node.on_heard(1, 12, Instant{}, out);
   const JobMessage old{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
@@ -40,7 +40,7 @@ TEST(JobNode, IgnoresWhatAnOlderDaemonOfAServerSent) {
 }
 
 TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
-  JobNode node(0, 10, kOfThree, {}, 1);
+  JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   const auto joined = node.join({"mnist", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
   out.clear();
@@ -50,7 +50,7 @@ TEST(JobNode, IgnoresWhatWasMeantForItsPredecessor) {
 }
 
 TEST(JobNode, EndsTheJobsOfADaemonThatWasRestarted) {
-  JobNode node(1, 10, kOfThree, {}, 1);
+  JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   ASSERT_TRUE(std::holds_alternative<Attempt>(
       node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
@@ -63,7 +63,7 @@ TEST(JobNode, EndsTheJobsOfADaemonThatWasRestarted) {
 }
 
 TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
-  JobNode node(0, 10, kOfThree, {}, 1);
+  JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   node.on_message({{1, 11, 5}, {0, 10, 99}, 3, "mnist", Pending{}}, {}, out);
   EXPECT_EQ(sent<Unknown>(out).size(), 1u);
@@ -76,7 +76,7 @@ TEST(JobNode, AnswersForAgentsAndLeadersThatItDoesNotKnow) {
 }
 
 TEST(JobNode, RefusesMoreJobsThanItHolds) {
-  JobNode node(0, 10, kOfThree, {}, 1);
+  JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   const auto join = [&](unsigned number) {
     const std::string name = "job" + std::to_string(number);
@@ -91,7 +91,7 @@ TEST(JobNode, RefusesMoreJobsThanItHolds) {
 }
 
 TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
-  JobNode node(1, 10, kOfThree, {}, 1);
+  JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   const JoinRequest request{"mnist", 1, {1, 1}, options_of(), std::nullopt};
   const auto old = node.join(request, {}, {}, out);
@@ -101,7 +101,7 @@ TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
 }
 
 TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
-  JobNode node(0, 10, kOfThree, {}, 1);
+  JobNode node(0, 10, kNodeSpace, {}, 1);
   JobActions out;
   const JobMessage join{{1, 11, 5}, {0, 0, 0}, protocol::kNoJob, "mnist", join_of()};
   node.on_message(join, {}, out);
@@ -123,7 +123,7 @@ TEST(JobNode, BeginsNoJobForALateJoinOfOneThatHasEnded) {
 }
 
 TEST(JobNode, KeepsAJobWhoseMemberWasRestartedBeforeItJoined) {
-  JobNode node(2, 12, kOfThree, {}, 1);
+  JobNode node(2, 12, kNodeSpace, {}, 1);
   JobActions out;
   const auto joined = node.join({"mnist", 2, {1, 1}, options_of(), std::nullopt}, {}, {}, out);
   const auto attempt = std::get<Attempt>(joined);
@@ -140,7 +140,7 @@ TEST(JobNode, KeepsAJobWhoseMemberWasRestartedBeforeItJoined) {
 }
 
 TEST(JobNode, GreetsTheServersOfItsJobsAndWatchesThemOnceTheyAreSetUp) {
-  JobNode node(1, 10, kOfThree, {}, 1);
+  JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   EXPECT_TRUE(node.greeted().empty());
   ASSERT_TRUE(std::holds_alternative<Attempt>(
@@ -150,7 +150,7 @@ TEST(JobNode, GreetsTheServersOfItsJobsAndWatchesThemOnceTheyAreSetUp) {
 }
 
 TEST(JobNode, AnswersAnInquiryAboutAJobThatHasEnded) {
-  JobNode node(1, 10, kOfThree, {}, 1);
+  JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   node.on_event(99, event::Asked{7, {0, 2}}, {}, out);
   ASSERT_EQ(out.size(), 1u);
@@ -160,7 +160,7 @@ TEST(JobNode, AnswersAnInquiryAboutAJobThatHasEnded) {
 }
 
 TEST(JobNode, RefusesASecondTrainerOfTheSameJobAndBadRequests) {
-  JobNode node(1, 10, kOfThree, {}, 1);
+  JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
   const auto refused = [&](const JoinRequest& request) {
     return std::holds_alternative<Refusal>(node.join(request, {}, {}, out));

@@ -19,7 +19,7 @@ using std::chrono::seconds;
 using Servers = std::vector<bcube::ServerId>;
 
 constexpr protocol::JobId kJob = 7;
-constexpr Instant kBegin = seconds(100);
+constexpr Instant kReportStart = seconds(100);
 
 control::JobOptions options_of(std::size_t lanes, const Servers& members) {
   control::JobOptions options;
@@ -184,36 +184,36 @@ JobFacts waiting(std::uint64_t collectives, JobState state = JobState::running) 
 
 TEST(WaitTimes, CountFromWhenTheWaitWasFirstNoted) {
   WaitTimes waits;
-  EXPECT_EQ(waits.milliseconds(waiting(3), kBegin), 0) << "it is new";
-  waits.note({waiting(3)}, kBegin);
-  waits.note({waiting(3)}, kBegin + milliseconds(100));
-  EXPECT_EQ(waits.milliseconds(waiting(3), kBegin + milliseconds(250)), 250);
+  EXPECT_EQ(waits.milliseconds(waiting(3), kReportStart), 0) << "it is new";
+  waits.note({waiting(3)}, kReportStart);
+  waits.note({waiting(3)}, kReportStart + milliseconds(100));
+  EXPECT_EQ(waits.milliseconds(waiting(3), kReportStart + milliseconds(250)), 250);
 }
 
 TEST(WaitTimes, BeginAnewWhenACollectiveHasEnded) {
   WaitTimes waits;
-  waits.note({waiting(3)}, kBegin);
-  EXPECT_EQ(waits.milliseconds(waiting(4), kBegin + seconds(1)), 0);
-  waits.note({waiting(4)}, kBegin + seconds(1));
-  EXPECT_EQ(waits.milliseconds(waiting(4), kBegin + seconds(3)), 2'000);
+  waits.note({waiting(3)}, kReportStart);
+  EXPECT_EQ(waits.milliseconds(waiting(4), kReportStart + seconds(1)), 0);
+  waits.note({waiting(4)}, kReportStart + seconds(1));
+  EXPECT_EQ(waits.milliseconds(waiting(4), kReportStart + seconds(3)), 2'000);
 }
 
 TEST(WaitTimes, BeginAnewWhenAllHaveJoined) {
   WaitTimes waits;
-  waits.note({waiting(0, JobState::gathering)}, kBegin);
-  EXPECT_EQ(waits.milliseconds(waiting(0), kBegin + seconds(1)), 0);
-  EXPECT_EQ(waits.milliseconds(waiting(0, JobState::gathering), kBegin + seconds(1)), 1'000);
+  waits.note({waiting(0, JobState::gathering)}, kReportStart);
+  EXPECT_EQ(waits.milliseconds(waiting(0), kReportStart + seconds(1)), 0);
+  EXPECT_EQ(waits.milliseconds(waiting(0, JobState::gathering), kReportStart + seconds(1)), 1'000);
 }
 
 TEST(WaitTimes, AreForgottenWhenNobodyWaits) {
   WaitTimes waits;
   JobFacts idle = waiting(3);
   idle.waiting_for.clear();
-  waits.note({waiting(3)}, kBegin);
-  EXPECT_EQ(waits.milliseconds(idle, kBegin + seconds(1)), 0);
-  waits.note({idle}, kBegin + seconds(1));
-  waits.note({waiting(3)}, kBegin + seconds(2));
-  EXPECT_EQ(waits.milliseconds(waiting(3), kBegin + seconds(3)), 1'000);
+  waits.note({waiting(3)}, kReportStart);
+  EXPECT_EQ(waits.milliseconds(idle, kReportStart + seconds(1)), 0);
+  waits.note({idle}, kReportStart + seconds(1));
+  waits.note({waiting(3)}, kReportStart + seconds(2));
+  EXPECT_EQ(waits.milliseconds(waiting(3), kReportStart + seconds(3)), 1'000);
 }
 
 TEST(WaitTimes, OfJobsThatHaveNoIdYetAreToldApartByTheirNames) {
@@ -222,10 +222,10 @@ TEST(WaitTimes, OfJobsThatHaveNoIdYetAreToldApartByTheirNames) {
   first.id = protocol::kNoJob;
   JobFacts second = first;
   second.name = "other";
-  waits.note({first}, kBegin);
-  waits.note({first, second}, kBegin + seconds(1));
-  EXPECT_EQ(waits.milliseconds(first, kBegin + seconds(2)), 2'000);
-  EXPECT_EQ(waits.milliseconds(second, kBegin + seconds(2)), 1'000);
+  waits.note({first}, kReportStart);
+  waits.note({first, second}, kReportStart + seconds(1));
+  EXPECT_EQ(waits.milliseconds(first, kReportStart + seconds(2)), 2'000);
+  EXPECT_EQ(waits.milliseconds(second, kReportStart + seconds(2)), 1'000);
 }
 
 // Sentences ----------------------------------------------------------------
