@@ -128,7 +128,7 @@ test_tree() {
 # run soon; with lines, so that reports name them. Its warnings are the other builds' business.
 sanitized_tree() {
   CXX='ccache g++' CC='ccache gcc' configure_tree "$1" -Db_sanitize="$2" -Db_lundef=false \
-    -Db_ndebug=false -Doptimization=1 -Ddebug=false -Dcpp_args=-g1 -Dc_args=-g1 \
+    -Db_ndebug=false -Doptimization=g -Ddebug=false -Dcpp_args=-g1 -Dc_args=-g1 \
     -Dtests=enabled "${together[@]}"
 }
 
