@@ -1,4 +1,5 @@
-"""Counts what a `meson test` run passed and failed: prints "PASSED FAILED".
+"""Counts what a `meson test` run passed and failed: prints "PASSED FAILED", then what failed, a
+line each: "simulation: Simulation.EndsInTime", "integration_run: TIMEOUT".
 
 A GoogleTest program counts with each of its tests, any other program as one. A program that ends
 badly without saying which test failed (a crash, a timeout) counts as one failure.
@@ -12,28 +13,38 @@ GOOD = {"OK", "EXPECTEDFAIL"}
 NEUTRAL = {"SKIP"}
 
 
-def count(record):
-    """The (passed, failed) of one line of testlog.json."""
+def failures(record):
+    """What failed in one line of testlog.json, a text for each."""
+    name = record["name"].split(" / ")[-1]
     output = record.get("stdout", "")
-    is_googletest = "[==========]" in output
-    passed = len(re.findall(r"^\[       OK \] ", output, re.MULTILINE))
-    match = re.search(r"^\[  FAILED  \] (\d+) tests?, listed below", output, re.MULTILINE)
-    failed = int(match.group(1)) if match else 0
-    if record["result"] in NEUTRAL:
-        return passed, failed
-    if record["result"] in GOOD:
-        return (passed, failed) if is_googletest else (1, 0)
-    return passed, max(failed, 1)
+    listed = re.search(r"^\[  FAILED  \] \d+ tests?, listed below", output, re.MULTILINE)
+    tests = []
+    if listed:
+        tests = re.findall(r"^\[  FAILED  \] ([^ \n]+)", output[listed.end() :], re.MULTILINE)
+    if not tests and record["result"] not in GOOD | NEUTRAL:
+        tests = [record["result"]]
+    return [f"{name}: {test}" for test in tests]
+
+
+def passes(record):
+    """How many tests passed in one line of testlog.json."""
+    output = record.get("stdout", "")
+    if "[==========]" in output:
+        return len(re.findall(r"^\[       OK \] ", output, re.MULTILINE))
+    return 1 if record["result"] in GOOD else 0
 
 
 def main():
-    passed = failed = 0
+    passed = 0
+    failed = []
     with open(sys.argv[1], encoding="utf-8") as log:
         for line in log:
-            good, bad = count(json.loads(line))
-            passed += good
-            failed += bad
-    print(passed, failed)
+            record = json.loads(line)
+            passed += passes(record)
+            failed += failures(record)
+    print(passed, len(failed))
+    for failure in failed:
+        print(failure)
 
 
 if __name__ == "__main__":

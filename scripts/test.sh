@@ -19,8 +19,8 @@ Installs the Debian packages that are missing, then:
      the unit tests, part of the simulation, and a live cluster
   6. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
      live cluster
-The last line is "N passed, N failed". The exit code is 0 only if every stage passed something and
-none failed.
+The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
+only if every stage passed something and none failed.
   --quick   1 and 2 only
 USAGE
 }
@@ -39,11 +39,13 @@ done
 
 passed=0
 failed=0
+failures=()
 
 # However this ends, it ends with the line that says how.
 finish() {
   local code=$?
   if ((code != 0 && failed == 0)); then failed=1; fi
+  if ((${#failures[@]} > 0)); then printf 'failed: %s\n' "${failures[@]}"; fi
   echo "$passed passed, $failed failed"
   if ((failed > 0 && code == 0)); then code=1; fi
   exit "$code"
@@ -59,6 +61,7 @@ check() {
     passed=$((passed + 1))
   else
     failed=$((failed + 1))
+    failures+=("$*")
     printf '      failed: %s\n%s\n' "$*" "$log"
   fi
 }
@@ -116,8 +119,11 @@ test_tree() {
   local code=0
   "${under[@]}" meson test -C "$directory" --print-errorlogs "$@" || code=$?
   [[ -f $log ]] || die "no test ran in $directory"
-  local tree_passed tree_failed
-  read -r tree_passed tree_failed < <(/usr/bin/python3 scripts/count_tests.py "$log")
+  local tree_passed tree_failed name
+  {
+    read -r tree_passed tree_failed
+    while read -r name; do failures+=("$directory: $name"); done
+  } < <(/usr/bin/python3 scripts/count_tests.py "$log")
   ((tree_passed + tree_failed > 0)) || die "no test ran in $directory"
   if ((code != 0 && tree_failed == 0)); then tree_failed=1; fi
   passed=$((passed + tree_passed))
