@@ -13,8 +13,10 @@ from gradcube.torch import MergedGradientOptimizer
 from torch import nn
 
 import merging_hook
+import merging_need
 from merging_models import POLICIES, SlowBackward, SlowLayer, averaged_by_hand, batches, loss_of, model_of
 from merging_models import raises, same_on_all_ranks, sgd_of, weights
+
 
 def policies():
     expected = averaged_by_hand(12)
@@ -184,7 +186,8 @@ def refusals():
 def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
-    scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals, *merging_hook.SCENARIOS]
+    scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
+    scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS
     for scenario in scenarios:
         scenario()
         print(json.dumps({"done": scenario.__name__}), flush=True)

@@ -49,6 +49,21 @@ class MergedGradients(TestCase):
     def test_the_timeline_shows_each_layer_and_each_message_of_all_ranks(self):
         self.assert_done("timeline")
 
+    def test_by_need_weights_are_the_same_to_the_bit(self):
+        self.assert_done("need_trains_the_same")
+
+    def test_by_need_models_of_all_kinds_are_trained(self):
+        self.assert_done("need_kinds_of_models")
+
+    def test_by_need_the_forward_pass_takes_the_step_layer_by_layer(self):
+        self.assert_done("need_steps_layer_by_layer")
+
+    def test_by_need_gradients_are_averages_where_they_are_asked_for(self):
+        self.assert_done("need_waits_where_it_is_told_to")
+
+    def test_by_need_what_cannot_be_is_refused(self):
+        self.assert_done("need_refusals")
+
     def test_the_hook_trains_as_averages_by_hand_do_and_copies_nothing(self):
         self.assert_done("hook_policies")
 

@@ -61,10 +61,10 @@ c10::intrusive_ptr<ProcessGroupGradcube> create(const std::string& socket, const
                                                 const std::vector<std::uint32_t>& servers,
                                                 unsigned trainers_per_server,
                                                 const std::string& algorithm, bool reproducible,
-                                                unsigned weight,
+                                                unsigned weight, unsigned lanes,
                                                 std::chrono::milliseconds timeout) {
-  const Membership wanted{socket,    job,          rank,  servers, trainers_per_server,
-                          algorithm, reproducible, weight};
+  const Membership wanted{socket,    job,          rank,   servers, trainers_per_server,
+                          algorithm, reproducible, weight, lanes};
   return c10::make_intrusive<ProcessGroupGradcube>(wanted, size, timeout);
 }
 
@@ -97,8 +97,11 @@ PYBIND11_MODULE(TORCH_EXTENSION_NAME, module) {
       .def(py::init(&gradcube::pytorch::create), Released(), py::kw_only(), py::arg("socket"),
            py::arg("job"), py::arg("rank"), py::arg("size"), py::arg("servers"),
            py::arg("trainers_per_server"), py::arg("algorithm"), py::arg("reproducible"),
-           py::arg("weight"), py::arg("timeout"))
+           py::arg("weight"), py::arg("lanes"), py::arg("timeout"))
       .def("close", &ProcessGroupGradcube::close, Released())
+      .def("all_reduce_on", &ProcessGroupGradcube::all_reduce_on, Released(), py::arg("tensor"),
+           py::arg("lane"))
+      .def_property_readonly("lanes", &ProcessGroupGradcube::lanes)
       .def("joined", &gradcube::pytorch::joined_in, py::arg("tensors"))
       .def("statistics", &gradcube::pytorch::statistics_of);
 

@@ -31,6 +31,7 @@ at::Tensor part_of(const at::Tensor& whole, int rank, int size) {
 ProcessGroupGradcube::ProcessGroupGradcube(const Membership& wanted, int size, Milliseconds timeout)
     : ProcessGroup(wanted.rank, size),
       timeout_(timeout),
+      lanes_(wanted.lanes),
       session_(size == 1 ? nullptr : std::make_shared<Session>(wanted)),
       progress_(size == 1 ? nullptr : Progress::start(session_)),
       monitored_barrier_(size == 1 ? nullptr
@@ -120,7 +121,8 @@ ProcessGroupGradcube::WorkPointer ProcessGroupGradcube::start(Call call, Millise
 }
 
 void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
-                                         const c10d::ReduceOp& op, int kind, unsigned root) {
+                                         const c10d::ReduceOp& op, int kind, unsigned root,
+                                         unsigned lane) {
   check_memory(tensor);
   const Elements elements = elements_of(tensor, op);
   gradcube_collective asked = collective_of(kind);
@@ -128,6 +130,7 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
   asked.dtype = elements.dtype;
   asked.op = elements.op;
   asked.root = root;
+  asked.lane = lane;
   add_collective(call, plain(call, tensor, Use::both, kind), tensor.nbytes(), asked);
 }
 
@@ -135,6 +138,12 @@ Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceO
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
+}
+
+Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
+  Call call{OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}};
+  add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
+  return start(std::move(call), c10d::kUnsetTimeout);
 }
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,

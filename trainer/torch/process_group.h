@@ -3,10 +3,11 @@
 // Each rank of the group is a trainer of the job, whose ranks are the group's. The map from ranks
 // to servers is made before (gradcube/_rendezvous.py).
 //
-// Every call returns at once with a Work; calls begin in the order in which they are made, which
-// must be the same on all ranks, but for messages. They work in place where a tensor lies in the
-// session's memory (memory.h); else the library copies it there and back, and the bytes are counted
-// (statistics()). Tensors that are not contiguous, and lists of tensors, are copied as well.
+// Every call returns at once with a Work; the calls of a lane begin in the order in which they are
+// made, which must be the same on all ranks, but for messages. They work in place where a tensor
+// lies in the session's memory (memory.h); else the library copies it there and back, and the bytes
+// are counted (statistics()). Tensors that are not contiguous, and lists of tensors, are copied as
+// well.
 //
 // all_reduce, broadcast, reduce, all_gather, reduce_scatter and barrier are the job's collectives.
 // gather, scatter, all_to_all and monitored_barrier (monitored_barrier.h) consist of messages.
@@ -66,6 +67,8 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   // Leaves the job. What is in flight fails, as does every later call.
   void close();
 
+  unsigned lanes() const { return lanes_; }  // each of higher priority than the one before it
+
   std::array<Usage, kKinds> statistics() const;
   std::shared_ptr<Session> session() const { return session_; }  // null in a group of one rank
 
@@ -74,6 +77,8 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   WorkPointer allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) override;
   WorkPointer allreduce_coalesced(Tensors& tensors,
                                   const c10d::AllreduceCoalescedOptions& options) override;
+  // A sum. The other collectives take lane 0.
+  WorkPointer all_reduce_on(const at::Tensor& tensor, unsigned lane);
   WorkPointer reduce(Tensors& tensors, const c10d::ReduceOptions& options) override;
   WorkPointer allgather(TensorLists& outputs, Tensors& inputs,
                         const c10d::AllgatherOptions& options) override;
@@ -134,7 +139,7 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   void add_collective(Call& call, const at::Tensor& memory, std::size_t bytes,
                       gradcube_collective asked);
   void add_reduction(Call& call, const at::Tensor& tensor, const c10d::ReduceOp& op, int kind,
-                     unsigned root);
+                     unsigned root, unsigned lane = 0);
   void add_gathering(Call& call, const Tensors& outputs, const at::Tensor& input);
   void add_scattering(Call& call, const at::Tensor& output, const Tensors& inputs,
                       const c10d::ReduceOp& op);
@@ -150,6 +155,7 @@ class ProcessGroupGradcube final : public c10d::ProcessGroup {
   static constexpr std::uint64_t kBarrierTag = kCollectiveTag | std::uint64_t{1} << 62;
 
   const Milliseconds timeout_;
+  const unsigned lanes_;
   // Null in a group of one rank, which exchanges nothing and needs no job.
   const std::shared_ptr<Session> session_;
   const std::shared_ptr<Progress> progress_;

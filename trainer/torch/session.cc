@@ -12,7 +12,12 @@ Session::Session(const Membership& wanted)
   options.trainers_per_server = wanted.trainers_per_server;
   options.reproducible = wanted.reproducible ? 1 : 0;
   options.weight = wanted.weight;
-  if (!wanted.algorithm.empty()) options.algorithm = wanted.algorithm.c_str();
+  std::vector<gradcube_lane> lanes;
+  for (unsigned lane = 0; lane < wanted.lanes; ++lane) {
+    lanes.push_back({wanted.algorithm.c_str(), static_cast<int>(lane)});
+  }
+  options.lanes = lanes.data();
+  options.lane_count = lanes.size();
   if (!wanted.servers.empty()) {
     options.members = wanted.servers.data();
     options.member_count = wanted.servers.size();

@@ -32,6 +32,7 @@ struct Membership {
   std::string algorithm;  // empty: the cluster's default
   bool reproducible = false;
   unsigned weight = 1;
+  unsigned lanes = 1;  // each of higher priority than the one before it
 };
 
 class Session {

@@ -1,10 +1,11 @@
-"""A rank that trains a network of many small layers by each policy of MergedGradientOptimizer, the policies in turn.
+"""A rank that trains a network of many small layers in several ways by MergedGradientOptimizer, the ways in turn.
 
-Usage: merged_steps.py WIDTH LAYERS ROUNDS, with the environment of `gradcube run`. Layers are WIDTH squared. LAYERS is
-a list with commas, from the network's first layer to its last: 8x15 are eight layers, the backward pass of each of
-which takes 15 ms. The rank sleeps for so long: ranks that share cores could not compute at the same time. Gradients,
-and what is exchanged, are real. Rank 0 prints one JSON object: by policy the median of an iteration's seconds, and the
-number of messages; and what the ranks have measured of an all-reduce, in seconds, and seconds per byte.
+Usage: merged_steps.py WIDTH LAYERS FORWARD ROUNDS WAY..., with the environment of `gradcube run`. Layers are WIDTH
+squared. LAYERS is a list with commas, from the network's first layer to its last: 8x15 are eight layers, the backward
+pass of each of which takes 15 ms, and the forward pass FORWARD times as long. The rank sleeps for so long: ranks that
+share cores could not compute at the same time. Gradients, and what is exchanged, are real. A WAY is a policy, and
+",need" behind it if steps are taken by need. Rank 0 prints one JSON object: by way the median of an iteration's
+seconds, and the number of messages; and the costs (alpha, beta) that the ranks have measured, if the way has any.
 """
 
 import json
@@ -17,7 +18,6 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-POLICIES = ("wfbp", "synceasgd", "mgwfbp", "optimal")
 WARMUP = 8  # messages are planned after the sixth iteration
 IN_A_ROW = 4
 
@@ -37,30 +37,39 @@ class Pause(torch.autograd.Function):
 
 
 class SlowLinear(nn.Linear):
-    def __init__(self, width, seconds):
+    def __init__(self, width, seconds, forward):
         super().__init__(width, width, bias=False)
         self.seconds = seconds
+        self.forward_seconds = forward * seconds
 
     def forward(self, numbers):
+        if self.forward_seconds > 0:
+            time.sleep(self.forward_seconds)
         return Pause.apply(super().forward(numbers), self.seconds)
 
 
 class Trainer:
-    """A network of its own, trained by one policy."""
+    """A network of its own, trained in one way."""
 
-    def __init__(self, policy, width, layers):
+    def __init__(self, way, width, layers, forward):
         torch.manual_seed(1)
-        self._model = nn.Sequential(*(SlowLinear(width, seconds) for seconds in layers))
+        policy, _, priority = way.partition(",")
+        self._model = nn.Sequential(*(SlowLinear(width, seconds, forward) for seconds in layers))
         self._samples = torch.randn(1, width)
         optimizer = torch.optim.SGD(self._model.parameters(), lr=1e-3)
-        self.optimizer = gradcube.torch.MergedGradientOptimizer(optimizer, self._model, policy)
+        self.optimizer = gradcube.torch.MergedGradientOptimizer(
+            optimizer, self._model, policy, priority=priority or "ready"
+        )
 
-    def iterate(self):
+    def iterate(self, iterations):
+        """The seconds of one of them."""
         begin = time.perf_counter()
-        self.optimizer.zero_grad()
-        self._model(self._samples).square().mean().backward()
-        self.optimizer.step()
-        return time.perf_counter() - begin
+        for _ in range(iterations):
+            self.optimizer.zero_grad()
+            self._model(self._samples).square().mean().backward()
+            self.optimizer.step()
+        self.optimizer.finish_step()
+        return (time.perf_counter() - begin) / iterations
 
 
 def seconds_of(layers):
@@ -72,22 +81,21 @@ def seconds_of(layers):
 
 
 def main():
-    width, layers, rounds = int(sys.argv[1]), seconds_of(sys.argv[2]), int(sys.argv[3])
+    width, layers, forward, rounds = int(sys.argv[1]), seconds_of(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])
     torch.set_num_threads(1)
-    dist.init_process_group("gradcube")
-    trainers = {policy: Trainer(policy, width, layers) for policy in POLICIES}
+    dist.init_process_group("gradcube", pg_options=gradcube.torch.Options(lanes=4))
+    trainers = {way: Trainer(way, width, layers, forward) for way in sys.argv[5:]}
     for trainer in trainers.values():
-        for _ in range(WARMUP):
-            trainer.iterate()
-    seconds = {policy: [] for policy in POLICIES}
+        trainer.iterate(WARMUP)
+    seconds = {way: [] for way in trainers}
     for _ in range(rounds):
-        for policy, trainer in trainers.items():
+        for way, trainer in trainers.items():
             dist.barrier()
-            seconds[policy] += [trainer.iterate() for _ in range(IN_A_ROW)]
+            seconds[way].append(trainer.iterate(IN_A_ROW))
     if dist.get_rank() == 0:
-        medians = {policy: statistics.median(taken) for policy, taken in seconds.items()}
-        messages = {policy: len(trainer.optimizer.messages) for policy, trainer in trainers.items()}
-        costs = trainers["optimal"].optimizer.costs
+        medians = {way: statistics.median(taken) for way, taken in seconds.items()}
+        messages = {way: len(trainer.optimizer.messages) for way, trainer in trainers.items()}
+        costs = {way: trainer.optimizer.costs for way, trainer in trainers.items()}
         print(json.dumps({"seconds_median": medians, "messages": messages, "costs": costs}))
     dist.destroy_process_group()
 

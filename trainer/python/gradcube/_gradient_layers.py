@@ -99,18 +99,28 @@ class Gradients:
             view.copy_(parameter.grad)
         parameter.grad = view
 
-    def zero(self):
-        self.memory.zero_()
-        for layer in self.layers:
-            for parameter in layer.parameters:
+    def zero(self, but=()):
+        """``but``: the ids of parameters whose gradients stay as they are."""
+        for parameter in self.parameters(0, len(self.layers) - 1):
+            if id(parameter) not in but:
                 parameter.grad = self._views[id(parameter)]
+                parameter.grad.zero_()
+
+    def place_of(self, parameter):
+        """The part of the buffer that is its gradient's."""
+        return self._views[id(parameter)]
 
     def message(self, first, last):
         """The memory of the layers from one to another, by their places in memory, with all of their gradients."""
-        for layer in self.layers[first : last + 1]:
-            for parameter in layer.parameters:
-                self.adopt(parameter)
+        for parameter in self.parameters(first, last):
+            self.adopt(parameter)
+        return self.memory_of(first, last)
+
+    def memory_of(self, first, last):
         return self.memory[self.layers[first].first : self.layers[last].end]
+
+    def parameters(self, first, last):
+        return [parameter for layer in self.layers[first : last + 1] for parameter in layer.parameters]
 
     def bytes_of(self, layer):
         return (layer.end - layer.first) * self.memory.element_size()

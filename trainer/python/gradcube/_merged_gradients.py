@@ -8,7 +8,9 @@ import weakref
 import torch
 import torch.distributed as dist
 
+from ._deferred_steps import DeferredSteps
 from ._gradient_layers import Gradients, layers_of, shared_zeros
+from ._lanes import Lanes
 from ._merge_planner import MergePlanner
 from ._timeline import BACKWARD, COMMUNICATION, Timeline, check_writable
 
@@ -29,23 +31,32 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     alone. They are looked at again every 50 iterations, and if they have drifted by more than a tenth, messages are
     planned anew.
 
+    ``priority`` "ready": step() waits until all gradients are averages. "need": it returns at once, and the next
+    forward pass waits at each layer for that layer's message and takes its step there. A group with several lanes
+    (Options) then serves those messages first that the forward pass needs first. See docs/mg-wfbp.md for what it asks
+    of a training loop.
+
     ``costs`` is (alpha, beta): an all-reduce of M bytes takes alpha + beta * M seconds. None: measured now.
     ``group``: a process group of any backend; None: the default one. Over "gradcube" nothing is copied.
 
     When backward() returns, gradients are averages, and may be clipped or logged. Where some layer had no part in the
-    loss, they are so after synchronize() or step() only.
+    loss, or by need, they are so after synchronize() only.
 
     All ranks construct it alike, and call step() as often. Gradients live in one buffer, so set_to_none of zero_grad()
     is ignored: parameters that had no part in the loss have gradients of zero. Every backward pass but the last before
     step() belongs into no_sync(). Parameters must be on the CPU and of one type.
     """
 
-    def __init__(self, optimizer, model, policy="optimal", costs=None, group=None):
+    def __init__(self, optimizer, model, policy="optimal", costs=None, group=None, priority="ready"):
+        if priority not in ("ready", "need"):
+            raise ValueError(f"unknown priority {priority!r:.64}: expected ready or need")
         self._planner = MergePlanner(policy, group)
         self._optimizer = optimizer
         self._group = group
         self._allocate = functools.partial(shared_zeros, group=group)
         self._size = dist.get_world_size(group)
+        self._lanes = Lanes(group)
+        self._deferred = DeferredSteps(optimizer, model) if priority == "need" else None
         parameters = [one for part in optimizer.param_groups for one in part["params"] if one.requires_grad]
         if not parameters:
             raise ValueError("the optimizer has no parameter with a gradient")
@@ -92,25 +103,34 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     # What an optimizer has.
 
     def synchronize(self):
-        """Waits until all gradients are averages. step() does so, and backward() if it came through every layer."""
-        while self._next < len(self._planner.messages):  # layers that had no part in the loss
-            self._send()
-        self._open = [set() for _ in self._open]  # whatever comes now comes too late
-        works, self._works = self._works, []
-        for work in works:
+        """Waits until all gradients are averages: after the backward pass, before step()."""
+        self._send_rest()
+        sent, self._sent = self._sent, []
+        for work, _, _ in sent:
             work.wait()
 
     def step(self, closure=None):
-        """Waits for the averages, and takes a step of the optimizer."""
+        """Waits for the averages, and takes a step of the optimizer. By need: the next forward pass does."""
         if closure is not None:
             raise ValueError("step() takes no closure: call backward() before it")
-        self.synchronize()
-        result = self._optimizer.step()
+        if self._defers() and self._sent:  # else all are averages already
+            self._send_rest()
+            self._deferred.begin(self._gradients, self._sent)
+            result = None
+        else:
+            self.synchronize()
+            result = self._optimizer.step()
         self._finish_iteration()
         return result
 
+    def finish_step(self):
+        """By need: takes all steps that step() has left for the forward pass. Then parameters are as they should be."""
+        if self._deferred is not None:
+            self._deferred.finish()
+
     def zero_grad(self, set_to_none=False):
-        self._gradients.zero()
+        """By need, gradients whose step is yet to be taken are zero after it."""
+        self._gradients.zero(but=() if self._deferred is None else self._deferred.parameters())
 
     @property
     def param_groups(self):
@@ -118,6 +138,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
 
     @property
     def state(self):
+        self.finish_step()
         return self._optimizer.state
 
     @property
@@ -125,9 +146,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         return self._optimizer.defaults
 
     def state_dict(self):
+        self.finish_step()
         return self._optimizer.state_dict()
 
     def load_state_dict(self, state_dict):
+        self.finish_step()
         self._optimizer.load_state_dict(state_dict)
 
     def add_param_group(self, param_group):
@@ -155,7 +178,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
 
         def begins(parameter, _):
             if this() is not None:
-                this()._refuse_second_pass(parameter)
+                this()._gradient_comes(parameter)
 
         def ready(parameter, *_):
             if this() is not None:
@@ -180,10 +203,16 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._open = [{id(one) for one in layer.parameters} for layer in self._gradients.layers]
         self._order = []  # in which layers were ready
         self._next = 0  # of the messages
-        self._works = []
+        self._sent = []  # messages: work, first layer, last layer
 
-    def _refuse_second_pass(self, parameter):
-        """Before it adds to what may be on its way."""
+    def _defers(self):
+        """Whether step() leaves steps for the forward pass. In the first iteration it is seen who needs what."""
+        return self._deferred is not None and not self._is_first
+
+    def _gradient_comes(self, parameter):
+        """Before it is added to what is there, which must not be on its way."""
+        if self._deferred is not None:
+            self._deferred.take(parameter)
         place = self._place_of[id(parameter)]
         if self._synchronizes and id(parameter) not in self._open[place]:
             raise RuntimeError(
@@ -206,20 +235,29 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         messages = self._planner.messages
         while self._next < len(messages) and self._is_ready(*messages[self._next]):
             self._send()
-        if self._next == len(messages):  # so gradients are averages when backward() returns
+        if self._next == len(messages) and not self._defers():  # so gradients are averages when backward() returns
             torch.autograd.Variable._execution_engine.queue_callback(self.synchronize)
 
     def _is_ready(self, first, last):
         return not any(self._open[first : last + 1])
 
+    def _send_rest(self):
+        """Layers that had no part in the loss; whatever comes from now on comes too late."""
+        self.finish_step()
+        while self._next < len(self._planner.messages):
+            self._send()
+        self._open = [set() for _ in self._open]
+
     def _send(self):
         first, last = self._planner.messages[self._next]
+        # The last message is the first to be needed.
+        share = 0 if self._deferred is None else self._next / len(self._planner.messages)
         self._next += 1
         memory = self._gradients.message(first, last)
         memory.div_(self._size)
         begin = time.perf_counter()
-        work = dist.all_reduce(memory, group=self._group, async_op=True)
-        self._works.append(work)
+        work = self._lanes.all_reduce(memory, share)
+        self._sent.append((work, first, last))
         if self._timeline is not None:
             name = ", ".join(self.messages[self._next - 1])
             timeline = self._timeline
@@ -239,6 +277,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         if self._recording is not None:
             self._recording[1] -= 1
             if self._recording[1] <= 0:
+                self.finish_step()
                 timeline, path = self._timeline, self._recording[0]
                 self._timeline = self._recording = None
                 timeline.write(path, self._group)

@@ -37,6 +37,7 @@ import torch.distributed as dist
 from torch.distributed import distributed_c10d
 
 from . import _library
+from ._arrays import whole_number
 from ._gradient_layers import padded
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
@@ -91,11 +92,13 @@ class Options:
     ``algorithm``: one that `gradcube plan --help` lists; None: the cluster's default.
     ``reproducible``: sums have the same bits whatever the algorithm and the topology; tensors are copied.
     ``weight``: the group's share of a link that jobs compete for, 1 to 1000.
+    ``lanes``: 1 to 8, each served before the one below it: for MergedGradientOptimizer(priority="need").
     """
 
     algorithm: typing.Optional[str] = None
     reproducible: bool = False
     weight: int = 1
+    lanes: int = 1
 
 
 def _create(backend_options, group_options):
@@ -105,6 +108,7 @@ def _create(backend_options, group_options):
     def check():
         if not isinstance(options, Options):
             raise RuntimeError(f"invalid pg_options: expected gradcube.torch.Options, not {type(options).__name__}")
+        whole_number(options.lanes, "lanes", 1, 8)
 
     def open_group(**place):
         return _extension.ProcessGroupGradcube(
@@ -113,6 +117,7 @@ def _create(backend_options, group_options):
             algorithm=options.algorithm or "",
             reproducible=options.reproducible,
             weight=options.weight,
+            lanes=options.lanes,
             timeout=backend_options.timeout,
             **place,
         )
