@@ -35,6 +35,7 @@ BELOW = {
     "dataplane/fabric/kernel": ["dataplane/fabric"],
     "dataplane/fabric/nic": ["dataplane/fabric"],
     "dataplane/fabric/memif": ["dataplane/fabric/emulated", "dataplane/fabric/nic"],
+    "dataplane/hub": ["aggregation", "control/hub"],
     "dataplane/engine": [
         "aggregation",
         "control/plan",

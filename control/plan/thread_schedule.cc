@@ -29,10 +29,10 @@ void set_peers(const PlanStep& step, ScheduleStep& of) {
 
 }  // namespace
 
-ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
+ThreadSchedule::ThreadSchedule(const Plan& plan, Rank rank, unsigned thread, PartRange share)
     : rank_(rank),
       thread_(thread),
-      thread_part_(plan.thread_part(thread)),
+      thread_part_(share),
       ranks_(plan.ranks()),
       plan_has_root_step_(plan.has_root_step()),
       steps_(plan.steps(thread)) {

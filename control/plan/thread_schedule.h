@@ -94,7 +94,10 @@ class ThreadSchedule {
  public:
   // Throws std::invalid_argument, naming the thread and the step, when the plan has a step that the
   // executor cannot run (step_pattern.h).
-  ThreadSchedule(const Plan& plan, Rank rank, unsigned thread);
+  ThreadSchedule(const Plan& plan, Rank rank, unsigned thread)
+      : ThreadSchedule(plan, rank, thread, plan.thread_part(thread)) {}
+  // The same with another share of each buffer than its weight gives it.
+  ThreadSchedule(const Plan& plan, Rank rank, unsigned thread, PartRange share);
 
   Rank rank() const { return rank_; }
   std::uint32_t ranks() const { return ranks_; }

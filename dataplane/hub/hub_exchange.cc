@@ -1,0 +1,271 @@
+// How a hub's rounds begin and end at a server, and what becomes of what arrives.
+
+#include "dataplane/hub/hub_exchange.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <stdexcept>
+
+namespace gradcube::dataplane {
+
+using aggregation::DataType;
+using control::SegmentRange;
+
+namespace {
+
+constexpr std::uint32_t kNone = UINT32_MAX;
+constexpr control::PartRange kWhole{0, 1, 1};  // a chunk is one thread's alone
+
+}  // namespace
+
+HubExchange::HubExchange(const HubExchangeContext& context)
+    : context_(context),
+      schedule_(context.plan, context.rank, context.execution.thread, kWhole),
+      keys_(context.model.keys().size()),
+      index_(context.model.chunks().size(), kNone),
+      ended_(context.model.keys().size()) {
+  if (context_.trainers == 0 && !(schedule_.steps() == 1 && schedule_.step(0).sums)) {
+    throw std::invalid_argument("a server without trainers can only be the root of one step");
+  }
+  std::size_t peers = 0;
+  std::size_t most_sources = std::max(2U, context_.trainers);
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
+    first_peer_[w] = peers;
+    peers += schedule_.step(w).peers;
+    most_sources = std::max<std::size_t>(most_sources, schedule_.step(w).radix);
+  }
+  first_peer_[schedule_.steps()] = peers;
+  sources_.resize(most_sources);
+  allocate();
+}
+
+void HubExchange::allocate() {
+  std::map<std::uint64_t, std::uint32_t> shape_of_bytes;
+  std::uint64_t bits = 0;
+  std::uint64_t counts = 0;
+  std::uint64_t landing = 0;
+  bool any_rounded = false;
+  for (const std::uint32_t number : context_.execution.chunks) {
+    const control::hub::Chunk& place = context_.model.chunks()[number];
+    const auto [found, is_new] =
+        shape_of_bytes.try_emplace(place.bytes, static_cast<std::uint32_t>(shapes_.size()));
+    if (is_new) {
+      shapes_.emplace_back(schedule_, place.bytes, context_.segment_bytes, context_.block_bytes);
+    }
+    const HubShape& shape = shapes_[found->second];
+    const auto index = static_cast<std::uint32_t>(chunks_.size());
+    KeyState& key = keys_[place.key];
+    if (key.chunks++ == 0) key.first_chunk = index;
+    index_[number] = index;
+    const DataType type = context_.model.keys()[place.key].type;
+    any_rounded = any_rounded || type != DataType::float32;
+    chunks_.push_back({.number = number,
+                       .shape = found->second,
+                       .bits = bits,
+                       .counts = counts,
+                       .landing = landing,
+                       .state = owned_});
+    bits += shape.bits;
+    counts += shape.counts;
+    landing += shape.landing_bytes;
+    owned_ += shape.owned.size() / aggregation::element_bytes(type);
+  }
+  bits_.resize(bits / kWordBits);
+  counts_.resize(counts);
+  landing_.resize(landing);
+  if (any_rounded) masters_.resize(owned_);
+  for (std::size_t i = 0; i < aggregation::optimizer_states(context_.model.settings().rule); ++i) {
+    states_[i].resize(owned_);
+  }
+  sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
+  for (SendStream& stream : sends_) {
+    stream.ready.resize(chunks_.size());
+    stream.sent.resize(chunks_.size());
+    stream.queue.resize(chunks_.size());
+  }
+}
+
+std::uint64_t HubExchange::memory() const {
+  const auto bytes = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
+  std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
+                        bytes(counts_) + bytes(landing_) + bytes(masters_) + bytes(ended_);
+  for (const auto& state : states_) total += bytes(state);
+  for (const SendStream& stream : sends_) {
+    total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
+  }
+  return total;
+}
+
+// Rounds ---------------------------------------------------------------------
+
+void HubExchange::push(std::uint32_t number, const HubPush& push) {
+  KeyState& key = keys_[number];
+  key.push = push;
+  key.left = key.chunks;
+  if (key.chunks == 0) return tell_end(number);
+  count_step(key);
+  for (std::uint32_t index = key.first_chunk; index < key.first_chunk + key.chunks; ++index) {
+    ChunkState& chunk = chunks_[index];
+    ++chunk.pushes;
+    if (chunk.opened != chunk.pushes) open_round(chunk, push.kind);
+    chunk.pushed = true;
+    std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
+                (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
+    chunk.results = 0;
+    add_local(chunk);
+    advance(chunk, Stage::aggregation, 0);
+    if (schedule_.step(0).sums) {
+      for (std::uint32_t position = 0; position < shape_of(chunk).length[0]; ++position) {
+        reduce_if_complete(chunk, 0, position);
+      }
+    }
+    end_if_complete(chunk);
+  }
+}
+
+// The optimizer's numbers are those of all chunks of a key.
+void HubExchange::count_step(KeyState& key) {
+  if (key.push.kind == HubPush::Kind::weights) {
+    key.steps = 0;  // the state begins anew
+    return;
+  }
+  key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
+                                            ++key.steps, context_.divisor);
+}
+
+// Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
+void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind) {
+  const HubShape& shape = shape_of(chunk);
+  ++chunk.opened;
+  chunk.kind = kind;
+  chunk.pushed = false;
+  chunk.reductions = 0;
+  std::fill_n(bits_.begin() + first_word(chunk.bits), shape.gathering_bits / kWordBits, 0);
+  std::fill_n(counts_.begin() + static_cast<std::ptrdiff_t>(chunk.counts), shape.counts, 0);
+  reset_sends(chunk, Stage::aggregation);
+}
+
+bool HubExchange::may_open(const ChunkState& chunk) const {
+  if (chunk.opened == 0) return true;
+  return chunk.reductions == shape_of(chunk).reductions && all_sent(chunk, Stage::aggregation);
+}
+
+void HubExchange::reset_sends(const ChunkState& chunk, Stage stage) {
+  const std::size_t index = index_[chunk.number];
+  for_each_send(stage, [index](SendStream& stream) {
+    stream.ready[index] = 0;
+    stream.sent[index] = 0;
+  });
+}
+
+bool HubExchange::all_sent(const ChunkState& chunk, Stage stage) const {
+  const std::size_t index = index_[chunk.number];
+  bool all = true;
+  for (unsigned w = 0; w < schedule_.steps(); ++w) {
+    const control::Offsets& targets = schedule_.step(w).targets_in(stage);
+    for (unsigned r = targets.first; r < targets.end; ++r) {
+      const SendStream& stream = sends_[number_of({stage, w, r})];
+      all = all && stream.sent[index] == shape_of(chunk).length[w];
+    }
+  }
+  return all;
+}
+
+// Arrivals -------------------------------------------------------------------
+
+bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std::uint8_t* payload,
+                         std::uint32_t bytes) {
+  if (label.chunk >= index_.size() || index_[label.chunk] == kNone) return false;
+  if (!schedule_.step(from.step).sources_in(from.stage).contains(from.offset)) return false;
+  ChunkState& chunk = chunks_[index_[label.chunk]];
+  if (label.position >= shape_of(chunk).length[from.step]) return false;
+  const auto part =
+      layout_of(chunk).part_received(schedule_, from.stage, from.step, from.offset, label.position);
+  const SegmentRange range =
+      layout_of(chunk).segment(schedule_, from.step, part.offset, part.position);
+  if (range.bytes != bytes) return false;
+  return from.stage == Stage::aggregation ? take_contribution(chunk, from, label, payload, bytes)
+                                          : take_result(chunk, from, label, payload, range);
+}
+
+bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                                    const std::uint8_t* payload, std::uint32_t bytes) {
+  if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
+    open_round(chunk, label.kind);
+    if (context_.trainers == 0) open_without_trainers(chunk);
+  } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
+    return false;
+  }
+  if (label.kind != chunk.kind) return false;
+  const HubShape& shape = shape_of(chunk);
+  const unsigned place =
+      from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
+  const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
+  if (bit(arrived)) return false;
+  set_bit(arrived);
+  if (bytes != 0) {
+    std::memcpy(landing(chunk, from.step, place, label.position), payload, bytes);
+  }
+  ++counts_[chunk.counts + shape.counts_at[from.step] + label.position];
+  reduce_if_complete(chunk, from.step, label.position);
+  end_if_complete(chunk);
+  return true;
+}
+
+// The first contribution begins the round: there is no push.
+void HubExchange::open_without_trainers(ChunkState& chunk) {
+  KeyState& key = keys_[place_of(chunk).key];
+  ++chunk.pushes;
+  chunk.pushed = true;
+  if (key.left == 0) {  // of its chunks the first
+    key.left = key.chunks;
+    key.push.kind = chunk.kind;
+    key.push.learning_rate = learning_rate_;
+    count_step(key);
+  }
+}
+
+bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                              const std::uint8_t* payload, const SegmentRange& range) {
+  if (chunk.ended == chunk.pushes || label.round != on_wire(chunk.pushes)) return false;
+  if (label.kind != keys_[place_of(chunk).key].push.kind) return false;
+  const unsigned place = from.offset - schedule_.step(from.step).sources_in(Stage::broadcast).first;
+  const std::uint64_t here =
+      chunk.bits + shape_of(chunk).result_bit(from.step, place, label.position);
+  if (bit(here)) return false;
+  set_bit(here);
+  if (range.bytes != 0) {
+    std::memcpy(weights_of(chunk) + range.begin, payload, range.bytes);
+  }
+  ++chunk.results;
+  advance_results(chunk, from.step);
+  end_if_complete(chunk);
+  return true;
+}
+
+// Ends -----------------------------------------------------------------------
+
+void HubExchange::end_if_complete(ChunkState& chunk) {
+  const HubShape& shape = shape_of(chunk);
+  if (chunk.ended == chunk.pushes || chunk.results != shape.results) return;
+  if (chunk.opened == chunk.pushes && chunk.reductions != shape.reductions) return;
+  ++chunk.ended;
+  const std::uint32_t key = place_of(chunk).key;
+  if (--keys_[key].left == 0) tell_end(key);
+}
+
+void HubExchange::tell_end(std::uint32_t key) {
+  if (context_.trainers == 0) return;
+  ended_[(first_ended_ + ends_++) % ended_.size()] = key;
+}
+
+std::optional<std::uint32_t> HubExchange::next_ended() {
+  if (ends_ == 0) return std::nullopt;
+  const std::uint32_t key = ended_[first_ended_];
+  first_ended_ = (first_ended_ + 1) % static_cast<std::uint32_t>(ended_.size());
+  --ends_;
+  return key;
+}
+
+}  // namespace gradcube::dataplane

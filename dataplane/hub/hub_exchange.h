@@ -1,0 +1,267 @@
+// One executor of a hub at one server (control/hub/hub_model.h): the exchange of its chunks. It
+// lands what other servers contribute, adds it, takes the optimizer's step where a piece is owned,
+// and hands the new weights on. PHub 3.2, on the streams of BML's Algorithm 1.
+//
+// It knows no packets and no order: who drives it asks next() of each peer for what can be sent,
+// and tells it what has arrived, in any order. HubExecutor drives it with an engine's flows; tests
+// do without.
+//
+// Rounds. A key's round is one push by every trainer: each of its chunks is aggregated along the
+// steps of the thread, at the end of which the owner of each piece steps its weights, and the
+// weights come back along the same steps. A trainer pushes a key again only when its round has
+// ended at this server. So what a chunk's round needs at a server is consumed there before anything
+// of the next round can come: landing memory for one round of each chunk is enough, and nothing
+// that arrives ever has to wait for anything else. Keys may be pushed in any order, another one on
+// each server, and none can block another.
+//
+// Order of addition: as in an all-reduce of the chunk by this thread alone (docs/algorithms.md), so
+// the weights have the same bits whatever arrives first, is lost or is sent again.
+//
+// A hostile peer. What does not fit is refused: another chunk, round, position or length than can
+// come now, and what has come before. What fits can only change this hub's weights.
+//
+// Memory. Weights are the server's copy of the whole model, which the caller owns; this writes the
+// parts of its chunks there: of pieces that are owned here the weights themselves (float32) or
+// their rounded form (16 bits), of others what their owners send. Optimizer state, master weights
+// beside 16 bits, and landing memory are its own, allocated at construction. Gradients stay where
+// the trainers have them until their round ends; sums are made in the first trainer's buffer, so
+// what is in there then is of no use.
+//
+// One thread: the engine's. Nothing allocates but the constructor.
+#ifndef GRADCUBE_DATAPLANE_HUB_HUB_EXCHANGE_H_
+#define GRADCUBE_DATAPLANE_HUB_HUB_EXCHANGE_H_
+
+#include <array>
+#include <cstdint>
+#include <optional>
+#include <span>
+#include <vector>
+
+#include "aggregation/kernels.h"
+#include "aggregation/optimizer.h"
+#include "control/hub/hub_model.h"
+#include "control/plan/collective_layout.h"
+#include "control/plan/thread_schedule.h"
+#include "dataplane/hub/hub_shapes.h"
+
+namespace gradcube::dataplane {
+
+// What a server's trainers push of a key, all at once.
+struct HubPush {
+  // Gradients are added and stepped with. Weights are put in the place of the hub's: all trainers
+  // push the same ones.
+  enum class Kind : std::uint8_t { gradients, weights };
+  Kind kind = Kind::gradients;
+  double learning_rate = 0;
+  // Of each trainer of the server: the key's values, `trainers` of them.
+  std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers{};
+};
+
+// What tells servers which bytes a segment has.
+struct HubLabel {
+  std::uint32_t chunk = 0;
+  std::uint32_t position = 0;  // in its stream, over all rounds of a ring
+  std::uint16_t round = 0;     // of the chunk's; the low 16 bits
+  HubPush::Kind kind{};
+
+  bool operator==(const HubLabel&) const = default;
+};
+
+// One of the streams that this server has: of a stage and a step, to or from the peer at an offset.
+struct HubStream {
+  control::Stage stage{};
+  unsigned step = 0;
+  unsigned offset = 0;
+};
+
+struct HubSegment {
+  HubLabel label;
+  const std::uint8_t* payload = nullptr;
+  std::uint32_t bytes = 0;
+};
+
+struct HubExchangeContext {
+  const control::hub::HubModel& model;
+  const control::hub::HubExecution& execution;
+  const control::Plan& plan;
+  control::Rank rank;  // this server's
+  const aggregation::Kernels& kernels;
+  const aggregation::OptimizerKernels& optimizers;
+  std::uint32_t segment_bytes;
+  std::uint32_t block_bytes;
+  unsigned trainers;      // of this server
+  std::uint32_t divisor;  // all trainers, whose mean is taken
+  std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
+};
+
+class HubExchange {
+ public:
+  explicit HubExchange(const HubExchangeContext& context);
+  HubExchange(const HubExchange&) = delete;
+  HubExchange& operator=(const HubExchange&) = delete;
+
+  const control::ThreadSchedule& schedule() const { return schedule_; }
+  // Elements of its chunks whose weights are stepped here.
+  std::uint64_t owned() const { return owned_; }
+  // Bytes that it has allocated: all but the weights.
+  std::uint64_t memory() const;
+
+  // Of a server without trainers: the learning rate of the rounds to come.
+  void set_learning_rate(double rate) { learning_rate_ = rate; }
+  // The trainers' next push of a key whose round has ended here.
+  void push(std::uint32_t key, const HubPush& push);
+
+  // What has arrived from the peer of a stream. False: it was refused, and nothing has changed.
+  bool arrive(const HubStream& from, const HubLabel& label, const std::uint8_t* payload,
+              std::uint32_t bytes);
+
+  // The next segment that can be sent to the peer of a stream; each once. Its bytes stay as they
+  // are until the peer has them.
+  std::optional<HubLabel> next(const HubStream& to);
+  HubSegment segment(const HubStream& to, const HubLabel& label) const;
+  // How many chunks have something that can be sent.
+  std::uint32_t waiting(const HubStream& to) const { return sends_[number_of(to)].waiting; }
+
+  // Keys whose round has ended here since: the server has their new weights.
+  std::optional<std::uint32_t> next_ended();
+
+ private:
+  using Stage = control::Stage;
+  static constexpr std::uint64_t kWordBits = 64;
+
+  // The rest of a chunk's state lies in bits_, counts_ and landing_, at the places of its shape.
+  struct ChunkState {
+    std::uint32_t number = 0;  // in the model
+    std::uint32_t shape = 0;
+    std::uint64_t bits = 0;     // its first in bits_
+    std::uint64_t counts = 0;   // its first in counts_
+    std::uint64_t landing = 0;  // its first in landing_
+    std::uint64_t state = 0;    // its first owned element in the optimizer's arrays
+    // Rounds: those of which something has been pushed or contributed here, those that were pushed
+    // here, whose results go out, and that have ended here. Each is at most the one before it.
+    std::uint32_t opened = 0;
+    std::uint32_t pushes = 0;
+    std::uint32_t spread = 0;
+    std::uint32_t ended = 0;
+    std::uint32_t reductions = 0;  // of the last round opened, that are done
+    std::uint32_t results = 0;     // of the last round pushed, that are here
+    HubPush::Kind kind{};          // of the last round opened
+    HubPush::Kind spread_kind{};   // of the last round whose results go out
+    bool pushed = false;           // the last round opened
+  };
+  struct KeyState {
+    HubPush push;
+    aggregation::OptimizerStep numbers{};
+    std::uint32_t steps = 0;        // that the optimizer has taken
+    std::uint32_t first_chunk = 0;  // in chunks_
+    std::uint32_t chunks = 0;       // of this executor
+    std::uint32_t left = 0;         // of these, whose round has not ended
+  };
+  // To one peer in one stage and step.
+  struct SendStream {
+    std::vector<std::uint32_t> ready;  // by chunk: the positions below can be sent
+    std::vector<std::uint32_t> sent;   // by chunk: the positions below have been taken
+    std::vector<std::uint32_t> queue;  // a ring of the chunks with more ready than sent
+    std::uint32_t first = 0;
+    std::uint32_t waiting = 0;
+  };
+
+  const HubShape& shape_of(const ChunkState& chunk) const { return shapes_[chunk.shape]; }
+  const control::CollectiveLayout& layout_of(const ChunkState& chunk) const {
+    return shapes_[chunk.shape].layout;
+  }
+  const control::hub::Chunk& place_of(const ChunkState& chunk) const {
+    return context_.model.chunks()[chunk.number];
+  }
+  aggregation::DataType type_of(const ChunkState& chunk) const {
+    return context_.model.keys()[place_of(chunk).key].type;
+  }
+  std::size_t number_of(const HubStream& stream) const {
+    const std::size_t stage =
+        stream.stage == Stage::aggregation ? 0 : first_peer_[schedule_.steps()];
+    return stage + first_peer_[stream.step] +
+           schedule_.step(stream.step).number_of_peer(stream.offset);
+  }
+  template <typename Function>
+  void for_each_send(Stage stage, const Function& function) {
+    const std::size_t peers = first_peer_[schedule_.steps()];
+    const std::size_t first = stage == Stage::aggregation ? 0 : peers;
+    for (std::size_t i = first; i < first + peers; ++i) function(sends_[i]);
+  }
+  bool bit(std::uint64_t at) const { return (bits_[at / kWordBits] >> (at % kWordBits) & 1) != 0; }
+  void set_bit(std::uint64_t at) { bits_[at / kWordBits] |= std::uint64_t{1} << (at % kWordBits); }
+  static std::uint16_t on_wire(std::uint32_t round) { return static_cast<std::uint16_t>(round); }
+  static std::ptrdiff_t first_word(std::uint64_t at) {
+    return static_cast<std::ptrdiff_t>(at / kWordBits);
+  }
+  std::uint8_t* own_values(const ChunkState& chunk) const {
+    const control::hub::Chunk& place = place_of(chunk);
+    return keys_[place.key].push.buffers[0] +
+           place.first_element * aggregation::element_bytes(type_of(chunk));
+  }
+  std::uint8_t* weights_of(const ChunkState& chunk) const {
+    return context_.weights + context_.model.begin_of(place_of(chunk));
+  }
+  std::uint8_t* landing(const ChunkState& chunk, unsigned w, unsigned place,
+                        std::uint32_t position) {
+    return landing_.data() + chunk.landing + shape_of(chunk).landing_place(w, place, position);
+  }
+
+  void allocate();
+  void count_step(KeyState& key);
+  void open_round(ChunkState& chunk, HubPush::Kind kind);
+  bool may_open(const ChunkState& chunk) const;
+  void open_without_trainers(ChunkState& chunk);
+  void reset_sends(const ChunkState& chunk, Stage stage);
+  bool all_sent(const ChunkState& chunk, Stage stage) const;
+
+  bool take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                         const std::uint8_t* payload, std::uint32_t bytes);
+  bool take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                   const std::uint8_t* payload, const control::SegmentRange& range);
+
+  bool has_sum(const ChunkState& chunk, unsigned w, unsigned r, std::uint32_t position) const;
+  void reduce_if_complete(ChunkState& chunk, unsigned w, std::uint32_t position);
+  void enter_ring(ChunkState& chunk, unsigned w, const control::StreamPositions::NextStep& sum);
+  void combine(ChunkState& chunk, unsigned w, std::uint32_t position, control::SegmentRange range,
+               bool is_last);
+  unsigned find_sources(ChunkState& chunk, unsigned w, std::uint32_t position,
+                        control::SegmentRange range);
+  void add_local(const ChunkState& chunk);
+  void step(ChunkState& chunk, unsigned sources, control::SegmentRange range);
+  void assign(const ChunkState& chunk, const void* values, control::SegmentRange range);
+
+  bool has_result(const ChunkState& chunk, unsigned w, std::uint32_t position) const;
+  bool is_ready(const ChunkState& chunk, const HubStream& to, std::uint32_t position) const;
+  // Looks which more positions of a step's streams can be sent now.
+  void advance(ChunkState& chunk, Stage stage, unsigned w);
+  // After a result of step w, or this server's own.
+  void advance_results(ChunkState& chunk, unsigned w);
+
+  void end_if_complete(ChunkState& chunk);
+  void tell_end(std::uint32_t key);
+
+  HubExchangeContext context_;
+  control::ThreadSchedule schedule_;
+  std::vector<HubShape> shapes_;
+  std::vector<ChunkState> chunks_;                                // by number
+  std::vector<KeyState> keys_;                                    // by key
+  std::vector<std::uint32_t> index_;                              // in chunks_, by number
+  std::vector<SendStream> sends_;                                 // by number_of()
+  std::array<std::size_t, control::kMaxSteps + 1> first_peer_{};  // of each step
+  std::vector<std::uint64_t> bits_;
+  std::vector<std::uint16_t> counts_;
+  std::vector<std::uint8_t> landing_;
+  std::uint64_t owned_ = 0;
+  std::vector<float> masters_;  // of 16-bit weights that are owned here
+  std::array<std::vector<float>, 2> states_;
+  double learning_rate_ = 0;  // where no trainer says it
+  std::vector<const void*> sources_;
+  std::vector<std::uint32_t> ended_;  // a ring of keys
+  std::uint32_t first_ended_ = 0;
+  std::uint32_t ends_ = 0;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_HUB_HUB_EXCHANGE_H_

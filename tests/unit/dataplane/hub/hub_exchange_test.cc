@@ -1,0 +1,276 @@
+#include "dataplane/hub/hub_exchange.h"
+
+#include <algorithm>
+#include <array>
+#include <gtest/gtest.h>
+#include <string>
+#include <vector>
+
+#include "tests/unit/control/plans.h"
+#include "tests/unit/dataplane/hub/hub_run.h"
+
+namespace gradcube::dataplane {
+namespace {
+
+using aggregation::DataType;
+using aggregation::OptimizerRule;
+using control::hub::HubKey;
+
+struct Place {
+  const char* algorithm;
+  const char* topology;
+};
+
+// Meshes, rings, roots, one step and several.
+constexpr std::array kPlaces = {
+    Place{"bml", "bcube:3,2"},
+    Place{"bml", "bcube:2,3"},
+    Place{"bml", "bcube:4x2x3"},
+    Place{"mesh", "star:5"},
+    Place{"ps", "star:4"},
+    Place{"ring", "star:4"},
+    Place{"ps", "bcube:2,2"},
+    Place{"hips:ring", "bcube:3,2"},
+    Place{"hips:root", "bcube:3,2"},
+    Place{"hips:mesh,ring", "bcube:3,2"},
+    Place{"hips:root,mesh", "bcube:3,2"},
+    Place{"halving_doubling", "star:4"},
+    Place{"blueconnect", "bcube:3,2"},
+    Place{"two-level", "bcube:3,2"},
+};
+
+std::vector<HubKey> keys_of(DataType type) {
+  return {{"conv", 900, type}, {"bias", 3, type}, {"fc", 257, type}, {"norm", 64, type}};
+}
+
+aggregation::OptimizerSettings settings_of(OptimizerRule rule) {
+  aggregation::OptimizerSettings settings;
+  settings.rule = rule;
+  settings.learning_rate = 0.25;
+  settings.momentum = rule == OptimizerRule::sgd ? 0 : 0.5;
+  settings.weight_decay = 0.125;
+  return settings;
+}
+
+// Whole numbers whose sums have no rounding in any type.
+float small_number(unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
+                   unsigned round) {
+  if (round == 0) return static_cast<float>(element % 7) + static_cast<float>(key);
+  return static_cast<float>((rank + 3 * trainer + 5 * element + 7 * key + 11 * round) % 8) - 4;
+}
+
+float any_number(unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
+                 unsigned round) {
+  if (round == 0) return 0.1F * static_cast<float>(element % 17);
+  const std::uint64_t mixed =
+      (rank * 31 + trainer * 17 + key * 7 + element * 13 + round * 101) * 0x9e3779b97f4a7c15U;
+  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
+}
+
+// What the optimizer makes of a key's sums, step by step, at one place.
+std::vector<float> expected_weights(const HubRun& run, std::uint32_t key, unsigned rounds) {
+  const HubKey& of = run.model().keys()[key];
+  std::vector<float> weights(of.elements);
+  std::vector<float> first(of.elements);
+  std::vector<float> second(of.elements);
+  std::vector<std::uint8_t> sum(of.elements * sizeof(float));
+  std::vector<std::uint8_t> rounded(of.elements * sizeof(float));
+  const unsigned trainers = run.all_trainers();
+  const aggregation::OptimizerSettings& settings = run.model().settings();
+  for (std::uint64_t i = 0; i < of.elements; ++i) weights[i] = small_number(0, 0, key, i, 0);
+  for (unsigned round = 1; round < rounds; ++round) {
+    for (std::uint64_t i = 0; i < of.elements; ++i) {
+      float total = 0;
+      for (unsigned rank = 0; rank < run.ranks(); ++rank) {
+        for (unsigned t = 0; t < run.trainers(rank); ++t) {
+          total += small_number(rank, t, key, i, round);
+        }
+      }
+      write_value(of.type, sum.data(), i, total);
+    }
+    const void* source = sum.data();
+    aggregation::select_optimizer_kernels(256).optimize(
+        of.type, aggregation::optimizer_form(settings, trainers))(
+        {weights.data(), first.data(), second.data(), rounded.data()}, &source, 1, of.elements,
+        aggregation::optimizer_step(settings, settings.learning_rate, round, trainers));
+  }
+  if (of.type == DataType::float32 || rounds == 1) return weights;
+  for (std::uint64_t i = 0; i < of.elements; ++i) {
+    weights[i] = read_value(of.type, rounded.data(), i);
+  }
+  return weights;
+}
+
+void expect_trained(const HubRun& run, unsigned rounds, const std::string& where) {
+  EXPECT_EQ(run.refused(), 0U) << where;
+  for (std::uint32_t key = 0; key < run.model().keys().size(); ++key) {
+    const std::vector<float> expected = expected_weights(run, key, rounds);
+    for (unsigned rank = 0; rank < run.ranks(); ++rank) {
+      if (run.trainers(rank) != 0) {
+        EXPECT_EQ(run.ended(rank, key), rounds) << where;
+      }
+      EXPECT_EQ(run.weights(rank, key), expected) << where << ", rank " << rank << ", key " << key;
+    }
+  }
+}
+
+TEST(HubExchange, TrainsOnEveryPlanWhateverTheOrderOfKeysAndArrivals) {
+  for (const Place& place : kPlaces) {
+    for (std::uint64_t seed = 1; seed <= 4; ++seed) {
+      HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                  .keys = keys_of(DataType::float32),
+                  .optimizer = settings_of(OptimizerRule::nesterov),
+                  .lcores = static_cast<unsigned>(seed % 3 + 1),
+                  .seed = seed});
+      run.run(4, small_number);
+      expect_trained(run, 4, std::string(place.algorithm) + " on " + place.topology);
+    }
+  }
+}
+
+TEST(HubExchange, KeepsWeightsOf16BitsWhole) {
+  for (const DataType type : {DataType::float16, DataType::bfloat16}) {
+    HubRun run({.plan = control::plan_of("bml", "bcube:2,2"),
+                .keys = keys_of(type),
+                .optimizer = settings_of(OptimizerRule::adamw)});
+    run.run(5, small_number);
+    expect_trained(run, 5, std::string(aggregation::data_type_name(type)));
+  }
+}
+
+TEST(HubExchange, AddsUpTheTrainersOfAServerFirst) {
+  HubRun run({.plan = control::plan_of("bml", "bcube:2,2"),
+              .keys = keys_of(DataType::float32),
+              .optimizer = settings_of(OptimizerRule::momentum),
+              .trainers = 3});
+  run.run(4, small_number);
+  expect_trained(run, 4, "three trainers");
+}
+
+TEST(HubExchange, TrainsAtARootThatHasNoTrainers) {
+  HubRun run({.plan = control::plan_of("ps", "star:5"),
+              .keys = keys_of(DataType::float32),
+              .optimizer = settings_of(OptimizerRule::sgd),
+              .root_trains = false});
+  run.run(4, small_number);
+  expect_trained(run, 4, "a root alone");
+}
+
+TEST(HubExchange, GivesTheSameBitsInEveryOrder) {
+  for (const Place& place : kPlaces) {
+    std::vector<std::vector<std::uint8_t>> weights;
+    for (const std::uint64_t seed : {1, 2, 3}) {
+      HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                  .keys = keys_of(DataType::float32),
+                  .optimizer = settings_of(OptimizerRule::adam),
+                  .seed = seed});
+      run.run(4, any_number);
+      for (unsigned rank = 0; rank < run.ranks(); ++rank) {
+        weights.push_back(run.weight_bytes(rank));
+      }
+    }
+    for (const auto& bytes : weights) {
+      EXPECT_EQ(bytes, weights[0]) << place.algorithm << " on " << place.topology;
+    }
+  }
+}
+
+TEST(HubExchange, AKeyThatSomeTrainerDoesNotPushHoldsUpNoOther) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::sgd)});
+    run.run(3, small_number, [](unsigned rank, std::uint32_t key, unsigned) {
+      return rank != 1 || key != 1;  // "conv", the longest
+    });
+    for (unsigned rank = 0; rank < run.ranks(); ++rank) {
+      for (const std::uint32_t key : {0U, 2U, 3U}) {
+        EXPECT_EQ(run.ended(rank, key), 3U) << place.algorithm << " on " << place.topology;
+      }
+      EXPECT_EQ(run.ended(rank, 1), 0U);
+    }
+  }
+}
+
+TEST(HubExchange, RefusesWhatDoesNotFitAndGoesOnAsIfItHadNotCome) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::momentum),
+                .lcores = 2});
+    const auto chunks = static_cast<std::uint32_t>(run.model().chunks().size());
+    run.before = [&](const HubRun::Arrival& arrival) {
+      const auto bytes = static_cast<std::uint32_t>(arrival.payload.size());
+      std::vector<std::uint8_t> payload(arrival.payload.size() + 4, 0xee);
+      const auto refuse = [&](HubStream from, HubLabel label, std::uint32_t length) {
+        EXPECT_FALSE(arrival.exchange.arrive(from, label, payload.data(), length));
+      };
+      for (const std::uint32_t chunk : {chunks, UINT32_MAX}) {
+        HubLabel label = arrival.label;
+        label.chunk = chunk;
+        refuse(arrival.from, label, bytes);
+      }
+      HubLabel label = arrival.label;
+      label.position = 100000;
+      refuse(arrival.from, label, bytes);
+      label = arrival.label;
+      label.round = static_cast<std::uint16_t>(label.round + 2);
+      refuse(arrival.from, label, bytes);
+      label.round = static_cast<std::uint16_t>(label.round - 3);
+      refuse(arrival.from, label, bytes);
+      refuse(arrival.from, arrival.label, bytes + 4);
+      HubStream from = arrival.from;
+      from.offset = 0;
+      refuse(from, arrival.label, bytes);
+    };
+    run.run(3, small_number);
+    run.before = {};
+    expect_trained(run, 3, std::string(place.algorithm) + " on " + place.topology);
+  }
+}
+
+TEST(HubExchange, TakesEachSegmentOnce) {
+  HubRun run({.plan = control::plan_of("bml", "bcube:3,2"),
+              .keys = keys_of(DataType::float32),
+              .optimizer = settings_of(OptimizerRule::momentum)});
+  std::vector<HubRun::Arrival> earlier;
+  run.before = [&](const HubRun::Arrival& arrival) {
+    for (const HubRun::Arrival& one : earlier) {
+      const std::vector<std::uint8_t> other(one.payload.size(), 0xee);
+      EXPECT_FALSE(one.exchange.arrive(one.from, one.label, other.data(),
+                                       static_cast<std::uint32_t>(other.size())));
+    }
+    if (earlier.size() < 50) earlier.push_back(arrival);
+  };
+  run.run(2, small_number);
+  expect_trained(run, 2, "each segment twice");
+}
+
+TEST(HubExchange, OwnsAnEqualPartOfTheStateOnEachServer) {
+  const HubRun run({.plan = control::plan_of("bml", "bcube:3,2"),
+                    .keys = {{"one", 9 * 16 * 100, DataType::float32}},
+                    .optimizer = settings_of(OptimizerRule::adam),
+                    .chunk_bytes = 9 * 64 * 4});
+  EXPECT_EQ(run.owned(0), 1600U);
+  std::uint64_t all = 0;
+  for (unsigned rank = 0; rank < run.ranks(); ++rank) all += run.owned(rank);
+  EXPECT_EQ(all, 9U * 1600);
+}
+
+TEST(HubExchange, LeavesAllStateToARoot) {
+  const HubRun run({.plan = control::plan_of("ps", "star:4"),
+                    .keys = {{"one", 1000, DataType::float32}},
+                    .optimizer = settings_of(OptimizerRule::adam)});
+  EXPECT_EQ(run.owned(0), 1000U);
+  EXPECT_EQ(run.owned(3), 0U);
+}
+
+TEST(HubExchange, NeedsTrainersWhereAPieceIsWorkedOnInSteps) {
+  EXPECT_THROW(HubRun({.plan = control::plan_of("bml", "bcube:2,2"),
+                       .keys = keys_of(DataType::float32),
+                       .root_trains = false}),
+               std::invalid_argument);
+}
+
+}  // namespace
+}  // namespace gradcube::dataplane

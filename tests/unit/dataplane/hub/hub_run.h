@@ -1,0 +1,117 @@
+// A hub on the servers of a plan, without engines: what is sent arrives in a random order, and
+// trainers push keys when they like. For tests of HubExchange.
+#ifndef GRADCUBE_TESTS_UNIT_DATAPLANE_HUB_HUB_RUN_H_
+#define GRADCUBE_TESTS_UNIT_DATAPLANE_HUB_HUB_RUN_H_
+
+#include <cstdint>
+#include <deque>
+#include <functional>
+#include <memory>
+#include <random>
+#include <vector>
+
+#include "dataplane/hub/hub_exchange.h"
+
+namespace gradcube::dataplane {
+
+struct HubRunSettings {
+  control::Plan plan;
+  std::vector<control::hub::HubKey> keys;
+  aggregation::OptimizerSettings optimizer{};
+  unsigned trainers = 1;    // of each server that has any
+  bool root_trains = true;  // whether rank 0 has any
+  unsigned lcores = 1;
+  std::uint64_t chunk_bytes = 1024;
+  std::uint32_t segment_bytes = 256;
+  std::uint32_t block_bytes = UINT32_MAX;
+  std::uint64_t seed = 1;
+};
+
+class HubRun {
+ public:
+  // The value of a trainer's element that is pushed in a round, from 0.
+  using Value = std::function<float(unsigned rank, unsigned trainer, std::uint32_t key,
+                                    std::uint64_t element, unsigned round)>;
+  // Whether a rank's trainers may push the key for this round now.
+  using May = std::function<bool(unsigned rank, std::uint32_t key, unsigned round)>;
+
+  explicit HubRun(HubRunSettings settings);
+
+  const control::hub::HubModel& model() const { return model_; }
+  control::Rank ranks() const { return settings_.plan.ranks(); }
+  unsigned trainers(unsigned rank) const {
+    return rank == 0 && !settings_.root_trains ? 0 : settings_.trainers;
+  }
+
+  std::uint64_t owned(unsigned rank) const {
+    std::uint64_t elements = 0;
+    for (const HubExchange& exchange : servers_[rank].exchanges) elements += exchange.owned();
+    return elements;
+  }
+  unsigned all_trainers() const {
+    return settings_.trainers * (ranks() - (settings_.root_trains ? 0 : 1));
+  }
+
+  // Pushes weights in round 0 and gradients in those that follow, until each key has been pushed
+  // so often at every rank for which `may` holds, and nothing moves any more.
+  void run(unsigned rounds, const Value& value, const May& may = {});
+
+  // Rounds of a key that have ended at a rank.
+  unsigned ended(unsigned rank, std::uint32_t key) const { return servers_[rank].ended[key]; }
+  std::vector<float> weights(unsigned rank, std::uint32_t key) const;
+  std::vector<std::uint8_t> weight_bytes(unsigned rank) const { return servers_[rank].weights; }
+
+  // What was refused of all that was sent; of honest servers nothing is.
+  unsigned refused() const { return refused_; }
+
+  // What each arrival is followed by: `before` sees it first.
+  struct Arrival {
+    HubExchange& exchange;
+    HubStream from;
+    HubLabel label;
+    std::vector<std::uint8_t> payload;
+  };
+  std::function<void(const Arrival&)> before = {};
+
+ private:
+  struct Server {
+    std::deque<HubExchange> exchanges;  // by execution
+    std::vector<std::uint8_t> weights;
+    std::vector<std::vector<std::vector<std::uint8_t>>> buffers;  // by trainer and key
+    std::vector<unsigned> pushed;                                 // rounds, by key
+    std::vector<unsigned> ended;
+    std::vector<unsigned> parts;  // executions in which a key's round has ended
+  };
+  struct Packet {
+    unsigned rank;
+    std::size_t execution;
+    HubStream from;
+    HubLabel label;
+    std::vector<std::uint8_t> payload;
+  };
+
+  bool push_one(unsigned rank, unsigned rounds, const Value& value, const May& may);
+  bool send_one(unsigned rank, std::size_t execution);
+  void deliver_one();
+  void see_ends(unsigned rank, std::size_t execution);
+  HubStream seen_from(const HubExchange& at, const HubStream& to, control::Rank sender) const;
+  unsigned below(std::size_t count) {
+    return static_cast<unsigned>(std::uniform_int_distribution<std::size_t>(0, count - 1)(random_));
+  }
+
+  HubRunSettings settings_;
+  control::hub::HubModel model_;
+  std::deque<Server> servers_;
+  std::vector<Packet> flying_;
+  std::mt19937_64 random_;
+  unsigned refused_ = 0;
+};
+
+// An element of a buffer, in a type that has optimizers.
+float read_value(aggregation::DataType type, const std::uint8_t* values, std::uint64_t element);
+void write_value(aggregation::DataType type, std::uint8_t* values, std::uint64_t element,
+                 float value);
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_TESTS_UNIT_DATAPLANE_HUB_HUB_RUN_H_
