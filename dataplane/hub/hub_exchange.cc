@@ -83,6 +83,7 @@ void HubExchange::allocate() {
     stream.ready.resize(chunks_.size());
     stream.sent.resize(chunks_.size());
     stream.queue.resize(chunks_.size());
+    stream.queued.resize(chunks_.size());
   }
 }
 
@@ -108,7 +109,11 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
   for (std::uint32_t index = key.first_chunk; index < key.first_chunk + key.chunks; ++index) {
     ChunkState& chunk = chunks_[index];
     ++chunk.pushes;
-    if (chunk.opened != chunk.pushes) open_round(chunk, push.kind);
+    if (chunk.opened != chunk.pushes) {
+      open_round(chunk, push.kind);
+    } else if (chunk.kind != push.kind) {
+      disagree(chunk);
+    }
     chunk.pushed = true;
     std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
                 (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
@@ -122,6 +127,11 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
     }
     end_if_complete(chunk);
   }
+}
+
+// The first one counts.
+void HubExchange::disagree(const ChunkState& chunk) {
+  if (!disagreement_.has_value()) disagreement_ = place_of(chunk).key;
 }
 
 // The optimizer's numbers are those of all chunks of a key.
@@ -177,6 +187,8 @@ bool HubExchange::all_sent(const ChunkState& chunk, Stage stage) const {
 bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std::uint8_t* payload,
                          std::uint32_t bytes) {
   if (label.chunk >= index_.size() || index_[label.chunk] == kNone) return false;
+  if (label.kind != HubPush::Kind::gradients && label.kind != HubPush::Kind::weights) return false;
+  if (from.step >= schedule_.steps()) return false;
   if (!schedule_.step(from.step).sources_in(from.stage).contains(from.offset)) return false;
   ChunkState& chunk = chunks_[index_[label.chunk]];
   if (label.position >= shape_of(chunk).length[from.step]) return false;
@@ -197,7 +209,10 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
   }
-  if (label.kind != chunk.kind) return false;
+  if (label.kind != chunk.kind) {
+    disagree(chunk);
+    return false;
+  }
   const HubShape& shape = shape_of(chunk);
   const unsigned place =
       from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
@@ -218,12 +233,11 @@ void HubExchange::open_without_trainers(ChunkState& chunk) {
   KeyState& key = keys_[place_of(chunk).key];
   ++chunk.pushes;
   chunk.pushed = true;
-  if (key.left == 0) {  // of its chunks the first
-    key.left = key.chunks;
-    key.push.kind = chunk.kind;
-    key.push.learning_rate = learning_rate_;
-    count_step(key);
-  }
+  if (chunk.pushes <= key.rounds) return;  // another chunk of the key was the first
+  key.rounds = chunk.pushes;
+  key.push.kind = chunk.kind;
+  key.push.learning_rate = learning_rate_;
+  count_step(key);
 }
 
 bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
@@ -252,11 +266,10 @@ void HubExchange::end_if_complete(ChunkState& chunk) {
   if (chunk.opened == chunk.pushes && chunk.reductions != shape.reductions) return;
   ++chunk.ended;
   const std::uint32_t key = place_of(chunk).key;
-  if (--keys_[key].left == 0) tell_end(key);
+  if (context_.trainers != 0 && --keys_[key].left == 0) tell_end(key);
 }
 
 void HubExchange::tell_end(std::uint32_t key) {
-  if (context_.trainers == 0) return;
   ended_[(first_ended_ + ends_++) % ended_.size()] = key;
 }
 

@@ -18,7 +18,8 @@
 // the weights have the same bits whatever arrives first, is lost or is sent again.
 //
 // A hostile peer. What does not fit is refused: another chunk, round, position or length than can
-// come now, and what has come before. What fits can only change this hub's weights.
+// come now, and what has come before. What fits can make this hub's weights wrong, or its rounds
+// endless, and nothing else.
 //
 // Memory. Weights are the server's copy of the whole model, which the caller owns; this writes the
 // parts of its chunks there: of pieces that are owned here the weights themselves (float32) or
@@ -119,6 +120,10 @@ class HubExchange {
   // are until the peer has them.
   std::optional<HubLabel> next(const HubStream& to);
   HubSegment segment(const HubStream& to, const HubLabel& label) const;
+  // A key of which this server's trainers have pushed gradients and another's weights, or the other
+  // way round: its round cannot end.
+  const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
+
   // How many chunks have something that can be sent.
   std::uint32_t waiting(const HubStream& to) const { return sends_[number_of(to)].waiting; }
 
@@ -156,12 +161,14 @@ class HubExchange {
     std::uint32_t first_chunk = 0;  // in chunks_
     std::uint32_t chunks = 0;       // of this executor
     std::uint32_t left = 0;         // of these, whose round has not ended
+    std::uint32_t rounds = 0;       // that were opened; where there are no trainers
   };
   // To one peer in one stage and step.
   struct SendStream {
     std::vector<std::uint32_t> ready;  // by chunk: the positions below can be sent
     std::vector<std::uint32_t> sent;   // by chunk: the positions below have been taken
-    std::vector<std::uint32_t> queue;  // a ring of the chunks with more ready than sent
+    std::vector<std::uint32_t> queue;  // a ring of all chunks with more ready than sent
+    std::vector<bool> queued;          // by chunk
     std::uint32_t first = 0;
     std::uint32_t waiting = 0;
   };
@@ -208,6 +215,7 @@ class HubExchange {
   }
 
   void allocate();
+  void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
   void open_round(ChunkState& chunk, HubPush::Kind kind);
   bool may_open(const ChunkState& chunk) const;
@@ -256,6 +264,7 @@ class HubExchange {
   std::vector<float> masters_;  // of 16-bit weights that are owned here
   std::array<std::vector<float>, 2> states_;
   double learning_rate_ = 0;  // where no trainer says it
+  std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
   std::vector<std::uint32_t> ended_;  // a ring of keys
   std::uint32_t first_ended_ = 0;

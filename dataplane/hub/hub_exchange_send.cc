@@ -60,9 +60,9 @@ void HubExchange::advance(ChunkState& chunk, Stage stage, unsigned w) {
     const HubStream to = {stage, w, r};
     SendStream& stream = sends_[number_of(to)];
     std::uint32_t& ready = stream.ready[index];
-    const std::uint32_t before = ready;
     while (ready < shape_of(chunk).length[w] && is_ready(chunk, to, ready)) ++ready;
-    if (ready == before || stream.sent[index] != before) continue;  // else it is queued already
+    if (ready == stream.sent[index] || stream.queued[index]) continue;
+    stream.queued[index] = true;
     stream.queue[(stream.first + stream.waiting++) % stream.queue.size()] = index;
   }
 }
@@ -79,14 +79,22 @@ void HubExchange::advance_results(ChunkState& chunk, unsigned w) {
 
 std::optional<HubLabel> HubExchange::next(const HubStream& to) {
   SendStream& stream = sends_[number_of(to)];
+  const auto pop = [&stream](std::uint32_t index) {
+    stream.queued[index] = false;
+    stream.first = (stream.first + 1) % static_cast<std::uint32_t>(stream.queue.size());
+    --stream.waiting;
+  };
+  // A hostile peer can end a round whose segments have not been taken.
+  while (stream.waiting != 0) {
+    const std::uint32_t index = stream.queue[stream.first];
+    if (stream.sent[index] < stream.ready[index]) break;
+    pop(index);
+  }
   if (stream.waiting == 0) return std::nullopt;
   const std::uint32_t index = stream.queue[stream.first];
   const ChunkState& chunk = chunks_[index];
   const std::uint32_t position = stream.sent[index]++;
-  if (stream.sent[index] == stream.ready[index]) {
-    stream.first = (stream.first + 1) % static_cast<std::uint32_t>(stream.queue.size());
-    --stream.waiting;
-  }
+  if (stream.sent[index] == stream.ready[index]) pop(index);
   if (to.stage == Stage::aggregation) {
     return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind};
   }

@@ -1,10 +1,13 @@
 """Scenarios of merging_ranks.py: MergedGradientOptimizer(priority="need"), whose steps the next forward pass takes."""
 
+import copy
+
 import gradcube.torch
 import torch
 import torch.distributed as dist
 from gradcube.torch import MergedGradientOptimizer
 from torch import nn
+from torch.nn.utils import prune
 
 from merging_models import POLICIES, averaged_by_hand, batches, loss_of, model_of, raises, same_on_all_ranks, sgd_of
 from merging_models import weights
@@ -68,6 +71,36 @@ class Attention(nn.Module):
         return self.last(self.also_norm(rows + self.attention(rows, rows, rows)[0]).flatten(1))
 
 
+class Folded(nn.Module):
+    """Reads a child's parameters before it calls it, as convolutions do that are fused with a norm."""
+
+    def __init__(self):
+        super().__init__()
+        self.norm = nn.BatchNorm1d(30)
+        self.last = nn.Linear(30, 7)
+
+    def forward(self, numbers):
+        scaled = nn.functional.linear(numbers, torch.diag(self.norm.weight))
+        return self.last(self.norm(scaled)) + nn.functional.linear(numbers, self.last.weight)
+
+
+def pruned():
+    """Its hooks read parameters before the layer is called."""
+    model = nn.Sequential(nn.Linear(30, 30), nn.Linear(30, 7))
+    for layer in model:
+        prune.l1_unstructured(layer, "weight", 0.5)
+    return model
+
+
+def normalized():
+    return nn.Sequential(nn.utils.weight_norm(nn.Linear(30, 30)), nn.utils.spectral_norm(nn.Linear(30, 7)))
+
+
+def scripted():
+    """Nobody sees who reads the parameters of the inner one."""
+    return nn.Sequential(torch.jit.script(nn.Sequential(nn.Linear(30, 30))), nn.Linear(30, 7))
+
+
 class Recurrent(nn.Module):
     def __init__(self):
         super().__init__()
@@ -109,7 +142,7 @@ class Resting(nn.Module):
 
 
 def need_kinds_of_models():
-    for kind in (Attention, Recurrent, Tied, Resting):
+    for kind in (Attention, Folded, Recurrent, Tied, Resting, pruned, normalized, scripted):
         for optimizer_of in (sgd_of, OPTIMIZERS["adam"]):
             results = []
             for priority in ("ready", "need"):
@@ -122,27 +155,30 @@ def need_kinds_of_models():
 def need_steps_layer_by_layer():
     model = model_of(0)
     optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp", priority="need")
-    layers = [model[0], model[2], model[9]]
+    layers = [list(model[place].parameters()) for place in (0, 2, 9)]  # looking at these needs nothing
     seen = []
 
+    def values():
+        return [torch.cat([parameter.detach().flatten() for parameter in layer]) for layer in layers]
+
     def stepped(*_):
-        seen.append([not torch.equal(then, weights(layer)) for then, layer in zip(before, layers)])
+        seen.append([not torch.equal(then, now) for then, now in zip(before, values())])
 
     for number, batch in enumerate(batches(4)):
         if number == 3:
-            before = [weights(layer) for layer in layers]
+            before = values()
             model[1].register_forward_pre_hook(stepped)
             model[3].register_forward_pre_hook(stepped)
         optimizer.zero_grad()
         loss_of(model, batch).backward()
-        at_backward = weights(model)
+        at_backward = values()
         optimizer.step()
-        if number > 0:  # before that it is seen who needs what
-            assert torch.equal(weights(model), at_backward)
-            assert all(parameter.grad is None for parameter in model.parameters())
+        if number > 0:  # after the first, layers are put into another order
+            assert all(map(torch.equal, values(), at_backward))
+            assert all(parameter.grad is None for layer in layers for parameter in layer)
     assert seen == [[True, False, False], [True, True, False]], seen
     optimizer.state_dict()
-    assert not torch.equal(weights(model), at_backward)
+    assert not any(map(torch.equal, values(), at_backward))
     assert all(parameter.grad.count_nonzero() == 0 for parameter in model.parameters())
 
 
@@ -167,7 +203,98 @@ def need_waits_where_it_is_told_to():
     assert torch.equal(*results), results[0] - results[1]
 
 
+def train_a_step(model, optimizer, batch):
+    loss_of(model, batch).backward()
+    optimizer.step()
+
+
+def need_weights_are_right_whoever_reads_or_writes_them():
+    """After each step another one does so, and nobody has called finish_step()."""
+    encoder = nn.TransformerEncoderLayer(30, 2, 16, batch_first=True, dropout=0)
+    model = nn.Sequential(encoder, nn.Linear(30, 7))
+    for module in model.modules():
+        torch.manual_seed(0)
+        if hasattr(module, "reset_parameters"):
+            module.reset_parameters()
+    twin = copy.deepcopy(model)
+    need = MergedGradientOptimizer(sgd_of(model), model, "wfbp", priority="need")
+    ready = MergedGradientOptimizer(sgd_of(twin), twin, "wfbp")
+    kept = None
+    for number, batch in enumerate(batches(10)):
+        batch = (batch[0].unsqueeze(1), batch[1])
+        outputs = []
+        for one, optimizer in ((model, need), (twin, ready)):
+            optimizer.zero_grad()
+            nn.functional.cross_entropy(one(batch[0])[:, 0], batch[1]).backward()
+            optimizer.step()
+            if number == 2:
+                outputs.append(torch.cat([value.flatten() for value in one.state_dict().values()]))
+            elif number == 3:
+                outputs.append(weights(copy.deepcopy(one)))
+            elif number == 4:
+                with torch.no_grad():
+                    outputs.append(one.eval()(batch[0]))  # takes another way than training
+                one.train()
+            elif number == 5:
+                kept = kept or {name: value.clone() for name, value in one.state_dict().items()}
+            elif number == 7:
+                one.load_state_dict(kept)
+            elif number == 8:
+                for parameter in one.parameters():
+                    parameter.data.clamp_(-0.1, 0.1)
+            elif number == 9:
+                outputs.append(one[1].weight.detach().clone())
+        assert not outputs or torch.equal(*outputs), (number, outputs[0] - outputs[1])
+    assert torch.equal(weights(model), weights(twin))
+    same_on_all_ranks(weights(model))
+
+
+def need_uses_gradients_up():
+    """A loop that forgets zero_grad() trains as one that does not."""
+    expected = averaged_by_hand(6)
+    for zeroed in (True, False):
+        model = model_of(0)
+        optimizer = MergedGradientOptimizer(sgd_of(model), model, "wfbp", priority="need")
+        for number, batch in enumerate(batches(6)):
+            if zeroed:
+                model.zero_grad()
+            loss_of(model, batch).backward()
+            if number == 3:
+                optimizer.synchronize()
+            optimizer.step()
+        assert torch.allclose(weights(model), expected, atol=1e-5), (zeroed, weights(model) - expected)
+
+
+class CountingSGD(torch.optim.SGD):
+    def step(self, closure=None):
+        self.steps = getattr(self, "steps", 0) + 1
+        return super().step(closure)
+
+
 def need_refusals():
+    model = model_of(0)
+    for optimizer in (CountingSGD(model.parameters(), lr=0.1), torch.optim.LBFGS(model.parameters())):
+        kind = type(optimizer).__name__
+        raises(ValueError, lambda: MergedGradientOptimizer(optimizer, model, priority="need"), kind)
+    parts = [nn.Linear(30, 30), nn.Linear(30, 7)]
+    model = nn.Sequential(*parts)
+    optimizer = MergedGradientOptimizer(sgd_of(model), nn.ModuleList(parts), "wfbp", priority="need")
+    first, second, third = batches(3)
+    train_a_step(model, optimizer, first)
+    loss_of(model, second).backward()
+    with optimizer.no_sync():
+        raises(RuntimeError, loss_of(model, second).backward, "second backward pass", "no_sync", "step()")
+    optimizer.step()
+    loss_of(model, third).backward()
+    assert all(parameter.grad is None for parameter in parts[1].parameters())  # nothing to clip: they travel
+    optimizer.step()
+    frozen = nn.Sequential(nn.Linear(30, 30), nn.Linear(30, 7))
+    frozen[0].weight.requires_grad_(False)
+    optimizer = MergedGradientOptimizer(sgd_of(frozen), frozen, "wfbp", priority="need")
+    frozen[0].weight.requires_grad_(True)
+    loss_of(frozen, third).backward()
+    raises(RuntimeError, optimizer.step, "had none when the optimizer was made")
+    optimizer.synchronize()
     model = model_of(0)
     raises(
         ValueError,
@@ -185,5 +312,7 @@ SCENARIOS = [
     need_kinds_of_models,
     need_steps_layer_by_layer,
     need_waits_where_it_is_told_to,
+    need_weights_are_right_whoever_reads_or_writes_them,
+    need_uses_gradients_up,
     need_refusals,
 ]

@@ -61,6 +61,12 @@ class MergedGradients(TestCase):
     def test_by_need_gradients_are_averages_where_they_are_asked_for(self):
         self.assert_done("need_waits_where_it_is_told_to")
 
+    def test_by_need_weights_are_right_whoever_reads_or_writes_them(self):
+        self.assert_done("need_weights_are_right_whoever_reads_or_writes_them")
+
+    def test_by_need_gradients_are_used_up_by_the_step(self):
+        self.assert_done("need_uses_gradients_up")
+
     def test_by_need_what_cannot_be_is_refused(self):
         self.assert_done("need_refusals")
 

@@ -1,14 +1,15 @@
-"""An optimizer's step, taken for each message when the forward pass comes to its layers: priority="need".
+"""An optimizer's step, taken for each message when its parameters are needed next: priority="need".
 
 Between step() and that moment a message is pending: its all-reduce may be on its way, its parameters are those of the
-iteration before, and their gradients are None. The model's hooks ask for what a module needs before its forward();
-then the message is waited for, its parameters are stepped with the options that the optimizer had at step(), and their
-gradients are zero. All of it happens on the thread that runs the model.
-
-The wrapped optimizer steps each parameter by itself, as all of PyTorch's do but LBFGS, which takes a closure anyway.
+iteration before, and their gradients are None. A parameter is needed when a module that holds it is called, and when it
+is read as a module's attribute or through Module.parameters(), state_dict() and the like. Then the message is waited
+for, its parameters are stepped with the options that the optimizer had at step(), and their gradients are zero. All of
+it happens on the thread that needs the parameter.
 """
 
-import weakref
+import collections
+
+import torch
 
 
 class _Pending:
@@ -19,37 +20,82 @@ class _Pending:
         self.memory = gradients.memory_of(first, last)
 
 
-class DeferredSteps:
-    """Of one optimizer and its model."""
+class _WatchedParameters(collections.OrderedDict):
+    """In the place of Module._parameters: who reads one gets it stepped. Copies and pickles are plain."""
 
-    def __init__(self, optimizer, model):
+    def watch(self, steps):
+        self.__dict__.setdefault("steps", []).append(steps)
+        return self
+
+    def _take_all(self):
+        for steps in self.__dict__.get("steps", ()):
+            if steps.are_pending():
+                for parameter in super().values():
+                    steps.take(parameter)
+
+    def __getitem__(self, name):
+        parameter = super().__getitem__(name)
+        for steps in self.__dict__.get("steps", ()):
+            steps.take(parameter)
+        return parameter
+
+    def get(self, name, default=None):
+        return self[name] if name in self else default
+
+    def items(self):
+        self._take_all()
+        return super().items()
+
+    def values(self):
+        self._take_all()
+        return super().values()
+
+    def copy(self):
+        return collections.OrderedDict(self.items())
+
+    def __reduce__(self):
+        return collections.OrderedDict, (list(self.items()),)
+
+
+def check_optimizer(optimizer):
+    """It must step each parameter by itself, and keep nothing but state[parameter]."""
+    kind = type(optimizer)
+    if not kind.step.__module__.startswith("torch.optim."):
+        raise ValueError(
+            f'priority="need" steps parameters in parts, and {kind.__name__} may keep more than the state of each: '
+            "expected an optimizer of torch.optim"
+        )
+
+
+class DeferredSteps:
+    """Of one optimizer and its model. It lives as long as the model's modules do."""
+
+    def __init__(self, optimizer, model, parameters):
+        check_optimizer(optimizer)
         self._optimizer = optimizer
         self._options = []  # of the groups, at step()
         self._pending = {}  # by the ids of their parameters
-        self._called = set()  # modules, by their ids
-        self._needed_by = None  # ids of parameters, by the ids of modules
-        self._model = weakref.ref(model)
-        this = weakref.ref(self)
-
-        def before_forward(module, _):
-            if this() is not None:
-                this()._before_forward(module)
-
+        wanted = {id(parameter) for parameter in parameters}
+        seen = set()
         for module in model.modules():
-            module.register_forward_pre_hook(before_forward)
+            held = {id(one) for one in module.parameters(recurse=False)} & wanted
+            if held and not isinstance(module, torch.jit.ScriptModule):
+                seen |= held
+                self._watch(module)
+        # Of scripted modules, whose calls and reads nobody sees.
+        self._unseen = [parameter for parameter in parameters if id(parameter) not in seen]
 
     def begin(self, gradients, messages):
         """Instead of a step. ``messages``: of each its work, and its first and its last layer."""
         self.finish()
-        if self._needed_by is None:
-            self._see_who_needs_what()
         self._options = [self._without_parameters(group) for group in self._optimizer.param_groups]
         for message in messages:
             pending = _Pending(gradients, *message)
             for parameter in pending.parameters:
                 parameter.grad = None
                 self._pending[id(parameter)] = pending
-        self._take_for(self._needed_by[None])
+        for parameter in self._unseen:
+            self.take(parameter)
 
     def take(self, parameter):
         """The parameter's step, if it is pending, and those of its message. Raises what the all-reduce failed with."""
@@ -68,35 +114,26 @@ class DeferredSteps:
         while self._pending:
             self.take(next(iter(self._pending.values())).parameters[0])
 
+    def are_pending(self):
+        return bool(self._pending)
+
     def parameters(self):
         """The ids of those that are pending."""
         return self._pending.keys()
 
-    def _before_forward(self, module):
-        self._called.add(id(module))
-        if self._pending:
-            self._take_for(self._needed_by.get(id(module), ()))
+    def _watch(self, module):
+        held = module.__dict__["_parameters"]
+        if not isinstance(held, _WatchedParameters):
+            held = module.__dict__["_parameters"] = _WatchedParameters(held)
+        held.watch(self)
 
-    def _take_for(self, parameters):
-        for parameter in parameters:
-            if parameter in self._pending:
-                self.take(self._pending[parameter].parameters[0])
+        # Some modules keep their parameters in a list of their own, too, as the recurrent ones do.
+        def before_forward(called, _):
+            if self._pending:
+                for parameter in called.parameters(recurse=False):
+                    self.take(parameter)
 
-    def _see_who_needs_what(self):
-        """A module needs its own parameters, and those of modules in it that were not called so far.
-
-        Of these it reads the parameters itself, as MultiheadAttention does with those of its projection. What no module
-        that was called has in it, is needed by None: at once.
-        """
-        modules = dict(self._model().named_modules(remove_duplicate=False))
-        self._needed_by = {None: []}
-        for name, module in modules.items():
-            own = [id(parameter) for parameter in module.parameters(recurse=False)]
-            while name and id(modules[name]) not in self._called:
-                name = name.rpartition(".")[0]
-            reader = id(modules[name]) if id(modules[name]) in self._called else None
-            for one in {id(module), reader}:
-                self._needed_by.setdefault(one, []).extend(own)
+        module.register_forward_pre_hook(before_forward)
 
     @staticmethod
     def _without_parameters(group):

@@ -116,6 +116,15 @@ class Gradients:
             self.adopt(parameter)
         return self.memory_of(first, last)
 
+    def hide(self, first, last):
+        """Of these layers parameters have no gradient that could be read or written."""
+        for parameter in self.parameters(first, last):
+            parameter.grad = None
+
+    def show(self, first, last):
+        for parameter in self.parameters(first, last):
+            parameter.grad = self._views[id(parameter)]
+
     def memory_of(self, first, last):
         return self.memory[self.layers[first].first : self.layers[last].end]
 

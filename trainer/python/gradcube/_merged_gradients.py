@@ -32,15 +32,15 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     planned anew.
 
     ``priority`` "ready": step() waits until all gradients are averages. "need": it returns at once, and the next
-    forward pass waits at each layer for that layer's message and takes its step there. A group with several lanes
-    (Options) then serves those messages first that the forward pass needs first. See docs/mg-wfbp.md for what it asks
-    of a training loop.
+    forward pass, or whoever reads a parameter, waits for that parameter's message and takes its step there. A group
+    with several lanes (Options) then serves those messages first that the forward pass needs first. step() uses
+    gradients up. See docs/mg-wfbp.md for what it asks of a training loop.
 
     ``costs`` is (alpha, beta): an all-reduce of M bytes takes alpha + beta * M seconds. None: measured now.
     ``group``: a process group of any backend; None: the default one. Over "gradcube" nothing is copied.
 
     When backward() returns, gradients are averages, and may be clipped or logged. Where some layer had no part in the
-    loss, or by need, they are so after synchronize() only.
+    loss, they are so after synchronize() only; and by need, where before it those that are on their way are None.
 
     All ranks construct it alike, and call step() as often. Gradients live in one buffer, so set_to_none of zero_grad()
     is ignored: parameters that had no part in the loss have gradients of zero. Every backward pass but the last before
@@ -56,10 +56,14 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._allocate = functools.partial(shared_zeros, group=group)
         self._size = dist.get_world_size(group)
         self._lanes = Lanes(group)
-        self._deferred = DeferredSteps(optimizer, model) if priority == "need" else None
-        parameters = [one for part in optimizer.param_groups for one in part["params"] if one.requires_grad]
+        if isinstance(optimizer, torch.optim.LBFGS):
+            raise ValueError("LBFGS evaluates the loss in its steps: expected an optimizer that takes no closure")
+        given = [one for part in optimizer.param_groups for one in part["params"]]
+        parameters = [one for one in given if one.requires_grad]
+        self._frozen = [one for one in given if not one.requires_grad]
         if not parameters:
             raise ValueError("the optimizer has no parameter with a gradient")
+        self._deferred = DeferredSteps(optimizer, model, parameters) if priority == "need" else None
         self._synchronizes = True
         self._is_first = True  # of the iterations
         self._timeline = None
@@ -106,13 +110,16 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         """Waits until all gradients are averages: after the backward pass, before step()."""
         self._send_rest()
         sent, self._sent = self._sent, []
-        for work, _, _ in sent:
+        for work, first, last in sent:
             work.wait()
+            self._gradients.show(first, last)
 
     def step(self, closure=None):
         """Waits for the averages, and takes a step of the optimizer. By need: the next forward pass does."""
         if closure is not None:
             raise ValueError("step() takes no closure: call backward() before it")
+        if any(one.grad is not None for one in self._frozen):
+            raise RuntimeError("a parameter has a gradient that had none when the optimizer was made: make another one")
         if self._defers() and self._sent:  # else all are averages already
             self._send_rest()
             self._deferred.begin(self._gradients, self._sent)
@@ -120,16 +127,18 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         else:
             self.synchronize()
             result = self._optimizer.step()
+            if self._deferred is not None:  # as after a step that is deferred
+                self._gradients.zero()
         self._finish_iteration()
         return result
 
     def finish_step(self):
-        """By need: takes all steps that step() has left for the forward pass. Then parameters are as they should be."""
+        """By need: takes all steps that step() has left. For who reads parameters by another way than their modules."""
         if self._deferred is not None:
             self._deferred.finish()
 
     def zero_grad(self, set_to_none=False):
-        """By need, gradients whose step is yet to be taken are zero after it."""
+        """By need, step() has done so."""
         self._gradients.zero(but=() if self._deferred is None else self._deferred.parameters())
 
     @property
@@ -206,7 +215,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._sent = []  # messages: work, first layer, last layer
 
     def _defers(self):
-        """Whether step() leaves steps for the forward pass. In the first iteration it is seen who needs what."""
+        """Whether step() leaves steps to be taken: after the first iteration, when layers are in their order."""
         return self._deferred is not None and not self._is_first
 
     def _gradient_comes(self, parameter):
@@ -214,10 +223,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         if self._deferred is not None:
             self._deferred.take(parameter)
         place = self._place_of[id(parameter)]
-        if self._synchronizes and id(parameter) not in self._open[place]:
+        if id(parameter) not in self._open[place]:
             raise RuntimeError(
                 f"a second backward pass through {self._gradients.layers[place].name} before step(): its gradients "
-                "may be on their way already. Every pass but the last belongs into no_sync()"
+                "may be on their way already. Every pass but the last belongs into no_sync(); where a pass has failed, "
+                "go on with step()"
             )
 
     def _ready(self, parameter):
@@ -255,6 +265,8 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._next += 1
         memory = self._gradients.message(first, last)
         memory.div_(self._size)
+        if self._defers():
+            self._gradients.hide(first, last)  # until they are averages, or used up
         begin = time.perf_counter()
         work = self._lanes.all_reduce(memory, share)
         self._sent.append((work, first, last))

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <array>
+#include <deque>
 #include <gtest/gtest.h>
+#include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tests/unit/control/plans.h"
@@ -230,20 +233,133 @@ TEST(HubExchange, RefusesWhatDoesNotFitAndGoesOnAsIfItHadNotCome) {
 }
 
 TEST(HubExchange, TakesEachSegmentOnce) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::momentum)});
+    std::deque<HubRun::Arrival> earlier;
+    std::size_t seen = 0;
+    run.before = [&](const HubRun::Arrival& arrival) {
+      for (const HubRun::Arrival& one : earlier) {
+        const std::vector<std::uint8_t> other(one.payload.size(), 0xee);
+        EXPECT_FALSE(one.exchange.arrive(one.from, one.label, other.data(),
+                                         static_cast<std::uint32_t>(other.size())));
+      }
+      // Of all that arrives, in both stages, some is remembered for a while.
+      if (++seen % 3 == 0) earlier.push_back(arrival);
+      if (earlier.size() > 40) earlier.pop_front();
+    };
+    run.run(3, small_number);
+    run.before = {};
+    expect_trained(run, 3, std::string(place.algorithm) + " on " + place.topology);
+  }
+}
+
+TEST(HubExchange, RefusesTheNextRoundBeforeThisOneHasEnded) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::momentum)});
+    run.before = [&](const HubRun::Arrival& arrival) {
+      if (arrival.from.stage != control::Stage::broadcast) return;
+      const std::vector<std::uint8_t> other(arrival.payload.size(), 0xee);
+      HubLabel label = arrival.label;
+      ++label.round;
+      EXPECT_FALSE(arrival.exchange.arrive(arrival.from, label, other.data(),
+                                           static_cast<std::uint32_t>(other.size())));
+    };
+    run.run(3, small_number);
+    run.before = {};
+    expect_trained(run, 3, std::string(place.algorithm) + " on " + place.topology);
+  }
+}
+
+TEST(HubExchange, TellsOfTrainersThatPushWeightsWhereOthersPushGradients) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::sgd)});
+    run.kind = [](unsigned rank, unsigned round) {
+      return round == 0 || (rank == 1 && round == 1) ? HubPush::Kind::weights
+                                                     : HubPush::Kind::gradients;
+    };
+    run.run(3, small_number);
+    bool told = false;
+    for (unsigned rank = 0; rank < run.ranks(); ++rank) told = told || run.disagrees(rank);
+    EXPECT_TRUE(told) << place.algorithm << " on " << place.topology;
+  }
+}
+
+TEST(HubExchange, BeginsAnewWithWeightsThatArePushedLater) {
   HubRun run({.plan = control::plan_of("bml", "bcube:3,2"),
-              .keys = keys_of(DataType::float32),
-              .optimizer = settings_of(OptimizerRule::momentum)});
-  std::vector<HubRun::Arrival> earlier;
-  run.before = [&](const HubRun::Arrival& arrival) {
-    for (const HubRun::Arrival& one : earlier) {
-      const std::vector<std::uint8_t> other(one.payload.size(), 0xee);
-      EXPECT_FALSE(one.exchange.arrive(one.from, one.label, other.data(),
-                                       static_cast<std::uint32_t>(other.size())));
-    }
-    if (earlier.size() < 50) earlier.push_back(arrival);
+              .keys = keys_of(DataType::bfloat16),
+              .optimizer = settings_of(OptimizerRule::adam)});
+  run.kind = [](unsigned, unsigned round) {
+    return round == 0 || round == 3 ? HubPush::Kind::weights : HubPush::Kind::gradients;
   };
-  run.run(2, small_number);
-  expect_trained(run, 2, "each segment twice");
+  // Rounds 3 to 5 are as the rounds 0 to 2 are.
+  run.run(6, [](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
+                unsigned round) { return small_number(rank, trainer, key, element, round % 3); });
+  for (std::uint32_t key = 0; key < run.model().keys().size(); ++key) {
+    for (unsigned rank = 0; rank < run.ranks(); ++rank) {
+      EXPECT_EQ(run.weights(rank, key), expected_weights(run, key, 3)) << key;
+    }
+  }
+}
+
+// 1, 2^24 and -2^24: what is left of the 1 shows the order.
+TEST(HubExchange, AddsInTheOrderOfTheDigits) {
+  const auto pushed = [](unsigned rank, unsigned, std::uint32_t, std::uint64_t, unsigned round) {
+    constexpr float kLarge = 16777216;
+    if (round == 0) return 0.0F;
+    return rank == 0 ? 1.0F : (rank == 1 ? kLarge : -kLarge);
+  };
+  aggregation::OptimizerSettings settings;
+  settings.learning_rate = -3;
+  for (const auto& [algorithm, sum] : {std::pair("mesh", 0.0F), std::pair("ps", 0.0F)}) {
+    HubRun run({.plan = control::plan_of(algorithm, "star:3"),
+                .keys = {{"one", 300, DataType::float32}},
+                .optimizer = settings});
+    run.run(2, pushed);
+    EXPECT_EQ(run.weights(1, 0), std::vector<float>(300, sum)) << algorithm;
+  }
+  HubRun reversed({.plan = control::plan_of("mesh", "star:3"),
+                   .keys = {{"one", 300, DataType::float32}},
+                   .optimizer = settings});
+  reversed.run(2, [&](unsigned rank, unsigned trainer, std::uint32_t key, std::uint64_t element,
+                      unsigned round) { return pushed(2 - rank, trainer, key, element, round); });
+  EXPECT_EQ(reversed.weights(1, 0), std::vector<float>(300, 1.0F));
+}
+
+// What a server does with anything at all that its peers send: memory is for sanitizers to watch.
+TEST(HubExchange, StaysWithinItsBoundsWhateverComes) {
+  for (const Place& place : kPlaces) {
+    HubRun run({.plan = control::plan_of(place.algorithm, place.topology),
+                .keys = keys_of(DataType::float32),
+                .optimizer = settings_of(OptimizerRule::adam)});
+    std::mt19937_64 random(20261124);
+    const auto below = [&random](unsigned count) {
+      return static_cast<unsigned>(random() % count);
+    };
+    const std::vector<std::uint8_t> payload(1024, 0xee);
+    std::size_t most = 0;
+    run.before = [&](const HubRun::Arrival& arrival) {
+      for (unsigned i = 0; i < 20; ++i) {
+        const HubStream from = {
+            below(2) == 0 ? control::Stage::aggregation : control::Stage::broadcast,
+            below(4) == 0 ? below(256) : arrival.from.step, below(5)};
+        HubLabel label = {below(static_cast<unsigned>(run.model().chunks().size()) + 1), below(6),
+                          static_cast<std::uint16_t>(arrival.label.round + below(3)),
+                          static_cast<HubPush::Kind>(below(8) == 0 ? below(256) : 0)};
+        const auto bytes =
+            below(2) == 0 ? static_cast<std::uint32_t>(arrival.payload.size()) : below(1024);
+        arrival.exchange.arrive(from, label, payload.data(), bytes);
+      }
+      most = std::max(most, run.longest_queue());
+    };
+    run.run(4, small_number);
+    EXPECT_LE(most, run.model().chunks().size()) << place.algorithm << " on " << place.topology;
+  }
 }
 
 TEST(HubExchange, OwnsAnEqualPartOfTheStateOnEachServer) {

@@ -31,6 +31,21 @@ void write_value(DataType type, std::uint8_t* values, std::uint64_t element, flo
   std::memcpy(values + element * sizeof(bits), &bits, sizeof(bits));
 }
 
+namespace {
+
+template <typename Function>
+void for_each_target(const HubExchange& exchange, const Function& function) {
+  const control::ThreadSchedule& schedule = exchange.schedule();
+  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+    for (unsigned w = 0; w < schedule.steps(); ++w) {
+      const control::Offsets& targets = schedule.step(w).targets_in(stage);
+      for (unsigned r = targets.first; r < targets.end; ++r) function(HubStream{stage, w, r});
+    }
+  }
+}
+
+}  // namespace
+
 HubRun::HubRun(HubRunSettings settings)
     : settings_(std::move(settings)),
       model_(control::hub::ordered_keys(settings_.keys, "test"), settings_.optimizer,
@@ -95,6 +110,7 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     if (may && !may(rank, key, round)) continue;
     HubPush push;
     push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
+    if (kind) push.kind = kind(rank, round);
     push.learning_rate = settings_.optimizer.learning_rate;
     const control::hub::HubKey& of = model_.keys()[key];
     for (unsigned t = 0; t < trainers(rank); ++t) {
@@ -118,17 +134,12 @@ bool HubRun::send_one(unsigned rank, std::size_t execution) {
   HubExchange& exchange = servers_[rank].exchanges[execution];
   const control::ThreadSchedule& schedule = exchange.schedule();
   std::vector<HubStream> streams;
-  for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
-    for (unsigned w = 0; w < schedule.steps(); ++w) {
-      const control::Offsets& targets = schedule.step(w).targets_in(stage);
-      for (unsigned r = targets.first; r < targets.end; ++r) streams.push_back({stage, w, r});
-    }
-  }
+  for_each_target(exchange, [&streams](const HubStream& to) { streams.push_back(to); });
   std::shuffle(streams.begin(), streams.end(), random_);
   for (const HubStream& to : streams) {
     const bool waits = exchange.waiting(to) != 0;
     const std::optional<HubLabel> label = exchange.next(to);
-    if (waits != label.has_value()) throw std::logic_error("waiting() and next() differ");
+    if (!waits && label.has_value()) throw std::logic_error("what does not wait is sent");
     if (!label.has_value()) continue;
     const HubSegment segment = exchange.segment(to, *label);
     const control::Rank peer = schedule.peer(to.step, to.offset);
@@ -169,6 +180,25 @@ void HubRun::see_ends(unsigned rank, std::size_t execution) {
   while (const std::optional<std::uint32_t> key = server.exchanges[execution].next_ended()) {
     if (++server.parts[*key] == server.exchanges.size()) ++server.ended[*key];
   }
+}
+
+bool HubRun::disagrees(unsigned rank) const {
+  const auto& exchanges = servers_[rank].exchanges;
+  return std::any_of(exchanges.begin(), exchanges.end(), [](const HubExchange& exchange) {
+    return exchange.disagreement().has_value();
+  });
+}
+
+std::size_t HubRun::longest_queue() const {
+  std::size_t longest = 0;
+  for (const Server& server : servers_) {
+    for (const HubExchange& exchange : server.exchanges) {
+      for_each_target(exchange, [&](const HubStream& to) {
+        longest = std::max<std::size_t>(longest, exchange.waiting(to));
+      });
+    }
+  }
+  return longest;
 }
 
 std::vector<float> HubRun::weights(unsigned rank, std::uint32_t key) const {

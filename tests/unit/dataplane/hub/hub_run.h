@@ -52,6 +52,12 @@ class HubRun {
     return settings_.trainers * (ranks() - (settings_.root_trains ? 0 : 1));
   }
 
+  // What a rank's trainers push in a round, if not the usual.
+  std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
+  bool disagrees(unsigned rank) const;
+  // Chunks that wait for a peer, at most.
+  std::size_t longest_queue() const;
+
   // Pushes weights in round 0 and gradients in those that follow, until each key has been pushed
   // so often at every rank for which `may` holds, and nothing moves any more.
   void run(unsigned rounds, const Value& value, const May& may = {});
@@ -64,7 +70,7 @@ class HubRun {
   // What was refused of all that was sent; of honest servers nothing is.
   unsigned refused() const { return refused_; }
 
-  // What each arrival is followed by: `before` sees it first.
+  // What is about to arrive; `before`, if it is set, may do with the exchange what it likes.
   struct Arrival {
     HubExchange& exchange;
     HubStream from;
