@@ -1,5 +1,5 @@
-// What the memory of packets and of EAL comes to, where a fabric's need is computed before it starts
-// (fabric_sizing.h, memif_sizing.h, nic_sizing.h).
+// What the memory of packets and of EAL comes to, where a fabric's need is computed before it
+// starts (fabric_sizing.h, memif_sizing.h, nic_sizing.h).
 #ifndef GRADCUBE_DATAPLANE_DAEMON_MEMORY_UNITS_H_
 #define GRADCUBE_DATAPLANE_DAEMON_MEMORY_UNITS_H_
 

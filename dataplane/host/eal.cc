@@ -18,6 +18,7 @@
 #include <unistd.h>
 
 #include "control/base/cores.h"
+#include "dataplane/host/interrupt_thread.h"
 
 // As in rte_vect.h, which forgets in 22.11 that C++ has to be told that this is a C function.
 extern "C" std::uint16_t rte_vect_get_max_simd_bitwidth();
@@ -180,7 +181,10 @@ Eal::Eal(const EalOptions& options) {
   for (unsigned i = 0; i < options.cores.size(); ++i) workers_.push_back(i + 1);
 }
 
-Eal::~Eal() { rte_eal_cleanup(); }
+Eal::~Eal() {
+  stop_interrupt_thread();
+  rte_eal_cleanup();
+}
 
 EalFacts Eal::facts() const {
   EalFacts facts;

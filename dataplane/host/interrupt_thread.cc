@@ -3,7 +3,10 @@
 #include <cstdint>
 #include <future>
 #include <memory>
+#include <optional>
+#include <pthread.h>
 #include <rte_alarm.h>
+#include <rte_interrupts.h>
 
 namespace gradcube::dataplane {
 
@@ -34,6 +37,16 @@ void run_on_interrupt_thread(const std::function<void()>& work) {
   }
   (void)task.release();  // run() has it
   done.wait();
+}
+
+// It ends where it waits for interrupts: nothing else that it comes to is a place to be cancelled.
+void stop_interrupt_thread() {
+  std::optional<pthread_t> thread;
+  run_on_interrupt_thread([&thread] {
+    if (rte_thread_is_intr() != 0) thread = ::pthread_self();
+  });
+  if (!thread.has_value() || ::pthread_cancel(*thread) != 0) return;
+  ::pthread_join(*thread, nullptr);
 }
 
 }  // namespace gradcube::dataplane

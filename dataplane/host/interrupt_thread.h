@@ -14,6 +14,11 @@ namespace gradcube::dataplane {
 // the system has no memory for an alarm, it is done by the caller.
 void run_on_interrupt_thread(const std::function<void()>& work);
 
+// Ends the thread. The last thing before rte_eal_cleanup(), which frees what the thread reads and
+// leaves it running: a process that has ended well could crash while it exits. No device may be in
+// use any more. Does nothing where the thread takes no work.
+void stop_interrupt_thread();
+
 }  // namespace gradcube::dataplane
 
 #endif  // GRADCUBE_DATAPLANE_HOST_INTERRUPT_THREAD_H_
