@@ -20,6 +20,8 @@
 extern "C" {
 void AnnotateIgnoreReadsBegin(const char* file, int line);
 void AnnotateIgnoreWritesBegin(const char* file, int line);
+void AnnotateIgnoreReadsEnd(const char* file, int line);
+void AnnotateIgnoreWritesEnd(const char* file, int line);
 }
 
 namespace {
@@ -41,9 +43,23 @@ int run(void* argument) {
 
 std::promise<void> interrupts_are_ignored;  // kept when DPDK has started: its setter may be late
 
+// Until the thread ends (interrupt_thread.h).
+class Ignoring {
+ public:
+  Ignoring() {
+    AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
+    AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  }
+  ~Ignoring() {
+    AnnotateIgnoreWritesEnd(__FILE__, __LINE__);
+    AnnotateIgnoreReadsEnd(__FILE__, __LINE__);
+  }
+  Ignoring(const Ignoring&) = delete;
+  Ignoring& operator=(const Ignoring&) = delete;
+};
+
 void ignore_interrupts(void* /*nothing*/) {
-  AnnotateIgnoreReadsBegin(__FILE__, __LINE__);
-  AnnotateIgnoreWritesBegin(__FILE__, __LINE__);
+  static thread_local const Ignoring ignoring;
   interrupts_are_ignored.set_value();
 }
 
