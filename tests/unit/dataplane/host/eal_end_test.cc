@@ -7,6 +7,7 @@
 #include <rte_interrupts.h>
 #include <sys/eventfd.h>
 #include <thread>
+#include <unistd.h>
 
 #include "dataplane/host/eal.h"
 
@@ -25,8 +26,9 @@ TEST(EalEnd, LeavesNoThreadThatGoesOnWithWhatWasFreed) {
   std::optional<Eal> eal(std::in_place, options);
   std::atomic<unsigned> counted{0};
   // A source that is never taken away, and whose descriptor can be read all the time.
+  const int event = ::eventfd(1, EFD_CLOEXEC);
   rte_intr_handle* source = rte_intr_instance_alloc(RTE_INTR_INSTANCE_F_PRIVATE);
-  ASSERT_EQ(rte_intr_fd_set(source, ::eventfd(1, EFD_CLOEXEC)), 0);
+  ASSERT_EQ(rte_intr_fd_set(source, event), 0);
   ASSERT_EQ(rte_intr_type_set(source, RTE_INTR_HANDLE_EXT), 0);
   ASSERT_EQ(rte_intr_callback_register(source, count_again, &counted), 0);
   while (counted < 10) std::this_thread::sleep_for(milliseconds(1));
@@ -34,6 +36,8 @@ TEST(EalEnd, LeavesNoThreadThatGoesOnWithWhatWasFreed) {
   const unsigned at_end = counted;
   std::this_thread::sleep_for(milliseconds(50));
   EXPECT_EQ(counted, at_end);
+  rte_intr_instance_free(source);
+  ::close(event);
 }
 
 }  // namespace
