@@ -189,6 +189,11 @@ FrameError parse_unsegmented(const std::uint8_t* frame, std::size_t readable,
   }
 }
 
+unsigned steered_as(unsigned thread) {
+  if (thread == kMailThread) return 0;
+  return thread < kFirstHubThread ? thread : thread - kFirstHubThread;
+}
+
 }  // namespace
 
 FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& routing,
@@ -203,9 +208,8 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
     throw std::invalid_argument("the number of a step must be below 32");
   }
   std::uint8_t* const frame = prefix_.data();
-  const unsigned steered_as = flow.thread == kMailThread ? 0 : flow.thread;
   transport_offset_ = static_cast<std::uint8_t>(store_prefix(
-      frame, link, routing, static_cast<std::uint16_t>(kFirstSourcePort + steered_as)));
+      frame, link, routing, static_cast<std::uint16_t>(kFirstSourcePort + steered_as(flow.thread))));
   address_sum_ = ip_sum(frame);
   std::uint8_t* const at = frame + transport_offset_;
   store_little<std::uint32_t>(at + kJob, flow.job);

@@ -42,6 +42,10 @@ inline constexpr unsigned kMaxHops = 8;
 inline constexpr unsigned kMaxThreads = 128;
 // Frames of this thread carry messages between trainers. They are steered as those of thread 0.
 inline constexpr unsigned kMailThread = kMaxThreads - 1;
+// Those of the threads from this one on carry chunks of a hub, and are steered as those of thread
+// 0, 1, ...
+inline constexpr unsigned kFirstHubThread = 64;
+inline constexpr unsigned kMaxHubThreads = kMailThread - kFirstHubThread;
 inline constexpr unsigned kMaxLanes = 8;
 inline constexpr unsigned kMaxSteps = 32;
 

@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 6;
+inline constexpr std::uint32_t kLayoutVersion = 7;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -83,8 +83,12 @@ enum class Kind : std::uint8_t {
   // Messages between two trainers: no collectives.
   send = 6,
   receive = 7,
+  // Of a key of the job's hub: no collectives.
+  push_gradients = 8,
+  push_weights = 9,
 };
 inline constexpr unsigned kKinds = 6;  // of collectives
+inline constexpr double kOwnRate = -1;
 
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
 // wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
@@ -98,6 +102,11 @@ inline constexpr unsigned kKinds = 6;  // of collectives
 // Of a send and a receive `count` is that of the buffer's bytes, `root` the other trainer's rank,
 // dtype, op and lane are 0, and `tag` is any number. `paths` is the most that a send may take; 0:
 // by its length. Messages have no numbers in lanes. In a collective both fields are 0.
+//
+// Of a push `root` is the key's number among those of the hub, ordered by name, count and dtype are
+// the key's, `tag` has the bits of the learning rate (a double; kOwnRate: the optimizer's; 0 for
+// weights), and `paths` is the hub's number. op and lane are 0. A trainer pushes a key again when
+// its last push of it has ended.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).
@@ -133,23 +142,28 @@ static_assert(kCompletions + kRingEntries * sizeof(Completion) <= kHeapOffset);
 // Messages on the session's socket (SOCK_SEQPACKET: one message, one packet). Text is
 // NUL-terminated and padded with NULs.
 enum class MessageType : std::uint32_t {
-  hello = 1,    // trainer: Hello. The first message; answered by Offer or Refused
-  welcome = 2,  // daemon: Welcome, with a descriptor: the trainer's doorbell
-  refused = 3,  // daemon: Notice; then it closes the socket
-  failure = 4,  // daemon: Notice. Sent before the completions of the collectives that it is about
-  inquiry = 5,  // trainer: Inquiry: why is this request not done?
-  report = 6,   // daemon: Notice, the answer
-  goodbye = 7,  // trainer: an orderly leave: a bare MessageType. Closing the socket without it
-                // counts as a death
-  closing = 8,  // daemon: Notice: it is about to close this session, for this reason
-  abort = 9,    // trainer: end the whole job now: a bare MessageType. The trainer then closes
-                // its socket
-  offer = 10,   // daemon: Offer, with a descriptor: the region
-  mapped = 11,  // trainer: it has mapped and sealed the region: a bare MessageType. Answered by
-                // Welcome or Refused
-  grow = 12,    // trainer: Grow. The next one only after the answer
-  grown = 13,   // daemon: Notice, the answer: its code is 0, or says why it is not confirmed; its
-                // `request` is how far the memory is confirmed now, from the region's start
+  hello = 1,      // trainer: Hello. The first message; answered by Offer or Refused
+  welcome = 2,    // daemon: Welcome, with a descriptor: the trainer's doorbell
+  refused = 3,    // daemon: Notice; then it closes the socket
+  failure = 4,    // daemon: Notice. Sent before the completions of the collectives that it is about
+  inquiry = 5,    // trainer: Inquiry: why is this request not done?
+  report = 6,     // daemon: Notice, the answer
+  goodbye = 7,    // trainer: an orderly leave: a bare MessageType. Closing the socket without it
+                  // counts as a death
+  closing = 8,    // daemon: Notice: it is about to close this session, for this reason
+  abort = 9,      // trainer: end the whole job now: a bare MessageType. The trainer then closes
+                  // its socket
+  offer = 10,     // daemon: Offer, with a descriptor: the region
+  mapped = 11,    // trainer: it has mapped and sealed the region: a bare MessageType. Answered by
+                  // Welcome or Refused
+  grow = 12,      // trainer: Grow. The next one only after the answer
+  grown = 13,     // daemon: Notice, the answer: its code is 0, or says why it is not confirmed; its
+                  // `request` is how far the memory is confirmed now, from the region's start
+  make_hub = 14,  // trainer: MakeHub. The next one only after the answer
+  hub_made = 15,  // daemon: Notice, the answer: its code is 0, or says why there is none. With 0,
+                  // `request` is how long the hub's weights are, in bytes, and a descriptor comes
+                  // with it: their memory, to be mapped for reading
+  end_hub = 16,   // trainer: its server needs the hub no more: a bare MessageType
 };
 
 // Of a mapped region.
@@ -228,6 +242,33 @@ struct Grow {
   std::uint64_t end;
   std::uint64_t wanted;
 };
+
+// "Make the job's hub." All trainers of the job ask for the same one. Its table lies in the heap, in
+// its confirmed part.
+struct MakeHub {
+  MessageType type;
+  std::uint32_t number;  // 1, 2, 3, ...: of the hubs that this session has asked for
+  std::uint64_t offset;  // of the table, from the region's start; a multiple of kBufferAlignment
+  std::uint64_t bytes;
+  std::uint32_t lane;  // whose plan the hub exchanges its chunks by
+  std::uint32_t reserved;
+};
+
+// A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
+// its name behind it. Nothing is aligned. The text is control/hub/optimizer_settings.h's.
+struct HubTable {
+  std::uint64_t chunk_bytes;
+  std::uint32_t keys;
+  std::uint32_t optimizer_bytes;
+};
+
+struct HubTableKey {
+  std::uint64_t elements;
+  std::uint32_t name_bytes;
+  std::uint32_t dtype;  // gradcube_dtype, of the gradients
+};
+
+inline constexpr std::uint64_t kMostHubTableBytes = std::uint64_t{1} << 25;
 
 struct Notice {
   MessageType type;

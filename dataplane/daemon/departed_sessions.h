@@ -1,6 +1,6 @@
 // Sessions whose trainers have gone and whose engines have let go, but whose memory packets may
 // still point into: they lie in other servers' queues and windows. Each is kept until the last of
-// its packets has ended. It outlives the nodes, because a packet can outlive the node that sent it.
+// its packets has ended, and the last thread that makes a hub for it. It outlives the nodes, because a packet can outlive the node that sent it.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_
@@ -13,6 +13,7 @@
 #include <utility>
 #include <vector>
 
+#include "dataplane/daemon/hub_making.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/session.h"
 
@@ -20,15 +21,19 @@ namespace gradcube::dataplane {
 
 class DepartedSessions {
  public:
-  void add(std::unique_ptr<Session> session, std::vector<std::unique_ptr<EngineJob>> jobs) {
-    departed_.push_back({std::move(session), std::move(jobs)});
+  // makings: of hubs that nobody waits for.
+  void add(std::unique_ptr<Session> session, std::vector<std::unique_ptr<EngineJob>> jobs,
+           std::vector<std::unique_ptr<HubMaking>> makings) {
+    departed_.push_back({std::move(session), std::move(jobs), std::move(makings)});
   }
 
   // Frees those that no packet points into any more.
   void reap() {
     departed_.remove_if([](const Departed& each) {
       return std::all_of(each.jobs.begin(), each.jobs.end(),
-                         [](const auto& job) { return job->references() == 0; });
+                         [](const auto& job) { return job->references() == 0; }) &&
+             std::all_of(each.makings.begin(), each.makings.end(),
+                         [](const auto& making) { return making->is_idle(); });
     });
   }
 
@@ -44,6 +49,7 @@ class DepartedSessions {
   struct Departed {
     std::unique_ptr<Session> session;
     std::vector<std::unique_ptr<EngineJob>> jobs;
+    std::vector<std::unique_ptr<HubMaking>> makings;
   };
 
   std::list<Departed> departed_;

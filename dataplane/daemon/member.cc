@@ -128,6 +128,7 @@ JoinedSession Member::tell(unsigned local) {
 }
 
 void Member::attach(const control::JobDescriptor& job, const aggregation::Kernels& kernels) {
+  kernels_ = &kernels;
   const std::uint32_t window = job.transport.window;
   const std::vector<EngineAt>& engines = engines_.all();
   if (!engines.empty() && (window == 0 || window > offer_.window)) {
@@ -174,6 +175,7 @@ void Member::reset(control::Epoch epoch, const control::JobCut& cut, std::uint32
     // What an earlier reset has failed keeps its reason.
     if (cut.failed[lane] > cuts_[lane].through) cuts_[lane] = {cut.failed[lane], cut.code, notice};
   }
+  take_hub_off(cut.code, cut.text, notice);
   on_engines([&](Engine& engine) { engine.reset(job_, cuts_, static_cast<std::uint16_t>(epoch)); });
 }
 
@@ -189,6 +191,7 @@ void Member::detach() {
 }
 
 void Member::give_back_packets() {
+  for (const Part& part : parts_) part.job->reap_hubs();
   std::erase_if(detached_, [](const auto& job) { return job->references() == 0; });
 }
 
@@ -198,7 +201,7 @@ std::uint64_t Member::reserved_bytes() const {
     bytes += segments * engines_.all()[engine].packets->bytes_of_segment();
   };
   for (std::size_t i = 0; i < offer_.reserved.size(); ++i) add(i, offer_.reserved[i].segments());
-  for (std::size_t i = 0; i < parts_.size(); ++i) add(i, parts_[i].job->reserved());
+  for (std::size_t i = 0; i < parts_.size(); ++i) add(i, parts_[i].job->reserved_by_all());
   return bytes;
 }
 
@@ -288,11 +291,13 @@ const char* Member::fail_submissions() {
     session_->complete_through(lane, UINT64_MAX, GRADCUBE_EPEER, end_notice_.value_or(0));
   }
   session_->fail_mail(GRADCUBE_EPEER, end_notice_.value_or(0));
+  session_->end_hub(GRADCUBE_EPEER, end_notice_.value_or(0));
+  hub_.end(GRADCUBE_EPEER, "the job has ended");
   return session_->violation();
 }
 
 void Member::release(DepartedSessions& departed) {
-  departed.add(std::move(session_), std::move(detached_));
+  departed.add(std::move(session_), std::move(detached_), hub_.take_dropped());
 }
 
 }  // namespace gradcube::dataplane

@@ -20,6 +20,7 @@
 #include "control/jobs/join_request.h"
 #include "dataplane/daemon/departed_sessions.h"
 #include "dataplane/daemon/job_report.h"
+#include "dataplane/daemon/member_hub.h"
 #include "dataplane/daemon/node_engines.h"
 #include "dataplane/daemon/packet_offer.h"
 #include "dataplane/daemon/trainer_channel.h"
@@ -77,7 +78,7 @@ class Member {
   void hold();
   void halt();
   // From now on the collectives up to the cut end with its code, for the reason that the notice of
-  // this number gives.
+  // this number gives; and so does all that is pushed to the job's hub, which is gone.
   void reset(control::Epoch epoch, const control::JobCut& cut, std::uint32_t notice);
   void detach();
 
@@ -100,6 +101,16 @@ class Member {
   // used again.
   std::optional<CollectiveRequest> submitted_as(control::CollectiveName collective,
                                                 unsigned local) const;
+
+  // Hub ---------------------------------------------------------------------
+
+  // A trainer wishes for a hub, or its server needs the job's no more. While it is attached.
+  void ask_hub(unsigned local, HubWish wish);
+  void end_hub();
+  // To be called about every 20 ms: answers to trainers.
+  std::vector<HubAnswer> work_hub();
+  // Null if there is none.
+  const ServerHub* hub() const { return hub_.hub().get(); }
 
   // Packet memory -----------------------------------------------------------
 
@@ -133,6 +144,9 @@ class Member {
   void release(DepartedSessions& departed);
 
  private:
+  void use_hub(const std::shared_ptr<ServerHub>& hub);
+  void take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice);
+
   struct Local {
     control::TrainerInfo info;
     int doorbell = -1;  // the trainer's, until it has been told
@@ -155,6 +169,7 @@ class Member {
   control::JoinRequest request_;
   LanePlans plans_;
   const NodeEngines& engines_;
+  const aggregation::Kernels* kernels_ = nullptr;  // since it is attached
   std::unique_ptr<Session> session_;
   PacketOffer offer_;  // until it is attached
   unsigned window_ = 0;
@@ -165,6 +180,7 @@ class Member {
   // Of engines that have let go. They have packets out.
   std::vector<std::unique_ptr<EngineJob>> detached_;
   LaneCuts cuts_{};  // of the resets so far
+  MemberHub hub_;
   std::optional<std::uint32_t> end_notice_;
 };
 

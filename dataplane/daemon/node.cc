@@ -114,6 +114,9 @@ void Node::on_event(const EngineEvent& event, control::Instant now) {
     return;
   }
   if (event.epoch != static_cast<std::uint16_t>(resident->epoch)) return;
+  if (event.kind == EngineEvent::Kind::hub_disagreement) {
+    return on_hub_disagreement(attempt, *resident, event, now);
+  }
   if (event.kind == EngineEvent::Kind::progress) {
     tell_counts(attempt, now);
   } else if (event.kind == EngineEvent::Kind::overflow) {
@@ -197,6 +200,7 @@ void Node::look(control::Instant now) {
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
+  answer_hubs();
   for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
   forget_the_gone();
 }

@@ -97,6 +97,11 @@ class Node {
   void inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
                control::Instant now);
 
+  // A trainer wishes for a hub: an answer follows, on the channel. False: no trainer of this version
+  // says such a thing. end_hub(): its server needs the job's hub no more.
+  bool ask_hub(TrainerId trainer, const shared::MakeHub& wish);
+  void end_hub(TrainerId trainer);
+
   void on_event(const EngineEvent& event, control::Instant now);
   void on_message(const control::NodeMessage& message, control::Instant now);
   // Sends it to the node of another process. It leaves with the next send_carried().
@@ -113,7 +118,7 @@ class Node {
   // Carries out what is to be done. Whether there was something.
   bool work(control::Instant now);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
-  // closes the sessions whose memory has faulted, and notes how far jobs have come. To be called
+  // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have come. To be called
   // about every 20 ms.
   void look(control::Instant now);
 
@@ -177,6 +182,11 @@ class Node {
   TrainerId join_group(Attempt attempt, Resident& resident, const control::JobOptions& options,
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
+
+  // node_hubs.cc
+  void answer_hubs();
+  void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
+                           control::Instant now);
 
   static std::string end_text(const Resident& resident, const control::notice::Ended& ended);
   std::vector<control::PeerFacts> peer_facts(const Resident& resident,

@@ -13,7 +13,7 @@ namespace gradcube::dataplane {
 namespace {
 
 bool has_room(const PacketShare& share, std::uint64_t segments, bool least) {
-  if (segments > EngineJob::kMostReferences) return false;
+  if (segments > PayloadPackets::kMost) return false;
   return segments <= (least ? share.free() : share.free() / 2);
 }
 
@@ -26,12 +26,12 @@ std::string readable(std::uint64_t bytes) {
 [[noreturn]] void refuse(const std::string& job, const std::string& server, std::uint32_t flows,
                          unsigned window, const PacketShare& share) {
   const std::uint64_t segments = std::uint64_t{flows} * window;
-  if (segments > EngineJob::kMostReferences) {
+  if (segments > PayloadPackets::kMost) {
     throw JoinRefused(
         GRADCUBE_EJOB,
         fmt::format("job \"{}\": {} flows of an engine on server {}: with a window of {} segments "
                     "expected at most {}; ask for fewer lanes",
-                    job, flows, server, window, EngineJob::kMostReferences / window));
+                    job, flows, server, window, PayloadPackets::kMost / window));
   }
   throw JoinRefused(
       GRADCUBE_EJOB,

@@ -71,6 +71,10 @@ bool send_welcome(int socket, const shared::Welcome& welcome, int doorbell) {
   return send_with_descriptor(socket, &welcome, sizeof welcome, doorbell);
 }
 
+bool send_hub(int socket, const shared::Notice& notice, int weights) {
+  return send_with_descriptor(socket, &notice, sizeof notice, weights);
+}
+
 std::uint32_t hello_version(std::string_view bytes) {
   HelloBegin begin{};
   return read_as(bytes.substr(0, sizeof begin), begin) ? begin.version : 0;

@@ -27,6 +27,7 @@ bool send_notice(int socket, const shared::Notice& notice);
 // Sends the descriptor with it: the region, the trainer's doorbell.
 bool send_offer(int socket, const shared::Offer& offer, int region);
 bool send_welcome(int socket, const shared::Welcome& welcome, int doorbell);
+bool send_hub(int socket, const shared::Notice& notice, int weights);
 
 // Of a Hello or of what another version's trainer says; 0 of what is too short for either.
 std::uint32_t hello_version(std::string_view bytes);

@@ -195,12 +195,17 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   if (bytes.size() >= sizeof type) std::memcpy(&type, bytes.data(), sizeof type);
   shared::Inquiry inquiry{};
   shared::Grow grow{};
+  shared::MakeHub hub{};
   if (type == shared::MessageType::hello && connection.region == nullptr) {
     take_hello(socket, connection, bytes);
   } else if (type == shared::MessageType::mapped && connection.request.has_value()) {
     take_mapped(socket, connection);
   } else if (type == shared::MessageType::grow && connection.welcomed && read_as(bytes, grow)) {
     if (!growth_.report(socket, connection.region, grow)) reject(socket, connection);
+  } else if (type == shared::MessageType::make_hub && connection.welcomed && read_as(bytes, hub)) {
+    if (!nodes_.at(connection.server).ask_hub(*connection.trainer, hub)) reject(socket, connection);
+  } else if (type == shared::MessageType::end_hub && connection.welcomed) {
+    nodes_.at(connection.server).end_hub(*connection.trainer);
   } else if (type == shared::MessageType::inquiry && connection.welcomed &&
              read_as(bytes, inquiry)) {
     connection.inquiry = inquiry;
@@ -367,6 +372,16 @@ void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {
     connections_.at(found->second).report = notice;
   }
   send_notice(found->second, notice);
+}
+
+void SessionServer::give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) {
+  const auto found = sockets_.find(trainer);
+  if (found == sockets_.end()) return;
+  if (notice.code == GRADCUBE_OK) {
+    send_hub(found->second, notice, descriptor);
+  } else {
+    send_notice(found->second, notice);
+  }
 }
 
 void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::string& message) {

@@ -67,6 +67,7 @@ class SessionServer final : public TrainerChannel {
   void admit(TrainerId trainer, const JoinedSession& session) override;
   void refuse(TrainerId trainer, std::int32_t code, const std::string& message) override;
   void notify(TrainerId trainer, const shared::Notice& notice) override;
+  void give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) override;
   void evict(TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.line(line); }
 

@@ -12,6 +12,7 @@
 #include "dataplane/daemon/impair_request.h"
 #include "dataplane/daemon/resident_memory.h"
 #include "dataplane/daemon/switch_status.h"
+#include "dataplane/engine/flow_users.h"
 
 namespace gradcube::dataplane {
 
@@ -42,10 +43,9 @@ EngineFacts read_engine(const Engine& engine) {
   EngineFacts facts{engine.counters(), {}};
   for (EngineJob* job : engine.jobs()) {
     job->for_each_flow([&](const Flow& flow) {
-      const bool mail = flow.mail != nullptr;
+      const FlowName name = name_of(flow);
       facts.flows.push_back(
-          {job->id(), engine.settings().server, mail ? 0 : flow.user->lane(),
-           mail ? protocol::kMailThread : flow.user->thread(), flow.stage, flow.peer,
+          {job->id(), engine.settings().server, name.lane, name.thread, flow.stage, flow.peer,
            flow.send.next(), flow.send.in_flight(), flow.send.limit() - flow.send.next(),
            static_cast<double>(flow.send.rtt().smoothed()) / 1000.0, flow.send.counters()});
     });

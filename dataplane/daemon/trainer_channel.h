@@ -81,6 +81,8 @@ class TrainerChannel {
   // Of one that has not been admitted.
   virtual void refuse(TrainerId trainer, std::int32_t code, const std::string& message) = 0;
   virtual void notify(TrainerId trainer, const shared::Notice& notice) = 0;
+  // Gives the trainer the memory of the hub that it has wished for, if the notice has a code of 0.
+  virtual void give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) = 0;
   // Tells the trainer why and closes its socket.
   virtual void evict(TrainerId trainer, std::int32_t code, const std::string& message) = 0;
   // A line for the log.

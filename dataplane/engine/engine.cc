@@ -19,8 +19,8 @@ constexpr unsigned kTakenAtOnce = 256;
 static_assert(control::kMaxDimensions <= bcube::kMaxLevels);
 static_assert(control::kMaxDimensions < protocol::kMaxHops, "a relay adds a hop to any path");
 static_assert(bcube::kMaxLevels <= protocol::kMaxHops, "every route fits into a frame");
-static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kMailThread,
-              "a plan has a thread for each port, and mail has one of its own");
+static_assert(control::PlanChoice::kMostChosen * 2 * bcube::kMaxLevels <= protocol::kFirstHubThread,
+              "a plan has a thread for each port; hubs and mail have others");
 static_assert(shared::kMaxLanes <= protocol::kMaxLanes);
 static_assert(control::kMaxSteps <= protocol::kMaxSteps);
 static_assert(bcube::kMaxServers - 1 == UINT16_MAX, "server numbers have 16 bits on the wire");
@@ -86,6 +86,7 @@ unsigned Engine::poll(Nanoseconds now) {
   if (attached_.empty()) return owes_others() ? moved + transmit_all() : moved;
   watch_.look(now);
   moved += take_requests();
+  moved += work_hubs();
   run_timers();
   for (const auto& port : ports_) port->grant_credit(now_);
   moved += transmit_all();
@@ -109,7 +110,8 @@ bool Engine::owes_others() const {
 bool Engine::busy() const {
   const auto moves = [](const PlanExecutor* executor) { return executor->job().moves(); };
   const auto completes = [](const EngineJob* job) { return job->moves(); };
-  return owes_others() || std::any_of(working_.begin(), working_.end(), moves) ||
+  return owes_others() || any_active_hub() ||
+         std::any_of(working_.begin(), working_.end(), moves) ||
          std::any_of(completing_.begin(), completing_.end(), completes) ||
          std::any_of(watch_.watched().begin(), watch_.watched().end(), has_untold_progress) ||
          std::any_of(ports_.begin(), ports_.end(), [](const auto& port) {

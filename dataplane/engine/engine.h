@@ -6,6 +6,7 @@
 //   greetings of neighbours, and routes where links have gone down or come up
 //   probes of paths, and flows that move to one that has more left
 //   for each session: take submissions; mail between trainers of this server
+//   for each hub: take pushed keys, tell ended ones
 //   timers
 //   for each port: grant credit
 //   for each port: fill the transmit burst: owed acknowledgements, resends, then segments and
@@ -67,13 +68,20 @@ namespace gradcube::dataplane {
 // each executor and epoch; again only if it turns out to concern an earlier collective. A violation
 // is told once. Progress: more has completed of a held job since hold() or since it was last told.
 struct EngineEvent {
-  enum class Kind : std::uint8_t { disagreement, overflow, violation, progress };
+  enum class Kind : std::uint8_t {
+    disagreement,
+    overflow,
+    violation,
+    progress,
+    hub_disagreement,  // trainers have pushed a hub's key differently; told once of each executor
+  };
   Kind kind{};
   std::uint32_t job = 0;
   std::uint16_t epoch = 0;
   bcube::ServerId server = 0;  // where it was seen
   Disagreement disagreement{};
   Overflow overflow{};
+  std::uint32_t hub_key = 0;  // of a hub_disagreement: its number in the hub's model
 };
 
 // Where engines put events; the control thread empties it (event_queue.h).
@@ -179,6 +187,15 @@ class Engine final : public Pollable {
   void reset(protocol::JobId job, const LaneCuts& cuts, std::uint16_t epoch);
   // Drops all that it holds of the job.
   void detach(protocol::JobId job);
+
+  // A hub of the job (engine_hubs.cc). check_hub() and prepare_hub() as check() and prepare(), for
+  // an attached job without a hub; the session has the hub already where it is the leader's. A
+  // reset and the end of a job detach it, too.
+  std::uint32_t check_hub(const control::hub::HubModel& model, const ServerHubShape& shape) const;
+  std::unique_ptr<EngineHub> prepare_hub(EngineJob& job, std::shared_ptr<ServerHub> hub,
+                                         PacketReservation reserved) const;
+  void attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub);
+  void detach_hub(EngineJob& job);
 
   // Takes a whole frame that begins with a hop through this port, and sends it among those that it
   // relays. If too many of them wait, the frame is dropped.
@@ -305,6 +322,12 @@ class Engine final : public Pollable {
   // Fills in the event's job, epoch and server. False: it was refused.
   bool report(const EngineJob& job, EngineEvent event);
 
+  // engine_hubs.cc
+  unsigned work_hubs();
+  unsigned end_rounds(EngineJob& job);
+  void tell_disagreement(EngineJob& job, HubExecutor& executor);
+  bool any_active_hub() const;
+
   // engine_jobs.cc
   static FlowScheduler::Rank rank_of(const Flow& flow);
   static std::uint16_t epoch_of(const Flow& flow);
@@ -329,6 +352,7 @@ class Engine final : public Pollable {
   std::vector<EngineJob*> attached_;
   JobWatch watch_;                      // over the attached ones
   std::vector<PlanExecutor*> working_;  // those with collectives in flight
+  std::vector<EngineJob*> with_hubs_;
   std::vector<EngineJob*> completing_;  // whose submissions are not all completed; leader engine
   protocol::TimerWheel timers_;
   bool checksum_sent_ = false;

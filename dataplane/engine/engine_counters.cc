@@ -8,7 +8,7 @@ std::string_view name(DropReason reason) {
       "foreign_thread",      "not_a_neighbour",     "scattered_payload", "outside_window",
       "disagreement",        "bad_acknowledgement", "no_such_hop",       "relay_full",
       "wrong_link",          "inbox_full",          "wrong_cluster",     "unfitting_mail",
-      "stray_probe"};
+      "unfitting_chunk",     "stray_probe"};
   return kNames[static_cast<std::size_t>(reason)];
 }
 

@@ -25,13 +25,14 @@ enum class DropReason : std::uint8_t {
   outside_window,     // beyond what was granted
   disagreement,       // does not fit this server's own request
   bad_acknowledgement,
-  no_such_hop,     // to be relayed over a level or to a digit that there is not, or to this server
-  relay_full,      // to be relayed through a port for which too many frames wait
-  wrong_link,      // tells of a link that there is not, or comes over another than it names
-  inbox_full,      // a message for which the control thread has left no room
-  wrong_cluster,   // a greeting of a server with other settings: of another cluster, perhaps
-  unfitting_mail,  // a segment of a message between trainers that fits no receive of this server
-  stray_probe,     // a path probe whose route leads nowhere, or an answer that nobody awaits
+  no_such_hop,      // to be relayed over a level or to a digit that there is not, or to this server
+  relay_full,       // to be relayed through a port for which too many frames wait
+  wrong_link,       // tells of a link that there is not, or comes over another than it names
+  inbox_full,       // a message for which the control thread has left no room
+  wrong_cluster,    // a greeting of a server with other settings: of another cluster, perhaps
+  unfitting_mail,   // a segment of a message between trainers that fits no receive of this server
+  unfitting_chunk,  // a segment of a hub that does not fit what can come of its chunk
+  stray_probe,      // a path probe whose route leads nowhere, or an answer that nobody awaits
 };
 inline constexpr std::size_t kDropReasons = static_cast<std::size_t>(DropReason::stray_probe) + 1;
 std::string_view name(DropReason reason);
@@ -51,6 +52,7 @@ struct EngineCounters {
   std::uint64_t congestion_marks = 0;
   std::uint64_t no_packet_memory = 0;  // sends put off because the pool was empty
   std::uint64_t collectives = 0;       // completed at this server; counted by its leader engine
+  std::uint64_t hub_rounds = 0;        // rounds of a hub's keys that have ended; the same
   std::array<std::uint64_t, protocol::kFrameErrorCount> malformed{};
   std::array<std::uint64_t, kDropReasons> dropped{};
 
@@ -72,6 +74,7 @@ struct EngineCounters {
     visit(CounterEntry{"congestion_marks"}, objects.congestion_marks...);
     visit(CounterEntry{"no_packet_memory"}, objects.no_packet_memory...);
     visit(CounterEntry{"collectives"}, objects.collectives...);
+    visit(CounterEntry{"hub_rounds"}, objects.hub_rounds...);
     constexpr std::string_view kGroup = "dropped";
     // The first frame error is none.
     for (std::size_t i = 1; i < protocol::kFrameErrorCount; ++i) {

@@ -1,10 +1,8 @@
 // What one engine holds of one job: the threads it runs, its packet memory, and the count of
 // packets that point into the trainer's memory.
 //
-// Packet memory. Each segment that is on its way, or that a receiver holds, points into the
-// trainer's memory; so the count of these packets is also the count of what the job takes of the
-// packet memory (host/packet_memory.h). It never exceeds the job's reservation, which has room for
-// its collectives' windows and one for its mail. A resent segment counts each time it is sent.
+// Packet memory. The job's reservation (payload_packets.h) has room for its collectives' windows and
+// one for its mail. Its hub has a reservation of its own (engine_hub.h).
 //
 // Why the reservation is enough: a receiver holds at most one copy of each sequence of a window. So
 // each sequence that is granted and not held by its receiver has room that no held segment takes.
@@ -38,20 +36,18 @@
 #ifndef GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 #define GRADCUBE_DATAPLANE_ENGINE_ENGINE_JOB_H_
 
-#include <algorithm>
-#include <atomic>
 #include <cstdint>
 #include <deque>
-#include <limits>
 #include <memory>
-#include <rte_mbuf.h>
 #include <utility>
+#include <vector>
 
+#include "dataplane/engine/engine_hub.h"
 #include "dataplane/engine/lane_plan.h"
 #include "dataplane/engine/mailroom.h"
+#include "dataplane/engine/payload_packets.h"
 #include "dataplane/engine/plan_executor.h"
 #include "dataplane/engine/rank_order.h"
-#include "dataplane/host/packet_memory.h"
 #include "protocol/job_id.h"
 #include "protocol/time.h"
 
@@ -61,15 +57,12 @@ namespace gradcube::dataplane {
 struct JobPackets {
   // Segments that a neighbour may be ahead, per flow; the same on all servers of the job.
   unsigned window = 0;
-  // For the windows of all flows. At most EngineJob::kMostReferences segments count.
+  // For the windows of all flows. At most PayloadPackets::kMost segments count.
   PacketReservation reserved{};
 };
 
 class EngineJob {
  public:
-  // DPDK counts the references to external memory in 16 bits, and this object holds one.
-  static constexpr unsigned kMostReferences = UINT16_MAX - 1;
-
   EngineJob(protocol::JobId id, Session& session, const LanePlans& lanes, std::uint32_t weight,
             bool leader, JobPackets packets = {})
       : id_(id),
@@ -77,11 +70,8 @@ class EngineJob {
         lanes_(lanes),
         weight_(weight),
         leader_(leader),
-        packets_(std::move(packets)),
-        quota_(std::min(packets_.reserved.segments(), kMostReferences)) {
-    rte_mbuf_ext_refcnt_set(&shared_info_, 1);
-    shared_info_.free_cb = [](void*, void*) {};
-  }
+        window_(packets.window),
+        payloads_(std::move(packets.reserved)) {}
   EngineJob(const EngineJob&) = delete;
   EngineJob& operator=(const EngineJob&) = delete;
 
@@ -92,12 +82,13 @@ class EngineJob {
   std::uint32_t weight() const { return weight_; }
   bool is_leader() const { return leader_; }
   std::deque<PlanExecutor>& executors() { return executors_; }
-  // Those of its collectives and of its mail.
+  // Those of its collectives, of its hub and of its mail.
   template <typename Function>
   void for_each_flow(const Function& function) {
     for (PlanExecutor& executor : executors_) {
       for (Flow& flow : executor.flows()) function(flow);
     }
+    if (hub_ != nullptr) hub_->for_each_flow(function);
     if (mailroom_ == nullptr) return;
     mailroom_->for_each_channel([&function](MailChannel& channel) {
       for (Flow& flow : channel.flows()) function(flow);
@@ -107,27 +98,35 @@ class EngineJob {
   Mailroom* mailroom() { return mailroom_.get(); }
   void set_mailroom(std::unique_ptr<Mailroom> mailroom) { mailroom_ = std::move(mailroom); }
 
-  unsigned window() const { return packets_.window; }
-  std::uint32_t reserved() const { return packets_.reserved.segments(); }
+  // The hub that its trainers push to; null if there is none. One that is taken off waits for its
+  // last packet here.
+  EngineHub* hub() { return hub_.get(); }
+  void set_hub(std::unique_ptr<EngineHub> hub) { hub_ = std::move(hub); }
+  void take_hub_off() {
+    if (hub_ != nullptr) hubs_off_.push_back(std::move(hub_));
+  }
+  // Control thread: frees hubs that were taken off, as far as no packet points into them.
+  void reap_hubs() {
+    std::erase_if(hubs_off_, [](const auto& hub) { return hub->payloads().references() == 0; });
+  }
 
-  // Whether one more packet may point into the trainer's memory.
-  bool may_point() const { return rte_mbuf_ext_refcnt_read(&shared_info_) <= quota_; }
-  // Makes `packet`, a fresh mbuf, point to bytes of the trainer's memory. The packet's end gives
-  // the reference back. Only where may_point().
-  void point_at(rte_mbuf* packet, const std::uint8_t* bytes, std::uint16_t length) {
-    rte_mbuf_ext_refcnt_update(&shared_info_, 1);
-    rte_pktmbuf_attach_extbuf(packet, const_cast<std::uint8_t*>(bytes), RTE_BAD_IOVA, length,
-                              &shared_info_);
-    packet->data_len = length;
-    packet->data_off = 0;
+  unsigned window() const { return window_; }
+  PayloadPackets& payloads() { return payloads_; }
+  // Without those of its hubs.
+  std::uint32_t reserved() const { return payloads_.reserved(); }
+  // With those of its hubs.
+  std::uint32_t reserved_by_all() const {
+    std::uint32_t segments = reserved();
+    if (hub_ != nullptr) segments += hub_->payloads().reserved();
+    for (const auto& hub : hubs_off_) segments += hub->payloads().reserved();
+    return segments;
   }
   unsigned references() const {
-    const unsigned references = rte_mbuf_ext_refcnt_read(&shared_info_) - 1U;
-    // The thread that gave the last one back read the memory before; it may be freed after this.
-    std::atomic_thread_fence(std::memory_order_acquire);
+    unsigned references = payloads_.references();
+    if (hub_ != nullptr) references += hub_->payloads().references();
+    for (const auto& hub : hubs_off_) references += hub->payloads().references();
     return references;
   }
-
   // Engine's thread ---------------------------------------------------------
   enum class State : std::uint8_t { armed, running, held, halted };
   State state = State::halted;
@@ -144,6 +143,8 @@ class EngineJob {
   protocol::Nanoseconds worked_at = 0;
   // Whether the control thread has been told that the session violates its protocol.
   bool violation_told = false;
+  // The same of trainers of this server that have pushed a hub's key differently.
+  bool hub_disagreement_told = false;
   // The completions that the control thread knows of: while the job is held, it is told of more.
   std::uint64_t progress_told = 0;
 
@@ -153,10 +154,11 @@ class EngineJob {
   LanePlans lanes_;
   std::uint32_t weight_;
   bool leader_;
-  JobPackets packets_;
-  unsigned quota_;
-  rte_mbuf_ext_shared_info shared_info_{};
+  unsigned window_;
+  PayloadPackets payloads_;
   std::deque<PlanExecutor> executors_;
+  std::unique_ptr<EngineHub> hub_;
+  std::vector<std::unique_ptr<EngineHub>> hubs_off_;
   std::unique_ptr<Mailroom> mailroom_;
 };
 

@@ -8,6 +8,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/engine/engine.h"
+#include "dataplane/engine/flow_users.h"
 
 namespace gradcube::dataplane {
 
@@ -19,10 +20,9 @@ protocol::TransportHeader header_of(const Flow& flow) {
   header.job = flow.job->id();
   header.stage = flow.stage;
   header.step = flow.step;
-  header.thread = protocol::kMailThread;
-  if (flow.mail != nullptr) return header;
-  header.lane = static_cast<std::uint8_t>(flow.user->lane());
-  header.thread = static_cast<std::uint8_t>(flow.user->thread());
+  const FlowName name = name_of(flow);
+  header.lane = name.lane;
+  header.thread = name.thread;
   return header;
 }
 
@@ -113,6 +113,7 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
 void Engine::add_flow(Flow& flow) {
   flows_.add(FlowTable::key(header_of(flow), flow.peer), flow);
   const bcube::Hop first = flow.planned[0];
+  flow.payloads = flow.hub == nullptr ? &flow.job->payloads() : &flow.hub->hub().payloads();
   flow.neighbour =
       flow.is_neighbours() ? &neighbour_counters_[first.level][first.digit] : &distant_counters_;
 }
@@ -180,6 +181,7 @@ void Engine::reset(protocol::JobId id, const LaneCuts& cuts, std::uint16_t epoch
   EngineJob* job = wake_job(id);
   if (job == nullptr) return;
   job->cuts = cuts;
+  detach_hub(*job);
   clear(*job, cuts);
   add_flows(*job);
   arm(*job, epoch);
@@ -196,6 +198,7 @@ void Engine::await_completions(EngineJob& job) {
 void Engine::detach(protocol::JobId id) {
   EngineJob* job = wake_job(id);
   if (job == nullptr) return;
+  detach_hub(*job);
   clear(*job, {});
   job->for_each_flow([this](Flow& flow) { timers_.cancel(flow.timer); });
   flows_.remove_all_of(id);
@@ -235,6 +238,11 @@ unsigned place_of(const LanePlans& lanes, unsigned lane) {
 FlowScheduler::Rank Engine::rank_of(const Flow& flow) {
   const EngineJob& job = *flow.job;
   if (flow.mail != nullptr) return {.weight = job.weight(), .mail = true};
+  if (flow.hub != nullptr) {
+    // As a lane of no special priority, behind those of the job.
+    const auto lanes = static_cast<unsigned>(job.lanes().size());
+    return {job.weight(), lanes, 0, lanes, flow.hub->service_place(flow), false};
+  }
   const unsigned lane = flow.user->lane();
   const LanePlan& runs = job.lanes()[lane];
   return {job.weight(),

@@ -180,7 +180,7 @@ template <bool kChecksum>
 bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegment& outgoing,
                           std::uint8_t backlog) {
   rte_mbuf* parts[kPacketsPerSegment];
-  if (!flow.job->may_point() || !pools_.segments.allocate(parts, kPacketsPerSegment)) {
+  if (!flow.payloads->may_point() || !pools_.segments.allocate(parts, kPacketsPerSegment)) {
     ++counters_.no_packet_memory;
     retries_ = true;
     return false;
@@ -196,7 +196,7 @@ bool Engine::send_segment(Flow& flow, std::uint64_t sequence, const OutgoingSegm
   rte_mbuf* head = parts[0];
   const std::size_t header_bytes =
       flow.frame->write(header_room(head), transport(flow, sequence, backlog, now_), &segment);
-  flow.job->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
+  flow.payloads->point_at(parts[1], outgoing.payload, static_cast<std::uint16_t>(outgoing.bytes));
   head->next = parts[1];
   head->nb_segs = kPacketsPerSegment;
   put<kChecksum>(flow, head, header_bytes, {outgoing.payload, outgoing.bytes});

@@ -1,6 +1,7 @@
 // One flow: the reliable exchange of one stage of one step of one thread of a lane with one peer,
-// both directions; or that of a job's mail with one peer over one path (mail_channel.h). The peer
-// is a neighbour, or a server that relays lead to.
+// both directions; or the same of an executor of the job's hub (hub_executor.h); or that of a job's
+// mail with one peer over one path (mail_channel.h). The peer is a neighbour, or a server that
+// relays lead to.
 //
 // What it sends and receives are streams of segments (control/plan/thread_schedule.h), numbered by
 // position: a segment keeps its sequence when it is sent again. Neither half stores a payload: the
@@ -28,7 +29,9 @@ namespace gradcube::dataplane {
 
 class EngineJob;
 class FlowRotation;
+class HubExecutor;
 class MailChannel;
+class PayloadPackets;
 class PlanExecutor;
 class PortQueue;
 class UnaskedRoom;
@@ -85,6 +88,11 @@ struct Flow : FlowKey {
       : Flow(key, its_job, settings, window) {
     mail = &its_mail;
   }
+  Flow(const FlowKey& key, EngineJob& its_job, HubExecutor& its_hub, const FlowSettings& settings,
+       unsigned window)
+      : Flow(key, its_job, settings, window) {
+    hub = &its_hub;
+  }
 
   bcube::Route route;  // to the peer, that its frames take now
   PathUse use;
@@ -94,9 +102,10 @@ struct Flow : FlowKey {
   std::optional<protocol::FrameTemplate> frame;  // made when the job is armed: it holds the epoch
 
   EngineJob* job;
-  // What the segments are for, one of the two: flow_user.h.
+  // What the segments are for, one of the three: flow_user.h.
   PlanExecutor* user = nullptr;
   MailChannel* mail = nullptr;
+  HubExecutor* hub = nullptr;
 
   std::uint64_t sending = 1;   // the collective that holds send.next(), or the next one to begin
   std::uint64_t granting = 1;  // the same of receive.limit()
@@ -107,6 +116,7 @@ struct Flow : FlowKey {
   UnaskedRoom* unasked = nullptr;          // that on the way to its peer
   PortQueue* out = nullptr;                // that its frames leave through
   std::size_t place_out = 0;               // in the sets of all flows that leave there
+  PayloadPackets* payloads = nullptr;      // that its segments count among
   struct Scheduled {
     FlowRotation* rotation = nullptr;
     std::size_t in_rotation = 0;

@@ -20,6 +20,17 @@ void FlowTable::add(std::uint64_t key, Flow& flow) {
 void FlowTable::remove_all_of(protocol::JobId job) {
   std::vector<Entry> rest = entries_;
   std::erase_if(rest, [job](const Entry& entry) { return entry.key >> 32 == job; });
+  shrink_to(rest);
+}
+
+void FlowTable::remove_if(const std::function<bool(const Flow&)>& leaves) {
+  std::vector<Entry> rest = entries_;
+  std::erase_if(
+      rest, [&leaves](const Entry& entry) { return entry.flow != nullptr && leaves(*entry.flow); });
+  shrink_to(rest);
+}
+
+void FlowTable::shrink_to(const std::vector<Entry>& rest) {
   const auto left = static_cast<std::size_t>(std::count_if(
       rest.begin(), rest.end(), [](const Entry& entry) { return entry.flow != nullptr; }));
   rebuild(std::max<std::size_t>(16, std::bit_ceil(2 * left)), rest);

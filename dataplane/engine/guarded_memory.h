@@ -9,8 +9,8 @@
 //
 // Who goes on with zeros computes nonsense, and hands it to others of the same job. So engines
 // complete nothing while a fault is pending(), and those that have the job send nothing; the
-// control thread ends the jobs of faulted regions and then settles the faults. Pages of a message
-// are read before its frames leave (mail_channel.cc): so no zeros leave in its place.
+// control thread ends the jobs of faulted regions and then settles the faults. Pages of a message,
+// and of what goes to a hub, are read before their frames leave: so no zeros leave in their place.
 //
 // Threads: any may fault and ask. The control thread makes and destroys, and settles. Nobody may
 // touch memory whose registration ends.
@@ -44,6 +44,14 @@ class GuardedMemory {
   // All faults up to this count concern nobody any more.
   static void settle(std::uint32_t faults);
   static bool pending();
+
+  // Reads a byte of each page, so that a fault there is known before a frame with them leaves.
+  static void touch(const std::uint8_t* bytes, std::uint32_t count) {
+    constexpr std::uint32_t kPage = 4096;
+    const volatile std::uint8_t* place = bytes;
+    for (std::uint32_t at = 0; at < count; at += kPage) (void)place[at];
+    if (count != 0) (void)place[count - 1];
+  }
 
  private:
   std::size_t place_;

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "dataplane/engine/guarded_memory.h"
 #include "dataplane/engine/mailroom.h"
 #include "dataplane/engine/port_queue.h"
 #include "protocol/bytes.h"
@@ -35,15 +36,6 @@ Want read_want(const Contribution& segment, std::uint64_t sequence) {
           {segment.payload[kFrom], segment.payload[kTo],
            protocol::load_little<std::uint64_t>(segment.payload + kTag)},
           protocol::load_little<std::uint64_t>(segment.payload + kRoom)};
-}
-
-// Reads a byte of each page, so that a fault there (guarded_memory.h) is known before the frame
-// leaves.
-void touch(const std::uint8_t* bytes, std::uint32_t count) {
-  constexpr std::uint32_t kPage = 4096;
-  const volatile std::uint8_t* place = bytes;
-  for (std::uint32_t at = 0; at < count; at += kPage) (void)place[at];
-  if (count != 0) (void)place[count - 1];
 }
 
 }  // namespace
@@ -190,7 +182,7 @@ OutgoingSegment MailChannel::outgoing(const Entry& entry) const {
   const std::uint64_t begin = std::uint64_t{entry.segment} * segment_bytes_;
   const auto bytes = static_cast<std::uint32_t>(
       std::min<std::uint64_t>(letter.request.bytes - begin, segment_bytes_));
-  touch(letter.request.buffer + begin, bytes);
+  GuardedMemory::touch(letter.request.buffer + begin, bytes);
   return {letter.number,
           signature_of(MailKind::data, letter.number, entry.segment,
                        entry.segment + 1 == letter.segments),

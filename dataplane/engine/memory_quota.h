@@ -25,6 +25,9 @@ class MemoryQuota {
     Charge(Charge&& other) noexcept;
     Charge& operator=(Charge&&) = delete;
 
+    // Of the same user; holds nothing yet.
+    Charge another() const { return quota_ == nullptr ? Charge() : Charge(*quota_, user_); }
+
     // Whether it may hold so much: as much as now, or what the user's quota suffices for.
     bool may_hold(std::uint64_t bytes) const;
     // Changes what it holds. False, and nothing changes, unless it may hold that.

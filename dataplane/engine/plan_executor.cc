@@ -2,9 +2,9 @@
 
 #include "dataplane/engine/plan_executor.h"
 
-#include "bcube_forwarding/path_set.h"
 #include "dataplane/engine/engine_job.h"
 #include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/step_flows.h"
 
 namespace gradcube::dataplane {
 
@@ -53,25 +53,10 @@ PlanExecutor::PlanExecutor(const ExecutorContext& context, unsigned lane, unsign
   sources_.resize(std::max(widest, session_.trainers()));
   taken_up_.resize(schedule_.step(0).peers);
   // BML, Algorithm 1, lines 6-7 and 11-13: the steps' levels, and each server s in N_l(a).
-  const control::Plan& plan = context.plan;
-  for (Stage stage : {Stage::aggregation, Stage::broadcast}) {
-    for (unsigned w = 0; w < schedule_.steps(); ++w) {
-      for (unsigned i = 0; i < schedule_.step(w).peers; ++i) {
-        const unsigned r = schedule_.step(w).offset_of_peer(i);
-        const control::Rank peer = schedule_.peer(w, r);
-        const bcube::ServerId from = plan.placement().server(peer);
-        const FlowKey key{.stage = stage,
-                          .step = static_cast<std::uint8_t>(w),
-                          .offset = static_cast<std::uint8_t>(r),
-                          .peer = from,
-                          .planned = plan.route(context.rank, peer),
-                          .port_in = static_cast<std::uint8_t>(bcube::port_at_end(
-                              plan.space(), from, plan.route(peer, context.rank)))};
-        flows_.emplace_back(key, job, *this, context.flows, context.window);
-        begin_streams(flows_.back(), next_);
-      }
-    }
-  }
+  for_each_step_flow(context.plan, context.rank, schedule_, [&](const FlowKey& key) {
+    flows_.emplace_back(key, job, *this, context.flows, context.window);
+    begin_streams(flows_.back(), next_);
+  });
 }
 
 bool PlanExecutor::begin_published() {

@@ -37,10 +37,7 @@ void PortQueue::remove_all_of(const EngineJob& job) {
   }
   segments.remove_all_of(job);
   consumed.for_each([&](Flow& flow) {
-    if (!leaves(flow)) return;
-    credit.remove(flow.credit);
-    by_credit_[flow.credit] = nullptr;
-    flow.in = nullptr;
+    if (leaves(flow)) give_back_credit(flow);
   });
   consumed.remove_if(leaves, [](Flow& flow, std::size_t place) { flow.place_in = place; });
 }
@@ -52,6 +49,18 @@ void PortQueue::remove_outgoing(Flow& flow) {
   }
   segments.remove(flow);
   flow.out = nullptr;
+}
+
+void PortQueue::remove_incoming(Flow& flow) {
+  give_back_credit(flow);
+  consumed.remove_if([&](const Flow& each) { return &each == &flow; },
+                     [](Flow& each, std::size_t place) { each.place_in = place; });
+}
+
+void PortQueue::give_back_credit(Flow& flow) {
+  credit.remove(flow.credit);
+  by_credit_[flow.credit] = nullptr;
+  flow.in = nullptr;
 }
 
 bool PortQueue::any_answers() {

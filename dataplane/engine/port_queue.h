@@ -59,8 +59,9 @@ class PortQueue {
   void add_outgoing(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void add_incoming(const EngineJob& job, const FlowScheduler::Rank& rank, Flow& flow);
   void remove_all_of(const EngineJob& job);
-  // A flow whose frames are to leave through another port.
+  // A flow whose frames are to leave through another port, or that ends; and one that ends.
   void remove_outgoing(Flow& flow);
+  void remove_incoming(Flow& flow);
 
   // Whether something waits for room that belongs to no flow.
   bool owes_others() const { return !relayed.empty() || !greetings.empty(); }
@@ -86,6 +87,8 @@ class PortQueue {
   unsigned filled = 0;
 
  private:
+  void give_back_credit(Flow& flow);
+
   std::vector<Flow*> by_credit_;  // by handle in `credit`; null where there is none
 };
 

@@ -9,7 +9,8 @@
 // when all threads of a lane have finished a collective the leader engine writes the completions.
 // Collectives of one lane complete in the order of their numbers; lanes do not wait for each other.
 // Messages between trainers belong to no lane: each waits in the table of mail (mail_table.h), and
-// the leader engine alone serves them (mailroom.h).
+// the leader engine alone serves them (mailroom.h). What is pushed to the job's hub belongs to no
+// lane either: it goes to the hub's board (dataplane/hub/hub_board.h).
 //
 // Threads. Only the leader engine, or the control thread through Poller::call(), calls what stands
 // under "Leader engine" below. Any thread calls request(), published() and completed(). The engine
@@ -31,6 +32,7 @@
 
 #include "dataplane/engine/collective_request.h"
 #include "dataplane/engine/mail_table.h"
+#include "dataplane/engine/server_hub.h"
 #include "dataplane/engine/session_region.h"
 #include "dataplane/host/doorbell.h"
 
@@ -120,6 +122,14 @@ class Session {
   // All of it.
   void fail_mail(std::int32_t code, std::uint32_t notice);
 
+  // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all that
+  // have not ended, and those that still come, until there is another one.
+  void set_hub(ServerHub& hub) { hub_ = &hub; }
+  void end_hub(std::int32_t code, std::uint32_t notice = 0);
+  ServerHub* hub() const { return hub_; }
+  // Tells the trainers of the rounds that have ended. Returns how many.
+  unsigned end_pushes();
+
   // The least that all of the lane's threads have finished.
   std::uint64_t finished_by_all(unsigned lane) const;
 
@@ -129,6 +139,11 @@ class Session {
   // Wakes the server's other pollers; call after a burst of take()s that took something.
   void wake_pollers() {
     for (Doorbell* poller : listeners_) poller->ring();
+  }
+
+  // Likewise the leader engine's, for what another engine has told the hub's board.
+  void wake_leader() {
+    if (leader_ != nullptr) leader_->ring();
   }
 
   void set_asleep(bool asleep);
@@ -162,7 +177,7 @@ class Session {
   }
   void report(unsigned lane, unsigned thread, std::uint64_t finished) {
     lanes_[lane].finished[thread].value.store(finished, std::memory_order_release);
-    if (leader_ != nullptr) leader_->ring();  // it may sleep, and has the completion to write
+    wake_leader();  // it may sleep, and has the completion to write
   }
 
  private:
@@ -197,6 +212,11 @@ class Session {
   void publish_common(unsigned lane);
   bool agree_on(unsigned lane, std::uint64_t number) const;
   Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
+  Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
+  const char* check_push(const Seat& seat, unsigned local, const shared::Submission& submission,
+                         CollectiveRequest& memory) const;
+  static void complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice);
+  static void publish_completions(const Seat& seat);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
                     CollectiveRequest& request) const;
   const char* check_elements(const shared::Submission& submission,
@@ -225,6 +245,10 @@ class Session {
   std::deque<Seat> seats_;
   std::deque<Lane> lanes_;
   MailTable mail_;
+  ServerHub* hub_ = nullptr;
+  // Of pushes to a hub that has ended; 0: there was none.
+  std::int32_t hub_code_ = 0;
+  std::uint32_t hub_notice_ = 0;
 };
 
 }  // namespace gradcube::dataplane

@@ -68,6 +68,7 @@ class SessionRegion {
 
   // Holds what is confirmed, and what is about to be.
   MemoryQuota::Charge& charge() { return charge_; }
+  const MemoryQuota::Charge& charge() const { return charge_; }
 
   bool faulted() const { return guard_->faulted(); }
 

@@ -45,6 +45,9 @@ class UnaskedRoom {
     if (std::find(flows_.begin(), end, &flow) == end) flows_[count_++] = &flow;
   }
 
+  void forget(const Flow& flow) {
+    forget_if([&flow](const Flow& each) { return &each == &flow; });
+  }
   void forget_all_of(const EngineJob& job) {
     forget_if([&job](const Flow& flow) { return flow.job == &job; });
   }

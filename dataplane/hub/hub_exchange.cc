@@ -3,6 +3,7 @@
 #include "dataplane/hub/hub_exchange.h"
 
 #include <algorithm>
+#include <bit>
 #include <cstring>
 #include <map>
 #include <stdexcept>
@@ -16,6 +17,13 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 constexpr control::PartRange kWhole{0, 1, 1};  // a chunk is one thread's alone
+
+// Of rates that differ, one pair in 65,536 has the same; and with each round rates may change.
+std::uint16_t digest_of(const HubPush& push) {
+  if (push.kind == HubPush::Kind::weights) return 0;
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(push.learning_rate);
+  return static_cast<std::uint16_t>((bits * 0x9e3779b97f4a7c15U) >> 48);
+}
 
 }  // namespace
 
@@ -87,6 +95,32 @@ void HubExchange::allocate() {
   }
 }
 
+std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
+  const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
+                                         kWhole);
+  std::map<std::uint64_t, HubShape> shapes;
+  std::size_t streams = 0;
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    streams += control::kStages * schedule.step(w).peers;
+  }
+  const std::size_t states = aggregation::optimizer_states(context.model.settings().rule);
+  std::uint64_t bytes = context.model.keys().size() * (sizeof(KeyState) + sizeof(std::uint32_t)) +
+                        context.model.chunks().size() * sizeof(std::uint32_t);
+  for (const std::uint32_t number : context.execution.chunks) {
+    const control::hub::Chunk& place = context.model.chunks()[number];
+    const HubShape& shape = shapes
+                                .try_emplace(place.bytes, schedule, place.bytes,
+                                             context.segment_bytes, context.block_bytes)
+                                .first->second;
+    const DataType type = context.model.keys()[place.key].type;
+    const std::uint64_t arrays = states + (type == DataType::float32 ? 0 : 1);
+    bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
+             shape.counts * sizeof(std::uint16_t) + shape.landing_bytes +
+             shape.owned.size() / aggregation::element_bytes(type) * arrays * sizeof(float);
+  }
+  return bytes;
+}
+
 std::uint64_t HubExchange::memory() const {
   const auto bytes = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
@@ -104,14 +138,16 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
   KeyState& key = keys_[number];
   key.push = push;
   key.left = key.chunks;
+  ++pushed_;
   if (key.chunks == 0) return tell_end(number);
   count_step(key);
+  const std::uint16_t rate = digest_of(push);
   for (std::uint32_t index = key.first_chunk; index < key.first_chunk + key.chunks; ++index) {
     ChunkState& chunk = chunks_[index];
     ++chunk.pushes;
     if (chunk.opened != chunk.pushes) {
-      open_round(chunk, push.kind);
-    } else if (chunk.kind != push.kind) {
+      open_round(chunk, push.kind, rate);
+    } else if (chunk.kind != push.kind || chunk.rate != rate) {
       disagree(chunk);
     }
     chunk.pushed = true;
@@ -145,10 +181,11 @@ void HubExchange::count_step(KeyState& key) {
 }
 
 // Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
-void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind) {
+void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint16_t rate) {
   const HubShape& shape = shape_of(chunk);
   ++chunk.opened;
   chunk.kind = kind;
+  chunk.rate = rate;
   chunk.pushed = false;
   chunk.reductions = 0;
   std::fill_n(bits_.begin() + first_word(chunk.bits), shape.gathering_bits / kWordBits, 0);
@@ -164,6 +201,7 @@ bool HubExchange::may_open(const ChunkState& chunk) const {
 void HubExchange::reset_sends(const ChunkState& chunk, Stage stage) {
   const std::size_t index = index_[chunk.number];
   for_each_send(stage, [index](SendStream& stream) {
+    stream.segments -= stream.ready[index] - stream.sent[index];
     stream.ready[index] = 0;
     stream.sent[index] = 0;
   });
@@ -204,12 +242,12 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
 bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                                     const std::uint8_t* payload, std::uint32_t bytes) {
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
-    open_round(chunk, label.kind);
+    open_round(chunk, label.kind, label.rate);
     if (context_.trainers == 0) open_without_trainers(chunk);
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
   }
-  if (label.kind != chunk.kind) {
+  if (label.kind != chunk.kind || label.rate != chunk.rate) {
     disagree(chunk);
     return false;
   }
@@ -278,6 +316,7 @@ std::optional<std::uint32_t> HubExchange::next_ended() {
   const std::uint32_t key = ended_[first_ended_];
   first_ended_ = (first_ended_ + 1) % static_cast<std::uint32_t>(ended_.size());
   --ends_;
+  --pushed_;
   return key;
 }
 

@@ -62,8 +62,10 @@ struct HubPush {
 struct HubLabel {
   std::uint32_t chunk = 0;
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
-  std::uint16_t round = 0;     // of the chunk's; the low 16 bits
+  std::uint8_t round = 0;      // of the chunk's; the low 8 bits
   HubPush::Kind kind{};
+  // Of a contribution, as far as it fits: by which learning rate its trainers want to step.
+  std::uint16_t rate = 0;
 
   bool operator==(const HubLabel&) const = default;
 };
@@ -104,8 +106,9 @@ class HubExchange {
   const control::ThreadSchedule& schedule() const { return schedule_; }
   // Elements of its chunks whose weights are stepped here.
   std::uint64_t owned() const { return owned_; }
-  // Bytes that it has allocated: all but the weights.
+  // Bytes that it has allocated: all but the weights. needs(): about as many, before there is one.
   std::uint64_t memory() const;
+  static std::uint64_t needs(const HubExchangeContext& context);
 
   // Of a server without trainers: the learning rate of the rounds to come.
   void set_learning_rate(double rate) { learning_rate_ = rate; }
@@ -120,12 +123,14 @@ class HubExchange {
   // are until the peer has them.
   std::optional<HubLabel> next(const HubStream& to);
   HubSegment segment(const HubStream& to, const HubLabel& label) const;
-  // A key of which this server's trainers have pushed gradients and another's weights, or the other
-  // way round: its round cannot end.
+  // A key that this server's trainers have pushed otherwise than another's: gradients and weights,
+  // or with another learning rate. Its round cannot end.
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
 
-  // How many chunks have something that can be sent.
-  std::uint32_t waiting(const HubStream& to) const { return sends_[number_of(to)].waiting; }
+  // How many segments can be sent.
+  std::uint64_t waiting(const HubStream& to) const { return sends_[number_of(to)].segments; }
+  // Whether the executor has rounds that its trainers have pushed and that have not ended here.
+  bool any_pushed() const { return pushed_ != 0; }
 
   // Keys whose round has ended here since: the server has their new weights.
   std::optional<std::uint32_t> next_ended();
@@ -151,6 +156,7 @@ class HubExchange {
     std::uint32_t reductions = 0;  // of the last round opened, that are done
     std::uint32_t results = 0;     // of the last round pushed, that are here
     HubPush::Kind kind{};          // of the last round opened
+    std::uint16_t rate = 0;        // the same
     HubPush::Kind spread_kind{};   // of the last round whose results go out
     bool pushed = false;           // the last round opened
   };
@@ -170,7 +176,8 @@ class HubExchange {
     std::vector<std::uint32_t> queue;  // a ring of all chunks with more ready than sent
     std::vector<bool> queued;          // by chunk
     std::uint32_t first = 0;
-    std::uint32_t waiting = 0;
+    std::uint32_t queued_chunks = 0;
+    std::uint64_t segments = 0;  // that are ready and have not been taken
   };
 
   const HubShape& shape_of(const ChunkState& chunk) const { return shapes_[chunk.shape]; }
@@ -197,7 +204,7 @@ class HubExchange {
   }
   bool bit(std::uint64_t at) const { return (bits_[at / kWordBits] >> (at % kWordBits) & 1) != 0; }
   void set_bit(std::uint64_t at) { bits_[at / kWordBits] |= std::uint64_t{1} << (at % kWordBits); }
-  static std::uint16_t on_wire(std::uint32_t round) { return static_cast<std::uint16_t>(round); }
+  static std::uint8_t on_wire(std::uint32_t round) { return static_cast<std::uint8_t>(round); }
   static std::ptrdiff_t first_word(std::uint64_t at) {
     return static_cast<std::ptrdiff_t>(at / kWordBits);
   }
@@ -217,7 +224,7 @@ class HubExchange {
   void allocate();
   void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
-  void open_round(ChunkState& chunk, HubPush::Kind kind);
+  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint16_t rate);
   bool may_open(const ChunkState& chunk) const;
   void open_without_trainers(ChunkState& chunk);
   void reset_sends(const ChunkState& chunk, Stage stage);
@@ -269,6 +276,7 @@ class HubExchange {
   std::vector<std::uint32_t> ended_;  // a ring of keys
   std::uint32_t first_ended_ = 0;
   std::uint32_t ends_ = 0;
+  std::uint32_t pushed_ = 0;  // keys whose push has not ended
 };
 
 }  // namespace gradcube::dataplane

@@ -60,10 +60,13 @@ void HubExchange::advance(ChunkState& chunk, Stage stage, unsigned w) {
     const HubStream to = {stage, w, r};
     SendStream& stream = sends_[number_of(to)];
     std::uint32_t& ready = stream.ready[index];
-    while (ready < shape_of(chunk).length[w] && is_ready(chunk, to, ready)) ++ready;
+    while (ready < shape_of(chunk).length[w] && is_ready(chunk, to, ready)) {
+      ++ready;
+      ++stream.segments;
+    }
     if (ready == stream.sent[index] || stream.queued[index]) continue;
     stream.queued[index] = true;
-    stream.queue[(stream.first + stream.waiting++) % stream.queue.size()] = index;
+    stream.queue[(stream.first + stream.queued_chunks++) % stream.queue.size()] = index;
   }
 }
 
@@ -82,23 +85,24 @@ std::optional<HubLabel> HubExchange::next(const HubStream& to) {
   const auto pop = [&stream](std::uint32_t index) {
     stream.queued[index] = false;
     stream.first = (stream.first + 1) % static_cast<std::uint32_t>(stream.queue.size());
-    --stream.waiting;
+    --stream.queued_chunks;
   };
   // A hostile peer can end a round whose segments have not been taken.
-  while (stream.waiting != 0) {
+  while (stream.queued_chunks != 0) {
     const std::uint32_t index = stream.queue[stream.first];
     if (stream.sent[index] < stream.ready[index]) break;
     pop(index);
   }
-  if (stream.waiting == 0) return std::nullopt;
+  if (stream.queued_chunks == 0) return std::nullopt;
   const std::uint32_t index = stream.queue[stream.first];
   const ChunkState& chunk = chunks_[index];
   const std::uint32_t position = stream.sent[index]++;
+  --stream.segments;
   if (stream.sent[index] == stream.ready[index]) pop(index);
   if (to.stage == Stage::aggregation) {
-    return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind};
+    return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind, chunk.rate};
   }
-  return HubLabel{chunk.number, position, on_wire(chunk.spread), chunk.spread_kind};
+  return HubLabel{chunk.number, position, on_wire(chunk.spread), chunk.spread_kind, 0};
 }
 
 HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) const {

@@ -1,4 +1,4 @@
-// One collective or message as this trainer sees it: gradcube_collective or gradcube_message,
+// One collective, message or push to a hub as this trainer sees it: gradcube_collective or gradcube_message,
 // checked against the job, and which parts of its buffer go in and come out here.
 #ifndef GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
 #define GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
@@ -44,6 +44,7 @@ struct Collective {
     return submission.kind == static_cast<std::uint8_t>(shared::Kind::receive);
   }
   bool is_message() const { return is_send() || is_receive(); }
+  bool is_in_lane() const { return submission.kind < shared::kKinds; }
 
   // Between the trainer's buffer and a copy in the heap, of carried_bytes: the daemon works there.
   void write_input(std::byte* copy) const;

@@ -10,6 +10,7 @@
 #include "trainer/src/failure.h"
 #include "trainer/src/handshake.h"
 #include "trainer/src/message.h"
+#include "trainer/src/packet_with_descriptor.h"
 #include "trainer/src/trust.h"
 
 #include "gradcube/gradcube.h"
@@ -52,18 +53,20 @@ Connection::Connection(std::string path) : path_(std::move(path)) {
   check_daemon(socket_.get(), path_);
 }
 
-Connection::Received Connection::receive(shared::Notice& notice) {
+Connection::Received Connection::receive(shared::Notice& notice, Descriptor& descriptor) {
   Packet packet;
+  PacketWithDescriptor message(packet);
   ssize_t received = 0;
   // A reset is reported once, before the daemon's last message.
   for (int resets = 0; resets < 2; ++resets) {
     do {
-      received = ::recv(socket_.get(), packet.data(), packet.size(), MSG_DONTWAIT);
+      received = ::recvmsg(socket_.get(), &message.header(), MSG_CMSG_CLOEXEC | MSG_DONTWAIT);
     } while (received < 0 && errno == EINTR);
     if (received >= 0 || errno != ECONNRESET) break;
   }
   if (received < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)) return Received::nothing;
   if (received <= 0) return Received::closed;
+  descriptor = message.take_descriptor();
   return read_notice(packet, static_cast<std::size_t>(received), notice) ? Received::notice
                                                                          : Received::closed;
 }
@@ -83,6 +86,22 @@ void Connection::send_grow(std::uint64_t end, std::uint64_t wanted) {
   grow.end = end;
   grow.wanted = wanted;
   ::send(socket_.get(), &grow, sizeof(grow), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Connection::send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
+                               std::uint64_t bytes) {
+  shared::MakeHub wish{};
+  wish.type = shared::MessageType::make_hub;
+  wish.number = number;
+  wish.lane = lane;
+  wish.offset = offset;
+  wish.bytes = bytes;
+  ::send(socket_.get(), &wish, sizeof(wish), MSG_NOSIGNAL | MSG_DONTWAIT);
+}
+
+void Connection::send_end_hub() {
+  const shared::MessageType end = shared::MessageType::end_hub;
+  ::send(socket_.get(), &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
 void Connection::send_goodbye() {

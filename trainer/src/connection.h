@@ -44,15 +44,19 @@ class Connection {
 
   enum class Received { notice, nothing, closed };
 
-  // Takes one notice, without blocking. A malformed notice counts as closed: the session stops
-  // listening to such a daemon.
-  Received receive(shared::Notice& notice);
+  // Takes one notice, without blocking, and the descriptor that comes with it, if one does. A
+  // malformed notice counts as closed: the session stops listening to such a daemon.
+  Received receive(shared::Notice& notice, Descriptor& descriptor);
 
   // All without blocking; a failure shows itself as a closed socket at the next receive().
   // `number`: the collective's place in its lane.
   void send_inquiry(std::uint64_t request, std::uint32_t lane, std::uint64_t number);
   // A grown follows.
   void send_grow(std::uint64_t end, std::uint64_t wanted);
+  // A hub_made follows.
+  void send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
+                     std::uint64_t bytes);
+  void send_end_hub();
   void send_goodbye();
   void send_abort();
 

@@ -1,5 +1,4 @@
-// The C ABI: checks handles and the calling process, turns exceptions into codes, and keeps the
-// message of a thread's failed gradcube_open.
+// The C ABI: what abi.h has in common, and for each function the call of the session that does it.
 
 #include "gradcube/gradcube.h"
 
@@ -7,76 +6,29 @@
 #include <new>
 #include <string>
 
-#include "trainer/src/failure.h"
-#include "trainer/src/failures.h"
+#include "trainer/src/abi.h"
 #include "trainer/src/merge_layers.h"
 #include "trainer/src/options.h"
-#include "trainer/src/session.h"
 #include "trainer/src/settings.h"
 
 using gradcube::trainer::Connection;
 using gradcube::trainer::Failure;
 using gradcube::trainer::LastFailure;
 using gradcube::trainer::Session;
+using gradcube::trainer::abi::fail_on_thread;
+using gradcube::trainer::abi::guarded;
+using gradcube::trainer::abi::no_session;
+using gradcube::trainer::abi::null_result;
+using gradcube::trainer::abi::thread_failure;
 
 static_assert(GRADCUBE_VERSION_CODE == GRADCUBE_PROJECT_VERSION_CODE,
               "gradcube.h and the project in meson.build have different versions");
 
-struct gradcube_session {
-  Session session;
-};
-
 namespace {
-
-// The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
-LastFailure& thread_failure() {
-  thread_local LastFailure failure;
-  return failure;
-}
 
 const LastFailure& last_failure(const gradcube_session* session) {
   if (session == nullptr || session->session.is_forked_copy()) return thread_failure();
   return session->session.last_failure();
-}
-
-int fail_on_thread(int code, const char* message) noexcept {
-  LastFailure& failure = thread_failure();
-  failure.code = code;
-  try {
-    failure.message = message;
-  } catch (const std::bad_alloc&) {
-    failure.message.clear();
-  }
-  return code;
-}
-
-int no_session() noexcept { return fail_on_thread(GRADCUBE_EINVAL, "the session is NULL"); }
-
-// Not in the session: another thread may have held its locks at the fork.
-int forked_copy(const Session& session) {
-  const std::string message = "this session belongs to process " + std::to_string(session.owner()) +
-                              "; open one in the child";
-  return fail_on_thread(GRADCUBE_EINVAL, message.c_str());
-}
-
-// Runs `call` on the session; no exception leaves it.
-template <typename Call>
-int guarded(gradcube_session* session, const Call& call) noexcept {
-  if (session == nullptr) return no_session();
-  try {
-    if (session->session.is_forked_copy()) return forked_copy(session->session);
-    return call(session->session);
-  } catch (const Failure& failure) {
-    return session->session.fail(failure.code(), failure.what());
-  } catch (const std::bad_alloc&) {
-    return session->session.fail(GRADCUBE_ENOMEM, "");
-  } catch (const std::exception&) {
-    return session->session.fail(GRADCUBE_ESYSTEM, "");
-  }
-}
-
-int null_result(Session& session, const char* name) {
-  return session.fail(GRADCUBE_EINVAL, std::string("the pointer '") + name + "' is NULL");
 }
 
 // On lane 0.

@@ -12,6 +12,7 @@
 #include "trainer/src/connection.h"
 #include "trainer/src/deadline.h"
 #include "trainer/src/message.h"
+#include "trainer/src/packet_with_descriptor.h"
 #include "trainer/src/quoted.h"
 
 #include "gradcube/gradcube.h"
@@ -97,22 +98,6 @@ std::vector<char> hello_message(const std::string& job, std::uint64_t heap_bytes
     std::memcpy(message.data() + sizeof(hello), options.members.data(), member_bytes);
   }
   return message;
-}
-
-// The descriptor that came with a message; none if several did.
-Descriptor descriptor_of(msghdr& message) {
-  std::vector<Descriptor> descriptors;
-  for (cmsghdr* part = CMSG_FIRSTHDR(&message); part != nullptr;
-       part = CMSG_NXTHDR(&message, part)) {
-    if (part->cmsg_level != SOL_SOCKET || part->cmsg_type != SCM_RIGHTS) continue;
-    const std::size_t count = (part->cmsg_len - CMSG_LEN(0)) / sizeof(int);
-    for (std::size_t i = 0; i < count; ++i) {
-      int fd = -1;
-      std::memcpy(&fd, CMSG_DATA(part) + i * sizeof(int), sizeof(int));
-      descriptors.emplace_back(fd);
-    }
-  }
-  return descriptors.size() == 1 ? std::move(descriptors.front()) : Descriptor();
 }
 
 // A daemon that closed without reading the hello resets the connection. The reset is reported once,
@@ -221,18 +206,12 @@ void Connection::await_answer() {
 
 Answer Connection::receive_answer() {
   Answer answer;
-  alignas(cmsghdr) char control[CMSG_SPACE(sizeof(int))];
-  iovec part{answer.packet.data(), answer.packet.size()};
-  msghdr message{};
-  message.msg_iov = &part;
-  message.msg_iovlen = 1;
-  message.msg_control = control;
-  message.msg_controllen = sizeof(control);
-  const ssize_t received = receive_after_reset(socket_.get(), message);
+  PacketWithDescriptor message(answer.packet);
+  const ssize_t received = receive_after_reset(socket_.get(), message.header());
   if (received <= 0) throw hung_up(path_);
   answer.bytes = static_cast<std::size_t>(received);
-  answer.descriptor = descriptor_of(message);
-  if ((message.msg_flags & MSG_CTRUNC) != 0) {
+  answer.descriptor = message.take_descriptor();
+  if ((message.header().msg_flags & MSG_CTRUNC) != 0) {
     throw Failure(GRADCUBE_ESYSTEM,
                   "this process has no room for the descriptors that the daemon at " + path_ +
                       " gave it: raise its limit of open files (ulimit -n)");

@@ -22,6 +22,21 @@
 
 namespace gradcube::trainer {
 
+class Hub;
+
+// Of a push to a hub.
+struct Push {
+  Hub* hub = nullptr;
+  std::size_t key = 0;           // the place in the trainer's list
+  std::byte* weights = nullptr;  // where the trainer wants the new ones; null: nowhere
+};
+
+// What the trainer gets beside its buffer.
+struct Wanted {
+  std::size_t* received = nullptr;  // of a receive: the message's length
+  std::optional<Push> push;
+};
+
 struct Request {
   std::uint64_t number = 0;          // 0: not listed
   std::uint64_t number_in_lane = 0;  // 1, 2, 3, ...: how the daemon knows it
@@ -29,9 +44,9 @@ struct Request {
   // The copy in the heap that the daemon works on; null when it works on the buffer itself.
   std::byte* staging = nullptr;
   bool ended = false;
-  int code = GRADCUBE_OK;             // valid once ended
-  std::uint64_t message_bytes = 0;    // of a message, once ended
-  std::size_t* received = nullptr;    // where the trainer wants to read it
+  int code = GRADCUBE_OK;           // valid once ended
+  std::uint64_t message_bytes = 0;  // of a message, once ended
+  Wanted wanted;
   std::string message;                // why, when code is negative
   std::optional<std::string> report;  // the daemon's answer to the latest inquiry
   // How long the trainer has waited for the end, in all its calls since the last timeout.

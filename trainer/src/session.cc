@@ -72,7 +72,7 @@ int Session::submit(const gradcube_collective& asked, std::uint64_t& number) {
       !problem.empty()) {
     return fail(GRADCUBE_EINVAL, std::move(problem));
   }
-  return start(lock, collective, nullptr, number);
+  return start(lock, collective, {}, number);
 }
 
 int Session::submit(const gradcube_message& asked, std::uint64_t& number) {
@@ -83,17 +83,18 @@ int Session::submit(const gradcube_message& asked, std::uint64_t& number) {
       !problem.empty()) {
     return fail(GRADCUBE_EINVAL, std::move(problem));
   }
-  return start(lock, message, message.is_receive() ? asked.received : nullptr, number);
+  std::size_t* received = message.is_receive() ? asked.received : nullptr;
+  return start(lock, message, {.received = received, .push = {}}, number);
 }
 
-int Session::start(Lock& lock, const Collective& collective, std::size_t* received,
+int Session::start(Lock& lock, const Collective& collective, const Wanted& wanted,
                    std::uint64_t& number) {
   std::byte* staging = nullptr;
   if (const int code = place_in_heap(lock, collective, staging); code != GRADCUBE_OK) return code;
   Request& request = requests_.take_place();
   request.collective = collective;
   request.staging = staging;
-  request.received = received;
+  request.wanted = wanted;
   if (events_.has_value()) request.in_flight = Stopwatch();
   busy_.add({collective.buffer, collective.bytes}, collective.is_send());
   if (staging != nullptr) {
@@ -105,7 +106,7 @@ int Session::start(Lock& lock, const Collective& collective, std::size_t* receiv
     return fail(lost_code_, lost_message_);
   }
   number = next_number_++;
-  if (!collective.is_message()) {
+  if (collective.is_in_lane()) {
     request.number_in_lane = ++submitted_[request.collective.submission.lane];
   }
   requests_.list(request, number);
@@ -157,8 +158,10 @@ int Session::report(Lock& lock, Request& request) {
   --unreported_ends_;
   update_events();
   if (code != GRADCUBE_OK) fail(code, std::move(request.message));
-  if (request.received != nullptr)
-    *request.received = code == GRADCUBE_OK ? request.message_bytes : 0;
+  if (request.wanted.received != nullptr) {
+    *request.wanted.received = code == GRADCUBE_OK ? request.message_bytes : 0;
+  }
+  if (request.wanted.push.has_value()) end_push(lock, *request.wanted.push, code);
   const Part& output = request.collective.output;
   if (code == GRADCUBE_OK && request.staging != nullptr && output.bytes != 0) {
     lock.unlock();

@@ -4,6 +4,7 @@
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet;  BusyMemory: where they work
 //   Notices     the daemon's messages about failures
+//   session_hub.cc makes, feeds and ends a Hub, of the caller's
 //   session_memory.cc gets memory for the heap as it grows, from the system and from the daemon
 //   Waiters     the threads that wait;  Sleeper: spin, then poll()
 //   Failures    the last failure of each thread
@@ -30,6 +31,7 @@
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <mutex>
 #include <optional>
 #include <string>
@@ -45,6 +47,7 @@
 #include "trainer/src/event_descriptor.h"
 #include "trainer/src/failures.h"
 #include "trainer/src/heap.h"
+#include "trainer/src/hub.h"
 #include "trainer/src/notices.h"
 #include "trainer/src/options.h"
 #include "trainer/src/region.h"
@@ -75,6 +78,16 @@ class Session {
   int submit(const gradcube_collective& asked, std::uint64_t& number);
   int submit(const gradcube_message& asked, std::uint64_t& number);
 
+  // session_hub.cc. Hubs belong to the caller, and end before the session. make_hub() throws
+  // Failure.
+  std::unique_ptr<Hub> make_hub(const gradcube_hub_settings& settings, int timeout_ms);
+  // GRADCUBE_EAGAIN: it is still there.
+  int free_hub(Hub& hub, int timeout_ms);
+  int push(Hub& hub, shared::Kind kind, std::size_t key, const void* buffer, void* weights,
+           double rate, std::uint64_t& number);
+  int pull(Hub& hub, std::size_t key, void* weights);
+  const void* weights(Hub& hub, std::size_t key);
+
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
   int wait(std::uint64_t number, int timeout_ms);
@@ -102,13 +115,21 @@ class Session {
 
   // session.cc
   Lock enter();
-  int start(Lock& lock, const Collective& collective, std::size_t* received, std::uint64_t& number);
+  int start(Lock& lock, const Collective& collective, const Wanted& wanted, std::uint64_t& number);
   void copy_in(Lock& lock, const Request& request);
   void publish(Request& request);
   void ring_daemon();
   int report(Lock& lock, Request& request);
   void withdraw(Request& request);
   int unknown(std::uint64_t number);
+
+  // session_hub.cc
+  std::vector<std::uint64_t> gather(std::uint64_t own, const Deadline& deadline);
+  void ask_for_hub(Hub& hub, const Deadline& deadline);
+  void take_hub(const shared::Notice& notice, Descriptor weights);
+  void end_push(Lock& lock, const Push& push, int code);
+  int no_key(const Hub& hub, std::size_t place);
+  static std::string text_of_push(const Request& request);
 
   // session_memory.cc
   void* allocate(Lock& lock, std::size_t bytes);
@@ -174,6 +195,14 @@ class Session {
   bool reported_ = false;                // the daemon was told of memory, and has not answered
   int confirmation_code_ = GRADCUBE_OK;  // of its last answer
   std::string confirmation_text_;
+  // The daemon's word on a hub that was asked for.
+  struct HubAnswer {
+    shared::Notice notice;
+    Descriptor weights;
+  };
+  std::optional<HubAnswer> hub_answer_;
+  std::uint32_t hubs_ = 0;  // that were asked for
+  Hub* hub_ = nullptr;      // the job's
   std::uint64_t next_number_ = 1;
   std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read

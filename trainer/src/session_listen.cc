@@ -107,7 +107,8 @@ void Session::call_served() {
 void Session::listen() {
   shared::Notice notice{};
   while (lost_code_ == GRADCUBE_OK) {
-    const Connection::Received received = connection_.receive(notice);
+    Descriptor descriptor;
+    const Connection::Received received = connection_.receive(notice, descriptor);
     if (received == Connection::Received::nothing) return;
     if (received == Connection::Received::closed) {
       lose_daemon();
@@ -125,6 +126,9 @@ void Session::listen() {
         break;
       case shared::MessageType::grown:
         take_confirmation(notice);
+        break;
+      case shared::MessageType::hub_made:
+        take_hub(notice, std::move(descriptor));
         break;
       case shared::MessageType::closing:
         lose(notice.code == GRADCUBE_OK ? GRADCUBE_ENODAEMON : notice.code, notice.text);

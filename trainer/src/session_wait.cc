@@ -68,6 +68,7 @@ bool Session::is_served(const Waiters::Waiter& waiter) {
   using For = Waiters::For;
   if (waiter.what == For::memory) return !growing_;
   if (waiter.what == For::confirmation) return !reported_ || lost_code_ != GRADCUBE_OK;
+  if (waiter.what == For::hub) return hub_answer_.has_value() || lost_code_ != GRADCUBE_OK;
   const Request* request = requests_.find(waiter.request);
   return request == nullptr || request->ended ||
          (waiter.what == For::report && request->report.has_value());
@@ -133,8 +134,9 @@ int Session::time_out(Lock& lock, Request& late) {
   Request* request = requests_.find(number);
   if (request == nullptr) return unknown(number);
   if (request->ended) return report(lock, *request);
-  const std::string what =
-      request->collective.is_message() ? text_of_message(request->collective) + " is " : "";
+  std::string what;
+  if (request->collective.is_message()) what = text_of_message(request->collective) + " is ";
+  if (request->wanted.push.has_value()) what = text_of_push(*request) + " is ";
   const std::string when = what + "not done after " + std::to_string(waited_ms) + " ms";
   if (request->report.has_value()) return fail(GRADCUBE_ETIMEDOUT, when + ": " + *request->report);
   return fail(GRADCUBE_ETIMEDOUT,

@@ -171,11 +171,12 @@ TEST(FrameTemplate, WritesEveryLaneWithEveryStep) {
 }
 
 TEST(FrameTemplate, SendsFromTheSourcePortOfItsThread) {
-  for (const unsigned thread : {0U, 5U, kMailThread - 1, kMailThread}) {
+  const std::vector<std::pair<unsigned, int>> steered = {
+      {0, 0}, {5, 5}, {kFirstHubThread, 0}, {kFirstHubThread + 5, 5}, {kMailThread, 0}};
+  for (const auto& [thread, steered_as] : steered) {
     SampleFrame sample;
     sample.transport.thread = static_cast<std::uint8_t>(thread);
     const auto frame = sample.bytes();
-    const int steered_as = thread == kMailThread ? 0 : static_cast<int>(thread);
     EXPECT_EQ(frame[34] << 8 | frame[35], 49152 + steered_as);
   }
 }

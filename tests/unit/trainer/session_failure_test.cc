@@ -95,7 +95,7 @@ TEST_F(FailureTest, AnAnswerThatIsNoWelcomeIsAProtocolError) {
 TEST_F(FailureTest, ADaemonOfAnotherLayoutVersionIsToldApartByBothNumbers) {
   const auto [code, message] = refusal("version");
   EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
-  EXPECT_NE(message.find("layout version 7, and this library has layout version 6"),
+  EXPECT_NE(message.find("layout version 8, and this library has layout version 7"),
             std::string::npos)
       << message;
 }
@@ -104,13 +104,13 @@ TEST_F(FailureTest, TheRefusalOfADaemonOfAnotherVersionNamesTheLibrarysToo) {
   const auto [code, message] = refusal("older");
   EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
   EXPECT_NE(message.find(kOtherVersion), std::string::npos) << message;
-  EXPECT_NE(message.find("this library has layout version 6"), std::string::npos) << message;
+  EXPECT_NE(message.find("this library has layout version 7"), std::string::npos) << message;
 }
 
 TEST_F(FailureTest, ADaemonThatHangsUpAtTheHelloPerhapsHasAnotherVersion) {
   const auto [code, message] = refusal("deaf");
   EXPECT_EQ(code, GRADCUBE_EPROTOCOL);
-  EXPECT_NE(message.find("this library has layout version 6, and the daemon perhaps version 1"),
+  EXPECT_NE(message.find("this library has layout version 7, and the daemon perhaps version 1"),
             std::string::npos)
       << message;
 }

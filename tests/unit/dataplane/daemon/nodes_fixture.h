@@ -59,6 +59,9 @@ class Recorder final : public TrainerChannel {
     EXPECT_TRUE(told[trainer].admitted.has_value()) << notice.text;
     told[trainer].notices.push_back(notice);
   }
+  void give_hub(TrainerId trainer, const shared::Notice& notice, int) override {
+    told[trainer].notices.push_back(notice);
+  }
   void evict(TrainerId, std::int32_t, const std::string& message) override {
     ADD_FAILURE() << message;
   }

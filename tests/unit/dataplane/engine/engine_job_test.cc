@@ -50,10 +50,10 @@ TEST(Engine, RefusesAHeapWhoseSegmentsCouldNotBeNumbered) {
 // Points all packets that the job may have into the memory of its trainer.
 std::vector<rte_mbuf*> point_all(EngineJob& job, TestSession& session, PacketPool& packets) {
   std::vector<rte_mbuf*> pointing;
-  while (job.may_point()) {
+  while (job.payloads().may_point()) {
     pointing.push_back(packets.allocate());
     if (pointing.back() == nullptr) break;
-    job.point_at(pointing.back(), session.base(), 64);
+    job.payloads().point_at(pointing.back(), session.base(), 64);
   }
   return pointing;
 }
@@ -70,7 +70,7 @@ TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItHasReserved) {
     EXPECT_EQ(job.references(), 10u);
     rte_pktmbuf_free(pointing.back());
     pointing.pop_back();
-    EXPECT_TRUE(job.may_point());
+    EXPECT_TRUE(job.payloads().may_point());
     for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
     EXPECT_EQ(job.references(), 0u);
     EXPECT_EQ(share.free(), 30u);
@@ -80,12 +80,12 @@ TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanItHasReserved) {
 
 TEST(EngineJob, PointsNoMorePacketsIntoMemoryThanDpdkCanCount) {
   TestSession session(1);
-  PacketPool packets = make_pool("counted", EngineJob::kMostReferences + 100, 0);
-  PacketShare share(2 * EngineJob::kMostReferences);
-  EngineJob job(1, *session, {}, 1, true, {8, *share.reserve(2 * EngineJob::kMostReferences)});
+  PacketPool packets = make_pool("counted", PayloadPackets::kMost + 100, 0);
+  PacketShare share(2 * PayloadPackets::kMost);
+  EngineJob job(1, *session, {}, 1, true, {8, *share.reserve(2 * PayloadPackets::kMost)});
   const std::vector<rte_mbuf*> pointing = point_all(job, session, packets);
-  EXPECT_EQ(pointing.size(), EngineJob::kMostReferences);
-  EXPECT_EQ(job.references(), EngineJob::kMostReferences);
+  EXPECT_EQ(pointing.size(), PayloadPackets::kMost);
+  EXPECT_EQ(job.references(), PayloadPackets::kMost);
   for (rte_mbuf* packet : pointing) rte_pktmbuf_free(packet);
   EXPECT_EQ(job.references(), 0u);
 }

@@ -1,0 +1,98 @@
+#include "dataplane/daemon/hub_making.h"
+
+#include <chrono>
+#include <exception>
+#include <fmt/format.h>
+#include <new>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "control/base/units.h"
+#include "dataplane/daemon/hub_table.h"
+#include "protocol/wire.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+template <typename T>
+bool is_ready(const std::future<T>& future) {
+  return future.wait_for(std::chrono::seconds(0)) == std::future_status::ready;
+}
+
+std::string name_of(const HubWish& wish) {
+  return fmt::format("job \"{}\": its hub on server {}", wish.job, wish.server);
+}
+
+template <typename Outcome>
+std::future<Outcome> failed(std::exception_ptr why) {
+  std::promise<Outcome> promise;
+  promise.set_exception(std::move(why));
+  return promise.get_future();
+}
+
+}  // namespace
+
+HubMaking::HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge)
+    : wish_(std::move(wish)), charge_(std::move(charge)) {
+  draft_ = std::async(std::launch::async, [this, shape] {
+    const std::string name = name_of(wish_);
+    HubTableContent content = read_hub_table(wish_.table, name);
+    std::uint64_t bytes = 0;
+    for (const control::hub::HubKey& key : content.keys) bytes += key.bytes();
+    Draft draft{nullptr, shape, 0};
+    draft.shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
+    draft.model = std::make_shared<const control::hub::HubModel>(
+        std::move(content.keys), content.settings, *draft.shape.plan, shape.engines,
+        content.chunk_bytes, name);
+    if (draft.model->executions().size() > protocol::kMaxHubThreads) {
+      throw control::UsageError(
+          fmt::format("{}: its plan and {} engines make {} executors: expected at most {}", name,
+                      shape.engines, draft.model->executions().size(), protocol::kMaxHubThreads));
+    }
+    draft.needs = ServerHub::needs(*draft.model, draft.shape);
+    return draft;
+  });
+}
+
+bool HubMaking::go_on() {
+  if (draft_.valid()) {
+    if (!is_ready(draft_)) return false;
+    try {
+      get_memory(draft_.get());
+    } catch (const std::exception&) {
+      hub_ = failed<std::shared_ptr<ServerHub>>(std::current_exception());
+    }
+  }
+  return is_ready(hub_);
+}
+
+void HubMaking::get_memory(const Draft& draft) {
+  if (!charge_.set(draft.needs)) {
+    throw control::SetupError(fmt::format(
+        "{} needs {}, and the trainers of user {} may use {} of memory on this host and use {}: "
+        "expected that others end first, or a cluster with a larger --trainer-memory",
+        name_of(wish_), control::format_size(draft.needs), charge_.user(),
+        control::format_size(charge_.limit()), control::format_size(charge_.used())));
+  }
+  hub_ = std::async(std::launch::async, [this, draft] {
+    try {
+      return std::make_shared<ServerHub>(wish_.number, draft.model, draft.shape);
+    } catch (const std::bad_alloc&) {
+      throw control::SetupError(fmt::format("{} needs {}, and the host has not so much",
+                                            name_of(wish_), control::format_size(draft.needs)));
+    }
+  });
+}
+
+std::shared_ptr<ServerHub> HubMaking::hub() {
+  std::shared_ptr<ServerHub> made = hub_.get();
+  made->set_charge(std::move(charge_));
+  return made;
+}
+
+bool HubMaking::is_idle() const {
+  return (!draft_.valid() || is_ready(draft_)) && (!hub_.valid() || is_ready(hub_));
+}
+
+}  // namespace gradcube::dataplane

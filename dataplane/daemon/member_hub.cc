@@ -1,0 +1,90 @@
+#include "dataplane/daemon/member_hub.h"
+
+#include <exception>
+#include <fmt/format.h>
+#include <utility>
+
+#include "control/base/errors.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+bool same(const HubWish& a, const HubWish& b) {
+  return a.number == b.number && a.lane == b.lane && a.table == b.table;
+}
+
+}  // namespace
+
+void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
+                    MemoryQuota::Charge charge) {
+  const bool exists = making_ != nullptr || hub_ != nullptr;
+  if (wish.number < wish_.number || (wish.number == wish_.number && !exists)) {
+    return refuse(local, GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish.number));
+  }
+  if (exists && wish.number == wish_.number && !same(wish, wish_)) {
+    return refuse(local, GRADCUBE_EMISMATCH, "another trainer of this server has other keys");
+  }
+  if (exists && wish.number == wish_.number) return waiting_.push_back(local);
+  if (hub_ != nullptr) return refuse(local, GRADCUBE_EINVAL, "the job has a hub: free it first");
+  answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
+  drop();
+  waiting_.push_back(local);
+  wish_ = wish;
+  making_ = std::make_unique<HubMaking>(std::move(wish), shape, std::move(charge));
+}
+
+void MemberHub::refuse(unsigned local, std::int32_t code, std::string text) {
+  HubAnswer& answer = answers_.emplace_back();
+  answer.local = local;
+  answer.code = code;
+  answer.text = std::move(text);
+}
+
+std::vector<HubAnswer> MemberHub::work(
+    const std::function<void(const std::shared_ptr<ServerHub>&)>& use) {
+  std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
+  if (making_ != nullptr && making_->go_on()) {
+    try {
+      std::shared_ptr<ServerHub> made = making_->hub();
+      use(made);
+      hub_ = std::move(made);
+    } catch (const control::UsageError& error) {
+      answer_all(GRADCUBE_EINVAL, error.what());
+    } catch (const std::exception& error) {
+      answer_all(GRADCUBE_ENOMEM, error.what());
+    }
+    making_.reset();
+  }
+  if (hub_ != nullptr) answer_all(GRADCUBE_OK, "");
+  return std::exchange(answers_, {});
+}
+
+void MemberHub::end(std::int32_t code, const std::string& text) {
+  drop();
+  hub_.reset();
+  answer_all(code, text);
+}
+
+void MemberHub::drop() {
+  if (making_ != nullptr) dropped_.push_back(std::move(making_));
+}
+
+void MemberHub::answer_all(std::int32_t code, const std::string& text) {
+  for (const unsigned local : std::exchange(waiting_, {})) {
+    refuse(local, code, text);
+    if (code != GRADCUBE_OK) continue;
+    HubAnswer& answer = answers_.back();
+    answer.bytes = hub_->weights().bytes();
+    answer.descriptor = hub_->weights().descriptor();
+  }
+}
+
+std::vector<std::unique_ptr<HubMaking>> MemberHub::take_dropped() {
+  drop();
+  return std::move(dropped_);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,62 @@
+// The hub of a job at one server, as its node sees it: from the trainers' wish for it until it
+// ends. There is one at a time.
+//
+// Trainers of a server wish for the same hub, each with a message of its own; the first wish makes
+// it (hub_making.h), and all are answered when it is there, or cannot be.
+//
+// Threads: the control thread.
+#ifndef GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
+#define GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "dataplane/daemon/hub_making.h"
+
+namespace gradcube::dataplane {
+
+// To a trainer that has wished for a hub.
+struct HubAnswer {
+  unsigned local = 0;
+  std::int32_t code = 0;  // 0, or a GRADCUBE_E... code, for the reason in `text`
+  std::string text;
+  std::uint64_t bytes = 0;  // of the weights
+  int descriptor = -1;      // of their memory: the hub's
+};
+
+class MemberHub {
+ public:
+  // A trainer wishes for a hub; an answer follows from work(). shape and charge: as of HubMaking.
+  void ask(unsigned local, HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
+  void refuse(unsigned local, std::int32_t code, std::string text);
+  // To be called about every 20 ms: what is to be told. use: gives a new hub to the engines, and
+  // throws a std::exception if they cannot have it.
+  std::vector<HubAnswer> work(const std::function<void(const std::shared_ptr<ServerHub>&)>& use);
+  // There is none any more, and who waits for one is told so by the next work().
+  void end(std::int32_t code, const std::string& text);
+
+  // What was made last, or is being made.
+  const HubWish& wish() const { return wish_; }
+  // Null if there is none.
+  const std::shared_ptr<ServerHub>& hub() const { return hub_; }
+  // What still runs for hubs that nobody waits for: to be kept until each is_idle().
+  std::vector<std::unique_ptr<HubMaking>> take_dropped();
+
+ private:
+  void drop();
+  void answer_all(std::int32_t code, const std::string& text);
+
+  HubWish wish_;  // of what is being made, or is there
+  std::unique_ptr<HubMaking> making_;
+  std::shared_ptr<ServerHub> hub_;
+  std::vector<unsigned> waiting_;  // trainers
+  std::vector<HubAnswer> answers_;
+  std::vector<std::unique_ptr<HubMaking>> dropped_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_DAEMON_MEMBER_HUB_H_

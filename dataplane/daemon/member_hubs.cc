@@ -1,0 +1,90 @@
+// A member's hub: how it comes to the engines, and how it goes.
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <optional>
+#include <utility>
+
+#include "control/base/errors.h"
+#include "control/base/units.h"
+#include "dataplane/daemon/member.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// As many windows as its flows have, if there is room for so much and half of the room stays free;
+// one is enough to go on.
+PacketReservation reserve_packets(const HubWish& wish, PacketShare& share, std::uint32_t flows,
+                                  unsigned window) {
+  const std::uint32_t most = std::min({flows * window, share.free() / 2, PayloadPackets::kMost});
+  std::optional<PacketReservation> reserved = share.reserve(std::max(most, window));
+  if (!reserved.has_value()) {
+    throw control::SetupError(fmt::format(
+        "job \"{}\": its hub needs {} of packet memory on server {}, and {} of {} is free: "
+        "expected "
+        "that other jobs end first, or a cluster with more (gradcube up --packet-memory)",
+        wish.job, control::format_size(window * share.bytes_of_segment()), wish.server,
+        control::format_size(share.free() * share.bytes_of_segment()),
+        control::format_size(share.most() * share.bytes_of_segment())));
+  }
+  reserved->commit(reserved->segments());
+  return std::move(*reserved);
+}
+
+}  // namespace
+
+void Member::ask_hub(unsigned local, HubWish wish) {
+  if (wish.lane >= plans_.size() || parts_.empty()) {
+    hub_.refuse(local, GRADCUBE_EINVAL,
+                parts_.empty() ? "the job does not run on this server"
+                               : fmt::format("the job has no lane {}", wish.lane));
+    return;
+  }
+  const EngineSettings& settings = parts_.front().at.engine->settings();
+  const std::shared_ptr<const control::PlanChoice>& choice = plans_[wish.lane].choice;
+  const ServerHubShape shape{.choice = choice,
+                             .rank = choice->placement().rank(settings.server).value(),
+                             .kernels = kernels_,
+                             .segment_bytes = settings.segment_bytes,
+                             .block_bytes = settings.block_bytes,
+                             .trainers = trainers(),
+                             .engines = settings.engines,
+                             .numa_node = engines_.numa_node()};
+  hub_.ask(local, std::move(wish), shape, session_->region(local).charge().another());
+}
+
+std::vector<HubAnswer> Member::work_hub() {
+  return hub_.work([this](const std::shared_ptr<ServerHub>& hub) { use_hub(hub); });
+}
+
+void Member::use_hub(const std::shared_ptr<ServerHub>& hub) {
+  if (parts_.empty()) throw control::SetupError("the job does not run on this server any more");
+  std::vector<std::unique_ptr<EngineHub>> hubs;
+  for (const Part& part : parts_) {
+    const std::uint32_t flows = part.at.engine->check_hub(hub->model(), hub->shape());
+    hubs.push_back(part.at.engine->prepare_hub(
+        *part.job, hub, reserve_packets(hub_.wish(), *part.at.packets, flows, window_)));
+  }
+  on_each(parts_, [&](const Part& part) {
+    if (part.job->is_leader()) session_->set_hub(*hub);
+    part.at.engine->attach_hub(*part.job,
+                               std::move(hubs[static_cast<std::size_t>(&part - parts_.data())]));
+  });
+}
+
+void Member::end_hub() { take_hub_off(GRADCUBE_EINVAL, "the job's hub was freed", 0); }
+
+void Member::take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice) {
+  if (hub_.hub() != nullptr) {
+    on_each(parts_, [&](const Part& part) {
+      if (part.job->is_leader()) session_->end_hub(code, notice);
+      part.at.engine->detach_hub(*part.job);
+    });
+  }
+  hub_.end(code, why);
+}
+
+}  // namespace gradcube::dataplane

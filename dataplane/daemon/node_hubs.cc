@@ -1,0 +1,60 @@
+// Hubs, as trainers ask a node for them.
+
+#include <fmt/format.h>
+
+#include "dataplane/daemon/node.h"
+#include "dataplane/daemon/session_messages.h"
+
+namespace gradcube::dataplane {
+
+bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
+  Resident* resident = find(trainer.attempt);
+  if (resident == nullptr || !resident->member->stays(trainer.local)) return true;
+  Member& member = *resident->member;
+  const SessionRegion& region = member.session().region(trainer.local);
+  const std::uint64_t confirmed = region.confirmed();
+  if (wish.number == 0 || wish.bytes > shared::kMostHubTableBytes ||
+      wish.offset < shared::kHeapOffset || wish.offset > confirmed ||
+      wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset) {
+    return false;
+  }
+  const auto* table = reinterpret_cast<const char*>(region.base() + wish.offset);
+  member.ask_hub(trainer.local, {.job = member.request().name,
+                                 .server = space().text(server_),
+                                 .number = wish.number,
+                                 .lane = wish.lane,
+                                 .table = std::string(table, wish.bytes)});
+  return true;
+}
+
+void Node::end_hub(TrainerId trainer) {
+  Resident* resident = find(trainer.attempt);
+  if (resident != nullptr && resident->member->attached()) resident->member->end_hub();
+}
+
+void Node::answer_hubs() {
+  for (auto& [attempt, resident] : residents_) {
+    for (const HubAnswer& answer : resident.member->work_hub()) {
+      if (around_.channel == nullptr || !resident.member->stays(answer.local)) continue;
+      shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
+      notice.request = answer.bytes;
+      around_.channel->give_hub({server_, attempt, answer.local}, notice, answer.descriptor);
+    }
+  }
+}
+
+// Nobody can say which of them is wrong, and the round of the key would never end.
+void Node::on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
+                               control::Instant now) {
+  const Member& member = *resident.member;
+  if (member.hub() == nullptr) return;
+  const auto& keys = member.hub()->model().keys();
+  if (event.hub_key >= keys.size()) return;
+  const std::string why = fmt::format(
+      "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
+      "found: some pushed gradients and others weights, or their learning rates differ",
+      member.request().name, keys[event.hub_key].name, space().text(server_));
+  happened(attempt, control::event::TrainerAborted{why, true}, now);
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,108 @@
+// What an engine does of the hubs of its jobs.
+
+#include <algorithm>
+#include <utility>
+
+#include "dataplane/engine/engine.h"
+#include "dataplane/engine/flow_users.h"
+
+namespace gradcube::dataplane {
+
+std::uint32_t Engine::check_hub(const control::hub::HubModel& model,
+                                const ServerHubShape& shape) const {
+  std::uint32_t flows = 0;
+  for (const control::hub::HubExecution& execution : model.executions()) {
+    if (!runs(execution.number)) continue;
+    const control::ThreadSchedule schedule(*shape.plan, shape.rank, execution.thread);
+    for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
+  }
+  return flows;
+}
+
+std::unique_ptr<EngineHub> Engine::prepare_hub(EngineJob& job, std::shared_ptr<ServerHub> hub,
+                                               PacketReservation reserved) const {
+  auto part = std::make_unique<EngineHub>(std::move(hub), std::move(reserved));
+  const auto& executions = part->hub().model().executions();
+  for (std::size_t place = 0; place < executions.size(); ++place) {
+    if (runs(executions[place].number)) {
+      part->add_executor(job, place, settings_.flows, job.window());
+    }
+  }
+  return part;
+}
+
+void Engine::attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub) {
+  watch_.wake(job);
+  job.set_hub(std::move(hub));
+  job.hub()->for_each_flow([&](Flow& flow) {
+    add_flow(flow);
+    take_route(flow, route_of(flow));
+    flow.frame.emplace(frame_template_of(flow));
+    flow.out->add_outgoing(job, rank_of(flow), flow);
+    ports_[flow.port_in]->add_incoming(job, rank_of(flow), flow);
+  });
+  with_hubs_.push_back(&job);
+}
+
+void Engine::detach_hub(EngineJob& job) {
+  EngineHub* hub = job.hub();
+  if (hub == nullptr) return;
+  hub->for_each_flow([this](Flow& flow) {
+    timers_.cancel(flow.timer);
+    flow.unasked->forget(flow);
+    flow.out->remove_outgoing(flow);
+    flow.in->remove_incoming(flow);
+  });
+  flows_.remove_if(
+      [hub](const Flow& flow) { return flow.hub != nullptr && &flow.hub->hub() == hub; });
+  std::erase(with_hubs_, &job);
+  job.take_hub_off();
+}
+
+// Returns how much it has done.
+unsigned Engine::work_hubs() {
+  unsigned worked = 0;
+  for (EngineJob* job : with_hubs_) {
+    if (!job->moves()) continue;
+    unsigned done = 0;
+    for (HubExecutor& executor : job->hub()->executors()) {
+      done += executor.begin_pushed() ? 1 : 0;
+      if (executor.tell_ended()) {
+        ++done;
+        job->session().wake_leader();
+      }
+      tell_disagreement(*job, executor);
+    }
+    // A round of the faulted job may have been computed from zeros.
+    if (job->is_leader() && !GuardedMemory::pending()) done += end_rounds(*job);
+    if (done != 0) watch_.record_work(*job);
+    worked += done;
+  }
+  return worked;
+}
+
+unsigned Engine::end_rounds(EngineJob& job) {
+  const std::optional<std::uint32_t> differing = job.session().hub()->board().disagreement();
+  if (differing.has_value() && !job.hub_disagreement_told) {
+    job.hub_disagreement_told =
+        report(job, {.kind = EngineEvent::Kind::hub_disagreement, .hub_key = *differing});
+  }
+  const unsigned ended = job.session().end_pushes();
+  counters_.hub_rounds += ended;
+  return ended;
+}
+
+void Engine::tell_disagreement(EngineJob& job, HubExecutor& executor) {
+  const std::optional<std::uint32_t> key = executor.disagreement();
+  if (key.has_value() &&
+      report(job, {.kind = EngineEvent::Kind::hub_disagreement, .hub_key = *key})) {
+    executor.set_told();
+  }
+}
+
+bool Engine::any_active_hub() const {
+  return std::any_of(with_hubs_.begin(), with_hubs_.end(),
+                     [](EngineJob* job) { return job->moves() && job->hub()->active(); });
+}
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,150 @@
+#include "dataplane/engine/hub_executor.h"
+
+#include <algorithm>
+
+#include "control/plan/service_order.h"
+#include "dataplane/engine/guarded_memory.h"
+#include "dataplane/engine/port_queue.h"
+#include "dataplane/engine/step_flows.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+constexpr std::uint64_t kMostTold = 255;  // that a frame can tell
+
+// In a segment header the number of the chunk stands for that of the collective, the position for
+// the count, and what is left is shared by the round and the learning rate.
+CollectiveSignature signature_of(const HubLabel& label) {
+  const HubKind kind =
+      label.kind == HubPush::Kind::gradients ? HubKind::gradients : HubKind::weights;
+  return {static_cast<std::uint8_t>(label.rate >> 8), label.position,
+          static_cast<std::uint16_t>(label.round | (label.rate & 0xffU) << 8),
+          static_cast<std::uint8_t>(kind), label.chunk};
+}
+
+std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
+  HubLabel label;
+  if (signature.kind == static_cast<std::uint8_t>(HubKind::gradients)) {
+    label.kind = HubPush::Kind::gradients;
+  } else if (signature.kind == static_cast<std::uint8_t>(HubKind::weights)) {
+    label.kind = HubPush::Kind::weights;
+  } else {
+    return std::nullopt;
+  }
+  label.chunk = signature.collective;
+  label.position = signature.count;
+  label.round = static_cast<std::uint8_t>(signature.root);
+  label.rate = static_cast<std::uint16_t>(signature.type_and_operation << 8 | signature.root >> 8);
+  return label;
+}
+
+}  // namespace
+
+HubExecutor::HubExecutor(EngineHub& hub, EngineJob& job, ServerHub& of, std::size_t place,
+                         const FlowSettings& flows, unsigned window)
+    : hub_(hub),
+      hub_number_(of.number()),
+      place_(place),
+      number_(of.model().executions()[place].number),
+      plan_(*of.shape().plan),
+      exchange_(of.exchanges()[place]),
+      board_(of.board()) {
+  std::size_t first = 0;
+  for (unsigned w = 0; w < exchange_.schedule().steps(); ++w) {
+    first_flow_[w] = first;
+    first += exchange_.schedule().step(w).peers;
+  }
+  for_each_step_flow(plan_, of.shape().rank, exchange_.schedule(), [&](const FlowKey& key) {
+    flows_.emplace_back(key, job, *this, flows, window);
+  });
+  streams_.resize(flows_.size());
+}
+
+unsigned HubExecutor::service_place(const Flow& flow) const {
+  return control::service_place(plan_, exchange_.schedule().thread(),
+                                static_cast<control::Stage>(flow.stage), flow.step,
+                                exchange_.schedule().steps());
+}
+
+bool HubExecutor::begin_pushed() {
+  bool any = false;
+  while (const std::optional<std::uint32_t> key = board_.next_pushed(place_)) {
+    exchange_.push(*key, board_.pushed(*key));
+    any = true;
+  }
+  if (any) wake_senders();
+  return any;
+}
+
+bool HubExecutor::tell_ended() {
+  bool any = false;
+  while (const std::optional<std::uint32_t> key = exchange_.next_ended()) {
+    board_.end(place_, *key);
+    any = true;
+  }
+  return any;
+}
+
+bool HubExecutor::active() const {
+  return exchange_.any_pushed() || std::any_of(flows_.begin(), flows_.end(), [](const Flow& flow) {
+           return flow.send.in_flight() != 0;
+         });
+}
+
+void HubExecutor::wake_senders() {
+  for (Flow& flow : flows_) {
+    if (exchange_.waiting(stream_of(flow)) != 0) wake_segment(flow);
+  }
+}
+
+// Every field is hostile.
+HubExecutor::Acceptance HubExecutor::accept(Flow& flow, std::uint64_t,
+                                            const Contribution& segment) {
+  const std::optional<HubLabel> label = label_of(segment.signature);
+  if (!label.has_value() ||
+      !exchange_.arrive(stream_of(flow), *label, segment.payload, segment.bytes)) {
+    return {DropReason::unfitting_chunk};
+  }
+  return {};
+}
+
+bool HubExecutor::take(Flow& flow, std::uint64_t, const Contribution&, const Acceptance&) {
+  wake_consumed(flow);
+  wake_senders();
+  return false;
+}
+
+std::optional<OutgoingSegment> HubExecutor::next_segment(Flow& flow) {
+  Stream& stream = streams_[number_of(flow)];
+  const std::uint64_t next = flow.send.next();
+  HubLabel& label = stream.labels[next % kEntries];
+  if (stream.chosen <= next) {
+    const std::optional<HubLabel> chosen = exchange_.next(stream_of(flow));
+    if (!chosen.has_value()) return std::nullopt;
+    label = *chosen;
+    stream.chosen = next + 1;
+  }
+  return outgoing(flow, label);
+}
+
+OutgoingSegment HubExecutor::sent_segment(const Flow& flow, std::uint64_t sequence) const {
+  return outgoing(flow, streams_[number_of(flow)].labels[sequence % kEntries]);
+}
+
+OutgoingSegment HubExecutor::outgoing(const Flow& flow, const HubLabel& label) const {
+  const HubSegment segment = exchange_.segment(stream_of(flow), label);
+  // Contributions are the trainers' memory, weights the daemon's.
+  if (flow.stage == protocol::Stage::aggregation) {
+    GuardedMemory::touch(segment.payload, segment.bytes);
+  }
+  return {label.chunk, signature_of(label), segment.payload, segment.bytes};
+}
+
+std::uint8_t HubExecutor::backlog(const Flow& flow) const {
+  const bool chosen = streams_[number_of(flow)].chosen > flow.send.next();
+  const std::uint64_t waiting = exchange_.waiting(stream_of(flow)) + (chosen ? 1 : 0);
+  return static_cast<std::uint8_t>(std::min(waiting, kMostTold));
+}
+
+}  // namespace gradcube::dataplane

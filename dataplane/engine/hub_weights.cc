@@ -1,0 +1,53 @@
+#include "dataplane/engine/hub_weights.h"
+
+#include <cerrno>
+#include <cstring>
+#include <fcntl.h>
+#include <fmt/format.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "control/base/errors.h"
+#include "dataplane/host/memory_placement.h"
+
+namespace gradcube::dataplane {
+
+namespace {
+
+// What the memfd is called in /proc/PID/maps.
+constexpr const char* kName = "gradcube-hub";
+
+}  // namespace
+
+HubWeights::HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node) : bytes_(bytes) {
+  const auto fail = [bytes](const char* what) {
+    throw control::SetupError(
+        fmt::format("cannot {} a hub's memory of {} bytes: {}", what, bytes, std::strerror(errno)));
+  };
+  file_ = control::Descriptor(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
+  if (file_.get() < 0) fail("create");
+  if (ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("size");
+  void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
+  if (mapping == MAP_FAILED) fail("map");
+  base_ = static_cast<std::uint8_t*>(mapping);
+  prefer_numa_node(base_, bytes, numa_node);
+  madvise(base_, bytes, MADV_DONTDUMP);
+  // Unlike a write, it says when there is no memory.
+  if (const int error = posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
+    munmap(base_, bytes);
+    errno = error;
+    fail("get");
+  }
+  std::memset(base_, 0, bytes);
+  if (fcntl(file_.get(), F_ADD_SEALS,
+            F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
+    const int error = errno;
+    munmap(base_, bytes);
+    errno = error;
+    fail("seal");
+  }
+}
+
+HubWeights::~HubWeights() { munmap(base_, bytes_); }
+
+}  // namespace gradcube::dataplane

@@ -1,0 +1,79 @@
+// What one server has of a job's hub: the model, the weights, what is pushed (hub_board.h), and
+// what its executors work on (hub_exchange.h). Its engines drive it, each its own executors
+// (engine_hub.h).
+//
+// Construction takes all memory that the hub will ever need here, which can take seconds: not on
+// the control thread. Destroyed by the control thread, when no engine has it and no packet points
+// into it.
+#ifndef GRADCUBE_DATAPLANE_ENGINE_SERVER_HUB_H_
+#define GRADCUBE_DATAPLANE_ENGINE_SERVER_HUB_H_
+
+#include <cstdint>
+#include <deque>
+#include <memory>
+#include <optional>
+
+#include "control/hub/hub_model.h"
+#include "control/plan/plan_choice.h"
+#include "dataplane/engine/hub_weights.h"
+#include "dataplane/engine/memory_quota.h"
+#include "dataplane/hub/hub_board.h"
+#include "dataplane/hub/hub_exchange.h"
+
+namespace gradcube::dataplane {
+
+// What a hub is made of, and where. The same on all servers, but for the rank.
+struct ServerHubShape {
+  // Of a lane of the job; the plan is one of its.
+  std::shared_ptr<const control::PlanChoice> choice;
+  const control::Plan* plan = nullptr;
+  control::Rank rank = 0;  // the server's, in the plan
+  const aggregation::Kernels* kernels = nullptr;
+  std::uint32_t segment_bytes = 0;
+  std::uint32_t block_bytes = 0;
+  unsigned trainers = 1;  // of the server
+  unsigned engines = 1;   // of each server
+  std::optional<unsigned> numa_node;
+};
+
+class ServerHub {
+ public:
+  // number: 1, 2, 3, ... among the hubs of the job. Throws control::SetupError; std::bad_alloc.
+  ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::HubModel> model,
+            const ServerHubShape& shape);
+  ServerHub(const ServerHub&) = delete;
+  ServerHub& operator=(const ServerHub&) = delete;
+
+  // What one would take, in bytes. Throws nothing, allocates little.
+  static std::uint64_t needs(const control::hub::HubModel& model, const ServerHubShape& shape);
+
+  std::uint32_t number() const { return number_; }
+  const control::hub::HubModel& model() const { return *model_; }
+  const ServerHubShape& shape() const { return shape_; }
+  const HubWeights& weights() const { return weights_; }
+  HubBoard& board() { return board_; }
+  const HubBoard& board() const { return board_; }
+  // By the places of model().executions().
+  std::deque<HubExchange>& exchanges() { return exchanges_; }
+
+  // Who pays for it, for as long as it is there. Control thread.
+  void set_charge(MemoryQuota::Charge charge) { charge_.emplace(std::move(charge)); }
+  std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
+
+ private:
+  static HubExchangeContext context_of(const control::hub::HubModel& model,
+                                       const ServerHubShape& shape, std::size_t execution,
+                                       std::uint8_t* weights);
+
+  std::uint32_t number_;
+  std::shared_ptr<const control::hub::HubModel> model_;
+  ServerHubShape shape_;
+  HubWeights weights_;
+  HubBoard board_;
+  std::deque<HubExchange> exchanges_;
+  std::optional<MemoryQuota::Charge> charge_;
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_ENGINE_SERVER_HUB_H_

@@ -1,0 +1,33 @@
+#include "dataplane/hub/hub_board.h"
+
+namespace gradcube::dataplane {
+
+HubBoard::HubBoard(std::size_t keys, unsigned trainers, std::size_t executors)
+    : trainers_(trainers), keys_(keys), requests_(keys * trainers, kNone), pushed_(keys) {
+  for (std::size_t i = 0; i < executors; ++i) executors_.emplace_back(pushed_, keys);
+}
+
+void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
+  Key& key = keys_[number];
+  const bool first = key.arrived == 0;
+  const bool fits =
+      first || (key.push.kind == push.kind && key.push.learning_rate == push.learning_rate);
+  if (first) {
+    key.push.kind = push.kind;
+    key.push.learning_rate = push.learning_rate;
+  }
+  key.push.buffers[local] = push.buffer;
+  requests_[place(number, local)] = push.request;
+  count(1);
+  if (!fits && !disagreement_.has_value()) disagreement_ = number;
+  if (++key.arrived < trainers_ || disagreement_ == number) return;
+  key.executors_left = executors_.size();
+  pushed_.tell(number);
+}
+
+std::uint64_t HubBoard::needs(std::size_t keys, unsigned trainers, std::size_t executors) {
+  return keys *
+         (sizeof(Key) + trainers * sizeof(std::uint64_t) + (executors + 1) * sizeof(std::uint32_t));
+}
+
+}  // namespace gradcube::dataplane

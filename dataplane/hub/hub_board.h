@@ -1,0 +1,132 @@
+// What the trainers of one server push to a hub, and which rounds have ended: between the leader
+// engine, which talks with the trainers, and the executors of all engines.
+//
+//   leader: push(), once for each trainer; the last one opens the key's round at this server
+//             -> next_pushed() of each executor -> HubExchange::push()
+//   executor: HubExchange::next_ended() -> end() -> leader: take_ended(), which is called once for
+//             each trainer's push when all executors have ended the key
+//
+// A key is written by the leader between its rounds, and read by executors within one. No locks.
+//
+// Threads: the leader engine's, but next_pushed(), has_pushed(), pushed() and end() with an
+// executor's number: its engine's. Where no engine has it, the control thread's.
+#ifndef GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
+#define GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
+
+#include <atomic>
+#include <cstddef>
+#include <cstdint>
+#include <deque>
+#include <optional>
+#include <vector>
+
+#include "dataplane/hub/hub_exchange.h"
+#include "dataplane/hub/key_log.h"
+
+namespace gradcube::dataplane {
+
+class HubBoard {
+ public:
+  // Of a server with so many trainers and executors.
+  HubBoard(std::size_t keys, unsigned trainers, std::size_t executors);
+  HubBoard(const HubBoard&) = delete;
+  HubBoard& operator=(const HubBoard&) = delete;
+
+  // What one trainer pushes. `request` is its name for it.
+  struct Push {
+    std::uint64_t request = 0;
+    HubPush::Kind kind{};
+    double learning_rate = 0;
+    std::uint8_t* buffer = nullptr;
+  };
+
+  // Whether the trainer may push the key: its last push of it has ended.
+  bool may_push(std::uint32_t key, unsigned local) const {
+    return requests_[place(key, local)] == kNone;
+  }
+  void push(std::uint32_t key, unsigned local, const Push& push);
+  // A key that trainers of this server have pushed otherwise than others: its round never opens.
+  const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
+  // Pushes that have not ended, of all trainers. Any thread.
+  std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
+
+  // Calls end(local, request) for each push whose round has ended. Returns how many rounds have.
+  template <typename End>
+  unsigned take_ended(const End& end) {
+    unsigned rounds = 0;
+    for (Executor& executor : executors_) {
+      while (const std::optional<std::uint32_t> key = executor.ended.next()) {
+        if (--keys_[*key].executors_left != 0) continue;
+        keys_[*key].arrived = 0;
+        finish(*key, end);
+        ++rounds;
+      }
+    }
+    return rounds;
+  }
+  // The same for all that is in flight: nothing will end any more.
+  template <typename End>
+  void fail_all(const End& end) {
+    for (std::uint32_t key = 0; key < keys_.size(); ++key) finish(key, end);
+  }
+
+  // An executor's engine ------------------------------------------------------
+
+  bool has_pushed(std::size_t executor) const { return executors_[executor].pushed.any(); }
+  std::optional<std::uint32_t> next_pushed(std::size_t executor) {
+    return executors_[executor].pushed.next();
+  }
+  const HubPush& pushed(std::uint32_t key) const { return keys_[key].push; }
+  void end(std::size_t executor, std::uint32_t key) { executors_[executor].ends.tell(key); }
+
+  // Bytes that a board takes.
+  static std::uint64_t needs(std::size_t keys, unsigned trainers, std::size_t executors);
+
+ private:
+  static constexpr std::uint64_t kNone = UINT64_MAX;
+
+  struct Key {
+    HubPush push;
+    unsigned arrived = 0;  // trainers that have pushed
+    std::size_t executors_left = 0;
+  };
+  struct Executor {
+    Executor(const KeyLog& log, std::size_t keys) : pushed(log), ends(keys), ended(ends) {}
+    Executor(const Executor&) = delete;
+    Executor& operator=(const Executor&) = delete;
+
+    KeyLog::Reader pushed;
+    KeyLog ends;
+    KeyLog::Reader ended;
+  };
+
+  void count(int more) {
+    in_flight_.store(in_flight() + static_cast<std::uint64_t>(std::int64_t{more}),
+                     std::memory_order_relaxed);
+  }
+  std::size_t place(std::uint32_t key, unsigned local) const {
+    return std::size_t{key} * trainers_ + local;
+  }
+  template <typename End>
+  void finish(std::uint32_t key, const End& end) {
+    for (unsigned local = 0; local < trainers_; ++local) {
+      std::uint64_t& request = requests_[place(key, local)];
+      if (request == kNone) continue;
+      end(local, request);
+      request = kNone;
+      count(-1);
+    }
+  }
+
+  unsigned trainers_;
+  std::vector<Key> keys_;
+  std::vector<std::uint64_t> requests_;  // by key and trainer
+  KeyLog pushed_;
+  std::deque<Executor> executors_;
+  std::optional<std::uint32_t> disagreement_;
+  std::atomic<std::uint64_t> in_flight_{0};
+};
+
+}  // namespace gradcube::dataplane
+
+#endif  // GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_

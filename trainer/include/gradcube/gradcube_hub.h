@@ -1,0 +1,115 @@
+/* gradcube_hub.h: the parameter hub, in a session of gradcube.h.
+ *
+ * A hub has the weights of a model, cut into keys, and an optimizer. Trainers push gradients and
+ * find new weights: what adds the last gradient of a piece also takes the optimizer's step with it,
+ * where the piece is owned. With most algorithms every server owns 1/N of each key, of its weights
+ * and of the optimizer's state; with "ps" the root owns all. The update costs no byte on the links
+ * beyond those of an all-reduce.
+ *
+ *     gradcube_hub_key keys[] = {{"fc.weight", 7840, GRADCUBE_FLOAT32}, {"fc.bias", 10,
+ *                                                                       GRADCUBE_FLOAT32}};
+ *     gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
+ *     settings.keys = keys;
+ *     settings.key_count = 2;
+ *     settings.optimizer = "momentum:lr=0.1,momentum=0.9";
+ *     gradcube_hub *hub;
+ *     if (gradcube_hub_create(session, &settings, 60000, &hub) != 0) fail(...);
+ *     for (k = 0; k < 2; ++k) gradcube_hub_init(hub, k, weights[k], &requests[k]);
+ *     ... wait for the requests, and in each iteration, as soon as a key's gradients are there:
+ *     gradcube_hub_push_pull(hub, k, gradients[k], weights[k], GRADCUBE_HUB_RATE, &requests[k]);
+ *     ... wait for the requests: the new weights are in weights[k]
+ *     gradcube_hub_free(hub, 60000);
+ *
+ * Rounds. A push of a key ends when all trainers of the job have pushed it and this server has the
+ * new weights: those after one step of the optimizer with the mean of all gradients. Trainers push
+ * their keys in any order, each in another one, and no key waits for another. A trainer pushes a
+ * key again when its last push of it has ended.
+ *
+ * The first push of each key gives its weights: gradcube_hub_init(). All trainers give the same
+ * ones. A later one sets them anew; the optimizer's state begins from zero.
+ *
+ * Requests are those of gradcube_test(), gradcube_poll() and gradcube_wait(), and count among the
+ * session's. Buffers follow the rules of collectives; after a push the content of a buffer in
+ * memory from gradcube_alloc() is undefined, and that of any other buffer is unchanged.
+ *
+ * Failures. A push fails as a collective does: when a trainer dies, every trainer's pushes end with
+ * GRADCUBE_EPEER. When the job is reset, because trainers disagree on a collective, its hub is gone
+ * on all servers, and pushes end with the reason: free the hub and create another one.
+ *
+ * A job has one hub at a time. docs/hub.md has the optimizers, their settings, and what happens
+ * inside.
+ */
+#ifndef GRADCUBE_HUB_H_
+#define GRADCUBE_HUB_H_
+
+#include <gradcube/gradcube.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+typedef struct gradcube_hub gradcube_hub;
+
+/* A tensor of weights. */
+typedef struct {
+  const char* name; /* 1 to 255 bytes; those of a hub differ */
+  size_t elements;
+  int dtype; /* of its gradients: GRADCUBE_FLOAT32, _FLOAT16 or _BFLOAT16. Weights have it, too; the
+                owners keep 16-bit weights in float32 beside it */
+} gradcube_hub_key;
+
+/* What a hub is made of. All trainers of the job ask for the same keys, in any order, with the same
+ * optimizer, chunks and lane. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
+typedef struct {
+  size_t size; /* sizeof(gradcube_hub_settings) */
+  const gradcube_hub_key* keys;
+  size_t key_count;      /* 1 to 65536 */
+  const char* optimizer; /* with its settings: "sgd:lr=0.1" */
+  size_t chunk_bytes;    /* what is sent, added and stepped as one; a multiple of 64 */
+  unsigned lane;         /* the hub takes the algorithm of this lane of the job */
+} gradcube_hub_settings;
+
+#define GRADCUBE_HUB_SETTINGS_INIT \
+  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 32768, 0 }
+
+/* Of a push: the optimizer's own learning rate. */
+#define GRADCUBE_HUB_RATE (-1.0)
+
+/* Makes the hub of the session's job. All trainers of the job call it: it ends when the daemons of
+ * all servers have the memory, or with the reason why one has not, on all trainers alike. A
+ * collective on lane 0, twice: nothing else may be submitted there meanwhile. After
+ * GRADCUBE_ETIMEDOUT the trainers no longer agree on what was submitted: leave the job. */
+GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
+                                     const gradcube_hub_settings* settings, int timeout_ms,
+                                     gradcube_hub** hub);
+
+/* Waits until all trainers of the job have called it, so that none still needs anything, and frees
+ * everything. A collective on lane 0. Fails, and frees nothing, while pushes of this trainer are in
+ * flight; in all other cases the hub is freed, also where the result is an error: another trainer
+ * has gone, or did not come in time. Not needed before gradcube_close(), but a trainer that just
+ * leaves may keep others from the last weights. NULL is allowed. */
+GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
+
+/* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate` is
+ * the learning rate of this step, the same on all trainers. push_pull copies the new weights to
+ * `weights` when the end of the request is reported; it must be valid until then. */
+GRADCUBE_API int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights,
+                                   uint64_t* request);
+GRADCUBE_API int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients,
+                                   double rate, uint64_t* request);
+GRADCUBE_API int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients,
+                                        void* weights, double rate, uint64_t* request);
+
+/* Copies the key's weights. They are here already: nothing is sent. GRADCUBE_EAGAIN while a push of
+ * the key is in flight. */
+GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights);
+
+/* The key's weights where they lie: read only, and only while no push of the key is in flight. NULL
+ * for a key that there is not. */
+GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* GRADCUBE_HUB_H_ */

@@ -1,0 +1,70 @@
+// What the functions of the C ABI have in common: they check handles and the calling process, turn
+// exceptions into codes, and keep the message of a call that failed without a session.
+#ifndef GRADCUBE_TRAINER_SRC_ABI_H_
+#define GRADCUBE_TRAINER_SRC_ABI_H_
+
+#include <exception>
+#include <new>
+#include <string>
+
+#include "trainer/src/failure.h"
+#include "trainer/src/failures.h"
+#include "trainer/src/session.h"
+
+#include "gradcube/gradcube.h"
+
+struct gradcube_session {
+  gradcube::trainer::Session session;
+};
+
+namespace gradcube::trainer::abi {
+
+// The last failure of a call that has no session to keep it in; one per thread, as the ABI says.
+inline LastFailure& thread_failure() {
+  thread_local LastFailure failure;
+  return failure;
+}
+
+inline int fail_on_thread(int code, const char* message) noexcept {
+  LastFailure& failure = thread_failure();
+  failure.code = code;
+  try {
+    failure.message = message;
+  } catch (const std::bad_alloc&) {
+    failure.message.clear();
+  }
+  return code;
+}
+
+inline int no_session() noexcept { return fail_on_thread(GRADCUBE_EINVAL, "the session is NULL"); }
+
+// Not in the session: another thread may have held its locks at the fork.
+inline int forked_copy(const Session& session) {
+  const std::string message = "this session belongs to process " + std::to_string(session.owner()) +
+                              "; open one in the child";
+  return fail_on_thread(GRADCUBE_EINVAL, message.c_str());
+}
+
+// Runs `call` on the session; no exception leaves it.
+template <typename Call>
+int guarded(gradcube_session* session, const Call& call) noexcept {
+  if (session == nullptr) return no_session();
+  try {
+    if (session->session.is_forked_copy()) return forked_copy(session->session);
+    return call(session->session);
+  } catch (const Failure& failure) {
+    return session->session.fail(failure.code(), failure.what());
+  } catch (const std::bad_alloc&) {
+    return session->session.fail(GRADCUBE_ENOMEM, "");
+  } catch (const std::exception&) {
+    return session->session.fail(GRADCUBE_ESYSTEM, "");
+  }
+}
+
+inline int null_result(Session& session, const char* name) {
+  return session.fail(GRADCUBE_EINVAL, std::string("the pointer '") + name + "' is NULL");
+}
+
+}  // namespace gradcube::trainer::abi
+
+#endif  // GRADCUBE_TRAINER_SRC_ABI_H_

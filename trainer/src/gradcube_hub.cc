@@ -1,0 +1,97 @@
+// The C ABI of the hub: as gradcube.cc.
+
+#include "gradcube/gradcube_hub.h"
+
+#include <memory>
+
+#include "trainer/src/abi.h"
+#include "trainer/src/hub.h"
+
+using gradcube::trainer::Hub;
+using gradcube::trainer::Session;
+using gradcube::trainer::abi::fail_on_thread;
+using gradcube::trainer::abi::guarded;
+using gradcube::trainer::abi::null_result;
+
+struct gradcube_hub {
+  gradcube_session* session;
+  std::unique_ptr<Hub> hub;
+};
+
+namespace {
+
+template <typename Call>
+int guarded_hub(gradcube_hub* hub, const Call& call) noexcept {
+  if (hub == nullptr) return fail_on_thread(GRADCUBE_EINVAL, "the hub is NULL");
+  return guarded(hub->session, [&](Session& session) { return call(session, *hub->hub); });
+}
+
+int push(gradcube_hub* hub, gradcube::shared::Kind kind, size_t key, const void* buffer,
+         void* weights, double rate, uint64_t* request) {
+  return guarded_hub(hub, [&](Session& session, Hub& its) {
+    if (request == nullptr) return null_result(session, "request");
+    return session.push(its, kind, key, buffer, weights, rate, *request);
+  });
+}
+
+}  // namespace
+
+extern "C" {
+
+int gradcube_hub_create(gradcube_session* session, const gradcube_hub_settings* settings,
+                        int timeout_ms, gradcube_hub** hub) {
+  if (hub != nullptr) *hub = nullptr;
+  return guarded(session, [&](Session& s) -> int {
+    if (hub == nullptr) return null_result(s, "hub");
+    if (settings == nullptr) return null_result(s, "settings");
+    *hub = new gradcube_hub{session, s.make_hub(*settings, timeout_ms)};
+    return GRADCUBE_OK;
+  });
+}
+
+int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
+  if (hub == nullptr) return GRADCUBE_OK;
+  bool stays = false;
+  const int code = guarded_hub(hub, [&](Session& session, Hub& its) {
+    const int result = session.free_hub(its, timeout_ms);
+    stays = result == GRADCUBE_EAGAIN;
+    return result;
+  });
+  if (!stays) delete hub;
+  return code;
+}
+
+int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights, uint64_t* request) {
+  return push(hub, gradcube::shared::Kind::push_weights, key, weights, nullptr, 0, request);
+}
+
+int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients, double rate,
+                      uint64_t* request) {
+  return push(hub, gradcube::shared::Kind::push_gradients, key, gradients, nullptr, rate, request);
+}
+
+int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients, void* weights,
+                           double rate, uint64_t* request) {
+  return guarded_hub(hub, [&](Session& session, Hub& its) {
+    if (request == nullptr) return null_result(session, "request");
+    if (weights == nullptr) return null_result(session, "weights");
+    return session.push(its, gradcube::shared::Kind::push_gradients, key, gradients, weights, rate,
+                        *request);
+  });
+}
+
+int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights) {
+  return guarded_hub(hub,
+                     [&](Session& session, Hub& its) { return session.pull(its, key, weights); });
+}
+
+const void* gradcube_hub_weights(gradcube_hub* hub, size_t key) {
+  const void* weights = nullptr;
+  guarded_hub(hub, [&](Session& session, Hub& its) -> int {
+    weights = session.weights(its, key);
+    return GRADCUBE_OK;
+  });
+  return weights;
+}
+
+}  // extern "C"

@@ -1,0 +1,129 @@
+#include "trainer/src/hub.h"
+
+#include <algorithm>
+#include <cerrno>
+#include <cstring>
+#include <numeric>
+#include <sys/mman.h>
+
+#include "trainer/shared_layout.h"
+#include "trainer/src/elements.h"
+#include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+#include "trainer/src/sized.h"
+
+namespace gradcube::trainer {
+namespace {
+
+constexpr std::size_t kMostKeys = 65536;
+constexpr std::size_t kLongestName = 255;
+constexpr std::size_t kLongestOptimizer = 4096;
+constexpr std::size_t kMostHubBytes = std::size_t{1} << 46;
+constexpr std::size_t kAlignment = 64;
+
+[[noreturn]] void refuse_hub(const std::string& what) { throw Failure(GRADCUBE_EINVAL, what); }
+
+Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
+  const std::string which = "key " + std::to_string(place) + " of the hub";
+  if (given.name == nullptr) refuse_hub("the name of " + which + " is NULL");
+  Hub::Key key;
+  key.name = given.name;
+  if (key.name.empty() || key.name.size() > kLongestName) {
+    refuse_hub("the name of " + which + " has " + std::to_string(key.name.size()) +
+           " bytes: expected 1 to " + std::to_string(kLongestName));
+  }
+  if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
+      given.dtype != GRADCUBE_BFLOAT16) {
+    refuse_hub("the dtype of " + which + ", " + quoted(key.name) + ", is " +
+           std::to_string(given.dtype) +
+           ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
+  }
+  if (given.elements == 0 || given.elements > kMostHubBytes / element_size(given.dtype)) {
+    refuse_hub(which + ", " + quoted(key.name) + ", has " + std::to_string(given.elements) +
+           " elements: expected at least 1, and at most 64 TiB");
+  }
+  key.elements = given.elements;
+  key.dtype = given.dtype;
+  key.bytes = given.elements * element_size(given.dtype);
+  return key;
+}
+
+template <typename T>
+void append(std::vector<char>& to, const T& value) {
+  const auto* bytes = reinterpret_cast<const char*>(&value);
+  to.insert(to.end(), bytes, bytes + sizeof value);
+}
+
+}  // namespace
+
+Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(number) {
+  gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
+  constexpr std::size_t kFirst =
+      offsetof(gradcube_hub_settings, lane) + sizeof(gradcube_hub_settings::lane);
+  const std::string problem =
+      read_sized(&given, kFirst, "gradcube_hub_settings", "GRADCUBE_HUB_SETTINGS_INIT", settings);
+  if (!problem.empty()) refuse_hub(problem);
+  if (settings.keys == nullptr) refuse_hub("the keys of the hub are NULL");
+  if (settings.key_count == 0 || settings.key_count > kMostKeys) {
+    refuse_hub("a hub with " + std::to_string(settings.key_count) + " keys: expected 1 to " +
+           std::to_string(kMostKeys));
+  }
+  lane_ = settings.lane;
+  chunk_bytes_ = settings.chunk_bytes;
+  optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
+  if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
+  for (std::size_t i = 0; i < settings.key_count; ++i) {
+    keys_.push_back(read_key(settings.keys[i], i));
+  }
+  by_name_.resize(keys_.size());
+  std::iota(by_name_.begin(), by_name_.end(), std::size_t{0});
+  std::sort(by_name_.begin(), by_name_.end(),
+            [this](std::size_t a, std::size_t b) { return keys_[a].name < keys_[b].name; });
+  for (std::size_t i = 0; i < by_name_.size(); ++i) {
+    Key& key = keys_[by_name_[i]];
+    if (i != 0 && keys_[by_name_[i - 1]].name == key.name) {
+      refuse_hub("two keys of the hub have the name " + quoted(key.name));
+    }
+    key.number = static_cast<std::uint32_t>(i);
+    key.begin = bytes_;
+    if (key.bytes > kMostHubBytes - bytes_) refuse_hub("the keys of the hub have more than 64 TiB");
+    bytes_ += (key.bytes + kAlignment - 1) / kAlignment * kAlignment;
+  }
+}
+
+Hub::~Hub() {
+  if (weights_ != nullptr) ::munmap(weights_, bytes_);
+}
+
+std::vector<char> Hub::table() const {
+  std::vector<char> table;
+  append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
+                                 static_cast<std::uint32_t>(optimizer_.size())});
+  table.insert(table.end(), optimizer_.begin(), optimizer_.end());
+  for (const std::size_t place : by_name_) {
+    const Key& key = keys_[place];
+    append(table, shared::HubTableKey{key.elements, static_cast<std::uint32_t>(key.name.size()),
+                                      static_cast<std::uint32_t>(key.dtype)});
+    table.insert(table.end(), key.name.begin(), key.name.end());
+  }
+  return table;
+}
+
+// FNV-1a: against accidents, not against trainers of the same job.
+std::uint64_t Hub::digest() const {
+  std::uint64_t digest = 0xcbf29ce484222325U;
+  const auto add = [&digest](unsigned char byte) { digest = (digest ^ byte) * 0x100000001b3U; };
+  for (const char byte : table()) add(static_cast<unsigned char>(byte));
+  add(static_cast<unsigned char>(lane_));
+  return digest;
+}
+
+void Hub::map_weights(int descriptor) {
+  void* mapping = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (mapping == MAP_FAILED) {
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot map the hub's weights", errno));
+  }
+  weights_ = static_cast<std::byte*>(mapping);
+}
+
+}  // namespace gradcube::trainer

@@ -1,0 +1,232 @@
+// The session's hub: how trainers agree on it, how it is pushed to, and how it goes.
+
+#include <algorithm>
+#include <bit>
+#include <cmath>
+#include <cstring>
+#include <utility>
+#include <vector>
+
+#include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+#include "trainer/src/session.h"
+
+namespace gradcube::trainer {
+
+// What each rank says, on lane 0. Throws Failure.
+std::vector<std::uint64_t> Session::gather(std::uint64_t own, const Deadline& deadline) {
+  std::vector<std::uint64_t> words(place_.size);
+  words[place_.rank] = own;
+  gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
+  all_gather.kind = GRADCUBE_ALL_GATHER;
+  all_gather.buffer = words.data();
+  all_gather.count = 1;
+  all_gather.dtype = GRADCUBE_INT64;
+  std::uint64_t request = 0;
+  int code = submit(all_gather, request);
+  if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
+  if (code != GRADCUBE_OK) throw Failure(code, last_failure().message);
+  return words;
+}
+
+std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, int timeout_ms) {
+  const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  std::uint32_t number = 0;
+  {
+    const Lock lock = enter();
+    if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
+    if (hub_ != nullptr) throw Failure(GRADCUBE_EINVAL, "the job has a hub: free it first");
+    number = hubs_ + 1;
+  }
+  auto hub = std::make_unique<Hub>(settings, number);
+  const std::vector<std::uint64_t> digests = gather(hub->digest(), deadline);
+  const auto other = std::find_if(digests.begin(), digests.end(),
+                                  [&](std::uint64_t digest) { return digest != digests.front(); });
+  if (other != digests.end()) {
+    throw Failure(GRADCUBE_EMISMATCH,
+                  "the trainers of job \"" + job_ + "\" ask for different hubs: rank " +
+                      std::to_string(other - digests.begin()) +
+                      " has other keys than rank 0, another optimizer, chunk size or lane");
+  }
+  int code = GRADCUBE_OK;
+  std::string why;
+  try {
+    ask_for_hub(*hub, deadline);
+  } catch (const Failure& failure) {
+    code = failure.code();
+    why = failure.what();
+  }
+  const std::vector<std::uint64_t> codes =
+      gather(static_cast<std::uint64_t>(std::int64_t{code}), deadline);
+  const auto failed =
+      std::find_if(codes.begin(), codes.end(), [](std::uint64_t each) { return each != 0; });
+  if (failed == codes.end()) {
+    const Lock lock = enter();
+    hub_ = hub.get();
+    return hub;
+  }
+  connection_.send_end_hub();
+  if (code != GRADCUBE_OK) throw Failure(code, why);
+  throw Failure(static_cast<int>(static_cast<std::int64_t>(*failed)),
+                "the hub of job \"" + job_ + "\" was not made: the daemon of rank " +
+                    std::to_string(failed - codes.begin()) +
+                    " refused it; that trainer's message says why");
+}
+
+// Has this server's daemon make its part, and maps the weights.
+void Session::ask_for_hub(Hub& hub, const Deadline& deadline) {
+  const std::vector<char> table = hub.table();
+  void* block = allocate(table.size());
+  if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
+  std::memcpy(block, table.data(), table.size());
+  Lock lock = enter();
+  hubs_ = hub.number();
+  hub_answer_.reset();
+  connection_.send_make_hub(hub.number(), hub.lane(),
+                            region_.offset_of(static_cast<std::byte*>(block)), table.size());
+  {
+    Waiters::Waiter waiter(waiters_, Waiters::For::hub);
+    sleep(lock, waiter, deadline, OnSignal::go_on);
+  }
+  // Where it has not answered, the daemon may still read the table.
+  if (hub_answer_.has_value()) heap_.release(block);
+  if (lost_code_ != GRADCUBE_OK) throw Failure(lost_code_, lost_message_);
+  if (!hub_answer_.has_value()) {
+    throw Failure(GRADCUBE_ETIMEDOUT, "the daemon at " + connection_.path() +
+                                          " did not make the hub in time: look at it with "
+                                          "`gradcube status`");
+  }
+  HubAnswer answer = std::move(*std::exchange(hub_answer_, std::nullopt));
+  if (answer.notice.code != GRADCUBE_OK) throw Failure(answer.notice.code, answer.notice.text);
+  if (!answer.weights.valid() || answer.notice.request != hub.bytes()) {
+    throw Failure(GRADCUBE_EPROTOCOL, "the daemon at " + connection_.path() +
+                                          " made another hub than it was asked for: use the "
+                                          "library that came with the daemon");
+  }
+  hub.map_weights(answer.weights.get());
+}
+
+void Session::take_hub(const shared::Notice& notice, Descriptor weights) {
+  if (notice.number != hubs_) return;  // nobody waits for it any more
+  hub_answer_ = HubAnswer{notice, std::move(weights)};
+  call_served();
+}
+
+int Session::free_hub(Hub& hub, int timeout_ms) {
+  {
+    const Lock lock = enter();
+    reap();
+    if (hub.in_flight != 0) {
+      return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
+                                       " pushes to the hub are in flight: wait for their requests "
+                                       "first");
+    }
+  }
+  const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  int code = GRADCUBE_OK;
+  std::string why;
+  try {
+    gather(0, deadline);
+  } catch (const Failure& failure) {
+    code = failure.code();
+    why = failure.what();
+  }
+  const Lock lock = enter();
+  if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
+  if (hub_ == &hub) hub_ = nullptr;
+  return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);
+}
+
+int Session::push(Hub& hub, shared::Kind kind, std::size_t place, const void* buffer, void* weights,
+                  double rate, std::uint64_t& number) {
+  Lock lock = enter();
+  if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
+  reap();
+  if (place >= hub.size()) return no_key(hub, place);
+  Hub::Key& key = hub.key(place);
+  if (buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
+  if (rate != GRADCUBE_HUB_RATE && !(std::isfinite(rate) && rate >= 0)) {
+    return fail(GRADCUBE_EINVAL, "the learning rate is " + std::to_string(rate) +
+                                     ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE");
+  }
+  if (key.pushed) {
+    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
+                                     " of the hub is being pushed: wait for its request first");
+  }
+  if (key.bytes > heap_.capacity()) {
+    return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) + " has " + std::to_string(key.bytes) +
+                                     " bytes, and the shared heap " +
+                                     std::to_string(heap_.capacity()) +
+                                     ": set GRADCUBE_HEAP to more");
+  }
+  Collective collective;
+  collective.submission.kind = static_cast<std::uint8_t>(kind);
+  collective.submission.count = key.elements;
+  collective.submission.dtype = static_cast<std::uint8_t>(key.dtype);
+  collective.submission.root = key.number;
+  collective.submission.paths = hub.number();
+  collective.submission.tag = std::bit_cast<std::uint64_t>(rate);
+  collective.bytes = key.bytes;
+  collective.carried_bytes = key.bytes;
+  collective.buffer = static_cast<std::byte*>(const_cast<void*>(buffer));
+  collective.input = {0, key.bytes};
+  // The place is taken while the lock may be released.
+  key.pushed = true;
+  ++hub.in_flight;
+  const Push push = {&hub, place, static_cast<std::byte*>(weights)};
+  const int code = start(lock, collective, {.received = nullptr, .push = push}, number);
+  if (code != GRADCUBE_OK) {
+    key.pushed = false;
+    --hub.in_flight;
+  }
+  return code;
+}
+
+// Nobody finds the request any more, and the key is still this push's.
+void Session::end_push(Lock& lock, const Push& push, int code) {
+  Hub::Key& key = push.hub->key(push.key);
+  if (code == GRADCUBE_OK && push.weights != nullptr) {
+    lock.unlock();
+    std::memcpy(push.weights, push.hub->weights(key), key.bytes);
+    lock = enter();
+  }
+  key.pushed = false;
+  --push.hub->in_flight;
+}
+
+int Session::pull(Hub& hub, std::size_t place, void* weights) {
+  Lock lock = enter();
+  reap();
+  if (place >= hub.size()) return no_key(hub, place);
+  if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
+  const Hub::Key& key = hub.key(place);
+  if (key.pushed) {
+    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
+                                     " of the hub is being pushed: wait for its request first");
+  }
+  lock.unlock();
+  std::memcpy(weights, hub.weights(key), key.bytes);
+  return GRADCUBE_OK;
+}
+
+const void* Session::weights(Hub& hub, std::size_t place) {
+  const Lock lock = enter();
+  if (place < hub.size()) return hub.weights(hub.key(place));
+  no_key(hub, place);
+  return nullptr;
+}
+
+int Session::no_key(const Hub& hub, std::size_t place) {
+  return fail(GRADCUBE_EINVAL, "the hub has no key " + std::to_string(place) + ": expected 0 to " +
+                                   std::to_string(hub.size() - 1));
+}
+
+std::string Session::text_of_push(const Request& request) {
+  const Push& push = *request.wanted.push;
+  const bool weights =
+      request.collective.submission.kind == static_cast<std::uint8_t>(shared::Kind::push_weights);
+  return std::string(weights ? "the first push" : "the push") + " of key " +
+         quoted(push.hub->key(push.key).name) + " of the hub";
+}
+
+}  // namespace gradcube::trainer
