@@ -162,7 +162,7 @@ enum class MessageType : std::uint32_t {
   make_hub = 14,  // trainer: MakeHub. The next one only after the answer
   hub_made = 15,  // daemon: Notice, the answer: its code is 0, or says why there is none. With 0,
                   // `request` is how long the hub's weights are, in bytes, and a descriptor comes
-                  // with it: their memory, to be mapped for reading
+                  // with it: their memory, to be mapped for reading. `number` is the hub's
   end_hub = 16,   // trainer: its server needs the hub no more: a bare MessageType
 };
 

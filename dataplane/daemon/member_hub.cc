@@ -22,13 +22,16 @@ void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
                     MemoryQuota::Charge charge) {
   const bool exists = making_ != nullptr || hub_ != nullptr;
   if (wish.number < wish_.number || (wish.number == wish_.number && !exists)) {
-    return refuse(local, GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish.number));
+    return refuse(local, wish.number, GRADCUBE_EINVAL,
+                  fmt::format("hub {} of the job is over", wish.number));
   }
   if (exists && wish.number == wish_.number && !same(wish, wish_)) {
-    return refuse(local, GRADCUBE_EMISMATCH, "another trainer of this server has other keys");
+    return refuse(local, wish.number, GRADCUBE_EMISMATCH,
+                  "another trainer of this server has other keys");
   }
   if (exists && wish.number == wish_.number) return waiting_.push_back(local);
-  if (hub_ != nullptr) return refuse(local, GRADCUBE_EINVAL, "the job has a hub: free it first");
+  if (hub_ != nullptr)
+    return refuse(local, wish.number, GRADCUBE_EINVAL, "the job has a hub: free it first");
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   waiting_.push_back(local);
@@ -36,9 +39,10 @@ void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
   making_ = std::make_unique<HubMaking>(std::move(wish), shape, std::move(charge));
 }
 
-void MemberHub::refuse(unsigned local, std::int32_t code, std::string text) {
+void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text) {
   HubAnswer& answer = answers_.emplace_back();
   answer.local = local;
+  answer.number = number;
   answer.code = code;
   answer.text = std::move(text);
 }
@@ -74,7 +78,7 @@ void MemberHub::drop() {
 
 void MemberHub::answer_all(std::int32_t code, const std::string& text) {
   for (const unsigned local : std::exchange(waiting_, {})) {
-    refuse(local, code, text);
+    refuse(local, wish_.number, code, text);
     if (code != GRADCUBE_OK) continue;
     HubAnswer& answer = answers_.back();
     answer.bytes = hub_->weights().bytes();

@@ -21,7 +21,8 @@ namespace gradcube::dataplane {
 // To a trainer that has wished for a hub.
 struct HubAnswer {
   unsigned local = 0;
-  std::int32_t code = 0;  // 0, or a GRADCUBE_E... code, for the reason in `text`
+  std::uint32_t number = 0;  // of the hub
+  std::int32_t code = 0;     // 0, or a GRADCUBE_E... code, for the reason in `text`
   std::string text;
   std::uint64_t bytes = 0;  // of the weights
   int descriptor = -1;      // of their memory: the hub's
@@ -31,7 +32,7 @@ class MemberHub {
  public:
   // A trainer wishes for a hub; an answer follows from work(). shape and charge: as of HubMaking.
   void ask(unsigned local, HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
-  void refuse(unsigned local, std::int32_t code, std::string text);
+  void refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text);
   // To be called about every 20 ms: what is to be told. use: gives a new hub to the engines, and
   // throws a std::exception if they cannot have it.
   std::vector<HubAnswer> work(const std::function<void(const std::shared_ptr<ServerHub>&)>& use);

@@ -38,7 +38,7 @@ PacketReservation reserve_packets(const HubWish& wish, PacketShare& share, std::
 
 void Member::ask_hub(unsigned local, HubWish wish) {
   if (wish.lane >= plans_.size() || parts_.empty()) {
-    hub_.refuse(local, GRADCUBE_EINVAL,
+    hub_.refuse(local, wish.number, GRADCUBE_EINVAL,
                 parts_.empty() ? "the job does not run on this server"
                                : fmt::format("the job has no lane {}", wish.lane));
     return;

@@ -37,6 +37,7 @@ void Node::answer_hubs() {
     for (const HubAnswer& answer : resident.member->work_hub()) {
       if (around_.channel == nullptr || !resident.member->stays(answer.local)) continue;
       shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
+      notice.number = answer.number;
       notice.request = answer.bytes;
       around_.channel->give_hub({server_, attempt, answer.local}, notice, answer.descriptor);
     }

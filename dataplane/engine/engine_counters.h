@@ -20,6 +20,7 @@ enum class DropReason : std::uint8_t {
   stale_epoch,
   job_not_running,    // the job is halted: about to be reset, or aborted
   foreign_thread,     // a thread that another engine of this server runs, or that the plan lacks
+  no_hub,             // of a hub that is not here: not yet, or no more
   not_a_neighbour,    // the source is no peer of this thread in this step
   scattered_payload,  // the payload is not in one piece of memory
   outside_window,     // beyond what was granted

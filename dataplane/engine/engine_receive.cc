@@ -227,6 +227,11 @@ DropReason Engine::reason_for_no_flow(const protocol::TransportHeader& transport
   EngineJob* job = find_job(transport.job);
   if (job == nullptr) return DropReason::unknown_job;
   if (transport.epoch != job->epoch) return DropReason::stale_epoch;
+  if (transport.thread >= protocol::kFirstHubThread && transport.thread != protocol::kMailThread &&
+      (job->hub() == nullptr ||
+       job->hub()->hub().number() % protocol::kMaxLanes != transport.lane)) {
+    return DropReason::no_hub;
+  }
   const bool runs_here = std::any_of(
       job->executors().begin(), job->executors().end(), [&](const PlanExecutor& executor) {
         return executor.lane() == transport.lane && executor.thread() == transport.thread;

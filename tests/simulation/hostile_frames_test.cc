@@ -195,7 +195,7 @@ TEST_F(HostileFrames, ThatDoNotFitTheClusterAreCountedByWhatDoesNotFit) {
     expect_dropped(DropReason::unknown_job, with([&](Forgery& f) { f.transport.job ^= index; }));
   }
   expect_dropped(DropReason::stale_epoch, with([](Forgery& f) { ++f.transport.epoch; }));
-  expect_dropped(DropReason::foreign_thread, with([](Forgery& f) { f.transport.thread = 99; }));
+  expect_dropped(DropReason::foreign_thread, with([](Forgery& f) { f.transport.thread = 50; }));
   expect_dropped(DropReason::not_a_neighbour, with([](Forgery& f) { f.routing.source = 3; }));
   expect_dropped(DropReason::not_a_neighbour, with([](Forgery& f) { f.routing.source = 60'000; }));
   expect_dropped(DropReason::bad_acknowledgement,

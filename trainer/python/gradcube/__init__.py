@@ -56,6 +56,7 @@ from ._errors import (
     SystemRefusedError,
     TimeoutError,
 )
+from ._hub import Hub
 from ._merging import merge_layers
 from ._request import Request
 from ._session import Session
@@ -64,6 +65,7 @@ __all__ = [
     "AbortedError",
     "AgainError",
     "Error",
+    "Hub",
     "InvalidError",
     "JobError",
     "MemoryFullError",

@@ -1,4 +1,4 @@
-"""Finds libgradcube.so and declares its functions (gradcube.h) to ctypes.
+"""Finds libgradcube.so and declares its functions (gradcube.h, gradcube_hub.h) to ctypes.
 
 Looked for, in this order: $GRADCUBE_LIBRARY; where `meson install` put it (``_installed.py``, which an installed
 package has); in a build folder of the source tree that the package lies in; where the system looks for libraries.
@@ -78,7 +78,28 @@ class Layer(ctypes.Structure):
     _fields_ = [("bytes", ctypes.c_uint64), ("backward_seconds", ctypes.c_double)]
 
 
+class HubKey(ctypes.Structure):
+    """gradcube_hub_key"""
+
+    _fields_ = [("name", ctypes.c_char_p), ("elements", ctypes.c_size_t), ("dtype", ctypes.c_int)]
+
+
+class HubSettings(ctypes.Structure):
+    """gradcube_hub_settings"""
+
+    _fields_ = [
+        ("size", ctypes.c_size_t),
+        ("keys", ctypes.POINTER(HubKey)),
+        ("key_count", ctypes.c_size_t),
+        ("optimizer", ctypes.c_char_p),
+        ("chunk_bytes", ctypes.c_size_t),
+        ("lane", ctypes.c_uint),
+    ]
+
+
 _SESSION = ctypes.c_void_p
+_HUB = ctypes.c_void_p
+_REQUEST = ctypes.POINTER(ctypes.c_uint64)
 _FUNCTIONS = {
     "gradcube_version": (ctypes.c_int, []),
     "gradcube_open": (
@@ -118,6 +139,22 @@ _FUNCTIONS = {
             ctypes.POINTER(ctypes.c_size_t),
         ],
     ),
+    "gradcube_hub_create": (
+        ctypes.c_int,
+        [_SESSION, ctypes.POINTER(HubSettings), ctypes.c_int, ctypes.POINTER(_HUB)],
+    ),
+    "gradcube_hub_free": (ctypes.c_int, [_HUB, ctypes.c_int]),
+    "gradcube_hub_init": (ctypes.c_int, [_HUB, ctypes.c_size_t, ctypes.c_void_p, _REQUEST]),
+    "gradcube_hub_push": (
+        ctypes.c_int,
+        [_HUB, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_double, _REQUEST],
+    ),
+    "gradcube_hub_push_pull": (
+        ctypes.c_int,
+        [_HUB, ctypes.c_size_t, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_double, _REQUEST],
+    ),
+    "gradcube_hub_pull": (ctypes.c_int, [_HUB, ctypes.c_size_t, ctypes.c_void_p]),
+    "gradcube_hub_weights": (ctypes.c_void_p, [_HUB, ctypes.c_size_t]),
     "gradcube_last_error": (ctypes.c_char_p, [_SESSION]),
     "gradcube_last_code": (ctypes.c_int, [_SESSION]),
 }

@@ -1,0 +1,208 @@
+"""Hub: gradcube_hub.h on NumPy arrays."""
+
+import ctypes
+
+import numpy
+
+from ._arrays import elements_of, whole_number
+from ._errors import AgainError, InvalidError
+from ._library import HubKey, HubSettings
+from ._request import Request, deadline_of
+
+_OWN_RATE = -1.0
+_MOST_BYTES = 1 << 62
+
+
+def _milliseconds(timeout):
+    if timeout is None:
+        return -1
+    deadline_of(timeout)  # an invalid one is refused
+    seconds = float(timeout)
+    return -1 if seconds < 0 else int(min(seconds * 1000, (1 << 31) - 1))
+
+
+def _rate_of(rate):
+    if rate is None:
+        return _OWN_RATE
+    try:
+        number = float(rate)
+    except (TypeError, ValueError):
+        number = -1.0
+    if not 0 <= number < float("inf"):
+        raise InvalidError(f"invalid rate {rate!r:.64}: expected a finite number, 0 or more")
+    return number
+
+
+class _ReadOnly:
+    """Memory of the hub's weights as the base object of a NumPy array."""
+
+    def __init__(self, owner, address, shape, dtype):
+        self._owner = owner
+        self.__array_interface__ = {"version": 3, "shape": shape, "typestr": dtype.str, "data": (address, True)}
+
+
+class _Handle:
+    """Owns the C hub: it ends when neither the Hub nor an array of its weights refers to this object any more."""
+
+    def __init__(self, session, hub):
+        self.session = session  # the Handle of the session
+        self.hub = hub
+
+    def free(self, milliseconds):
+        """The code of the library, whose hub is gone unless it is that of AgainError."""
+        hub, self.hub = self.hub, None
+        code = self.session.native.gradcube_hub_free(hub, milliseconds)
+        if code == AgainError.code:
+            self.hub = hub
+        return code
+
+
+class Hub:
+    """The parameter hub of a session's job: weights with an optimizer, of which each server has its part.
+
+    ``weights``: NumPy arrays by name, the same on all trainers, in any order: the first weights. bfloat16: uint16
+    arrays of their bits, whose names are in ``bfloat16``.
+    ``optimizer``: with its settings, such as "momentum:lr=0.1,momentum=0.9" (docs/hub.md).
+    ``chunk_bytes``: what is sent, added and stepped as one. ``lane``: whose algorithm the hub takes.
+
+    Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
+    else may be submitted to lane 0 meanwhile.
+
+    push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
+    have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
+    one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has ended, the
+    arrays belong to the daemon.
+    """
+
+    def __init__(
+        self,
+        session,
+        weights,
+        optimizer="sgd",
+        *,
+        chunk_bytes=32768,
+        lane=0,
+        bfloat16=(),
+        timeout=None,
+    ):
+        milliseconds = _milliseconds(timeout)
+        handle = session._open_handle()
+        self._session = session
+        self._types = {name: "bfloat16" if name in bfloat16 else None for name in weights}
+        self._places = {name: place for place, name in enumerate(weights)}
+        self._shapes = {}
+        keys = (HubKey * max(1, len(weights)))()
+        names = []  # must outlive the call
+        for place, (name, array) in enumerate(weights.items()):
+            if not isinstance(name, str) or "\0" in name:
+                raise InvalidError(f"invalid name of a key {name!r:.64}: expected a string without NUL characters")
+            dtype, count = elements_of(array, self._types[name])
+            names.append(name.encode(errors="replace"))
+            keys[place] = HubKey(name=names[-1], elements=count, dtype=dtype)
+            self._shapes[name] = (array.shape, array.dtype)
+        if not isinstance(optimizer, str):
+            raise InvalidError(f"invalid optimizer: expected a string, not {type(optimizer).__name__}")
+        settings = HubSettings(
+            size=ctypes.sizeof(HubSettings),
+            keys=keys,
+            key_count=len(weights),
+            optimizer=optimizer.encode(errors="replace"),
+            chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
+            lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
+        )
+        hub = ctypes.c_void_p()
+        code = handle.native.gradcube_hub_create(
+            handle.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
+        )
+        if code != 0:
+            raise handle.failure()
+        self._handle = _Handle(handle, hub)
+        requests = [self._push("gradcube_hub_init", name, array) for name, array in weights.items()]
+        for request in requests:
+            request.wait(timeout)
+
+    @property
+    def names(self):
+        """Of the keys, as they were given."""
+        return tuple(self._places)
+
+    def push(self, name, gradients, rate=None, timeout=None):
+        """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
+        deadline_of(timeout)
+        self.push_async(name, gradients, rate).wait(timeout)
+
+    def push_async(self, name, gradients, rate=None):
+        return self._push("gradcube_hub_push", name, gradients, _rate_of(rate))
+
+    def push_pull(self, name, gradients, weights, rate=None, timeout=None):
+        """The same, and `weights` has the new weights then. It may be `gradients`."""
+        deadline_of(timeout)
+        self.push_pull_async(name, gradients, weights, rate).wait(timeout)
+
+    def push_pull_async(self, name, gradients, weights, rate=None):
+        self._check(name, weights)
+        return self._push("gradcube_hub_push_pull", name, gradients, weights, _rate_of(rate))
+
+    def pull(self, name, weights):
+        """Copies the key's weights to `weights`: they are here already. Not while a push of the key is in flight."""
+        self._check(name, weights)
+        handle = self._open_handle()
+        code = handle.session.native.gradcube_hub_pull(handle.hub, self._places[name], weights.ctypes.data)
+        if code != 0:
+            raise handle.session.failure()
+
+    def weights(self, name):
+        """The key's weights where they lie, as an array that cannot be written to.
+
+        They change with each push of the key: read them only while none is in flight, and not after free().
+        """
+        handle = self._open_handle()
+        address = handle.session.native.gradcube_hub_weights(handle.hub, self._place(name))
+        shape, dtype = self._shapes[name]
+        return numpy.asarray(_ReadOnly(handle, address, shape, dtype))
+
+    def free(self, timeout=None):
+        """Waits until all trainers of the job have called it, and frees the hub. Its pushes have to be waited for first."""
+        handle = self._open_handle()
+        code = handle.free(_milliseconds(timeout))
+        if code != AgainError.code:
+            self._handle = None
+        if code != 0:
+            raise handle.session.failure()
+
+    def _place(self, name):
+        try:
+            return self._places[name]
+        except (KeyError, TypeError):
+            raise InvalidError(f"the hub has no key {name!r:.64}") from None
+
+    def _check(self, name, array):
+        """That `array` is as the key: what is pushed, or gets the weights."""
+        self._place(name)
+        shape, dtype = self._shapes[name]
+        elements_of(array, self._types[name])
+        if array.dtype != dtype or array.size != int(numpy.prod(shape)):
+            raise InvalidError(
+                f"invalid array for key {name!r:.64}: {array.size} elements of {array.dtype}: expected "
+                f"{int(numpy.prod(shape))} of {dtype}"
+            )
+
+    def _push(self, function, name, array, *arguments):
+        self._check(name, array)
+        handle = self._open_handle()
+        pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
+        native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
+        number = ctypes.c_uint64()
+        code = getattr(handle.session.native, function)(
+            handle.hub, self._places[name], array.ctypes.data, *native, ctypes.byref(number)
+        )
+        if code != 0:
+            raise handle.session.failure()
+        self._session._unreported[number.value] = (array, pulled, handle)
+        return Request(self._session, number.value)
+
+    def _open_handle(self):
+        self._session._open_handle()
+        if self._handle is None or self._handle.hub is None:
+            raise InvalidError("this hub was freed: make another one")
+        return self._handle
