@@ -93,9 +93,7 @@ bool HubExecutor::active() const {
 }
 
 void HubExecutor::wake_senders() {
-  for (Flow& flow : flows_) {
-    if (exchange_.waiting(stream_of(flow)) != 0) wake_segment(flow);
-  }
+  exchange_.take_woken([this](std::size_t number) { wake_segment(flows_[number]); });
 }
 
 // Every field is hostile.

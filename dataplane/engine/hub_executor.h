@@ -108,7 +108,7 @@ class HubExecutor {
   HubExchange& exchange_;
   HubBoard& board_;
   std::array<std::size_t, control::kMaxSteps> first_flow_{};  // of a step, in a stage
-  std::deque<Flow> flows_;
+  std::deque<Flow> flows_;  // by number_of(), as the exchange numbers its streams
   std::vector<Stream> streams_;  // by number_of()
   bool told_ = false;
 };

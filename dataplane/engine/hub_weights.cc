@@ -9,6 +9,7 @@
 
 #include "control/base/errors.h"
 #include "dataplane/host/memory_placement.h"
+#include "trainer/shared_mapping.h"
 
 namespace gradcube::dataplane {
 
@@ -27,8 +28,8 @@ HubWeights::HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node) :
   file_ = control::Descriptor(memfd_create(kName, MFD_CLOEXEC | MFD_ALLOW_SEALING));
   if (file_.get() < 0) fail("create");
   if (ftruncate(file_.get(), static_cast<off_t>(bytes)) != 0) fail("size");
-  void* mapping = mmap(nullptr, bytes, PROT_READ | PROT_WRITE, MAP_SHARED, file_.get(), 0);
-  if (mapping == MAP_FAILED) fail("map");
+  void* mapping = shared::map_region(file_.get(), bytes);
+  if (mapping == nullptr) fail("map");
   base_ = static_cast<std::uint8_t*>(mapping);
   prefer_numa_node(base_, bytes, numa_node);
   madvise(base_, bytes, MADV_DONTDUMP);
@@ -39,6 +40,7 @@ HubWeights::HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node) :
     fail("get");
   }
   std::memset(base_, 0, bytes);
+  shared::take_huge_pages({reinterpret_cast<std::byte*>(base_), bytes});
   if (fcntl(file_.get(), F_ADD_SEALS,
             F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
     const int error = errno;

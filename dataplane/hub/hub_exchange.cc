@@ -54,6 +54,7 @@ void HubExchange::allocate() {
   std::uint64_t counts = 0;
   std::uint64_t landing = 0;
   bool any_rounded = false;
+  std::map<std::uint32_t, std::uint32_t> slots;  // by their bytes
   for (const std::uint32_t number : context_.execution.chunks) {
     const control::hub::Chunk& place = context_.model.chunks()[number];
     const auto [found, is_new] =
@@ -76,17 +77,28 @@ void HubExchange::allocate() {
                        .state = owned_});
     bits += shape.bits;
     counts += shape.counts;
-    landing += shape.landing_bytes;
+    landing += shape.landing_places;
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      if (shape.landings[w] != 0) slots[shape.slot[w]] += shape.landings[w];
+    }
     owned_ += shape.owned.size() / aggregation::element_bytes(type);
   }
   bits_.resize(bits / kWordBits);
   counts_.resize(counts);
-  landing_.resize(landing);
-  if (any_rounded) masters_.resize(owned_);
+  landed_.resize(landing);
+  for (const auto& [slot_bytes, count] : slots) pools_.emplace_back(slot_bytes, count);
+  for (HubShape& shape : shapes_) {
+    for (unsigned w = 0; w < schedule_.steps(); ++w) {
+      shape.pool[w] =
+          static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
+    }
+  }
+  if (any_rounded) masters_ = HugeArray<float>(owned_);
   for (std::size_t i = 0; i < aggregation::optimizer_states(context_.model.settings().rule); ++i) {
-    states_[i].resize(owned_);
+    states_[i] = HugeArray<float>(owned_);
   }
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
+  woken_.reserve(sends_.size());
   for (SendStream& stream : sends_) {
     stream.ready.resize(chunks_.size());
     stream.sent.resize(chunks_.size());
@@ -94,6 +106,18 @@ void HubExchange::allocate() {
     stream.queued.resize(chunks_.size());
   }
 }
+
+namespace {
+
+std::uint64_t landing_bytes(const HubShape& shape) {
+  std::uint64_t bytes = shape.landing_places * sizeof(std::uint32_t);
+  for (unsigned w = 0; w < control::kMaxSteps; ++w) {
+    bytes += std::uint64_t{shape.landings[w]} * (shape.slot[w] + sizeof(std::uint32_t));
+  }
+  return bytes;
+}
+
+}  // namespace
 
 std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
   const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
@@ -115,16 +139,17 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
     const DataType type = context.model.keys()[place.key].type;
     const std::uint64_t arrays = states + (type == DataType::float32 ? 0 : 1);
     bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
-             shape.counts * sizeof(std::uint16_t) + shape.landing_bytes +
+             shape.counts * sizeof(std::uint16_t) + landing_bytes(shape) +
              shape.owned.size() / aggregation::element_bytes(type) * arrays * sizeof(float);
   }
   return bytes;
 }
 
 std::uint64_t HubExchange::memory() const {
-  const auto bytes = [](const auto& values) { return values.capacity() * sizeof(values[0]); };
+  const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
-                        bytes(counts_) + bytes(landing_) + bytes(masters_) + bytes(ended_);
+                        bytes(counts_) + bytes(landed_) + bytes(masters_) + bytes(ended_);
+  for (const LandingSlots& pool : pools_) total += pool.bytes();
   for (const auto& state : states_) total += bytes(state);
   for (const SendStream& stream : sends_) {
     total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
@@ -257,11 +282,16 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
   const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
   if (bit(arrived)) return false;
   set_bit(arrived);
-  if (bytes != 0) {
-    std::memcpy(landing(chunk, from.step, place, label.position), payload, bytes);
-  }
   ++counts_[chunk.counts + shape.counts_at[from.step] + label.position];
+  const std::uint64_t landing = landing_of(chunk, from.step, place, label.position);
+  arriving_ = {landing, payload};
   reduce_if_complete(chunk, from.step, label.position);
+  arriving_ = {};
+  if (bytes != 0 && !bit(chunk.bits + shape.reduced_bit(from.step, label.position))) {
+    LandingSlots& pool = pools_[shape.pool[from.step]];
+    landed_[landing] = pool.take();
+    std::memcpy(pool.at(landed_[landing]), payload, bytes);
+  }
   end_if_complete(chunk);
   return true;
 }

@@ -21,6 +21,11 @@
 // come now, and what has come before. What fits can make this hub's weights wrong, or its rounds
 // endless, and nothing else.
 //
+// Landing. What arrives before all that it is added with is copied to a slot. Slots are taken from
+// stacks, so the same few are used again and again, and lie in the caches, as long as little waits;
+// there is one for each contribution that a round can have. The last contribution to come is added
+// from where it arrived.
+//
 // Memory. Weights are the server's copy of the whole model, which the caller owns; this writes the
 // parts of its chunks there: of pieces that are owned here the weights themselves (float32) or
 // their rounded form (16 bits), of others what their owners send. Optimizer state, master weights
@@ -44,6 +49,7 @@
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/hub/hub_shapes.h"
+#include "dataplane/hub/landing_slots.h"
 
 namespace gradcube::dataplane {
 
@@ -129,6 +135,16 @@ class HubExchange {
 
   // How many segments can be sent.
   std::uint64_t waiting(const HubStream& to) const { return sends_[number_of(to)].segments; }
+  // Calls wake(number) for each stream that more can be sent to since it was called last. Streams
+  // are numbered by stage, step and peer.
+  template <typename Wake>
+  void take_woken(const Wake& wake) {
+    for (const std::uint32_t number : woken_) {
+      sends_[number].woken = false;
+      wake(number);
+    }
+    woken_.clear();
+  }
   // Whether the executor has rounds that its trainers have pushed and that have not ended here.
   bool any_pushed() const { return pushed_ != 0; }
 
@@ -139,13 +155,13 @@ class HubExchange {
   using Stage = control::Stage;
   static constexpr std::uint64_t kWordBits = 64;
 
-  // The rest of a chunk's state lies in bits_, counts_ and landing_, at the places of its shape.
+  // The rest of a chunk's state lies in bits_, counts_ and landed_, at the places of its shape.
   struct ChunkState {
     std::uint32_t number = 0;  // in the model
     std::uint32_t shape = 0;
     std::uint64_t bits = 0;     // its first in bits_
     std::uint64_t counts = 0;   // its first in counts_
-    std::uint64_t landing = 0;  // its first in landing_
+    std::uint64_t landing = 0;  // its first in landed_
     std::uint64_t state = 0;    // its first owned element in the optimizer's arrays
     // Rounds: those of which something has been pushed or contributed here, those that were pushed
     // here, whose results go out, and that have ended here. Each is at most the one before it.
@@ -178,6 +194,7 @@ class HubExchange {
     std::uint32_t first = 0;
     std::uint32_t queued_chunks = 0;
     std::uint64_t segments = 0;  // that are ready and have not been taken
+    bool woken = false;          // it is in woken_
   };
 
   const HubShape& shape_of(const ChunkState& chunk) const { return shapes_[chunk.shape]; }
@@ -216,10 +233,19 @@ class HubExchange {
   std::uint8_t* weights_of(const ChunkState& chunk) const {
     return context_.weights + context_.model.begin_of(place_of(chunk));
   }
-  std::uint8_t* landing(const ChunkState& chunk, unsigned w, unsigned place,
-                        std::uint32_t position) {
-    return landing_.data() + chunk.landing + shape_of(chunk).landing_place(w, place, position);
+
+  // Of a step's contribution: where it says in which slot it lies.
+  std::uint64_t landing_of(const ChunkState& chunk, unsigned w, unsigned place,
+                           std::uint32_t position) const {
+    return chunk.landing + shape_of(chunk).landing_place(w, place, position);
   }
+  const std::uint8_t* contribution(const ChunkState& chunk, unsigned w, unsigned place,
+                                   std::uint32_t position) {
+    const std::uint64_t landing = landing_of(chunk, w, place, position);
+    if (landing == arriving_.landing) return arriving_.payload;
+    return pools_[shape_of(chunk).pool[w]].at(landed_[landing]);
+  }
+  void give_back(const ChunkState& chunk, unsigned w, std::uint32_t position);
 
   void allocate();
   void disagree(const ChunkState& chunk);
@@ -263,13 +289,21 @@ class HubExchange {
   std::vector<KeyState> keys_;                                    // by key
   std::vector<std::uint32_t> index_;                              // in chunks_, by number
   std::vector<SendStream> sends_;                                 // by number_of()
+  std::vector<std::uint32_t> woken_;                              // streams that have become longer
   std::array<std::size_t, control::kMaxSteps + 1> first_peer_{};  // of each step
   std::vector<std::uint64_t> bits_;
   std::vector<std::uint16_t> counts_;
-  std::vector<std::uint8_t> landing_;
+  std::vector<std::uint32_t> landed_;  // slots
+  std::vector<LandingSlots> pools_;
+  // What arrives now, and has not been landed yet.
+  struct Arriving {
+    std::uint64_t landing = UINT64_MAX;
+    const std::uint8_t* payload = nullptr;
+  };
+  Arriving arriving_;
   std::uint64_t owned_ = 0;
-  std::vector<float> masters_;  // of 16-bit weights that are owned here
-  std::array<std::vector<float>, 2> states_;
+  HugeArray<float> masters_;  // of 16-bit weights that are owned here
+  std::array<HugeArray<float>, 2> states_;
   double learning_rate_ = 0;  // where no trainer says it
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;

@@ -47,7 +47,10 @@ void HubExchange::reduce_if_complete(ChunkState& chunk, unsigned w, std::uint32_
     if (!has_sum(chunk, w, r, q) || bit(reduced)) return;
     const SegmentRange range = layout.segment(schedule_, w, r, q);
     const bool is_last = w == schedule_.last_step() && round + 1 == step.rounds;
-    if (range.bytes != 0) combine(chunk, w, position, range, is_last);
+    if (range.bytes != 0) {
+      combine(chunk, w, position, range, is_last);
+      give_back(chunk, w, position);
+    }
     set_bit(reduced);
     ++chunk.reductions;
     if (round + 1 < step.rounds) return advance(chunk, Stage::aggregation, w);
@@ -75,6 +78,16 @@ void HubExchange::enter_ring(ChunkState& chunk, unsigned w, const StreamPosition
   }
 }
 
+// The slots of what has been added.
+void HubExchange::give_back(const ChunkState& chunk, unsigned w, std::uint32_t position) {
+  const unsigned sources = schedule_.step(w).sources_in(Stage::aggregation).count();
+  LandingSlots& pool = pools_[shape_of(chunk).pool[w]];
+  for (unsigned place = 0; place < sources; ++place) {
+    const std::uint64_t landing = landing_of(chunk, w, place, position);
+    if (landing != arriving_.landing) pool.give_back(landed_[landing]);
+  }
+}
+
 void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range,
                           bool is_last) {
   const unsigned sources = find_sources(chunk, w, position, range);
@@ -96,7 +109,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
   const unsigned first = step.sources_in(Stage::aggregation).first;
   const std::uint8_t* own = context_.trainers == 0 ? nullptr : own_values(chunk) + range.begin;
   if (step.is_ring()) {
-    sources_[0] = landing(chunk, w, 0, position);
+    sources_[0] = contribution(chunk, w, 0, position);
     sources_[1] = own;
     return 2;
   }
@@ -104,7 +117,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
   for (unsigned i = 0; i < step.radix; ++i) {
     const unsigned r = control::step_pattern::summand(step.radix, step.digit, i);
     if (r != 0) {
-      sources_[count++] = landing(chunk, w, r - first, position);
+      sources_[count++] = contribution(chunk, w, r - first, position);
     } else if (own != nullptr) {
       sources_[count++] = own;
     }
@@ -149,7 +162,7 @@ void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRan
   const std::size_t size = aggregation::element_bytes(type);
   const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
   std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
-  for (std::vector<float>& array : states_) {
+  for (HugeArray<float>& array : states_) {
     if (!array.empty()) std::fill_n(&array[state], range.bytes / size, 0.0F);
   }
   if (type == DataType::float32) return;

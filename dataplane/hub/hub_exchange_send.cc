@@ -58,11 +58,17 @@ void HubExchange::advance(ChunkState& chunk, Stage stage, unsigned w) {
   const control::Offsets& targets = schedule_.step(w).targets_in(stage);
   for (unsigned r = targets.first; r < targets.end; ++r) {
     const HubStream to = {stage, w, r};
-    SendStream& stream = sends_[number_of(to)];
+    const std::size_t number = number_of(to);
+    SendStream& stream = sends_[number];
     std::uint32_t& ready = stream.ready[index];
+    const std::uint32_t before = ready;
     while (ready < shape_of(chunk).length[w] && is_ready(chunk, to, ready)) {
       ++ready;
       ++stream.segments;
+    }
+    if (ready != before && !stream.woken) {
+      stream.woken = true;
+      woken_.push_back(static_cast<std::uint32_t>(number));
     }
     if (ready == stream.sent[index] || stream.queued[index]) continue;
     stream.queued[index] = true;

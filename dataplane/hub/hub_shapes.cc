@@ -41,13 +41,14 @@ HubShape::HubShape(const control::ThreadSchedule& schedule, std::uint64_t chunk_
     arrived_at[w] = gathering_bits + (step.sums ? length[w] : 0);
     gathering_bits = arrived_at[w] + std::uint64_t{sources} * length[w];
     counts_at[w] = counts;
-    landing_at[w] = landing_bytes;
+    landing_at[w] = landing_places;
     results += step.sources_in(Stage::broadcast).count() * length[w];
     if (!step.sums) continue;
     counts += length[w];
     reductions += length[w];
     slot[w] = aligned(longest_contribution(schedule, layout, w, length[w]));
-    landing_bytes += std::uint64_t{sources} * length[w] * slot[w];
+    landings[w] = sources * length[w];
+    landing_places += landings[w];
   }
   // Results lie at a word of their own, so that each half is forgotten by whole words.
   constexpr std::uint64_t kWord = 64;

@@ -30,14 +30,19 @@ struct HubShape {
   std::uint64_t result_bit(unsigned w, unsigned place, std::uint32_t position) const {
     return results_at[w] + std::uint64_t{place} * length[w] + position;
   }
+  // Where it is known in which slot a contribution was landed.
   std::uint64_t landing_place(unsigned w, unsigned place, std::uint32_t position) const {
-    return landing_at[w] + (std::uint64_t{place} * length[w] + position) * slot[w];
+    return landing_at[w] + std::uint64_t{place} * length[w] + position;
   }
 
   std::uint64_t bytes;
   control::CollectiveLayout layout;
   std::array<std::uint32_t, control::kMaxSteps> length{};  // of a step's streams
-  std::array<std::uint32_t, control::kMaxSteps> slot{};    // bytes of a landed segment
+  // Of the contributions to a step: how many can be landed at a time, the bytes of the longest one,
+  // and which of the exchange's pools has slots for them.
+  std::array<std::uint32_t, control::kMaxSteps> landings{};
+  std::array<std::uint32_t, control::kMaxSteps> slot{};
+  std::array<std::uint32_t, control::kMaxSteps> pool{};
   std::array<std::uint64_t, control::kMaxSteps> reduced_at{};
   std::array<std::uint64_t, control::kMaxSteps> arrived_at{};
   std::uint64_t gathering_bits = 0;  // the two above
@@ -46,7 +51,7 @@ struct HubShape {
   std::array<std::uint64_t, control::kMaxSteps> counts_at{};
   std::uint64_t counts = 0;
   std::array<std::uint64_t, control::kMaxSteps> landing_at{};
-  std::uint64_t landing_bytes = 0;
+  std::uint64_t landing_places = 0;
   std::uint32_t reductions = 0;  // that a round has here
   std::uint32_t results = 0;     // that arrive here in a round
   control::ByteRange owned;      // whose weights this server steps
