@@ -89,6 +89,7 @@ enum class Kind : std::uint8_t {
 };
 inline constexpr unsigned kKinds = 6;  // of collectives
 inline constexpr double kOwnRate = -1;
+inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a push
 
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
 // wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
@@ -284,7 +285,9 @@ struct Inquiry {
   MessageType type;
   std::uint32_t lane;
   std::uint64_t request;  // comes back in the report
-  std::uint64_t number;   // which collective of its lane it is: 1, 2, 3, ...; 0: a message
+  // Which collective of its lane it is: 1, 2, 3, ...; 0: a message. In lane kHubLane: which key of the
+  // hub is being pushed.
+  std::uint64_t number;
 };
 
 }  // namespace gradcube::shared

@@ -109,6 +109,8 @@ class Member {
   void end_hub();
   // To be called about every 20 ms: answers to trainers.
   std::vector<HubAnswer> work_hub();
+  // What a push of the key waits for, in words: "key ... waits for ...".
+  std::string why_pushed(std::uint64_t key) const;
   // Null if there is none.
   const ServerHub* hub() const { return hub_.hub().get(); }
 

@@ -75,6 +75,35 @@ void Member::use_hub(const std::shared_ptr<ServerHub>& hub) {
   });
 }
 
+std::string Member::why_pushed(std::uint64_t number) const {
+  const ServerHub* of = hub();
+  if (of == nullptr || number >= of->model().keys().size()) return "the job has no such hub";
+  const auto key = static_cast<std::uint32_t>(number);
+  const std::string name = of->model().keys()[key].name;
+  const std::optional<unsigned> late = of->board().latest(key);
+  if (late.has_value()) {
+    return fmt::format(
+        "key \"{}\" waits for trainer {} of this server (pid {}), which has not pushed it", name,
+        *late, locals_[*late]->info.pid);
+  }
+  std::optional<HubExecutor::Missing> missing;
+  on_each(parts_, [&](const Part& part) {
+    if (part.job->hub() == nullptr) return;
+    for (HubExecutor& executor : part.job->hub()->executors()) {
+      const auto found = executor.missing(key);
+      if (!missing.has_value() && found.has_value()) missing = found;
+    }
+  });
+  if (!missing.has_value()) return fmt::format("key \"{}\" is about to end", name);
+  return fmt::format(
+      "key \"{}\" of the hub of job \"{}\" waits for {} of server {} in step {}: its trainer, or "
+      "one "
+      "behind it, has not pushed the key, or frames are lost",
+      name, request_.name,
+      missing->stage == protocol::Stage::aggregation ? "the gradients" : "the new weights",
+      engines_.space().text(missing->server), missing->step + 1);
+}
+
 void Member::end_hub() { take_hub_off(GRADCUBE_EINVAL, "the job's hub was freed", 0); }
 
 void Member::take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice) {

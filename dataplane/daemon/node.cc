@@ -88,7 +88,11 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
                    control::Instant now) {
   Resident* resident = find(trainer.attempt);
   if (resident == nullptr || !resident->member->stays(trainer.local)) return;
-  if (collective.lane >= resident->member->session().lanes()) {
+  if (collective.lane == shared::kHubLane) {
+    std::string why = resident->member->why_pushed(collective.number);
+    notify(trainer.attempt, trainer.local, make_report(request, why));
+    resident->last_report = std::move(why);
+  } else if (collective.lane >= resident->member->session().lanes()) {
     notify(trainer.attempt, trainer.local, make_report(request, "the job has no such lane"));
   } else if (jobs_.agent(trainer.attempt) == nullptr || resident->member->ended()) {
     notify(trainer.attempt, trainer.local, make_report(request, "the job has ended"));

@@ -92,6 +92,15 @@ bool HubExecutor::active() const {
          });
 }
 
+std::optional<HubExecutor::Missing> HubExecutor::missing(std::uint32_t key) {
+  const std::vector<HubStream> streams = exchange_.missing(key);
+  if (streams.empty()) return std::nullopt;
+  const HubStream& first = streams.front();
+  const control::Rank peer = exchange_.schedule().peer(first.step, first.offset);
+  return Missing{plan_.placement().server(peer), first.step,
+                 static_cast<protocol::Stage>(first.stage)};
+}
+
 void HubExecutor::wake_senders() {
   exchange_.take_woken([this](std::size_t number) { wake_segment(flows_[number]); });
 }

@@ -63,6 +63,14 @@ class HubExecutor {
   }
   void set_told() { told_ = true; }
 
+  // The server that a round of the key waits for first, if one does; and in which step.
+  struct Missing {
+    bcube::ServerId server = 0;
+    unsigned step = 0;
+    protocol::Stage stage{};
+  };
+  std::optional<Missing> missing(std::uint32_t key);
+
   // FlowUser ------------------------------------------------------------------
 
   struct Acceptance {
@@ -108,7 +116,7 @@ class HubExecutor {
   HubExchange& exchange_;
   HubBoard& board_;
   std::array<std::size_t, control::kMaxSteps> first_flow_{};  // of a step, in a stage
-  std::deque<Flow> flows_;  // by number_of(), as the exchange numbers its streams
+  std::deque<Flow> flows_;       // by number_of(), as the exchange numbers its streams
   std::vector<Stream> streams_;  // by number_of()
   bool told_ = false;
 };

@@ -25,6 +25,14 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
   pushed_.tell(number);
 }
 
+std::optional<unsigned> HubBoard::latest(std::uint32_t number) const {
+  const Key& key = keys_[number];
+  if (key.arrived == 0 || key.arrived == trainers_) return std::nullopt;
+  unsigned local = 0;
+  while (requests_[place(number, local)] != kNone) ++local;
+  return local;
+}
+
 std::uint64_t HubBoard::needs(std::size_t keys, unsigned trainers, std::size_t executors) {
   return keys *
          (sizeof(Key) + trainers * sizeof(std::uint64_t) + (executors + 1) * sizeof(std::uint32_t));

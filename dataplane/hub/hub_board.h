@@ -45,6 +45,8 @@ class HubBoard {
     return requests_[place(key, local)] == kNone;
   }
   void push(std::uint32_t key, unsigned local, const Push& push);
+  // A trainer that the key waits for, while others of the server have pushed it.
+  std::optional<unsigned> latest(std::uint32_t key) const;
   // A key that trainers of this server have pushed otherwise than others: its round never opens.
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
   // Pushes that have not ended, of all trainers. Any thread.

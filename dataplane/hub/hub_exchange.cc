@@ -326,6 +326,34 @@ bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const Hu
   return true;
 }
 
+std::vector<HubStream> HubExchange::missing(std::uint32_t number) const {
+  const KeyState& key = keys_[number];
+  const auto lacks = [&](const ChunkState& chunk, std::uint64_t first, unsigned w) {
+    for (std::uint32_t position = 0; position < shape_of(chunk).length[w]; ++position) {
+      if (!bit(chunk.bits + first + position)) return true;
+    }
+    return false;
+  };
+  std::vector<HubStream> missing;
+  for (std::uint32_t i = key.first_chunk; i < key.first_chunk + key.chunks; ++i) {
+    const ChunkState& chunk = chunks_[i];
+    if (chunk.ended == chunk.pushes) continue;
+    for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+      for (unsigned w = 0; w < schedule_.steps(); ++w) {
+        const control::Offsets& sources = schedule_.step(w).sources_in(stage);
+        for (unsigned r = sources.first; r < sources.end; ++r) {
+          const std::uint64_t first = stage == Stage::aggregation
+                                          ? shape_of(chunk).arrived_bit(w, r - sources.first, 0)
+                                          : shape_of(chunk).result_bit(w, r - sources.first, 0);
+          if (lacks(chunk, first, w)) missing.push_back({stage, w, r});
+        }
+      }
+    }
+    if (!missing.empty()) break;
+  }
+  return missing;
+}
+
 // Ends -----------------------------------------------------------------------
 
 void HubExchange::end_if_complete(ChunkState& chunk) {

@@ -148,6 +148,10 @@ class HubExchange {
   // Whether the executor has rounds that its trainers have pushed and that have not ended here.
   bool any_pushed() const { return pushed_ != 0; }
 
+  // Of a key that is being pushed: from whom the first of its chunks that has not ended misses
+  // something; nothing if none misses anything. The peers of a step come before those of the next.
+  std::vector<HubStream> missing(std::uint32_t key) const;
+
   // Keys whose round has ended here since: the server has their new weights.
   std::optional<std::uint32_t> next_ended();
 

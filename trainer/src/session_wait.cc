@@ -125,7 +125,11 @@ int Session::time_out(Lock& lock, Request& late) {
   }
   const std::int64_t waited_ms = waited_ns / 1'000'000;
   late.report.reset();  // the answer to an earlier inquiry says nothing about now
-  connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
+  if (late.wanted.push.has_value()) {
+    connection_.send_inquiry(number, shared::kHubLane, late.collective.submission.root);
+  } else {
+    connection_.send_inquiry(number, late.collective.submission.lane, late.number_in_lane);
+  }
   {
     Waiters::Waiter waiter(waiters_, Waiters::For::report, number);
     sleep(lock, waiter, Deadline::in_milliseconds(kInquiryMilliseconds), OnSignal::go_on);
