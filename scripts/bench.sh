@@ -12,7 +12,8 @@ usage: ./scripts/bench.sh [--quick] [--json] [GROUP...]
 Builds, measures, and prints one table: figure, value, bound or peer, ratio, target. A GROUP is a
 part of the names of groups of rows, in any case: only these are measured ("hosts" or "idle jobs");
 one that names none prints all names. The rows of "hosts" need root, as does one of "training": they
-make network namespaces. Only the rows of "training" need PyTorch.
+make network namespaces. Only the rows of "training" and the
+last of "hub" need PyTorch.
   --quick          fewer iterations: rougher, sooner
   --json           one JSON object in place of the table
 USAGE
@@ -30,13 +31,13 @@ for option in "$@"; do
   esac
 done
 # Before anything is built, where the tables' program can run already. Otherwise all may be wanted.
-groups=training
+groups="training hub"
 if [[ -x /usr/bin/python3 ]]; then
   groups=$(/usr/bin/python3 scripts/bench_table.py --check-groups "${options[@]}")
 fi
 packages=("${build_packages[@]}" "${bench_packages[@]}")
 backend=disabled
-if [[ $groups == *training* ]]; then
+if [[ $groups == *training* || $groups == *hub* ]]; then
   packages+=("${training_packages[@]}")
   backend=enabled
 fi

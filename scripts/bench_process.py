@@ -116,6 +116,7 @@ class Cluster:
     def __init__(self, build, *options, topology="bcube:3,2"):
         self._gradcube = str(pathlib.Path(build) / "cli/gradcube")
         self._tenants = pathlib.Path(build) / "tests/bench/tenants"
+        self._hub = pathlib.Path(build) / "tests/bench/hub"
         self._options = ["--topology", topology, *options]
 
     def __enter__(self):
@@ -214,3 +215,8 @@ class Cluster:
         """What tests/bench/tenants/jobs_at_once.cc prints."""
         command = [str(self._tenants / "jobs_at_once"), str(count), str(size), str(rounds)]
         return run_json(command + self._sockets(), 120)
+
+    def hub_rounds(self, keys, count, how="push_pull", optimizer="sgd", chunk=32768, algorithm="default", jobs=1):
+        """What tests/bench/hub/hub_rounds.cc prints; of several jobs at once that of the first."""
+        given = [how, optimizer, str(chunk), algorithm, str(count), ",".join(map(str, keys)), *self._sockets()]
+        return json.loads(run_all([[str(self._hub / "hub_rounds"), f"hub-{n}", *given] for n in range(jobs)], 300))

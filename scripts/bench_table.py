@@ -16,6 +16,7 @@ from typing import Callable, List
 import bench_algorithms
 import bench_cores
 import bench_hosts
+import bench_hub
 import bench_jobs
 import bench_links
 import bench_plans
@@ -37,6 +38,7 @@ GROUPS = [
     *bench_relay.GROUPS,
     *bench_training.GROUPS,
     *bench_jobs.GROUPS,
+    *bench_hub.GROUPS,
 ]
 
 

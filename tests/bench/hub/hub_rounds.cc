@@ -1,6 +1,6 @@
 // Iterations of a training that computes nothing (PHub, section 4.4: "ZeroCompute"):
 //
-//   hub_rounds HOW OPTIMIZER CHUNK ALGORITHM ROUNDS KEYS SOCKET...
+//   hub_rounds JOB HOW OPTIMIZER CHUNK ALGORITHM ROUNDS KEYS SOCKET...
 //
 // A trainer on every SOCKET, all driven by one thread, exchanges the keys of KEYS (elements of
 // float32, "9408,64,64") ROUNDS times: HOW is
@@ -37,6 +37,7 @@ namespace {
 constexpr int kPatience = 120'000;  // milliseconds
 
 struct Settings {
+  std::string job;
   std::string how;
   std::string optimizer;
   std::size_t chunk_bytes = 0;
@@ -51,8 +52,7 @@ class Trainer {
       : settings_(settings) {
     gradcube_options options = GRADCUBE_OPTIONS_INIT;
     if (settings.algorithm != "default") options.algorithm = settings.algorithm.c_str();
-    const std::string job = "hub-rounds";
-    if (gradcube_open(socket.c_str(), job.c_str(), &options, &session_) != 0) {
+    if (gradcube_open(socket.c_str(), settings.job.c_str(), &options, &session_) != 0) {
       throw std::runtime_error(gradcube_last_error(nullptr));
     }
     for (const std::size_t elements : settings.keys) {
@@ -168,23 +168,25 @@ void make_hub(std::deque<Trainer>& trainers) {
 }
 
 int run(std::span<const std::string> arguments) {
-  if (arguments.size() < 7) {
-    std::fprintf(stderr, "usage: hub_rounds HOW OPTIMIZER CHUNK ALGORITHM ROUNDS KEYS SOCKET...\n");
+  if (arguments.size() < 8) {
+    std::fprintf(stderr,
+                 "usage: hub_rounds JOB HOW OPTIMIZER CHUNK ALGORITHM ROUNDS KEYS SOCKET...\n");
     return 2;
   }
   Settings settings;
-  settings.how = arguments[0];
-  settings.optimizer = arguments[1];
-  settings.chunk_bytes = std::stoul(arguments[2]);
-  settings.algorithm = arguments[3];
-  settings.rounds = std::stoul(arguments[4]);
-  settings.keys = parse_keys(arguments[5]);
+  settings.job = arguments[0];
+  settings.how = arguments[1];
+  settings.optimizer = arguments[2];
+  settings.chunk_bytes = std::stoul(arguments[3]);
+  settings.algorithm = arguments[4];
+  settings.rounds = std::stoul(arguments[5]);
+  settings.keys = parse_keys(arguments[6]);
   const std::vector<std::string> known = {"push_pull", "push", "in_turn", "all_reduce"};
   if (std::find(known.begin(), known.end(), settings.how) == known.end()) {
     throw std::invalid_argument("HOW: expected push_pull, push, in_turn or all_reduce");
   }
   std::deque<Trainer> trainers;
-  for (const std::string& socket : arguments.subspan(6)) {
+  for (const std::string& socket : arguments.subspan(7)) {
     trainers.emplace_back(settings, socket, trainers.size());
   }
   if (trainers.front().uses_hub()) make_hub(trainers);

@@ -1,0 +1,148 @@
+"""Rows about the parameter hub: what an exchange with the optimizer in it costs, and where."""
+
+import pathlib
+import sys
+
+from bench_process import Cluster
+from bench_row import Medians
+from bench_row import against
+from bench_row import at_most
+
+TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests/bench/hub"
+DEFAULT_CHUNK = 32768
+CHUNKS = (4096, 8192, 16384, 32768, 65536, 131072, 524288, 2097152)
+JOBS = 4
+
+
+def resnet(blocks, bottleneck):
+    """The elements of the parameters of a ResNet (He et al., 2015) for ImageNet, one number for each tensor."""
+    keys, inputs = [64 * 3 * 49, 64, 64], 64
+    for stage, (count, width) in enumerate(zip(blocks, (64, 128, 256, 512))):
+        outputs = 4 * width if bottleneck else width
+        for block in range(count):
+            if bottleneck:
+                keys += [width * inputs, width, width, 9 * width * width, width, width]
+                keys += [outputs * width, outputs, outputs]
+            else:
+                keys += [9 * width * inputs, width, width, 9 * width * width, width, width]
+            if block == 0 and (bottleneck or stage > 0):
+                keys += [outputs * inputs, outputs, outputs]
+            inputs = outputs
+    return keys + [1000 * inputs, 1000]
+
+
+RESNET_18 = resnet((2, 2, 2, 2), bottleneck=False)
+# A quarter of it: at the rate below a root takes seconds for it.
+QUARTER = [max(1, elements // 4) for elements in RESNET_18]
+RESNET_50 = resnet((3, 4, 6, 3), bottleneck=True)
+
+
+def rounds(cluster, setting, keys=RESNET_18, **given):
+    return cluster.hub_rounds(keys, setting.iterations(15), **given)["seconds_median"]
+
+
+def exchange_rows(setting):
+    """Where chunks are stepped, and by what, where nothing but the cores limits."""
+    medians = Medians()
+    with Cluster(setting.build) as cluster:
+        for _ in range(setting.turns()):
+            medians.add("all_reduce", rounds(cluster, setting, how="all_reduce"))
+            for optimizer in ("sgd", "nesterov:momentum=0.9", "adamw"):
+                medians.add(optimizer, rounds(cluster, setting, optimizer=optimizer))
+            medians.add("in turn", rounds(cluster, setting, how="in_turn"))
+            medians.add("push", rounds(cluster, setting, how="push"))
+    figure = "ResNet-18's keys, 9 servers, no rate:"
+    return [
+        against(
+            f"{figure} hub (sgd)", medians["sgd"], "s", "all-reduce of each key", medians["all_reduce"]
+        ),
+        at_most(
+            against(
+                f"{figure} nesterov", medians["nesterov:momentum=0.9"], "s", "sgd", medians["sgd"]
+            ),
+            1.02,
+        ),
+        at_most(against(f"{figure} adamw", medians["adamw"], "s", "sgd", medians["sgd"]), 1.02),
+        at_most(
+            against(f"{figure} another order on each", medians["in turn"], "s", "one order", medians["sgd"]),
+            1.05,
+        ),
+        against(f"{figure} weights not copied", medians["push"], "s", "copied", medians["sgd"]),
+    ]
+
+
+def owner_rows(setting):
+    """All chunks at a root, or a piece of each at every server, on links of the same rate."""
+    medians = Medians()
+    rate = ("--rate", "200mbit", "--mtu", "9000")
+    sides = (("root", "star:9", "ps"), ("mesh", "star:9", "mesh"), ("bml", "bcube:3,2", "bml"))
+    for _ in range(setting.turns()):
+        for name, topology, algorithm in sides:
+            with Cluster(setting.build, *rate, topology=topology) as cluster:
+                result = cluster.hub_rounds(QUARTER, setting.iterations(5), algorithm=algorithm)
+            medians.add(name, result["seconds_median"])
+    # Bits that the busiest port carries in one direction, of a model of 1: the root's link has what
+    # eight others send; a mesh has 8/9 of it twice, and bml half of that on each of two links.
+    rows = []
+    figure = "11.7 MB in 62 keys, 9 servers, 200 Mbit/s:"
+    sharded = (("mesh", "sharded on star:9", 8 / (16 / 9)), ("bml", "sharded by bml on bcube:3,2", 8 / (8 / 9)))
+    for name, words, modelled in sharded:
+        row = against(f"{figure} root", medians["root"], "s", words, medians[name])
+        row.bound += f", {modelled:.3g} by the model"
+        row.target = f"{0.95 * modelled:.3g} to {1.05 * modelled:.3g}"
+        row.met = abs(row.ratio / modelled - 1) <= 0.05
+        rows.append(row)
+    return rows
+
+
+def chunk_rows(setting):
+    """The default chunk against the best of a sweep (PHub, Figure 16)."""
+    medians = Medians()
+    with Cluster(setting.build) as cluster:
+        for _ in range(setting.turns()):
+            for chunk in CHUNKS:
+                medians.add(chunk, rounds(cluster, setting, chunk=chunk, how="push"))
+    best = min(CHUNKS, key=lambda chunk: medians[chunk])
+    figure = "ResNet-18's keys, no rate: chunks of 32 KiB"
+    row = against(figure, medians[DEFAULT_CHUNK], "s", f"of {best // 1024} KiB, the best", medians[best])
+    return [row]
+
+
+def jobs_rows(setting):
+    """Hubs of several jobs at once: what each loses beyond its share."""
+    with Cluster(setting.build, "--rate", "200mbit", "--mtu", "9000") as cluster:
+        alone = cluster.hub_rounds(QUARTER, setting.iterations(9))["seconds_median"]
+        at_once = cluster.hub_rounds(QUARTER, setting.iterations(9), jobs=JOBS)["seconds_median"]
+    figure = f"{JOBS} hubs of 11.7 MB at once, 200 Mbit/s: a job's round"
+    return [at_most(against(figure, at_once, "s", f"{JOBS} times alone", JOBS * alone), 1.05)]
+
+
+def optimizer_rows(setting):
+    """AdamW where the gradients are owned, against an all-reduce and PyTorch's AdamW on every server."""
+    medians = Medians()
+    for words, options in (("no rate", ()), ("1 Gbit/s", ("--rate", "1gbit", "--mtu", "9000"))):
+        with Cluster(setting.build, *options) as cluster:
+            for _ in range(setting.turns()):
+                for way in ("hub", "local"):
+                    command = [sys.executable, str(TESTS / "optimizer_steps.py"), way]
+                    command += [",".join(map(str, RESNET_50)), str(setting.iterations(5))]
+                    package = str(TESTS.parents[2] / "trainer/python")
+                    library = str(pathlib.Path(setting.build).resolve() / "trainer/libgradcube.so")
+                    environment = {"PYTHONPATH": package, "GRADCUBE_LIBRARY": library, "OMP_NUM_THREADS": "1"}
+                    result = cluster.trainers(command, environment, 300)
+                    medians.add(way + words, result["seconds_median"])
+    rows = []
+    for words in ("no rate", "1 Gbit/s"):
+        figure = f"AdamW on ResNet-50's keys, 9 servers, {words}: hub"
+        local = medians["local" + words]
+        rows.append(at_most(against(figure, medians["hub" + words], "s", "all-reduce and PyTorch", local), 0.9))
+    return rows
+
+
+GROUPS = [
+    ("hub: the exchange", exchange_rows),
+    ("hub: root or sharded", owner_rows),
+    ("hub: chunks", chunk_rows),
+    ("hub: jobs at once", jobs_rows),
+    ("hub: the optimizer at the owner", optimizer_rows),
+]
