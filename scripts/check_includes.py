@@ -38,8 +38,10 @@ BELOW = {
     "dataplane/hub": ["aggregation", "control/hub"],
     "dataplane/engine": [
         "aggregation",
+        "control/hub",
         "control/plan",
         "dataplane/fabric",
+        "dataplane/hub",
         "protocol",
         "trainer",
         "trainer/include/gradcube",
@@ -47,6 +49,7 @@ BELOW = {
     "dataplane/sockets": ["control/base"],
     "dataplane/bed": ["control/settings", "dataplane/sockets"],
     "dataplane/daemon": [
+        "control/hub",
         "control/jobs",
         "dataplane/bed",
         "dataplane/engine",
