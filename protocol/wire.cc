@@ -208,8 +208,9 @@ FrameTemplate::FrameTemplate(const LinkAddresses& link, const RoutingHeader& rou
     throw std::invalid_argument("the number of a step must be below 32");
   }
   std::uint8_t* const frame = prefix_.data();
-  transport_offset_ = static_cast<std::uint8_t>(store_prefix(
-      frame, link, routing, static_cast<std::uint16_t>(kFirstSourcePort + steered_as(flow.thread))));
+  transport_offset_ = static_cast<std::uint8_t>(
+      store_prefix(frame, link, routing,
+                   static_cast<std::uint16_t>(kFirstSourcePort + steered_as(flow.thread))));
   address_sum_ = ip_sum(frame);
   std::uint8_t* const at = frame + transport_offset_;
   store_little<std::uint32_t>(at + kJob, flow.job);

@@ -244,8 +244,8 @@ struct Grow {
   std::uint64_t wanted;
 };
 
-// "Make the job's hub." All trainers of the job ask for the same one. Its table lies in the heap, in
-// its confirmed part.
+// "Make the job's hub." All trainers of the job ask for the same one. Its table lies in the heap,
+// in its confirmed part.
 struct MakeHub {
   MessageType type;
   std::uint32_t number;  // 1, 2, 3, ...: of the hubs that this session has asked for
@@ -285,8 +285,8 @@ struct Inquiry {
   MessageType type;
   std::uint32_t lane;
   std::uint64_t request;  // comes back in the report
-  // Which collective of its lane it is: 1, 2, 3, ...; 0: a message. In lane kHubLane: which key of the
-  // hub is being pushed.
+  // Which collective of its lane it is: 1, 2, 3, ...; 0: a message. In lane kHubLane: which key of
+  // the hub is being pushed.
   std::uint64_t number;
 };
 

@@ -1,6 +1,7 @@
 // Sessions whose trainers have gone and whose engines have let go, but whose memory packets may
 // still point into: they lie in other servers' queues and windows. Each is kept until the last of
-// its packets has ended, and the last thread that makes a hub for it. It outlives the nodes, because a packet can outlive the node that sent it.
+// its packets has ended, and the last thread that makes a hub for it. It outlives the nodes,
+// because a packet can outlive the node that sent it.
 //
 // Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_DEPARTED_SESSIONS_H_

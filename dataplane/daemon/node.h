@@ -97,8 +97,8 @@ class Node {
   void inquire(TrainerId trainer, std::uint64_t request, control::CollectiveName collective,
                control::Instant now);
 
-  // A trainer wishes for a hub: an answer follows, on the channel. False: no trainer of this version
-  // says such a thing. end_hub(): its server needs the job's hub no more.
+  // A trainer wishes for a hub: an answer follows, on the channel. False: no trainer of this
+  // version says such a thing. end_hub(): its server needs the job's hub no more.
   bool ask_hub(TrainerId trainer, const shared::MakeHub& wish);
   void end_hub(TrainerId trainer);
 
@@ -118,8 +118,8 @@ class Node {
   // Carries out what is to be done. Whether there was something.
   bool work(control::Instant now);
   // Takes what trainers submit whose jobs have not begun, fails what those of ended jobs submit,
-  // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have come. To be called
-  // about every 20 ms.
+  // closes the sessions whose memory has faulted, goes on with hubs, and notes how far jobs have
+  // come. To be called about every 20 ms.
   void look(control::Instant now);
 
   // It has nothing of any job.

@@ -300,29 +300,6 @@ void SessionServer::join(int socket, Connection& connection, const TrainerReques
   }
 }
 
-void SessionServer::admit(TrainerId trainer, const JoinedSession& session) {
-  const auto found = sockets_.find(trainer);
-  bool sent = false;
-  if (found != sockets_.end()) {
-    shared::Welcome welcome{};
-    welcome.type = shared::MessageType::welcome;
-    welcome.rank = session.rank;
-    welcome.size = session.size;
-    welcome.server_number = trainer.server;
-    space_.text(trainer.server).copy(welcome.server, sizeof welcome.server - 1);
-    sent = send_welcome(found->second, welcome, session.trainer_doorbell);
-    connections_.at(found->second).welcomed = true;
-  }
-  ::close(session.trainer_doorbell);
-  if (!sent && found != sockets_.end()) end(found->second, Departure::death, "died");
-}
-
-void SessionServer::refuse(TrainerId trainer, std::int32_t code, const std::string& message) {
-  if (const auto found = sockets_.find(trainer); found != sockets_.end()) {
-    turn_away(found->second, code, message);
-  }
-}
-
 // The newest inquiry, if there is one. Soon after the last, only what was answered is answered.
 void SessionServer::pass_on(int socket, Connection& connection, SteadyClock::time_point now) {
   if (!connection.inquiry.has_value()) return;
@@ -363,33 +340,6 @@ void SessionServer::close_connection(int socket) {
   have_no_job_.erase(socket);
   loop_.remove(socket);
   ::close(socket);
-}
-
-void SessionServer::notify(TrainerId trainer, const shared::Notice& notice) {
-  const auto found = sockets_.find(trainer);
-  if (found == sockets_.end()) return;
-  if (notice.type == shared::MessageType::report) {
-    connections_.at(found->second).report = notice;
-  }
-  send_notice(found->second, notice);
-}
-
-void SessionServer::give_hub(TrainerId trainer, const shared::Notice& notice, int descriptor) {
-  const auto found = sockets_.find(trainer);
-  if (found == sockets_.end()) return;
-  if (notice.code == GRADCUBE_OK) {
-    send_hub(found->second, notice, descriptor);
-  } else {
-    send_notice(found->second, notice);
-  }
-}
-
-void SessionServer::evict(TrainerId trainer, std::int32_t code, const std::string& message) {
-  const auto found = sockets_.find(trainer);
-  if (found == sockets_.end()) return;
-  const int socket = found->second;
-  send_notice(socket, make_notice(shared::MessageType::closing, code, message));
-  close_connection(socket);
 }
 
 void SessionServer::tick(SteadyClock::time_point now) {

@@ -1,7 +1,7 @@
 // What one engine has of a job's hub: its executors, and the packets that carry their segments.
 //
-// The packets are reserved beside those of the job. A segment of a hub is landed when it arrives, so
-// all packets come back, and one window is enough to go on; more is faster.
+// The packets are reserved beside those of the job. A segment of a hub is landed when it arrives,
+// so all packets come back, and one window is enough to go on; more is faster.
 //
 // Ownership: of its EngineJob; the ServerHub is shared by all engines of the server. Packets point
 // into it and into the trainers' memory: destroy it when payloads().references() is 0.

@@ -1,8 +1,8 @@
 // What one engine holds of one job: the threads it runs, its packet memory, and the count of
 // packets that point into the trainer's memory.
 //
-// Packet memory. The job's reservation (payload_packets.h) has room for its collectives' windows and
-// one for its mail. Its hub has a reservation of its own (engine_hub.h).
+// Packet memory. The job's reservation (payload_packets.h) has room for its collectives' windows
+// and one for its mail. Its hub has a reservation of its own (engine_hub.h).
 //
 // Why the reservation is enough: a receiver holds at most one copy of each sequence of a window. So
 // each sequence that is granted and not held by its receiver has room that no held segment takes.

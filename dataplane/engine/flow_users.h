@@ -1,4 +1,5 @@
-// Asks the user of a flow, whichever of the three kinds it is (flow_user.h), and how frames name it.
+// Asks the user of a flow, whichever of the three kinds it is (flow_user.h), and how frames name
+// it.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_FLOW_USERS_H_
 #define GRADCUBE_DATAPLANE_ENGINE_FLOW_USERS_H_
 
@@ -16,8 +17,8 @@ decltype(auto) ask_user(const Flow& flow, Call&& call) {
   return flow.mail != nullptr ? call(*flow.mail) : call(*flow.hub);
 }
 
-// By which frames name a flow, beside its step and its peer. The lane of a hub's flows tells the hub
-// from those that the job had before.
+// By which frames name a flow, beside its step and its peer. The lane of a hub's flows tells the
+// hub from those that the job had before.
 struct FlowName {
   std::uint8_t lane = 0;
   std::uint8_t thread = 0;

@@ -122,8 +122,8 @@ class Session {
   // All of it.
   void fail_mail(std::int32_t code, std::uint32_t notice);
 
-  // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all that
-  // have not ended, and those that still come, until there is another one.
+  // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all
+  // that have not ended, and those that still come, until there is another one.
   void set_hub(ServerHub& hub) { hub_ = &hub; }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
   ServerHub* hub() const { return hub_; }

@@ -8,8 +8,8 @@
 // reserve this memory: each engine of the poller has a PacketShare of the pool, and a job takes a
 // PacketReservation out of the share before it is admitted. A reservation that is committed is
 // backed by packets: the pool has grown far enough. Whoever sends on a reservation must not have
-// more segments out than it holds (PayloadPackets::may_point()). So a job never waits for packets of
-// another. What a pool has grown stays.
+// more segments out than it holds (PayloadPackets::may_point()). So a job never waits for packets
+// of another. What a pool has grown stays.
 //
 // Where ports copy what they receive, segments that wait for their trainer lie in packets of this
 // side. A job holds no more of them than it may have segments out, as the window is the same in

@@ -1,5 +1,5 @@
-// Slots for contributions that wait for others: a stack of those that are free, so that the one that
-// was used last is used next.
+// Slots for contributions that wait for others: a stack of those that are free, so that the one
+// that was used last is used next.
 //
 // One thread. Nothing allocates but the constructor.
 #ifndef GRADCUBE_DATAPLANE_HUB_LANDING_SLOTS_H_

@@ -1,5 +1,5 @@
-// One collective, message or push to a hub as this trainer sees it: gradcube_collective or gradcube_message,
-// checked against the job, and which parts of its buffer go in and come out here.
+// One collective, message or push to a hub as this trainer sees it: gradcube_collective or
+// gradcube_message, checked against the job, and which parts of its buffer go in and come out here.
 #ifndef GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
 #define GRADCUBE_TRAINER_SRC_COLLECTIVE_H_
 

@@ -30,17 +30,17 @@ Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
   key.name = given.name;
   if (key.name.empty() || key.name.size() > kLongestName) {
     refuse_hub("the name of " + which + " has " + std::to_string(key.name.size()) +
-           " bytes: expected 1 to " + std::to_string(kLongestName));
+               " bytes: expected 1 to " + std::to_string(kLongestName));
   }
   if (given.dtype != GRADCUBE_FLOAT32 && given.dtype != GRADCUBE_FLOAT16 &&
       given.dtype != GRADCUBE_BFLOAT16) {
     refuse_hub("the dtype of " + which + ", " + quoted(key.name) + ", is " +
-           std::to_string(given.dtype) +
-           ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
+               std::to_string(given.dtype) +
+               ": expected GRADCUBE_FLOAT32, GRADCUBE_FLOAT16 or GRADCUBE_BFLOAT16");
   }
   if (given.elements == 0 || given.elements > kMostHubBytes / element_size(given.dtype)) {
     refuse_hub(which + ", " + quoted(key.name) + ", has " + std::to_string(given.elements) +
-           " elements: expected at least 1, and at most 64 TiB");
+               " elements: expected at least 1, and at most 64 TiB");
   }
   key.elements = given.elements;
   key.dtype = given.dtype;
@@ -66,7 +66,7 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   if (settings.keys == nullptr) refuse_hub("the keys of the hub are NULL");
   if (settings.key_count == 0 || settings.key_count > kMostKeys) {
     refuse_hub("a hub with " + std::to_string(settings.key_count) + " keys: expected 1 to " +
-           std::to_string(kMostKeys));
+               std::to_string(kMostKeys));
   }
   lane_ = settings.lane;
   chunk_bytes_ = settings.chunk_bytes;

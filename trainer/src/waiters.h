@@ -20,8 +20,8 @@ namespace gradcube::trainer {
 class Waiters {
  public:
   // What a thread waits for: the end of its request; that, or the daemon's answer to an inquiry
-  // about it; the daemon's answer about memory; that no thread is getting memory; the daemon's answer
-  // about a hub.
+  // about it; the daemon's answer about memory; that no thread is getting memory; the daemon's
+  // answer about a hub.
   enum class For { end, report, confirmation, memory, hub };
 
   // One thread's wait. In the list from the constructor to the destructor.

@@ -90,8 +90,8 @@ GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
  * leaves may keep others from the last weights. NULL is allowed. */
 GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
 
-/* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate` is
- * the learning rate of this step, the same on all trainers. push_pull copies the new weights to
+/* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate`
+ * is the learning rate of this step, the same on all trainers. push_pull copies the new weights to
  * `weights` when the end of the request is reported; it must be valid until then. */
 GRADCUBE_API int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights,
                                    uint64_t* request);
