@@ -143,6 +143,26 @@ TEST_F(HubTest, IsNotFreedWhileAPushIsInFlight) {
   EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
 }
 
+// To free a hub is a collective, which other trainers may wait for.
+TEST_F(HubTest, IsNotFreedWhileNothingMoreCanBeSubmitted) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::vector<std::uint64_t> requests;
+  float* buffer = floats(session, shared::kRingEntries * 16);
+  for (unsigned i = 0; i < shared::kRingEntries; ++i) {
+    requests.push_back(start(session, buffer + std::size_t{i} * 16, 1));
+  }
+  EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("which is the limit"),
+            std::string::npos);
+  for (const std::uint64_t request : requests) wait(session, request);
+  const std::vector<float> gradients(100, 1);
+  wait(session, push(session, hub, 0, gradients.data()));
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
+}
+
 TEST_F(HubTest, TakesNoKeyTwiceBeforeItsEndIsReported) {
   gradcube_session* session = open("unpushed");
   gradcube_hub* hub = create(session);
