@@ -8,8 +8,8 @@
 namespace gradcube::dataplane {
 
 Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
-  if (hub_ == nullptr && hub_code_ == 0) return violate(local, "a push to a hub that there is not");
   if (hub_ == nullptr || submission.paths != hub_->number()) {
+    if (hub_code_ == 0) return violate(local, "a push to a hub that there is not");
     count_taken(seat);
     complete(seat, submission.request, hub_code_, hub_notice_);
     publish_completions(seat);

@@ -9,18 +9,17 @@ HubBoard::HubBoard(std::size_t keys, unsigned trainers, std::size_t executors)
 
 void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
   Key& key = keys_[number];
-  const bool first = key.arrived == 0;
-  const bool fits =
-      first || (key.push.kind == push.kind && key.push.learning_rate == push.learning_rate);
-  if (first) {
+  if (key.arrived == 0) {
     key.push.kind = push.kind;
     key.push.learning_rate = push.learning_rate;
+  } else if (key.push.kind != push.kind || key.push.learning_rate != push.learning_rate) {
+    key.differs = true;
+    if (!disagreement_.has_value()) disagreement_ = number;
   }
   key.push.buffers[local] = push.buffer;
   requests_[place(number, local)] = push.request;
   count(1);
-  if (!fits && !disagreement_.has_value()) disagreement_ = number;
-  if (++key.arrived < trainers_ || disagreement_ == number) return;
+  if (++key.arrived < trainers_ || key.differs) return;
   key.executors_left = executors_.size();
   pushed_.tell(number);
 }

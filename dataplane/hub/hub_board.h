@@ -47,7 +47,8 @@ class HubBoard {
   void push(std::uint32_t key, unsigned local, const Push& push);
   // A trainer that the key waits for, while others of the server have pushed it.
   std::optional<unsigned> latest(std::uint32_t key) const;
-  // A key that trainers of this server have pushed otherwise than others: its round never opens.
+  // The first key that trainers of this server have pushed otherwise than others. No round of such
+  // a key opens.
   const std::optional<std::uint32_t>& disagreement() const { return disagreement_; }
   // Pushes that have not ended, of all trainers. Any thread.
   std::uint64_t in_flight() const { return in_flight_.load(std::memory_order_relaxed); }
@@ -90,6 +91,7 @@ class HubBoard {
   struct Key {
     HubPush push;
     unsigned arrived = 0;  // trainers that have pushed
+    bool differs = false;  // what they have pushed
     std::size_t executors_left = 0;
   };
   struct Executor {

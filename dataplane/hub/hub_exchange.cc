@@ -21,7 +21,8 @@ constexpr control::PartRange kWhole{0, 1, 1};  // a chunk is one thread's alone
 // Of rates that differ, one pair in 65,536 has the same; and with each round rates may change.
 std::uint16_t digest_of(const HubPush& push) {
   if (push.kind == HubPush::Kind::weights) return 0;
-  const std::uint64_t bits = std::bit_cast<std::uint64_t>(push.learning_rate);
+  // Where zero has a sign it loses it here: the two are the same rate.
+  const std::uint64_t bits = std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
   return static_cast<std::uint16_t>((bits * 0x9e3779b97f4a7c15U) >> 48);
 }
 
@@ -55,6 +56,7 @@ void HubExchange::allocate() {
   std::uint64_t landing = 0;
   bool any_rounded = false;
   std::map<std::uint32_t, std::uint32_t> slots;  // by their bytes
+  chunks_.reserve(context_.execution.chunks.size());
   for (const std::uint32_t number : context_.execution.chunks) {
     const control::hub::Chunk& place = context_.model.chunks()[number];
     const auto [found, is_new] =
@@ -170,15 +172,16 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
   for (std::uint32_t index = key.first_chunk; index < key.first_chunk + key.chunks; ++index) {
     ChunkState& chunk = chunks_[index];
     ++chunk.pushes;
+    std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
+                (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
+    chunk.results = 0;
     if (chunk.opened != chunk.pushes) {
       open_round(chunk, push.kind, rate);
     } else if (chunk.kind != push.kind || chunk.rate != rate) {
       disagree(chunk);
+      continue;  // nothing of it goes out: others would take it for what they have pushed
     }
     chunk.pushed = true;
-    std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
-                (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
-    chunk.results = 0;
     add_local(chunk);
     advance(chunk, Stage::aggregation, 0);
     if (schedule_.step(0).sums) {

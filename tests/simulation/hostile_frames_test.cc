@@ -5,9 +5,9 @@
 #include <functional>
 
 #include "dataplane/host/packet_pool.h"
-#include "protocol/crc.h"
 #include "protocol/message_frame.h"
 #include "protocol/wire.h"
+#include "tests/simulation/forgery.h"
 #include "tests/simulation/work.h"
 #include "tests/unit/dataplane/packets_in_use.h"
 
@@ -16,25 +16,6 @@ namespace {
 
 using dataplane::DropReason;
 using protocol::FrameError;
-
-// What a frame to server 0 from its neighbour 1 at level 0 says; a test changes one thing.
-struct Forgery {
-  protocol::RoutingHeader routing;
-  protocol::TransportHeader transport;
-  protocol::SegmentHeader segment;
-  bool is_segment = false;
-  std::vector<std::uint8_t> payload;
-
-  std::vector<std::uint8_t> bytes(bool sealed) const {
-    const protocol::LinkAddresses link{{2, 0, 0, 0, 0, 1}, {2, 0, 0, 0, 0, 2}, 1, 2};
-    std::vector<std::uint8_t> frame(protocol::kMaxHeaderBytes);
-    frame.resize(
-        protocol::encode_frame(frame, link, routing, transport, is_segment ? &segment : nullptr));
-    if (sealed) protocol::seal(frame, payload);
-    frame.insert(frame.end(), payload.begin(), payload.end());
-    return frame;
-  }
-};
 
 class HostileFrames : public testing::Test {
  protected:

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <fcntl.h>
 #include <fmt/format.h>
 #include <numeric>
 #include <rte_mempool.h>
@@ -236,6 +237,15 @@ void SimulatedCluster::refuse(dataplane::TrainerId trainer, std::int32_t code,
 
 void SimulatedCluster::notify(dataplane::TrainerId trainer, const shared::Notice& notice) {
   told_[trainer].push_back({notice, false});
+}
+
+void SimulatedCluster::give_hub(dataplane::TrainerId trainer, const shared::Notice& notice,
+                                int descriptor) {
+  told_[trainer].push_back({notice, false});
+  hubs_.erase(trainer);
+  if (descriptor >= 0) {
+    hubs_.emplace(trainer, control::Descriptor(fcntl(descriptor, F_DUPFD_CLOEXEC, 0)));
+  }
 }
 
 void SimulatedCluster::evict(dataplane::TrainerId trainer, std::int32_t code,

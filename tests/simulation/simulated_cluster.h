@@ -25,6 +25,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/base/descriptor.h"
 #include "control/settings/cluster_settings.h"
 #include "dataplane/daemon/embedded_cluster.h"
 #include "dataplane/engine/event_queue.h"
@@ -86,6 +87,11 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
                                                           std::uint64_t heap_bytes);
   void leave(const SimulatedTrainer& trainer, dataplane::Departure departure);
   const std::vector<Told>& told(const SimulatedTrainer& trainer) { return told_[trainer.id()]; }
+  // The memory of the hub that the trainer was given last; -1 if there is none.
+  int hub_of(const SimulatedTrainer& trainer) const {
+    const auto found = hubs_.find(trainer.id());
+    return found == hubs_.end() ? -1 : found->second.get();
+  }
   // Why the collective is not done, as its node answers it.
   std::string explain(const SimulatedTrainer& trainer, control::CollectiveName collective);
   // No node has anything of a job.
@@ -148,6 +154,8 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   void admit(dataplane::TrainerId trainer, const dataplane::JoinedSession& session) override;
   void refuse(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void notify(dataplane::TrainerId trainer, const shared::Notice& notice) override;
+  void give_hub(dataplane::TrainerId trainer, const shared::Notice& notice,
+                int descriptor) override;
   void evict(dataplane::TrainerId trainer, std::int32_t code, const std::string& message) override;
   void record(const std::string& line) override { log_.push_back(line); }
   unsigned packets_in_use_of(const char* pools) const;
@@ -167,6 +175,7 @@ class SimulatedCluster final : private dataplane::TrainerChannel {
   std::unique_ptr<dataplane::EmbeddedCluster> cluster_;
   control::Incarnation incarnation_ = 1;  // the newest of any node
   std::map<dataplane::TrainerId, std::vector<Told>> told_;
+  std::map<dataplane::TrainerId, control::Descriptor> hubs_;
   std::map<dataplane::TrainerId, SimulatedTrainer*> joining_;
   std::vector<std::string> log_;
   dataplane::SeededRandom random_;

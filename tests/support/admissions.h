@@ -52,6 +52,7 @@ class Admissions final : private TrainerChannel {
   }
   void refuse(TrainerId, std::int32_t, const std::string&) override {}
   void notify(TrainerId, const shared::Notice&) override {}
+  void give_hub(TrainerId, const shared::Notice&, int) override {}
   void evict(TrainerId, std::int32_t, const std::string&) override {}
   void record(const std::string&) override {}
 

@@ -132,6 +132,7 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
     why = failure.what();
   }
   const Lock lock = enter();
+  if (code == GRADCUBE_EAGAIN) return fail(code, why);  // the others do not know yet
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
   if (hub_ == &hub) hub_ = nullptr;
   return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);

@@ -89,6 +89,18 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.inquiry = session.last_inquiry();
       ++inquiries_;
     } break;
+    case FakeSession::Message::make_hub: {
+      const std::scoped_lock lock(heard_mutex_);
+      heard_.wishes.push_back(session.last_wish());
+      if (session.hub() == nullptr) break;
+      heard_.hub_keys = session.hub()->keys();
+      heard_.hub_optimizer = session.hub()->optimizer();
+      heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
+    } break;
+    case FakeSession::Message::end_hub: {
+      const std::scoped_lock lock(heard_mutex_);
+      ++heard_.hub_ends;
+    } break;
     case FakeSession::Message::goodbye:
       ++orderly_leaves_;
       break;

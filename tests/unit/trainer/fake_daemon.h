@@ -29,6 +29,12 @@
 //   die       the connection closes at the first submission
 //   scold     closing notice kClosing, then the connection closes, at the first submission
 //   scribble  completions of requests that were never made
+//   hubless   no hub is made, for the reason kNoHub
+//   unhubbed  a wish for a hub is never answered
+//   misfit    a hub's weights are said to be longer than its keys
+//   empty-handed  a hub comes without its weights
+//   late      before a hub comes a refusal of the one before it
+//   unpushed  pushes to the hub wait until release() is called, and nothing else
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 
@@ -40,19 +46,21 @@
 #include <thread>
 #include <vector>
 
+#include "tests/unit/trainer/fake_hub.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/descriptor.h"
 
 namespace gradcube::trainer {
 
 inline constexpr char kRefusal[] = "server [2,1]'s place in this job is taken by process 1";
-inline constexpr char kOtherVersion[] = "the trainer's library speaks version 2, this daemon 7";
+inline constexpr char kOtherVersion[] = "the trainer's library speaks version 2, this daemon 8";
 inline constexpr char kReport[] = "trainers [0,1] and [2,2] have not submitted request ";
 inline constexpr char kFailure[] = "trainer [0,2] of this job died in request ";
 inline constexpr char kClosing[] = "request 1 names a buffer outside the heap";
 inline constexpr char kQuota[] = "the trainers of user 7 may use 4M of shared memory on this host";
 inline constexpr std::size_t kPoorHeap = std::size_t{4} << 20;
-inline constexpr std::uint32_t kOtherLayout = 7;
+inline constexpr char kNoHub[] = "the hub needs 9G, and there are 8G";
+inline constexpr std::uint32_t kOtherLayout = 8;
 inline constexpr int kBroadcast = 0x07;
 inline constexpr int kUndefined = 0xee;
 // Messages: what receives get, and tags with a meaning (fake_session.cc).
@@ -68,6 +76,11 @@ struct Heard {
   shared::Submission submission{};
   shared::Inquiry inquiry{};
   std::vector<shared::Grow> grows;
+  std::vector<shared::MakeHub> wishes;  // for hubs
+  std::vector<FakeHubKey> hub_keys;     // of the latest
+  std::string hub_optimizer;
+  std::uint64_t hub_chunk_bytes = 0;
+  int hub_ends = 0;
   int seals = 0;                     // of its memory when it said that it had mapped it
   std::uint64_t resident_bytes = 0;  // of its memory when it last reported some
 };

@@ -23,6 +23,11 @@ shared::RegionHeader& header_of(std::byte* region) {
   return *reinterpret_cast<shared::RegionHeader*>(region);
 }
 
+bool is_push(const shared::Submission& submission) {
+  return submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients) ||
+         submission.kind == static_cast<std::uint8_t>(shared::Kind::push_weights);
+}
+
 }  // namespace
 
 FakeSession::~FakeSession() {
@@ -55,6 +60,15 @@ FakeSession::Message FakeSession::understand(const char* packet, std::size_t byt
              kReport + std::to_string(last_inquiry_.request), 0, last_inquiry_.request);
     }
     return Message::inquiry;
+  }
+  if (type == shared::MessageType::make_hub && bytes == sizeof(shared::MakeHub)) {
+    std::memcpy(&last_wish_, packet, sizeof(last_wish_));
+    make_hub();
+    return Message::make_hub;
+  }
+  if (type == shared::MessageType::end_hub) {
+    hub_.reset();
+    return Message::end_hub;
   }
   finished_ = true;
   if (type == shared::MessageType::abort) return Message::abort;
@@ -118,6 +132,39 @@ void FakeSession::confirm() {
     confirmed_ = std::max(confirmed_, last_grow_.end);
   }
   notify(shared::MessageType::grown, GRADCUBE_OK, "", 0, confirmed_);
+}
+
+// As the daemon does: with the table as it is when the message is read.
+void FakeSession::make_hub() {
+  if (job_ == "hubless") {
+    notify(shared::MessageType::hub_made, GRADCUBE_ENOMEM, kNoHub, last_wish_.number);
+    return;
+  }
+  hub_ = std::make_unique<FakeHub>(region_ + last_wish_.offset, last_wish_.bytes);
+  if (job_ == "unhubbed") return;
+  if (job_ == "late") {
+    notify(shared::MessageType::hub_made, GRADCUBE_EINVAL, "too late", last_wish_.number - 1);
+  }
+  shared::Notice made{};
+  made.type = shared::MessageType::hub_made;
+  made.number = last_wish_.number;
+  made.request = hub_->bytes() + (job_ == "misfit" ? shared::kBufferAlignment : 0);
+  if (job_ == "empty-handed") {
+    ::send(socket_.get(), &made, sizeof(made), MSG_NOSIGNAL | MSG_DONTWAIT);
+  } else {
+    send_with(&made, sizeof(made), hub_->descriptor());
+  }
+}
+
+bool FakeSession::push(const shared::Submission& submission) {
+  if (!is_push(submission)) return false;
+  if (hub_ == nullptr || submission.paths != last_wish_.number) {
+    complete(submission.request, GRADCUBE_EINVAL);
+  } else {
+    hub_->push(submission, region_ + submission.offset);
+    complete(submission.request, GRADCUBE_OK);
+  }
+  return true;
 }
 
 void FakeSession::make_region(std::uint64_t bytes) {
@@ -211,9 +258,21 @@ bool FakeSession::work(bool released) {
   }
   if (may_serve(released)) {
     if (job_ == "backwards") std::reverse(waiting_.begin(), waiting_.end());
-    for (; !waiting_.empty(); waiting_.pop_front()) serve(waiting_.front());
+    serve_all(released);
   }
   return submission_head_ != before;
+}
+
+void FakeSession::serve_all(bool released) {
+  std::deque<shared::Submission> held;
+  for (; !waiting_.empty(); waiting_.pop_front()) {
+    if (job_ == "unpushed" && is_push(waiting_.front()) && !released) {
+      held.push_back(waiting_.front());
+    } else {
+      serve(waiting_.front());
+    }
+  }
+  waiting_ = std::move(held);
 }
 
 bool FakeSession::may_serve(bool released) {
@@ -272,7 +331,7 @@ bool FakeSession::exchange(const shared::Submission& submission) {
 }
 
 void FakeSession::serve(const shared::Submission& submission) {
-  if (fail(submission) || exchange(submission)) return;
+  if (fail(submission) || exchange(submission) || push(submission)) return;
   const bool aligned = submission.offset % shared::kBufferAlignment == 0;
   const bool inside =
       submission.offset >= shared::kHeapOffset && submission.offset <= confirmed_ &&

@@ -5,10 +5,12 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
+#include "tests/unit/trainer/fake_hub.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/descriptor.h"
 
@@ -20,7 +22,18 @@ class FakeSession {
       : socket_(std::move(socket)), rank_(rank), size_(size) {}
   ~FakeSession();
 
-  enum class Message { nothing, hello, mapped, grow, inquiry, goodbye, abort, death };
+  enum class Message {
+    nothing,
+    hello,
+    mapped,
+    grow,
+    inquiry,
+    make_hub,
+    end_hub,
+    goodbye,
+    abort,
+    death,
+  };
 
   // Refuses, and reads nothing; the owner drops the session then.
   void turn_away();
@@ -40,6 +53,8 @@ class FakeSession {
   const shared::Submission& last_submission() const { return last_submission_; }
   const shared::Inquiry& last_inquiry() const { return last_inquiry_; }
   const shared::Grow& last_grow() const { return last_grow_; }
+  const shared::MakeHub& last_wish() const { return last_wish_; }
+  const FakeHub* hub() const { return hub_.get(); }
   int seals() const;                     // of the trainer's memory
   std::uint64_t resident_bytes() const;  // of it
 
@@ -50,9 +65,12 @@ class FakeSession {
   void make_region(std::uint64_t bytes);
   void send_with(const void* bytes, std::size_t size, int descriptor);
   void confirm();
+  void make_hub();
+  bool push(const shared::Submission& submission);
   void notify(shared::MessageType type, int code, const std::string& message,
               std::uint32_t number = 0, std::uint64_t request = 0);
   bool may_serve(bool released);
+  void serve_all(bool released);
   void serve(const shared::Submission& submission);
   bool fail(const shared::Submission& submission);
   void complete(std::uint64_t request, int code, std::uint32_t notice = 0, std::uint64_t bytes = 0);
@@ -74,6 +92,8 @@ class FakeSession {
   shared::Submission last_submission_{};
   shared::Inquiry last_inquiry_{};
   shared::Grow last_grow_{};
+  shared::MakeHub last_wish_{};
+  std::unique_ptr<FakeHub> hub_;
   std::uint64_t confirmed_ = shared::kHeapOffset;
   int swapped_out_ = 0;
   int turns_waited_ = 0;

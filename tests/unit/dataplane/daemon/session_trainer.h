@@ -90,6 +90,24 @@ class Trainer {
     recv(socket_, &notice, sizeof notice, 0);
     return notice;
   }
+  void write(std::uint64_t at, const std::string& bytes) const {
+    std::memcpy(memory_ + at, bytes.data(), bytes.size());
+  }
+  // Any message.
+  template <typename Message>
+  bool say(const Message& message) const {
+    return send_all(message);
+  }
+  // The answer to a wish for a hub that was refused, if it is the next message.
+  std::optional<shared::Notice> hub_answer() const {
+    shared::Notice notice{};
+    if (recv(socket_, &notice, sizeof notice, MSG_PEEK) != sizeof notice ||
+        notice.type != shared::MessageType::hub_made) {
+      return std::nullopt;
+    }
+    recv(socket_, &notice, sizeof notice, 0);
+    return notice;
+  }
   // Takes the welcome, if it has come; then the notices can be read.
   bool take_welcome() const {
     if (!is_welcomed()) return false;

@@ -65,6 +65,12 @@ class TestSession {
   Session& operator*() { return *session_; }
   Session* operator->() { return session_.get(); }
 
+  // Whether the trainer was rung since the last call.
+  bool is_rung() {
+    char bells[64];
+    return recv(trainer_end_, bells, sizeof bells, MSG_DONTWAIT) > 0;
+  }
+
   float* buffer() { return reinterpret_cast<float*>(base() + shared::kHeapOffset); }
   std::uint8_t* base() { return session_->region().base(); }
   void fill(std::uint64_t count, float value) { std::fill_n(buffer(), count, value); }

@@ -62,10 +62,19 @@ HubRun::HubRun(HubRunSettings settings)
       for (const control::hub::HubKey& key : model_.keys()) buffers.emplace_back(key.bytes());
     }
     for (const control::hub::HubExecution& execution : model_.executions()) {
-      server.exchanges.emplace_back(HubExchangeContext{
-          model_, execution, settings_.plan, rank, aggregation::select_kernels(256),
-          aggregation::select_optimizer_kernels(256), settings_.segment_bytes,
-          settings_.block_bytes, trainers(rank), all_trainers(), server.weights.data()});
+      const HubExchangeContext context = {model_,
+                                          execution,
+                                          settings_.plan,
+                                          rank,
+                                          aggregation::select_kernels(256),
+                                          aggregation::select_optimizer_kernels(256),
+                                          settings_.segment_bytes,
+                                          settings_.block_bytes,
+                                          trainers(rank),
+                                          all_trainers(),
+                                          server.weights.data()};
+      server.needed += HubExchange::needs(context);
+      server.exchanges.emplace_back(context);
       server.exchanges.back().set_learning_rate(settings_.optimizer.learning_rate);
     }
   }
@@ -111,7 +120,7 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     HubPush push;
     push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
     if (kind) push.kind = kind(rank, round);
-    push.learning_rate = settings_.optimizer.learning_rate;
+    push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
     const control::hub::HubKey& of = model_.keys()[key];
     for (unsigned t = 0; t < trainers(rank); ++t) {
       push.buffers[t] = server.buffers[t][key].data();
@@ -137,9 +146,12 @@ bool HubRun::send_one(unsigned rank, std::size_t execution) {
   for_each_target(exchange, [&streams](const HubStream& to) { streams.push_back(to); });
   std::shuffle(streams.begin(), streams.end(), random_);
   for (const HubStream& to : streams) {
-    const bool waits = exchange.waiting(to) != 0;
+    const std::uint64_t waited = exchange.waiting(to);
     const std::optional<HubLabel> label = exchange.next(to);
-    if (!waits && label.has_value()) throw std::logic_error("what does not wait is sent");
+    if (waited != exchange.waiting(to) + (label.has_value() ? 1 : 0) ||
+        (waited == 0) == label.has_value()) {
+      ++miscounted_;
+    }
     if (!label.has_value()) continue;
     const HubSegment segment = exchange.segment(to, *label);
     const control::Rank peer = schedule.peer(to.step, to.offset);
@@ -182,11 +194,19 @@ void HubRun::see_ends(unsigned rank, std::size_t execution) {
   }
 }
 
-bool HubRun::disagrees(unsigned rank) const {
-  const auto& exchanges = servers_[rank].exchanges;
-  return std::any_of(exchanges.begin(), exchanges.end(), [](const HubExchange& exchange) {
-    return exchange.disagreement().has_value();
-  });
+bool HubRun::disagrees(unsigned rank) const { return disagreement(rank).has_value(); }
+
+std::optional<std::uint32_t> HubRun::disagreement(unsigned rank) const {
+  for (const HubExchange& exchange : servers_[rank].exchanges) {
+    if (exchange.disagreement().has_value()) return exchange.disagreement();
+  }
+  return std::nullopt;
+}
+
+std::uint64_t HubRun::memory(unsigned rank) const {
+  std::uint64_t bytes = 0;
+  for (const HubExchange& exchange : servers_[rank].exchanges) bytes += exchange.memory();
+  return bytes;
 }
 
 std::size_t HubRun::longest_queue() const {
@@ -199,6 +219,20 @@ std::size_t HubRun::longest_queue() const {
     }
   }
   return longest;
+}
+
+std::uint64_t HubRun::most_segments() const {
+  std::uint64_t most = 0;
+  for (const HubExchange& exchange : servers_[0].exchanges) {
+    std::uint64_t segments = 0;
+    for (const control::hub::Chunk& chunk : model_.chunks()) {
+      const HubShape shape(exchange.schedule(), chunk.bytes, settings_.segment_bytes,
+                           settings_.block_bytes);
+      segments += *std::max_element(shape.length.begin(), shape.length.end());
+    }
+    most = std::max(most, segments);
+  }
+  return most;
 }
 
 std::vector<float> HubRun::weights(unsigned rank, std::uint32_t key) const {

@@ -7,6 +7,7 @@
 #include <deque>
 #include <functional>
 #include <memory>
+#include <optional>
 #include <random>
 #include <vector>
 
@@ -54,9 +55,19 @@ class HubRun {
 
   // What a rank's trainers push in a round, if not the usual.
   std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
+  // With which learning rate, if not the optimizer's.
+  std::function<double(unsigned rank, unsigned round)> rate = {};
   bool disagrees(unsigned rank) const;
-  // Chunks that wait for a peer, at most.
+  // The key of it, as one of the rank's executors tells it.
+  std::optional<std::uint32_t> disagreement(unsigned rank) const;
+  // Segments that wait for a peer, and as many as there are for one in a round of all keys.
   std::size_t longest_queue() const;
+  std::uint64_t most_segments() const;
+  // How often waiting() was not what next() gave.
+  unsigned miscounted() const { return miscounted_; }
+  // Of a rank's exchanges, in bytes: what they have, and what they said before that they need.
+  std::uint64_t memory(unsigned rank) const;
+  std::uint64_t needed(unsigned rank) const { return servers_[rank].needed; }
 
   // Pushes weights in round 0 and gradients in those that follow, until each key has been pushed
   // so often at every rank for which `may` holds, and nothing moves any more.
@@ -87,6 +98,7 @@ class HubRun {
     std::vector<unsigned> pushed;                                 // rounds, by key
     std::vector<unsigned> ended;
     std::vector<unsigned> parts;  // executions in which a key's round has ended
+    std::uint64_t needed = 0;
   };
   struct Packet {
     unsigned rank;
@@ -111,6 +123,7 @@ class HubRun {
   std::vector<Packet> flying_;
   std::mt19937_64 random_;
   unsigned refused_ = 0;
+  unsigned miscounted_ = 0;
 };
 
 // An element of a buffer, in a type that has optimizers.

@@ -1,0 +1,136 @@
+// A job of a simulated cluster with a hub, as its trainers' libraries make one and push to it.
+#ifndef GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
+#define GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_
+
+#include <bit>
+#include <cstring>
+#include <gtest/gtest.h>
+#include <string>
+#include <unistd.h>
+#include <vector>
+
+#include "control/hub/keys.h"
+#include "tests/simulation/work.h"
+#include "tests/unit/dataplane/daemon/hub_table_bytes.h"
+
+namespace gradcube::simulation {
+
+class HubJob {
+ public:
+  HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
+         const std::string& optimizer)
+      : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer) {
+    for (const control::hub::HubKey& key : keys_) {
+      offsets_.push_back(heap_end_);
+      heap_end_ += (key.bytes() + 63) / 64 * 64;
+    }
+    weights_ = heap_end_ - shared::kHeapOffset - kTable;
+    trainers_ = cluster_.join_all("hub", heap_end_ - shared::kHeapOffset);
+  }
+
+  Trainers& trainers() { return trainers_; }
+
+  // All trainers wish for it, until all have it or one is told why there is none. What is made
+  // takes the time of the host, not of the cluster.
+  void make(std::uint32_t number = 1) {
+    number_ = number;
+    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096);
+    ASSERT_LE(table.size(), kTable);
+    for (const auto& trainer : trainers_) {
+      std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());
+      shared::MakeHub wish{};
+      wish.type = shared::MessageType::make_hub;
+      wish.number = number;
+      wish.offset = shared::kHeapOffset;
+      wish.bytes = table.size();
+      ASSERT_TRUE(cluster_.nodes().at(trainer->server()).ask_hub(trainer->id(), wish));
+    }
+    for (unsigned turn = 0; turn < 20'000 && !all_told(); ++turn) {
+      cluster_.run_for(20 * kMillisecond);
+      usleep(1'000);
+    }
+    for (const auto& trainer : trainers_) {
+      const shared::Notice notice = answer(*trainer);
+      ASSERT_EQ(notice.code, 0) << notice.text;
+      ASSERT_EQ(notice.request, weights_);
+    }
+  }
+  void end() {
+    for (const auto& trainer : trainers_) {
+      cluster_.nodes().at(trainer->server()).end_hub(trainer->id());
+    }
+  }
+
+  template <typename Value>  // value(rank, key, element)
+  void push_all(shared::Kind kind, const Value& value) {
+    for (const auto& trainer : trainers_) {
+      // Each in an order of its own.
+      for (std::size_t i = 0; i < keys_.size(); ++i) {
+        push(*trainer, static_cast<std::uint32_t>((i + trainer->rank()) % keys_.size()), kind,
+             value);
+      }
+    }
+    EXPECT_TRUE(cluster_.run_until([&] { return all_idle(trainers_); }, 60 * kSecond));
+    for (const auto& trainer : trainers_) {
+      for (const shared::Completion& end : trainer->take_completions()) EXPECT_EQ(end.code, 0);
+    }
+  }
+
+  std::vector<std::uint8_t> weights(const SimulatedTrainer& trainer) const {
+    std::vector<std::uint8_t> bytes(weights_);
+    EXPECT_EQ(pread(cluster_.hub_of(trainer), bytes.data(), bytes.size(), 0),
+              static_cast<ssize_t>(bytes.size()));
+    return bytes;
+  }
+
+ private:
+  static constexpr std::uint64_t kTable = 4096;
+
+  // Of float32.
+  template <typename Value>
+  void push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind, const Value& value) {
+    auto* values = reinterpret_cast<float*>(trainer.at(offsets_[key]));
+    for (std::uint64_t i = 0; i < keys_[key].elements; ++i)
+      values[i] = value(trainer.rank(), key, i);
+    shared::Submission entry{};
+    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.offset = offsets_[key];
+    entry.count = keys_[key].elements;
+    entry.dtype = static_cast<std::uint8_t>(keys_[key].type);
+    entry.root = key;
+    entry.paths = number_;
+    if (kind == shared::Kind::push_gradients) {
+      entry.tag = std::bit_cast<std::uint64_t>(shared::kOwnRate);
+    }
+    trainer.submit(entry);
+  }
+  shared::Notice answer(const SimulatedTrainer& trainer) {
+    for (const Told& told : cluster_.told(trainer)) {
+      if (told.notice.type == shared::MessageType::hub_made && told.notice.number == number_) {
+        return told.notice;
+      }
+    }
+    shared::Notice none{};
+    none.code = 1;
+    return none;
+  }
+  bool all_told() {
+    for (const auto& trainer : trainers_) {
+      if (answer(*trainer).code == 1) return false;
+    }
+    return true;
+  }
+
+  SimulatedCluster& cluster_;
+  std::vector<control::hub::HubKey> keys_;  // in the order of their names
+  std::string optimizer_;
+  std::vector<std::uint64_t> offsets_;  // of each key, in the heap
+  std::uint64_t heap_end_ = shared::kHeapOffset + kTable;
+  std::uint64_t weights_ = 0;  // bytes
+  std::uint32_t number_ = 0;
+  Trainers trainers_;
+};
+
+}  // namespace gradcube::simulation
+
+#endif  // GRADCUBE_TESTS_SIMULATION_HUB_JOB_H_

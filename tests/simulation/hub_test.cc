@@ -1,0 +1,95 @@
+// Hubs over links that lose packets, under a virtual clock.
+
+#include <string>
+#include <vector>
+
+#include "tests/simulation/hub_job.h"
+
+namespace gradcube::simulation {
+namespace {
+
+constexpr unsigned kRounds = 4;
+
+std::vector<control::hub::HubKey> keys() {
+  constexpr auto kType = aggregation::DataType::float32;
+  return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}, {"norm", 64, kType}};
+}
+
+// Numbers whose sum shows the order in which they were added.
+float number(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned round) {
+  const std::uint64_t mixed =
+      (rank * 31 + key * 7 + element * 13 + round * 101 + 1) * 0x9e3779b97f4a7c15U;
+  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
+}
+
+// What all servers have, bit by bit, when trainers have pushed weights and then gradients.
+std::vector<std::uint8_t> trained(const char* topology, const char* algorithm, const char* loss,
+                                  std::uint64_t seed) {
+  SimulationSettings settings = settings_of(
+      {{"topology", topology}, {"algorithm", algorithm}, {"loss", loss}, {"mtu", "1500"}});
+  settings.seed = seed;
+  SimulatedCluster cluster(settings);
+  HubJob job(cluster, keys(), "adam:lr=0.01");
+  job.make();
+  if (testing::Test::HasFatalFailure()) return {};
+  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
+    return number(0, key, element, 0);
+  });
+  const std::vector<std::uint8_t> first = job.weights(*job.trainers()[0]);
+  for (unsigned round = 1; round < kRounds; ++round) {
+    job.push_all(shared::Kind::push_gradients,
+                 [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
+                   return number(rank, key, element, round);
+                 });
+  }
+  const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
+  EXPECT_NE(weights, first);
+  for (const auto& trainer : job.trainers()) {
+    EXPECT_EQ(job.weights(*trainer), weights) << algorithm << ", server " << trainer->server();
+  }
+  const dataplane::EngineCounters counters = cluster.counters();
+  EXPECT_EQ(counters.hub_rounds, kRounds * keys().size() * cluster.servers());
+  leave_all(cluster, job.trainers());
+  return weights;
+}
+
+TEST(Hubs, HaveTheSameWeightsWhateverIsLost) {
+  struct Place {
+    const char* topology;
+    const char* algorithm;
+  };
+  for (const Place& place : {Place{"bcube:2,2", "bml"}, Place{"star:3", "ps"},
+                             Place{"star:3", "ring"}, Place{"bcube:2,2", "hips:mesh,ring"}}) {
+    const std::vector<std::uint8_t> weights = trained(place.topology, place.algorithm, "0", 1);
+    for (const std::uint64_t seed : {2U, 3U}) {
+      EXPECT_EQ(trained(place.topology, place.algorithm, "0.05", seed), weights)
+          << place.algorithm << " on " << place.topology << ", seed " << seed;
+    }
+  }
+}
+
+TEST(Hubs, FollowEachOtherInAJob) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}, {"loss", "0.05"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5");
+  for (const std::uint32_t hub : {1U, 2U, 3U}) {
+    job.make(hub);
+    ASSERT_FALSE(HasFatalFailure());
+    const auto first = static_cast<float>(hub);
+    job.push_all(shared::Kind::push_weights,
+                 [&](unsigned, std::uint32_t, std::uint64_t) { return first; });
+    job.push_all(shared::Kind::push_gradients,
+                 [](unsigned rank, std::uint32_t, std::uint64_t) { return 2.0F * rank; });
+    const float expected = first - 1.5F;  // half of the mean of 0, 2, 4 and 6
+    for (const auto& trainer : job.trainers()) {
+      const std::vector<std::uint8_t> bytes = job.weights(*trainer);
+      float value = 0;
+      std::memcpy(&value, bytes.data() + bytes.size() - sizeof value, sizeof value);
+      EXPECT_EQ(value, expected) << "hub " << hub << ", server " << trainer->server();
+    }
+    job.end();
+  }
+  leave_all(cluster, job.trainers());
+}
+
+}  // namespace
+}  // namespace gradcube::simulation

@@ -1,0 +1,50 @@
+// A hub at the fake daemon: its keys' weights are what was pushed last.
+#ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_HUB_H_
+#define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_HUB_H_
+
+#include <cstddef>
+#include <cstdint>
+#include <string>
+#include <vector>
+
+#include "trainer/shared_layout.h"
+#include "trainer/src/descriptor.h"
+
+namespace gradcube::trainer {
+
+struct FakeHubKey {
+  std::string name;
+  std::uint64_t elements = 0;
+  std::uint32_t dtype = 0;
+  std::size_t begin = 0;
+  std::size_t bytes = 0;
+};
+
+class FakeHub {
+ public:
+  // table: shared::HubTable, which has to be right.
+  FakeHub(const std::byte* table, std::size_t bytes);
+  ~FakeHub();
+  FakeHub(const FakeHub&) = delete;
+  FakeHub& operator=(const FakeHub&) = delete;
+
+  void push(const shared::Submission& submission, const std::byte* values);
+
+  std::uint64_t chunk_bytes() const { return chunk_bytes_; }
+  const std::string& optimizer() const { return optimizer_; }
+  const std::vector<FakeHubKey>& keys() const { return keys_; }
+  std::size_t bytes() const { return bytes_; }
+  int descriptor() const { return memory_.get(); }
+
+ private:
+  std::uint64_t chunk_bytes_ = 0;
+  std::string optimizer_;
+  std::vector<FakeHubKey> keys_;
+  std::size_t bytes_ = 0;
+  Descriptor memory_;
+  std::byte* weights_ = nullptr;
+};
+
+}  // namespace gradcube::trainer
+
+#endif  // GRADCUBE_TESTS_UNIT_TRAINER_FAKE_HUB_H_

@@ -1,0 +1,147 @@
+// What a hub may be made of, and what its daemon hears of it.
+
+#include <cstddef>
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/unit/trainer/hub_fixture.h"
+#include "trainer/src/sized.h"
+
+namespace gradcube::trainer {
+namespace {
+
+class HubSettingsTest : public HubTest {
+ protected:
+  void expect_refused(const std::string& why) {
+    const std::string message = refusal(session_, GRADCUBE_EINVAL);
+    EXPECT_NE(message.find(why), std::string::npos) << message;
+  }
+  void expect_refused_key(const gradcube_hub_key& key, const std::string& why) {
+    keys_[1] = key;
+    expect_refused(why);
+  }
+
+  gradcube_session* session_ = open("job");
+};
+
+TEST_F(HubSettingsTest, AreHeardByTheDaemonWithTheKeysInTheOrderOfTheirNames) {
+  settings_.optimizer = "momentum:lr=0.1";
+  settings_.chunk_bytes = 4096;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  const Heard heard = daemon_.heard();
+  ASSERT_EQ(heard.wishes.size(), 1U);
+  EXPECT_EQ(heard.wishes[0].number, 1U);
+  EXPECT_EQ(heard.wishes[0].lane, 0U);
+  EXPECT_EQ(heard.hub_optimizer, "momentum:lr=0.1");
+  EXPECT_EQ(heard.hub_chunk_bytes, 4096U);
+  ASSERT_EQ(heard.hub_keys.size(), 3U);
+  const char* const names[] = {"bias", "norm", "weight"};
+  const std::uint64_t elements[] = {10, 7, 100};
+  const unsigned types[] = {GRADCUBE_BFLOAT16, GRADCUBE_FLOAT16, GRADCUBE_FLOAT32};
+  for (int i = 0; i < 3; ++i) {
+    EXPECT_EQ(heard.hub_keys[i].name, names[i]);
+    EXPECT_EQ(heard.hub_keys[i].elements, elements[i]);
+    EXPECT_EQ(heard.hub_keys[i].dtype, types[i]);
+  }
+}
+
+TEST_F(HubSettingsTest, HaveAnOptimizerWhereTheCallerHasNone) {
+  settings_.optimizer = nullptr;
+  settings_.lane = 3;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().wishes.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_optimizer, "sgd");
+  EXPECT_EQ(daemon_.heard().wishes[0].lane, 3U);
+}
+
+TEST_F(HubSettingsTest, HaveOneToManyKeys) {
+  settings_.keys = nullptr;
+  expect_refused("the keys of the hub are NULL");
+  settings_.keys = keys_.data();
+  settings_.key_count = 0;
+  expect_refused("a hub with 0 keys");
+  settings_.key_count = 65537;  // refused before any is read
+  expect_refused("a hub with 65537 keys");
+}
+
+TEST_F(HubSettingsTest, HaveKeysWithNamesThatDiffer) {
+  expect_refused_key({nullptr, 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub is NULL");
+  expect_refused_key({"", 1, GRADCUBE_FLOAT32}, "the name of key 1 of the hub has 0 bytes");
+  const std::string longest(255, 'x');
+  const std::string longer(256, 'x');
+  expect_refused_key({longer.c_str(), 1, GRADCUBE_FLOAT32}, "has 256 bytes");
+  expect_refused_key({"weight", 1, GRADCUBE_FLOAT32}, "two keys of the hub have the name");
+  keys_[1] = {longest.c_str(), 1, GRADCUBE_FLOAT32};
+  EXPECT_NE(create(session_), nullptr);
+}
+
+TEST_F(HubSettingsTest, HaveKeysThatCanBeTrained) {
+  for (const int dtype :
+       std::vector<int>{GRADCUBE_FLOAT64, GRADCUBE_INT32, GRADCUBE_INT64, GRADCUBE_INT8,
+                        GRADCUBE_UINT8, GRADCUBE_BYTES, -1, 9, 1 << 30}) {
+    expect_refused_key({"bias", 1, dtype}, "the dtype of key 1 of the hub");
+  }
+}
+
+TEST_F(HubSettingsTest, HaveKeysOfSizesThatThereAre) {
+  expect_refused_key({"bias", 0, GRADCUBE_FLOAT32}, "0 elements");
+  for (const std::size_t elements :
+       {(std::size_t{1} << 44) + 1, std::size_t{1} << 62, SIZE_MAX / 4, SIZE_MAX}) {
+    expect_refused_key({"bias", elements, GRADCUBE_FLOAT32}, "64 TiB");
+  }
+  expect_refused_key({"bias", std::size_t{1} << 44, GRADCUBE_FLOAT32}, "64 TiB");  // and others
+}
+
+TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {
+  const std::string text(4097, 'x');
+  settings_.optimizer = text.c_str();
+  expect_refused("the optimizer's text is too long");
+}
+
+// What a newer header may have added is read as far as it is known.
+TEST_F(HubSettingsTest, BeginWithTheirSize) {
+  constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, lane) + sizeof(unsigned);
+  for (const std::size_t size :
+       {std::size_t{0}, sizeof(std::size_t), kFirst - 1, kLargestStruct + 1, SIZE_MAX}) {
+    settings_.size = size;
+    expect_refused("of a gradcube_hub_settings");
+  }
+  settings_.size = kFirst;
+  ASSERT_EQ(free(create(session_)), GRADCUBE_OK);
+  struct {
+    gradcube_hub_settings known;
+    char more[64] = {};
+  } newer{settings_, {}};
+  newer.known.size = sizeof newer;
+  gradcube_hub* hub = nullptr;
+  EXPECT_EQ(gradcube_hub_create(session_, &newer.known, kLong, &hub), GRADCUBE_OK)
+      << gradcube_last_error(session_);
+  ASSERT_NE(hub, nullptr);
+  hubs_.push_back(hub);
+  ASSERT_EQ(free(hub), GRADCUBE_OK);
+  newer.more[63] = 1;
+  EXPECT_EQ(gradcube_hub_create(session_, &newer.known, kLong, &hub), GRADCUBE_EINVAL);
+  EXPECT_EQ(hub, nullptr);
+}
+
+TEST_F(HubSettingsTest, ThatAreRefusedAskTheDaemonForNothing) {
+  keys_[0].elements = 0;
+  refusal(session_, GRADCUBE_EINVAL);
+  keys_[0].elements = 1;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().wishes.empty(); }));
+  EXPECT_EQ(daemon_.heard().wishes.size(), 1U);
+  EXPECT_EQ(daemon_.heard().wishes[0].number, 1U);
+}
+
+TEST_F(HubSettingsTest, AndWhereTheHubGoesAreGiven) {
+  gradcube_hub* hub = nullptr;
+  EXPECT_EQ(gradcube_hub_create(session_, nullptr, kLong, &hub), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_create(session_, &settings_, kLong, nullptr), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_create(nullptr, &settings_, kLong, &hub), GRADCUBE_EINVAL);
+}
+
+}  // namespace
+}  // namespace gradcube::trainer

@@ -1,0 +1,247 @@
+// A session's hub: how it is made, pushed to, read and freed.
+
+#include <bit>
+#include <cmath>
+#include <cstdint>
+#include <limits>
+#include <string>
+#include <vector>
+
+#include "tests/unit/trainer/hub_fixture.h"
+
+namespace gradcube::trainer {
+namespace {
+
+TEST_F(HubTest, GivesBackTheWeightsThatItWasGiven) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> first(100, 1.5F);
+  const std::vector<std::uint16_t> second(10, 77);
+  std::uint64_t requests[2] = {};
+  ASSERT_EQ(gradcube_hub_init(hub, 0, first.data(), &requests[0]), GRADCUBE_OK);
+  ASSERT_EQ(gradcube_hub_init(hub, 1, second.data(), &requests[1]), GRADCUBE_OK);
+  for (const std::uint64_t request : requests) wait(session, request);
+  std::vector<float> pulled(100);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, pulled.data()), GRADCUBE_OK);
+  EXPECT_EQ(pulled, first);
+  std::vector<std::uint16_t> other(10);
+  EXPECT_EQ(gradcube_hub_pull(hub, 1, other.data()), GRADCUBE_OK);
+  EXPECT_EQ(other, second);
+  const auto* in_place = static_cast<const float*>(gradcube_hub_weights(hub, 0));
+  ASSERT_NE(in_place, nullptr);
+  EXPECT_EQ(std::vector<float>(in_place, in_place + 100), first);
+}
+
+TEST_F(HubTest, CopiesNewWeightsWhenTheEndOfAPushIsReported) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  float* in_heap = floats(session, 100, 3);
+  const std::vector<float> elsewhere(100, 5);
+  for (const float* gradients : {static_cast<const float*>(in_heap), elsewhere.data()}) {
+    std::vector<float> weights(100);
+    std::uint64_t request = 0;
+    ASSERT_EQ(gradcube_hub_push_pull(hub, 0, gradients, weights.data(), 0.5, &request),
+              GRADCUBE_OK);
+    wait(session, request);
+    EXPECT_EQ(weights, std::vector<float>(100, gradients[0]));
+  }
+  EXPECT_EQ(elsewhere, std::vector<float>(100, 5)) << "memory that is not the heap's is only read";
+}
+
+TEST_F(HubTest, PushesAKeyByItsPlaceAmongTheNames) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100, 1);
+  wait(session, push(session, hub, 0, gradients.data(), 0.125));
+  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
+  shared::Submission heard = daemon_.heard().submission;
+  EXPECT_EQ(heard.root, 2U);  // bias, norm, weight
+  EXPECT_EQ(heard.count, 100U);
+  EXPECT_EQ(heard.dtype, GRADCUBE_FLOAT32);
+  EXPECT_EQ(heard.paths, 1U);
+  EXPECT_EQ(std::bit_cast<double>(heard.tag), 0.125);
+  EXPECT_EQ(heard.lane, 0U);
+  EXPECT_EQ(heard.op, 0U);
+
+  std::uint64_t request = 0;
+  ASSERT_EQ(gradcube_hub_init(hub, 1, gradients.data(), &request), GRADCUBE_OK);
+  wait(session, request);
+  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 9; }));
+  heard = daemon_.heard().submission;
+  EXPECT_EQ(heard.root, 0U);
+  EXPECT_EQ(heard.dtype, GRADCUBE_BFLOAT16);
+  EXPECT_EQ(heard.tag, 0U) << "weights have no learning rate";
+}
+
+TEST_F(HubTest, IsNotMadeOfWeightsOfAnotherLength) {
+  gradcube_session* session = open("misfit");
+  EXPECT_NE(refusal(session, GRADCUBE_EPROTOCOL).find("another hub than it was asked for"),
+            std::string::npos);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; })) << "it is freed";
+}
+
+TEST_F(HubTest, IsNotMadeWithoutWeights) {
+  gradcube_session* session = open("empty-handed");
+  EXPECT_NE(refusal(session, GRADCUBE_EPROTOCOL).find("another hub than it was asked for"),
+            std::string::npos);
+}
+
+TEST_F(HubTest, IsNotMadeForTheReasonThatTheDaemonGives) {
+  gradcube_session* session = open("hubless");
+  EXPECT_NE(refusal(session, GRADCUBE_ENOMEM).find(kNoHub), std::string::npos);
+  EXPECT_NE(refusal(session, GRADCUBE_ENOMEM).find(kNoHub), std::string::npos) << "again";
+  ASSERT_TRUE(eventually([&] { return daemon_.heard().wishes.size() == 2; }));
+  EXPECT_EQ(daemon_.heard().wishes[0].number, 1U);
+  EXPECT_EQ(daemon_.heard().wishes[1].number, 2U);
+}
+
+TEST_F(HubTest, IsNotTakenForTheOneBeforeWhoseAnswerIsLate) {
+  gradcube_session* session = open("late");
+  for (int i = 0; i < 3; ++i) {
+    gradcube_hub* hub = create(session);
+    ASSERT_NE(hub, nullptr);
+    EXPECT_EQ(free(hub), GRADCUBE_OK);
+  }
+}
+
+TEST_F(HubTest, IsWaitedForNoLongerThanItsCallerWants) {
+  gradcube_session* session = open("unhubbed");
+  gradcube_hub* hub = nullptr;
+  EXPECT_EQ(gradcube_hub_create(session, &settings_, 200, &hub), GRADCUBE_ETIMEDOUT);
+  EXPECT_EQ(hub, nullptr);
+}
+
+TEST_F(HubTest, IsOneAtATime) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  EXPECT_NE(refusal(session, GRADCUBE_EINVAL).find("free it first"), std::string::npos);
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
+  hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100, 1);
+  wait(session, push(session, hub, 0, gradients.data()));
+  ASSERT_TRUE(eventually([&] { return daemon_.heard().submission.kind == 8; }));
+  EXPECT_EQ(daemon_.heard().submission.paths, 2U) << "it is the second one";
+}
+
+TEST_F(HubTest, IsNotFreedWhileAPushIsInFlight) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100, 1);
+  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
+  EXPECT_EQ(daemon_.heard().hub_ends, 0);
+  daemon_.release();
+  wait(session, request);
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
+}
+
+// To free a hub is a collective, which other trainers may wait for.
+TEST_F(HubTest, IsNotFreedWhileNothingMoreCanBeSubmitted) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::vector<std::uint64_t> requests;
+  float* buffer = floats(session, shared::kRingEntries * 16);
+  for (unsigned i = 0; i < shared::kRingEntries; ++i) {
+    requests.push_back(start(session, buffer + std::size_t{i} * 16, 1));
+  }
+  EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("which is the limit"),
+            std::string::npos);
+  for (const std::uint64_t request : requests) wait(session, request);
+  const std::vector<float> gradients(100, 1);
+  wait(session, push(session, hub, 0, gradients.data()));
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
+  EXPECT_TRUE(eventually([&] { return daemon_.heard().hub_ends == 1; }));
+}
+
+TEST_F(HubTest, TakesNoKeyTwiceBeforeItsEndIsReported) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::vector<float> gradients(100, 1);
+  std::vector<float> weights(100);
+  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  std::uint64_t other = 0;
+  EXPECT_EQ(gradcube_hub_push(hub, 0, weights.data(), 0.5, &other), GRADCUBE_EAGAIN);
+  EXPECT_NE(std::string(gradcube_last_error(session)).find("weight"), std::string::npos);
+  EXPECT_EQ(gradcube_hub_init(hub, 0, weights.data(), &other), GRADCUBE_EAGAIN);
+  EXPECT_EQ(gradcube_hub_push_pull(hub, 0, weights.data(), weights.data(), 0.5, &other),
+            GRADCUBE_EAGAIN);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_EAGAIN);
+  EXPECT_EQ(gradcube_hub_pull(hub, 1, weights.data()), GRADCUBE_OK) << "another key";
+  const std::uint64_t second = push(session, hub, 1, weights.data());
+  daemon_.release();
+  wait(session, request);
+  wait(session, second);
+  wait(session, push(session, hub, 0, gradients.data()));
+}
+
+TEST_F(HubTest, RefusesKeysAndBuffersThatAreNone) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  std::vector<float> buffer(100);
+  std::uint64_t request = 0;
+  for (const std::size_t key : {std::size_t{3}, SIZE_MAX}) {
+    EXPECT_EQ(gradcube_hub_push(hub, key, buffer.data(), 0.5, &request), GRADCUBE_EINVAL);
+    EXPECT_EQ(gradcube_hub_init(hub, key, buffer.data(), &request), GRADCUBE_EINVAL);
+    EXPECT_EQ(gradcube_hub_pull(hub, key, buffer.data()), GRADCUBE_EINVAL);
+    EXPECT_EQ(gradcube_hub_weights(hub, key), nullptr);
+  }
+  EXPECT_EQ(gradcube_hub_push(hub, 0, nullptr, 0.5, &request), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_init(hub, 0, nullptr, &request), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_push_pull(hub, 0, buffer.data(), nullptr, 0.5, &request), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_pull(hub, 0, nullptr), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_push(hub, 0, buffer.data(), 0.5, nullptr), GRADCUBE_EINVAL);
+  // No key is taken by a push that was refused.
+  wait(session, push(session, hub, 0, buffer.data()));
+}
+
+TEST_F(HubTest, RefusesLearningRatesThatAreNone) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100);
+  std::uint64_t request = 0;
+  for (const double rate : {std::nan(""), std::numeric_limits<double>::infinity(),
+                            -std::numeric_limits<double>::infinity(), -0.5, -2.0}) {
+    EXPECT_EQ(gradcube_hub_push(hub, 0, gradients.data(), rate, &request), GRADCUBE_EINVAL);
+  }
+  for (const double rate : {0.0, 1e300, GRADCUBE_HUB_RATE}) {
+    wait(session, push(session, hub, 0, gradients.data(), rate));
+  }
+}
+
+TEST_F(HubTest, ThatIsNoneIsRefusedOrNothingToFree) {
+  std::vector<float> buffer(100);
+  std::uint64_t request = 0;
+  EXPECT_EQ(gradcube_hub_free(nullptr, kLong), GRADCUBE_OK);
+  EXPECT_EQ(gradcube_hub_push(nullptr, 0, buffer.data(), 0.5, &request), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_pull(nullptr, 0, buffer.data()), GRADCUBE_EINVAL);
+  EXPECT_EQ(gradcube_hub_weights(nullptr, 0), nullptr);
+}
+
+TEST_F(HubTest, EndsPushesWithTheReasonOfADaemonThatDies) {
+  gradcube_session* session = open("unpushed");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  const std::vector<float> gradients(100, 1);
+  const std::uint64_t request = push(session, hub, 0, gradients.data());
+  daemon_.kill();
+  EXPECT_EQ(gradcube_wait(session, request, kLong), GRADCUBE_ENODAEMON);
+  std::uint64_t other = 0;
+  EXPECT_EQ(gradcube_hub_push(hub, 1, gradients.data(), 0.5, &other), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(free(hub), GRADCUBE_ENODAEMON) << "and it is freed";
+}
+
+}  // namespace
+}  // namespace gradcube::trainer
