@@ -13,19 +13,27 @@
 
 namespace gradcube::trainer {
 
-// What each rank says, on lane 0. Throws Failure.
+// What each rank says, on lane 0. Throws Failure. The words lie in shared memory, which stays the
+// all-gather's also where it comes too late.
 std::vector<std::uint64_t> Session::gather(std::uint64_t own, const Deadline& deadline) {
-  std::vector<std::uint64_t> words(place_.size);
-  words[place_.rank] = own;
+  const std::size_t bytes = place_.size * sizeof(own);
+  auto* const block = static_cast<std::byte*>(allocate(bytes));
+  if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
+  std::memset(block, 0, bytes);
+  std::memcpy(block + place_.rank * sizeof(own), &own, sizeof(own));
   gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
   all_gather.kind = GRADCUBE_ALL_GATHER;
-  all_gather.buffer = words.data();
+  all_gather.buffer = block;
   all_gather.count = 1;
   all_gather.dtype = GRADCUBE_INT64;
   std::uint64_t request = 0;
   int code = submit(all_gather, request);
   if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
-  if (code != GRADCUBE_OK) throw Failure(code, last_failure().message);
+  std::vector<std::uint64_t> words(place_.size);
+  if (code == GRADCUBE_OK) std::memcpy(words.data(), block, bytes);
+  const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
+  free(block);
+  if (code != GRADCUBE_OK) throw Failure(code, why);
   return words;
 }
 
@@ -131,6 +139,7 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
     code = failure.code();
     why = failure.what();
   }
+  if (code == GRADCUBE_EAGAIN) return fail(code, why);  // nothing was submitted
   const Lock lock = enter();
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
   if (hub_ == &hub) hub_ = nullptr;
