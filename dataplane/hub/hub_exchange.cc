@@ -174,6 +174,7 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
       open_round(chunk, push.kind, rate);
     } else if (chunk.kind != push.kind || chunk.rate != rate) {
       disagree(chunk);
+      continue;  // it must not look to others as if it were of theirs
     }
     chunk.pushed = true;
     std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
