@@ -81,7 +81,7 @@ class HubOptimizer(torch.optim.Optimizer):
                 self._take(parameter, names[id(parameter)], number)
         if not self._parameters:
             raise InvalidError("the optimizer has no parameter with a gradient")
-        self._names = {id(parameter): name for name, parameter in self._parameters.items()}
+        text = self._text()
         # What is pushed: arrays in memory that is shared with the daemon, and tensors over them.
         self._arrays = {
             name: session.alloc(tuple(one.shape), _DTYPES[one.dtype]) for name, one in self._parameters.items()
@@ -93,7 +93,7 @@ class HubOptimizer(torch.optim.Optimizer):
         self._hub = Hub(
             session,
             self._arrays,
-            self._text(),
+            text,
             chunk_bytes=chunk_bytes,
             lane=lane,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
