@@ -195,6 +195,17 @@ class HubOptimizers(TestCase):
 
         self.assert_same(self.together(train))
 
+    def test_a_clip_limits_each_element_of_the_mean(self):
+        def train(session):
+            parameter = torch.nn.Parameter(torch.zeros(2))
+            optimizer = HubOptimizer([parameter], session=session, lr=1.0, clip=2.0, timeout=LATE)
+            parameter.grad = torch.tensor([20.0, 1.0])
+            optimizer.step()
+            optimizer.free(LATE)
+            return parameter.tolist()
+
+        self.assertEqual(self.together(train), [[-2.0, -1.0]] * 4)
+
     def test_passes_in_no_sync_add_up(self):
         def train(session):
             model = model_of(session.rank)
