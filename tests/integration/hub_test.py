@@ -1,6 +1,7 @@
 """Trainers of a job push to its hub, and have the weights of an oracle; what goes wrong is told, by name."""
 
 import contextlib
+import gc
 import os
 import subprocess
 import time
@@ -260,6 +261,28 @@ class Death(HubTestCase):
                     self.assert_fails(gradcube.PeerError, result[0], "mortal", LAST, f"pid {victim.pid}", "died")
                     self.assertLess(result[1] - kill.time, AT_ONCE)
         self.assert_works(self.cluster)
+
+
+class Ends(HubTestCase):
+    def mappings(self):
+        with open("/proc/self/maps", encoding="ascii") as maps:
+            return sum("hub" in line for line in maps)
+
+    def test_of_a_hub_that_nobody_has_any_more_nothing_is_left_when_its_session_is_closed(self):
+        with job(self.cluster, "dropped") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            requests = [hub.push_async("odd", gradients_of(0, 0)["odd"], RATE) for hub in hubs[:2]]
+            shown = hubs[1].weights("short")
+            self.assertGreaterEqual(self.mappings(), SERVERS)
+            del hubs
+        for request in requests:
+            with self.assertRaisesRegex(gradcube.InvalidError, "closed"):
+                request.wait(LATE)
+        del request, requests
+        numpy.testing.assert_array_equal(shown, first_weights()["short"])  # keeps its memory
+        del shown
+        gc.collect()
+        self.assertEqual(self.mappings(), 0)
 
 
 @only_on("embedded", why="daemons of one server each divide the quota")

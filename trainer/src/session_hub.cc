@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -124,6 +125,7 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
   {
     const Lock lock = enter();
     reap();
+    if (lost_code_ != GRADCUBE_OK) let_go_of(hub);
     if (hub.in_flight != 0) {
       return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
                                        " pushes to the hub are in flight: wait for their requests "
@@ -144,6 +146,16 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
   if (hub_ == &hub) hub_ = nullptr;
   return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);
+}
+
+// All pushes of a lost session have failed. Those whose end was not reported need the hub no more.
+void Session::let_go_of(Hub& hub) {
+  requests_.for_each_listed([&hub](Request& request) {
+    std::optional<Push>& push = request.wanted.push;
+    if (!push.has_value() || push->hub != &hub) return;
+    push.reset();
+    --hub.in_flight;
+  });
 }
 
 int Session::push(Hub& hub, shared::Kind kind, std::size_t place, const void* buffer, void* weights,

@@ -44,19 +44,23 @@ class _ReadOnly:
 
 
 class _Handle:
-    """Owns the C hub: it ends when neither the Hub nor an array of its weights refers to this object any more."""
+    """Has the C hub: drops it when neither the Hub nor an array of its weights refers to this object any more."""
 
     def __init__(self, session, hub):
-        self.session = session  # the Handle of the session
+        self.session = session  # the Handle of the session, which owns the hub
         self.hub = hub
+        session.keep_hub(hub)
 
     def free(self, milliseconds):
-        """The code of the library, whose hub is gone unless it is that of AgainError."""
         hub, self.hub = self.hub, None
-        code = self.session.native.gradcube_hub_free(hub, milliseconds)
+        code = self.session.free_hub(hub, milliseconds)
         if code == AgainError.code:
             self.hub = hub
         return code
+
+    def __del__(self):
+        if self.hub is not None:
+            self.session.drop_hub(self.hub)
 
 
 class Hub:
@@ -118,7 +122,7 @@ class Hub:
         )
         if code != 0:
             raise handle.failure()
-        self._handle = _Handle(handle, hub)
+        self._handle = _Handle(handle, hub.value)
         self.set_weights(weights, timeout)
 
     @property

@@ -8,7 +8,7 @@ import weakref
 
 import torch
 
-from ._errors import AgainError, InvalidError
+from ._errors import AgainError, InvalidError, MismatchError, PeerError
 from ._hub import Hub
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
@@ -138,15 +138,20 @@ class HubOptimizer(torch.optim.Optimizer):
         for handle in self._handles:
             handle.remove()
         self._handles = []
-        for _, request in self._in_flight:
-            with contextlib.suppress(Exception):  # a failure was raised by step(), or is of no interest any more
-                request.wait(0 if timeout is None else timeout)
-        self._in_flight.clear()
+        while self._in_flight:  # of an iteration without step()
+            with contextlib.suppress(InvalidError, MismatchError, PeerError):
+                self._in_flight[0][1].wait(timeout)
+            self._in_flight.popleft()
+        is_freed = True
         try:
             hub.free(timeout)
+        except AgainError:
+            is_freed = False
+            raise
         finally:
-            self._hub = None
-            self._weights = {}
+            if is_freed:
+                self._hub = None
+                self._weights = {}
 
     # What an optimizer has.
 
