@@ -55,7 +55,7 @@ class HubRun {
   // What a rank's trainers push in a round, if not the usual.
   std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
   bool disagrees(unsigned rank) const;
-  // Chunks that wait for a peer, at most.
+  // Segments that wait for a peer, at most.
   std::size_t longest_queue() const;
 
   // Pushes weights in round 0 and gradients in those that follow, until each key has been pushed
