@@ -1,7 +1,8 @@
-"""A trainer to be killed: endless_trainer.py SOCKET JOB COUNT [--with-child].
+"""A trainer to be killed: endless_trainer.py SOCKET JOB COUNT [--with-child | --hub].
 
-All-reduces COUNT float32 elements again and again. Says "joined" once it is in the job. With --with-child, a child
-that it has forked keeps its sockets open for some seconds after its death.
+All-reduces COUNT float32 elements again and again; with --hub, it pushes them to key "endless" of a hub. Says "joined"
+once it is in the job. With --with-child, a child that it has forked keeps its sockets open for some seconds after its
+death.
 """
 
 import os
@@ -9,6 +10,7 @@ import sys
 import time
 
 import gradcube
+import numpy
 
 socket, job, count, *options = sys.argv[1:]
 with gradcube.Session(socket, job) as session:
@@ -19,5 +21,9 @@ with gradcube.Session(socket, job) as session:
     gradients = session.alloc(int(count))
     gradients.fill(1)
     print("joined", flush=True)
+    if options == ["--hub"]:
+        hub = gradcube.Hub(session, {"endless": numpy.zeros(int(count), "float32")})
+        while True:
+            hub.push("endless", gradients)
     while True:
         session.allreduce(gradients, op="max")

@@ -2,6 +2,7 @@
 
 import importlib.util
 import pathlib
+import re
 import sys
 import unittest
 
@@ -16,13 +17,24 @@ EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" /
     all(importlib.util.find_spec(module) for module in ("torch", "sklearn")), "needs PyTorch and scikit-learn"
 )
 class Training(TestCase):
+    def train(self, cluster, *options):
+        """The accuracy, in percent."""
+        done = run_launcher([sys.executable, EXAMPLE, "--require-accuracy", "0", *options], cluster.environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn(f"weights: bit-identical on all {SERVERS} trainers", done.stdout)
+        wait_until(lambda: cluster.status()["jobs"] == [], "the job to be forgotten")
+        return float(re.search(r"test accuracy: ([\d.]+)%", done.stdout)[1])
+
     def test_trainers_end_with_the_same_weights(self):
         with Cluster("--topology", GRID) as cluster:
-            command = [sys.executable, EXAMPLE, "--epochs", "2", "--require-accuracy", "0"]
-            done = run_launcher(command, cluster.environment)
-            self.assertEqual(done.returncode, 0, done.stdout)
-            self.assertIn(f"weights: bit-identical on all {SERVERS} trainers", done.stdout)
-            wait_until(lambda: cluster.status()["jobs"] == [], "the job to be forgotten")
+            self.train(cluster, "--epochs", "2")
+
+    def test_they_come_to_the_same_accuracy_where_servers_take_the_steps(self):
+        with Cluster("--topology", GRID) as cluster:
+            by_all_reduce = self.train(cluster, "--epochs", "10")
+            by_hub = self.train(cluster, "--epochs", "10", "--hub")
+        self.assertGreater(by_all_reduce, 85)
+        self.assertAlmostEqual(by_hub, by_all_reduce, delta=2)
 
 
 if __name__ == "__main__":

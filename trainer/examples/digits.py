@@ -3,7 +3,8 @@
 
 Every rank starts with the same weights, takes its share of each global batch, and averages its gradients with
 those of the others by one gradcube all-reduce per step. The gradients of all parameters lie in one shared
-buffer that PyTorch writes into directly, so nothing is copied on the way to the network.
+buffer that PyTorch writes into directly, so nothing is copied on the way to the network. With --hub the servers take
+the optimizer's steps instead: each gradient is pushed when it is there, and new weights come back.
 
 Start one process per server (digits_cluster.py does), or simulate N trainers in one process with --alone N.
 """
@@ -26,9 +27,11 @@ try:
 except ImportError:  # run from the source tree
     sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "python"))
     import gradcube
+from gradcube._hub_optimizer import HubOptimizer  # gradcube.torch has it, too, beside the backend
 
 HELD_OUT = 0.2  # the share of the images that accuracy is measured on
 WAIT_SECONDS = 60
+MOMENTUM = 0.9
 
 
 def lenet():
@@ -53,7 +56,27 @@ def load(seed):
     return (images[held_out:], labels[held_out:]), (images[:held_out], labels[:held_out])
 
 
-class Alone:
+class Group:
+    """Averages gradients, and takes each step with an optimizer of its own."""
+
+    def prepare(self, model, lr):
+        self.gradients = give_gradients_one_buffer(model, self)
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=lr, momentum=MOMENTUM)
+
+    def zero_gradients(self):
+        self.gradients.zero_()
+
+    def exchange(self):
+        self.average(self.gradients)
+
+    def step(self):
+        self.optimizer.step()
+
+    def finish(self):
+        pass
+
+
+class Alone(Group):
     """N trainers in one process: the same shards one after the other, and no network."""
 
     def __init__(self, size):
@@ -73,7 +96,7 @@ class Alone:
         pass
 
 
-class Together:
+class Together(Group):
     """One of the trainers of a job."""
 
     def __init__(self, socket, job):
@@ -93,6 +116,27 @@ class Together:
 
     def close(self):
         self.session.close()
+
+
+class TogetherByHub(Together):
+    """The same, and the servers take the steps."""
+
+    def prepare(self, model, lr):
+        names = model.named_parameters()
+        options = {"session": self.session, "timeout": WAIT_SECONDS}
+        self.optimizer = HubOptimizer(names, "sgd", lr=lr, momentum=MOMENTUM, **options)
+
+    def zero_gradients(self):
+        self.optimizer.zero_grad()
+
+    def exchange(self):
+        self.optimizer.step()  # gradients were pushed in the backward pass
+
+    def step(self):
+        pass
+
+    def finish(self):
+        self.optimizer.free(WAIT_SECONDS)
 
 
 def give_gradients_one_buffer(model, group):
@@ -123,8 +167,7 @@ def train(arguments, group, say):
     torch.use_deterministic_algorithms(True)
     model = lenet()
     (images, labels), held_out = load(arguments.seed)
-    gradients = give_gradients_one_buffer(model, group)
-    optimizer = torch.optim.SGD(model.parameters(), lr=arguments.lr, momentum=0.9)
+    group.prepare(model, arguments.lr)
     steps = list(shards_of_batches(len(labels), arguments.epochs, arguments.batch, group, arguments.seed))
     if arguments.steps:
         steps = steps[: arguments.steps]
@@ -133,16 +176,16 @@ def train(arguments, group, say):
     records = []
     for number, shards in enumerate(steps, 1):
         begin = time.perf_counter()
-        gradients.zero_()
+        group.zero_gradients()
         losses = []
         for shard in shards:
             loss = nn.functional.cross_entropy(model(images[shard]), labels[shard])
             loss.backward()
             losses.append(loss.item())
         computed = time.perf_counter()
-        group.average(gradients)
+        group.exchange()
         communicated = time.perf_counter()
-        optimizer.step()
+        group.step()
         record = {
             "loss": sum(losses) / len(losses),
             "seconds": time.perf_counter() - begin,
@@ -150,6 +193,7 @@ def train(arguments, group, say):
         }
         records.append(record)
         say(number, len(steps), record)
+    group.finish()
     return model, held_out, records
 
 
@@ -182,6 +226,7 @@ def parse_arguments():
     parser.add_argument("--lr", type=float, default=0.05, help="learning rate (default: 0.05)")
     parser.add_argument("--seed", type=int, default=1, help="of weights, split and shuffle (default: 1)")
     parser.add_argument("--output", help="write losses, times and the weights' SHA-256 to this JSON file")
+    parser.add_argument("--hub", action="store_true", help="the servers take the optimizer's steps")
     parser.add_argument("--alone", type=int, metavar="N", help="simulate N trainers without gradcube")
     arguments = parser.parse_args()
     for name in ("epochs", "batch", "steps", "alone"):
@@ -195,7 +240,10 @@ def main():
     if arguments.run_dir:
         os.environ["GRADCUBE_RUN"] = arguments.run_dir
     try:
-        group = Alone(arguments.alone) if arguments.alone else Together(arguments.socket, arguments.job)
+        if arguments.alone:
+            group = Alone(arguments.alone)
+        else:
+            group = (TogetherByHub if arguments.hub else Together)(arguments.socket, arguments.job)
     except gradcube.Error as error:
         print(f"digits: {error}", file=sys.stderr)
         return 1

@@ -126,6 +126,7 @@ class Session {
   // session_hub.cc
   std::vector<std::uint64_t> gather(std::uint64_t own, const Deadline& deadline);
   void ask_for_hub(Hub& hub, const Deadline& deadline);
+  void let_go_of(Hub& hub);
   void take_hub(const shared::Notice& notice, Descriptor weights);
   void end_push(Lock& lock, const Push& push, int code);
   int no_key(const Hub& hub, std::size_t place);

@@ -4,6 +4,7 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <optional>
 #include <utility>
 #include <vector>
 
@@ -13,19 +14,27 @@
 
 namespace gradcube::trainer {
 
-// What each rank says, on lane 0. Throws Failure.
+// What each rank says, on lane 0. Throws Failure. The words lie in shared memory, which stays the
+// all-gather's also where it comes too late.
 std::vector<std::uint64_t> Session::gather(std::uint64_t own, const Deadline& deadline) {
-  std::vector<std::uint64_t> words(place_.size);
-  words[place_.rank] = own;
+  const std::size_t bytes = place_.size * sizeof(own);
+  auto* const block = static_cast<std::byte*>(allocate(bytes));
+  if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
+  std::memset(block, 0, bytes);
+  std::memcpy(block + place_.rank * sizeof(own), &own, sizeof(own));
   gradcube_collective all_gather = GRADCUBE_COLLECTIVE_INIT;
   all_gather.kind = GRADCUBE_ALL_GATHER;
-  all_gather.buffer = words.data();
+  all_gather.buffer = block;
   all_gather.count = 1;
   all_gather.dtype = GRADCUBE_INT64;
   std::uint64_t request = 0;
   int code = submit(all_gather, request);
   if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
-  if (code != GRADCUBE_OK) throw Failure(code, last_failure().message);
+  std::vector<std::uint64_t> words(place_.size);
+  if (code == GRADCUBE_OK) std::memcpy(words.data(), block, bytes);
+  const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
+  free(block);
+  if (code != GRADCUBE_OK) throw Failure(code, why);
   return words;
 }
 
@@ -116,6 +125,7 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
   {
     const Lock lock = enter();
     reap();
+    if (lost_code_ != GRADCUBE_OK) let_go_of(hub);
     if (hub.in_flight != 0) {
       return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
                                        " pushes to the hub are in flight: wait for their requests "
@@ -131,11 +141,22 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
     code = failure.code();
     why = failure.what();
   }
+  if (code == GRADCUBE_EAGAIN) return fail(code, why);  // nothing was submitted
   const Lock lock = enter();
   if (code == GRADCUBE_EAGAIN) return fail(code, why);  // the others do not know yet
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
   if (hub_ == &hub) hub_ = nullptr;
   return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);
+}
+
+// All pushes of a lost session have failed. Those whose end was not reported need the hub no more.
+void Session::let_go_of(Hub& hub) {
+  requests_.for_each_listed([&hub](Request& request) {
+    std::optional<Push>& push = request.wanted.push;
+    if (!push.has_value() || push->hub != &hub) return;
+    push.reset();
+    --hub.in_flight;
+  });
 }
 
 int Session::push(Hub& hub, shared::Kind kind, std::size_t place, const void* buffer, void* weights,

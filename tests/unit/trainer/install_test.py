@@ -91,6 +91,13 @@ class Installed(WithDaemon):
         environment = trainers_environment(LD_LIBRARY_PATH=str(self.shared_object.parent))
         self.assertEqual(run(program, self.socket, env=environment), SUM)
 
+    def test_the_headers_of_the_hub_compile(self):
+        (self.scratch / "hub.c").write_text("#include <gradcube/gradcube_hub.h>\n")
+        (self.scratch / "hub.cc").write_text("#include <gradcube/gradcube_hub.hpp>\n")
+        for compiler, name in ((["gcc", "-std=c11"], "hub.c"), (["g++", "-std=c++20"], "hub.cc")):
+            flags = ["-fsyntax-only", *self.flags("--cflags")]
+            run(*compiler, *STRICT, *flags, name, cwd=self.scratch, env=trainers_environment())
+
     def test_python_imports_the_package_which_finds_its_library(self):
         package = only(self.root.rglob("gradcube/__init__.py")).parent
         program = (
@@ -134,9 +141,9 @@ class Installed(WithDaemon):
         parts = [re.search(rf"#define GRADCUBE_VERSION_{part} (\d+)", header)[1] for part in ("MAJOR", "MINOR", "PATCH")]
         self.assertEqual(self.flags("--modversion"), [".".join(parts)])
 
-    def test_the_library_exports_what_the_header_declares_and_nothing_else(self):
-        header = only(self.root.rglob("gradcube.h")).read_text()
-        declared = set(re.findall(r"^GRADCUBE_API .*?(gradcube_\w+)\(", header, re.MULTILINE))
+    def test_the_library_exports_what_the_headers_declare_and_nothing_else(self):
+        headers = [only(self.root.rglob(name)).read_text() for name in ("gradcube.h", "gradcube_hub.h")]
+        declared = set(re.findall(r"^GRADCUBE_API .*?(gradcube_\w+)\(", "\n".join(headers), re.MULTILINE))
         symbols = run("nm", "--dynamic", "--defined-only", "--format=posix", self.shared_object).splitlines()
         exported = {line.split("@")[0] for line in symbols if line.split()[1] != "A"}
         self.assertEqual(exported, declared)

@@ -18,6 +18,8 @@
 //
 // Fork. In a forked child, calls throw with GRADCUBE_EINVAL, and destructors free the child's
 // copies alone: the parent's session goes on.
+//
+// gradcube_hub.hpp has the parameter hub.
 #ifndef GRADCUBE_HPP_
 #define GRADCUBE_HPP_
 
@@ -211,6 +213,7 @@ class [[nodiscard]] Request {
 
  private:
   friend class Session;
+  friend class Hub;
   Request(std::shared_ptr<gradcube_session> session, std::uint64_t number,
           std::shared_ptr<std::size_t> received = nullptr)
       : session_(std::move(session)), number_(number), received_(std::move(received)) {}
@@ -219,6 +222,8 @@ class [[nodiscard]] Request {
   std::uint64_t number_;
   std::shared_ptr<std::size_t> received_;
 };
+
+class Hub;  // gradcube_hub.hpp
 
 class Session {
  public:
@@ -362,6 +367,8 @@ class Session {
   gradcube_session* handle() const { return session_.get(); }
 
  private:
+  friend class Hub;
+
   template <Element T>
   Request start(gradcube_kind kind, std::span<T> memory, std::size_t count, Op op, unsigned root,
                 unsigned lane) {

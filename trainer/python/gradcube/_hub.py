@@ -1,5 +1,6 @@
 """Hub: gradcube_hub.h on NumPy arrays."""
 
+import collections
 import ctypes
 
 import numpy
@@ -11,6 +12,7 @@ from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
 _MOST_BYTES = 1 << 62
+_MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
 
 
 def _milliseconds(timeout):
@@ -42,19 +44,23 @@ class _ReadOnly:
 
 
 class _Handle:
-    """Owns the C hub: it ends when neither the Hub nor an array of its weights refers to this object any more."""
+    """Has the C hub: drops it when neither the Hub nor an array of its weights refers to this object any more."""
 
     def __init__(self, session, hub):
-        self.session = session  # the Handle of the session
+        self.session = session  # the Handle of the session, which owns the hub
         self.hub = hub
+        session.keep_hub(hub)
 
     def free(self, milliseconds):
-        """The code of the library, whose hub is gone unless it is that of AgainError."""
         hub, self.hub = self.hub, None
-        code = self.session.native.gradcube_hub_free(hub, milliseconds)
+        code = self.session.free_hub(hub, milliseconds)
         if code == AgainError.code:
             self.hub = hub
         return code
+
+    def __del__(self):
+        if self.hub is not None:
+            self.session.drop_hub(self.hub)
 
 
 class Hub:
@@ -116,15 +122,28 @@ class Hub:
         )
         if code != 0:
             raise handle.failure()
-        self._handle = _Handle(handle, hub)
-        requests = [self._push("gradcube_hub_init", name, array) for name, array in weights.items()]
-        for request in requests:
-            request.wait(timeout)
+        self._handle = _Handle(handle, hub.value)
+        self.set_weights(weights, timeout)
 
     @property
     def names(self):
         """Of the keys, as they were given."""
         return tuple(self._places)
+
+    def set_weights(self, weights, timeout=None):
+        """Sets the weights of these keys anew, and their optimizer's state to zero.
+
+        ``weights``: arrays by name, the same on all trainers, which all call it. Blocks, for each key at most
+        ``timeout`` seconds.
+        """
+        deadline_of(timeout)
+        requests = collections.deque()
+        for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these
+            if len(requests) == _MOST_AT_ONCE:
+                requests.popleft().wait(timeout)
+            requests.append(self._push("gradcube_hub_init", name, array))
+        for request in requests:
+            request.wait(timeout)
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
@@ -162,7 +181,10 @@ class Hub:
         return numpy.asarray(_ReadOnly(handle, address, shape, dtype))
 
     def free(self, timeout=None):
-        """Waits until all trainers of the job have called it, and frees the hub. Its pushes have to be waited for first."""
+        """Waits until all trainers of the job have called it, and frees the hub.
+
+        AgainError, and nothing is freed, while pushes are in flight.
+        """
         handle = self._open_handle()
         code = handle.free(_milliseconds(timeout))
         if code != AgainError.code:
@@ -193,9 +215,11 @@ class Hub:
         pulled = arguments[0] if arguments and isinstance(arguments[0], numpy.ndarray) else None
         native = [each.ctypes.data if isinstance(each, numpy.ndarray) else each for each in arguments]
         number = ctypes.c_uint64()
-        code = getattr(handle.session.native, function)(
-            handle.hub, self._places[name], array.ctypes.data, *native, ctypes.byref(number)
-        )
+        function = getattr(handle.session.native, function)
+        arguments = (handle.hub, self._places[name], array.ctypes.data, *native, ctypes.byref(number))
+        code = function(*arguments)
+        if code == AgainError.code and self._session._reap_abandoned():
+            code = function(*arguments)
         if code != 0:
             raise handle.session.failure()
         self._session._unreported[number.value] = (array, pulled, handle)

@@ -6,19 +6,45 @@ lives as long as any array in it, even after the session was closed.
 The garbage collector may free an array at any time and in any thread, which the library allows.
 """
 
-from ._errors import error_of
+from ._errors import AgainError, error_of
 from ._library import library
 
 
 class Handle:
-    """Owns the C session that the caller opened; closes it when nothing refers to this object any more."""
+    """Owns the C session that the caller opened; closes it when nothing refers to this object any more.
+
+    And the session's C hubs: one that was dropped is freed when the session has left its job, because only then that
+    waits for nobody. The garbage collector may take this object before those that refer to it.
+    """
 
     def __init__(self, session):
         self.session = session
         self.native = library()
+        self._has_left = False
+        self._hubs = {}  # by their addresses: whether each was dropped
 
     def leave(self):
         self.native.gradcube_leave(self.session)
+        self._has_left = True
+        for hub in [hub for hub, is_dropped in self._hubs.items() if is_dropped]:
+            self.free_hub(hub, 0)
+
+    def keep_hub(self, hub):
+        self._hubs[hub] = False
+
+    def drop_hub(self, hub):
+        if hub not in self._hubs:
+            return
+        self._hubs[hub] = True
+        if self._has_left:
+            self.free_hub(hub, 0)
+
+    def free_hub(self, hub, milliseconds):
+        """The code of the library, whose hub is gone unless it is that of AgainError."""
+        code = self.native.gradcube_hub_free(hub, milliseconds)
+        if code != AgainError.code:
+            del self._hubs[hub]
+        return code
 
     def failure(self):
         """The exception for the calling thread's last failure on the session."""
@@ -26,7 +52,11 @@ class Handle:
         return error_of(self.native.gradcube_last_code(self.session), message)
 
     def __del__(self):
-        self.native.gradcube_close(self.session)
+        self.leave()
+        for hub in list(self._hubs):
+            self.free_hub(hub, 0)
+        session, self.session = self.session, None
+        self.native.gradcube_close(session)
 
 
 class Block:

@@ -15,6 +15,9 @@ statistics() counts what has to be. For other tensors there is the scope shared_
 
 Errors are RuntimeErrors with Gradcube's message: who is missing, who has died.
 
+HubOptimizer is an optimizer whose steps the servers take. It needs a gradcube.Session and no process group; where the
+backend was not built, `from gradcube._hub_optimizer import HubOptimizer`. Its errors are gradcube.Error's.
+
 Importing this module changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, and before it waits a moment for
 ranks that still need this one; monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated
@@ -39,12 +42,14 @@ from torch.distributed import distributed_c10d
 from . import _library
 from ._arrays import whole_number
 from ._gradient_layers import padded
+from ._hub_optimizer import HubOptimizer
 from ._merged_gradients import MergedGradientOptimizer
 from ._merged_hook import MergedGradientState, merged_gradient_hook
 from ._rendezvous import Leaving
 from ._rendezvous import join
 
 __all__ = [
+    "HubOptimizer",
     "MergedGradientOptimizer",
     "MergedGradientState",
     "Options",

@@ -1,0 +1,347 @@
+"""HubOptimizer: trainers whose steps the servers take come to what an optimizer of PyTorch does, to the same bits."""
+
+import contextlib
+import gc
+import threading
+import weakref
+
+import gradcube
+import torch
+from gradcube._hub_optimizer import HubOptimizer
+
+from harness import Cluster, TestCase, all_of, job, main, wait_until
+
+LATE = 30  # seconds
+STEPS = 5
+DRAWING = threading.Lock()  # PyTorch's generator is of all threads
+
+
+class Model(torch.nn.Module):
+    """With a scalar, a parameter in two places, one that no loss has, one in another layout, and one that stays."""
+
+    def __init__(self, dtype=torch.float32):
+        super().__init__()
+        self.first = torch.nn.Linear(20, 30)
+        self.second = torch.nn.Linear(30, 30)
+        self.third = torch.nn.Linear(30, 30)
+        self.third.weight = self.second.weight
+        self.scale = torch.nn.Parameter(torch.tensor(1.5))
+        self.unused = torch.nn.Parameter(torch.ones(3))
+        self.turned = torch.nn.Parameter(torch.randn(30, 7).t() / 20)
+        self.frozen = torch.nn.Parameter(torch.rand(7, 2), requires_grad=False)
+        self.to(dtype)
+
+    def forward(self, data):
+        hidden = self.third(torch.tanh(self.second(torch.tanh(self.first(data)))))
+        return hidden @ self.turned.t() @ self.frozen * self.scale
+
+
+def model_of(seed, dtype=torch.float32):
+    with DRAWING:
+        torch.manual_seed(seed)
+        return Model(dtype)
+
+
+def batch_of(rank, number, dtype=torch.float32):
+    return torch.randn(8, 20, generator=torch.Generator().manual_seed(100 * rank + number)).to(dtype)
+
+
+def loss_of(model, batch):
+    return model(batch).float().pow(2).mean()
+
+
+def values_of(model):
+    return {name: one.detach().clone() for name, one in model.named_parameters()}
+
+
+class HubOptimizers(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_num_threads(1)
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def tearDown(self):
+        wait_until(lambda: self.cluster.status()["jobs"] == [], "all jobs to be forgotten")
+
+    def together(self, work, name="torch"):
+        """work(session) of all trainers, by rank."""
+        with job(self.cluster, name) as sessions:
+            results = all_of(work, sessions)
+        for result in results:
+            if isinstance(result, Exception):
+                raise result
+        return results
+
+    def train(self, session, optimizer, dtype=torch.float32, **settings):
+        model = model_of(session.rank, dtype)
+        parameters = model.named_parameters() if optimizer != "adam" else model.parameters()
+        optimizer = HubOptimizer(parameters, optimizer, session=session, timeout=LATE, **settings)
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        for number in range(STEPS):
+            optimizer.zero_grad()
+            loss_of(model, batch_of(session.rank, number, dtype)).backward()
+            optimizer.step()
+            schedule.step()
+        optimizer.free(LATE)
+        return values_of(model)
+
+    def train_alone(self, make):
+        """The same with an optimizer of PyTorch and the mean of all trainers' gradients."""
+        model = model_of(0)
+        optimizer = make(model.parameters())
+        schedule = torch.optim.lr_scheduler.StepLR(optimizer, 2, 0.5)
+        for number in range(STEPS):
+            optimizer.zero_grad()
+            for rank in range(4):
+                (loss_of(model, batch_of(rank, number)) / 4).backward()
+            model.unused.grad = torch.zeros(3)
+            optimizer.step()
+            schedule.step()
+        return values_of(model)
+
+    def assert_same(self, results):
+        for result in results[1:]:
+            for name, values in results[0].items():
+                self.assertTrue(torch.equal(values, result[name]), name)
+
+    def assert_close(self, values, others):
+        for name in values:
+            torch.testing.assert_close(values[name], others[name], rtol=1e-4, atol=1e-6)
+
+    def test_trainers_end_with_the_same_bits_close_to_those_of_an_optimizer_of_pytorch(self):
+        cases = [
+            ("sgd", {"lr": 0.1}, torch.optim.SGD),
+            ("sgd", {"lr": 0.05, "momentum": 0.9, "dampening": 0.1, "weight_decay": 0.01}, torch.optim.SGD),
+            ("sgd", {"lr": 0.05, "momentum": 0.8, "nesterov": True}, torch.optim.SGD),
+            ("adam", {"lr": 0.003, "betas": (0.8, 0.99), "eps": 1e-6}, torch.optim.Adam),
+            ("adamw", {"lr": 0.003}, torch.optim.AdamW),
+        ]
+        for optimizer, settings, kind in cases:
+            with self.subTest(optimizer=optimizer, settings=settings):
+                results = self.together(lambda session: self.train(session, optimizer, **settings))
+                self.assert_same(results)
+                self.assert_close(results[0], self.train_alone(lambda one: kind(one, **settings)))
+
+    def test_the_names_of_the_hub_s_own_optimizers_are_those_of_sgd_with_momentum(self):
+        settings = {"lr": 0.05, "momentum": 0.9, "nesterov": True}
+        results = self.together(lambda session: self.train(session, "nesterov", lr=0.05))
+        self.assert_close(results[0], self.train_alone(lambda one: torch.optim.SGD(one, **settings)))
+
+    def test_parameters_of_16_bits_are_trained(self):
+        results = self.together(lambda session: self.train(session, "momentum", torch.bfloat16, lr=0.05))
+        self.assert_same(results)
+        settings = {"lr": 0.05, "momentum": 0.9}
+        for name, values in self.train_alone(lambda one: torch.optim.SGD(one, **settings)).items():
+            torch.testing.assert_close(results[0][name].float(), values, rtol=0.1, atol=0.05)
+
+        def halves(session):  # PyTorch has no layers of float16 on the CPU
+            parameter = torch.nn.Parameter(torch.ones(5, dtype=torch.float16))
+            optimizer = HubOptimizer([parameter], lr=0.5, session=session, timeout=LATE)
+            parameter.grad = torch.full((5,), float(session.rank), dtype=torch.float16)
+            optimizer.step()
+            optimizer.free(LATE)
+            return parameter.tolist()
+
+        self.assertEqual(self.together(halves), [[1 - 0.5 * 1.5] * 5] * 4)
+
+    def test_groups_may_have_rates_of_their_own_and_nothing_else(self):
+        def groups(model, **other):
+            return [
+                {"params": model.first.parameters(), "lr": 0.2},
+                {"params": [one for name, one in model.named_parameters() if "first" not in name], **other},
+            ]
+
+        def train(session):
+            model = model_of(session.rank)
+            with self.assertRaisesRegex(gradcube.InvalidError, "momentum 0.5 where the hub has 0.9"):
+                HubOptimizer(groups(model, momentum=0.5), "sgd", session=session, momentum=0.9)
+            optimizer = HubOptimizer(groups(model), "sgd", session=session, lr=0.1, timeout=LATE)
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            optimizer.step()
+            optimizer.free(LATE)
+            return values_of(model)
+
+        model = model_of(0)
+        local = torch.optim.SGD(groups(model), lr=0.1)
+        for rank in range(4):
+            (loss_of(model, batch_of(rank, 0)) / 4).backward()
+        local.step()
+        results = self.together(train)
+        self.assert_same(results)
+        self.assert_close(results[0], values_of(model))
+
+    def test_gradients_are_pushed_in_the_backward_pass_and_used_up(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.named_parameters(), session=session, lr=0.1, timeout=LATE)
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            self.assertTrue(all(one.grad is None for one in model.parameters()))
+            with self.assertRaisesRegex(gradcube.AgainError, "pushes to the hub are in flight"):
+                optimizer.hub.free(LATE)
+            with self.assertRaisesRegex(gradcube.InvalidError, "a second gradient of parameter .*no_sync"):
+                loss_of(model, batch_of(session.rank, 1)).backward()
+            with self.assertRaisesRegex(gradcube.InvalidError, "call restart.. after step"):
+                optimizer.restart()
+            optimizer.step()
+            once = values_of(model)
+            loss_of(model, batch_of(session.rank, 1)).backward()
+            optimizer.step()
+            optimizer.free(LATE)
+            with self.assertRaisesRegex(gradcube.InvalidError, "freed"):
+                optimizer.step()
+            loss_of(model, batch_of(session.rank, 1)).backward()  # pushes nothing any more
+            return once
+
+        self.assert_same(self.together(train))
+
+    def test_a_clip_limits_each_element_of_the_mean(self):
+        def train(session):
+            parameter = torch.nn.Parameter(torch.zeros(2))
+            optimizer = HubOptimizer([parameter], session=session, lr=1.0, clip=2.0, timeout=LATE)
+            parameter.grad = torch.tensor([20.0, 1.0])
+            optimizer.step()
+            optimizer.free(LATE)
+            return parameter.tolist()
+
+        self.assertEqual(self.together(train), [[-2.0, -1.0]] * 4)
+
+    def test_passes_in_no_sync_add_up(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.parameters(), session=session, lr=0.1, timeout=LATE)
+            with optimizer.no_sync():
+                loss_of(model, batch_of(session.rank, 0)).backward()
+                model.unused.sum().backward()  # has a gradient in this pass alone
+            loss_of(model, batch_of(session.rank, 1)).backward()
+            optimizer.step()
+            optimizer.free(LATE)
+            return values_of(model)
+
+        model = model_of(0)
+        for rank in range(4):
+            for number in range(2):
+                (loss_of(model, batch_of(rank, number)) / 4).backward()
+        model.unused.sum().backward()
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+        results = self.together(train)
+        self.assert_same(results)
+        self.assert_close(results[0], values_of(model))
+
+    def test_a_gradient_that_some_trainers_have_not_counts_as_zero(self):
+        def train(session):
+            parameter = torch.nn.Parameter(torch.ones(3))
+            optimizer = HubOptimizer([parameter], session=session, lr=1.0, timeout=LATE)
+            closure = lambda: (parameter * 4).sum().backward() if session.rank == 2 else None
+            optimizer.step(closure)
+            optimizer.free(LATE)
+            return parameter.tolist()
+
+        self.assertEqual(self.together(train), [[0.0] * 3] * 4)
+
+    def test_weights_that_were_loaded_are_trained_after_a_restart(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.named_parameters(), "momentum", session=session, lr=0.1, timeout=LATE)
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            optimizer.step()
+            model.load_state_dict(model_of(7 + session.rank).state_dict())  # that of rank 0 counts
+            optimizer.restart()
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            optimizer.step()
+            optimizer.free(LATE)
+            return values_of(model)
+
+        model = model_of(7)
+        for rank in range(4):
+            (loss_of(model, batch_of(rank, 0)) / 4).backward()
+        torch.optim.SGD(model.parameters(), lr=0.1).step()
+        results = self.together(train)
+        self.assert_same(results)
+        self.assert_close(results[0], values_of(model))
+
+    def test_a_state_dict_has_the_groups_alone(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.parameters(), "adamw", session=session, lr=0.1, timeout=LATE)
+            state = optimizer.state_dict()
+            self.assertEqual(state["state"], {})
+            self.assertEqual(state["param_groups"][0]["lr"], 0.1)
+            state["param_groups"][0]["lr"] = 0.25
+            optimizer.load_state_dict(state)
+            self.assertEqual(optimizer.param_groups[0]["lr"], 0.25)
+            state["param_groups"][0]["eps"] = 1.0
+            with self.assertRaisesRegex(gradcube.InvalidError, "eps"):
+                optimizer.load_state_dict(state)
+            with self.assertRaisesRegex(gradcube.InvalidError, "a local optimizer's"):
+                optimizer.load_state_dict({"state": {0: {"step": 1}}, "param_groups": []})
+            with self.assertRaisesRegex(gradcube.InvalidError, "keys are fixed"):
+                optimizer.add_param_group({"params": [torch.nn.Parameter(torch.ones(1))]})
+            optimizer.free(LATE)
+
+        self.together(train)
+
+    def test_what_a_hub_cannot_do_is_refused(self):
+        parameter = torch.nn.Parameter(torch.ones(3))
+        cases = [
+            ("unknown optimizer 'lion'", [parameter], "lion", {}),
+            ("sgd has no setting 'betas'", [parameter], "sgd", {"betas": (0, 0)}),
+            ("invalid weight_decay 'much'", [parameter], "sgd", {"weight_decay": "much"}),
+            ("nesterov takes a momentum", [parameter], "sgd", {"nesterov": True}),
+            ("float64", [torch.nn.Parameter(torch.ones(3, dtype=torch.float64))], "sgd", {}),
+            ("no parameter with a gradient", [torch.ones(3)], "sgd", {}),
+            ("the name 'a'", [("a", parameter), ("a", torch.nn.Parameter(torch.ones(1)))], "adam", {}),
+        ]
+
+        def refuse(session):
+            if session.rank == 0:
+                for words, parameters, optimizer, settings in cases:
+                    with self.assertRaisesRegex(gradcube.InvalidError, words):
+                        HubOptimizer(parameters, optimizer, session=session, timeout=LATE, **settings)
+            session.barrier(timeout=LATE)
+            own = torch.nn.Parameter(torch.ones(3))
+            optimizer = HubOptimizer([own], "momentum", session=session, timeout=LATE)
+            optimizer.param_groups[0]["momentum"] = 0.5
+            with self.assertRaisesRegex(gradcube.InvalidError, "momentum 0.5 where the hub has 0.9"):
+                optimizer.step()
+            optimizer.free(LATE)
+
+        self.together(refuse)
+
+    def test_a_trainer_that_leaves_ends_the_step_of_all_others_with_its_name(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.parameters(), session=session, timeout=LATE)
+            if session.rank == 3:
+                session.close()
+                return None
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            optimizer.step()
+
+        with job(self.cluster, "deserted") as sessions:
+            for failure in all_of(train, sessions)[:3]:
+                self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]")
+
+    def test_an_optimizer_that_nobody_has_any_more_pushes_nothing(self):
+        def train(session):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(model.parameters(), session=session, timeout=LATE)
+            hub, gone = optimizer.hub, weakref.ref(optimizer)
+            del optimizer
+            gc.collect()
+            self.assertIsNone(gone())
+            loss_of(model, batch_of(session.rank, 0)).backward()
+            self.assertIsNotNone(model.first.weight.grad)
+            hub.free(LATE)
+
+        self.together(train)
+
+    def test_the_backend_s_module_has_it_too(self):
+        with contextlib.suppress(ImportError):
+            import gradcube.torch
+
+            self.assertIs(gradcube.torch.HubOptimizer, HubOptimizer)
+
+
+if __name__ == "__main__":
+    main()

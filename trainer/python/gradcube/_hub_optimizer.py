@@ -1,0 +1,379 @@
+"""HubOptimizer: an optimizer of PyTorch whose steps the servers take. Needs no torch.distributed."""
+
+import collections
+import contextlib
+import ctypes
+import functools
+import weakref
+
+import torch
+
+from ._errors import AgainError, InvalidError, MismatchError, PeerError
+from ._hub import Hub
+
+_DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
+
+_STEPS = {"lr": 0.01, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "clip": None}
+_MOMENTS = {"lr": 0.001, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "clip": None}
+_DEFAULTS = {
+    "sgd": _STEPS,
+    "momentum": {**_STEPS, "momentum": 0.9},
+    "nesterov": {**_STEPS, "momentum": 0.9, "nesterov": True},
+    "adam": _MOMENTS,
+    "adamw": {**_MOMENTS, "weight_decay": 0.01},
+}
+
+
+class HubOptimizer(torch.optim.Optimizer):
+    """An optimizer whose state and steps are the servers': a parameter hub in the place of a local optimizer.
+
+        session = gradcube.Session(job="digits")
+        optimizer = HubOptimizer(model.named_parameters(), "sgd", session=session, lr=0.05, momentum=0.9)
+        for images, labels in loader:
+            optimizer.zero_grad()
+            loss(model(images), labels).backward()
+            optimizer.step()
+        optimizer.free()
+
+    All trainers of the job construct it alike. Their parameters begin as those of rank 0. In the backward pass each
+    gradient is pushed the moment it is there; the servers take the step with the mean of all trainers' gradients, and
+    step() waits for the new weights and puts them into the parameters. All trainers then have the same bits. The
+    optimizer's state exists once in the job, on the servers (docs/hub.md).
+
+    ``params``: parameters, pairs (name, parameter) as of model.named_parameters(), or groups of one of both. Parameters
+    without names are called "0000", "0001" and so on, in their order. They are on the CPU, and of float32, float16 or
+    bfloat16. Those that need no gradient only begin as those of rank 0; model buffers are left as they are.
+    ``optimizer`` and its settings, with PyTorch's names and defaults: "sgd" (lr 0.01, momentum, dampening, nesterov,
+    weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
+    0.9. ``clip`` limits the magnitude of each element of the mean.
+    ``lane``, ``chunk_bytes``: as for Hub. ``timeout``: the most seconds to wait at a time; None: no limit.
+
+    A group's ``lr`` is that of the moment of the push, so PyTorch's schedulers work. It is the same on all trainers,
+    and may differ between groups. Other settings are those of all groups, and stay as they are.
+
+    A push uses its gradient up: from then on it is None, and so there is nothing to clip or to log between backward()
+    and step(), and after step() all are None. A parameter without a gradient at step() is pushed with zeros: it counts
+    in the mean, and momentum and weight decay act on the parameter, also where no trainer has a gradient. Each backward
+    pass but the last before step() belongs into no_sync(). step() is called as often by all trainers.
+
+    Who changes parameters by another way than step(), as model.load_state_dict() does, calls restart() then. Errors are
+    gradcube.Error's. After one of a push, free() this and make another one, in another session where a trainer is gone.
+    """
+
+    def __init__(
+        self, params, optimizer="sgd", *, session, lane=0, chunk_bytes=32768, timeout=None, **settings
+    ):  # fmt: skip
+        self._session = session
+        self._timeout = timeout
+        self._hub = None
+        self._handles = []
+        self._synchronizes = True
+        groups, names = _with_names(params)
+        super().__init__(groups, _settings_of(optimizer, settings))
+        self._optimizer = optimizer
+        self._settings = _without_rate(self.param_groups[0])
+        self._group_of = {}  # its number, by a parameter's id
+        self._parameters = {}  # by name
+        self._frozen = []
+        for number, group in enumerate(self.param_groups):
+            self._check_settings(group)
+            for parameter in group["params"]:
+                self._take(parameter, names[id(parameter)], number)
+        if not self._parameters:
+            raise InvalidError("the optimizer has no parameter with a gradient")
+        text = self._text()
+        # What is pushed: arrays in memory that is shared with the daemon, and tensors over them.
+        self._arrays = {
+            name: session.alloc(tuple(one.shape), _DTYPES[one.dtype]) for name, one in self._parameters.items()
+        }
+        self._tensors = {name: _tensor_over(self._arrays[name], one) for name, one in self._parameters.items()}
+        self._pushed = set()  # names
+        self._in_flight = collections.deque()  # names and requests
+        self._begin_alike()
+        self._hub = Hub(
+            session,
+            self._arrays,
+            text,
+            chunk_bytes=chunk_bytes,
+            lane=lane,
+            bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
+            timeout=timeout,
+        )
+        self._weights = {name: _tensor_at(self._hub.weights(name), one) for name, one in self._parameters.items()}
+        self._watch()
+
+    # What a user may ask.
+
+    @property
+    def hub(self):
+        """The gradcube.Hub: its keys have the parameters' names."""
+        return self._open_hub()
+
+    @contextlib.contextmanager
+    def no_sync(self):
+        """Backward passes in this scope add to the gradients, and push nothing."""
+        before, self._synchronizes = self._synchronizes, False
+        try:
+            yield
+        finally:
+            self._synchronizes = before
+
+    def restart(self):
+        """Takes the parameters of rank 0 as they are now, on all trainers, and begins with a state of zero.
+
+        All trainers call it, between step() and the next backward pass.
+        """
+        hub = self._open_hub()
+        if self._pushed:
+            raise InvalidError("gradients have been pushed: call restart() after step()")
+        self._begin_alike()
+        hub.set_weights(self._arrays, self._timeout)
+
+    def free(self, timeout=None):
+        """Waits until all trainers of the job have called it, and frees the hub. Parameters stay as they are.
+
+        Before a trainer leaves, so that it does not keep others from their last weights.
+        """
+        hub = self._open_hub()
+        for handle in self._handles:
+            handle.remove()
+        self._handles = []
+        while self._in_flight:  # of an iteration without step()
+            with contextlib.suppress(InvalidError, MismatchError, PeerError):
+                self._in_flight[0][1].wait(timeout)
+            self._in_flight.popleft()
+        is_freed = True
+        try:
+            hub.free(timeout)
+        except AgainError:
+            is_freed = False
+            raise
+        finally:
+            if is_freed:
+                self._hub = None
+                self._weights = {}
+
+    # What an optimizer has.
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        """Waits until the servers have taken the step, and puts the new weights into the parameters."""
+        self._open_hub()
+        result = None
+        if closure is not None:
+            with torch.enable_grad():
+                result = closure()
+        if any(one.grad is not None for one in self._frozen):
+            raise InvalidError(
+                "a parameter has a gradient that needed none when the optimizer was made: make another one"
+            )
+        for name, parameter in self._parameters.items():
+            if name not in self._pushed:
+                self._push(name, parameter)
+        while self._in_flight:
+            self._end_first()
+        for name, parameter in self._parameters.items():
+            parameter.copy_(self._weights[name])
+        self._pushed.clear()
+        return result
+
+    def state_dict(self):
+        """The groups' settings alone: the optimizer's state is on the servers."""
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict):
+        """Of state_dict(): learning rates. The other settings have to be those of the hub."""
+        if state_dict.get("state"):
+            raise InvalidError("this state is a local optimizer's: a hub begins with a state of zero")
+        for group in state_dict["param_groups"]:
+            self._check_settings(group)
+        super().load_state_dict(state_dict)
+
+    def add_param_group(self, param_group):
+        if self._hub is not None:
+            raise InvalidError("the hub's keys are fixed: give the optimizer all parameters when it is made")
+        super().add_param_group(param_group)
+
+    # Set-up.
+
+    def _take(self, parameter, name, group):
+        is_possible = parameter.dtype in _DTYPES or not parameter.requires_grad
+        if parameter.device.type != "cpu" or not is_possible:
+            raise InvalidError(
+                f"parameter {name!r:.64} is of {parameter.dtype} on {parameter.device}: expected "
+                "float32, float16 or bfloat16 on the CPU"
+            )
+        if not parameter.requires_grad:
+            self._frozen.append(parameter)
+        elif parameter.numel() != 0:
+            if name in self._parameters:
+                raise InvalidError(f"two parameters have the name {name!r:.64}")
+            self._parameters[name] = parameter
+            self._group_of[id(parameter)] = group
+
+    def _check_settings(self, group):
+        """That they are those of all groups, and those that the hub has."""
+        for name, value in self._settings.items():
+            given = group.get(name, value)
+            if _unchanging(given) != value:
+                raise InvalidError(
+                    f"a parameter group has {name} {given!r:.64} where the hub has {value!r}: of a hub's settings only "
+                    "lr may change or differ between groups"
+                )
+
+    def _text(self):
+        """The optimizer as a hub has it, such as "momentum:lr=0.1,momentum=0.9"."""
+        settings = {"lr": float(self.param_groups[0]["lr"]), **self._settings}
+        kind = self._optimizer
+        if "betas" in settings:
+            settings["beta1"], settings["beta2"] = settings.pop("betas")
+        elif settings.pop("nesterov"):
+            kind = "nesterov"
+            if not settings["momentum"] or settings.pop("dampening"):
+                raise InvalidError("nesterov takes a momentum and no dampening")
+        elif settings["momentum"]:
+            kind = "momentum"
+        else:
+            kind = "sgd"
+            del settings["momentum"], settings["dampening"]
+        words = [
+            f"{name.replace('_', '-')}={_number_of(name, value)!r}"
+            for name, value in settings.items()
+            if value is not None
+        ]
+        return f"{kind}:{','.join(words)}"
+
+    @torch.no_grad()
+    def _begin_alike(self):
+        """All parameters are those of rank 0, and are in the arrays."""
+        for name, parameter in sorted(self._parameters.items()):
+            self._tensors[name].copy_(parameter)
+            dtype = "bfloat16" if parameter.dtype == torch.bfloat16 else None
+            self._session.broadcast(self._arrays[name], dtype=dtype, timeout=self._timeout)
+            parameter.copy_(self._tensors[name])
+        for parameter in self._frozen:
+            kept = parameter.detach().clone(memory_format=torch.contiguous_format)
+            if kept.numel() != 0:
+                bits = kept.view(torch.uint8) if kept.dim() else kept.view(1).view(torch.uint8)
+                self._session.broadcast(bits.numpy(), dtype="bytes", timeout=self._timeout)
+                parameter.copy_(kept)
+
+    def _watch(self):
+        # A parameter's accumulator, a node of autograd's graph, tells when its gradient is there.
+        this = weakref.ref(self)
+        self._accumulators = []
+
+        def ready(name, *_):
+            if this() is not None:
+                this()._ready(name)
+
+        for name, parameter in self._parameters.items():
+            accumulator = parameter.expand_as(parameter).grad_fn.next_functions[0][0]
+            self._handles.append(accumulator.register_hook(functools.partial(ready, name)))
+            self._accumulators.append(accumulator)
+
+    # An iteration.
+
+    @torch.no_grad()
+    def _ready(self, name):
+        if not self._synchronizes:
+            return
+        if name in self._pushed:
+            self._parameters[name].grad = None
+            raise InvalidError(
+                f"a second gradient of parameter {name!r:.64} before step(): the first was pushed already. Every "
+                "backward pass but the last belongs into no_sync(); where a pass has failed, go on with step()"
+            )
+        self._push(name, self._parameters[name])
+
+    def _push(self, name, parameter):
+        hub = self._open_hub()
+        group = self.param_groups[self._group_of[id(parameter)]]
+        self._check_settings(group)
+        tensor = self._tensors[name]
+        if parameter.grad is None:
+            tensor.zero_()
+        elif parameter.grad.layout != torch.strided:
+            raise InvalidError(f"the gradient of parameter {name!r:.64} is sparse: expected a dense one")
+        else:
+            tensor.copy_(parameter.grad)
+        while True:
+            try:
+                request = hub.push_async(name, self._arrays[name], group["lr"])
+                break
+            except AgainError:  # as many requests are in flight as there can be
+                if not self._in_flight:
+                    raise
+                self._end_first()
+        self._in_flight.append((name, request))
+        self._pushed.add(name)
+        parameter.grad = None
+
+    def _end_first(self):
+        """Waits for the push that is the longest in flight. After a TimeoutError it can be waited for again."""
+        self._in_flight[0][1].wait(self._timeout)
+        self._in_flight.popleft()
+
+    def _open_hub(self):
+        if self._hub is None:
+            raise InvalidError("this optimizer's hub was freed: make another one")
+        return self._hub
+
+
+def _with_names(params):
+    """Groups of parameters, and the parameters' names by their ids: of a parameter that is there twice the first."""
+    groups = [dict(group) if isinstance(group, dict) else group for group in params]
+    if not groups or not isinstance(groups[0], dict):
+        groups = [{"params": groups}]
+    named, unnamed = {}, 0
+    for group in groups:
+        ones = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
+        group["params"] = []
+        for one in ones:
+            name, parameter = one if isinstance(one, tuple) else (None, one)
+            if id(parameter) in named:
+                continue
+            if name is None:
+                name, unnamed = f"{unnamed:04}", unnamed + 1
+            named[id(parameter)] = name
+            group["params"].append(parameter)
+    return groups, named
+
+
+def _settings_of(optimizer, given):
+    """Of a group, with the defaults."""
+    if not isinstance(optimizer, str) or optimizer not in _DEFAULTS:
+        raise InvalidError(f"unknown optimizer {optimizer!r:.64}: expected one of {', '.join(_DEFAULTS)}")
+    settings = dict(_DEFAULTS[optimizer])
+    for name, value in given.items():
+        if name not in settings:
+            raise InvalidError(f"{optimizer} has no setting {name!r:.64}: expected one of {', '.join(settings)}")
+        settings[name] = value
+    return settings
+
+
+def _number_of(name, value):
+    try:
+        return float(value)
+    except (TypeError, ValueError):
+        raise InvalidError(f"invalid {name} {value!r:.64}: expected a number") from None
+
+
+def _without_rate(group):
+    named = {name: value for name, value in group.items() if name in {**_STEPS, **_MOMENTS} and name != "lr"}
+    return {name: _unchanging(value) for name, value in named.items()}
+
+
+def _unchanging(value):
+    return tuple(value) if isinstance(value, (list, tuple)) else value
+
+
+def _tensor_over(array, parameter):
+    """Keeps the array's memory alive."""
+    return torch.frombuffer(array, dtype=parameter.dtype).view(parameter.shape)
+
+
+def _tensor_at(array, parameter):
+    """Over an array that cannot be written to, of which PyTorch has no notion. Does not keep its memory alive."""
+    memory = (ctypes.c_uint8 * array.nbytes).from_address(array.ctypes.data)
+    return torch.frombuffer(memory, dtype=parameter.dtype).view(parameter.shape)
