@@ -112,7 +112,7 @@ TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
   for (const auto& trainer : job.trainers()) {
     const std::vector<shared::Completion> ends = trainer->take_completions();
     ASSERT_EQ(ends.size(), 1U);
-    EXPECT_EQ(ends[0].code, GRADCUBE_EABORTED);
+    EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
     EXPECT_NE(ends[0].notice, 0U) << "and it is said why";
     bool explained = false;
     for (const Told& told : cluster.told(*trainer)) {
