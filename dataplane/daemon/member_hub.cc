@@ -12,6 +12,10 @@ namespace gradcube::dataplane {
 
 namespace {
 
+// Of what was given up and still runs. Who wishes for one hub after another would else have a thread
+// and a table for each.
+constexpr std::size_t kMostDropped = 4;
+
 bool same(const HubWish& a, const HubWish& b) {
   return a.number == b.number && a.lane == b.lane && a.table == b.table;
 }
@@ -30,8 +34,13 @@ void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
                   "another trainer of this server has other keys");
   }
   if (exists && wish.number == wish_.number) return waiting_.push_back(local);
-  if (hub_ != nullptr)
+  if (hub_ != nullptr) {
     return refuse(local, wish.number, GRADCUBE_EINVAL, "the job has a hub: free it first");
+  }
+  if (dropped_.size() >= kMostDropped) {
+    return refuse(local, wish.number, GRADCUBE_EAGAIN,
+                  "hubs of the job that nobody waits for are still being made: try again later");
+  }
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   waiting_.push_back(local);

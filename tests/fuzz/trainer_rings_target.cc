@@ -4,14 +4,17 @@
 
 #include <algorithm>
 #include <array>
+#include <cmath>
 #include <cstring>
 #include <memory>
+#include <optional>
 #include <sys/socket.h>
 #include <tuple>
 #include <unistd.h>
 
 #include "dataplane/engine/session.h"
 #include "tests/fuzz/fuzz_target.h"
+#include "tests/unit/dataplane/engine/small_hub.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 
 namespace gradcube::fuzz {
@@ -38,6 +41,8 @@ enum class Where : std::uint8_t {
   kind,
   root,
   lane,
+  tag,
+  paths,
   places,
 };
 
@@ -76,6 +81,12 @@ void store(dataplane::Session& session, unsigned local, Where where, std::uint64
       break;
     case Where::lane:
       submission.lane = static_cast<std::uint8_t>(value);
+      break;
+    case Where::tag:
+      submission.tag = value;
+      break;
+    case Where::paths:
+      submission.paths = static_cast<std::uint32_t>(value);
       break;
     case Where::places:
       break;
@@ -140,7 +151,9 @@ std::uint64_t least_submitted(const dataplane::Session& session, unsigned lane) 
 class Rings {
  public:
   explicit Rings(std::uint8_t shape)
-      : reproducible_(shape % 2 != 0), trainers_(1 + shape / 2 % kMostTrainers) {
+      : reproducible_(shape % 2 != 0),
+        trainers_(1 + shape / 2 % kMostTrainers),
+        hub_(dataplane::small_hub(1, trainers_)) {
     for (unsigned local = 0; local < trainers_; ++local) {
       const auto region = std::make_shared<dataplane::SessionRegion>(2 * kHeap);
       region->confirm(shared::kHeapOffset + kHeap);
@@ -156,6 +169,7 @@ class Rings {
         session_->seat(local, region, ends[0]);
       }
     }
+    session_->set_hub(*hub_);
   }
   ~Rings() {
     for (const int doorbell : doorbells_) close(doorbell);
@@ -171,6 +185,7 @@ class Rings {
   void take() {
     const Counts before = submitted();
     const std::uint64_t published = session_->published();
+    const std::uint64_t pushes = hub_->board().in_flight();
     const dataplane::Session::Take take = session_->take();
     require(!violated_ || take == dataplane::Session::Take::violation, "a violation stays one");
     violated_ = take == dataplane::Session::Take::violation;
@@ -181,6 +196,10 @@ class Rings {
     if (mail.has_value()) {
       require(submitted() == before, "what is mail belongs to no lane");
       take_mail(*mail);
+    } else if (hub_->board().in_flight() != pushes) {
+      require(taken && hub_->board().in_flight() == pushes + 1, "a push is what is taken");
+      require(submitted() == before, "a push belongs to no lane");
+      take_rounds();
     } else if (taken) {
       take_collective(before);
     } else {
@@ -211,6 +230,22 @@ class Rings {
     if (number % 2 == 0) session_->end_mail(number, 0, 0);
   }
 
+  // Of keys that all trainers have pushed alike. They end at once.
+  void take_rounds() {
+    dataplane::HubBoard& board = hub_->board();
+    while (const std::optional<std::uint32_t> key = board.next_pushed(0)) {
+      const dataplane::HubPush& push = board.pushed(*key);
+      require(push.learning_rate >= 0 && std::isfinite(push.learning_rate),
+              "a learning rate is one");
+      for (unsigned local = 0; local < trainers_; ++local) {
+        require(!board.may_push(*key, local), "a round begins when all have pushed");
+        require_in_heap(*session_, local, push.buffers[local], hub_->model().keys()[*key].bytes());
+      }
+      board.end(0, *key);
+      require(session_->end_pushes() == 1, "a round ends once");
+    }
+  }
+
   void take_collective(const Counts& before) {
     unsigned more = 0;
     for (unsigned lane = 0; lane < kLanes; ++lane) {
@@ -234,6 +269,7 @@ class Rings {
 
   bool reproducible_;
   unsigned trainers_;
+  std::shared_ptr<dataplane::ServerHub> hub_;
   std::vector<int> doorbells_;  // the trainers' ends
   std::unique_ptr<dataplane::Session> session_;
   std::array<std::uint64_t, kLanes> published_{};
@@ -253,7 +289,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
   }
 }
 
-// Of each shape of session some collectives of each kind, and messages, that all trainers submit.
+// Of each shape of session some collectives of each kind, messages and pushes to a hub, that all trainers submit.
 std::vector<Bytes> seeds() {
   using shared::Kind;
   constexpr std::array kKinds = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
@@ -281,6 +317,23 @@ std::vector<Bytes> seeds() {
           append(local, Where::kind, static_cast<std::uint64_t>(kKinds[request - 1]));
           append(local, Where::lane, request % kLanes);
           append(local, Where::submission_tail, request);
+        }
+      }
+      // Of each key of the hub.
+      std::uint64_t request = kKinds.size();
+      for (std::uint32_t key = 0; key < 2 * dataplane::small_keys().size(); ++key) {
+        const auto push = dataplane::small_push(
+            ++request, key / 2, key % 2 == 0 ? Kind::push_weights : Kind::push_gradients);
+        for (unsigned local = 0; local < trainers; ++local) {
+          append(local, Where::request, push.request);
+          append(local, Where::offset, push.offset);
+          append(local, Where::count, push.count);
+          append(local, Where::dtype, push.dtype);
+          append(local, Where::kind, push.kind);
+          append(local, Where::root, push.root);
+          append(local, Where::tag, push.tag);
+          append(local, Where::paths, push.paths);
+          append(local, Where::submission_tail, push.request);
         }
       }
       inputs.push_back(bytes);

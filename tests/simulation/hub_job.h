@@ -18,14 +18,19 @@ namespace gradcube::simulation {
 class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
-         const std::string& optimizer)
+         const std::string& optimizer, const std::string& algorithm = "")
       : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer) {
     for (const control::hub::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
     }
     weights_ = heap_end_ - shared::kHeapOffset - kTable;
-    trainers_ = cluster_.join_all("hub", heap_end_ - shared::kHeapOffset);
+    for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
+      dataplane::TrainerRequest request{"hub", 1000 + server, 1000,
+                                        heap_end_ - shared::kHeapOffset};
+      request.options.lanes = {{algorithm, 0}};
+      trainers_.push_back(cluster.join(server, request));
+    }
   }
 
   Trainers& trainers() { return trainers_; }
@@ -61,7 +66,27 @@ class HubJob {
     }
   }
 
+  // Of a key of float32.
   template <typename Value>  // value(rank, key, element)
+  void push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind, const Value& value,
+            double rate = shared::kOwnRate) {
+    auto* values = reinterpret_cast<float*>(trainer.at(offsets_[key]));
+    for (std::uint64_t i = 0; i < keys_[key].elements; ++i)
+      values[i] = value(trainer.rank(), key, i);
+    shared::Submission entry{};
+    entry.kind = static_cast<std::uint8_t>(kind);
+    entry.offset = offsets_[key];
+    entry.count = keys_[key].elements;
+    entry.dtype = static_cast<std::uint8_t>(keys_[key].type);
+    entry.root = key;
+    entry.paths = number_;
+    if (kind == shared::Kind::push_gradients) {
+      entry.tag = std::bit_cast<std::uint64_t>(rate);
+    }
+    trainer.submit(entry);
+  }
+  // Of all keys.
+  template <typename Value>
   void push_all(shared::Kind kind, const Value& value) {
     for (const auto& trainer : trainers_) {
       // Each in an order of its own.
@@ -86,24 +111,6 @@ class HubJob {
  private:
   static constexpr std::uint64_t kTable = 4096;
 
-  // Of float32.
-  template <typename Value>
-  void push(SimulatedTrainer& trainer, std::uint32_t key, shared::Kind kind, const Value& value) {
-    auto* values = reinterpret_cast<float*>(trainer.at(offsets_[key]));
-    for (std::uint64_t i = 0; i < keys_[key].elements; ++i)
-      values[i] = value(trainer.rank(), key, i);
-    shared::Submission entry{};
-    entry.kind = static_cast<std::uint8_t>(kind);
-    entry.offset = offsets_[key];
-    entry.count = keys_[key].elements;
-    entry.dtype = static_cast<std::uint8_t>(keys_[key].type);
-    entry.root = key;
-    entry.paths = number_;
-    if (kind == shared::Kind::push_gradients) {
-      entry.tag = std::bit_cast<std::uint64_t>(shared::kOwnRate);
-    }
-    trainer.submit(entry);
-  }
   shared::Notice answer(const SimulatedTrainer& trainer) {
     for (const Told& told : cluster_.told(trainer)) {
       if (told.notice.type == shared::MessageType::hub_made && told.notice.number == number_) {

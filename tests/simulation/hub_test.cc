@@ -5,6 +5,8 @@
 
 #include "tests/simulation/hub_job.h"
 
+#include "gradcube/gradcube.h"
+
 namespace gradcube::simulation {
 namespace {
 
@@ -25,11 +27,11 @@ float number(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned r
 // What all servers have, bit by bit, when trainers have pushed weights and then gradients.
 std::vector<std::uint8_t> trained(const char* topology, const char* algorithm, const char* loss,
                                   std::uint64_t seed) {
-  SimulationSettings settings = settings_of(
-      {{"topology", topology}, {"algorithm", algorithm}, {"loss", loss}, {"mtu", "1500"}});
+  SimulationSettings settings =
+      settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
   settings.seed = seed;
   SimulatedCluster cluster(settings);
-  HubJob job(cluster, keys(), "adam:lr=0.01");
+  HubJob job(cluster, keys(), "adam:lr=0.01", algorithm);
   job.make();
   if (testing::Test::HasFatalFailure()) return {};
   job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
@@ -49,6 +51,9 @@ std::vector<std::uint8_t> trained(const char* topology, const char* algorithm, c
   }
   const dataplane::EngineCounters counters = cluster.counters();
   EXPECT_EQ(counters.hub_rounds, kRounds * keys().size() * cluster.servers());
+  if (std::string(loss) != "0") {
+    EXPECT_GT(counters.resent, 0U) << "nothing was lost";
+  }
   leave_all(cluster, job.trainers());
   return weights;
 }
@@ -89,6 +94,57 @@ TEST(Hubs, FollowEachOtherInAJob) {
     job.end();
   }
   leave_all(cluster, job.trainers());
+}
+
+// Nobody knows which of them is wrong.
+TEST(Hubs, EndTheirJobWhenTrainersPushDifferently) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5");
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  const auto value = [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; };
+  job.push_all(shared::Kind::push_weights, value);
+  for (const auto& trainer : job.trainers()) {
+    job.push(*trainer, 2, shared::Kind::push_gradients, value,
+             trainer->rank() == 1 ? 0.25 : shared::kOwnRate);
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
+  for (const auto& trainer : job.trainers()) {
+    const std::vector<shared::Completion> ends = trainer->take_completions();
+    ASSERT_EQ(ends.size(), 1U);
+    EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
+    EXPECT_NE(ends[0].notice, 0U) << "and it is said why";
+    bool explained = false;
+    for (const Told& told : cluster.told(*trainer)) {
+      explained = explained || std::string(told.notice.text).find("\"fc\"") != std::string::npos;
+    }
+    EXPECT_TRUE(explained) << "at server " << trainer->server();
+  }
+  leave_all(cluster, job.trainers());
+}
+
+// The hub is gone with the trainer, and all that is pushed ends.
+TEST(Hubs, EndAllPushesWhenATrainerDies) {
+  SimulatedCluster cluster(settings_of({{"topology", "bcube:2,2"}}));
+  HubJob job(cluster, keys(), "sgd:lr=0.5");
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  const auto value = [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; };
+  job.push_all(shared::Kind::push_weights, value);
+  Trainers& trainers = job.trainers();
+  for (std::size_t i = 0; i + 1 < trainers.size(); ++i) {
+    job.push(*trainers[i], 1, shared::Kind::push_gradients, value);
+  }
+  cluster.run_for(10 * kMillisecond);
+  cluster.leave(*trainers.back(), dataplane::Departure::death);
+  trainers.pop_back();
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(trainers); }, 60 * kSecond));
+  for (const auto& trainer : trainers) {
+    const std::vector<shared::Completion> ends = trainer->take_completions();
+    ASSERT_EQ(ends.size(), 1U);
+    EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
+  }
+  leave_all(cluster, trainers);
 }
 
 }  // namespace

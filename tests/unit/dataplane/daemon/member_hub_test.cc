@@ -185,6 +185,27 @@ TEST_F(MemberHubs, ThatAreMadeAreOverWhenANewerOneIsWishedFor) {
   EXPECT_EQ(member_.hub()->number(), 2U);
 }
 
+// What was given up takes a thread and memory until it is found to be idle.
+TEST_F(MemberHubs, AreNotMadeWithoutBoundForWhoWaitsForNone) {
+  for (std::uint32_t number = 1; number <= 50; ++number) {
+    ask(0, wish(number));
+    member_.end(GRADCUBE_EINVAL, "it was freed");
+  }
+  unsigned busy = 0;
+  for (const HubAnswer& answer : work()) busy += answer.code == GRADCUBE_EAGAIN ? 1 : 0;
+  EXPECT_GE(busy, 40U);
+  EXPECT_LT(busy, 50U);
+  for (std::uint32_t number = 51;; ++number) {
+    ask(0, wish(number));
+    const std::vector<HubAnswer> told = answers();
+    ASSERT_EQ(told.size(), 1U);
+    if (told[0].code == GRADCUBE_OK) break;
+    ASSERT_EQ(told[0].code, GRADCUBE_EAGAIN) << told[0].text;
+    std::this_thread::yield();
+  }
+  EXPECT_EQ(used_, 1U);
+}
+
 TEST_F(MemberHubs, AreRefusedWithWhatIsWrongWithTheirTable) {
   ask(0, wish(1, "rubbish"));
   expect_one_refused(GRADCUBE_EINVAL, "malformed");

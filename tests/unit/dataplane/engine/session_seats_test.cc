@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "dataplane/engine/session.h"
+#include "tests/unit/dataplane/engine/small_hub.h"
 #include "tests/unit/dataplane/engine/submission_entry.h"
 #include "tests/unit/dataplane/engine/whole_region.h"
 
@@ -39,6 +40,13 @@ class SessionSeatsTest : public testing::Test {
     submission.offset = shared::kHeapOffset;
     submission.count = count;
     region.header().submission_tail.store(submitted_[local]);
+    while (session_->take() == Session::Take::taken) {
+    }
+  }
+  void push(unsigned local, shared::Kind kind = shared::Kind::push_gradients) {
+    const SessionRegion& region = session_->region(local);
+    submission_entry(region, submitted_[local]) = small_push(100 * (local + 1), 0, kind);
+    region.header().submission_tail.store(++submitted_[local]);
     while (session_->take() == Session::Take::taken) {
     }
   }
@@ -112,6 +120,50 @@ TEST_F(SessionSeatsTest, NamesTheViolatorAndGoesOnWithTheOthersWithoutIt) {
   submit(0);
   EXPECT_EQ(session_->submitted(0, 0), 2u);
   EXPECT_EQ(session_->published(0), 0u);
+}
+
+TEST_F(SessionSeatsTest, PushesToAHubWhenAllTrainersHave) {
+  seat_the_other();
+  const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
+  session_->set_hub(*hub);
+  push(1);
+  EXPECT_FALSE(hub->board().has_pushed(0));
+  EXPECT_EQ(session_->violation(), nullptr);
+  push(0);
+  EXPECT_EQ(hub->board().next_pushed(0), 0U);
+  for (unsigned local = 0; local < kTrainers; ++local) {
+    EXPECT_EQ(hub->board().pushed(0).buffers[local],
+              session_->region(local).base() + shared::kHeapOffset);
+  }
+  hub->board().end(0, 0);
+  EXPECT_EQ(session_->end_pushes(), 1U);
+  for (unsigned local = 0; local < kTrainers; ++local) {
+    EXPECT_EQ(completions(local), 1U);
+    EXPECT_EQ(session_->region(local).completion(0).request, 100U * (local + 1));
+    EXPECT_EQ(session_->region(local).completion(0).code, 0);
+  }
+}
+
+TEST_F(SessionSeatsTest, EndsThePushesOfOneTrainerThatWaitForTheOther) {
+  seat_the_other();
+  const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
+  session_->set_hub(*hub);
+  push(1);
+  session_->end_hub(GRADCUBE_EPEER, 3);
+  EXPECT_EQ(completions(0), 0U);
+  ASSERT_EQ(completions(1), 1U);
+  EXPECT_EQ(session_->region(1).completion(0).code, GRADCUBE_EPEER);
+  EXPECT_EQ(session_->region(1).completion(0).notice, 3U);
+}
+
+TEST_F(SessionSeatsTest, FindsTrainersOfAServerThatPushDifferently) {
+  seat_the_other();
+  const std::shared_ptr<ServerHub> hub = small_hub(1, kTrainers);
+  session_->set_hub(*hub);
+  push(0);
+  push(1, shared::Kind::push_weights);
+  EXPECT_EQ(hub->board().disagreement(), 0U);
+  EXPECT_FALSE(hub->board().has_pushed(0));
 }
 
 }  // namespace
