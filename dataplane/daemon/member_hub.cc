@@ -12,8 +12,8 @@ namespace gradcube::dataplane {
 
 namespace {
 
-// Of what was given up and still runs. Who wishes for one hub after another would else have a thread
-// and a table for each.
+// Of what was given up and still runs. Who wishes for one hub after another would else have a
+// thread and a table for each.
 constexpr std::size_t kMostDropped = 4;
 
 bool same(const HubWish& a, const HubWish& b) {

@@ -289,7 +289,8 @@ void read_hostile(std::span<const std::uint8_t> input) {
   }
 }
 
-// Of each shape of session some collectives of each kind, messages and pushes to a hub, that all trainers submit.
+// Of each shape of session some collectives of each kind, messages and pushes to a hub, that all
+// trainers submit.
 std::vector<Bytes> seeds() {
   using shared::Kind;
   constexpr std::array kKinds = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,

@@ -232,6 +232,8 @@ def parse_arguments():
     for name in ("epochs", "batch", "steps", "alone"):
         if (value := getattr(arguments, name)) is not None and value < 1:
             parser.error(f"--{name} {value}: at least 1 is accepted")
+    if arguments.alone and arguments.hub:
+        parser.error("--alone and --hub: the servers of a cluster have the hub")
     return arguments
 
 

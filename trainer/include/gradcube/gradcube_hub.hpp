@@ -12,8 +12,8 @@
 //     hub.free();
 //
 // A key is named by its place in the list that the hub was made with. What is pushed and what gets
-// weights has the key's type and length, or the call throws. Errors, requests, threads and forks are
-// as in gradcube.hpp.
+// weights has the key's type and length, or the call throws. Errors, requests, threads and forks
+// are as in gradcube.hpp.
 //
 // Lifetime. free() waits for the job's other trainers. A hub that is destroyed without it waits for
 // them, too, but three seconds at most, and not at all where an exception is on its way; nothing is
@@ -69,8 +69,8 @@ class Hub {
     wanted.chunk_bytes = settings.chunk_bytes;
     wanted.lane = settings.lane;
     made_->session = session.session_;
-    check(gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout),
-                              &made_->hub));
+    check(
+        gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));
   }
   Hub(Hub&&) noexcept = default;
   Hub& operator=(Hub&& other) noexcept {
@@ -133,7 +133,8 @@ class Hub {
   }
 
   // Waits until all trainers of the job have called it, and frees the hub. Throws with
-  // GRADCUBE_EAGAIN, and frees nothing, while pushes are in flight; it is freed with all other errors.
+  // GRADCUBE_EAGAIN, and frees nothing, while pushes are in flight; it is freed with all other
+  // errors.
   void free(std::chrono::duration<double, std::milli> timeout = std::chrono::milliseconds(-1)) {
     const int limit = detail::milliseconds(timeout);
     hub();  // throws where it was freed before
@@ -183,8 +184,8 @@ class Hub {
   template <typename T>
   void expect_type(std::size_t key) const {
     if (key >= keys_.size()) {
-      throw Error(GRADCUBE_EINVAL, "the hub has no key " + std::to_string(key) + ": expected 0 to " +
-                                       std::to_string(keys_.size() - 1));
+      throw Error(GRADCUBE_EINVAL, "the hub has no key " + std::to_string(key) +
+                                       ": expected 0 to " + std::to_string(keys_.size() - 1));
     }
     if (detail::DtypeOf<std::remove_const_t<T>>::value == keys_[key].dtype) return;
     throw Error(GRADCUBE_EINVAL, "key \"" + keys_[key].name + "\" of the hub has another type");
