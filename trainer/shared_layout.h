@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 7;
+inline constexpr std::uint32_t kLayoutVersion = 8;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -86,6 +86,7 @@ enum class Kind : std::uint8_t {
   // Of a key of the job's hub: no collectives.
   push_gradients = 8,
   push_weights = 9,
+  push_restored = 10,
 };
 inline constexpr unsigned kKinds = 6;  // of collectives
 inline constexpr double kOwnRate = -1;
@@ -105,9 +106,14 @@ inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a 
 // by its length. Messages have no numbers in lanes. In a collective both fields are 0.
 //
 // Of a push `root` is the key's number among those of the hub, ordered by name, count and dtype are
-// the key's, `tag` has the bits of the learning rate (a double; kOwnRate: the optimizer's; 0 for
-// weights), and `paths` is the hub's number. op and lane are 0. A trainer pushes a key again when
-// its last push of it has ended.
+// the key's, and `paths` is the hub's number. op and lane are 0. `tag` of gradients has the bits of
+// the learning rate, a double, or of kOwnRate for the optimizer's own; of weights it is 0, and of
+// what is restored how many steps the optimizer has taken. A trainer pushes a key again when its
+// last push of it has ended.
+//
+// What is restored is the key's weights, and behind them its arrays, as restored_array() says: where
+// the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it owns
+// (HubRange) from its first trainer; what else is in the buffer does not matter.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).
@@ -163,7 +169,8 @@ enum class MessageType : std::uint32_t {
   make_hub = 14,  // trainer: MakeHub. The next one only after the answer
   hub_made = 15,  // daemon: Notice, the answer: its code is 0, or says why there is none. With 0,
                   // `request` is how long the hub's weights are, in bytes, and a descriptor comes
-                  // with it: their memory, to be mapped for reading. `number` is the hub's
+                  // with it: the hub's memory, which begins with them, and goes on with HubState,
+                  // to be mapped for reading. `number` is the hub's
   end_hub = 16,   // trainer: its server needs the hub no more: a bare MessageType
 };
 
@@ -267,6 +274,41 @@ struct HubTableKey {
   std::uint64_t elements;
   std::uint32_t name_bytes;
   std::uint32_t dtype;  // gradcube_dtype, of the gradients
+};
+
+// How many arrays of float32 a key with the optimizer's `states` has beside its weights, and where
+// the one with this number, from 0, begins in what is restored; of the number behind the last, where
+// all ends.
+constexpr std::uint64_t restored_arrays(std::uint64_t element_bytes, std::uint64_t states) {
+  return states + (element_bytes == sizeof(float) ? 0 : 1);
+}
+constexpr std::uint64_t restored_array(std::uint64_t elements, std::uint64_t element_bytes,
+                                       std::uint64_t number) {
+  const auto align = [](std::uint64_t bytes) {
+    return (bytes + kBufferAlignment - 1) / kBufferAlignment * kBufferAlignment;
+  };
+  return align(elements * element_bytes) + number * align(elements * sizeof(float));
+}
+
+// What a server owns of its hub. It lies in the hub's memory behind the weights, with `ranges`
+// times a HubRange behind it, by key and first element, without overlap. The daemon writes it before
+// hub_made, and never again.
+struct HubState {
+  std::uint32_t ranges;
+  std::uint32_t rule;  // aggregation::OptimizerRule
+  // lr, momentum, dampening, beta1, beta2, eps, weight-decay, clip.
+  double settings[8];
+};
+
+// Where the daemon has what it owns of a key, from the begin of the hub's memory: the weights in
+// float32 (of a key of float32, those of which all are read), and the optimizer's state; 0 where it
+// has none. Read them while no push of the key by this server's trainers is in flight.
+struct HubRange {
+  std::uint32_t key;  // by name
+  std::uint32_t reserved;
+  std::uint64_t first_element;
+  std::uint64_t elements;
+  std::uint64_t arrays[3];
 };
 
 inline constexpr std::uint64_t kMostHubTableBytes = std::uint64_t{1} << 25;

@@ -90,8 +90,8 @@ void MemberHub::answer_all(std::int32_t code, const std::string& text) {
     refuse(local, wish_.number, code, text);
     if (code != GRADCUBE_OK) continue;
     HubAnswer& answer = answers_.back();
-    answer.bytes = hub_->weights().bytes();
-    answer.descriptor = hub_->weights().descriptor();
+    answer.bytes = hub_->model().bytes();
+    answer.descriptor = hub_->memory().descriptor();
   }
 }
 

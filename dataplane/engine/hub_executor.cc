@@ -13,25 +13,24 @@ namespace {
 
 constexpr std::uint64_t kMostTold = 255;  // that a frame can tell
 
+// HubKind has those of HubPush in their order.
+constexpr unsigned kFirstKind = static_cast<unsigned>(HubKind::gradients);
+static_assert(static_cast<unsigned>(HubKind::restored) ==
+              kFirstKind + static_cast<unsigned>(HubPush::Kind::restored));
+
 // In a segment header the number of the chunk stands for that of the collective, the position for
 // the count, and what is left is shared by the round and the learning rate.
 CollectiveSignature signature_of(const HubLabel& label) {
-  const HubKind kind =
-      label.kind == HubPush::Kind::gradients ? HubKind::gradients : HubKind::weights;
   return {static_cast<std::uint8_t>(label.rate >> 8), label.position,
           static_cast<std::uint16_t>(label.round | (label.rate & 0xffU) << 8),
-          static_cast<std::uint8_t>(kind), label.chunk};
+          static_cast<std::uint8_t>(kFirstKind + static_cast<unsigned>(label.kind)), label.chunk};
 }
 
 std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
+  const unsigned kind = signature.kind - kFirstKind;
+  if (kind > static_cast<unsigned>(HubPush::Kind::restored)) return std::nullopt;
   HubLabel label;
-  if (signature.kind == static_cast<std::uint8_t>(HubKind::gradients)) {
-    label.kind = HubPush::Kind::gradients;
-  } else if (signature.kind == static_cast<std::uint8_t>(HubKind::weights)) {
-    label.kind = HubPush::Kind::weights;
-  } else {
-    return std::nullopt;
-  }
+  label.kind = static_cast<HubPush::Kind>(kind);
   label.chunk = signature.collective;
   label.position = signature.count;
   label.round = static_cast<std::uint8_t>(signature.root);

@@ -34,7 +34,7 @@ namespace gradcube::dataplane {
 class EngineHub;
 
 // In the place of the kind of a collective in a segment header.
-enum class HubKind : std::uint8_t { gradients = 19, weights = 20 };
+enum class HubKind : std::uint8_t { gradients = 19, weights = 20, restored = 21 };
 
 class HubExecutor {
  public:

@@ -1,6 +1,9 @@
 #include "dataplane/engine/server_hub.h"
 
+#include <algorithm>
+
 #include "aggregation/optimizer.h"
+#include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
 
@@ -9,25 +12,52 @@ ServerHub::ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::H
     : number_(number),
       model_(std::move(model)),
       shape_(shape),
-      weights_(model_->bytes(), shape.numa_node),
+      layout_(layout_of(*model_, shape_)),
+      memory_(layout_.bytes, shape.numa_node),
       board_(model_->keys().size(), shape.trainers, model_->executions().size()) {
   for (std::size_t i = 0; i < model_->executions().size(); ++i) {
-    exchanges_.emplace_back(context_of(*model_, shape_, i, weights_.base()));
+    HubExchangeContext context = context_of(*model_, shape_, i);
+    context.weights = memory_.base();
+    context.state = reinterpret_cast<float*>(memory_.base() + layout_.states[i]);
+    exchanges_.emplace_back(context);
   }
+  list_ranges();
+}
+
+ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
+                                       const ServerHubShape& shape) {
+  const auto align = [](std::uint64_t bytes) {
+    return (bytes + shared::kBufferAlignment - 1) / shared::kBufferAlignment *
+           shared::kBufferAlignment;
+  };
+  Layout layout;
+  std::vector<HubStateShape> states;
+  for (std::size_t i = 0; i < model.executions().size(); ++i) {
+    states.push_back(HubExchange::state_of(context_of(model, shape, i)));
+    layout.ranges += states.back().ranges;
+  }
+  layout.bytes = align(model.bytes() + sizeof(shared::HubState) +
+                       layout.ranges * sizeof(shared::HubRange));
+  for (const HubStateShape& state : states) {
+    layout.states.push_back(layout.bytes);
+    layout.bytes += state.elements() * sizeof(float);
+  }
+  return layout;
 }
 
 std::uint64_t ServerHub::needs(const control::hub::HubModel& model, const ServerHubShape& shape) {
-  std::uint64_t bytes = model.bytes() + HubBoard::needs(model.keys().size(), shape.trainers,
-                                                        model.executions().size());
+  std::uint64_t bytes =
+      layout_of(model, shape).bytes +
+      HubBoard::needs(model.keys().size(), shape.trainers, model.executions().size());
   for (std::size_t i = 0; i < model.executions().size(); ++i) {
-    bytes += HubExchange::needs(context_of(model, shape, i, nullptr));
+    bytes += HubExchange::needs(context_of(model, shape, i));
   }
   return bytes;
 }
 
+// Without memory.
 HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
-                                         const ServerHubShape& shape, std::size_t execution,
-                                         std::uint8_t* weights) {
+                                         const ServerHubShape& shape, std::size_t execution) {
   const auto trainers = shape.trainers * static_cast<unsigned>(shape.plan->placement().ranks());
   return {model,
           model.executions()[execution],
@@ -39,7 +69,42 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           shape.block_bytes,
           shape.trainers,
           trainers,
-          weights};
+          nullptr,
+          nullptr};
+}
+
+void ServerHub::list_ranges() {
+  const aggregation::OptimizerSettings& its = model_->settings();
+  std::uint8_t* const base = memory_.base();
+  auto* state = reinterpret_cast<shared::HubState*>(base + model_->bytes());
+  *state = {.ranges = static_cast<std::uint32_t>(layout_.ranges),
+            .rule = static_cast<std::uint32_t>(its.rule),
+            .settings = {its.learning_rate, its.momentum, its.dampening, its.beta1, its.beta2,
+                         its.epsilon, its.weight_decay, its.clip}};
+  auto* const first = reinterpret_cast<shared::HubRange*>(state + 1);
+  shared::HubRange* next = first;
+  for (const HubExchange& exchange : exchanges_) {
+    exchange.for_each_owned([&](const HubOwnedRange& owned) {
+      shared::HubRange& range = *next++;
+      range = {.key = owned.key,
+               .reserved = 0,
+               .first_element = owned.first_element,
+               .elements = owned.elements,
+               .arrays = {}};
+      for (std::size_t i = 0; i < kHubArrays; ++i) {
+        if (owned.arrays[i] == nullptr) continue;
+        range.arrays[i] = static_cast<std::uint64_t>(
+            reinterpret_cast<const std::uint8_t*>(owned.arrays[i]) - base);
+      }
+      if (owned.arrays[0] == nullptr) {
+        range.arrays[0] =
+            model_->begin_of_key(owned.key) + owned.first_element * sizeof(float);
+      }
+    });
+  }
+  std::sort(first, next, [](const shared::HubRange& a, const shared::HubRange& b) {
+    return a.key != b.key ? a.key < b.key : a.first_element < b.first_element;
+  });
 }
 
 }  // namespace gradcube::dataplane

@@ -2,6 +2,9 @@
 // what its executors work on (hub_exchange.h). Its engines drive it, each its own executors
 // (engine_hub.h).
 //
+// Its memory (hub_memory.h) has the weights, then a shared::HubState with its ranges, by which
+// trainers find what is owned here, and then the arrays of each executor.
+//
 // Construction takes all memory that the hub will ever need here, which can take seconds: not on
 // the control thread. Destroyed by the control thread, when no engine has it and no packet points
 // into it.
@@ -12,10 +15,11 @@
 #include <deque>
 #include <memory>
 #include <optional>
+#include <vector>
 
 #include "control/hub/hub_model.h"
 #include "control/plan/plan_choice.h"
-#include "dataplane/engine/hub_weights.h"
+#include "dataplane/engine/hub_memory.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/hub/hub_board.h"
 #include "dataplane/hub/hub_exchange.h"
@@ -50,7 +54,7 @@ class ServerHub {
   std::uint32_t number() const { return number_; }
   const control::hub::HubModel& model() const { return *model_; }
   const ServerHubShape& shape() const { return shape_; }
-  const HubWeights& weights() const { return weights_; }
+  const HubMemory& memory() const { return memory_; }
   HubBoard& board() { return board_; }
   const HubBoard& board() const { return board_; }
   // By the places of model().executions().
@@ -61,14 +65,23 @@ class ServerHub {
   std::uint64_t charged() const { return charge_.has_value() ? charge_->bytes() : 0; }
 
  private:
+  // Of the memory, behind the weights.
+  struct Layout {
+    std::uint64_t ranges = 0;
+    std::vector<std::uint64_t> states;  // where each executor's arrays begin
+    std::uint64_t bytes = 0;
+  };
+
+  static Layout layout_of(const control::hub::HubModel& model, const ServerHubShape& shape);
   static HubExchangeContext context_of(const control::hub::HubModel& model,
-                                       const ServerHubShape& shape, std::size_t execution,
-                                       std::uint8_t* weights);
+                                       const ServerHubShape& shape, std::size_t execution);
+  void list_ranges();
 
   std::uint32_t number_;
   std::shared_ptr<const control::hub::HubModel> model_;
   ServerHubShape shape_;
-  HubWeights weights_;
+  Layout layout_;
+  HubMemory memory_;
   HubBoard board_;
   std::deque<HubExchange> exchanges_;
   std::optional<MemoryQuota::Charge> charge_;

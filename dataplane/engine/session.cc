@@ -115,8 +115,8 @@ Session::Take Session::take(unsigned local) {
       submission.kind == static_cast<std::uint8_t>(shared::Kind::receive)) {
     return take_mail(seat, local, submission);
   }
-  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients) ||
-      submission.kind == static_cast<std::uint8_t>(shared::Kind::push_weights)) {
+  if (submission.kind >= static_cast<std::uint8_t>(shared::Kind::push_gradients) &&
+      submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_restored)) {
     return take_push(seat, local, submission);
   }
   CollectiveRequest request;
@@ -249,18 +249,25 @@ const char* Session::check_buffer(const SessionRegion& region, const shared::Sub
                                   CollectiveRequest& request) const {
   const std::uint64_t chunks = control::is_rank_ordered(request.kind) ? ranks_ : 1;
   const std::uint64_t size = aggregation::element_bytes(request.carrier.type) * chunks;
-  const std::uint64_t heap_bytes = region.bytes() - shared::kHeapOffset;
-  if (submission.offset < shared::kHeapOffset || submission.offset > region.bytes() ||
-      submission.offset % shared::kBufferAlignment != 0 || submission.count > heap_bytes / size ||
-      submission.count * size > region.bytes() - submission.offset) {
+  // So that the product does not overflow.
+  if (submission.count > region.bytes() / size) {
     return "a submission's buffer lies outside its heap";
   }
-  if (submission.offset + submission.count * size > region.confirmed()) {
-    return "a submission's buffer lies beyond the memory that its daemon has confirmed";
-  }
-  request.buffer = region.base() + submission.offset;
   request.count = submission.count;
   request.bytes = submission.count * size;
+  request.buffer = region.base() + submission.offset;
+  return check_memory(region, submission.offset, request.bytes);
+}
+
+const char* Session::check_memory(const SessionRegion& region, std::uint64_t offset,
+                                  std::uint64_t bytes) {
+  if (offset < shared::kHeapOffset || offset > region.bytes() ||
+      offset % shared::kBufferAlignment != 0 || bytes > region.bytes() - offset) {
+    return "a submission's buffer lies outside its heap";
+  }
+  if (offset + bytes > region.confirmed()) {
+    return "a submission's buffer lies beyond the memory that its daemon has confirmed";
+  }
   return nullptr;
 }
 

@@ -213,8 +213,10 @@ class Session {
   bool agree_on(unsigned lane, std::uint64_t number) const;
   Take take_mail(Seat& seat, unsigned local, const shared::Submission& submission);
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
-  const char* check_push(const Seat& seat, unsigned local, const shared::Submission& submission,
-                         CollectiveRequest& memory) const;
+  const char* check_push(const Seat& seat, unsigned local,
+                         const shared::Submission& submission) const;
+  std::uint64_t restored_arrays_of(const control::hub::HubKey& key) const;
+  void find_arrays(HubBoard::Push& push, std::uint32_t number) const;
   static void complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice);
   static void publish_completions(const Seat& seat);
   const char* check(const SessionRegion& region, const shared::Submission& submission,
@@ -223,6 +225,8 @@ class Session {
                              CollectiveRequest& request) const;
   const char* check_buffer(const SessionRegion& region, const shared::Submission& submission,
                            CollectiveRequest& request) const;
+  static const char* check_memory(const SessionRegion& region, std::uint64_t offset,
+                                  std::uint64_t bytes);
   void end(Seat& seat, unsigned lane, std::uint64_t through, std::int32_t code,
            std::uint32_t notice);
   static void count_taken(Seat& seat);

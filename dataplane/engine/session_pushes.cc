@@ -3,6 +3,7 @@
 #include <bit>
 #include <cmath>
 
+#include "aggregation/optimizer_step.h"
 #include "dataplane/engine/session.h"
 
 namespace gradcube::dataplane {
@@ -15,40 +16,65 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
     publish_completions(seat);
     return Take::taken;
   }
-  CollectiveRequest memory;
-  if (const char* violation = check_push(seat, local, submission, memory)) {
-    return violate(local, violation);
-  }
+  const bool restored = submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored);
   const bool gradients = submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients);
-  const double rate = std::bit_cast<double>(submission.tag);
-  hub_->board().push(
-      submission.root, local,
-      {.request = submission.request,
-       .kind = gradients ? HubPush::Kind::gradients : HubPush::Kind::weights,
-       .learning_rate = rate == shared::kOwnRate ? hub_->model().settings().learning_rate : rate,
-       .buffer = memory.buffer});
+  if (const char* violation = check_push(seat, local, submission)) return violate(local, violation);
+  HubBoard::Push push = {.request = submission.request,
+                         .kind = HubPush::Kind::weights,
+                         .buffer = seat.region->base() + submission.offset};
+  if (gradients) {
+    const double rate = std::bit_cast<double>(submission.tag);
+    push.kind = HubPush::Kind::gradients;
+    push.learning_rate =
+        rate == shared::kOwnRate ? hub_->model().settings().learning_rate : rate;
+  } else if (restored) {
+    push.kind = HubPush::Kind::restored;
+    push.steps = submission.tag;
+    find_arrays(push, submission.root);
+  }
+  hub_->board().push(submission.root, local, push);
   count_taken(seat);
   return Take::taken;
 }
 
 const char* Session::check_push(const Seat& seat, unsigned local,
-                                const shared::Submission& submission,
-                                CollectiveRequest& memory) const {
+                                const shared::Submission& submission) const {
   const auto& keys = hub_->model().keys();
   if (submission.root >= keys.size()) return "a push of a key that its hub has not";
   const control::hub::HubKey& key = keys[submission.root];
   if (submission.count != key.elements || submission.dtype != static_cast<unsigned>(key.type)) {
     return "a push that is not as its key";
   }
-  const double rate = std::bit_cast<double>(submission.tag);
-  if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0)) {
-    return "a push with a learning rate that is none";
+  std::uint64_t bytes = key.bytes();
+  if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients)) {
+    const double rate = std::bit_cast<double>(submission.tag);
+    if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0)) {
+      return "a push with a learning rate that is none";
+    }
+  } else if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {
+    const std::size_t size = aggregation::element_bytes(key.type);
+    bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
   }
   if (!hub_->board().may_push(submission.root, local)) {
     return "a push of a key whose last push has not ended";
   }
-  memory.carrier = {key.type, aggregation::Operation::sum};
-  return check_buffer(*seat.region, submission, memory);
+  return check_memory(*seat.region, submission.offset, bytes);
+}
+
+std::uint64_t Session::restored_arrays_of(const control::hub::HubKey& key) const {
+  return shared::restored_arrays(aggregation::element_bytes(key.type),
+                                 aggregation::optimizer_states(hub_->model().settings().rule));
+}
+
+// In the buffer of what is restored.
+void Session::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
+  const control::hub::HubKey& key = hub_->model().keys()[number];
+  const std::size_t size = aggregation::element_bytes(key.type);
+  const std::size_t first = size == sizeof(float) ? 1 : 0;
+  for (std::uint64_t i = 0; i < restored_arrays_of(key); ++i) {
+    push.arrays[first + i] = reinterpret_cast<const float*>(
+        push.buffer + shared::restored_array(key.elements, size, i));
+  }
 }
 
 void Session::end_hub(std::int32_t code, std::uint32_t notice) {

@@ -13,6 +13,7 @@
 #ifndef GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
 #define GRADCUBE_DATAPLANE_HUB_HUB_BOARD_H_
 
+#include <array>
 #include <atomic>
 #include <cstddef>
 #include <cstdint>
@@ -37,7 +38,10 @@ class HubBoard {
     std::uint64_t request = 0;
     HubPush::Kind kind{};
     double learning_rate = 0;
+    std::uint64_t steps = 0;
     std::uint8_t* buffer = nullptr;
+    // Of what is restored; the first trainer's count.
+    std::array<const float*, kHubArrays> arrays{};
   };
 
   // Whether the trainer may push the key: its last push of it has ended.

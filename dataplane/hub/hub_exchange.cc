@@ -22,7 +22,9 @@ constexpr control::PartRange kWhole{0, 1, 1};  // a chunk is one thread's alone
 std::uint16_t digest_of(const HubPush& push) {
   if (push.kind == HubPush::Kind::weights) return 0;
   // Where zero has a sign it loses it here: the two are the same rate.
-  const std::uint64_t bits = std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
+  const std::uint64_t bits = push.kind == HubPush::Kind::restored
+                                 ? push.steps
+                                 : std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
   return static_cast<std::uint16_t>((bits * 0x9e3779b97f4a7c15U) >> 48);
 }
 
@@ -54,7 +56,7 @@ void HubExchange::allocate() {
   std::uint64_t bits = 0;
   std::uint64_t counts = 0;
   std::uint64_t landing = 0;
-  bool any_rounded = false;
+  std::uint64_t owned = 0;
   std::map<std::uint32_t, std::uint32_t> slots;  // by their bytes
   chunks_.reserve(context_.execution.chunks.size());
   for (const std::uint32_t number : context_.execution.chunks) {
@@ -70,20 +72,19 @@ void HubExchange::allocate() {
     if (key.chunks++ == 0) key.first_chunk = index;
     index_[number] = index;
     const DataType type = context_.model.keys()[place.key].type;
-    any_rounded = any_rounded || type != DataType::float32;
     chunks_.push_back({.number = number,
                        .shape = found->second,
                        .bits = bits,
                        .counts = counts,
                        .landing = landing,
-                       .state = owned_});
+                       .state = owned});
     bits += shape.bits;
     counts += shape.counts;
     landing += shape.landing_places;
     for (unsigned w = 0; w < schedule_.steps(); ++w) {
       if (shape.landings[w] != 0) slots[shape.slot[w]] += shape.landings[w];
     }
-    owned_ += shape.owned.size() / aggregation::element_bytes(type);
+    owned += shape.owned.size() / aggregation::element_bytes(type);
   }
   bits_.resize(bits / kWordBits);
   counts_.resize(counts);
@@ -95,9 +96,12 @@ void HubExchange::allocate() {
           static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
     }
   }
-  if (any_rounded) masters_ = HugeArray<float>(owned_);
-  for (std::size_t i = 0; i < aggregation::optimizer_states(context_.model.settings().rule); ++i) {
-    states_[i] = HugeArray<float>(owned_);
+  state_ = state_of(context_);
+  float* next = context_.state;
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    if (!state_.has[i]) continue;
+    arrays_[i] = next;
+    next += state_.stride();
   }
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
   woken_.reserve(sends_.size());
@@ -121,6 +125,41 @@ std::uint64_t landing_bytes(const HubShape& shape) {
 
 }  // namespace
 
+HubStateShape HubExchange::state_of(const HubExchangeContext& context) {
+  const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
+                                         kWhole);
+  std::map<std::uint64_t, std::uint64_t> owned_of_bytes;
+  HubStateShape state;
+  for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.settings().rule); ++i) {
+    state.has[1 + i] = true;
+  }
+  for (const std::uint32_t number : context.execution.chunks) {
+    const control::hub::Chunk& place = context.model.chunks()[number];
+    const auto [found, is_new] = owned_of_bytes.try_emplace(place.bytes, 0);
+    if (is_new) {
+      found->second =
+          HubShape(schedule, place.bytes, context.segment_bytes, context.block_bytes).owned.size();
+    }
+    const DataType type = context.model.keys()[place.key].type;
+    state.owned += found->second / aggregation::element_bytes(type);
+    state.ranges += found->second == 0 ? 0 : 1;
+    state.has[0] = state.has[0] || type != DataType::float32;
+  }
+  return state;
+}
+
+HubOwnedRange HubExchange::owned_of(const ChunkState& chunk) const {
+  const control::hub::Chunk& place = place_of(chunk);
+  const std::size_t size = aggregation::element_bytes(type_of(chunk));
+  const control::ByteRange owned = shape_of(chunk).owned;
+  HubOwnedRange range{place.key, place.first_element + owned.begin / size, owned.size() / size, {}};
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    const bool whole = i == 0 && type_of(chunk) == DataType::float32;
+    if (arrays_[i] != nullptr && !whole) range.arrays[i] = arrays_[i] + chunk.state;
+  }
+  return range;
+}
+
 std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
   const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
                                          kWhole);
@@ -129,7 +168,6 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     streams += control::kStages * schedule.step(w).peers;
   }
-  const std::size_t states = aggregation::optimizer_states(context.model.settings().rule);
   std::uint64_t bytes = context.model.keys().size() * (sizeof(KeyState) + sizeof(std::uint32_t)) +
                         context.model.chunks().size() * sizeof(std::uint32_t);
   for (const std::uint32_t number : context.execution.chunks) {
@@ -138,11 +176,8 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
                                 .try_emplace(place.bytes, schedule, place.bytes,
                                              context.segment_bytes, context.block_bytes)
                                 .first->second;
-    const DataType type = context.model.keys()[place.key].type;
-    const std::uint64_t arrays = states + (type == DataType::float32 ? 0 : 1);
     bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
-             shape.counts * sizeof(std::uint16_t) + landing_bytes(shape) +
-             shape.owned.size() / aggregation::element_bytes(type) * arrays * sizeof(float);
+             shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
   }
   return bytes;
 }
@@ -150,9 +185,8 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
 std::uint64_t HubExchange::memory() const {
   const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
-                        bytes(counts_) + bytes(landed_) + bytes(masters_) + bytes(ended_);
+                        bytes(counts_) + bytes(landed_) + bytes(ended_);
   for (const LandingSlots& pool : pools_) total += pool.bytes();
-  for (const auto& state : states_) total += bytes(state);
   for (const SendStream& stream : sends_) {
     total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
   }
@@ -200,8 +234,8 @@ void HubExchange::disagree(const ChunkState& chunk) {
 
 // The optimizer's numbers are those of all chunks of a key.
 void HubExchange::count_step(KeyState& key) {
-  if (key.push.kind == HubPush::Kind::weights) {
-    key.steps = 0;  // the state begins anew
+  if (key.push.kind != HubPush::Kind::gradients) {
+    key.steps = key.push.kind == HubPush::Kind::restored ? key.push.steps : 0;
     return;
   }
   key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
@@ -253,7 +287,6 @@ bool HubExchange::all_sent(const ChunkState& chunk, Stage stage) const {
 bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std::uint8_t* payload,
                          std::uint32_t bytes) {
   if (label.chunk >= index_.size() || index_[label.chunk] == kNone) return false;
-  if (label.kind != HubPush::Kind::gradients && label.kind != HubPush::Kind::weights) return false;
   if (from.step >= schedule_.steps()) return false;
   if (!schedule_.step(from.step).sources_in(from.stage).contains(from.offset)) return false;
   ChunkState& chunk = chunks_[index_[label.chunk]];

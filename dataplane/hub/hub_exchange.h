@@ -26,12 +26,13 @@
 // there is one for each contribution that a round can have. The last contribution to come is added
 // from where it arrived.
 //
-// Memory. Weights are the server's copy of the whole model, which the caller owns; this writes the
-// parts of its chunks there: of pieces that are owned here the weights themselves (float32) or
-// their rounded form (16 bits), of others what their owners send. Optimizer state, master weights
-// beside 16 bits, and landing memory are its own, allocated at construction. Gradients stay where
-// the trainers have them until their round ends; sums are made in the first trainer's buffer, so
-// what is in there then is of no use.
+// Memory. Weights are the server's copy of the whole model; this writes the parts of its chunks
+// there: of pieces that are owned here the weights themselves (float32) or their rounded form (16
+// bits), of others what their owners send. State is that of the pieces that are owned here
+// (hub_state.h). The caller owns both, and may read them while none of its trainers' pushes is in
+// flight: nothing that others send changes them then. Landing memory is allocated at construction.
+// Gradients stay where the trainers have them until their round ends; sums are made in the first
+// trainer's buffer, so what is in there then is of no use.
 //
 // One thread: the engine's. Nothing allocates but the constructor.
 #ifndef GRADCUBE_DATAPLANE_HUB_HUB_EXCHANGE_H_
@@ -49,19 +50,25 @@
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
 #include "dataplane/hub/hub_shapes.h"
+#include "dataplane/hub/hub_state.h"
 #include "dataplane/hub/landing_slots.h"
 
 namespace gradcube::dataplane {
 
 // What a server's trainers push of a key, all at once.
 struct HubPush {
-  // Gradients are added and stepped with. Weights are put in the place of the hub's: all trainers
-  // push the same ones.
-  enum class Kind : std::uint8_t { gradients, weights };
+  // Gradients are added and stepped with. Weights are put in the place of the hub's, and the
+  // optimizer's state begins from zero: all trainers push the same ones. What is restored is the
+  // weights and the state that a server owned when they were saved: of both each server takes what
+  // it owns from its first trainer, and nothing else in the buffers matters.
+  enum class Kind : std::uint8_t { gradients, weights, restored };
   Kind kind = Kind::gradients;
-  double learning_rate = 0;
+  double learning_rate = 0;  // of gradients
+  std::uint64_t steps = 0;   // of what is restored: that the optimizer has taken
   // Of each trainer of the server: the key's values, `trainers` of them.
   std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers{};
+  // Of what is restored: the arrays of the whole key (hub_state.h).
+  std::array<const float*, kHubArrays> arrays{};
 };
 
 // What tells servers which bytes a segment has.
@@ -70,7 +77,8 @@ struct HubLabel {
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
   std::uint8_t round = 0;      // of the chunk's; the low 8 bits
   HubPush::Kind kind{};
-  // Of a contribution, as far as it fits: by which learning rate its trainers want to step.
+  // Of a contribution, as far as it fits: by which learning rate its trainers want to step, or how
+  // many steps they restore.
   std::uint16_t rate = 0;
 
   bool operator==(const HubLabel&) const = default;
@@ -101,6 +109,7 @@ struct HubExchangeContext {
   unsigned trainers;      // of this server
   std::uint32_t divisor;  // all trainers, whose mean is taken
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
+  float* state;           // what state_of() says: zeros
 };
 
 class HubExchange {
@@ -111,8 +120,18 @@ class HubExchange {
 
   const control::ThreadSchedule& schedule() const { return schedule_; }
   // Elements of its chunks whose weights are stepped here.
-  std::uint64_t owned() const { return owned_; }
-  // Bytes that it has allocated: all but the weights. needs(): about as many, before there is one.
+  std::uint64_t owned() const { return state_.owned; }
+  // What it will have as state.
+  static HubStateShape state_of(const HubExchangeContext& context);
+  // Calls use(HubOwnedRange) for each chunk with elements that are owned here, in their order.
+  template <typename Use>
+  void for_each_owned(const Use& use) const {
+    for (const ChunkState& chunk : chunks_) {
+      if (shape_of(chunk).owned.size() != 0) use(owned_of(chunk));
+    }
+  }
+  // Bytes that it has allocated: all but weights and state. needs(): about as many, before there is
+  // one.
   std::uint64_t memory() const;
   static std::uint64_t needs(const HubExchangeContext& context);
 
@@ -183,7 +202,7 @@ class HubExchange {
   struct KeyState {
     HubPush push;
     aggregation::OptimizerStep numbers{};
-    std::uint32_t steps = 0;        // that the optimizer has taken
+    std::uint64_t steps = 0;        // that the optimizer has taken
     std::uint32_t first_chunk = 0;  // in chunks_
     std::uint32_t chunks = 0;       // of this executor
     std::uint32_t left = 0;         // of these, whose round has not ended
@@ -275,6 +294,8 @@ class HubExchange {
   void add_local(const ChunkState& chunk);
   void step(ChunkState& chunk, unsigned sources, control::SegmentRange range);
   void assign(const ChunkState& chunk, const void* values, control::SegmentRange range);
+  void restore(const ChunkState& chunk, control::SegmentRange range);
+  HubOwnedRange owned_of(const ChunkState& chunk) const;
 
   bool has_result(const ChunkState& chunk, unsigned w, std::uint32_t position) const;
   bool is_ready(const ChunkState& chunk, const HubStream& to, std::uint32_t position) const;
@@ -305,9 +326,9 @@ class HubExchange {
     const std::uint8_t* payload = nullptr;
   };
   Arriving arriving_;
-  std::uint64_t owned_ = 0;
-  HugeArray<float> masters_;  // of 16-bit weights that are owned here
-  std::array<HugeArray<float>, 2> states_;
+  HubStateShape state_;
+  // Of what is owned: 16-bit weights in float32, and the optimizer's state; null where not needed.
+  std::array<float*, kHubArrays> arrays_{};
   double learning_rate_ = 0;  // where no trainer says it
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;

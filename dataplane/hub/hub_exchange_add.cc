@@ -91,9 +91,11 @@ void HubExchange::give_back(const ChunkState& chunk, unsigned w, std::uint32_t p
 void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range,
                           bool is_last) {
   const unsigned sources = find_sources(chunk, w, position, range);
-  if (chunk.kind == HubPush::Kind::weights) {
-    if (is_last) assign(chunk, sources_[0], range);
-    return;  // all have the same
+  if (chunk.kind != HubPush::Kind::gradients) {
+    // All have the same, or only this server has what is right.
+    const bool has_own = context_.trainers != 0;
+    if (is_last) assign(chunk, has_own ? own_values(chunk) + range.begin : sources_[0], range);
+    return;
   }
   if (is_last) return step(chunk, sources, range);
   const DataType type = type_of(chunk);
@@ -127,7 +129,7 @@ unsigned HubExchange::find_sources(ChunkState& chunk, unsigned w, std::uint32_t 
 
 // The first trainer's buffer gets the sum of all of this server.
 void HubExchange::add_local(const ChunkState& chunk) {
-  if (context_.trainers < 2 || chunk.kind == HubPush::Kind::weights) return;
+  if (context_.trainers < 2 || chunk.kind != HubPush::Kind::gradients) return;
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
   const control::hub::Chunk& place = place_of(chunk);
@@ -147,9 +149,9 @@ void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range) 
   std::uint8_t* weights = weights_of(chunk) + range.begin;
   const bool whole = type == DataType::float32;
   const aggregation::OptimizerArrays arrays = {
-      .weights = whole ? reinterpret_cast<float*>(weights) : &masters_[state],
-      .first = states_[0].empty() ? nullptr : &states_[0][state],
-      .second = states_[1].empty() ? nullptr : &states_[1][state],
+      .weights = whole ? reinterpret_cast<float*>(weights) : arrays_[0] + state,
+      .first = arrays_[1] == nullptr ? nullptr : arrays_[1] + state,
+      .second = arrays_[2] == nullptr ? nullptr : arrays_[2] + state,
       .rounded = whole ? nullptr : weights};
   const aggregation::OptimizerForm form =
       aggregation::optimizer_form(context_.model.settings(), context_.divisor);
@@ -162,13 +164,25 @@ void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRan
   const std::size_t size = aggregation::element_bytes(type);
   const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
   std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
-  for (HugeArray<float>& array : states_) {
-    if (!array.empty()) std::fill_n(&array[state], range.bytes / size, 0.0F);
+  if (chunk.kind == HubPush::Kind::restored) return restore(chunk, range);
+  for (std::size_t i = 1; i < kHubArrays; ++i) {
+    if (arrays_[i] != nullptr) std::fill_n(arrays_[i] + state, range.bytes / size, 0.0F);
   }
   if (type == DataType::float32) return;
   const auto* from = static_cast<const std::uint8_t*>(values);
   for (std::size_t i = 0; i < range.bytes / size; ++i) {
-    masters_[state + i] = widened(type, from + i * size);
+    arrays_[0][state + i] = widened(type, from + i * size);
+  }
+}
+
+void HubExchange::restore(const ChunkState& chunk, SegmentRange range) {
+  const std::size_t size = aggregation::element_bytes(type_of(chunk));
+  const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
+  const std::uint64_t element = place_of(chunk).first_element + range.begin / size;
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    const float* from = keys_[place_of(chunk).key].push.arrays[i];
+    if (arrays_[i] == nullptr || from == nullptr) continue;
+    std::memcpy(arrays_[i] + state, from + element, range.bytes / size * sizeof(float));
   }
 }
 

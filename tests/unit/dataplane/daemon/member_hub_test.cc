@@ -93,7 +93,7 @@ TEST_F(MemberHubs, AreMadeForTheFirstWishAndGivenToAll) {
     EXPECT_EQ(told[local].number, 1U);
     EXPECT_EQ(told[local].code, GRADCUBE_OK) << told[local].text;
     EXPECT_EQ(told[local].bytes, 256U + 128U) << "each key begins at a multiple of 64";
-    EXPECT_EQ(told[local].descriptor, member_.hub()->weights().descriptor());
+    EXPECT_EQ(told[local].descriptor, member_.hub()->memory().descriptor());
   }
   EXPECT_THAT(work(), IsEmpty()) << "all are told once";
 }
@@ -218,7 +218,7 @@ TEST_F(MemberHubs, AreRefusedWithWhatIsWrongWithTheirTable) {
 TEST_F(MemberHubs, ArePaidForByTheirUserUntilTheyAreGone) {
   ask(0, wish());
   answers();
-  EXPECT_GE(quota_.used(kUser), member_.hub()->weights().bytes());
+  EXPECT_GE(quota_.used(kUser), member_.hub()->memory().bytes());
   EXPECT_EQ(quota_.used(kUser), member_.hub()->charged());
   const std::shared_ptr<ServerHub> kept = member_.hub();
   member_.end(GRADCUBE_EINVAL, "it was freed");

@@ -149,7 +149,7 @@ class EngineHubs : public testing::Test {
   }
   std::vector<float> weights(unsigned at) {
     const auto* base =
-        reinterpret_cast<const float*>(servers_[at].session->hub()->weights().base());
+        reinterpret_cast<const float*>(servers_[at].session->hub()->memory().base());
     return {base, base + kKeyElements};
   }
   std::uint64_t dropped(unsigned at, DropReason reason) const {

@@ -62,7 +62,7 @@ HubRun::HubRun(HubRunSettings settings)
       for (const control::hub::HubKey& key : model_.keys()) buffers.emplace_back(key.bytes());
     }
     for (const control::hub::HubExecution& execution : model_.executions()) {
-      const HubExchangeContext context = {model_,
+      HubExchangeContext context = {model_,
                                           execution,
                                           settings_.plan,
                                           rank,
@@ -72,8 +72,11 @@ HubRun::HubRun(HubRunSettings settings)
                                           settings_.block_bytes,
                                           trainers(rank),
                                           all_trainers(),
-                                          server.weights.data()};
+                                          server.weights.data(),
+                                          nullptr};
       server.needed += HubExchange::needs(context);
+      context.state =
+          server.states.emplace_back(HubExchange::state_of(context).elements()).data();
       server.exchanges.emplace_back(context);
       server.exchanges.back().set_learning_rate(settings_.optimizer.learning_rate);
     }
@@ -121,6 +124,10 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
     if (kind) push.kind = kind(rank, round);
     push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
+    if (push.kind == HubPush::Kind::restored) {
+      push.steps = steps ? steps(rank) : 0;
+      if (arrays) push.arrays = arrays(rank, key);
+    }
     const control::hub::HubKey& of = model_.keys()[key];
     for (unsigned t = 0; t < trainers(rank); ++t) {
       push.buffers[t] = server.buffers[t][key].data();

@@ -57,6 +57,9 @@ class HubRun {
   std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
   // With which learning rate, if not the optimizer's.
   std::function<double(unsigned rank, unsigned round)> rate = {};
+  // Of what is restored: the arrays of a key at a rank, and the steps.
+  std::function<std::array<const float*, kHubArrays>(unsigned rank, std::uint32_t key)> arrays = {};
+  std::function<std::uint64_t(unsigned rank)> steps = {};
   bool disagrees(unsigned rank) const;
   // The key of it, as one of the rank's executors tells it.
   std::optional<std::uint32_t> disagreement(unsigned rank) const;
@@ -76,6 +79,11 @@ class HubRun {
   // Rounds of a key that have ended at a rank.
   unsigned ended(unsigned rank, std::uint32_t key) const { return servers_[rank].ended[key]; }
   std::vector<float> weights(unsigned rank, std::uint32_t key) const;
+  // Calls use(HubOwnedRange) for all that a rank owns.
+  template <typename Use>
+  void for_each_owned(unsigned rank, const Use& use) const {
+    for (const HubExchange& exchange : servers_[rank].exchanges) exchange.for_each_owned(use);
+  }
   std::vector<std::uint8_t> weight_bytes(unsigned rank) const { return servers_[rank].weights; }
 
   // What was refused of all that was sent; of honest servers nothing is.
@@ -99,6 +107,7 @@ class HubRun {
     std::vector<unsigned> ended;
     std::vector<unsigned> parts;  // executions in which a key's round has ended
     std::uint64_t needed = 0;
+    std::deque<std::vector<float>> states;  // of each executor
   };
   struct Packet {
     unsigned rank;

@@ -1,4 +1,4 @@
-#include "dataplane/engine/hub_weights.h"
+#include "dataplane/engine/hub_memory.h"
 
 #include <cerrno>
 #include <cstring>
@@ -20,7 +20,7 @@ constexpr const char* kName = "gradcube-hub";
 
 }  // namespace
 
-HubWeights::HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node) : bytes_(bytes) {
+HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : bytes_(bytes) {
   const auto fail = [bytes](const char* what) {
     throw control::SetupError(
         fmt::format("cannot {} a hub's memory of {} bytes: {}", what, bytes, std::strerror(errno)));
@@ -50,6 +50,6 @@ HubWeights::HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node) :
   }
 }
 
-HubWeights::~HubWeights() { munmap(base_, bytes_); }
+HubMemory::~HubMemory() { munmap(base_, bytes_); }
 
 }  // namespace gradcube::dataplane

@@ -1,13 +1,14 @@
-// The weights of a hub at one server: daemon's memory, which its trainers map to read.
+// The weights of a hub at one server, and the state of what it owns: daemon's memory, which its
+// trainers map to read. server_hub.h says what lies where.
 //
 // A memfd that can neither shrink nor grow nor be mapped anew to write to. The daemon wrote zeros
 // to all of it at construction, so no access to it allocates. Who may write and read it when:
-// dataplane/hub/hub_exchange.h. A trainer reads a key's weights between the end of a push of the
-// key and its next one.
+// dataplane/hub/hub_exchange.h. A trainer reads a key's part between the end of a push of the key
+// and its next one.
 //
 // Threads: any makes and destroys; the engines write.
-#ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_WEIGHTS_H_
-#define GRADCUBE_DATAPLANE_ENGINE_HUB_WEIGHTS_H_
+#ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
+#define GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
 
 #include <cstdint>
 #include <optional>
@@ -16,13 +17,13 @@
 
 namespace gradcube::dataplane {
 
-class HubWeights {
+class HubMemory {
  public:
   // numa_node: where its memory should be. Throws control::SetupError.
-  HubWeights(std::uint64_t bytes, std::optional<unsigned> numa_node);
-  ~HubWeights();
-  HubWeights(const HubWeights&) = delete;
-  HubWeights& operator=(const HubWeights&) = delete;
+  HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node);
+  ~HubMemory();
+  HubMemory(const HubMemory&) = delete;
+  HubMemory& operator=(const HubMemory&) = delete;
 
   std::uint8_t* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
@@ -36,4 +37,4 @@ class HubWeights {
 
 }  // namespace gradcube::dataplane
 
-#endif  // GRADCUBE_DATAPLANE_ENGINE_HUB_WEIGHTS_H_
+#endif  // GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
