@@ -5,10 +5,12 @@
 #include <cstring>
 #include <numeric>
 #include <sys/mman.h>
+#include <sys/stat.h>
 
 #include "trainer/shared_layout.h"
 #include "trainer/src/elements.h"
 #include "trainer/src/failure.h"
+#include "trainer/src/hub_saving.h"
 #include "trainer/src/quoted.h"
 #include "trainer/src/sized.h"
 
@@ -22,6 +24,12 @@ constexpr std::size_t kMostHubBytes = std::size_t{1} << 46;
 constexpr std::size_t kAlignment = 64;
 
 [[noreturn]] void refuse_hub(const std::string& what) { throw Failure(GRADCUBE_EINVAL, what); }
+
+[[noreturn]] void refuse_memory() {
+  throw Failure(GRADCUBE_EPROTOCOL,
+                "the daemon made another hub than it was asked for: use the library that came with "
+                "the daemon");
+}
 
 Hub::Key read_key(const gradcube_hub_key& given, std::size_t place) {
   const std::string which = "key " + std::to_string(place) + " of the hub";
@@ -92,7 +100,7 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
 }
 
 Hub::~Hub() {
-  if (weights_ != nullptr) ::munmap(weights_, bytes_);
+  if (memory_ != nullptr) ::munmap(memory_, memory_bytes_);
 }
 
 std::vector<char> Hub::table() const {
@@ -118,12 +126,66 @@ std::uint64_t Hub::digest() const {
   return digest;
 }
 
-void Hub::map_weights(int descriptor) {
-  void* mapping = ::mmap(nullptr, bytes_, PROT_READ, MAP_SHARED, descriptor, 0);
-  if (mapping == MAP_FAILED) {
-    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot map the hub's weights", errno));
+void Hub::map_memory(int descriptor) {
+  struct stat file{};
+  if (::fstat(descriptor, &file) != 0) {
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot look at the hub's memory", errno));
   }
-  weights_ = static_cast<std::byte*>(mapping);
+  const auto bytes = static_cast<std::size_t>(file.st_size);
+  if (bytes < bytes_) refuse_memory();
+  void* mapping = ::mmap(nullptr, bytes, PROT_READ, MAP_SHARED, descriptor, 0);
+  if (mapping == MAP_FAILED) {
+    throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot map the hub's memory", errno));
+  }
+  memory_ = static_cast<std::byte*>(mapping);
+  memory_bytes_ = bytes;
+  read_state();
+}
+
+void Hub::read_state() {
+  const auto require = [](bool right) {
+    if (!right) refuse_memory();
+  };
+  require(memory_bytes_ - bytes_ >= sizeof(shared::HubState));
+  const auto* state = reinterpret_cast<const shared::HubState*>(memory_ + bytes_);
+  const std::size_t room = memory_bytes_ - bytes_ - sizeof(shared::HubState);
+  require(state->rule < aggregation::kOptimizerRules);
+  require(state->ranges <= room / sizeof(shared::HubRange));
+  const double* const numbers = state->settings;
+  settings_ = {.rule = static_cast<aggregation::OptimizerRule>(state->rule),
+               .learning_rate = numbers[0],
+               .momentum = numbers[1],
+               .dampening = numbers[2],
+               .beta1 = numbers[3],
+               .beta2 = numbers[4],
+               .epsilon = numbers[5],
+               .weight_decay = numbers[6],
+               .clip = numbers[7]};
+  const std::size_t arrays = 1 + aggregation::optimizer_states(settings_.rule);
+  const auto* const ranges = reinterpret_cast<const shared::HubRange*>(state + 1);
+  for (std::uint32_t i = 0; i < state->ranges; ++i) {
+    const shared::HubRange& range = ranges[i];
+    require(range.key < keys_.size());
+    const std::uint64_t elements = key_by_name(range.key).elements;
+    require(range.elements != 0 && range.elements <= elements &&
+            range.first_element <= elements - range.elements);
+    if (i != 0) {
+      const Owned& before = owned_.back();
+      require(before.key < range.key || (before.key == range.key &&
+                                         before.first_element + before.elements <=
+                                             range.first_element));
+    }
+    Owned& owned = owned_.emplace_back();
+    owned.key = range.key;
+    owned.first_element = range.first_element;
+    owned.elements = range.elements;
+    for (std::size_t a = 0; a < arrays; ++a) {
+      const std::uint64_t at = range.arrays[a];
+      require(at % sizeof(float) == 0 && at <= memory_bytes_ &&
+              range.elements <= (memory_bytes_ - at) / sizeof(float));
+      owned.arrays[a] = reinterpret_cast<const float*>(memory_ + at);
+    }
+  }
 }
 
 }  // namespace gradcube::trainer

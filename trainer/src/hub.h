@@ -1,5 +1,5 @@
-// One hub as this trainer sees it: its keys, where their weights lie, and which of them are being
-// pushed.
+// One hub as this trainer sees it: its keys, where their weights lie, which of them are being
+// pushed, and what its server owns of them.
 //
 // Keys have two numbers: their place in the trainer's own list, and that among all ordered by name,
 // which every trainer and daemon knows.
@@ -9,14 +9,20 @@
 #ifndef GRADCUBE_TRAINER_SRC_HUB_H_
 #define GRADCUBE_TRAINER_SRC_HUB_H_
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <vector>
+
+#include "aggregation/optimizer_step.h"
 
 #include "gradcube/gradcube_hub.h"
 
 namespace gradcube::trainer {
+
+class HubSaving;
 
 class Hub {
  public:
@@ -28,6 +34,15 @@ class Hub {
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
     bool pushed = false;  // the end of a push of it was not reported
+    std::uint64_t steps = 0;  // that the optimizer has taken
+  };
+
+  // Elements of a key that this server owns, in float32: the weights, and the optimizer's state.
+  struct Owned {
+    std::uint32_t key = 0;  // by name
+    std::uint64_t first_element = 0;
+    std::uint64_t elements = 0;
+    std::array<const float*, 3> arrays{};
   };
 
   // Throws Failure for settings that are none. number: 1, 2, 3, ... of the session's hubs.
@@ -41,6 +56,8 @@ class Hub {
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
+  const Key& key_by_name(std::size_t number) const { return keys_[by_name_[number]]; }
+  std::size_t place_by_name(std::size_t number) const { return by_name_[number]; }
   // Of all keys together, as daemons lay them out.
   std::size_t bytes() const { return bytes_; }
 
@@ -49,14 +66,24 @@ class Hub {
   std::vector<char> table() const;
   std::uint64_t digest() const;
 
-  // Throws Failure.
-  void map_weights(int descriptor);
-  const std::byte* weights(const Key& key) const { return weights_ + key.begin; }
+  // The daemon's memory of the hub. Throws Failure, also for what shared::HubState must not say.
+  void map_memory(int descriptor);
+  const std::byte* weights(const Key& key) const { return memory_ + key.begin; }
+  // By key and first element. Nothing that is read changes while none of this server's trainers has
+  // a push of the key in flight.
+  const std::vector<Owned>& owned() const { return owned_; }
+  const aggregation::OptimizerSettings& optimizer() const { return settings_; }
 
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
+  // A checkpoint that is being written, or one that another trainer of the server writes.
+  bool saves = false;
+  std::uint64_t saved_step = 0;
+  std::unique_ptr<HubSaving> saving;
 
  private:
+  void read_state();
+
   std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
@@ -64,7 +91,10 @@ class Hub {
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_
   std::size_t bytes_ = 0;
-  std::byte* weights_ = nullptr;
+  std::byte* memory_ = nullptr;
+  std::size_t memory_bytes_ = 0;
+  aggregation::OptimizerSettings settings_;
+  std::vector<Owned> owned_;
 };
 
 }  // namespace gradcube::trainer

@@ -1,0 +1,63 @@
+#include "trainer/src/hub_saving.h"
+
+#include <unistd.h>
+#include <utility>
+
+#include "trainer/src/failure.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+
+control::CheckpointHeader checkpoint_header_of(const Hub& hub, const CheckpointFile& file) {
+  control::CheckpointHeader header;
+  header.settings = hub.optimizer();
+  header.step = file.step;
+  header.part = file.part;
+  header.parts = file.parts;
+  for (std::size_t number = 0; number < hub.size(); ++number) {
+    const Hub::Key& key = hub.key_by_name(number);
+    header.keys.push_back(
+        {key.name, key.elements, static_cast<aggregation::DataType>(key.dtype)});
+    header.steps.push_back(key.steps);
+  }
+  return header;
+}
+
+HubSaving::HubSaving(const Hub& hub, std::string base, const CheckpointFile& file)
+    : base_(std::move(base)), file_(file), header_(checkpoint_header_of(hub, file)) {
+  for (const Hub::Owned& owned : hub.owned()) {
+    header_.ranges.push_back({owned.key, owned.first_element, owned.elements});
+    for (std::size_t i = 0; i < header_.arrays(); ++i) {
+      arrays_.emplace_back(owned.arrays[i], owned.arrays[i] + owned.elements);
+    }
+  }
+  writing_ = std::async(std::launch::async, [this] {
+    auto writer =
+        std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
+    for (const std::vector<float>& array : arrays_) writer->write(array);
+    arrays_ = {};
+    writer->finish();
+    return writer;
+  });
+}
+
+bool HubSaving::wait(const Deadline& deadline) {
+  if (deadline.never()) {
+    writing_.wait();
+    return true;
+  }
+  return writing_.wait_until(deadline.time_point()) == std::future_status::ready;
+}
+
+void HubSaving::publish() {
+  try {
+    writing_.get()->commit();
+  } catch (const std::exception& error) {
+    throw Failure(GRADCUBE_ESYSTEM, error.what());
+  }
+}
+
+void HubSaving::discard() { ::unlink(path_of(base_, file_).c_str()); }
+
+}  // namespace gradcube::trainer
