@@ -14,7 +14,7 @@ namespace gradcube::control::hub {
 
 inline constexpr std::uint64_t kDefaultChunkBytes = 32 << 10;  // PHub's best, Figure 16
 inline constexpr std::uint64_t kLeastChunkBytes = 256;
-inline constexpr std::uint64_t kMostChunkBytes = 64 << 20;
+inline constexpr std::uint64_t kMostChunkBytes = 4 << 20;
 inline constexpr std::uint64_t kMostChunks = 1 << 22;
 
 struct Chunk {

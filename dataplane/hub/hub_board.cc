@@ -12,14 +12,15 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
   if (key.arrived == 0) {
     key.push.kind = push.kind;
     key.push.learning_rate = push.learning_rate;
-    key.push.steps = push.steps;
-  } else if (key.push.kind != push.kind || key.push.learning_rate != push.learning_rate ||
-             key.push.steps != push.steps) {
+  } else if (key.push.kind != push.kind || key.push.learning_rate != push.learning_rate) {
     key.differs = true;
     if (!disagreement_.has_value()) disagreement_ = number;
   }
   key.push.buffers[local] = push.buffer;
-  if (local == 0) key.push.arrays = push.arrays;
+  if (local == 0) {
+    key.push.steps = push.steps;
+    key.push.arrays = push.arrays;
+  }
   requests_[place(number, local)] = push.request;
   count(1);
   if (++key.arrived < trainers_ || key.differs) return;

@@ -38,9 +38,9 @@ class HubBoard {
     std::uint64_t request = 0;
     HubPush::Kind kind{};
     double learning_rate = 0;
-    std::uint64_t steps = 0;
     std::uint8_t* buffer = nullptr;
-    // Of what is restored; the first trainer's count.
+    // Of what is restored. The first trainer's count.
+    std::uint64_t steps = 0;
     std::array<const float*, kHubArrays> arrays{};
   };
 

@@ -35,7 +35,8 @@ HubExchange::HubExchange(const HubExchangeContext& context)
       schedule_(context.plan, context.rank, context.execution.thread, kWhole),
       keys_(context.model.keys().size()),
       index_(context.model.chunks().size(), kNone),
-      ended_(context.model.keys().size()) {
+      beginning_{std::vector<std::uint32_t>(context.model.keys().size())},
+      ended_{std::vector<std::uint32_t>(context.model.keys().size())} {
   if (context_.trainers == 0 && !(schedule_.steps() == 1 && schedule_.step(0).sums)) {
     throw std::invalid_argument("a server without trainers can only be the root of one step");
   }
@@ -168,7 +169,8 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     streams += control::kStages * schedule.step(w).peers;
   }
-  std::uint64_t bytes = context.model.keys().size() * (sizeof(KeyState) + sizeof(std::uint32_t)) +
+  std::uint64_t bytes = context.model.keys().size() *
+                            (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
                         context.model.chunks().size() * sizeof(std::uint32_t);
   for (const std::uint32_t number : context.execution.chunks) {
     const control::hub::Chunk& place = context.model.chunks()[number];
@@ -185,7 +187,8 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
 std::uint64_t HubExchange::memory() const {
   const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
   std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
-                        bytes(counts_) + bytes(landed_) + bytes(ended_);
+                        bytes(counts_) + bytes(landed_) + bytes(beginning_.keys) +
+                        bytes(ended_.keys);
   for (const LandingSlots& pool : pools_) total += pool.bytes();
   for (const SendStream& stream : sends_) {
     total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
@@ -202,29 +205,46 @@ void HubExchange::push(std::uint32_t number, const HubPush& push) {
   ++pushed_;
   if (key.chunks == 0) return tell_end(number);
   count_step(key);
-  const std::uint16_t rate = digest_of(push);
-  for (std::uint32_t index = key.first_chunk; index < key.first_chunk + key.chunks; ++index) {
-    ChunkState& chunk = chunks_[index];
-    ++chunk.pushes;
-    std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
-                (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
-    chunk.results = 0;
-    if (chunk.opened != chunk.pushes) {
-      open_round(chunk, push.kind, rate);
-    } else if (chunk.kind != push.kind || chunk.rate != rate) {
-      disagree(chunk);
-      continue;  // nothing of it goes out: others would take it for what they have pushed
-    }
-    chunk.pushed = true;
-    add_local(chunk);
-    advance(chunk, Stage::aggregation, 0);
-    if (schedule_.step(0).sums) {
-      for (std::uint32_t position = 0; position < shape_of(chunk).length[0]; ++position) {
-        reduce_if_complete(chunk, 0, position);
-      }
-    }
-    end_if_complete(chunk);
+  key.begun = 0;
+  beginning_.add(number);
+}
+
+bool HubExchange::begin(std::uint64_t bytes) {
+  if (beginning_.count == 0) return false;
+  constexpr std::uint64_t kOverhead = 4096;  // of a chunk, as long as copying so many bytes takes
+  std::uint64_t worked = 0;
+  while (beginning_.count != 0 && worked < bytes) {
+    KeyState& key = keys_[beginning_.keys[beginning_.first]];
+    ChunkState& chunk = chunks_[key.first_chunk + key.begun++];
+    if (key.begun == key.chunks) beginning_.remove_first();
+    begin_chunk(chunk);
+    const std::uint64_t added = context_.trainers < 2 ? 0 : context_.trainers;
+    worked += kOverhead + place_of(chunk).bytes * added;
   }
+  return true;
+}
+
+void HubExchange::begin_chunk(ChunkState& chunk) {
+  const HubPush& push = keys_[place_of(chunk).key].push;
+  const std::uint16_t rate = digest_of(push);
+  ++chunk.pushes;
+  std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
+              (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
+  chunk.results = 0;
+  if (chunk.opened != chunk.pushes) {
+    open_round(chunk, push.kind, rate);
+  } else if (chunk.kind != push.kind || chunk.rate != rate) {
+    return disagree(chunk);  // nothing goes out: others would take it for what they have pushed
+  }
+  chunk.pushed = true;
+  add_local(chunk);
+  advance(chunk, Stage::aggregation, 0);
+  if (schedule_.step(0).sums) {
+    for (std::uint32_t position = 0; position < shape_of(chunk).length[0]; ++position) {
+      reduce_if_complete(chunk, 0, position);
+    }
+  }
+  end_if_complete(chunk);
 }
 
 // The first one counts.
@@ -401,15 +421,12 @@ void HubExchange::end_if_complete(ChunkState& chunk) {
   if (context_.trainers != 0 && --keys_[key].left == 0) tell_end(key);
 }
 
-void HubExchange::tell_end(std::uint32_t key) {
-  ended_[(first_ended_ + ends_++) % ended_.size()] = key;
-}
+void HubExchange::tell_end(std::uint32_t key) { ended_.add(key); }
 
 std::optional<std::uint32_t> HubExchange::next_ended() {
-  if (ends_ == 0) return std::nullopt;
-  const std::uint32_t key = ended_[first_ended_];
-  first_ended_ = (first_ended_ + 1) % static_cast<std::uint32_t>(ended_.size());
-  --ends_;
+  if (ended_.count == 0) return std::nullopt;
+  const std::uint32_t key = ended_.keys[ended_.first];
+  ended_.remove_first();
   --pushed_;
   return key;
 }

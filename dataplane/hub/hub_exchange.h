@@ -137,8 +137,11 @@ class HubExchange {
 
   // Of a server without trainers: the learning rate of the rounds to come.
   void set_learning_rate(double rate) { learning_rate_ = rate; }
-  // The trainers' next push of a key whose round has ended here.
+  // The trainers' next push of a key whose round has ended here. Its chunks begin with begin().
   void push(std::uint32_t key, const HubPush& push);
+  // Begins chunks of what was pushed, key by key, until about so many bytes are worked off: a key
+  // may be long, and the engine has others to serve. False: there was none.
+  bool begin(std::uint64_t bytes);
 
   // What has arrived from the peer of a stream. False: it was refused, and nothing has changed.
   bool arrive(const HubStream& from, const HubLabel& label, const std::uint8_t* payload,
@@ -206,7 +209,20 @@ class HubExchange {
     std::uint32_t first_chunk = 0;  // in chunks_
     std::uint32_t chunks = 0;       // of this executor
     std::uint32_t left = 0;         // of these, whose round has not ended
+    std::uint32_t begun = 0;        // of these, in the round that was pushed last
     std::uint32_t rounds = 0;       // that were opened; where there are no trainers
+  };
+  // Keys in the order in which they came, each at most once.
+  struct KeyRing {
+    std::vector<std::uint32_t> keys;
+    std::uint32_t first = 0;
+    std::uint32_t count = 0;
+
+    void add(std::uint32_t key) { keys[(first + count++) % keys.size()] = key; }
+    void remove_first() {
+      first = (first + 1) % static_cast<std::uint32_t>(keys.size());
+      --count;
+    }
   };
   // To one peer in one stage and step.
   struct SendStream {
@@ -273,6 +289,7 @@ class HubExchange {
   void allocate();
   void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
+  void begin_chunk(ChunkState& chunk);
   void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint16_t rate);
   bool may_open(const ChunkState& chunk) const;
   void open_without_trainers(ChunkState& chunk);
@@ -332,9 +349,8 @@ class HubExchange {
   double learning_rate_ = 0;  // where no trainer says it
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
-  std::vector<std::uint32_t> ended_;  // a ring of keys
-  std::uint32_t first_ended_ = 0;
-  std::uint32_t ends_ = 0;
+  KeyRing beginning_;           // keys with chunks that have not begun
+  KeyRing ended_;
   std::uint32_t pushed_ = 0;  // keys whose push has not ended
 };
 

@@ -7,6 +7,7 @@
 #include "trainer/src/abi.h"
 #include "trainer/src/hub.h"
 
+using gradcube::shared::Kind;
 using gradcube::trainer::Hub;
 using gradcube::trainer::Session;
 using gradcube::trainer::abi::fail_on_thread;
@@ -26,11 +27,10 @@ int guarded_hub(gradcube_hub* hub, const Call& call) noexcept {
   return guarded(hub->session, [&](Session& session) { return call(session, *hub->hub); });
 }
 
-int push(gradcube_hub* hub, gradcube::shared::Kind kind, size_t key, const void* buffer,
-         void* weights, double rate, uint64_t* request) {
+int push(gradcube_hub* hub, const Session::PushWish& wish, uint64_t* request) {
   return guarded_hub(hub, [&](Session& session, Hub& its) {
     if (request == nullptr) return null_result(session, "request");
-    return session.push(its, kind, key, buffer, weights, rate, *request);
+    return session.push(its, wish, *request);
   });
 }
 
@@ -62,12 +62,14 @@ int gradcube_hub_free(gradcube_hub* hub, int timeout_ms) {
 }
 
 int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights, uint64_t* request) {
-  return push(hub, gradcube::shared::Kind::push_weights, key, weights, nullptr, 0, request);
+  return push(hub, {.kind = Kind::push_weights, .key = key, .buffer = weights}, request);
 }
 
 int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients, double rate,
                       uint64_t* request) {
-  return push(hub, gradcube::shared::Kind::push_gradients, key, gradients, nullptr, rate, request);
+  return push(hub,
+              {.kind = Kind::push_gradients, .key = key, .buffer = gradients, .rate = rate},
+              request);
 }
 
 int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients, void* weights,
@@ -75,7 +77,12 @@ int gradcube_hub_push_pull(gradcube_hub* hub, size_t key, const void* gradients,
   return guarded_hub(hub, [&](Session& session, Hub& its) {
     if (request == nullptr) return null_result(session, "request");
     if (weights == nullptr) return null_result(session, "weights");
-    return session.push(its, gradcube::shared::Kind::push_gradients, key, gradients, weights, rate,
+    return session.push(its,
+                        {.kind = Kind::push_gradients,
+                         .key = key,
+                         .buffer = gradients,
+                         .weights = weights,
+                         .rate = rate},
                         *request);
   });
 }
@@ -92,6 +99,28 @@ const void* gradcube_hub_weights(gradcube_hub* hub, size_t key) {
     return GRADCUBE_OK;
   });
   return weights;
+}
+
+int gradcube_hub_begin_checkpoint(gradcube_hub* hub, const char* path, uint64_t step) {
+  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
+    session.begin_checkpoint(its, path, step);
+    return GRADCUBE_OK;
+  });
+}
+
+int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms) {
+  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
+    session.end_checkpoint(its, timeout_ms);
+    return GRADCUBE_OK;
+  });
+}
+
+int gradcube_hub_restore(gradcube_hub* hub, const char* path, int timeout_ms, uint64_t* step) {
+  return guarded_hub(hub, [&](Session& session, Hub& its) -> int {
+    if (step == nullptr) return null_result(session, "step");
+    *step = session.restore(its, path, timeout_ms);
+    return GRADCUBE_OK;
+  });
 }
 
 }  // extern "C"

@@ -123,7 +123,16 @@ std::uint64_t Hub::digest() const {
   const auto add = [&digest](unsigned char byte) { digest = (digest ^ byte) * 0x100000001b3U; };
   for (const char byte : table()) add(static_cast<unsigned char>(byte));
   add(static_cast<unsigned char>(lane_));
+  for (unsigned shift = 0; shift < 32; shift += 8) {
+    add(static_cast<unsigned char>(number_ >> shift & 0xff));
+  }
   return digest;
+}
+
+std::size_t Hub::bytes_to_restore(const Key& key) const {
+  const std::size_t size = element_size(key.dtype);
+  const std::size_t states = aggregation::optimizer_states(settings_.rule);
+  return shared::restored_array(key.elements, size, shared::restored_arrays(size, states));
 }
 
 void Hub::map_memory(int descriptor) {

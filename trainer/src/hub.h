@@ -73,11 +73,14 @@ class Hub {
   // a push of the key in flight.
   const std::vector<Owned>& owned() const { return owned_; }
   const aggregation::OptimizerSettings& optimizer() const { return settings_; }
+  // Of what is pushed of a key that is restored.
+  std::size_t bytes_to_restore(const Key& key) const;
 
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
+  bool copies = false;  // of the memory, by a thread without the lock
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
 

@@ -9,23 +9,25 @@
 
 namespace gradcube::trainer {
 
-control::CheckpointHeader checkpoint_header_of(const Hub& hub, const CheckpointFile& file) {
-  control::CheckpointHeader header;
-  header.settings = hub.optimizer();
-  header.step = file.step;
-  header.part = file.part;
-  header.parts = file.parts;
+std::vector<control::hub::HubKey> checkpoint_keys(const Hub& hub) {
+  std::vector<control::hub::HubKey> keys;
   for (std::size_t number = 0; number < hub.size(); ++number) {
     const Hub::Key& key = hub.key_by_name(number);
-    header.keys.push_back(
-        {key.name, key.elements, static_cast<aggregation::DataType>(key.dtype)});
-    header.steps.push_back(key.steps);
+    keys.push_back({key.name, key.elements, static_cast<aggregation::DataType>(key.dtype)});
   }
-  return header;
+  return keys;
 }
 
 HubSaving::HubSaving(const Hub& hub, std::string base, const CheckpointFile& file)
-    : base_(std::move(base)), file_(file), header_(checkpoint_header_of(hub, file)) {
+    : base_(std::move(base)), file_(file) {
+  header_.settings = hub.optimizer();
+  header_.step = file.step;
+  header_.part = file.part;
+  header_.parts = file.parts;
+  header_.keys = checkpoint_keys(hub);
+  for (std::size_t number = 0; number < hub.size(); ++number) {
+    header_.steps.push_back(hub.key_by_name(number).steps);
+  }
   for (const Hub::Owned& owned : hub.owned()) {
     header_.ranges.push_back({owned.key, owned.first_element, owned.elements});
     for (std::size_t i = 0; i < header_.arrays(); ++i) {

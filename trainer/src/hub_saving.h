@@ -48,8 +48,8 @@ class HubSaving {
   std::future<std::unique_ptr<control::CheckpointWriter>> writing_;
 };
 
-// What the files of the hub say of it; without ranges.
-control::CheckpointHeader checkpoint_header_of(const Hub& hub, const CheckpointFile& file);
+// The hub's keys as files have them.
+std::vector<control::hub::HubKey> checkpoint_keys(const Hub& hub);
 
 }  // namespace gradcube::trainer
 

@@ -29,6 +29,7 @@ struct Push {
   Hub* hub = nullptr;
   std::size_t key = 0;           // the place in the trainer's list
   std::byte* weights = nullptr;  // where the trainer wants the new ones; null: nowhere
+  std::uint64_t steps = 0;       // that the optimizer has taken of the key when it has ended
 };
 
 // What the trainer gets beside its buffer.

@@ -17,6 +17,7 @@ Session::Session(Connection connection, const std::string& job, std::uint64_t he
       admission_(connection_.join()),
       place_{admission_.welcome.rank, admission_.welcome.size,
              static_cast<std::uint32_t>(options.lanes.size()), options.reproducible},
+      trainers_(options.trainers),
       job_(job),
       heap_(region_.heap(), 0),
       sleeper_(admission_.doorbell.get(), connection_.fd()),

@@ -4,7 +4,7 @@
 //   Region      the shared memory;  SubmissionRing, CompletionRing, Heap: its three parts
 //   Requests    the collectives whose end was not reported yet;  BusyMemory: where they work
 //   Notices     the daemon's messages about failures
-//   session_hub.cc makes, feeds and ends a Hub, of the caller's
+//   session_hub.cc makes, feeds and ends a Hub, of the caller's; session_checkpoint.cc saves it
 //   session_memory.cc gets memory for the heap as it grows, from the system and from the daemon
 //   Waiters     the threads that wait;  Sleeper: spin, then poll()
 //   Failures    the last failure of each thread
@@ -41,10 +41,12 @@
 #include <vector>
 
 #include "trainer/src/busy_memory.h"
+#include "trainer/src/checkpoint_files.h"
 #include "trainer/src/collective.h"
 #include "trainer/src/connection.h"
 #include "trainer/src/deadline.h"
 #include "trainer/src/event_descriptor.h"
+#include "trainer/src/failure.h"
 #include "trainer/src/failures.h"
 #include "trainer/src/heap.h"
 #include "trainer/src/hub.h"
@@ -59,6 +61,8 @@
 #include "gradcube/gradcube.h"
 
 namespace gradcube::trainer {
+
+class HubParts;
 
 class Session {
  public:
@@ -83,10 +87,22 @@ class Session {
   std::unique_ptr<Hub> make_hub(const gradcube_hub_settings& settings, int timeout_ms);
   // GRADCUBE_EAGAIN: it is still there.
   int free_hub(Hub& hub, int timeout_ms);
-  int push(Hub& hub, shared::Kind kind, std::size_t key, const void* buffer, void* weights,
-           double rate, std::uint64_t& number);
+  struct PushWish {
+    shared::Kind kind{};
+    std::size_t key = 0;  // the place in the trainer's list
+    const void* buffer = nullptr;
+    void* weights = nullptr;  // where the new ones are wanted; null: nowhere
+    double rate = 0;          // of gradients
+    std::uint64_t steps = 0;  // of what is restored
+  };
+  int push(Hub& hub, const PushWish& wish, std::uint64_t& number);
   int pull(Hub& hub, std::size_t key, void* weights);
   const void* weights(Hub& hub, std::size_t key);
+
+  // session_checkpoint.cc: gradcube_hub_begin_checkpoint() and so on; they throw Failure.
+  void begin_checkpoint(Hub& hub, const char* path, std::uint64_t step);
+  void end_checkpoint(Hub& hub, int timeout_ms);
+  std::uint64_t restore(Hub& hub, const char* path, int timeout_ms);
 
   // Returns early, with `done` false, at the deadline and when a signal was caught.
   int poll(std::uint64_t number, int timeout_ms, bool& done);
@@ -132,6 +148,13 @@ class Session {
   int no_key(const Hub& hub, std::size_t place);
   static std::string text_of_push(const Request& request);
 
+  // session_checkpoint.cc. The first trainer of each server has the files of all of them.
+  bool has_files() const { return place_.rank % trainers_ == 0; }
+  CheckpointFile own_file(std::uint64_t step) const;
+  void require_all(const std::vector<std::uint64_t>& words, const Failure* own,
+                   const std::string& what) const;
+  void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
+
   // session_memory.cc
   void* allocate(Lock& lock, std::size_t bytes);
   int out_of_heap(std::size_t bytes);
@@ -171,6 +194,7 @@ class Session {
   Region region_;
   Admission admission_;
   const Place place_;
+  const unsigned trainers_;  // of the job, on each server
   const std::string job_;
   Heap heap_;
   Sleeper sleeper_;

@@ -49,13 +49,19 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
   }
   auto hub = std::make_unique<Hub>(settings, number);
   const std::vector<std::uint64_t> digests = gather(hub->digest(), deadline);
+  {
+    // On all trainers alike, whatever fails at one of them from here on.
+    const Lock lock = enter();
+    hubs_ = number;
+  }
   const auto other = std::find_if(digests.begin(), digests.end(),
                                   [&](std::uint64_t digest) { return digest != digests.front(); });
   if (other != digests.end()) {
     throw Failure(GRADCUBE_EMISMATCH,
                   "the trainers of job \"" + job_ + "\" ask for different hubs: rank " +
                       std::to_string(other - digests.begin()) +
-                      " has other keys than rank 0, another optimizer, chunk size or lane");
+                      " has other keys than rank 0, another optimizer, chunk size or lane, or has "
+                      "made another number of hubs");
   }
   int code = GRADCUBE_OK;
   std::string why;
@@ -89,7 +95,6 @@ void Session::ask_for_hub(Hub& hub, const Deadline& deadline) {
   if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
   std::memcpy(block, table.data(), table.size());
   Lock lock = enter();
-  hubs_ = hub.number();
   hub_answer_.reset();
   connection_.send_make_hub(hub.number(), hub.lane(),
                             region_.offset_of(static_cast<std::byte*>(block)), table.size());
@@ -112,7 +117,7 @@ void Session::ask_for_hub(Hub& hub, const Deadline& deadline) {
                                           " made another hub than it was asked for: use the "
                                           "library that came with the daemon");
   }
-  hub.map_weights(answer.weights.get());
+  hub.map_memory(answer.weights.get());
 }
 
 void Session::take_hub(const shared::Notice& notice, Descriptor weights) {
@@ -133,17 +138,14 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
     }
   }
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
-  int code = GRADCUBE_OK;
-  std::string why;
-  try {
-    gather(0, deadline);
-  } catch (const Failure& failure) {
-    code = failure.code();
-    why = failure.what();
-  }
-  if (code == GRADCUBE_EAGAIN) return fail(code, why);  // nothing was submitted
+  gradcube_collective barrier = GRADCUBE_COLLECTIVE_INIT;
+  barrier.kind = GRADCUBE_BARRIER;
+  std::uint64_t request = 0;
+  int code = submit(barrier, request);
+  if (code == GRADCUBE_EAGAIN) return code;  // nothing was submitted
+  if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
+  const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
   const Lock lock = enter();
-  if (code == GRADCUBE_EAGAIN) return fail(code, why);  // the others do not know yet
   if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
   if (hub_ == &hub) hub_ = nullptr;
   return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);
@@ -159,43 +161,52 @@ void Session::let_go_of(Hub& hub) {
   });
 }
 
-int Session::push(Hub& hub, shared::Kind kind, std::size_t place, const void* buffer, void* weights,
-                  double rate, std::uint64_t& number) {
+int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   Lock lock = enter();
   if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
   reap();
-  if (place >= hub.size()) return no_key(hub, place);
-  Hub::Key& key = hub.key(place);
-  if (buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
-  if (rate != GRADCUBE_HUB_RATE && !(std::isfinite(rate) && rate >= 0)) {
-    return fail(GRADCUBE_EINVAL, "the learning rate is " + std::to_string(rate) +
+  if (wish.key >= hub.size()) return no_key(hub, wish.key);
+  Hub::Key& key = hub.key(wish.key);
+  if (wish.buffer == nullptr) return fail(GRADCUBE_EINVAL, "what is pushed is NULL");
+  if (wish.rate != GRADCUBE_HUB_RATE && !(std::isfinite(wish.rate) && wish.rate >= 0)) {
+    return fail(GRADCUBE_EINVAL, "the learning rate is " + std::to_string(wish.rate) +
                                      ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE");
   }
-  if (key.pushed) {
-    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
-                                     " of the hub is being pushed: wait for its request first");
+  if (key.pushed || hub.copies) {
+    return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) + " of the hub is being " +
+                                     (key.pushed ? "pushed: wait for its request first"
+                                                 : "copied for a checkpoint by another thread"));
   }
-  if (key.bytes > heap_.capacity()) {
-    return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) + " has " + std::to_string(key.bytes) +
+  const std::size_t bytes =
+      wish.kind == shared::Kind::push_restored ? hub.bytes_to_restore(key) : key.bytes;
+  if (bytes > heap_.capacity()) {
+    return fail(GRADCUBE_EINVAL, "key " + quoted(key.name) + " has " + std::to_string(bytes) +
                                      " bytes, and the shared heap " +
                                      std::to_string(heap_.capacity()) +
                                      ": set GRADCUBE_HEAP to more");
   }
+  Push push = {&hub, wish.key, static_cast<std::byte*>(wish.weights), 0};
   Collective collective;
-  collective.submission.kind = static_cast<std::uint8_t>(kind);
-  collective.submission.count = key.elements;
-  collective.submission.dtype = static_cast<std::uint8_t>(key.dtype);
-  collective.submission.root = key.number;
-  collective.submission.paths = hub.number();
-  collective.submission.tag = std::bit_cast<std::uint64_t>(rate);
-  collective.bytes = key.bytes;
-  collective.carried_bytes = key.bytes;
-  collective.buffer = static_cast<std::byte*>(const_cast<void*>(buffer));
-  collective.input = {0, key.bytes};
+  shared::Submission& submission = collective.submission;
+  submission.kind = static_cast<std::uint8_t>(wish.kind);
+  submission.count = key.elements;
+  submission.dtype = static_cast<std::uint8_t>(key.dtype);
+  submission.root = key.number;
+  submission.paths = hub.number();
+  if (wish.kind == shared::Kind::push_gradients) {
+    submission.tag = std::bit_cast<std::uint64_t>(wish.rate);
+    push.steps = key.steps + 1;
+  } else if (wish.kind == shared::Kind::push_restored) {
+    submission.tag = wish.steps;
+    push.steps = wish.steps;
+  }
+  collective.bytes = bytes;
+  collective.carried_bytes = bytes;
+  collective.buffer = static_cast<std::byte*>(const_cast<void*>(wish.buffer));
+  collective.input = {0, bytes};
   // The place is taken while the lock may be released.
   key.pushed = true;
   ++hub.in_flight;
-  const Push push = {&hub, place, static_cast<std::byte*>(weights)};
   const int code = start(lock, collective, {.received = nullptr, .push = push}, number);
   if (code != GRADCUBE_OK) {
     key.pushed = false;
@@ -212,6 +223,7 @@ void Session::end_push(Lock& lock, const Push& push, int code) {
     std::memcpy(push.weights, push.hub->weights(key), key.bytes);
     lock = enter();
   }
+  if (code == GRADCUBE_OK) key.steps = push.steps;
   key.pushed = false;
   --push.hub->in_flight;
 }

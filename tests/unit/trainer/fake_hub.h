@@ -1,4 +1,5 @@
-// A hub at the fake daemon: its keys' weights are what was pushed last.
+// A hub at the fake daemon, of a server that owns all: its keys' weights are what was pushed last,
+// and each array of the optimizer's state has how often gradients were.
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_HUB_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_HUB_H_
 
@@ -18,6 +19,7 @@ struct FakeHubKey {
   std::uint32_t dtype = 0;
   std::size_t begin = 0;
   std::size_t bytes = 0;
+  std::size_t range = 0;  // its place in the memory
 };
 
 class FakeHub {
@@ -40,7 +42,13 @@ class FakeHub {
   std::uint64_t chunk_bytes_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
-  std::size_t bytes_ = 0;
+  void list_ranges();
+  float* array(const FakeHubKey& key, unsigned number) const;
+
+  std::size_t bytes_ = 0;  // of the weights
+  std::size_t all_bytes_ = 0;
+  unsigned states_ = 0;
+  std::uint32_t rule_ = 0;
   Descriptor memory_;
   std::byte* weights_ = nullptr;
 };

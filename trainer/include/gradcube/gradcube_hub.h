@@ -109,6 +109,38 @@ GRADCUBE_API int gradcube_hub_pull(gradcube_hub* hub, size_t key, void* weights)
  * for a key that there is not. */
 GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
+/* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the
+ * optimizer's state, and how many steps each key has taken. Each server's first trainer writes what
+ * its server owns to a file of its own, PATH.STEP.PART-of-PARTS: to one folder that all see, or each
+ * to a disk of its own. docs/hub.md has the format; `gradcube checkpoint FILE` checks and shows one.
+ *
+ *     gradcube_hub_begin_checkpoint(hub, "model.hub", step);      all trainers, between two steps
+ *     ... train on: the files are being written ...
+ *     gradcube_hub_end_checkpoint(hub, 60000);                    now it counts
+ *
+ * begin: copies what the server owns, starts to write it, and returns. All trainers begin it after
+ * the same pushes. GRADCUBE_EAGAIN while pushes of this trainer are in flight, or before the end of
+ * the checkpoint before.
+ *
+ * end: waits until the files of all servers are on their disks, and removes those of the step
+ * before. After GRADCUBE_OK no crash loses it. After any other result the checkpoint before it is
+ * the one that counts. A collective on lane 0; after GRADCUBE_ETIMEDOUT leave the job. */
+GRADCUBE_API int gradcube_hub_begin_checkpoint(gradcube_hub* hub, const char* path, uint64_t step);
+GRADCUBE_API int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms);
+
+/* What gradcube_hub_restore() says when no server has a checkpoint. */
+#define GRADCUBE_HUB_NO_STEP UINT64_MAX
+
+/* Takes back the newest checkpoint that all servers have, in place of gradcube_hub_init(). All
+ * trainers of the job call it, and it is done when all have the weights; *step is the checkpoint's.
+ * The keys and the kind of optimizer are those of the checkpoint; its settings may be others. A job
+ * of other servers, or with another algorithm, needs the files of all parts in one folder.
+ *
+ * A file that is damaged, of another model, or missing fails on all trainers, and nothing has
+ * changed. A collective on lane 0, three times; after GRADCUBE_ETIMEDOUT leave the job. */
+GRADCUBE_API int gradcube_hub_restore(gradcube_hub* hub, const char* path, int timeout_ms,
+                                      uint64_t* step);
+
 #ifdef __cplusplus
 }
 #endif

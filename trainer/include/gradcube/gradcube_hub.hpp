@@ -28,6 +28,7 @@
 #include <gradcube/gradcube.hpp>
 #include <gradcube/gradcube_hub.h>
 #include <memory>
+#include <optional>
 #include <span>
 #include <string>
 #include <type_traits>
@@ -130,6 +131,26 @@ class Hub {
   std::span<const T> weights(std::size_t key) {
     expect_type<T>(key);
     return {static_cast<const T*>(gradcube_hub_weights(hub(), key)), keys_[key].elements};
+  }
+
+  // Begins to write what this server owns, and goes on: see gradcube_hub_begin_checkpoint().
+  void begin_checkpoint(const std::string& path, std::uint64_t step) {
+    check(gradcube_hub_begin_checkpoint(hub(), path.c_str(), step));
+  }
+  // Waits until all servers have written theirs: then it counts.
+  void end_checkpoint(
+      std::chrono::duration<double, std::milli> timeout = std::chrono::milliseconds(-1)) {
+    check(gradcube_hub_end_checkpoint(hub(), detail::milliseconds(timeout)));
+  }
+  // Takes back the newest checkpoint that all servers have, in place of init(), and returns its
+  // step; nothing where no server has one.
+  std::optional<std::uint64_t> restore(
+      const std::string& path,
+      std::chrono::duration<double, std::milli> timeout = std::chrono::milliseconds(-1)) {
+    std::uint64_t step = 0;
+    check(gradcube_hub_restore(hub(), path.c_str(), detail::milliseconds(timeout), &step));
+    if (step == GRADCUBE_HUB_NO_STEP) return std::nullopt;
+    return step;
   }
 
   // Waits until all trainers of the job have called it, and frees the hub. Throws with

@@ -2,6 +2,8 @@
 
 import collections
 import ctypes
+import os
+import threading
 
 import numpy
 
@@ -12,6 +14,7 @@ from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
 _MOST_BYTES = 1 << 62
+_NO_STEP = (1 << 64) - 1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
 
 
@@ -33,6 +36,34 @@ def _rate_of(rate):
     if not 0 <= number < float("inf"):
         raise InvalidError(f"invalid rate {rate!r:.64}: expected a finite number, 0 or more")
     return number
+
+
+def _interruptible(handle, call):
+    """The code of a call of the library that waits for others, and its exception or None; Ctrl-C ends the wait.
+
+    It runs in a thread of its own: signals reach Python's main thread alone, between its instructions. The thread
+    keeps the session's handle until the library's call has ended.
+    """
+    outcome = []
+
+    def run():
+        code = call()
+        outcome.append((code, handle.failure() if code != 0 else None))
+
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    while thread.is_alive():
+        thread.join(0.1)
+    return outcome[0]
+
+
+def _path_of(path):
+    if not isinstance(path, (str, os.PathLike)):
+        raise InvalidError(f"invalid path {path!r:.64}: expected a string or a path")
+    encoded = os.fsencode(path)
+    if b"\0" in encoded:
+        raise InvalidError(f"invalid path {path!r:.64}: expected one without NUL characters")
+    return encoded
 
 
 class _ReadOnly:
@@ -74,6 +105,10 @@ class Hub:
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile.
 
+    ``restore``: the path of checkpoints. If the job's servers have one there, the hub goes on from the newest that all
+    have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and the
+    hub has ``weights``.
+
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
     one that blocks, at most ``timeout`` seconds, and one that returns a Request at once. Until that has ended, the
@@ -89,6 +124,7 @@ class Hub:
         chunk_bytes=32768,
         lane=0,
         bfloat16=(),
+        restore=None,
         timeout=None,
     ):
         milliseconds = _milliseconds(timeout)
@@ -117,13 +153,19 @@ class Hub:
             lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
         )
         hub = ctypes.c_void_p()
-        code = handle.native.gradcube_hub_create(
-            handle.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
+        path = None if restore is None else _path_of(restore)
+        _, failure = _interruptible(
+            handle,
+            lambda: handle.native.gradcube_hub_create(
+                handle.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
+            ),
         )
-        if code != 0:
-            raise handle.failure()
+        if failure is not None:
+            raise failure
         self._handle = _Handle(handle, hub.value)
-        self.set_weights(weights, timeout)
+        self.step = None if path is None else self._restore(path, milliseconds)
+        if self.step is None:
+            self.set_weights(weights, timeout)
 
     @property
     def names(self):
@@ -180,17 +222,62 @@ class Hub:
         shape, dtype = self._shapes[name]
         return numpy.asarray(_ReadOnly(handle, address, shape, dtype))
 
+    def begin_checkpoint(self, path, step):
+        """Copies what this server has of the hub, and begins to write it to PATH.STEP.PART-of-PARTS.
+
+        All trainers begin it between the same two steps. Train on while it is written. AgainError while pushes are in
+        flight, or before end_checkpoint() of the one before.
+        """
+        handle = self._open_handle()
+        native = handle.session.native
+        if native.gradcube_hub_begin_checkpoint(handle.hub, _path_of(path), whole_number(step, "step", 0, 1 << 62)) != 0:
+            raise handle.session.failure()
+
+    def end_checkpoint(self, timeout=None):
+        """Waits until all servers have written theirs. From then on no crash loses it.
+
+        All trainers call it. After an error the checkpoint before is the one that counts.
+        """
+        milliseconds = _milliseconds(timeout)
+        handle = self._open_handle()
+        native = handle.session.native
+        _, failure = _interruptible(
+            handle.session, lambda: native.gradcube_hub_end_checkpoint(handle.hub, milliseconds)
+        )
+        if failure is not None:
+            raise failure
+
+    def checkpoint(self, path, step, timeout=None):
+        """Both at once."""
+        deadline_of(timeout)
+        self.begin_checkpoint(path, step)
+        self.end_checkpoint(timeout)
+
+    def _restore(self, path, milliseconds):
+        """The step; None: no server has a checkpoint."""
+        handle = self._open_handle()
+        native = handle.session.native
+        step = ctypes.c_uint64()
+        _, failure = _interruptible(
+            handle.session,
+            lambda: native.gradcube_hub_restore(handle.hub, path, milliseconds, ctypes.byref(step)),
+        )
+        if failure is not None:
+            raise failure
+        return None if step.value == _NO_STEP else step.value
+
     def free(self, timeout=None):
         """Waits until all trainers of the job have called it, and frees the hub.
 
         AgainError, and nothing is freed, while pushes are in flight.
         """
+        milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
-        code = handle.free(_milliseconds(timeout))
+        code, failure = _interruptible(handle.session, lambda: handle.free(milliseconds))
         if code != AgainError.code:
             self._handle = None
-        if code != 0:
-            raise handle.session.failure()
+        if failure is not None:
+            raise failure
 
     def _place(self, name):
         try:

@@ -47,6 +47,9 @@ class HubOptimizer(torch.optim.Optimizer):
     weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
     0.9. ``clip`` limits the magnitude of each element of the mean.
     ``lane``, ``chunk_bytes``: as for Hub. ``timeout``: the most seconds to wait at a time; None: no limit.
+    ``checkpoint``: the path of checkpoints, on each server's own disk or in a folder that all see. If there is one
+    already, parameters and state are those of the newest that all servers have. Every ``checkpoint_every`` steps a new
+    one is written while the training goes on; it counts when the next one begins, or after free() or save().
 
     A group's ``lr`` is that of the moment of the push, so PyTorch's schedulers work. It is the same on all trainers,
     and may differ between groups. Other settings are those of all groups, and stay as they are.
@@ -61,13 +64,26 @@ class HubOptimizer(torch.optim.Optimizer):
     """
 
     def __init__(
-        self, params, optimizer="sgd", *, session, lane=0, chunk_bytes=32768, timeout=None, **settings
-    ):  # fmt: skip
+        self,
+        params,
+        optimizer="sgd",
+        *,
+        session,
+        lane=0,
+        chunk_bytes=32768,
+        checkpoint=None,
+        checkpoint_every=None,
+        timeout=None,
+        **settings,
+    ):
         self._session = session
         self._timeout = timeout
         self._hub = None
         self._handles = []
         self._synchronizes = True
+        self._checkpoint = checkpoint
+        self._every = _period_of(checkpoint, checkpoint_every)
+        self._is_saving = False
         groups, names = _with_names(params)
         super().__init__(groups, _settings_of(optimizer, settings))
         self._optimizer = optimizer
@@ -97,9 +113,13 @@ class HubOptimizer(torch.optim.Optimizer):
             chunk_bytes=chunk_bytes,
             lane=lane,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
+            restore=checkpoint,
             timeout=timeout,
         )
+        self._steps = self._hub.step or 0
         self._weights = {name: _tensor_at(self._hub.weights(name), one) for name, one in self._parameters.items()}
+        if self._hub.step is not None:
+            self._take_weights()
         self._watch()
 
     # What a user may ask.
@@ -108,6 +128,18 @@ class HubOptimizer(torch.optim.Optimizer):
     def hub(self):
         """The gradcube.Hub: its keys have the parameters' names."""
         return self._open_hub()
+
+    @property
+    def steps(self):
+        """How many steps were taken, with those before the checkpoint that this has gone on from."""
+        return self._steps
+
+    def save(self, timeout=None):
+        """Makes a checkpoint of now, between step() and the next backward pass. All trainers call it."""
+        if self._checkpoint is None:
+            raise InvalidError("the optimizer has no path for checkpoints: give it one as `checkpoint`")
+        self._begin_saving()
+        self._end_saving(timeout)
 
     @contextlib.contextmanager
     def no_sync(self):
@@ -142,6 +174,7 @@ class HubOptimizer(torch.optim.Optimizer):
             with contextlib.suppress(InvalidError, MismatchError, PeerError):
                 self._in_flight[0][1].wait(timeout)
             self._in_flight.popleft()
+        self._end_saving(timeout)
         is_freed = True
         try:
             hub.free(timeout)
@@ -172,9 +205,11 @@ class HubOptimizer(torch.optim.Optimizer):
                 self._push(name, parameter)
         while self._in_flight:
             self._end_first()
-        for name, parameter in self._parameters.items():
-            parameter.copy_(self._weights[name])
+        self._take_weights()
         self._pushed.clear()
+        self._steps += 1
+        if self._every is not None and self._steps % self._every == 0:
+            self._begin_saving()
         return result
 
     def state_dict(self):
@@ -272,7 +307,24 @@ class HubOptimizer(torch.optim.Optimizer):
             self._handles.append(accumulator.register_hook(functools.partial(ready, name)))
             self._accumulators.append(accumulator)
 
+    # Checkpoints.
+
+    def _begin_saving(self):
+        self._end_saving(self._timeout)
+        self._open_hub().begin_checkpoint(self._checkpoint, self._steps)
+        self._is_saving = True
+
+    def _end_saving(self, timeout):
+        if self._is_saving:
+            self._is_saving = False
+            self._open_hub().end_checkpoint(timeout)
+
     # An iteration.
+
+    @torch.no_grad()
+    def _take_weights(self):
+        for name, parameter in self._parameters.items():
+            parameter.copy_(self._weights[name])
 
     @torch.no_grad()
     def _ready(self, name):
@@ -350,6 +402,16 @@ def _settings_of(optimizer, given):
             raise InvalidError(f"{optimizer} has no setting {name!r:.64}: expected one of {', '.join(settings)}")
         settings[name] = value
     return settings
+
+
+def _period_of(checkpoint, every):
+    if every is None:
+        return None
+    if checkpoint is None:
+        raise InvalidError("checkpoint_every without a path: give one as `checkpoint`")
+    if not isinstance(every, int) or every < 1:
+        raise InvalidError(f"invalid checkpoint_every {every!r:.64}: expected a number of steps, 1 or more")
+    return every
 
 
 def _number_of(name, value):

@@ -155,6 +155,12 @@ _FUNCTIONS = {
     ),
     "gradcube_hub_pull": (ctypes.c_int, [_HUB, ctypes.c_size_t, ctypes.c_void_p]),
     "gradcube_hub_weights": (ctypes.c_void_p, [_HUB, ctypes.c_size_t]),
+    "gradcube_hub_begin_checkpoint": (ctypes.c_int, [_HUB, ctypes.c_char_p, ctypes.c_uint64]),
+    "gradcube_hub_end_checkpoint": (ctypes.c_int, [_HUB, ctypes.c_int]),
+    "gradcube_hub_restore": (
+        ctypes.c_int,
+        [_HUB, ctypes.c_char_p, ctypes.c_int, ctypes.POINTER(ctypes.c_uint64)],
+    ),
     "gradcube_last_error": (ctypes.c_char_p, [_SESSION]),
     "gradcube_last_code": (ctypes.c_int, [_SESSION]),
 }

@@ -100,7 +100,7 @@ std::string chunk_refusal(const std::vector<HubKey>& keys, std::uint64_t chunk_b
 TEST(Chunks, HaveASizeWithinBounds) {
   const std::vector<HubKey> keys = {{"a", 100}};
   EXPECT_EQ(chunk_refusal(keys, 100),
-            "--chunk: chunks of 100 bytes; expected a multiple of 64 from 256 to 67108864, for "
+            "--chunk: chunks of 100 bytes; expected a multiple of 64 from 256 to 4194304, for "
             "example 32Ki");
   EXPECT_THAT(chunk_refusal(keys, 192), HasSubstr("chunks of 192 bytes"));
   EXPECT_THAT(chunk_refusal(keys, kMostChunkBytes + 64), HasSubstr("expected a multiple"));

@@ -27,11 +27,11 @@ std::uint8_t memory[16][64];
 
 HubBoard::Push gradients(std::uint64_t request, unsigned local = 0, std::uint32_t key = 0,
                          double rate = 0.5) {
-  return {request, HubPush::Kind::gradients, rate, 0, &memory[local][key], {}};
+  return {request, HubPush::Kind::gradients, rate, &memory[local][key], 0, {}};
 }
 
 HubBoard::Push weights(std::uint64_t request) {
-  return {request, HubPush::Kind::weights, 0, 0, memory[0], {}};
+  return {request, HubPush::Kind::weights, 0, memory[0], 0, {}};
 }
 
 std::vector<std::uint32_t> all_pushed(HubBoard& board, std::size_t executor) {

@@ -1,0 +1,186 @@
+#include "trainer/src/hub_parts.h"
+
+#include <algorithm>
+#include <cstring>
+#include <map>
+#include <tuple>
+#include <utility>
+
+#include "aggregation/element.h"
+#include "control/base/errors.h"
+#include "trainer/shared_layout.h"
+#include "trainer/src/failure.h"
+#include "trainer/src/quoted.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::trainer {
+namespace {
+
+using aggregation::DataType;
+using control::CheckpointRange;
+
+control::CheckpointReader open_file(const std::string& path) {
+  return {control::open_checkpoint(path), "checkpoint " + quoted(path)};
+}
+
+// Calls with(first, elements) for what both have.
+template <typename With>
+void intersect(const Hub::Owned& owned, const CheckpointRange& range, const With& with) {
+  if (owned.key != range.key) return;
+  const std::uint64_t first = std::max(owned.first_element, range.first_element);
+  const std::uint64_t end = std::min(owned.first_element + owned.elements,
+                                     range.first_element + range.elements);
+  if (first < end) with(first, end - first);
+}
+
+// Elements that the server owns and the ranges have. Both ascend.
+std::uint64_t in_both(const std::vector<Hub::Owned>& owned,
+                      const std::vector<CheckpointRange>& ranges) {
+  std::uint64_t elements = 0;
+  std::size_t o = 0;
+  std::size_t r = 0;
+  while (o < owned.size() && r < ranges.size()) {
+    intersect(owned[o], ranges[r],
+              [&](std::uint64_t, std::uint64_t count) { elements += count; });
+    const auto owned_end =
+        std::pair(owned[o].key, owned[o].first_element + owned[o].elements);
+    const auto range_end =
+        std::pair(ranges[r].key, ranges[r].first_element + ranges[r].elements);
+    (owned_end < range_end ? o : r) += 1;
+  }
+  return elements;
+}
+
+std::uint64_t elements_of(const std::vector<Hub::Owned>& owned) {
+  std::uint64_t elements = 0;
+  for (const Hub::Owned& each : owned) elements += each.elements;
+  return elements;
+}
+
+void write_weight(DataType type, std::byte* to, float value) {
+  if (type == DataType::float32) {
+    std::memcpy(to, &value, sizeof(value));
+    return;
+  }
+  const std::uint16_t bits = type == DataType::float16 ? aggregation::float32_to_float16(value)
+                                                       : aggregation::float32_to_bfloat16(value);
+  std::memcpy(to, &bits, sizeof(bits));
+}
+
+}  // namespace
+
+bool find_newest(const std::vector<CheckpointFile>& files, const CheckpointFile& own,
+                 std::uint64_t& step) {
+  std::map<std::pair<std::uint64_t, std::uint32_t>, std::uint32_t> counts;  // of step and parts
+  bool any = false;
+  for (const CheckpointFile& file : files) {
+    const bool mine = file.part == own.part && file.parts == own.parts;
+    if (++counts[{file.step, file.parts}] != file.parts && !mine) continue;
+    if (!any || file.step > step) step = file.step;
+    any = true;
+  }
+  return any;
+}
+
+HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile& own)
+    : hub_(hub),
+      arrays_(1 + aggregation::optimizer_states(hub.optimizer().rule)),
+      values_(arrays_) {
+  try {
+    choose(base, own);
+    if (found_ != elements_of(hub.owned())) {
+      throw Failure(GRADCUBE_ESYSTEM,
+                    "checkpoint " + quoted(base) + " of step " + std::to_string(own.step) +
+                        ": this server owns other parts of the model than when it was written, "
+                        "and does not see the files of all parts: expected them in one folder");
+    }
+    for (const std::string& path : paths_) open_file(path).check_rest();
+    open();
+  } catch (const control::UsageError& error) {
+    throw Failure(GRADCUBE_EINVAL, error.what());
+  } catch (const control::SetupError& error) {
+    throw Failure(GRADCUBE_ESYSTEM, error.what());
+  }
+}
+
+void HubParts::choose(const std::string& base, const CheckpointFile& own) {
+  std::vector<CheckpointFile> files = checkpoint_files(base);
+  std::erase_if(files, [&own](const CheckpointFile& file) { return file.step != own.step; });
+  if (std::find(files.begin(), files.end(), own) != files.end() && add(path_of(base, own))) return;
+  // One number of parts after the other, the own one first.
+  std::sort(files.begin(), files.end(), [&own](const CheckpointFile& a, const CheckpointFile& b) {
+    const auto order = [&own](const CheckpointFile& file) {
+      return std::tuple(file.parts != own.parts, file.parts, file.part);
+    };
+    return order(a) < order(b);
+  });
+  for (std::size_t i = 0; i < files.size(); ++i) {
+    if (i == 0 || files[i].parts != files[i - 1].parts) {
+      paths_.clear();
+      found_ = 0;
+    }
+    if (add(path_of(base, files[i]))) return;
+  }
+}
+
+// True: nothing is missing any more.
+bool HubParts::add(const std::string& path) {
+  const control::CheckpointReader reader = open_file(path);
+  reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
+  const std::uint64_t found = in_both(hub_.owned(), reader.header().ranges);
+  if (steps_.empty()) steps_ = reader.header().steps;
+  if (found != 0) paths_.push_back(path);
+  found_ += found;
+  return found_ == elements_of(hub_.owned());
+}
+
+void HubParts::open() {
+  for (const std::string& path : paths_) files_.push_back({open_file(path)});
+}
+
+void HubParts::read_key(std::size_t number, std::byte* to) {
+  try {
+    for (File& file : files_) {
+      const std::vector<CheckpointRange>& ranges = file.reader.header().ranges;
+      for (; file.next < ranges.size() && ranges[file.next].key <= number; ++file.next) {
+        for (std::vector<float>& values : values_) {
+          values.resize(file.reader.elements());
+          file.reader.read(values);
+        }
+        if (ranges[file.next].key == number) {
+          take(hub_.key_by_name(number), ranges[file.next], to);
+        }
+      }
+    }
+  } catch (const std::runtime_error& error) {  // it was whole a moment ago
+    throw Failure(GRADCUBE_ESYSTEM, error.what());
+  }
+}
+
+void HubParts::take(const Hub::Key& key, const CheckpointRange& range, std::byte* to) const {
+  const auto type = static_cast<DataType>(key.dtype);
+  const std::size_t size = aggregation::element_bytes(type);
+  const std::size_t first_array = size == sizeof(float) ? 1 : 0;
+  const std::vector<Hub::Owned>& all = hub_.owned();
+  auto owned = std::partition_point(all.begin(), all.end(), [&range](const Hub::Owned& each) {
+    return std::pair(each.key, each.first_element + each.elements) <=
+           std::pair(range.key, range.first_element);
+  });
+  for (; owned != all.end() && owned->key == range.key &&
+         owned->first_element < range.first_element + range.elements;
+       ++owned) {
+    intersect(*owned, range, [&](std::uint64_t first, std::uint64_t count) {
+      const std::uint64_t from = first - range.first_element;
+      for (std::uint64_t i = 0; i < count; ++i) {
+        write_weight(type, to + (first + i) * size, values_[0][from + i]);
+      }
+      for (std::size_t a = first_array; a < arrays_; ++a) {
+        std::byte* array = to + shared::restored_array(key.elements, size, a - first_array);
+        std::memcpy(array + first * sizeof(float), &values_[a][from], count * sizeof(float));
+      }
+    });
+  }
+}
+
+}  // namespace gradcube::trainer
