@@ -1,0 +1,142 @@
+"""Jobs end, and others go on from the checkpoints of their hubs, with the same bits as if nothing had been."""
+
+import contextlib
+import pathlib
+import tempfile
+
+import gradcube
+import numpy
+
+from fabrics import LAST, MIDDLE, SERVERS, some
+from harness import all_of, job, main
+from hub_keys import LATE, RATE, HubTestCase, first_weights, gradients_of
+
+ROUNDS = 5
+SAVED = 3  # of these, when the checkpoint is made
+
+
+class Checkpoints(HubTestCase):
+    def setUp(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = pathlib.Path(folder.name)
+
+    def own(self, session):
+        """A path on the server's own disk."""
+        folder = self.folder / str(session.server)
+        folder.mkdir(exist_ok=True)
+        return folder / "model.hub"
+
+    def shared(self, _):
+        """A path that all servers see."""
+        return self.folder / "model.hub"
+
+    def go_on(self, session, path, optimizer="adam", rounds=ROUNDS, **options):
+        """Trains from the checkpoint, if there is one, up to so many rounds. The hub, and its weights."""
+        hub = self.hub_of(session, optimizer, restore=path(session), **options)
+        found = {name: numpy.empty_like(array) for name, array in first_weights().items()}
+        for name, array in found.items():
+            hub.pull(name, array)
+        for number in range(hub.step or 0, rounds):
+            gradients = gradients_of(session.rank, number)
+            for name in self.order(session, number):
+                hub.push_pull(name, gradients[name], found[name], RATE, LATE)
+        return hub, found
+
+    def train(self, session, path, optimizer="adam", rounds=ROUNDS, save=False):
+        hub, found = self.go_on(session, path, optimizer, rounds)
+        if save:
+            hub.checkpoint(path(session), rounds, LATE)
+        hub.free(LATE)
+        return found
+
+    def run_job(self, name, path, members=None, sessions=None, **options):
+        """Of all trainers: the weights."""
+        with contextlib.ExitStack() as stack:
+            algorithm = options.pop("algorithm", None)
+            sessions = stack.enter_context(job(self.cluster, name, members, algorithm=algorithm))
+            return self.results(lambda session: self.train(session, path, **options), sessions)
+
+    def nowhere(self, _):
+        return self.folder / "none.hub"
+
+    def test_a_job_goes_on_with_the_same_bits_where_each_server_has_its_own_disk(self):
+        for optimizer in some(["adam", "momentum:momentum=0.9", "sgd"], 1):
+            with self.subTest(optimizer=optimizer):
+                whole = self.run_job("whole", self.nowhere, optimizer=optimizer)
+                saved = self.run_job("first", self.own, optimizer=optimizer, rounds=SAVED, save=True)
+                self.assert_same(saved)
+                again = self.run_job("second", self.own, optimizer=optimizer)
+                self.assert_same(whole + again)
+                for file in self.folder.rglob("model.hub.*"):
+                    file.unlink()
+
+    def test_a_job_with_another_algorithm_goes_on_from_the_files_of_all(self):
+        whole = self.run_job("whole", self.nowhere)
+        self.run_job("first", self.shared, algorithm="bml", rounds=SAVED, save=True)
+        self.assertEqual(len(list(self.folder.iterdir())), SERVERS)
+        again = self.run_job("second", self.shared, algorithm="ps")
+        self.assert_same(whole + again)
+
+    def test_a_job_of_fewer_servers_has_the_weights_of_the_files_of_all(self):
+        saved = self.run_job("first", self.shared, rounds=SAVED, save=True)
+        members = [0, 1]
+        with job(self.cluster, "second", members, members=members) as sessions:
+            found = self.results(
+                lambda session: self.train(session, self.shared, rounds=SAVED, save=True), sessions
+            )
+        self.assert_same(saved + found)
+        names = sorted(file.name for file in self.folder.iterdir())
+        self.assertEqual(len(names), SERVERS + 2, "files of as many steps, but of another job, stay")
+
+    def test_several_trainers_of_a_server_go_on(self):
+        def run(name, path, **options):
+            with contextlib.ExitStack() as stack:
+                sessions = [
+                    stack.enter_context(gradcube.Session(socket, name, trainers_per_server=2, local=local))
+                    for socket in self.cluster.sockets()
+                    for local in range(2)
+                ]
+                return self.results(lambda session: self.train(session, path, **options), sessions)
+
+        whole = run("whole", self.nowhere)
+        run("first", self.own, rounds=SAVED, save=True)
+        self.assert_same(whole + run("second", self.own))
+
+    def test_a_checkpoint_that_a_trainer_does_not_end_leaves_the_one_before(self):
+        with job(self.cluster, "first") as sessions:
+
+            def train(session):
+                hub, _ = self.go_on(session, self.own, rounds=SAVED)
+                hub.checkpoint(self.own(session), SAVED, LATE)
+                hub.begin_checkpoint(self.own(session), SAVED + 1)
+                if session.rank == LAST:
+                    session.abort()
+                    return None
+                hub.end_checkpoint(LATE)
+
+            results = all_of(train, sessions)
+        for rank, result in enumerate(results):
+            if rank != LAST:
+                self.assert_fails(gradcube.PeerError, result)
+        with job(self.cluster, "second") as sessions:
+            steps = self.results(lambda session: self.go_on(session, self.own, rounds=0)[0].step, sessions)
+        self.assertEqual(steps, [SAVED] * SERVERS)
+
+    def test_a_file_that_is_damaged_or_missing_is_told_to_all_with_the_rank(self):
+        self.run_job("first", self.own, rounds=SAVED, save=True)
+        (path,) = (self.folder / str(MIDDLE)).iterdir()
+        damaged = bytearray(path.read_bytes())
+        damaged[-20] ^= 1
+        path.write_bytes(damaged)
+        with job(self.cluster, "damaged") as sessions:
+            for rank, result in enumerate(all_of(lambda session: self.train(session, self.own), sessions)):
+                self.assert_fails(gradcube.InvalidError, result, "checksum" if rank == MIDDLE else f"rank {MIDDLE}")
+        path.unlink()
+        with job(self.cluster, "missing") as sessions:
+            for result in all_of(lambda session: self.train(session, self.own), sessions):
+                self.assert_fails(gradcube.SystemRefusedError, result, f"rank {MIDDLE} has none")
+
+
+if __name__ == "__main__":
+    main()
