@@ -1,4 +1,4 @@
-// `gradcube checkpoint`. What is refused, and why, is tested in tests/unit/control/hub/.
+// `gradcube checkpoint`. What is refused, and why, is tested in tests/unit/control/checkpoint/.
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "control/hub/checkpoint_writer.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_writer.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -17,13 +17,13 @@ class CheckpointCommand : public CommandLine {
  protected:
   std::string written() {
     const std::string path = (root_ / "model.hub").string();
-    const control::hub::CheckpointHeader header = {
-        .settings = control::hub::parse_optimizer("nesterov:lr=0.1", "optimizer"),
+    const control::CheckpointHeader header = {
+        .settings = control::parse_optimizer("nesterov:lr=0.1", "optimizer"),
         .step = 1000,
         .keys = {{"bias", 10, aggregation::DataType::float16},
                  {"weight\n", 2000, aggregation::DataType::float32}},
         .ranges = {{0, 0, 10}, {1, 100, 1500}}};
-    control::hub::CheckpointWriter writer(path, header);
+    control::CheckpointWriter writer(path, header);
     for (const auto& range : header.ranges) {
       for (std::size_t a = 0; a < header.arrays(); ++a) {
         writer.write(std::vector<float>(range.elements, 1.5F));

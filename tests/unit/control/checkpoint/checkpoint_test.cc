@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "protocol/bytes.h"
-#include "tests/unit/control/hub/checkpoint_fixture.h"
+#include "tests/unit/control/checkpoint/checkpoint_fixture.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 using testing::HasSubstr;
@@ -223,4 +223,4 @@ TEST_F(Checkpoint, RefusesAWriterThatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

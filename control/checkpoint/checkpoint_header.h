@@ -8,8 +8,8 @@
 //
 // Numbers are little-endian. Everything that a reader relies on is checked here, and the memory
 // that a header takes is bounded by its own size in the file.
-#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
-#define GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
+#ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_
+#define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_
 
 #include <cstdint>
 #include <span>
@@ -17,9 +17,9 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
 inline constexpr std::uint32_t kCheckpointVersion = 1;
 inline constexpr std::size_t kCheckpointPrefix = 128;  // of the header: all but keys and ranges
@@ -61,14 +61,9 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
 CheckpointHeader parse_checkpoint_header(std::span<const std::uint8_t> bytes,
                                          std::uint64_t file_bytes, std::string_view where);
 
-// The CRC32C of bytes as files have it: begin with kCrcBegin, extend, then crc_end().
-inline constexpr std::uint32_t kCrcBegin = 0xffffffff;
-std::uint32_t extend_crc32c(std::uint32_t crc, std::span<const std::uint8_t> bytes);
-constexpr std::uint32_t crc_end(std::uint32_t crc) { return ~crc; }
-
 // Writes the checksum of a whole header into it.
 void seal_checkpoint_header(std::span<std::uint8_t> header);
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
+#endif  // GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_

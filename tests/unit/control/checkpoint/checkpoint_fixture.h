@@ -1,6 +1,6 @@
 // A folder, and small checkpoints in it.
-#ifndef GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
-#define GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_
 
 #include <filesystem>
 #include <fstream>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "control/base/errors.h"
-#include "control/hub/checkpoint_reader.h"
-#include "control/hub/checkpoint_writer.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_reader.h"
+#include "control/checkpoint/checkpoint_writer.h"
+#include "control/checkpoint/optimizer_settings.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
 class Checkpoint : public testing::Test {
  protected:
@@ -85,6 +85,6 @@ class Checkpoint : public testing::Test {
   std::string path_;
 };
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_
