@@ -36,7 +36,8 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
     keys.push_back({{"name", key.name},
                     {"elements", key.elements},
                     {"dtype", aggregation::data_type_name(key.type)},
-                    {"elements_here", here[k]}});
+                    {"elements_here", here[k]},
+                    {"steps", header.steps[k]}});
   }
   const ordered_json report = {{"bytes", bytes},
                                {"step", header.step},
@@ -49,12 +50,13 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
 
 std::string header_text(const CheckpointHeader& header, std::uint64_t bytes) {
   const std::vector<std::uint64_t> here = elements_here(header);
-  TextTable table({{"key", Align::left}, {"dtype", Align::left}, {"elements"}, {"here"}});
+  TextTable table(
+      {{"key", Align::left}, {"dtype", Align::left}, {"elements"}, {"here"}, {"steps"}});
   for (std::size_t k = 0; k < header.keys.size(); ++k) {
     const auto& key = header.keys[k];
     table.add_row({control::printable(key.name, control::kLongestKeyName),
                    std::string(aggregation::data_type_name(key.type)), grouped(key.elements),
-                   grouped(here[k])});
+                   grouped(here[k]), grouped(header.steps[k])});
   }
   return fmt::format("{} after step {}, part {} of {}, {}: every checksum is right\n\n",
                      control::optimizer_text(header.settings), grouped(header.step), header.part,

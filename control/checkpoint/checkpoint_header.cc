@@ -81,12 +81,15 @@ std::uint32_t header_crc(std::span<const std::uint8_t> header) {
   return crc32c(header.subspan(kHeaderBytesAt));
 }
 
-// What ordered_keys() returns, read from the file in that order.
-std::vector<HubKey> parse_keys(Reader& reader, std::uint32_t count, std::string_view where) {
+// Keys as ordered_keys() returns them, read from the file in that order, and their steps.
+void parse_keys(Reader& reader, std::uint32_t count, CheckpointHeader& header,
+                std::string_view where) {
   std::vector<HubKey> keys;
   for (std::uint32_t k = 0; k < count; ++k) {
     HubKey key;
     key.elements = reader.number<std::uint64_t>();
+    header.steps.push_back(reader.number<std::uint64_t>());
+    if (header.steps.back() > kMostKeySteps) refuse_contents(where, "a key's steps");
     const auto length = reader.number<std::uint16_t>();
     const auto type = reader.number<std::uint8_t>();
     const auto zero = reader.number<std::uint8_t>();
@@ -98,7 +101,7 @@ std::vector<HubKey> parse_keys(Reader& reader, std::uint32_t count, std::string_
     }
     keys.push_back(std::move(key));
   }
-  return ordered_keys(std::move(keys), where);
+  header.keys = ordered_keys(std::move(keys), where);
 }
 
 void check_range(const CheckpointHeader& header, const CheckpointRange& range,
@@ -135,7 +138,7 @@ CheckpointHeader parse_contents(std::span<const std::uint8_t> bytes, std::string
     header.settings.*value = std::bit_cast<double>(reader.number<std::uint64_t>());
   }
   check_settings(header.settings, where);
-  header.keys = parse_keys(reader, keys, where);
+  parse_keys(reader, keys, header, where);
   for (std::uint64_t r = 0; r < ranges; ++r) {
     CheckpointRange range;
     range.key = reader.number<std::uint32_t>();
@@ -164,6 +167,9 @@ std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header) {
 }
 
 std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& header) {
+  if (header.steps.size() != header.keys.size()) {
+    throw std::invalid_argument("a checkpoint needs a number of steps for each key");
+  }
   Writer writer;
   writer.bytes.assign(kMagic.begin(), kMagic.end());
   writer.number(kCheckpointVersion);
@@ -179,8 +185,10 @@ std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& heade
   for (double OptimizerSettings::*value : kNumbers) {
     writer.number(std::bit_cast<std::uint64_t>(header.settings.*value));
   }
-  for (const HubKey& key : header.keys) {
+  for (std::size_t k = 0; k < header.keys.size(); ++k) {
+    const HubKey& key = header.keys[k];
     writer.number(key.elements);
+    writer.number(header.steps[k]);
     writer.number(static_cast<std::uint16_t>(key.name.size()));
     writer.number(static_cast<std::uint8_t>(key.type));
     writer.number(std::uint8_t{0});

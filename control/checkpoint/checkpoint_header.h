@@ -21,10 +21,11 @@
 
 namespace gradcube::control {
 
-inline constexpr std::uint32_t kCheckpointVersion = 1;
+inline constexpr std::uint32_t kCheckpointVersion = 2;
 inline constexpr std::size_t kCheckpointPrefix = 128;  // of the header: all but keys and ranges
 inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint32_t kMostCheckpointParts = 65536;
+inline constexpr std::uint64_t kMostKeySteps = std::uint64_t{1} << 53;  // exact in float64
 
 struct CheckpointRange {
   std::uint32_t key = 0;
@@ -40,6 +41,7 @@ struct CheckpointHeader {
   std::uint32_t part = 0;
   std::uint32_t parts = 1;
   std::vector<HubKey> keys;             // as ordered_keys() returns them
+  std::vector<std::uint64_t> steps;     // of each key: that the optimizer has taken with it
   std::vector<CheckpointRange> ranges;  // ascending, without overlap
 
   // Of each range: weights and states.
@@ -50,7 +52,8 @@ struct CheckpointHeader {
 // The bytes behind the header.
 std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header);
 
-// Throws std::invalid_argument for a header that parse_checkpoint_header() would refuse.
+// Throws std::invalid_argument for a header that has not one number of steps for each key, or that
+// parse_checkpoint_header() would refuse.
 std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& header);
 
 // How long the header is, by the first kCheckpointPrefix bytes of a file of `file_bytes`. Both

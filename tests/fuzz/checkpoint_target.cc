@@ -43,6 +43,10 @@ void seal(Bytes& bytes) {
 
 void check(const control::CheckpointHeader& header) {
   require(!header.keys.empty(), "a checkpoint has keys");
+  require(header.steps.size() == header.keys.size(), "each key has its steps");
+  for (const std::uint64_t steps : header.steps) {
+    require(steps <= control::kMostKeySteps, "a key's steps can be counted on");
+  }
   require(header.part < header.parts, "a part is one of its parts");
   for (const control::CheckpointRange& range : header.ranges) {
     require(range.key < header.keys.size(), "a range is of a key");
@@ -58,6 +62,7 @@ Bytes checkpoint(const char* optimizer, const std::vector<control::CheckpointRan
       .step = 7,
       .keys = {{"a", 3, aggregation::DataType::bfloat16},
                {"b", 40, aggregation::DataType::float32}},
+      .steps = {7, 5},
       .ranges = ranges};
   Bytes bytes = control::encode_checkpoint_header(header);
   for (const control::CheckpointRange& range : ranges) {

@@ -22,6 +22,7 @@ class CheckpointCommand : public CommandLine {
         .step = 1000,
         .keys = {{"bias", 10, aggregation::DataType::float16},
                  {"weight\n", 2000, aggregation::DataType::float32}},
+        .steps = {1000, 4},
         .ranges = {{0, 0, 10}, {1, 100, 1500}}};
     control::CheckpointWriter writer(path, header);
     for (const auto& range : header.ranges) {
@@ -40,9 +41,9 @@ TEST_F(CheckpointCommand, ShowsWhatIsInAFileThatIsWhole) {
   EXPECT_EQ(outcome.out,
             "nesterov:lr=0.1,momentum=0.9,weight-decay=0 after step 1,000, part 0 of 1, 12.3 KB: "
             "every checksum is right\n\n"
-            "key       dtype    elements   here\n"
-            "bias      float16        10     10\n"
-            "weight\\n  float32     2,000  1,500\n");
+            "key       dtype    elements   here  steps\n"
+            "bias      float16        10     10  1,000\n"
+            "weight\\n  float32     2,000  1,500      4\n");
 }
 
 TEST_F(CheckpointCommand, PrintsOneJsonObject) {
@@ -53,7 +54,7 @@ TEST_F(CheckpointCommand, PrintsOneJsonObject) {
   EXPECT_EQ(shown["parts"], 1);
   EXPECT_EQ(shown["keys"][1],
             nlohmann::json::parse(R"({"name":"weight\n","elements":2000,"dtype":"float32",)"
-                                  R"("elements_here":1500})"));
+                                  R"("elements_here":1500,"steps":4})"));
 }
 
 TEST_F(CheckpointCommand, RefusesAFileThatIsDamagedOrNone) {

@@ -37,6 +37,7 @@ class Checkpoint : public testing::Test {
             .parts = 9,
             .keys = {{"bias", 3, aggregation::DataType::float16},
                      {"weight", 1000, aggregation::DataType::float32}},
+            .steps = {7, 1234567890123},
             .ranges = {{0, 0, 3}, {1, 0, 5}, {1, 990, 10}}};
   }
 
