@@ -3,8 +3,8 @@
 //
 // Settings are given in float64, as PyTorch has them. optimizer_step() computes each number of a
 // step in float64 and rounds it to float32 once, as PyTorch does. It takes the learning rate of
-// each step, because a trainer may change it between steps. control/hub/optimizer_settings.h reads
-// settings and says what is wrong with them.
+// each step, because a trainer may change it between steps.
+// control/checkpoint/optimizer_settings.h reads settings and says what is wrong with them.
 //
 // All functions here are pure. Any thread may call them.
 #ifndef GRADCUBE_AGGREGATION_OPTIMIZER_STEP_H_

@@ -12,13 +12,13 @@
 #include "cli/output.h"
 #include "cli/text_table.h"
 #include "control/base/printable.h"
-#include "control/hub/checkpoint_reader.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_reader.h"
+#include "control/checkpoint/optimizer_settings.h"
 
 namespace gradcube::cli {
 namespace {
 
-using control::hub::CheckpointHeader;
+using control::CheckpointHeader;
 using nlohmann::ordered_json;
 
 // The elements of each key that the file has.
@@ -36,11 +36,12 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
     keys.push_back({{"name", key.name},
                     {"elements", key.elements},
                     {"dtype", aggregation::data_type_name(key.type)},
-                    {"elements_here", here[k]}});
+                    {"elements_here", here[k]},
+                    {"steps", header.steps[k]}});
   }
   const ordered_json report = {{"bytes", bytes},
                                {"step", header.step},
-                               {"optimizer", control::hub::optimizer_text(header.settings)},
+                               {"optimizer", control::optimizer_text(header.settings)},
                                {"part", header.part},
                                {"parts", header.parts},
                                {"keys", std::move(keys)}};
@@ -49,24 +50,25 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
 
 std::string header_text(const CheckpointHeader& header, std::uint64_t bytes) {
   const std::vector<std::uint64_t> here = elements_here(header);
-  TextTable table({{"key", Align::left}, {"dtype", Align::left}, {"elements"}, {"here"}});
+  TextTable table(
+      {{"key", Align::left}, {"dtype", Align::left}, {"elements"}, {"here"}, {"steps"}});
   for (std::size_t k = 0; k < header.keys.size(); ++k) {
     const auto& key = header.keys[k];
-    table.add_row({control::printable(key.name, control::hub::kLongestKeyName),
+    table.add_row({control::printable(key.name, control::kLongestKeyName),
                    std::string(aggregation::data_type_name(key.type)), grouped(key.elements),
-                   grouped(here[k])});
+                   grouped(here[k]), grouped(header.steps[k])});
   }
   return fmt::format("{} after step {}, part {} of {}, {}: every checksum is right\n\n",
-                     control::hub::optimizer_text(header.settings), grouped(header.step),
-                     header.part, header.parts, human_bytes(static_cast<double>(bytes))) +
+                     control::optimizer_text(header.settings), grouped(header.step), header.part,
+                     header.parts, human_bytes(static_cast<double>(bytes))) +
          table.text();
 }
 
 int run_checkpoint(const std::string& path, bool as_json) {
-  auto source = control::hub::open_checkpoint(path);
+  auto source = control::open_checkpoint(path);
   const std::uint64_t bytes = source->size();
-  control::hub::CheckpointReader reader(std::move(source),
-                                        fmt::format("checkpoint {}", control::quoted(path)));
+  control::CheckpointReader reader(std::move(source),
+                                   fmt::format("checkpoint {}", control::quoted(path)));
   reader.check_rest();
   write_output(as_json ? header_json(reader.header(), bytes) : header_text(reader.header(), bytes));
   return 0;

@@ -263,7 +263,7 @@ struct MakeHub {
 };
 
 // A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
-// its name behind it. Nothing is aligned. The text is control/hub/optimizer_settings.h's.
+// its name behind it. Nothing is aligned. The text is control/checkpoint/optimizer_settings.h's.
 struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;

@@ -1,13 +1,13 @@
 #include "control/base/printable.h"
 
 #include <cstdint>
-#include <fmt/format.h>
 
 namespace gradcube::control {
 namespace {
 
 constexpr unsigned char kContinuationMask = 0xc0;
 constexpr unsigned char kContinuation = 0x80;
+constexpr std::string_view kDigits = "0123456789abcdef";
 
 unsigned char byte_at(std::string_view text, std::size_t at) {
   return static_cast<unsigned char>(text[at]);
@@ -44,7 +44,7 @@ std::string escaped(unsigned char byte) {
     case '\t':
       return "\\t";
     default:
-      return fmt::format("\\x{:02x}", byte);
+      return {'\\', 'x', kDigits[byte >> 4], kDigits[byte & 15]};
   }
 }
 
@@ -62,12 +62,12 @@ std::string printable(std::string_view text, std::size_t most) {
       at += length;
     }
   }
-  if (cut) shown += fmt::format("... ({} bytes)", text.size());
+  if (cut) shown += "... (" + std::to_string(text.size()) + " bytes)";
   return shown;
 }
 
 std::string quoted(std::string_view text, std::size_t most) {
-  return fmt::format("\"{}\"", printable(text, most));
+  return '"' + printable(text, most) + '"';
 }
 
 }  // namespace gradcube::control

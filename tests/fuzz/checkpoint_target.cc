@@ -9,17 +9,16 @@
 #include <string_view>
 
 #include "control/base/errors.h"
-#include "control/hub/checkpoint_reader.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_reader.h"
+#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "protocol/bytes.h"
 #include "tests/fuzz/fuzz_target.h"
 
 namespace gradcube::fuzz {
 namespace {
 
-namespace hub = control::hub;
-
-class MemorySource : public hub::CheckpointSource {
+class MemorySource : public control::CheckpointSource {
  public:
   explicit MemorySource(Bytes bytes) : bytes_(std::move(bytes)) {}
   std::uint64_t size() const override { return bytes_.size(); }
@@ -36,16 +35,20 @@ class MemorySource : public hub::CheckpointSource {
 };
 
 void seal(Bytes& bytes) {
-  if (bytes.size() < hub::kCheckpointPrefix) return;
+  if (bytes.size() < control::kCheckpointPrefix) return;
   const auto header = protocol::load_little<std::uint64_t>(bytes.data() + 16);
-  if (header < hub::kCheckpointPrefix || header > bytes.size()) return;
-  hub::seal_checkpoint_header(std::span(bytes).first(header));
+  if (header < control::kCheckpointPrefix || header > bytes.size()) return;
+  control::seal_checkpoint_header(std::span(bytes).first(header));
 }
 
-void check(const hub::CheckpointHeader& header) {
+void check(const control::CheckpointHeader& header) {
   require(!header.keys.empty(), "a checkpoint has keys");
+  require(header.steps.size() == header.keys.size(), "each key has its steps");
+  for (const std::uint64_t steps : header.steps) {
+    require(steps <= control::kMostKeySteps, "a key's steps can be counted on");
+  }
   require(header.part < header.parts, "a part is one of its parts");
-  for (const hub::CheckpointRange& range : header.ranges) {
+  for (const control::CheckpointRange& range : header.ranges) {
     require(range.key < header.keys.size(), "a range is of a key");
     require(range.elements >= 1 && range.elements <= header.keys[range.key].elements &&
                 range.first_element <= header.keys[range.key].elements - range.elements,
@@ -53,20 +56,22 @@ void check(const hub::CheckpointHeader& header) {
   }
 }
 
-Bytes checkpoint(const char* optimizer, const std::vector<hub::CheckpointRange>& ranges) {
-  const hub::CheckpointHeader header = {.settings = hub::parse_optimizer(optimizer, "optimizer"),
-                                        .step = 7,
-                                        .keys = {{"a", 3, aggregation::DataType::bfloat16},
-                                                 {"b", 40, aggregation::DataType::float32}},
-                                        .ranges = ranges};
-  Bytes bytes = hub::encode_checkpoint_header(header);
-  for (const hub::CheckpointRange& range : ranges) {
+Bytes checkpoint(const char* optimizer, const std::vector<control::CheckpointRange>& ranges) {
+  const control::CheckpointHeader header = {
+      .settings = control::parse_optimizer(optimizer, "optimizer"),
+      .step = 7,
+      .keys = {{"a", 3, aggregation::DataType::bfloat16},
+               {"b", 40, aggregation::DataType::float32}},
+      .steps = {7, 5},
+      .ranges = ranges};
+  Bytes bytes = control::encode_checkpoint_header(header);
+  for (const control::CheckpointRange& range : ranges) {
     const Bytes zeros(range.elements * sizeof(float));
     for (std::size_t array = 0; array < header.arrays(); ++array) {
       bytes.insert(bytes.end(), zeros.begin(), zeros.end());
       bytes.resize(bytes.size() + sizeof(std::uint32_t));
       protocol::store_little(bytes.data() + bytes.size() - sizeof(std::uint32_t),
-                             hub::crc_end(hub::extend_crc32c(hub::kCrcBegin, zeros)));
+                             control::crc32c(zeros));
     }
   }
   return bytes;
@@ -81,15 +86,15 @@ void read_hostile(std::span<const std::uint8_t> input) {
   Bytes bytes(input.begin() + 1, input.end());
   if (input[0] % 2 == 1) seal(bytes);
   try {
-    hub::CheckpointReader reader(std::make_unique<MemorySource>(bytes), "checkpoint");
+    control::CheckpointReader reader(std::make_unique<MemorySource>(bytes), "checkpoint");
     check(reader.header());
     if (!reader.at_end()) {
       std::vector<float> values(reader.elements());
       reader.read(values);
     }
     reader.check_rest();
-    require(hub::encode_checkpoint_header(reader.header()).size() +
-                    hub::checkpoint_data_bytes(reader.header()) ==
+    require(control::encode_checkpoint_header(reader.header()).size() +
+                    control::checkpoint_data_bytes(reader.header()) ==
                 bytes.size(),
             "what is accepted can be written again");
   } catch (const control::UsageError& error) {

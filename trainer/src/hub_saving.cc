@@ -9,8 +9,8 @@
 
 namespace gradcube::trainer {
 
-std::vector<control::hub::HubKey> checkpoint_keys(const Hub& hub) {
-  std::vector<control::hub::HubKey> keys;
+std::vector<control::HubKey> checkpoint_keys(const Hub& hub) {
+  std::vector<control::HubKey> keys;
   for (std::size_t number = 0; number < hub.size(); ++number) {
     const Hub::Key& key = hub.key_by_name(number);
     keys.push_back({key.name, key.elements, static_cast<aggregation::DataType>(key.dtype)});

@@ -49,7 +49,7 @@ class HubSaving {
 };
 
 // The hub's keys as files have them.
-std::vector<control::hub::HubKey> checkpoint_keys(const Hub& hub);
+std::vector<control::HubKey> checkpoint_keys(const Hub& hub);
 
 }  // namespace gradcube::trainer
 

@@ -1,4 +1,4 @@
-// `gradcube checkpoint`. What is refused, and why, is tested in tests/unit/control/hub/.
+// `gradcube checkpoint`. What is refused, and why, is tested in tests/unit/control/checkpoint/.
 #include <fstream>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,8 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "control/hub/checkpoint_writer.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_writer.h"
+#include "control/checkpoint/optimizer_settings.h"
 #include "tests/unit/cli/command_line_fixture.h"
 
 namespace gradcube::cli {
@@ -17,13 +17,14 @@ class CheckpointCommand : public CommandLine {
  protected:
   std::string written() {
     const std::string path = (root_ / "model.hub").string();
-    const control::hub::CheckpointHeader header = {
-        .settings = control::hub::parse_optimizer("nesterov:lr=0.1", "optimizer"),
+    const control::CheckpointHeader header = {
+        .settings = control::parse_optimizer("nesterov:lr=0.1", "optimizer"),
         .step = 1000,
         .keys = {{"bias", 10, aggregation::DataType::float16},
                  {"weight\n", 2000, aggregation::DataType::float32}},
+        .steps = {1000, 4},
         .ranges = {{0, 0, 10}, {1, 100, 1500}}};
-    control::hub::CheckpointWriter writer(path, header);
+    control::CheckpointWriter writer(path, header);
     for (const auto& range : header.ranges) {
       for (std::size_t a = 0; a < header.arrays(); ++a) {
         writer.write(std::vector<float>(range.elements, 1.5F));
@@ -40,9 +41,9 @@ TEST_F(CheckpointCommand, ShowsWhatIsInAFileThatIsWhole) {
   EXPECT_EQ(outcome.out,
             "nesterov:lr=0.1,momentum=0.9,weight-decay=0 after step 1,000, part 0 of 1, 12.3 KB: "
             "every checksum is right\n\n"
-            "key       dtype    elements   here\n"
-            "bias      float16        10     10\n"
-            "weight\\n  float32     2,000  1,500\n");
+            "key       dtype    elements   here  steps\n"
+            "bias      float16        10     10  1,000\n"
+            "weight\\n  float32     2,000  1,500      4\n");
 }
 
 TEST_F(CheckpointCommand, PrintsOneJsonObject) {
@@ -53,7 +54,7 @@ TEST_F(CheckpointCommand, PrintsOneJsonObject) {
   EXPECT_EQ(shown["parts"], 1);
   EXPECT_EQ(shown["keys"][1],
             nlohmann::json::parse(R"({"name":"weight\n","elements":2000,"dtype":"float32",)"
-                                  R"("elements_here":1500})"));
+                                  R"("elements_here":1500,"steps":4})"));
 }
 
 TEST_F(CheckpointCommand, RefusesAFileThatIsDamagedOrNone) {

@@ -5,17 +5,17 @@
 // Without commit() the temporary file is removed; only a process that is killed leaves it behind.
 // All functions throw a SetupError, with the system's reason, where the disk is full or the folder
 // cannot be written to. One thread at a time.
-#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_
-#define GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_
+#ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
+#define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
 
 #include <cstdint>
 #include <span>
 #include <string>
 
 #include "control/base/descriptor.h"
-#include "control/hub/checkpoint_header.h"
+#include "control/checkpoint/checkpoint_header.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
 class CheckpointWriter {
  public:
@@ -45,6 +45,6 @@ class CheckpointWriter {
   bool committed_ = false;
 };
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_WRITER_H_
+#endif  // GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_

@@ -1,19 +1,18 @@
-#include "control/hub/checkpoint_header.h"
+#include "control/checkpoint/checkpoint_header.h"
 
 #include <algorithm>
 #include <array>
 #include <bit>
 #include <cstring>
-#include <fmt/format.h>
 #include <stdexcept>
 #include <string>
 
 #include "control/base/errors.h"
-#include "control/hub/optimizer_settings.h"
-#include "protocol/bytes.h"
-#include "protocol/crc_kernels.h"
+#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/little_endian.h"
+#include "control/checkpoint/optimizer_settings.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 using aggregation::OptimizerSettings;
@@ -30,12 +29,12 @@ constexpr std::array kNumbers = {&OptimizerSettings::learning_rate, &OptimizerSe
                                  &OptimizerSettings::beta2,         &OptimizerSettings::epsilon,
                                  &OptimizerSettings::weight_decay,  &OptimizerSettings::clip};
 
-[[noreturn]] void refuse(std::string_view where, std::string_view what) {
-  throw UsageError(fmt::format("{}: {}", where, what));
+[[noreturn]] void refuse(std::string_view where, const std::string& what) {
+  throw UsageError(std::string(where) + ": " + what);
 }
 
-[[noreturn]] void refuse_contents(std::string_view where, std::string_view what) {
-  refuse(where, fmt::format("its header makes no sense: {}", what));
+[[noreturn]] void refuse_contents(std::string_view where, const std::string& what) {
+  refuse(where, "its header makes no sense: " + what);
 }
 
 class Writer {
@@ -44,7 +43,7 @@ class Writer {
   void number(Number value) {
     const std::size_t at = bytes.size();
     bytes.resize(at + sizeof(Number));
-    protocol::store_little(bytes.data() + at, value);
+    store_little(bytes.data() + at, value);
   }
   void text(std::string_view text) { bytes.insert(bytes.end(), text.begin(), text.end()); }
 
@@ -58,7 +57,7 @@ class Reader {
 
   template <typename Number>
   Number number() {
-    return protocol::load_little<Number>(take(sizeof(Number)).data());
+    return load_little<Number>(take(sizeof(Number)).data());
   }
   std::string text(std::size_t length) {
     const auto bytes = take(length);
@@ -79,15 +78,18 @@ class Reader {
 };
 
 std::uint32_t header_crc(std::span<const std::uint8_t> header) {
-  return crc_end(extend_crc32c(kCrcBegin, header.subspan(kHeaderBytesAt)));
+  return crc32c(header.subspan(kHeaderBytesAt));
 }
 
-// What ordered_keys() returns, read from the file in that order.
-std::vector<HubKey> parse_keys(Reader& reader, std::uint32_t count, std::string_view where) {
+// Keys as ordered_keys() returns them, read from the file in that order, and their steps.
+void parse_keys(Reader& reader, std::uint32_t count, CheckpointHeader& header,
+                std::string_view where) {
   std::vector<HubKey> keys;
   for (std::uint32_t k = 0; k < count; ++k) {
     HubKey key;
     key.elements = reader.number<std::uint64_t>();
+    header.steps.push_back(reader.number<std::uint64_t>());
+    if (header.steps.back() > kMostKeySteps) refuse_contents(where, "a key's steps");
     const auto length = reader.number<std::uint16_t>();
     const auto type = reader.number<std::uint8_t>();
     const auto zero = reader.number<std::uint8_t>();
@@ -99,7 +101,7 @@ std::vector<HubKey> parse_keys(Reader& reader, std::uint32_t count, std::string_
     }
     keys.push_back(std::move(key));
   }
-  return ordered_keys(std::move(keys), where);
+  header.keys = ordered_keys(std::move(keys), where);
 }
 
 void check_range(const CheckpointHeader& header, const CheckpointRange& range,
@@ -124,7 +126,8 @@ CheckpointHeader parse_contents(std::span<const std::uint8_t> bytes, std::string
   header.part = reader.number<std::uint32_t>();
   header.parts = reader.number<std::uint32_t>();
   if (header.parts > kMostCheckpointParts || header.part >= header.parts) {
-    refuse_contents(where, fmt::format("part {} of {}", header.part, header.parts));
+    refuse_contents(where,
+                    "part " + std::to_string(header.part) + " of " + std::to_string(header.parts));
   }
   const auto rule = reader.number<std::uint32_t>();
   if (rule >= aggregation::kOptimizerRules) refuse_contents(where, "an unknown optimizer");
@@ -135,7 +138,7 @@ CheckpointHeader parse_contents(std::span<const std::uint8_t> bytes, std::string
     header.settings.*value = std::bit_cast<double>(reader.number<std::uint64_t>());
   }
   check_settings(header.settings, where);
-  header.keys = parse_keys(reader, keys, where);
+  parse_keys(reader, keys, header, where);
   for (std::uint64_t r = 0; r < ranges; ++r) {
     CheckpointRange range;
     range.key = reader.number<std::uint32_t>();
@@ -151,13 +154,8 @@ CheckpointHeader parse_contents(std::span<const std::uint8_t> bytes, std::string
 
 }  // namespace
 
-std::uint32_t extend_crc32c(std::uint32_t crc, std::span<const std::uint8_t> bytes) {
-  static const protocol::CrcFunction function = protocol::select_crc();
-  return function(crc, bytes.data(), bytes.size());
-}
-
 void seal_checkpoint_header(std::span<std::uint8_t> header) {
-  protocol::store_little(header.data() + kCrcAt, header_crc(header));
+  store_little(header.data() + kCrcAt, header_crc(header));
 }
 
 std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header) {
@@ -169,6 +167,9 @@ std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header) {
 }
 
 std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& header) {
+  if (header.steps.size() != header.keys.size()) {
+    throw std::invalid_argument("a checkpoint needs a number of steps for each key");
+  }
   Writer writer;
   writer.bytes.assign(kMagic.begin(), kMagic.end());
   writer.number(kCheckpointVersion);
@@ -184,8 +185,10 @@ std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& heade
   for (double OptimizerSettings::*value : kNumbers) {
     writer.number(std::bit_cast<std::uint64_t>(header.settings.*value));
   }
-  for (const HubKey& key : header.keys) {
+  for (std::size_t k = 0; k < header.keys.size(); ++k) {
+    const HubKey& key = header.keys[k];
     writer.number(key.elements);
+    writer.number(header.steps[k]);
     writer.number(static_cast<std::uint16_t>(key.name.size()));
     writer.number(static_cast<std::uint8_t>(key.type));
     writer.number(std::uint8_t{0});
@@ -199,8 +202,8 @@ std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& heade
   }
   std::vector<std::uint8_t>& bytes = writer.bytes;
   const std::uint64_t file_bytes = bytes.size() + checkpoint_data_bytes(header);
-  protocol::store_little(bytes.data() + kHeaderBytesAt, std::uint64_t{bytes.size()});
-  protocol::store_little(bytes.data() + kFileBytesAt, file_bytes);
+  store_little(bytes.data() + kHeaderBytesAt, std::uint64_t{bytes.size()});
+  store_little(bytes.data() + kFileBytesAt, file_bytes);
   seal_checkpoint_header(bytes);
   try {
     parse_checkpoint_header(bytes, file_bytes, "checkpoint");
@@ -216,21 +219,22 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
       std::memcmp(prefix.data(), kMagic.data(), kMagic.size()) != 0) {
     refuse(where, "it is no checkpoint of a hub, or its beginning is lost");
   }
-  const auto version = protocol::load_little<std::uint32_t>(prefix.data() + kVersionAt);
+  const auto version = load_little<std::uint32_t>(prefix.data() + kVersionAt);
   if (version != kCheckpointVersion) {
-    refuse(where, fmt::format("its format is version {}; this version of Gradcube reads {}",
-                              version, kCheckpointVersion));
+    refuse(where, "its format is version " + std::to_string(version) +
+                      "; this version of Gradcube reads " + std::to_string(kCheckpointVersion));
   }
-  const auto header = protocol::load_little<std::uint64_t>(prefix.data() + kHeaderBytesAt);
-  const auto whole = protocol::load_little<std::uint64_t>(prefix.data() + kFileBytesAt);
+  const auto header = load_little<std::uint64_t>(prefix.data() + kHeaderBytesAt);
+  const auto whole = load_little<std::uint64_t>(prefix.data() + kFileBytesAt);
   if (header < kCheckpointPrefix || header > kMostHeaderBytes || whole < header) {
     refuse(where, "its header is damaged: the sizes in it are impossible");
   }
   if (file_bytes < whole) {
-    refuse(where, fmt::format("it ends after {} of {} bytes", file_bytes, whole));
+    refuse(where, "it ends after " + std::to_string(file_bytes) + " of " + std::to_string(whole) +
+                      " bytes");
   }
   if (file_bytes > whole) {
-    refuse(where, fmt::format("it has {} bytes behind its end", file_bytes - whole));
+    refuse(where, "it has " + std::to_string(file_bytes - whole) + " bytes behind its end");
   }
   return header;
 }
@@ -241,7 +245,7 @@ CheckpointHeader parse_checkpoint_header(std::span<const std::uint8_t> bytes,
   if (checkpoint_header_bytes(bytes.first(prefix), file_bytes, where) != bytes.size()) {
     refuse(where, "its header is damaged: it has another length");
   }
-  if (protocol::load_little<std::uint32_t>(bytes.data() + kCrcAt) != header_crc(bytes)) {
+  if (load_little<std::uint32_t>(bytes.data() + kCrcAt) != header_crc(bytes)) {
     refuse(where, "its header is damaged: the checksum is wrong");
   }
   CheckpointHeader header = parse_contents(bytes, where);
@@ -251,4 +255,4 @@ CheckpointHeader parse_checkpoint_header(std::span<const std::uint8_t> bytes,
   return header;
 }
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

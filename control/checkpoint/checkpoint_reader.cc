@@ -1,4 +1,4 @@
-#include "control/hub/checkpoint_reader.h"
+#include "control/checkpoint/checkpoint_reader.h"
 
 #include <algorithm>
 #include <array>
@@ -6,7 +6,6 @@
 #include <cerrno>
 #include <cstring>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <stdexcept>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -14,9 +13,10 @@
 #include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "protocol/bytes.h"
+#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/little_endian.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays come from files as they are");
@@ -51,7 +51,7 @@ class FileSource : public CheckpointSource {
 
  private:
   [[noreturn]] void refuse(const char* reason) const {
-    throw SetupError(fmt::format("checkpoint {} cannot be read: {}", quoted(path_), reason));
+    throw SetupError("checkpoint " + quoted(path_) + " cannot be read: " + reason);
   }
 
   std::string path_;
@@ -81,19 +81,18 @@ CheckpointReader::CheckpointReader(std::unique_ptr<CheckpointSource> source, std
 
 void CheckpointReader::read_exactly(std::span<std::uint8_t> to) {
   if (source_->read(to) == to.size()) return;
-  throw UsageError(fmt::format("{}: it became shorter while it was read", where_));
+  throw UsageError(where_ + ": it became shorter while it was read");
 }
 
 void CheckpointReader::end_array(std::uint32_t crc) {
   std::array<std::uint8_t, sizeof(std::uint32_t)> stored{};
   read_exactly(stored);
-  if (protocol::load_little<std::uint32_t>(stored.data()) != crc_end(crc)) {
+  if (load_little<std::uint32_t>(stored.data()) != crc32c_end(crc)) {
     const CheckpointRange& range = header_.ranges[range_];
-    throw UsageError(
-        fmt::format("{}: it is damaged: the checksum of the {} of key {}, elements {} "
-                    "to {}, is wrong",
-                    where_, kArrays[array_], quoted(header_.keys[range.key].name),
-                    range.first_element, range.first_element + range.elements - 1));
+    throw UsageError(where_ + ": it is damaged: the checksum of the " + kArrays[array_] +
+                     " of key " + quoted(header_.keys[range.key].name) + ", elements " +
+                     std::to_string(range.first_element) + " to " +
+                     std::to_string(range.first_element + range.elements - 1) + ", is wrong");
   }
   if (++array_ == header_.arrays()) {
     array_ = 0;
@@ -106,13 +105,13 @@ void CheckpointReader::read(std::span<float> to) {
     throw std::invalid_argument("the checkpoint's next array has another size");
   }
   read_exactly(bytes_of(to));
-  end_array(extend_crc32c(kCrcBegin, bytes_of(to)));
+  end_array(extend_crc32c(kCrc32cBegin, bytes_of(to)));
 }
 
 void CheckpointReader::check_rest() {
   std::vector<std::uint8_t> block(std::size_t{1} << 20);
   while (!at_end()) {
-    std::uint32_t crc = kCrcBegin;
+    std::uint32_t crc = kCrc32cBegin;
     for (std::uint64_t left = elements() * sizeof(float); left > 0;) {
       const auto part = std::span(block).first(std::min<std::uint64_t>(left, block.size()));
       read_exactly(part);
@@ -126,20 +125,20 @@ void CheckpointReader::check_rest() {
 void CheckpointReader::require_same_hub(std::span<const HubKey> keys,
                                         aggregation::OptimizerRule rule) const {
   if (rule != header_.settings.rule) {
-    throw UsageError(fmt::format("{}: it is of the optimizer {}, and this hub runs {}", where_,
-                                 aggregation::optimizer_rule_name(header_.settings.rule),
-                                 aggregation::optimizer_rule_name(rule)));
+    const auto name = [](auto of) { return std::string(aggregation::optimizer_rule_name(of)); };
+    throw UsageError(where_ + ": it is of the optimizer " + name(header_.settings.rule) +
+                     ", and this hub runs " + name(rule));
   }
   const auto [theirs, ours] =
       std::mismatch(header_.keys.begin(), header_.keys.end(), keys.begin(), keys.end());
   const auto text = [](auto key, auto end) {
     if (key == end) return std::string("nothing");
-    return fmt::format("{}, {} elements of {}", quoted(key->name), key->elements,
-                       aggregation::data_type_name(key->type));
+    return quoted(key->name) + ", " + std::to_string(key->elements) + " elements of " +
+           std::string(aggregation::data_type_name(key->type));
   };
   if (theirs == header_.keys.end() && ours == keys.end()) return;
-  throw UsageError(fmt::format("{}: it is of other keys: it has {} where this hub has {}", where_,
-                               text(theirs, header_.keys.end()), text(ours, keys.end())));
+  throw UsageError(where_ + ": it is of other keys: it has " + text(theirs, header_.keys.end()) +
+                   " where this hub has " + text(ours, keys.end()));
 }
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

@@ -8,8 +8,8 @@
 //
 // Numbers are little-endian. Everything that a reader relies on is checked here, and the memory
 // that a header takes is bounded by its own size in the file.
-#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
-#define GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
+#ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_
+#define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_
 
 #include <cstdint>
 #include <span>
@@ -17,14 +17,15 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
-#include "control/hub/keys.h"
+#include "control/checkpoint/hub_key.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
-inline constexpr std::uint32_t kCheckpointVersion = 1;
+inline constexpr std::uint32_t kCheckpointVersion = 2;
 inline constexpr std::size_t kCheckpointPrefix = 128;  // of the header: all but keys and ranges
 inline constexpr std::uint64_t kMostHeaderBytes = std::uint64_t{256} << 20;
 inline constexpr std::uint32_t kMostCheckpointParts = 65536;
+inline constexpr std::uint64_t kMostKeySteps = std::uint64_t{1} << 53;  // exact in float64
 
 struct CheckpointRange {
   std::uint32_t key = 0;
@@ -40,6 +41,7 @@ struct CheckpointHeader {
   std::uint32_t part = 0;
   std::uint32_t parts = 1;
   std::vector<HubKey> keys;             // as ordered_keys() returns them
+  std::vector<std::uint64_t> steps;     // of each key: that the optimizer has taken with it
   std::vector<CheckpointRange> ranges;  // ascending, without overlap
 
   // Of each range: weights and states.
@@ -50,7 +52,8 @@ struct CheckpointHeader {
 // The bytes behind the header.
 std::uint64_t checkpoint_data_bytes(const CheckpointHeader& header);
 
-// Throws std::invalid_argument for a header that parse_checkpoint_header() would refuse.
+// Throws std::invalid_argument for a header that has not one number of steps for each key, or that
+// parse_checkpoint_header() would refuse.
 std::vector<std::uint8_t> encode_checkpoint_header(const CheckpointHeader& header);
 
 // How long the header is, by the first kCheckpointPrefix bytes of a file of `file_bytes`. Both
@@ -61,14 +64,9 @@ std::uint64_t checkpoint_header_bytes(std::span<const std::uint8_t> prefix,
 CheckpointHeader parse_checkpoint_header(std::span<const std::uint8_t> bytes,
                                          std::uint64_t file_bytes, std::string_view where);
 
-// The CRC32C of bytes as files have it: begin with kCrcBegin, extend, then crc_end().
-inline constexpr std::uint32_t kCrcBegin = 0xffffffff;
-std::uint32_t extend_crc32c(std::uint32_t crc, std::span<const std::uint8_t> bytes);
-constexpr std::uint32_t crc_end(std::uint32_t crc) { return ~crc; }
-
 // Writes the checksum of a whole header into it.
 void seal_checkpoint_header(std::span<std::uint8_t> header);
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_HEADER_H_
+#endif  // GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_HEADER_H_

@@ -7,9 +7,9 @@
 #include <unistd.h>
 
 #include "protocol/bytes.h"
-#include "tests/unit/control/hub/checkpoint_fixture.h"
+#include "tests/unit/control/checkpoint/checkpoint_fixture.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 using testing::HasSubstr;
@@ -75,8 +75,11 @@ TEST_F(Checkpoint, IsRefusedWithWhatIsWrong) {
   };
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.assign(500, '{'); }),
             "checkpoint: it is no checkpoint of a hub, or its beginning is lost");
-  EXPECT_EQ(refusal_of([](auto& bytes) { bytes[8] = 7; }),
-            "checkpoint: its format is version 7; this version of Gradcube reads 1");
+  for (const std::uint8_t version : {1, 3}) {
+    EXPECT_EQ(refusal_of([&](auto& bytes) { bytes[8] = version; }),
+              "checkpoint: its format is version " + std::to_string(version) +
+                  "; this version of Gradcube reads 2");
+  }
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes.push_back(0); }),
             "checkpoint: it has 1 bytes behind its end");
   EXPECT_EQ(refusal_of([](auto& bytes) { bytes[40] ^= 1; }),
@@ -108,6 +111,8 @@ TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
   EXPECT_THAT(refusal_of(56, 2), HasSubstr("bytes behind its lists"));
   EXPECT_THAT(refusal_of(64, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 or more"));
   EXPECT_THAT(refusal_of(128, 2), HasSubstr("a range beyond its key"));
+  EXPECT_THAT(refusal_of(136, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
+  EXPECT_EQ(refusal_of(136, kMostKeySteps), "");
   EXPECT_THAT(refusal_of(header_size - 16, 4), HasSubstr("ranges overlap"));
   EXPECT_THAT(refusal_of(header_size - 24, 7), HasSubstr("a range of a key that is not there"));
   EXPECT_THAT(refusal_of(header_size - 8, 9), HasSubstr("another size than the file"));
@@ -214,6 +219,9 @@ TEST_F(Checkpoint, RefusesAWriterThatMakesNoSense) {
   CheckpointHeader wrong = header();
   wrong.ranges[1].elements = 991;
   EXPECT_THROW(CheckpointWriter(path_, wrong), std::invalid_argument);
+  wrong = header();
+  wrong.steps.pop_back();
+  EXPECT_THROW(CheckpointWriter(path_, wrong), std::invalid_argument);
   CheckpointWriter writer(path_, header());
   EXPECT_THROW(writer.write(std::vector<float>(4)), std::invalid_argument);
   write(header());
@@ -223,4 +231,4 @@ TEST_F(Checkpoint, RefusesAWriterThatMakesNoSense) {
 }
 
 }  // namespace
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

@@ -1,17 +1,16 @@
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/optimizer_settings.h"
 
 #include <algorithm>
 #include <array>
 #include <charconv>
 #include <cmath>
-#include <fmt/format.h>
 #include <limits>
 #include <string>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 using aggregation::OptimizerRule;
@@ -55,6 +54,21 @@ constexpr std::array kSettings = {
             [](double value) { return is_positive(value) || value == kNoClip; }, "more than 0"},
 };
 
+[[noreturn]] void refuse_settings(std::string_view where, const std::string& what) {
+  throw UsageError(std::string(where) + ": " + what);
+}
+
+// The shortest text that reads back as the same number: 0.0001, 1e-05.
+std::string number_text(double value) {
+  const double magnitude = std::abs(value);
+  const bool plain = magnitude == 0 || (magnitude >= 1e-4 && magnitude < 1e16);
+  std::array<char, 32> text{};
+  const auto [end, error] =
+      std::to_chars(text.data(), text.data() + text.size(), value,
+                    plain ? std::chars_format::fixed : std::chars_format::scientific);
+  return {text.data(), end};
+}
+
 bool has(const OptimizerSettings& settings, const Setting& setting) {
   return (setting.rules & of(settings.rule)) != 0;
 }
@@ -63,7 +77,8 @@ std::string names_of(const OptimizerSettings& settings) {
   std::string names;
   for (const Setting& setting : kSettings) {
     if (!has(settings, setting)) continue;
-    names += fmt::format("{}{}", names.empty() ? "" : ", ", setting.name);
+    if (!names.empty()) names += ", ";
+    names += setting.name;
   }
   return names;
 }
@@ -73,16 +88,16 @@ const Setting& setting_named(const OptimizerSettings& settings, std::string_view
   for (const Setting& setting : kSettings) {
     if (setting.name == name && has(settings, setting)) return setting;
   }
-  throw UsageError(fmt::format("{}: {} has no setting {}; expected {}", where,
-                               aggregation::optimizer_rule_name(settings.rule), quoted(name),
-                               names_of(settings)));
+  refuse_settings(where, std::string(aggregation::optimizer_rule_name(settings.rule)) +
+                             " has no setting " + quoted(name) + "; expected " +
+                             names_of(settings));
 }
 
 double parse_number(std::string_view text, std::string_view name, std::string_view where) {
   double value = 0;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), value);
   if (error != std::errc() || end != text.data() + text.size()) {
-    throw UsageError(fmt::format("{}: {}={} is no number", where, name, quoted(text)));
+    refuse_settings(where, std::string(name) + "=" + quoted(text) + " is no number");
   }
   return value;
 }
@@ -101,8 +116,8 @@ OptimizerSettings default_settings(OptimizerRule rule) {
 void check_settings(const OptimizerSettings& settings, std::string_view where) {
   for (const Setting& setting : kSettings) {
     if (!has(settings, setting) || setting.fits(settings.*setting.value)) continue;
-    throw UsageError(fmt::format("{}: {}={}; expected {}", where, setting.name,
-                                 settings.*setting.value, setting.expected));
+    refuse_settings(where, std::string(setting.name) + "=" + number_text(settings.*setting.value) +
+                               "; expected " + std::string(setting.expected));
   }
 }
 
@@ -110,10 +125,9 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
   const std::string_view name = text.substr(0, text.find(':'));
   const auto rule = aggregation::parse_optimizer_rule(name);
   if (!rule) {
-    throw UsageError(fmt::format(
-        "{}: there is no optimizer {}; expected sgd, momentum, nesterov, adam or adamw, and its "
-        "settings: nesterov:lr=0.1,momentum=0.9",
-        where, quoted(name)));
+    refuse_settings(where, "there is no optimizer " + quoted(name) +
+                               "; expected sgd, momentum, nesterov, adam or adamw, and its "
+                               "settings: nesterov:lr=0.1,momentum=0.9");
   }
   OptimizerSettings settings = default_settings(*rule);
   text.remove_prefix(std::min(text.size(), name.size()));
@@ -135,10 +149,12 @@ std::string optimizer_text(const OptimizerSettings& settings) {
   char separator = ':';
   for (const Setting& setting : kSettings) {
     if (!has(settings, setting) || std::isinf(settings.*setting.value)) continue;
-    text += fmt::format("{}{}={}", separator, setting.name, settings.*setting.value);
+    text += separator;
+    text += setting.name;
+    text += "=" + number_text(settings.*setting.value);
     separator = ',';
   }
   return text;
 }
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

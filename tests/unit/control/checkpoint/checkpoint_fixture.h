@@ -1,6 +1,6 @@
 // A folder, and small checkpoints in it.
-#ifndef GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
-#define GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
+#ifndef GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_
+#define GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_
 
 #include <filesystem>
 #include <fstream>
@@ -11,11 +11,11 @@
 #include <vector>
 
 #include "control/base/errors.h"
-#include "control/hub/checkpoint_reader.h"
-#include "control/hub/checkpoint_writer.h"
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/checkpoint_reader.h"
+#include "control/checkpoint/checkpoint_writer.h"
+#include "control/checkpoint/optimizer_settings.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
 class Checkpoint : public testing::Test {
  protected:
@@ -37,6 +37,7 @@ class Checkpoint : public testing::Test {
             .parts = 9,
             .keys = {{"bias", 3, aggregation::DataType::float16},
                      {"weight", 1000, aggregation::DataType::float32}},
+            .steps = {7, 1234567890123},
             .ranges = {{0, 0, 3}, {1, 0, 5}, {1, 990, 10}}};
   }
 
@@ -85,6 +86,6 @@ class Checkpoint : public testing::Test {
   std::string path_;
 };
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_TESTS_UNIT_CONTROL_HUB_CHECKPOINT_FIXTURE_H_
+#endif  // GRADCUBE_TESTS_UNIT_CONTROL_CHECKPOINT_CHECKPOINT_FIXTURE_H_

@@ -1,4 +1,4 @@
-#include "control/hub/optimizer_settings.h"
+#include "control/checkpoint/optimizer_settings.h"
 
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
@@ -6,7 +6,7 @@
 
 #include "control/base/errors.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 using aggregation::OptimizerRule;
@@ -82,4 +82,4 @@ TEST(OptimizerSettings, RefuseNumbersOutOfBounds) {
 }
 
 }  // namespace
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

@@ -1,4 +1,4 @@
-#include "control/hub/checkpoint_writer.h"
+#include "control/checkpoint/checkpoint_writer.h"
 
 #include <array>
 #include <bit>
@@ -7,15 +7,15 @@
 #include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
-#include <fmt/format.h>
 #include <stdexcept>
 #include <unistd.h>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
-#include "protocol/bytes.h"
+#include "control/checkpoint/crc32c.h"
+#include "control/checkpoint/little_endian.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 namespace {
 
 static_assert(std::endian::native == std::endian::little, "arrays go to files as they are");
@@ -46,8 +46,7 @@ CheckpointWriter::~CheckpointWriter() {
 }
 
 void CheckpointWriter::refuse() const {
-  throw SetupError(
-      fmt::format("checkpoint {} cannot be written: {}", quoted(path_), std::strerror(errno)));
+  throw SetupError("checkpoint " + quoted(path_) + " cannot be written: " + std::strerror(errno));
 }
 
 void CheckpointWriter::write_bytes(std::span<const std::uint8_t> bytes) {
@@ -66,7 +65,7 @@ void CheckpointWriter::write(std::span<const float> array) {
   const std::span bytes(reinterpret_cast<const std::uint8_t*>(array.data()), array.size_bytes());
   write_bytes(bytes);
   std::array<std::uint8_t, sizeof(std::uint32_t)> crc{};
-  protocol::store_little(crc.data(), crc_end(extend_crc32c(kCrcBegin, bytes)));
+  store_little(crc.data(), crc32c(bytes));
   write_bytes(crc);
   if (++array_ == header_.arrays()) {
     array_ = 0;
@@ -86,4 +85,4 @@ void CheckpointWriter::commit() {
   if (folder.get() < 0 || fsync(folder.get()) != 0) refuse();
 }
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control

@@ -3,8 +3,8 @@
 // checks the header, and each array is checked before it is returned.
 //
 // One thread at a time.
-#ifndef GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_
-#define GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_
+#ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_READER_H_
+#define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_READER_H_
 
 #include <cstddef>
 #include <cstdint>
@@ -12,9 +12,9 @@
 #include <span>
 #include <string>
 
-#include "control/hub/checkpoint_header.h"
+#include "control/checkpoint/checkpoint_header.h"
 
-namespace gradcube::control::hub {
+namespace gradcube::control {
 
 // Where the bytes come from.
 class CheckpointSource {
@@ -61,6 +61,6 @@ class CheckpointReader {
   std::size_t array_ = 0;  // of the range
 };
 
-}  // namespace gradcube::control::hub
+}  // namespace gradcube::control
 
-#endif  // GRADCUBE_CONTROL_HUB_CHECKPOINT_READER_H_
+#endif  // GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_READER_H_
