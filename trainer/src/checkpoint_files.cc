@@ -1,7 +1,9 @@
 #include "trainer/src/checkpoint_files.h"
 
+#include <cerrno>
 #include <charconv>
-#include <filesystem>
+#include <dirent.h>
+#include <memory>
 #include <optional>
 #include <string_view>
 #include <system_error>
@@ -53,22 +55,21 @@ std::string path_of(const std::string& base, const CheckpointFile& file) {
 }
 
 std::vector<CheckpointFile> checkpoint_files(const std::string& base) {
-  const std::filesystem::path path(base);
-  const std::filesystem::path folder = path.has_parent_path() ? path.parent_path() : ".";
-  const std::string name = path.filename().string();
+  const std::size_t slash = base.rfind('/');
+  const std::string folder = slash == std::string::npos ? "." : base.substr(0, slash + 1);
+  const std::string name = slash == std::string::npos ? base : base.substr(slash + 1);
+  const std::unique_ptr<DIR, int (*)(DIR*)> entries(::opendir(folder.c_str()), ::closedir);
   std::vector<CheckpointFile> files;
-  std::error_code error;
-  std::filesystem::directory_iterator entry(folder, error);
-  for (; !error && entry != std::filesystem::directory_iterator(); entry.increment(error)) {
-    const auto file = read_name(entry->path().filename().string(), name);
+  while (entries != nullptr) {
+    errno = 0;
+    const dirent* entry = ::readdir(entries.get());  // of a stream that no other thread has
+    if (entry == nullptr && errno == 0) return files;
+    if (entry == nullptr) break;
+    const auto file = read_name(entry->d_name, name);
     if (file.has_value()) files.push_back(*file);
   }
-  if (error) {
-    throw Failure(GRADCUBE_ESYSTEM,
-                  "checkpoints cannot be looked for in " + quoted(folder.string()) + ": " +
-                      error.message());
-  }
-  return files;
+  throw Failure(GRADCUBE_ESYSTEM,
+                with_system_error("checkpoints cannot be looked for in " + quoted(folder), errno));
 }
 
 void remove_older_files(const std::string& base, const CheckpointFile& kept) {

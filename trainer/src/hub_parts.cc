@@ -10,6 +10,7 @@
 #include "control/base/errors.h"
 #include "trainer/shared_layout.h"
 #include "trainer/src/failure.h"
+#include "trainer/src/hub_saving.h"
 #include "trainer/src/quoted.h"
 
 #include "gradcube/gradcube.h"
