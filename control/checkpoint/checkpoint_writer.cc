@@ -4,10 +4,10 @@
 #include <bit>
 #include <cerrno>
 #include <cstdio>
-#include <cstdlib>
 #include <cstring>
 #include <fcntl.h>
 #include <stdexcept>
+#include <string_view>
 #include <unistd.h>
 
 #include "control/base/errors.h"
@@ -26,12 +26,38 @@ std::string folder_of(const std::string& path) {
   return slash == 0 ? "/" : path.substr(0, slash);
 }
 
+// Replaces the text's last six bytes at random. False, with errno, where the system has no random
+// numbers.
+bool draw_suffix(std::string& text) {
+  constexpr std::string_view kLetters =
+      "0123456789ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz";
+  std::array<std::uint8_t, 6> random{};
+  if (getentropy(random.data(), random.size()) != 0) return false;
+  auto* to = text.data() + text.size() - random.size();
+  for (const std::uint8_t byte : random) *to++ = kLetters[byte % kLetters.size()];
+  return true;
+}
+
+// A new file, named as it was drawn; -1 with errno. This is mkostemp(), but with the mode that the
+// umask leaves: mkostemp()'s is 0600, and who would widen it must know the umask, which a process
+// learns only by changing it for all its threads.
+int make_temporary(std::string& name) {
+  constexpr int kTries = 100;
+  int file = -1;
+  for (int i = 0; i < kTries && file < 0; ++i) {
+    if (!draw_suffix(name)) return -1;
+    file = open(name.c_str(), O_RDWR | O_CREAT | O_EXCL | O_CLOEXEC, 0666);
+    if (file < 0 && errno != EEXIST) return -1;
+  }
+  return file;
+}
+
 }  // namespace
 
 CheckpointWriter::CheckpointWriter(std::string path, const CheckpointHeader& header)
     : path_(std::move(path)), temporary_(path_ + ".XXXXXX"), header_(header) {
   const std::vector<std::uint8_t> bytes = encode_checkpoint_header(header);
-  file_ = Descriptor(mkostemp(temporary_.data(), O_CLOEXEC));
+  file_ = Descriptor(make_temporary(temporary_));
   if (file_.get() < 0) refuse();
   try {
     write_bytes(bytes);
@@ -42,11 +68,17 @@ CheckpointWriter::CheckpointWriter(std::string path, const CheckpointHeader& hea
 }
 
 CheckpointWriter::~CheckpointWriter() {
-  if (!committed_) unlink(temporary_.c_str());
+  if (!renamed_) unlink(temporary_.c_str());
 }
 
-void CheckpointWriter::refuse() const {
+void CheckpointWriter::refuse() {
+  failed_ = true;
   throw SetupError("checkpoint " + quoted(path_) + " cannot be written: " + std::strerror(errno));
+}
+
+// What has failed is not tried again: a second fsync() returns success for bytes that are lost.
+void CheckpointWriter::require_usable() const {
+  if (failed_ || renamed_) throw std::invalid_argument("the checkpoint's writer has ended");
 }
 
 void CheckpointWriter::write_bytes(std::span<const std::uint8_t> bytes) {
@@ -59,6 +91,7 @@ void CheckpointWriter::write_bytes(std::span<const std::uint8_t> bytes) {
 }
 
 void CheckpointWriter::write(std::span<const float> array) {
+  require_usable();
   if (range_ == header_.ranges.size() || array.size() != header_.ranges[range_].elements) {
     throw std::invalid_argument("the checkpoint's next array has another size");
   }
@@ -73,13 +106,20 @@ void CheckpointWriter::write(std::span<const float> array) {
   }
 }
 
-void CheckpointWriter::commit() {
+void CheckpointWriter::finish() {
+  require_usable();
   if (range_ != header_.ranges.size()) {
     throw std::invalid_argument("the checkpoint has further arrays");
   }
+  if (finished_) return;
   if (fsync(file_.get()) != 0) refuse();
+  finished_ = true;
+}
+
+void CheckpointWriter::commit() {
+  finish();
   if (rename(temporary_.c_str(), path_.c_str()) != 0) refuse();
-  committed_ = true;
+  renamed_ = true;
   // The new name is durable once its folder is.
   const Descriptor folder(open(folder_of(path_).c_str(), O_RDONLY | O_DIRECTORY | O_CLOEXEC));
   if (folder.get() < 0 || fsync(folder.get()) != 0) refuse();

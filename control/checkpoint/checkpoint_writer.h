@@ -1,10 +1,16 @@
 // Writes a hub's checkpoint (checkpoint_header.h) so that at its path there is always a whole one:
 // the one before, or the new one from commit() on, also when the power fails. It is written to a
-// temporary file beside it, PATH.XXXXXX, which is made durable and then renamed.
+// temporary file beside it, PATH.XXXXXX, which is made durable and then renamed. Where several
+// servers write a part each, finish() lets them agree that all parts are durable before any of them
+// renames its own.
 //
-// Without commit() the temporary file is removed; only a process that is killed leaves it behind.
+// The file belongs to this process's user, and its mode is an ordinary new file's: 0666 less the
+// umask. Without commit() the temporary file is removed; only a process that is killed leaves it
+// behind.
+//
 // All functions throw a SetupError, with the system's reason, where the disk is full or the folder
-// cannot be written to. One thread at a time.
+// cannot be written to. After that, and after commit(), the writer can only be destroyed: all else
+// throws std::invalid_argument. One thread at a time.
 #ifndef GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
 #define GRADCUBE_CONTROL_CHECKPOINT_CHECKPOINT_WRITER_H_
 
@@ -29,12 +35,18 @@ class CheckpointWriter {
   // std::invalid_argument for one of another size.
   void write(std::span<const float> array);
 
-  // After the last array (else std::invalid_argument). The checkpoint is durable when it returns.
+  // After the last array (else std::invalid_argument). When it returns, the temporary file is
+  // durable, and at the path nothing has changed.
+  void finish();
+
+  // finish(), if that has not been called, and then the new checkpoint is at its path. It is
+  // durable there when this returns. After a SetupError it may or may not be there, whole.
   void commit();
 
  private:
   void write_bytes(std::span<const std::uint8_t> bytes);
-  [[noreturn]] void refuse() const;
+  void require_usable() const;
+  [[noreturn]] void refuse();
 
   std::string path_;
   std::string temporary_;
@@ -42,7 +54,9 @@ class CheckpointWriter {
   Descriptor file_;
   std::size_t range_ = 0;
   std::size_t array_ = 0;
-  bool committed_ = false;
+  bool finished_ = false;
+  bool renamed_ = false;
+  bool failed_ = false;
 };
 
 }  // namespace gradcube::control

@@ -48,11 +48,14 @@ class Checkpoint : public testing::Test {
     return values;
   }
 
-  void write(const CheckpointHeader& of) {
-    CheckpointWriter writer(path_, of);
+  static void write_arrays(CheckpointWriter& writer, const CheckpointHeader& of) {
     for (std::size_t r = 0; r < of.ranges.size(); ++r) {
       for (std::size_t a = 0; a < of.arrays(); ++a) writer.write(array(of, r, a));
     }
+  }
+  void write(const CheckpointHeader& of) {
+    CheckpointWriter writer(path_, of);
+    write_arrays(writer, of);
     writer.commit();
   }
 

@@ -132,6 +132,53 @@ TEST_F(Checkpoint, StaysTheOldOneUntilTheNewOneIsCommitted) {
   EXPECT_EQ(files(), 1u);
 }
 
+TEST_F(Checkpoint, StaysTheOldOneWhereTheNewOneIsFinishedAndNotCommitted) {
+  write(header());
+  const auto before = content();
+  CheckpointHeader next = header();
+  ++next.step;
+  {
+    CheckpointWriter writer(path_, next);
+    write_arrays(writer, next);
+    writer.finish();
+    EXPECT_EQ(content(), before);
+  }
+  EXPECT_EQ(content(), before);
+  EXPECT_EQ(files(), 1u);
+  CheckpointWriter writer(path_, next);
+  EXPECT_THROW(writer.finish(), std::invalid_argument);
+  write_arrays(writer, next);
+  writer.finish();
+  writer.finish();
+  writer.commit();
+  EXPECT_EQ(reader().header(), next);
+  EXPECT_EQ(files(), 1u);
+  EXPECT_THROW(writer.commit(), std::invalid_argument);
+}
+
+TEST_F(Checkpoint, HasTheModeOfAnOrdinaryFile) {
+  for (const mode_t mask : {022U, 077U, 02U}) {
+    const mode_t before = umask(mask);
+    write(header());
+    umask(before);
+    struct stat status {};
+    ASSERT_EQ(stat(path_.c_str(), &status), 0);
+    EXPECT_EQ(status.st_mode & 07777U, 0666U & ~mask);
+  }
+}
+
+TEST_F(Checkpoint, IsWrittenNoFurtherWhereItHasFailed) {
+  std::filesystem::create_directory(path_);
+  {
+    CheckpointWriter writer(path_, header());
+    write_arrays(writer, header());
+    EXPECT_THROW(writer.commit(), SetupError);
+    EXPECT_THROW(writer.commit(), std::invalid_argument);
+    EXPECT_THROW(writer.finish(), std::invalid_argument);
+  }
+  EXPECT_EQ(files(), 1u);
+}
+
 TEST_F(Checkpoint, StaysTheOldOneWhereItsWriterIsKilled) {
   write(header());
   const auto before = content();
