@@ -1,5 +1,6 @@
 // Checkpoints of a hub: the files, and what comes back from them.
 
+#include <algorithm>
 #include <filesystem>
 #include <fstream>
 #include <iterator>
@@ -15,7 +16,9 @@ namespace gradcube::trainer {
 namespace {
 
 namespace fs = std::filesystem;
-using testing::HasSubstr;
+void expect_says(const char* message, const char* part) {
+  EXPECT_NE(std::string(message).find(part), std::string::npos) << message;
+}
 
 class HubCheckpoint : public HubTest {
  protected:
@@ -71,7 +74,7 @@ TEST_F(HubCheckpoint, ComesBackAsItWasWithWeightsStateAndSteps) {
   ASSERT_NE(hub, nullptr);
   train(session, hub, 3);
   ASSERT_EQ(save(hub, path_, 70), GRADCUBE_OK) << gradcube_last_error(session);
-  EXPECT_EQ(names(), std::set<std::string>{"model.hub.70.1-of-1"});
+  EXPECT_EQ(names(), std::set<std::string>{"model.hub.70.8-of-9"});
   ASSERT_EQ(free(hub), GRADCUBE_OK);
 
   gradcube_session* other = open("other");
@@ -87,7 +90,7 @@ TEST_F(HubCheckpoint, ComesBackAsItWasWithWeightsStateAndSteps) {
   // Written again it is the same file: the state and the steps are the same, too.
   const std::string again = (folder_ / "again.hub").string();
   ASSERT_EQ(save(hub, again, 70), GRADCUBE_OK);
-  EXPECT_EQ(bytes_of(again + ".70.1-of-1"), bytes_of(path_ + ".70.1-of-1"));
+  EXPECT_EQ(bytes_of(again + ".70.8-of-9"), bytes_of(path_ + ".70.8-of-9"));
 }
 
 TEST_F(HubCheckpoint, ReplacesTheOneBefore) {
@@ -97,7 +100,7 @@ TEST_F(HubCheckpoint, ReplacesTheOneBefore) {
   train(session, hub, 1);
   for (const std::uint64_t step : {5, 10, 7}) {
     ASSERT_EQ(save(hub, path_, step), GRADCUBE_OK);
-    EXPECT_EQ(names(), std::set<std::string>{"model.hub." + std::to_string(step) + ".1-of-1"});
+    EXPECT_EQ(names(), std::set<std::string>{"model.hub." + std::to_string(step) + ".8-of-9"});
   }
 }
 
@@ -107,12 +110,12 @@ TEST_F(HubCheckpoint, IsWrittenWhileTheTrainingGoesOn) {
   ASSERT_NE(hub, nullptr);
   train(session, hub, 1);
   ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-  const std::vector<char> expected = bytes_of(path_ + ".1.1-of-1");
+  const std::vector<char> expected = bytes_of(path_ + ".1.8-of-9");
   const std::string other = (folder_ / "other.hub").string();
   ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, other.c_str(), 1), GRADCUBE_OK);
   wait(session, push(session, hub, 0, std::vector<float>(100, 9).data()));
   ASSERT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK);
-  EXPECT_EQ(bytes_of(other + ".1.1-of-1"), expected);
+  EXPECT_EQ(bytes_of(other + ".1.8-of-9"), expected);
 }
 
 TEST_F(HubCheckpoint, IsNotThere) {
@@ -124,7 +127,7 @@ TEST_F(HubCheckpoint, IsNotThere) {
   EXPECT_EQ(step, GRADCUBE_HUB_NO_STEP);
   const std::string nowhere = (folder_ / "none/model.hub").string();
   EXPECT_EQ(gradcube_hub_restore(hub, nowhere.c_str(), kLong, &step), GRADCUBE_ESYSTEM);
-  EXPECT_THAT(gradcube_last_error(session), HasSubstr("No such file"));
+  expect_says(gradcube_last_error(session), "No such file");
 }
 
 TEST_F(HubCheckpoint, OfAnotherModelOrOptimizerIsRefused) {
@@ -141,10 +144,10 @@ TEST_F(HubCheckpoint, OfAnotherModelOrOptimizerIsRefused) {
     return std::string(gradcube_last_error(other));
   };
   settings_.optimizer = "momentum";
-  EXPECT_THAT(refusal("momentum"), HasSubstr("adam"));
+  expect_says(refusal("momentum").c_str(), "adam");
   settings_.optimizer = "adam";
   keys_[0].elements = 99;
-  EXPECT_THAT(refusal("shorter"), HasSubstr("weight"));
+  expect_says(refusal("shorter").c_str(), "weight");
 }
 
 TEST_F(HubCheckpoint, ThatIsDamagedIsRefusedAndChangesNothing) {
@@ -153,13 +156,13 @@ TEST_F(HubCheckpoint, ThatIsDamagedIsRefusedAndChangesNothing) {
   ASSERT_NE(hub, nullptr);
   train(session, hub, 2);
   ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
-  std::fstream file(path_ + ".1.1-of-1", std::ios::binary | std::ios::in | std::ios::out);
+  std::fstream file(path_ + ".1.8-of-9", std::ios::binary | std::ios::in | std::ios::out);
   file.seekp(-100, std::ios::end);
   file.put('x');
   file.close();
   std::uint64_t step = 0;
   EXPECT_EQ(gradcube_hub_restore(hub, path_.c_str(), kLong, &step), GRADCUBE_EINVAL);
-  EXPECT_THAT(gradcube_last_error(session), HasSubstr("checksum"));
+  expect_says(gradcube_last_error(session), "checksum");
   std::vector<float> weights(100);
   EXPECT_EQ(gradcube_hub_pull(hub, 0, weights.data()), GRADCUBE_OK);
   EXPECT_EQ(weights, std::vector<float>(100, 1));
@@ -173,8 +176,8 @@ TEST_F(HubCheckpoint, ThatCannotBeWrittenLeavesTheOneBefore) {
   ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
   const std::string nowhere = (folder_ / "none/model.hub").string();
   EXPECT_EQ(save(hub, nowhere, 2), GRADCUBE_ESYSTEM);
-  EXPECT_THAT(gradcube_last_error(session), HasSubstr("No such file"));
-  EXPECT_EQ(names(), std::set<std::string>{"model.hub.1.1-of-1"});
+  expect_says(gradcube_last_error(session), "No such file");
+  EXPECT_EQ(names(), std::set<std::string>{"model.hub.1.8-of-9"});
   EXPECT_EQ(save(hub, path_, 2), GRADCUBE_OK) << "and the next one is made";
 }
 

@@ -28,7 +28,7 @@ class OptionsTest : public SessionTest {
 
 TEST_F(OptionsTest, WithoutOptionsADaemonHearsTheDefaults) {
   const Heard heard = heard_of(nullptr);
-  EXPECT_EQ(heard.hello.version, 7U);
+  EXPECT_EQ(heard.hello.version, shared::kLayoutVersion);
   EXPECT_EQ(heard.hello.reproducible, 0U);
   EXPECT_EQ(heard.hello.trainers, 1U);
   EXPECT_EQ(heard.hello.local, -1);
