@@ -7,7 +7,7 @@ import tempfile
 import gradcube
 import numpy
 
-from fabrics import LAST, MIDDLE, SERVERS, some
+from fabrics import MIDDLE, SERVERS, some
 from harness import all_of, job, main
 from hub_keys import LATE, RATE, HubTestCase, first_weights, gradients_of
 
@@ -17,6 +17,7 @@ SAVED = 3  # of these, when the checkpoint is made
 
 class Checkpoints(HubTestCase):
     def setUp(self):
+        super().setUp()
         folder = tempfile.TemporaryDirectory()
         self.addCleanup(folder.cleanup)
         self.folder = pathlib.Path(folder.name)
@@ -39,8 +40,9 @@ class Checkpoints(HubTestCase):
             hub.pull(name, array)
         for number in range(hub.step or 0, rounds):
             gradients = gradients_of(session.rank, number)
-            for name in self.order(session, number):
-                hub.push_pull(name, gradients[name], found[name], RATE, LATE)
+            order = self.order(session, number)
+            for request in [hub.push_pull_async(name, gradients[name], found[name], RATE) for name in order]:
+                request.wait(LATE)
         return hub, found
 
     def train(self, session, path, optimizer="adam", rounds=ROUNDS, save=False):
@@ -110,14 +112,14 @@ class Checkpoints(HubTestCase):
                 hub, _ = self.go_on(session, self.own, rounds=SAVED)
                 hub.checkpoint(self.own(session), SAVED, LATE)
                 hub.begin_checkpoint(self.own(session), SAVED + 1)
-                if session.rank == LAST:
+                if session.rank == SERVERS - 1:
                     session.abort()
                     return None
                 hub.end_checkpoint(LATE)
 
             results = all_of(train, sessions)
         for rank, result in enumerate(results):
-            if rank != LAST:
+            if rank != SERVERS - 1:
                 self.assert_fails(gradcube.PeerError, result)
         with job(self.cluster, "second") as sessions:
             steps = self.results(lambda session: self.go_on(session, self.own, rounds=0)[0].step, sessions)

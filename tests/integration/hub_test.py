@@ -266,7 +266,7 @@ class Death(HubTestCase):
 class Ends(HubTestCase):
     def mappings(self):
         with open("/proc/self/maps", encoding="ascii") as maps:
-            return sum("hub" in line for line in maps)
+            return sum("memfd:gradcube-hub" in line for line in maps)
 
     def test_of_a_hub_that_nobody_has_any_more_nothing_is_left_when_its_session_is_closed(self):
         with job(self.cluster, "dropped") as sessions:

@@ -60,7 +60,7 @@ inline constexpr char kClosing[] = "request 1 names a buffer outside the heap";
 inline constexpr char kQuota[] = "the trainers of user 7 may use 4M of shared memory on this host";
 inline constexpr std::size_t kPoorHeap = std::size_t{4} << 20;
 inline constexpr char kNoHub[] = "the hub needs 9G, and there are 8G";
-inline constexpr std::uint32_t kOtherLayout = 8;
+inline constexpr std::uint32_t kOtherLayout = shared::kLayoutVersion + 1;
 inline constexpr int kBroadcast = 0x07;
 inline constexpr int kUndefined = 0xee;
 // Messages: what receives get, and tags with a meaning (fake_session.cc).
