@@ -171,7 +171,7 @@ enum class MessageType : std::uint32_t {
                   // `request` is how long the hub's weights are, in bytes, and a descriptor comes
                   // with it: the hub's memory, which begins with them, and goes on with HubState,
                   // to be mapped for reading. `number` is the hub's
-  end_hub = 16,   // trainer: its server needs the hub no more: a bare MessageType
+  end_hub = 16,   // trainer: EndHub: its server needs the hub no more
 };
 
 // Of a mapped region.
@@ -260,6 +260,12 @@ struct MakeHub {
   std::uint64_t bytes;
   std::uint32_t lane;  // whose plan the hub exchanges its chunks by
   std::uint32_t reserved;
+};
+
+// "My server needs hub `number` no more." Of a hub that is over it means nothing.
+struct EndHub {
+  MessageType type;
+  std::uint32_t number;
 };
 
 // A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of

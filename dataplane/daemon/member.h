@@ -106,7 +106,9 @@ class Member {
 
   // A trainer wishes for a hub, or its server needs the job's no more. While it is attached.
   void ask_hub(unsigned local, HubWish wish);
-  void end_hub();
+  // The trainer has wished for one, and was not answered yet.
+  bool waits_for_hub(unsigned local) const { return hub_.waits(local); }
+  void end_hub(std::uint32_t number);
   // To be called about every 20 ms: answers to trainers.
   std::vector<HubAnswer> work_hub();
   // What a push of the key waits for, in words: "key ... waits for ...".

@@ -1,7 +1,9 @@
 #include "dataplane/daemon/member_hub.h"
 
+#include <algorithm>
 #include <exception>
 #include <fmt/format.h>
+#include <system_error>
 #include <utility>
 
 #include "control/base/errors.h"
@@ -25,6 +27,9 @@ bool same(const HubWish& a, const HubWish& b) {
 void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
                     MemoryQuota::Charge charge) {
   const bool exists = making_ != nullptr || hub_ != nullptr;
+  if (wish.number == wish_.number && !exists && code_ != GRADCUBE_OK) {
+    return refuse(local, wish.number, code_, why_);
+  }
   if (wish.number < wish_.number || (wish.number == wish_.number && !exists)) {
     return refuse(local, wish.number, GRADCUBE_EINVAL,
                   fmt::format("hub {} of the job is over", wish.number));
@@ -44,8 +49,24 @@ void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   waiting_.push_back(local);
+  make(std::move(wish), shape, std::move(charge));
+}
+
+void MemberHub::make(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge) {
+  code_ = GRADCUBE_OK;
   wish_ = wish;
-  making_ = std::make_unique<HubMaking>(std::move(wish), shape, std::move(charge));
+  try {
+    making_ = std::make_unique<HubMaking>(std::move(wish), shape, std::move(charge));
+  } catch (const std::system_error& error) {  // there is no thread
+    answer_all(GRADCUBE_ESYSTEM, fmt::format("job \"{}\": its hub on server {} cannot be made: {}",
+                                             wish_.job, wish_.server, error.what()));
+  }
+}
+
+bool MemberHub::waits(unsigned local) const {
+  return std::find(waiting_.begin(), waiting_.end(), local) != waiting_.end() ||
+         std::any_of(answers_.begin(), answers_.end(),
+                     [local](const HubAnswer& answer) { return answer.local == local; });
 }
 
 void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text) {
@@ -79,6 +100,7 @@ void MemberHub::end(std::int32_t code, const std::string& text) {
   drop();
   hub_.reset();
   answer_all(code, text);
+  code_ = GRADCUBE_OK;
 }
 
 void MemberHub::drop() {
@@ -86,6 +108,8 @@ void MemberHub::drop() {
 }
 
 void MemberHub::answer_all(std::int32_t code, const std::string& text) {
+  code_ = code;
+  why_ = text;
   for (const unsigned local : std::exchange(waiting_, {})) {
     refuse(local, wish_.number, code, text);
     if (code != GRADCUBE_OK) continue;

@@ -39,6 +39,8 @@ class MemberHub {
   // There is none any more, and who waits for one is told so by the next work().
   void end(std::int32_t code, const std::string& text);
 
+  // Whether the trainer has asked, and was not answered.
+  bool waits(unsigned local) const;
   // What was made last, or is being made.
   const HubWish& wish() const { return wish_; }
   // Null if there is none.
@@ -47,12 +49,16 @@ class MemberHub {
   std::vector<std::unique_ptr<HubMaking>> take_dropped();
 
  private:
+  void make(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
   void drop();
   void answer_all(std::int32_t code, const std::string& text);
 
   HubWish wish_;  // of what is being made, or is there
   std::unique_ptr<HubMaking> making_;
   std::shared_ptr<ServerHub> hub_;
+  // Why there is none of what was wished for last, where it was made in vain.
+  std::int32_t code_ = 0;
+  std::string why_;
   std::vector<unsigned> waiting_;  // trainers
   std::vector<HubAnswer> answers_;
   std::vector<std::unique_ptr<HubMaking>> dropped_;

@@ -80,8 +80,11 @@ std::string Member::why_pushed(std::uint64_t number) const {
   if (of == nullptr || number >= of->model().keys().size()) return "the job has no such hub";
   const auto key = static_cast<std::uint32_t>(number);
   const std::string name = of->model().keys()[key].name;
-  const std::optional<unsigned> late = of->board().latest(key);
-  if (late.has_value()) {
+  std::optional<unsigned> late;
+  on_each(parts_, [&](const Part& part) {
+    if (part.job->is_leader()) late = of->board().latest(key);
+  });
+  if (late.has_value() && *late < locals_.size()) {
     return fmt::format(
         "key \"{}\" waits for trainer {} of this server (pid {}), which has not pushed it", name,
         *late, locals_[*late]->info.pid);
@@ -104,13 +107,17 @@ std::string Member::why_pushed(std::uint64_t number) const {
       engines_.space().text(missing->server), missing->step + 1);
 }
 
-void Member::end_hub() { take_hub_off(GRADCUBE_EINVAL, "the job's hub was freed", 0); }
+void Member::end_hub(std::uint32_t number) {
+  if (number != hub_.wish().number) return;  // that one is over
+  take_hub_off(GRADCUBE_EINVAL, "the job's hub was freed", 0);
+}
 
 void Member::take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice) {
   if (hub_.hub() != nullptr) {
+    on_each(parts_, [](const Part& part) { part.at.engine->detach_hub(*part.job); });
+    // Now no engine works in the trainers' buffers any more, and they may have them back.
     on_each(parts_, [&](const Part& part) {
       if (part.job->is_leader()) session_->end_hub(code, notice);
-      part.at.engine->detach_hub(*part.job);
     });
   }
   hub_.end(code, why);

@@ -100,7 +100,7 @@ class Node {
   // A trainer wishes for a hub: an answer follows, on the channel. False: no trainer of this
   // version says such a thing. end_hub(): its server needs the job's hub no more.
   bool ask_hub(TrainerId trainer, const shared::MakeHub& wish);
-  void end_hub(TrainerId trainer);
+  void end_hub(TrainerId trainer, std::uint32_t number);
 
   void on_event(const EngineEvent& event, control::Instant now);
   void on_message(const control::NodeMessage& message, control::Instant now);

@@ -15,7 +15,8 @@ bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   const std::uint64_t confirmed = region.confirmed();
   if (wish.number == 0 || wish.bytes > shared::kMostHubTableBytes ||
       wish.offset < shared::kHeapOffset || wish.offset > confirmed ||
-      wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset) {
+      wish.offset % shared::kBufferAlignment != 0 || wish.bytes > confirmed - wish.offset ||
+      member.waits_for_hub(trainer.local)) {
     return false;
   }
   const auto* table = reinterpret_cast<const char*>(region.base() + wish.offset);
@@ -27,9 +28,9 @@ bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
   return true;
 }
 
-void Node::end_hub(TrainerId trainer) {
+void Node::end_hub(TrainerId trainer, std::uint32_t number) {
   Resident* resident = find(trainer.attempt);
-  if (resident != nullptr && resident->member->attached()) resident->member->end_hub();
+  if (resident != nullptr && resident->member->attached()) resident->member->end_hub(number);
 }
 
 void Node::answer_hubs() {

@@ -196,6 +196,7 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
   shared::Inquiry inquiry{};
   shared::Grow grow{};
   shared::MakeHub hub{};
+  shared::EndHub end_hub{};
   if (type == shared::MessageType::hello && connection.region == nullptr) {
     take_hello(socket, connection, bytes);
   } else if (type == shared::MessageType::mapped && connection.request.has_value()) {
@@ -204,8 +205,9 @@ void SessionServer::take_message(int socket, Connection& connection, std::string
     if (!growth_.report(socket, connection.region, grow)) reject(socket, connection);
   } else if (type == shared::MessageType::make_hub && connection.welcomed && read_as(bytes, hub)) {
     if (!nodes_.at(connection.server).ask_hub(*connection.trainer, hub)) reject(socket, connection);
-  } else if (type == shared::MessageType::end_hub && connection.welcomed) {
-    nodes_.at(connection.server).end_hub(*connection.trainer);
+  } else if (type == shared::MessageType::end_hub && connection.welcomed &&
+             read_as(bytes, end_hub)) {
+    nodes_.at(connection.server).end_hub(*connection.trainer, end_hub.number);
   } else if (type == shared::MessageType::inquiry && connection.welcomed &&
              read_as(bytes, inquiry)) {
     connection.inquiry = inquiry;

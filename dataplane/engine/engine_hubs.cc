@@ -34,6 +34,7 @@ std::unique_ptr<EngineHub> Engine::prepare_hub(EngineJob& job, std::shared_ptr<S
 void Engine::attach_hub(EngineJob& job, std::unique_ptr<EngineHub> hub) {
   watch_.wake(job);
   job.set_hub(std::move(hub));
+  job.hub_disagreement_told = false;
   job.hub()->for_each_flow([&](Flow& flow) {
     add_flow(flow);
     take_route(flow, route_of(flow));

@@ -35,21 +35,32 @@ HubMemory::HubMemory(std::uint64_t bytes, std::optional<unsigned> numa_node) : b
   madvise(base_, bytes, MADV_DONTDUMP);
   // Unlike a write, it says when there is no memory.
   if (const int error = posix_fallocate(file_.get(), 0, static_cast<off_t>(bytes)); error != 0) {
-    munmap(base_, bytes);
     errno = error;
+    give_back();
     fail("get");
   }
   std::memset(base_, 0, bytes);
   shared::take_huge_pages({reinterpret_cast<std::byte*>(base_), bytes});
-  if (fcntl(file_.get(), F_ADD_SEALS,
-            F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW | F_SEAL_FUTURE_WRITE) != 0) {
-    const int error = errno;
-    munmap(base_, bytes);
-    errno = error;
+  if (fcntl(file_.get(), F_ADD_SEALS, F_SEAL_SEAL | F_SEAL_SHRINK | F_SEAL_GROW) != 0) {
+    give_back();
     fail("seal");
+  }
+  const std::string path = fmt::format("/proc/self/fd/{}", file_.get());
+  readers_ = control::Descriptor(open(path.c_str(), O_RDONLY | O_CLOEXEC));
+  if (readers_.get() < 0) {
+    give_back();
+    fail("open for reading");
   }
 }
 
-HubMemory::~HubMemory() { munmap(base_, bytes_); }
+HubMemory::~HubMemory() { give_back(); }
+
+// Keeps errno.
+void HubMemory::give_back() {
+  const int error = errno;
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_));
+  munmap(base_, bytes_);
+  errno = error;
+}
 
 }  // namespace gradcube::dataplane

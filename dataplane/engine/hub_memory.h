@@ -1,10 +1,16 @@
 // The weights of a hub at one server, and the state of what it owns: daemon's memory, which its
 // trainers map to read. server_hub.h says what lies where.
 //
-// A memfd that can neither shrink nor grow nor be mapped anew to write to. The daemon wrote zeros
-// to all of it at construction, so no access to it allocates. Who may write and read it when:
-// dataplane/hub/hub_exchange.h. A trainer reads a key's part between the end of a push of the key
-// and its next one.
+// A memfd that can neither shrink nor grow. The daemon wrote zeros to all of it at construction, so
+// no access to it allocates. Who may write and read it when: dataplane/hub/hub_exchange.h. A trainer
+// reads a key's part between the end of a push of the key and its next one.
+//
+// Trainers have a descriptor that is open for reading. One of the daemon's own user could open the
+// file anew and write to it; it would spoil its own job's weights, as it could with its gradients:
+// the daemon reads no place and no length there.
+//
+// At the end its pages are given back, also where a trainer still maps it: what is read there then
+// is zeros, in pages that the reader pays for.
 //
 // Threads: any makes and destroys; the engines write.
 #ifndef GRADCUBE_DATAPLANE_ENGINE_HUB_MEMORY_H_
@@ -27,10 +33,14 @@ class HubMemory {
 
   std::uint8_t* base() const { return base_; }
   std::uint64_t bytes() const { return bytes_; }
-  int descriptor() const { return file_.get(); }
+  // For trainers.
+  int descriptor() const { return readers_.get(); }
 
  private:
+  void give_back();
+
   control::Descriptor file_;
+  control::Descriptor readers_;
   std::uint64_t bytes_;
   std::uint8_t* base_ = nullptr;
 };

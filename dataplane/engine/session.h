@@ -124,9 +124,9 @@ class Session {
 
   // The job's hub; null if it has none. From set_hub() on pushes are taken; end_hub() fails all
   // that have not ended, and those that still come, until there is another one.
-  void set_hub(ServerHub& hub) { hub_ = &hub; }
+  void set_hub(ServerHub& hub) { hub_.store(&hub, std::memory_order_release); }
   void end_hub(std::int32_t code, std::uint32_t notice = 0);
-  ServerHub* hub() const { return hub_; }
+  ServerHub* hub() const { return hub_.load(std::memory_order_acquire); }
   // Tells the trainers of the rounds that have ended. Returns how many.
   unsigned end_pushes();
 
@@ -249,7 +249,7 @@ class Session {
   std::deque<Seat> seats_;
   std::deque<Lane> lanes_;
   MailTable mail_;
-  ServerHub* hub_ = nullptr;
+  std::atomic<ServerHub*> hub_{nullptr};  // written by the leader, read by all engines
   // Of pushes to a hub that has ended; 0: there was none.
   std::int32_t hub_code_ = 0;
   std::uint32_t hub_notice_ = 0;

@@ -9,7 +9,7 @@
 namespace gradcube::dataplane {
 
 Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submission& submission) {
-  if (hub_ == nullptr || submission.paths != hub_->number()) {
+  if (hub() == nullptr || submission.paths != hub()->number()) {
     if (hub_code_ == 0) return violate(local, "a push to a hub that there is not");
     count_taken(seat);
     complete(seat, submission.request, hub_code_, hub_notice_);
@@ -25,21 +25,20 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
   if (gradients) {
     const double rate = std::bit_cast<double>(submission.tag);
     push.kind = HubPush::Kind::gradients;
-    push.learning_rate =
-        rate == shared::kOwnRate ? hub_->model().settings().learning_rate : rate;
+    push.learning_rate = rate == shared::kOwnRate ? hub()->model().settings().learning_rate : rate;
   } else if (restored) {
     push.kind = HubPush::Kind::restored;
     push.steps = submission.tag;
     find_arrays(push, submission.root);
   }
-  hub_->board().push(submission.root, local, push);
+  hub()->board().push(submission.root, local, push);
   count_taken(seat);
   return Take::taken;
 }
 
 const char* Session::check_push(const Seat& seat, unsigned local,
                                 const shared::Submission& submission) const {
-  const auto& keys = hub_->model().keys();
+  const auto& keys = hub()->model().keys();
   if (submission.root >= keys.size()) return "a push of a key that its hub has not";
   const control::hub::HubKey& key = keys[submission.root];
   if (submission.count != key.elements || submission.dtype != static_cast<unsigned>(key.type)) {
@@ -55,7 +54,7 @@ const char* Session::check_push(const Seat& seat, unsigned local,
     const std::size_t size = aggregation::element_bytes(key.type);
     bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
   }
-  if (!hub_->board().may_push(submission.root, local)) {
+  if (!hub()->board().may_push(submission.root, local)) {
     return "a push of a key whose last push has not ended";
   }
   return check_memory(*seat.region, submission.offset, bytes);
@@ -63,33 +62,33 @@ const char* Session::check_push(const Seat& seat, unsigned local,
 
 std::uint64_t Session::restored_arrays_of(const control::hub::HubKey& key) const {
   return shared::restored_arrays(aggregation::element_bytes(key.type),
-                                 aggregation::optimizer_states(hub_->model().settings().rule));
+                                 aggregation::optimizer_states(hub()->model().settings().rule));
 }
 
 // In the buffer of what is restored.
 void Session::find_arrays(HubBoard::Push& push, std::uint32_t number) const {
-  const control::hub::HubKey& key = hub_->model().keys()[number];
+  const control::hub::HubKey& key = hub()->model().keys()[number];
   const std::size_t size = aggregation::element_bytes(key.type);
   const std::size_t first = size == sizeof(float) ? 1 : 0;
   for (std::uint64_t i = 0; i < restored_arrays_of(key); ++i) {
-    push.arrays[first + i] = reinterpret_cast<const float*>(
-        push.buffer + shared::restored_array(key.elements, size, i));
+    push.arrays[first + i] =
+        reinterpret_cast<const float*>(push.buffer + shared::restored_array(key.elements, size, i));
   }
 }
 
 void Session::end_hub(std::int32_t code, std::uint32_t notice) {
-  if (hub_ == nullptr) return;
-  hub_->board().fail_all([&](unsigned local, std::uint64_t request) {
+  if (hub() == nullptr) return;
+  hub()->board().fail_all([&](unsigned local, std::uint64_t request) {
     complete(seats_[local], request, code, notice);
   });
-  hub_ = nullptr;
+  hub_.store(nullptr, std::memory_order_release);
   hub_code_ = code;
   hub_notice_ = notice;
   for_each_seated([](const Seat& seat) { publish_completions(seat); });
 }
 
 unsigned Session::end_pushes() {
-  const unsigned rounds = hub_->board().take_ended(
+  const unsigned rounds = hub()->board().take_ended(
       [this](unsigned local, std::uint64_t request) { complete(seats_[local], request, 0, 0); });
   if (rounds != 0) for_each_seated([](const Seat& seat) { publish_completions(seat); });
   return rounds;

@@ -31,9 +31,10 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
 std::optional<unsigned> HubBoard::latest(std::uint32_t number) const {
   const Key& key = keys_[number];
   if (key.arrived == 0 || key.arrived == trainers_) return std::nullopt;
-  unsigned local = 0;
-  while (requests_[place(number, local)] != kNone) ++local;
-  return local;
+  for (unsigned local = 0; local < trainers_; ++local) {
+    if (requests_[place(number, local)] == kNone) return local;
+  }
+  return std::nullopt;
 }
 
 std::uint64_t HubBoard::needs(std::size_t keys, unsigned trainers, std::size_t executors) {

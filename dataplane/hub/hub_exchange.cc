@@ -169,9 +169,9 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     streams += control::kStages * schedule.step(w).peers;
   }
-  std::uint64_t bytes = context.model.keys().size() *
-                            (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
-                        context.model.chunks().size() * sizeof(std::uint32_t);
+  std::uint64_t bytes =
+      context.model.keys().size() * (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
+      context.model.chunks().size() * sizeof(std::uint32_t);
   for (const std::uint32_t number : context.execution.chunks) {
     const control::hub::Chunk& place = context.model.chunks()[number];
     const HubShape& shape = shapes
@@ -395,6 +395,8 @@ std::vector<HubStream> HubExchange::missing(std::uint32_t number) const {
     const ChunkState& chunk = chunks_[i];
     if (chunk.ended == chunk.pushes) continue;
     for (const Stage stage : {Stage::aggregation, Stage::broadcast}) {
+      // What arrives may be of the next round already.
+      if (stage == Stage::aggregation && chunk.opened != chunk.pushes) continue;
       for (unsigned w = 0; w < schedule_.steps(); ++w) {
         const control::Offsets& sources = schedule_.step(w).sources_in(stage);
         for (unsigned r = sources.first; r < sources.end; ++r) {

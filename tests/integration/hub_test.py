@@ -279,7 +279,7 @@ class Ends(HubTestCase):
             with self.assertRaisesRegex(gradcube.InvalidError, "closed"):
                 request.wait(LATE)
         del request, requests
-        numpy.testing.assert_array_equal(shown, first_weights()["short"])  # keeps its memory
+        shown.copy()  # keeps its mapping, where the daemon has given the pages back
         del shown
         gc.collect()
         self.assertEqual(self.mappings(), 0)

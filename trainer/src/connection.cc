@@ -99,8 +99,8 @@ void Connection::send_make_hub(std::uint32_t number, std::uint32_t lane, std::ui
   ::send(socket_.get(), &wish, sizeof(wish), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 
-void Connection::send_end_hub() {
-  const shared::MessageType end = shared::MessageType::end_hub;
+void Connection::send_end_hub(std::uint32_t number) {
+  const shared::EndHub end = {shared::MessageType::end_hub, number};
   ::send(socket_.get(), &end, sizeof(end), MSG_NOSIGNAL | MSG_DONTWAIT);
 }
 

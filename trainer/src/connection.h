@@ -56,7 +56,7 @@ class Connection {
   // A hub_made follows.
   void send_make_hub(std::uint32_t number, std::uint32_t lane, std::uint64_t offset,
                      std::uint64_t bytes);
-  void send_end_hub();
+  void send_end_hub(std::uint32_t number);
   void send_goodbye();
   void send_abort();
 

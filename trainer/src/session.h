@@ -226,8 +226,9 @@ class Session {
     Descriptor weights;
   };
   std::optional<HubAnswer> hub_answer_;
-  std::uint32_t hubs_ = 0;  // that were asked for
-  Hub* hub_ = nullptr;      // the job's
+  bool hub_pending_ = false;  // it was asked for, and the daemon has not answered
+  std::uint32_t hubs_ = 0;    // that were asked for
+  Hub* hub_ = nullptr;        // the job's
   std::uint64_t next_number_ = 1;
   std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read

@@ -80,7 +80,7 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
     hub_ = hub.get();
     return hub;
   }
-  connection_.send_end_hub();
+  connection_.send_end_hub(hub->number());
   if (code != GRADCUBE_OK) throw Failure(code, why);
   throw Failure(static_cast<int>(static_cast<std::int64_t>(*failed)),
                 "the hub of job \"" + job_ + "\" was not made: the daemon of rank " +
@@ -95,6 +95,12 @@ void Session::ask_for_hub(Hub& hub, const Deadline& deadline) {
   if (block == nullptr) throw Failure(last_failure().code, last_failure().message);
   std::memcpy(block, table.data(), table.size());
   Lock lock = enter();
+  if (hub_pending_) {
+    heap_.release(block);
+    throw Failure(GRADCUBE_EAGAIN, "the daemon at " + connection_.path() +
+                                       " is still making the hub that it was asked for before");
+  }
+  hub_pending_ = true;
   hub_answer_.reset();
   connection_.send_make_hub(hub.number(), hub.lane(),
                             region_.offset_of(static_cast<std::byte*>(block)), table.size());
@@ -121,6 +127,7 @@ void Session::ask_for_hub(Hub& hub, const Deadline& deadline) {
 }
 
 void Session::take_hub(const shared::Notice& notice, Descriptor weights) {
+  hub_pending_ = false;
   if (notice.number != hubs_) return;  // nobody waits for it any more
   hub_answer_ = HubAnswer{notice, std::move(weights)};
   call_served();
@@ -146,7 +153,7 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
   if (code == GRADCUBE_OK) code = wait(request, deadline.poll_timeout());
   const std::string why = code == GRADCUBE_OK ? "" : last_failure().message;
   const Lock lock = enter();
-  if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub();
+  if (lost_code_ == GRADCUBE_OK) connection_.send_end_hub(hub.number());
   if (hub_ == &hub) hub_ = nullptr;
   return code == GRADCUBE_OK ? GRADCUBE_OK : fail(code, why);
 }

@@ -8,9 +8,13 @@
 #include <memory>
 #include <stdexcept>
 #include <string>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <thread>
+#include <unistd.h>
 #include <vector>
 
+#include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 #include "tests/unit/dataplane/engine/small_hub.h"
@@ -209,6 +213,8 @@ TEST_F(MemberHubs, AreNotMadeWithoutBoundForWhoWaitsForNone) {
 TEST_F(MemberHubs, AreRefusedWithWhatIsWrongWithTheirTable) {
   ask(0, wish(1, "rubbish"));
   expect_one_refused(GRADCUBE_EINVAL, "malformed");
+  ask(1, wish(1));
+  expect_one_refused(GRADCUBE_EINVAL, "malformed");  // who asks later is told the same
   EXPECT_EQ(member_.hub(), nullptr);
   EXPECT_EQ(quota_.used(kUser), 0U);
   ask(0, wish(2));
@@ -230,6 +236,24 @@ TEST_F(MemberHubs, AreNoMoreChargedForWhenTheLastHasThem) {
   answers();
   member_.end(GRADCUBE_EINVAL, "it was freed");
   EXPECT_EQ(quota_.used(kUser), 0U);
+}
+
+TEST_F(MemberHubs, GiveTheirPagesBackWhereATrainerKeepsADescriptor) {
+  ask(0, wish());
+  const std::vector<HubAnswer> told = answers();
+  const control::Descriptor kept(dup(told[0].descriptor));
+  struct stat file {};
+  ASSERT_EQ(fstat(kept.get(), &file), 0);
+  EXPECT_GT(file.st_blocks, 0);
+  void* mapping = mmap(nullptr, 64, PROT_READ, MAP_SHARED, kept.get(), 0);
+  ASSERT_NE(mapping, MAP_FAILED);
+  EXPECT_EQ(mmap(nullptr, 64, PROT_READ | PROT_WRITE, MAP_SHARED, kept.get(), 0), MAP_FAILED);
+  EXPECT_NE(ftruncate(kept.get(), 0), 0);
+  member_.end(GRADCUBE_EINVAL, "it was freed");
+  ASSERT_EQ(fstat(kept.get(), &file), 0);
+  EXPECT_EQ(file.st_blocks, 0);
+  EXPECT_EQ(*static_cast<const char*>(mapping), 0);
+  munmap(mapping, 64);
 }
 
 TEST_F(MemberHubs, AreRefusedWhereTheQuotaDoesNotSuffice) {

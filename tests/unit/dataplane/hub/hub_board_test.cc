@@ -49,6 +49,17 @@ Ends ends_of(HubBoard& board) {
   return ends;
 }
 
+TEST(HubBoard, KnowsATrainerThatAKeyWaitsFor) {
+  HubBoard board(3, 3, 1);
+  EXPECT_EQ(board.latest(2), std::nullopt) << "nobody has pushed it";
+  board.push(2, 1, gradients(11, 1, 2));
+  EXPECT_EQ(board.latest(2), 0U);
+  board.push(2, 0, gradients(12, 0, 2));
+  EXPECT_EQ(board.latest(2), 2U);
+  board.push(2, 2, gradients(13, 2, 2));
+  EXPECT_EQ(board.latest(2), std::nullopt) << "all have";
+}
+
 TEST(HubBoard, OpensARoundWithTheLastTrainersPush) {
   HubBoard board(4, 3, 2);
   board.push(2, 1, gradients(11, 1, 2));
