@@ -58,7 +58,9 @@ HubMemory::~HubMemory() { give_back(); }
 // Keeps errno.
 void HubMemory::give_back() {
   const int error = errno;
-  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0, static_cast<off_t>(bytes_));
+  const auto page = static_cast<std::uint64_t>(sysconf(_SC_PAGESIZE));
+  fallocate(file_.get(), FALLOC_FL_PUNCH_HOLE | FALLOC_FL_KEEP_SIZE, 0,
+            static_cast<off_t>((bytes_ + page - 1) / page * page));
   munmap(base_, bytes_);
   errno = error;
 }
