@@ -115,6 +115,13 @@ struct Report {
   }
 };
 
+std::uint64_t chunk_bytes_of(const Report& report, const PlanKeysOptions& options) {
+  if (!options.chunk.empty()) return control::parse_size(options.chunk, "--chunk");
+  std::size_t executors = 0;
+  for (const control::hub::HubPath& path : report.paths) executors += path.lcores.size();
+  return control::hub::default_chunk_bytes(report.keys, executors);
+}
+
 Report make_report(const control::Plan& plan, std::vector<control::Lcore> lcores,
                    const PlanKeysOptions& options) {
   const std::vector<int> lcore_nodes =
@@ -125,14 +132,15 @@ Report make_report(const control::Plan& plan, std::vector<control::Lcore> lcores
   Report report{.plan = plan,
                 .lcores = std::move(lcores),
                 .keys = read_keys(options.file),
-                .chunk_bytes = control::parse_size(options.chunk, "--chunk"),
+                .chunk_bytes = 0,
                 .chunks = {},
                 .paths = {},
                 .loads = {},
                 .ports = {},
                 .all = {}};
-  report.chunks = control::hub::cut_into_chunks(report.keys, report.chunk_bytes, "--chunk");
   report.paths = control::hub::hub_paths(plan, report.lcores, port_nodes);
+  report.chunk_bytes = chunk_bytes_of(report, options);
+  report.chunks = control::hub::cut_into_chunks(report.keys, report.chunk_bytes, "--chunk");
   const auto bindings = control::hub::bind_chunks(report.chunks, report.paths);
   report.loads =
       control::hub::hub_loads(report.chunks, bindings, report.paths.size(), report.lcores.size());
@@ -263,7 +271,7 @@ std::string report_text(const Report& report, const PlanKeysOptions& options) {
   std::string text =
       fmt::format("{} keys, {} in {} chunks of {}, by {} on {}\n\n", grouped(report.keys.size()),
                   human_bytes(static_cast<double>(report.all.bytes)), grouped(report.all.chunks),
-                  options.chunk, report.plan.algorithm(), report.plan.topology().spec());
+                  control::format_size(report.chunk_bytes), report.plan.algorithm(), report.plan.topology().spec());
   text += paths_text(report) + "\n" + ports_text(report) + nodes_text(report) + "\n" +
           lcores_text(report);
   if (options.optimizer.empty()) return text;
@@ -290,8 +298,9 @@ void add_plan_keys(CLI::App& command, PlanKeysOptions& options) {
   const auto add = [&](const char* name, std::string& value, const char* help) {
     return command.add_option(name, value, help)->check(not_empty())->needs(keys);
   };
-  add("--chunk", options.chunk, "Bytes of a chunk of a key, a multiple of 64")
-      ->capture_default_str();
+  add("--chunk", options.chunk,
+      "Bytes of a chunk of a key, a multiple of 64; by default from 32Ki to 1Mi, by the length of "
+      "all");
   add("--port-nodes", options.port_nodes, "The NUMA node of each port of a server: 0,1");
   add("--lcore-nodes", options.lcore_nodes, "The NUMA node of each core of --lcores: 0,0,1,1");
   add("--optimizer", options.optimizer,

@@ -14,7 +14,7 @@ namespace gradcube::cli {
 
 struct PlanKeysOptions {
   std::string file;
-  std::string chunk = "32Ki";
+  std::string chunk;  // "": control::hub::default_chunk_bytes()
   std::string port_nodes;
   std::string lcore_nodes;
   std::string optimizer;

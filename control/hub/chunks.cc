@@ -7,6 +7,16 @@
 
 namespace gradcube::control::hub {
 
+std::uint64_t default_chunk_bytes(std::span<const HubKey> keys, std::size_t executors) {
+  constexpr std::uint64_t kEach = 32;  // chunks, whose lengths then differ little in sum
+  constexpr std::uint64_t kStep = 4096;
+  std::uint64_t bytes = 0;
+  for (const HubKey& key : keys) bytes += key.bytes();
+  const std::uint64_t wanted = bytes / (kEach * executors);
+  return std::clamp((wanted + kStep - 1) / kStep * kStep, kDefaultChunkBytes,
+                    kMostDefaultChunkBytes);
+}
+
 std::vector<Chunk> cut_into_chunks(std::span<const HubKey> keys, std::uint64_t chunk_bytes,
                                    std::string_view where) {
   if (chunk_bytes < kLeastChunkBytes || chunk_bytes > kMostChunkBytes || chunk_bytes % 64 != 0) {

@@ -13,6 +13,7 @@
 namespace gradcube::control::hub {
 
 inline constexpr std::uint64_t kDefaultChunkBytes = 32 << 10;  // PHub's best, Figure 16
+inline constexpr std::uint64_t kMostDefaultChunkBytes = 1 << 20;
 inline constexpr std::uint64_t kLeastChunkBytes = 256;
 inline constexpr std::uint64_t kMostChunkBytes = 4 << 20;
 inline constexpr std::uint64_t kMostChunks = 1 << 22;
@@ -25,6 +26,11 @@ struct Chunk {
 
   bool operator==(const Chunk&) const = default;
 };
+
+// For who names none: as many chunks as each executor needs to have its share, and no more, because
+// each is cut into a piece for every server, and short pieces make short packets. Between PHub's
+// best, which was found where a chunk has one owner, and 1 MiB.
+std::uint64_t default_chunk_bytes(std::span<const HubKey> keys, std::size_t executors);
 
 // Of keys that ordered_keys() has returned. Throws a UsageError that begins with `where` unless
 // chunk_bytes is a multiple of 64, so that no two chunks share a cache line of a key, within

@@ -14,15 +14,19 @@ HubModel::HubModel(std::vector<HubKey> keys, const aggregation::OptimizerSetting
                    const Plan& plan, unsigned lcores, std::uint64_t chunk_bytes,
                    std::string_view where)
     : keys_(std::move(keys)),
-      settings_(settings),
-      chunks_(cut_into_chunks(keys_, chunk_bytes, where)) {
+      settings_(settings) {
+  const std::vector<HubPath> paths = hub_paths(plan, std::vector<Lcore>(lcores), {});
+  std::size_t executors = 0;
+  for (const HubPath& path : paths) executors += path.lcores.size();
+  const std::uint64_t chosen =
+      chunk_bytes == 0 ? default_chunk_bytes(keys_, executors) : chunk_bytes;
+  chunks_ = cut_into_chunks(keys_, chosen, where);
   std::uint64_t end = 0;
   for (const HubKey& key : keys_) {
     begins_.push_back(end);
     end += (key.bytes() + kAlignment - 1) / kAlignment * kAlignment;
   }
   begins_.push_back(end);
-  const std::vector<HubPath> paths = hub_paths(plan, std::vector<Lcore>(lcores), {});
   const std::vector<ChunkBinding> bindings = bind_chunks(chunks_, paths);
   std::map<std::pair<unsigned, unsigned>, unsigned> execution_of;  // lcore, path
   std::vector<unsigned> paths_on(lcores, 0);

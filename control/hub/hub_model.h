@@ -31,7 +31,8 @@ struct HubExecution {
 
 class HubModel {
  public:
-  // keys: as ordered_keys() returns them. lcores: of each server. Throws a UsageError that begins
+  // keys: as ordered_keys() returns them. lcores: of each server. chunk_bytes: 0 for
+  // default_chunk_bytes(). Throws a UsageError that begins
   // with `where` as cut_into_chunks() does.
   HubModel(std::vector<HubKey> keys, const aggregation::OptimizerSettings& settings,
            const Plan& plan, unsigned lcores, std::uint64_t chunk_bytes, std::string_view where);

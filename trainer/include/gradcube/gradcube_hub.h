@@ -65,12 +65,14 @@ typedef struct {
   const gradcube_hub_key* keys;
   size_t key_count;      /* 1 to 65536 */
   const char* optimizer; /* with its settings: "sgd:lr=0.1" */
-  size_t chunk_bytes;    /* what is sent, added and stepped as one; a multiple of 64 */
+  /* What is sent, added and stepped as one: a multiple of 64 from 256 to 4 MiB; 0: by the length of
+   * the model. */
+  size_t chunk_bytes;
   unsigned lane;         /* the hub takes the algorithm of this lane of the job */
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT \
-  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 32768, 0 }
+  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0 }
 
 /* Of a push: the optimizer's own learning rate. */
 #define GRADCUBE_HUB_RATE (-1.0)

@@ -47,7 +47,7 @@ struct HubKey {
 // See gradcube_hub_settings, which has the same fields and defaults.
 struct HubSettings {
   std::string optimizer = "sgd";
-  std::size_t chunk_bytes = 32768;
+  std::size_t chunk_bytes = 0;
   unsigned lane = 0;
 };
 

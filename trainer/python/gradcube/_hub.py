@@ -100,14 +100,15 @@ class Hub:
     ``weights``: NumPy arrays by name, the same on all trainers, in any order: the first weights. bfloat16: uint16
     arrays of their bits, whose names are in ``bfloat16``.
     ``optimizer``: with its settings, such as "momentum:lr=0.1,momentum=0.9" (docs/hub.md).
-    ``chunk_bytes``: what is sent, added and stepped as one. ``lane``: whose algorithm the hub takes.
+    ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
+    ``lane``: whose algorithm the hub takes.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile.
 
     ``restore``: the path of checkpoints. If the job's servers have one there, the hub goes on from the newest that all
-    have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and the
-    hub has ``weights``.
+    have, and ``weights`` only say which keys there are. ``step`` is the checkpoint's step; None: there was none, and
+    the hub has ``weights``.
 
     push() and push_pull() start a round of a key when its gradients are there, in any order. It ends when all trainers
     have pushed the key: then the weights are those after one step with the mean of the gradients. Each has two forms:
@@ -121,7 +122,7 @@ class Hub:
         weights,
         optimizer="sgd",
         *,
-        chunk_bytes=32768,
+        chunk_bytes=0,
         lane=0,
         bfloat16=(),
         restore=None,
@@ -229,8 +230,8 @@ class Hub:
         flight, or before end_checkpoint() of the one before.
         """
         handle = self._open_handle()
-        native = handle.session.native
-        if native.gradcube_hub_begin_checkpoint(handle.hub, _path_of(path), whole_number(step, "step", 0, 1 << 62)) != 0:
+        number = whole_number(step, "step", 0, 1 << 62)
+        if handle.session.native.gradcube_hub_begin_checkpoint(handle.hub, _path_of(path), number) != 0:
             raise handle.session.failure()
 
     def end_checkpoint(self, timeout=None):

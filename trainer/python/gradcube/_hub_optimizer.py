@@ -70,7 +70,7 @@ class HubOptimizer(torch.optim.Optimizer):
         *,
         session,
         lane=0,
-        chunk_bytes=32768,
+        chunk_bytes=0,
         checkpoint=None,
         checkpoint_every=None,
         timeout=None,
