@@ -271,7 +271,8 @@ std::string report_text(const Report& report, const PlanKeysOptions& options) {
   std::string text =
       fmt::format("{} keys, {} in {} chunks of {}, by {} on {}\n\n", grouped(report.keys.size()),
                   human_bytes(static_cast<double>(report.all.bytes)), grouped(report.all.chunks),
-                  control::format_size(report.chunk_bytes), report.plan.algorithm(), report.plan.topology().spec());
+                  options.chunk.empty() ? grouped(report.chunk_bytes) + " bytes" : options.chunk,
+                  report.plan.algorithm(), report.plan.topology().spec());
   text += paths_text(report) + "\n" + ports_text(report) + nodes_text(report) + "\n" +
           lcores_text(report);
   if (options.optimizer.empty()) return text;

@@ -9,8 +9,8 @@ from bench_row import against
 from bench_row import at_most
 
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests/bench/hub"
-DEFAULT_CHUNK = 32768
-CHUNKS = (4096, 8192, 16384, 32768, 65536, 131072, 524288, 2097152)
+DEFAULT_CHUNK = 0  # by the model's length
+CHUNKS = (8192, 32768, 65536, 131072, 262144, 524288, 1048576, 4194304)
 JOBS = 4
 
 
@@ -100,10 +100,10 @@ def chunk_rows(setting):
     medians = Medians()
     with Cluster(setting.build) as cluster:
         for _ in range(setting.turns()):
-            for chunk in CHUNKS:
+            for chunk in (DEFAULT_CHUNK, *CHUNKS):
                 medians.add(chunk, rounds(cluster, setting, chunk=chunk, how="push"))
     best = min(CHUNKS, key=lambda chunk: medians[chunk])
-    figure = "ResNet-18's keys, no rate: chunks of 32 KiB"
+    figure = "ResNet-18's keys, no rate: chunks of the default length"
     row = against(figure, medians[DEFAULT_CHUNK], "s", f"of {best // 1024} KiB, the best", medians[best])
     return [row]
 

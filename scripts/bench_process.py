@@ -216,7 +216,7 @@ class Cluster:
         command = [str(self._tenants / "jobs_at_once"), str(count), str(size), str(rounds)]
         return run_json(command + self._sockets(), 120)
 
-    def hub_rounds(self, keys, count, how="push_pull", optimizer="sgd", chunk=32768, algorithm="default", jobs=1):
+    def hub_rounds(self, keys, count, how="push_pull", optimizer="sgd", chunk=0, algorithm="default", jobs=1):
         """What tests/bench/hub/hub_rounds.cc prints; of several jobs at once that of the first."""
         given = [how, optimizer, str(chunk), algorithm, str(count), ",".join(map(str, keys)), *self._sockets()]
         return json.loads(run_all([[str(self._hub / "hub_rounds"), f"hub-{n}", *given] for n in range(jobs)], 300))

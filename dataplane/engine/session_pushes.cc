@@ -44,15 +44,20 @@ const char* Session::check_push(const Seat& seat, unsigned local,
   if (submission.count != key.elements || submission.dtype != static_cast<unsigned>(key.type)) {
     return "a push that is not as its key";
   }
+  if (submission.op != 0 || submission.lane != 0 || submission.reserved != 0) {
+    return "a push with fields that pushes have not";
+  }
   std::uint64_t bytes = key.bytes();
   if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients)) {
     const double rate = std::bit_cast<double>(submission.tag);
     if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0)) {
-      return "a push with a learning rate that is none";
+      return "a push without a valid learning rate";
     }
   } else if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {
     const std::size_t size = aggregation::element_bytes(key.type);
     bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
+  } else if (submission.tag != 0) {
+    return "a push of weights with a learning rate";
   }
   if (!hub()->board().may_push(submission.root, local)) {
     return "a push of a key whose last push has not ended";

@@ -4,6 +4,7 @@ import contextlib
 import gc
 import os
 import subprocess
+import tempfile
 import time
 
 import gradcube
@@ -99,8 +100,12 @@ class Rounds(HubTestCase):
             self.assert_same(first + self.results(set_anew, sessions))
 
     def test_the_binding_of_cpp_pushes_and_pulls(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
         processes = [
-            subprocess.Popen([PUSHER, socket, "binding", "2"], stdout=subprocess.PIPE, text=True)
+            subprocess.Popen(
+                [PUSHER, socket, "binding", "2", folder.name + "/model.hub"], stdout=subprocess.PIPE, text=True
+            )
             for socket in self.cluster.sockets()
         ]
         with contextlib.ExitStack() as stack:
@@ -111,7 +116,7 @@ class Rounds(HubTestCase):
         mean = (SERVERS + 1) / 2  # of the first round; the second is 1 more
         weight = 1 - 0.25 * mean - 0.25 * (0.5 * mean + mean + 1)
         for lines in outputs:
-            self.assertEqual(len(lines), 8, lines)
+            self.assertEqual(len(lines), 9, lines)
             self.assertIn("-9: key 'bits' of the hub is being pushed", lines[0])
             self.assertIn("-9: 2 pushes to the hub are in flight", lines[1])
             self.assertEqual(lines[2], '-1: key "bits" of the hub has another type')
@@ -120,7 +125,8 @@ class Rounds(HubTestCase):
             *vectors, bits = lines[5].split()
             self.assertEqual([float(one) for one in vectors], [weight] * 4)
             self.assertEqual(bits, outputs[0][5].split()[-1])
-            self.assertEqual(lines[6:], ["-1: this hub was freed: make another one", "done"])
+            self.assertEqual(lines[6], "-1: this hub was freed: make another one")
+            self.assertEqual(lines[7:], [f"0 2 {vectors[0]}", "done"])
 
 
 class Refusals(HubTestCase):

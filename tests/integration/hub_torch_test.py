@@ -2,6 +2,7 @@
 
 import contextlib
 import gc
+import tempfile
 import threading
 import weakref
 
@@ -238,6 +239,39 @@ class HubOptimizers(TestCase):
             return parameter.tolist()
 
         self.assertEqual(self.together(train), [[0.0] * 3] * 4)
+
+    def test_a_training_goes_on_from_its_checkpoint_with_the_same_bits(self):
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+
+        def train(session, steps, **settings):
+            model = model_of(session.rank)
+            optimizer = HubOptimizer(
+                model.named_parameters(), "adamw", session=session, lr=0.1, timeout=LATE, **settings
+            )
+            taken = optimizer.steps
+            for number in range(taken, steps):
+                optimizer.zero_grad()
+                loss_of(model, batch_of(session.rank, number)).backward()
+                optimizer.step()
+            optimizer.free(LATE)
+            return taken, values_of(model)
+
+        where = {"checkpoint": folder.name + "/model.hub", "checkpoint_every": 2}
+        whole = self.together(lambda session: train(session, STEPS))
+        first = self.together(lambda session: train(session, STEPS - 1, **where))
+        second = self.together(lambda session: train(session, STEPS, **where))
+        self.assertEqual([taken for taken, _ in first + second], [0] * 4 + [STEPS - 1] * 4)
+        self.assert_same([values for _, values in whole + second])
+        last = self.together(lambda session: train(session, STEPS, checkpoint=where["checkpoint"]))
+        self.assertEqual([taken for taken, _ in last], [STEPS - 1] * 4, "an odd number of steps makes none")
+        for settings in ({"checkpoint_every": 2}, {"checkpoint": "x", "checkpoint_every": 0}):
+            for result in self.failures(lambda session: train(session, 1, **settings)):
+                self.assert_fails(gradcube.InvalidError, result, "checkpoint")
+
+    def failures(self, work):
+        with job(self.cluster, "refused") as sessions:
+            return all_of(work, sessions)
 
     def test_weights_that_were_loaded_are_trained_after_a_restart(self):
         def train(session):

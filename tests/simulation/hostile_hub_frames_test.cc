@@ -108,6 +108,44 @@ TEST_F(HostileHubFrames, AreOfNoHubWhereThereIsNone) {
   expect_dropped(DropReason::no_hub, segment(kGradients));
 }
 
+// With each length, so also with the right one: of that the unchanged frame is taken, once.
+TEST_F(HostileHubFrames, AreDroppedForOneFieldThatDoesNotFit) {
+  job_.make();
+  ASSERT_FALSE(HasFatalFailure());
+  expect_trained();
+  constexpr std::uint16_t kNextRound = 3;  // behind weights and gradients
+  const std::vector<std::function<void(Forgery&)>> changes = {
+      [](Forgery& f) { f.segment.kind = 0; },
+      [](Forgery& f) { f.segment.kind = 18; },
+      [](Forgery& f) { f.segment.kind = 22; },
+      [](Forgery& f) { f.segment.root = 1; },
+      [](Forgery& f) { f.segment.root = kNextRound + 1; },
+      [](Forgery& f) { f.segment.root = kNextRound + 128; },
+      [](Forgery& f) { f.segment.collective = 1; },
+      [](Forgery& f) { f.segment.count = 1000; },
+      [](Forgery& f) { f.transport.stage = protocol::Stage::broadcast; },
+  };
+  const auto unfitting = [&] {
+    return cluster_.counters().dropped[static_cast<std::size_t>(DropReason::unfitting_chunk)];
+  };
+  unsigned taken = 0;
+  for (std::uint16_t length = 64; length <= 1408; length += 4) {
+    Forgery forgery = segment(kGradients);
+    forgery.segment.root = kNextRound;
+    forgery.segment.length = length;
+    forgery.payload.assign(length, 0xee);
+    for (const auto& change : changes) {
+      Forgery changed = forgery;
+      change(changed);
+      expect_dropped(DropReason::unfitting_chunk, changed);
+    }
+    const std::uint64_t before = unfitting();
+    inject(forgery);
+    taken += unfitting() == before ? 1 : 0;
+  }
+  EXPECT_EQ(taken, 1U);
+}
+
 TEST_F(HostileHubFrames, DoNotFitAndAreDropped) {
   job_.make();
   ASSERT_FALSE(HasFatalFailure());
@@ -119,7 +157,7 @@ TEST_F(HostileHubFrames, DoNotFitAndAreDropped) {
       expect_dropped(DropReason::unfitting_chunk, forgery);
     }
   };
-  for (const std::uint8_t kind : {0, 6, 18, 21, 255}) expect_unfitting(kind, [](Forgery&) {});
+  for (const std::uint8_t kind : {0, 6, 18, 22, 255}) expect_unfitting(kind, [](Forgery&) {});
   for (const std::uint8_t kind : {kGradients, kWeights}) {
     expect_unfitting(kind, [](Forgery& f) { f.segment.collective = UINT32_MAX; });
     expect_unfitting(kind, [](Forgery& f) { f.segment.count = UINT32_MAX; });

@@ -1,9 +1,11 @@
-// A trainer that pushes by gradcube_hub.hpp: hub_pusher SOCKET JOB ROUNDS.
+// A trainer that pushes by gradcube_hub.hpp: hub_pusher SOCKET JOB ROUNDS CHECKPOINT.
 //
 // The hub has "vector", 1000 floats, by momentum, and "bits", 3 of bfloat16. In each round the
 // trainer pushes its rank + 1 + the round. Then prints one line: the weights "vector"[0] and [999],
-// those that weights() and pull() give, and what the binding has refused.
+// those that weights() and pull() give, and what the binding has refused; and another line with the
+// step and "vector"[0] of a hub that goes on from the checkpoint of this one.
 
+#include <cstdint>
 #include <cstdio>
 #include <cstdlib>
 #include <span>
@@ -28,11 +30,26 @@ std::string refusal(const Call& call) {
   return "nothing";
 }
 
-void train(gradcube::Session& session, int rounds) {
+gradcube::Hub make(gradcube::Session& session) {
+  return {session,
+          {{"vector", 1000}, {"bits", 3, GRADCUBE_BFLOAT16}},
+          {.optimizer = "momentum:lr=0.5,momentum=0.5"},
+          seconds(30)};
+}
+
+void go_on(gradcube::Session& session, const std::string& path) {
+  gradcube::Hub hub = make(session);
+  const bool is_there = hub.restore(path + "-none", seconds(30)).has_value();
+  const auto step = hub.restore(path, seconds(30));
+  std::printf("%d %d %.9g\n", is_there ? 1 : 0, static_cast<int>(step.value_or(0)),
+              hub.weights<float>(0)[0]);
+  hub.free(seconds(30));
+}
+
+void train(gradcube::Session& session, int rounds, const std::string& path) {
   std::vector<float> weights(1000, 1.0F);
   std::vector<BFloat16> bits(3, BFloat16{0x3f80});  // 1
-  gradcube::Hub made(session, {{"vector", 1000}, {"bits", 3, GRADCUBE_BFLOAT16}},
-                     {.optimizer = "momentum:lr=0.5,momentum=0.5"}, seconds(30));
+  gradcube::Hub made = make(session);
   gradcube::Hub hub = std::move(made);
   auto first = hub.init(0, std::span(std::as_const(weights)));
   auto second = hub.init(1, std::span(bits));
@@ -57,6 +74,8 @@ void train(gradcube::Session& session, int rounds) {
   std::printf("%s\n", refusal([&] { hub.pull(2, std::span(pulled)); }).c_str());
   std::printf("%.9g %.9g %.9g %.9g %x\n", weights[0], weights[999], pulled[999],
               hub.weights<float>(0)[5], hub.weights<BFloat16>(1)[2].bits);
+  hub.begin_checkpoint(path, static_cast<std::uint64_t>(rounds));
+  hub.end_checkpoint(seconds(30));
   hub.free(seconds(30));
   std::printf("%s\n", refusal([&] { hub.free(); }).c_str());
 }
@@ -64,10 +83,11 @@ void train(gradcube::Session& session, int rounds) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  if (argc != 4) return 2;
+  if (argc != 5) return 2;
   try {
     gradcube::Session session(argv[2], argv[1]);
-    train(session, std::atoi(argv[3]));
+    train(session, std::atoi(argv[3]), argv[4]);
+    go_on(session, argv[4]);
     // Destroyed without free(), on all trainers.
     const gradcube::Hub another(session, {{"vector", 10}}, {}, seconds(30));
   } catch (const gradcube::Error& error) {

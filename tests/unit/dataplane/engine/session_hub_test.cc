@@ -139,7 +139,7 @@ TEST_F(SessionHub, RefusesLearningRatesThatAreNone) {
        {std::nan(""), -std::nan(""), std::numeric_limits<double>::infinity(),
         -std::numeric_limits<double>::infinity(), -0.5, -1.0000001,
         -std::numeric_limits<double>::denorm_min(), std::numeric_limits<double>::lowest()}) {
-    expect_violation("learning rate that is none", [&](shared::Submission& entry) {
+    expect_violation("without a valid learning rate", [&](shared::Submission& entry) {
       entry.tag = std::bit_cast<std::uint64_t>(rate);
     });
   }
