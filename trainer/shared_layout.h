@@ -111,9 +111,9 @@ inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a 
 // what is restored how many steps the optimizer has taken. A trainer pushes a key again when its
 // last push of it has ended.
 //
-// What is restored is the key's weights, and behind them its arrays, as restored_array() says: where
-// the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it owns
-// (HubRange) from its first trainer; what else is in the buffer does not matter.
+// What is restored is the key's weights, and behind them its arrays, as restored_array() says:
+// where the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it
+// owns (HubRange) from its first trainer; what else is in the buffer does not matter.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).
@@ -283,8 +283,8 @@ struct HubTableKey {
 };
 
 // How many arrays of float32 a key with the optimizer's `states` has beside its weights, and where
-// the one with this number, from 0, begins in what is restored; of the number behind the last, where
-// all ends.
+// the one with this number, from 0, begins in what is restored; of the number behind the last,
+// where all ends.
 constexpr std::uint64_t restored_arrays(std::uint64_t element_bytes, std::uint64_t states) {
   return states + (element_bytes == sizeof(float) ? 0 : 1);
 }
@@ -297,8 +297,8 @@ constexpr std::uint64_t restored_array(std::uint64_t elements, std::uint64_t ele
 }
 
 // What a server owns of its hub. It lies in the hub's memory behind the weights, with `ranges`
-// times a HubRange behind it, by key and first element, without overlap. The daemon writes it before
-// hub_made, and never again.
+// times a HubRange behind it, by key and first element, without overlap. The daemon writes it
+// before hub_made, and never again.
 struct HubState {
   std::uint32_t ranges;
   std::uint32_t rule;  // aggregation::OptimizerRule

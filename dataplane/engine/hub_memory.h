@@ -2,8 +2,8 @@
 // trainers map to read. server_hub.h says what lies where.
 //
 // A memfd that can neither shrink nor grow. The daemon wrote zeros to all of it at construction, so
-// no access to it allocates. Who may write and read it when: dataplane/hub/hub_exchange.h. A trainer
-// reads a key's part between the end of a push of the key and its next one.
+// no access to it allocates. Who may write and read it when: dataplane/hub/hub_exchange.h. A
+// trainer reads a key's part between the end of a push of the key and its next one.
 //
 // Trainers have a descriptor that is open for reading. One of the daemon's own user could open the
 // file anew and write to it; it would spoil its own job's weights, as it could with its gradients:

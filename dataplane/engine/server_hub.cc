@@ -36,8 +36,8 @@ ServerHub::Layout ServerHub::layout_of(const control::hub::HubModel& model,
     states.push_back(HubExchange::state_of(context_of(model, shape, i)));
     layout.ranges += states.back().ranges;
   }
-  layout.bytes = align(model.bytes() + sizeof(shared::HubState) +
-                       layout.ranges * sizeof(shared::HubRange));
+  layout.bytes =
+      align(model.bytes() + sizeof(shared::HubState) + layout.ranges * sizeof(shared::HubRange));
   for (const HubStateShape& state : states) {
     layout.states.push_back(layout.bytes);
     layout.bytes += state.elements() * sizeof(float);
@@ -97,8 +97,7 @@ void ServerHub::list_ranges() {
             reinterpret_cast<const std::uint8_t*>(owned.arrays[i]) - base);
       }
       if (owned.arrays[0] == nullptr) {
-        range.arrays[0] =
-            model_->begin_of_key(owned.key) + owned.first_element * sizeof(float);
+        range.arrays[0] = model_->begin_of_key(owned.key) + owned.first_element * sizeof(float);
       }
     });
   }

@@ -349,7 +349,7 @@ class HubExchange {
   double learning_rate_ = 0;  // where no trainer says it
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
-  KeyRing beginning_;           // keys with chunks that have not begun
+  KeyRing beginning_;  // keys with chunks that have not begun
   KeyRing ended_;
   std::uint32_t pushed_ = 0;  // keys whose push has not ended
 };

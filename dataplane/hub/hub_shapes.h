@@ -14,6 +14,9 @@
 
 namespace gradcube::dataplane {
 
+// What a thread has of a chunk: all of it.
+inline constexpr control::PartRange kWholeChunk{0, 1, 1};
+
 struct HubShape {
   // bytes: of the chunk. What has a root and what has rings are shapes like others.
   HubShape(const control::ThreadSchedule& schedule, std::uint64_t chunk_bytes,

@@ -20,9 +20,8 @@ namespace {
 // Takes a number without a sign and leading zeros off the front.
 template <typename Number>
 bool take_number(std::string_view& text, Number& number) {
-  if (text.empty() || (text.front() == '0' && text.size() > 1 && text[1] >= '0' && text[1] <= '9')) {
-    return false;
-  }
+  const bool has_more = text.size() > 1 && text[1] >= '0' && text[1] <= '9';
+  if (text.empty() || (text.front() == '0' && has_more)) return false;
   const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
   if (error != std::errc() || text.front() == '-') return false;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));

@@ -67,8 +67,7 @@ int gradcube_hub_init(gradcube_hub* hub, size_t key, const void* weights, uint64
 
 int gradcube_hub_push(gradcube_hub* hub, size_t key, const void* gradients, double rate,
                       uint64_t* request) {
-  return push(hub,
-              {.kind = Kind::push_gradients, .key = key, .buffer = gradients, .rate = rate},
+  return push(hub, {.kind = Kind::push_gradients, .key = key, .buffer = gradients, .rate = rate},
               request);
 }
 

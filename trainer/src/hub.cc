@@ -136,7 +136,7 @@ std::size_t Hub::bytes_to_restore(const Key& key) const {
 }
 
 void Hub::map_memory(int descriptor) {
-  struct stat file{};
+  struct stat file {};
   if (::fstat(descriptor, &file) != 0) {
     throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot look at the hub's memory", errno));
   }
@@ -180,9 +180,9 @@ void Hub::read_state() {
             range.first_element <= elements - range.elements);
     if (i != 0) {
       const Owned& before = owned_.back();
-      require(before.key < range.key || (before.key == range.key &&
-                                         before.first_element + before.elements <=
-                                             range.first_element));
+      require(before.key < range.key ||
+              (before.key == range.key &&
+               before.first_element + before.elements <= range.first_element));
     }
     Owned& owned = owned_.emplace_back();
     owned.key = range.key;

@@ -33,7 +33,7 @@ class Hub {
     std::uint32_t number = 0;  // by name
     std::size_t begin = 0;     // in the memory of the weights
     std::size_t bytes = 0;
-    bool pushed = false;  // the end of a push of it was not reported
+    bool pushed = false;      // the end of a push of it was not reported
     std::uint64_t steps = 0;  // that the optimizer has taken
   };
 

@@ -30,8 +30,8 @@ template <typename With>
 void intersect(const Hub::Owned& owned, const CheckpointRange& range, const With& with) {
   if (owned.key != range.key) return;
   const std::uint64_t first = std::max(owned.first_element, range.first_element);
-  const std::uint64_t end = std::min(owned.first_element + owned.elements,
-                                     range.first_element + range.elements);
+  const std::uint64_t end =
+      std::min(owned.first_element + owned.elements, range.first_element + range.elements);
   if (first < end) with(first, end - first);
 }
 
@@ -42,12 +42,9 @@ std::uint64_t in_both(const std::vector<Hub::Owned>& owned,
   std::size_t o = 0;
   std::size_t r = 0;
   while (o < owned.size() && r < ranges.size()) {
-    intersect(owned[o], ranges[r],
-              [&](std::uint64_t, std::uint64_t count) { elements += count; });
-    const auto owned_end =
-        std::pair(owned[o].key, owned[o].first_element + owned[o].elements);
-    const auto range_end =
-        std::pair(ranges[r].key, ranges[r].first_element + ranges[r].elements);
+    intersect(owned[o], ranges[r], [&](std::uint64_t, std::uint64_t count) { elements += count; });
+    const auto owned_end = std::pair(owned[o].key, owned[o].first_element + owned[o].elements);
+    const auto range_end = std::pair(ranges[r].key, ranges[r].first_element + ranges[r].elements);
     (owned_end < range_end ? o : r) += 1;
   }
   return elements;

@@ -35,8 +35,7 @@ HubSaving::HubSaving(const Hub& hub, std::string base, const CheckpointFile& fil
     }
   }
   writing_ = std::async(std::launch::async, [this] {
-    auto writer =
-        std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
+    auto writer = std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
     for (const std::vector<float>& array : arrays_) writer->write(array);
     arrays_ = {};
     writer->finish();

@@ -124,15 +124,14 @@ void Session::end_checkpoint(Hub& hub, int timeout_ms) {
         gather(word_of(own.has_value() ? own->code() : GRADCUBE_OK, hub.saved_step), deadline);
     require_all(words, own.has_value() ? &*own : nullptr,
                 "the checkpoint of job \"" + job_ + "\" was not made");
-    const auto other = std::find_if(words.begin(), words.end(), [&](std::uint64_t word) {
-      return word != hub.saved_step + 1;
-    });
+    const auto other = std::find_if(words.begin(), words.end(),
+                                    [&](std::uint64_t word) { return word != hub.saved_step + 1; });
     if (other != words.end()) {
-      throw Failure(GRADCUBE_EMISMATCH,
-                    "the trainers of job \"" + job_ + "\" make checkpoints of different steps: rank " +
-                        std::to_string(other - words.begin()) + " of " +
-                        std::to_string(*other - 1) + ", this one of " +
-                        std::to_string(hub.saved_step));
+      throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
+                                            "\" make checkpoints of different steps: rank " +
+                                            std::to_string(other - words.begin()) + " of " +
+                                            std::to_string(*other - 1) + ", this one of " +
+                                            std::to_string(hub.saved_step));
     }
   } catch (const Failure&) {
     if (saving != nullptr) saving->discard();
@@ -153,8 +152,10 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   } catch (const Failure& failure) {
     own = failure;
   }
-  std::vector<std::uint64_t> words = gather(
-      own.has_value() ? word_of(own->code(), 0) : any ? word_of(GRADCUBE_OK, step) : 0, deadline);
+  std::vector<std::uint64_t> words = gather(own.has_value() ? word_of(own->code(), 0)
+                                            : any           ? word_of(GRADCUBE_OK, step)
+                                                            : 0,
+                                            deadline);
   const std::string what = "the checkpoint of job \"" + job_ + "\" cannot be restored";
   require_all(words, own.has_value() ? &*own : nullptr, what);
   const auto least = std::min_element(words.begin(), words.end());
@@ -163,10 +164,10 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
       return word != 0 && word != kMostSteps + 1;
     });
     if (found == words.end()) return GRADCUBE_HUB_NO_STEP;
-    throw Failure(GRADCUBE_ESYSTEM,
-                  what + ": rank " + std::to_string(found - words.begin()) + " has one of step " +
-                      std::to_string(*found - 1) + " at " + quoted(base) + ", and rank " +
-                      std::to_string(least - words.begin()) + " has none");
+    throw Failure(GRADCUBE_ESYSTEM, what + ": rank " + std::to_string(found - words.begin()) +
+                                        " has one of step " + std::to_string(*found - 1) + " at " +
+                                        quoted(base) + ", and rank " +
+                                        std::to_string(least - words.begin()) + " has none");
   }
   step = *least - 1;
   std::optional<HubParts> parts;

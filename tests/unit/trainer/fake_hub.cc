@@ -92,10 +92,9 @@ void FakeHub::push(const shared::Submission& submission, const std::byte* values
     for (std::uint64_t e = 0; e < key.elements; ++e) {
       float& at = array(key, i)[e];
       if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {
-        std::memcpy(&at,
-                    values + shared::restored_array(key.elements, size, i - first) +
-                        e * sizeof(float),
-                    sizeof(float));
+        std::memcpy(
+            &at, values + shared::restored_array(key.elements, size, i - first) + e * sizeof(float),
+            sizeof(float));
       } else if (i == 0) {
         std::uint16_t bits = 0;
         std::memcpy(&bits, values + e * size, sizeof(bits));

@@ -203,9 +203,9 @@ TEST(CheckpointFiles, AreFoundByTheirNames) {
   std::string name = (fs::temp_directory_path() / "gradcube-test-XXXXXX").string();
   const fs::path folder = mkdtemp(name.data());
   for (const char* file :
-       {"m.hub.10.1-of-2", "m.hub.9.2-of-2", "m.hub.10.3-of-2", "m.hub.10.0-of-2", "m.hub.01.1-of-2",
-        "m.hub.10.1-of-2.aBcDeF", "m.hub.10", "m.hub", "n.hub.10.1-of-2", "m.hub.-1.1-of-2",
-        "m.hub.99999999999999999999.1-of-2"}) {
+       {"m.hub.10.1-of-2", "m.hub.9.2-of-2", "m.hub.10.3-of-2", "m.hub.10.0-of-2",
+        "m.hub.01.1-of-2", "m.hub.10.1-of-2.aBcDeF", "m.hub.10", "m.hub", "n.hub.10.1-of-2",
+        "m.hub.-1.1-of-2", "m.hub.99999999999999999999.1-of-2"}) {
     std::ofstream(folder / file).put('x');
   }
   std::vector<CheckpointFile> files = checkpoint_files((folder / "m.hub").string());

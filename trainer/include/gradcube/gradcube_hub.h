@@ -68,7 +68,7 @@ typedef struct {
   /* What is sent, added and stepped as one: a multiple of 64 from 256 to 4 MiB; 0: by the length of
    * the model. */
   size_t chunk_bytes;
-  unsigned lane;         /* the hub takes the algorithm of this lane of the job */
+  unsigned lane; /* the hub takes the algorithm of this lane of the job */
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT \
@@ -114,8 +114,9 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the
  * optimizer's state, and how many steps each key has taken. Each server's first trainer writes what
- * its server owns to a file of its own, PATH.STEP.PART-of-PARTS: to one folder that all see, or each
- * to a disk of its own. docs/hub.md has the format; `gradcube checkpoint FILE` checks and shows one.
+ * its server owns to a file of its own, PATH.STEP.PART-of-PARTS: all in one folder, or each on a disk
+ * of its own. docs/hub.md has the format, and `gradcube checkpoint FILE` checks and shows
+ * one.
  *
  *     gradcube_hub_begin_checkpoint(hub, "model.hub", step);      all trainers, between two steps
  *     ... train on: the files are being written ...

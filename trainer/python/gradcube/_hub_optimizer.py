@@ -10,19 +10,9 @@ import torch
 
 from ._errors import AgainError, InvalidError, MismatchError, PeerError
 from ._hub import Hub
+from ._hub_settings import number_of, period_of, settings_of, unchanging, with_names, without_rate
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
-
-_STEPS = {"lr": 0.01, "momentum": 0.0, "dampening": 0.0, "nesterov": False, "weight_decay": 0.0, "clip": None}
-_MOMENTS = {"lr": 0.001, "betas": (0.9, 0.999), "eps": 1e-8, "weight_decay": 0.0, "clip": None}
-_DEFAULTS = {
-    "sgd": _STEPS,
-    "momentum": {**_STEPS, "momentum": 0.9},
-    "nesterov": {**_STEPS, "momentum": 0.9, "nesterov": True},
-    "adam": _MOMENTS,
-    "adamw": {**_MOMENTS, "weight_decay": 0.01},
-}
-
 
 class HubOptimizer(torch.optim.Optimizer):
     """An optimizer whose state and steps are the servers': a parameter hub in the place of a local optimizer.
@@ -82,12 +72,12 @@ class HubOptimizer(torch.optim.Optimizer):
         self._handles = []
         self._synchronizes = True
         self._checkpoint = checkpoint
-        self._every = _period_of(checkpoint, checkpoint_every)
+        self._every = period_of(checkpoint, checkpoint_every)
         self._is_saving = False
-        groups, names = _with_names(params)
-        super().__init__(groups, _settings_of(optimizer, settings))
+        groups, names = with_names(params)
+        super().__init__(groups, settings_of(optimizer, settings))
         self._optimizer = optimizer
-        self._settings = _without_rate(self.param_groups[0])
+        self._settings = without_rate(self.param_groups[0])
         self._group_of = {}  # its number, by a parameter's id
         self._parameters = {}  # by name
         self._frozen = []
@@ -250,7 +240,7 @@ class HubOptimizer(torch.optim.Optimizer):
         """That they are those of all groups, and those that the hub has."""
         for name, value in self._settings.items():
             given = group.get(name, value)
-            if _unchanging(given) != value:
+            if unchanging(given) != value:
                 raise InvalidError(
                     f"a parameter group has {name} {given!r:.64} where the hub has {value!r}: of a hub's settings only "
                     "lr may change or differ between groups"
@@ -272,7 +262,7 @@ class HubOptimizer(torch.optim.Optimizer):
             kind = "sgd"
             del settings["momentum"], settings["dampening"]
         words = [
-            f"{name.replace('_', '-')}={_number_of(name, value)!r}"
+            f"{name.replace('_', '-')}={number_of(name, value)!r}"
             for name, value in settings.items()
             if value is not None
         ]
@@ -370,64 +360,6 @@ class HubOptimizer(torch.optim.Optimizer):
         if self._hub is None:
             raise InvalidError("this optimizer's hub was freed: make another one")
         return self._hub
-
-
-def _with_names(params):
-    """Groups of parameters, and the parameters' names by their ids: of a parameter that is there twice the first."""
-    groups = [dict(group) if isinstance(group, dict) else group for group in params]
-    if not groups or not isinstance(groups[0], dict):
-        groups = [{"params": groups}]
-    named, unnamed = {}, 0
-    for group in groups:
-        ones = [group["params"]] if isinstance(group["params"], torch.Tensor) else list(group["params"])
-        group["params"] = []
-        for one in ones:
-            name, parameter = one if isinstance(one, tuple) else (None, one)
-            if id(parameter) in named:
-                continue
-            if name is None:
-                name, unnamed = f"{unnamed:04}", unnamed + 1
-            named[id(parameter)] = name
-            group["params"].append(parameter)
-    return groups, named
-
-
-def _settings_of(optimizer, given):
-    """Of a group, with the defaults."""
-    if not isinstance(optimizer, str) or optimizer not in _DEFAULTS:
-        raise InvalidError(f"unknown optimizer {optimizer!r:.64}: expected one of {', '.join(_DEFAULTS)}")
-    settings = dict(_DEFAULTS[optimizer])
-    for name, value in given.items():
-        if name not in settings:
-            raise InvalidError(f"{optimizer} has no setting {name!r:.64}: expected one of {', '.join(settings)}")
-        settings[name] = value
-    return settings
-
-
-def _period_of(checkpoint, every):
-    if every is None:
-        return None
-    if checkpoint is None:
-        raise InvalidError("checkpoint_every without a path: give one as `checkpoint`")
-    if not isinstance(every, int) or every < 1:
-        raise InvalidError(f"invalid checkpoint_every {every!r:.64}: expected a number of steps, 1 or more")
-    return every
-
-
-def _number_of(name, value):
-    try:
-        return float(value)
-    except (TypeError, ValueError):
-        raise InvalidError(f"invalid {name} {value!r:.64}: expected a number") from None
-
-
-def _without_rate(group):
-    named = {name: value for name, value in group.items() if name in {**_STEPS, **_MOMENTS} and name != "lr"}
-    return {name: _unchanging(value) for name, value in named.items()}
-
-
-def _unchanging(value):
-    return tuple(value) if isinstance(value, (list, tuple)) else value
 
 
 def _tensor_over(array, parameter):

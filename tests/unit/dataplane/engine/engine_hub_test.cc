@@ -148,8 +148,7 @@ class EngineHubs : public testing::Test {
     EXPECT_EQ(ends(1), std::vector<std::int32_t>(rounds + 1, 0));
   }
   std::vector<float> weights(unsigned at) {
-    const auto* base =
-        reinterpret_cast<const float*>(servers_[at].session->hub()->memory().base());
+    const auto* base = reinterpret_cast<const float*>(servers_[at].session->hub()->memory().base());
     return {base, base + kKeyElements};
   }
   std::uint64_t dropped(unsigned at, DropReason reason) const {

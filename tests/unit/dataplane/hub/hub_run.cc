@@ -63,20 +63,19 @@ HubRun::HubRun(HubRunSettings settings)
     }
     for (const control::hub::HubExecution& execution : model_.executions()) {
       HubExchangeContext context = {model_,
-                                          execution,
-                                          settings_.plan,
-                                          rank,
-                                          aggregation::select_kernels(256),
-                                          aggregation::select_optimizer_kernels(256),
-                                          settings_.segment_bytes,
-                                          settings_.block_bytes,
-                                          trainers(rank),
-                                          all_trainers(),
-                                          server.weights.data(),
-                                          nullptr};
+                                    execution,
+                                    settings_.plan,
+                                    rank,
+                                    aggregation::select_kernels(256),
+                                    aggregation::select_optimizer_kernels(256),
+                                    settings_.segment_bytes,
+                                    settings_.block_bytes,
+                                    trainers(rank),
+                                    all_trainers(),
+                                    server.weights.data(),
+                                    nullptr};
       server.needed += HubExchange::needs(context);
-      context.state =
-          server.states.emplace_back(HubExchange::state_of(context).elements()).data();
+      context.state = server.states.emplace_back(HubExchange::state_of(context).elements()).data();
       server.exchanges.emplace_back(context);
       server.exchanges.back().set_learning_rate(settings_.optimizer.learning_rate);
     }

@@ -1,0 +1,81 @@
+// What a hub's exchange has in memory, and what it says before that it will need.
+
+#include <map>
+
+#include "dataplane/hub/hub_exchange.h"
+
+namespace gradcube::dataplane {
+
+using aggregation::DataType;
+
+HubStateShape HubExchange::state_of(const HubExchangeContext& context) {
+  const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
+                                         kWholeChunk);
+  std::map<std::uint64_t, std::uint64_t> owned_of_bytes;
+  HubStateShape state;
+  for (std::size_t i = 0; i < aggregation::optimizer_states(context.model.settings().rule); ++i) {
+    state.has[1 + i] = true;
+  }
+  for (const std::uint32_t number : context.execution.chunks) {
+    const control::hub::Chunk& place = context.model.chunks()[number];
+    const auto [found, is_new] = owned_of_bytes.try_emplace(place.bytes, 0);
+    if (is_new) {
+      found->second =
+          HubShape(schedule, place.bytes, context.segment_bytes, context.block_bytes).owned.size();
+    }
+    const DataType type = context.model.keys()[place.key].type;
+    state.owned += found->second / aggregation::element_bytes(type);
+    state.ranges += found->second == 0 ? 0 : 1;
+    state.has[0] = state.has[0] || type != DataType::float32;
+  }
+  return state;
+}
+
+HubOwnedRange HubExchange::owned_of(const ChunkState& chunk) const {
+  const control::hub::Chunk& place = place_of(chunk);
+  const std::size_t size = aggregation::element_bytes(type_of(chunk));
+  const control::ByteRange owned = shape_of(chunk).owned;
+  HubOwnedRange range{place.key, place.first_element + owned.begin / size, owned.size() / size, {}};
+  for (std::size_t i = 0; i < kHubArrays; ++i) {
+    const bool whole = i == 0 && type_of(chunk) == DataType::float32;
+    if (arrays_[i] != nullptr && !whole) range.arrays[i] = arrays_[i] + chunk.state;
+  }
+  return range;
+}
+
+std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
+  const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
+                                         kWholeChunk);
+  std::map<std::uint64_t, HubShape> shapes;
+  std::size_t streams = 0;
+  for (unsigned w = 0; w < schedule.steps(); ++w) {
+    streams += control::kStages * schedule.step(w).peers;
+  }
+  std::uint64_t bytes =
+      context.model.keys().size() * (sizeof(KeyState) + 2 * sizeof(std::uint32_t)) +
+      context.model.chunks().size() * sizeof(std::uint32_t);
+  for (const std::uint32_t number : context.execution.chunks) {
+    const control::hub::Chunk& place = context.model.chunks()[number];
+    const HubShape& shape = shapes
+                                .try_emplace(place.bytes, schedule, place.bytes,
+                                             context.segment_bytes, context.block_bytes)
+                                .first->second;
+    bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
+             shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
+  }
+  return bytes;
+}
+
+std::uint64_t HubExchange::memory() const {
+  const auto bytes = [](const auto& values) { return values.size() * sizeof(values[0]); };
+  std::uint64_t total = bytes(chunks_) + bytes(keys_) + bytes(index_) + bytes(bits_) +
+                        bytes(counts_) + bytes(landed_) + bytes(beginning_.keys) +
+                        bytes(ended_.keys);
+  for (const LandingSlots& pool : pools_) total += pool.bytes();
+  for (const SendStream& stream : sends_) {
+    total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
+  }
+  return total;
+}
+
+}  // namespace gradcube::dataplane
