@@ -62,7 +62,7 @@ class HubJob {
   }
   void end() {
     for (const auto& trainer : trainers_) {
-      cluster_.nodes().at(trainer->server()).end_hub(trainer->id());
+      cluster_.nodes().at(trainer->server()).end_hub(trainer->id(), number_);
     }
   }
 
