@@ -114,9 +114,8 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
 
 /* Checkpoints. A checkpoint is what the hub has at one step of the training: weights, the
  * optimizer's state, and how many steps each key has taken. Each server's first trainer writes what
- * its server owns to a file of its own, PATH.STEP.PART-of-PARTS: all in one folder, or each on a disk
- * of its own. docs/hub.md has the format, and `gradcube checkpoint FILE` checks and shows
- * one.
+ * its server owns to a file of its own, PATH.STEP.PART-of-PARTS: all in one folder, or each on a
+ * disk of its own. docs/hub.md has the format, and `gradcube checkpoint FILE` checks and shows one.
  *
  *     gradcube_hub_begin_checkpoint(hub, "model.hub", step);      all trainers, between two steps
  *     ... train on: the files are being written ...
