@@ -27,6 +27,7 @@ void add_plan(CLI::App& tool, Action& action);
 void add_paths(CLI::App& tool, Action& action);
 void add_check(CLI::App& tool, Action& action);
 void add_perf(CLI::App& tool, Action& action);
+void add_tune(CLI::App& tool, Action& action);
 // words: the command line behind "--", which is not the tool's to parse.
 void add_run(CLI::App& tool, Action& action, const std::vector<std::string>& words);
 void add_model(CLI::App& tool, Action& action);

@@ -17,7 +17,7 @@ using nlohmann::json;
 // The policies compare each layer with each.
 constexpr std::size_t kMostLayers = 10'000;
 // So that the sums of all layers are exact.
-constexpr std::uint64_t kMostBytes = 1'000'000'000'000;
+constexpr std::uint64_t kMostLayerBytes = 1'000'000'000'000;
 constexpr double kMostSeconds = 1e9;
 
 // `where` is empty, or tells the layer, as the output counts them: "layer 3: ".
@@ -33,7 +33,7 @@ double seconds_of(const JsonFile& file, const json& object, std::string_view nam
 Layer layer_of(const JsonFile& file, const json& layer, std::size_t index) {
   const std::string where = fmt::format("layer {}: ", index + 1);
   const auto bytes = number_field(layer, "bytes");
-  if (!bytes || !(*bytes >= 1 && *bytes <= static_cast<double>(kMostBytes)) ||
+  if (!bytes || !(*bytes >= 1 && *bytes <= static_cast<double>(kMostLayerBytes)) ||
       *bytes != static_cast<double>(static_cast<std::uint64_t>(*bytes))) {
     file.refuse(fmt::format(
         "{}\"bytes\" is no whole number, 1 to 10^12; a layer without gradients sends nothing: add "

@@ -47,6 +47,13 @@ std::vector<std::string> command_names(const CLI::App& tool) {
   return names;
 }
 
+// Whether words that name no command of its own may be values.
+bool takes_words(const CLI::App& command) {
+  const auto options = command.get_options();
+  return std::any_of(options.begin(), options.end(),
+                     [](const CLI::Option* option) { return option->get_positional(); });
+}
+
 std::vector<std::string> flag_names(const CLI::App& command) {
   std::vector<std::string> names;
   for (const CLI::Option* option : command.get_options()) {
@@ -125,7 +132,8 @@ std::string parse_message(const CLI::App& tool, const CLI::ParseError& error) {
   if (dynamic_cast<const CLI::ExtrasError*>(&error) != nullptr && !words.empty()) {
     const auto command = std::find_if(
         words.begin(), words.end(), [](const std::string& word) { return !word.starts_with('-'); });
-    return !command_names(command_of(tool)).empty() && command != words.end()
+    const CLI::App& of = command_of(tool);
+    return !command_names(of).empty() && !takes_words(of) && command != words.end()
                ? unknown_command(tool, *command)
                : unexpected_word(tool, words);
   }

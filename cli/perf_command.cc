@@ -16,13 +16,14 @@
 #include "cli/command_line.h"
 #include "cli/commands.h"
 #include "cli/control_client.h"
-#include "cli/fitted_costs.h"
 #include "cli/interrupt.h"
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
 #include "cli/measurements.h"
 #include "cli/output.h"
+#include "cli/perf_cluster.h"
 #include "cli/perf_collective.h"
+#include "cli/perf_hub.h"
 #include "cli/perf_messages.h"
 #include "cli/perf_options.h"
 #include "cli/perf_report.h"
@@ -44,68 +45,26 @@ using control::RunDirectory;
 using control::SetupError;
 using nlohmann::json;
 
-// What the status says of the cluster, and the plans of a job on it.
-struct Cluster {
-  control::PlanChoice choice;
-  std::vector<PerfTrainer> trainers;  // of the servers that are here
-  RunningCluster running;
-
-  const control::Placement& placement() const { return choice.placement(); }
-  const control::Topology& topology() const { return running.topology; }
-};
-
 // The plan that the row ran; the engines choose by the bytes that travel.
-const control::Plan& plan_of(const Cluster& cluster, const PerfRow& row) {
+const control::Plan& plan_of(const PerfCluster& cluster, const PerfRow& row) {
   return cluster.choice.plan_of(row.kind, row.bytes_on_links());
 }
 
 // The links as the plan that the row ran uses them.
-PerfLinks links_of(const Cluster& cluster, const PerfRow& row) {
-  PerfLinks links{.ranks = cluster.placement().trainers(),
-                  .busiest_share = std::nullopt,
-                  .rate_bps = std::nullopt};
-  if (const auto busiest = busiest_link(plan_of(cluster, row), row.kind)) {
-    links.busiest_share = busiest->share;
-    if (cluster.running.rates.limited()) {
-      links.rate_bps = static_cast<double>(cluster.running.rates.of(busiest->level));
-    }
-  }
-  return links;
+PerfLinks links_of(const PerfCluster& cluster, const PerfRow& row) {
+  return cluster.links(row.kind, row.bytes_on_links());
 }
 
-// Where some servers are elsewhere, their trainers are those of the same command on their hosts.
-void require_trainers(const std::vector<PerfTrainer>& trainers, const control::Placement& placement,
-                      const PerfOptions& options) {
-  if (trainers.empty()) throw SetupError("none of the job's servers is on this host");
-  if (trainers.size() == placement.trainers() || !options.job.empty()) return;
-  throw control::UsageError(fmt::format(
-      "{} of the job's {} servers are on this host: run this command on all of their hosts, with "
-      "the same --job NAME",
-      trainers.size() / placement.trainers_per_server(), placement.ranks()));
-}
-
-// Fills in the settings' members.
-Cluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
-                     PerfSettings& settings) {
-  RunningCluster running = running_cluster(directory);
-  const control::Topology& topology = running.topology;
-  settings.members = members_of(topology, options.members);
-  const auto servers = settings.members.empty()
-                           ? control::Placement::all(topology)
-                           : control::Placement::of(topology, settings.members, "--members");
-  const auto placement = servers.with_trainers(settings.trainers, "--trainers");
-  settings.algorithm = with_fitted_costs(settings.algorithm, directory, running.key,
-                                         running.topology, running.servers_per_core);
-  const std::string algorithm = settings.algorithm.empty()
-                                    ? std::string(control::default_algorithm(topology, placement))
-                                    : settings.algorithm;
-  control::PlanChoice choice = control::make_choice(algorithm, topology, placement, "--algorithm");
-  require_root(settings, choice.plan(0));
-  require_carrier(settings, choice.plan(0));
-  require_daemons(running, placement);
-  std::vector<PerfTrainer> trainers = trainers_of(running, placement);
-  require_trainers(trainers, placement, options);
-  return {std::move(choice), std::move(trainers), std::move(running)};
+// Fills in the settings' members and algorithm.
+PerfCluster read_cluster(const RunDirectory& directory, const PerfOptions& options,
+                         PerfSettings& settings) {
+  PerfCluster cluster = read_perf_cluster(
+      directory, {options.members, settings.algorithm, settings.trainers, options.job});
+  settings.members = cluster.members;
+  settings.algorithm = cluster.algorithm;
+  require_root(settings, cluster.choice.plan(0));
+  require_carrier(settings, cluster.choice.plan(0));
+  return cluster;
 }
 
 // What the figures are of: "reduce to rank 3 by bml, ". Nothing for what is the default.
@@ -122,22 +81,11 @@ std::string head_of(const PerfSettings& settings) {
   return text.empty() ? "" : text + ", ";
 }
 
-// Where the usual algorithms do not run and none was asked for, the one that does.
-std::optional<std::string> unusual_default(const Cluster& cluster, const PerfSettings& settings) {
-  if (!settings.algorithm.empty() || cluster.placement().is_grid()) return std::nullopt;
-  return cluster.choice.plan(0).algorithm();
-}
-
-void print_head(const Cluster& cluster, const PerfSettings& settings, const std::string& job) {
-  const std::uint32_t ranks = cluster.placement().ranks();
-  const auto algorithm = unusual_default(cluster, settings);
-  print("# {}{}{}, {}{}, {}{}, job {}\n", head_of(settings),
-        algorithm ? fmt::format("{} as the servers form no grid, ", *algorithm) : "",
-        cluster.topology().spec(),
-        ranks < cluster.topology().servers() ? fmt::format("{} of ", ranks) : "",
-        control::servers_text(cluster.topology()),
-        settings.trainers > 1 ? fmt::format("{} trainers on each, ", settings.trainers) : "",
-        rates_text(cluster.running), job);
+void print_head(const PerfCluster& cluster, const PerfSettings& settings, const std::string& job) {
+  const std::string algorithm = cluster.unusual_algorithm();
+  print("# {}{}{}, job {}\n", head_of(settings),
+        algorithm.empty() ? "" : fmt::format("{} as the servers form no grid, ", algorithm),
+        cluster_text(cluster), job);
   print("{}", table_head());
   flush_output();
 }
@@ -164,7 +112,7 @@ std::string verdict(const PerfSettings& settings) {
   return "no trainer left a barrier before the last one had come";
 }
 
-void print_foot(const Cluster& cluster, const PerfSettings& settings,
+void print_foot(const PerfCluster& cluster, const PerfSettings& settings,
                 const std::vector<PerfRow>& rows, std::uint64_t wrong) {
   if (const auto average = average_busbw(rows, {cluster.placement().trainers(), {}, {}})) {
     print("# average bus bandwidth: {:.3g} GB/s\n", *average);
@@ -227,7 +175,7 @@ PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& dir
 }
 
 // Says what was asked for beside an all-reduce on all servers.
-json report_json(const Cluster& cluster, const PerfSettings& settings,
+json report_json(const PerfCluster& cluster, const PerfSettings& settings,
                  const std::vector<PerfRow>& rows) {
   auto results = nlohmann::ordered_json::array();
   for (const PerfRow& row : rows) {
@@ -246,7 +194,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
   }
   if (control::has_root(settings.kind)) report["root"] = settings.root;
   if (!settings.algorithm.empty()) report["algorithm"] = settings.algorithm;
-  if (const auto algorithm = unusual_default(cluster, settings)) report["algorithm"] = *algorithm;
+  if (!cluster.unusual_algorithm().empty()) report["algorithm"] = cluster.unusual_algorithm();
   if (settings.reproducible) report["reproducible"] = true;
   if (settings.trainers > 1) report["trainers_per_server"] = settings.trainers;
   for (const control::ServerId server : settings.members) {
@@ -256,7 +204,7 @@ json report_json(const Cluster& cluster, const PerfSettings& settings,
 }
 
 // Refuses what would make the kernel kill processes: all buffers are in memory at once.
-void require_memory(const Cluster& cluster, const PerfSettings& settings,
+void require_memory(const PerfCluster& cluster, const PerfSettings& settings,
                     const std::vector<std::uint64_t>& sizes) {
   const double largest = static_cast<double>(*std::max_element(sizes.begin(), sizes.end()));
   // In a reproducible job there is a copy of what is added, in another form.
@@ -278,7 +226,7 @@ void require_memory(const Cluster& cluster, const PerfSettings& settings,
 }
 
 // For `plan --why`: what it compares.
-void keep(const RunDirectory& directory, const Cluster& cluster, const PerfSettings& settings,
+void keep(const RunDirectory& directory, const PerfCluster& cluster, const PerfSettings& settings,
           const std::vector<PerfRow>& rows) {
   const bool is_compared = settings.kind == control::CollectiveKind::all_reduce &&
                            settings.members.empty() && settings.in_flight == 1 &&
@@ -306,7 +254,7 @@ int run_perf(const PerfOptions& options) {
   for (const std::uint64_t size : sizes) elements_of(size, settings, 1);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
-  const Cluster cluster = read_cluster(directory, options, settings);
+  const PerfCluster cluster = read_cluster(directory, options, settings);
   std::vector<std::uint64_t> counts;
   for (const std::uint64_t size : sizes) {
     counts.push_back(elements_of(size, settings, cluster.placement().trainers()));
@@ -346,7 +294,12 @@ void add_perf(CLI::App& tool, Action& action) {
                                           "cluster, with one trainer per server or several");
   auto options = std::make_shared<PerfOptions>();
   add_perf_options(command, options.get());
-  command->callback([options, &action] { action = [options] { return run_perf(*options); }; });
+  add_perf_hub(*command, action);
+  command->callback([command, options, &action] {
+    if (!command->get_subcommands().empty()) return;
+    if (options->collective.empty()) throw CLI::RequiredError("collective");
+    action = [options] { return run_perf(*options); };
+  });
 }
 
 }  // namespace gradcube::cli

@@ -36,7 +36,6 @@ using control::UsageError;
 using Clock = std::chrono::steady_clock;
 using Memory = Buffer<std::byte>;
 
-constexpr std::uint64_t kMostRank = UINT16_MAX;
 constexpr unsigned kMostPaths = 8;  // as gradcube_message::paths
 constexpr auto kSlice = std::chrono::milliseconds(200);
 

@@ -30,13 +30,13 @@ using control::UsageError;
 
 constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
 constexpr std::uint64_t kMostFactor = 1'000'000;
-constexpr std::uint64_t kMostRank = UINT16_MAX;
 constexpr double kShortestTimeout = 0.001;  // seconds
 constexpr double kLongestTimeout = 1e6;
 
 constexpr const char* kFooter =
     "Collectives: allreduce, reduce_scatter, allgather, broadcast, reduce, barrier. And sendrecv:\n"
     "messages from one rank to another, over all parallel paths where they are large.\n"
+    "And hub: rounds of a parameter hub, with options of its own (`gradcube perf hub --help`).\n"
     "A size is that of the whole buffer. For reduce_scatter and allgather, where each of the N\n"
     "trainers has a chunk of it, it is rounded down to N chunks of whole elements. A barrier has "
     "no\n"
@@ -63,7 +63,8 @@ constexpr const char* kFooter =
     "  gradcube perf broadcast --root 4 --dtype bytes --sizes 1M\n"
     "  gradcube perf reduce_scatter --members \"0,0 0,1 0,2\"\n"
     "  gradcube perf allreduce -b 1K -e 64M -f 4 --algorithm auto --check\n"
-    "  gradcube perf sendrecv --from 0 --to 8 --sizes 1K,16M --check";
+    "  gradcube perf sendrecv --from 0 --to 8 --sizes 1K,16M --check\n"
+    "  gradcube perf hub --network lenet5 --optimizer momentum --check";
 
 // The names of the values below `values` that `fits` accepts.
 template <typename T, typename Name, typename Fits>
@@ -201,8 +202,7 @@ void add_kind_options(CLI::App* command, PerfOptions* options) {
 }  // namespace
 
 void add_perf_options(CLI::App* command, PerfOptions* options) {
-  command->add_option("collective", options->collective, "allreduce, or another of those below")
-      ->required();
+  command->add_option("collective", options->collective, "allreduce, or another of those below");
   add_size_options(command, options);
   command->add_option("-n,--iterations", options->settings.iterations, "Measured per size")
       ->capture_default_str()

@@ -14,6 +14,9 @@
 
 namespace gradcube::cli {
 
+// Of an option that is a rank: what no cluster has is refused before one is asked.
+inline constexpr std::uint64_t kMostRank = UINT16_MAX;
+
 // As it was written; empty where it was not.
 struct PerfOptions {
   std::string collective;

@@ -255,6 +255,17 @@ IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,
                                       std::chrono::duration<double>(timeout).count())),
       cause_(std::move(cause)) {}
 
+void require_rank(const Session& session, const PerfTrainer& trainer, std::uint32_t all,
+                  const std::string& job) {
+  if (session.size() == static_cast<int>(all) && session.rank() == static_cast<int>(trainer.rank)) {
+    return;
+  }
+  throw control::SetupError(
+      fmt::format("the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
+                  "does another trainer use the job {}?",
+                  trainer.socket, session.rank(), session.size(), trainer.rank, all, job));
+}
+
 PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<PerfTrainer>& trainers,
                        const std::string& job, const PerfSettings& settings)
     : choice_(choice), settings_(settings) {
@@ -268,14 +279,7 @@ PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<Perf
     ranks_.push_back(trainer.rank);
     options.local = static_cast<int>(trainer.local);
     sessions_.emplace_back(job, trainer.socket, options);
-    const Session& session = sessions_.back();
-    if (session.size() != static_cast<int>(all) ||
-        session.rank() != static_cast<int>(trainer.rank)) {
-      throw control::SetupError(fmt::format(
-          "the daemon at {} made this trainer number {} of {}; expected number {} of {}: "
-          "does another trainer use the job {}?",
-          trainer.socket, session.rank(), session.size(), trainer.rank, all, job));
-    }
+    require_rank(sessions_.back(), trainer, all, job);
   }
 }
 

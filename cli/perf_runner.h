@@ -69,6 +69,10 @@ struct PerfTrainer {
   std::string socket;
 };
 
+// Throws a SetupError unless the daemon has given the trainer its rank among `all`.
+void require_rank(const Session& session, const PerfTrainer& trainer, std::uint32_t all,
+                  const std::string& job);
+
 class PerfRunner {
  public:
   // trainers: of this process, by ascending rank; at least one. Opens their sessions. The choice of

@@ -10,7 +10,7 @@
 
 #include "aggregation/optimizer_step.h"
 #include "cli/json_fields.h"
-#include "cli/json_file.h"
+#include "cli/keys_file.h"
 #include "cli/option_checks.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
@@ -29,32 +29,6 @@ using control::hub::HubLoad;
 using nlohmann::ordered_json;
 
 constexpr int kMostNodes = 1024;
-
-std::vector<control::hub::HubKey> read_keys(const std::string& path) {
-  const JsonFile file(
-      "--keys", path,
-      R"({"keys": [{"name": "conv1.weight", "elements": 9408, "dtype": "float32"}, )"
-      R"(...]})");
-  const nlohmann::json content = file.content();
-  if (!field(content, "keys").is_array()) file.refuse("it has no list \"keys\"");
-  std::vector<control::hub::HubKey> keys;
-  for (const nlohmann::json& item : items(content, "keys")) {
-    const std::string place = fmt::format("key {}", keys.size());
-    const auto name = text_field(item, "name");
-    if (!name) file.refuse(place + " has no \"name\" that is a text");
-    const auto elements = count_field(item, "elements");
-    if (!elements) file.refuse(place + " has no \"elements\" that is a whole number");
-    const auto type_name = text_field(item, "dtype");
-    if (!type_name) file.refuse(place + " has no \"dtype\" that is a text");
-    const auto type = aggregation::parse_data_type(*type_name);
-    if (!type) {
-      file.refuse(fmt::format("{} has the dtype {}", place, control::quoted(*type_name)));
-    }
-    keys.push_back({*name, *elements, *type});
-  }
-  return control::hub::ordered_keys(std::move(keys),
-                                    fmt::format("--keys {}", control::quoted(path)));
-}
 
 // "0,0,1,1": one for each of `count`; all -1 where the option is not given.
 std::vector<int> parse_nodes(const std::string& text, std::size_t count, const char* option,
@@ -131,7 +105,7 @@ Report make_report(const control::Plan& plan, std::vector<control::Lcore> lcores
       parse_nodes(options.port_nodes, plan.topology().ports(), "--port-nodes", "ports");
   Report report{.plan = plan,
                 .lcores = std::move(lcores),
-                .keys = read_keys(options.file),
+                .keys = read_keys_file(options.file),
                 .chunk_bytes = 0,
                 .chunks = {},
                 .paths = {},

@@ -11,7 +11,8 @@ from bench_row import at_most
 TESTS = pathlib.Path(__file__).resolve().parents[1] / "tests/bench/hub"
 DEFAULT_CHUNK = 0  # by the model's length
 CHUNKS = (8192, 32768, 65536, 131072, 262144, 524288, 1048576, 4194304)
-JOBS = 4
+JOBS = (1, 2, 4, 8)
+WORKERS = (2, 4, 8)
 
 
 def resnet(blocks, bottleneck):
@@ -48,27 +49,48 @@ def exchange_rows(setting):
         for _ in range(setting.turns()):
             medians.add("all_reduce", rounds(cluster, setting, how="all_reduce"))
             for optimizer in ("sgd", "nesterov:momentum=0.9", "adamw"):
-                medians.add(optimizer, rounds(cluster, setting, optimizer=optimizer))
-            medians.add("in turn", rounds(cluster, setting, how="in_turn"))
-            medians.add("push", rounds(cluster, setting, how="push"))
+                medians.add(optimizer, rounds(cluster, setting, optimizer=optimizer, how="push"))
+            for how in ("add", "in_turn", "push_pull", "then_pull"):
+                medians.add(how, rounds(cluster, setting, how=how))
     figure = "ResNet-18's keys, 9 servers, no rate:"
-    return [
-        against(
-            f"{figure} hub (sgd)", medians["sgd"], "s", "all-reduce of each key", medians["all_reduce"]
-        ),
-        at_most(
-            against(
-                f"{figure} nesterov", medians["nesterov:momentum=0.9"], "s", "sgd", medians["sgd"]
-            ),
-            1.02,
-        ),
-        at_most(against(f"{figure} adamw", medians["adamw"], "s", "sgd", medians["sgd"]), 1.02),
-        at_most(
-            against(f"{figure} another order on each", medians["in turn"], "s", "one order", medians["sgd"]),
-            1.05,
-        ),
-        against(f"{figure} weights not copied", medians["push"], "s", "copied", medians["sgd"]),
+    rows = [
+        against(f"{figure} hub (sgd)", medians["sgd"], "s", "all-reduce of each key", medians["all_reduce"])
     ]
+    for optimizer in ("sgd", "nesterov:momentum=0.9", "adamw"):
+        name = optimizer.split(":")[0]
+        rows.append(at_most(against(f"{figure} {name}", medians[optimizer], "s", "no optimizer", medians["add"]), 1.02))
+    rows += [
+        at_most(
+            against(f"{figure} another order on each", medians["in_turn"], "s", "one order", medians["push_pull"]), 1.05
+        ),
+        against(f"{figure} push_pull", medians["push_pull"], "s", "push, then pull", medians["then_pull"]),
+    ]
+    return rows
+
+
+def worker_rows(setting):
+    """More workers, and a model's owners: one server, or all (PHub, section 4.4: ZeroCompute)."""
+    medians = Medians()
+    for name, keys in (("ResNet-18", RESNET_18), ("ResNet-50", RESNET_50)):
+        for workers in WORKERS:
+            with Cluster(setting.build, topology=f"star:{workers}") as cluster:
+                for _ in range(setting.turns()):
+                    for algorithm in ("ps", "mesh"):
+                        seconds = rounds(cluster, setting, keys, how="push", algorithm=algorithm)
+                        medians.add((name, workers, algorithm), seconds)
+    rows = []
+    for name in ("ResNet-18", "ResNet-50"):
+        figure = f"{name}'s keys, no rate:"
+        for workers in WORKERS[1:]:
+            seconds = medians[name, workers, "ps"]
+            times = workers // WORKERS[0]
+            words = f"{times} times that of {WORKERS[0]}"
+            linear = times * medians[name, WORKERS[0], "ps"]
+            rows.append(against(f"{figure} {workers} workers, one of them the root", seconds, "s", words, linear))
+        most = WORKERS[-1]
+        root, sharded = medians[name, most, "ps"], medians[name, most, "mesh"]
+        rows.append(against(f"{figure} {most} workers, sharded", sharded, "s", "one root", root))
+    return rows
 
 
 def owner_rows(setting):
@@ -105,16 +127,20 @@ def chunk_rows(setting):
     best = min(CHUNKS, key=lambda chunk: medians[chunk])
     figure = "ResNet-18's keys, no rate: chunks of the default length"
     row = against(figure, medians[DEFAULT_CHUNK], "s", f"of {best // 1024} KiB, the best", medians[best])
-    return [row]
+    return [at_most(row, 1.03)]
 
 
 def jobs_rows(setting):
-    """Hubs of several jobs at once: what each loses beyond its share."""
+    """Hubs of several jobs at once: what each loses beyond its share (PHub, Figure 18)."""
+    medians = Medians()
     with Cluster(setting.build, "--rate", "200mbit", "--mtu", "9000") as cluster:
-        alone = cluster.hub_rounds(QUARTER, setting.iterations(9))["seconds_median"]
-        at_once = cluster.hub_rounds(QUARTER, setting.iterations(9), jobs=JOBS)["seconds_median"]
-    figure = f"{JOBS} hubs of 11.7 MB at once, 200 Mbit/s: a job's round"
-    return [at_most(against(figure, at_once, "s", f"{JOBS} times alone", JOBS * alone), 1.05)]
+        for jobs in JOBS:
+            medians.add(jobs, cluster.hub_rounds(QUARTER, setting.iterations(9), jobs=jobs)["seconds_median"])
+    rows = []
+    for jobs in JOBS[1:]:
+        figure = f"{jobs} hubs of 11.7 MB at once, 200 Mbit/s: a job's round"
+        rows.append(at_most(against(figure, medians[jobs], "s", f"{jobs} times alone", jobs * medians[1]), 1.05))
+    return rows
 
 
 def optimizer_rows(setting):
@@ -141,6 +167,7 @@ def optimizer_rows(setting):
 
 GROUPS = [
     ("hub: the exchange", exchange_rows),
+    ("hub: workers", worker_rows),
     ("hub: root or sharded", owner_rows),
     ("hub: chunks", chunk_rows),
     ("hub: jobs at once", jobs_rows),

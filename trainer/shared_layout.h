@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 8;
+inline constexpr std::uint32_t kLayoutVersion = 9;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -274,6 +274,8 @@ struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;
   std::uint32_t optimizer_bytes;
+  std::uint32_t work;  // gradcube_hub_work
+  std::uint32_t reserved;
 };
 
 struct HubTableKey {

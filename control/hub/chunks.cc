@@ -17,14 +17,20 @@ std::uint64_t default_chunk_bytes(std::span<const HubKey> keys, std::size_t exec
                     kMostDefaultChunkBytes);
 }
 
+void require_chunk_bytes(std::uint64_t chunk_bytes, std::string_view where) {
+  if (chunk_bytes >= kLeastChunkBytes && chunk_bytes <= kMostChunkBytes &&
+      chunk_bytes % kChunkStep == 0) {
+    return;
+  }
+  throw UsageError(
+      fmt::format("{}: chunks of {} bytes; expected a multiple of {} from {} to {}, for example "
+                  "32Ki",
+                  where, chunk_bytes, kChunkStep, kLeastChunkBytes, kMostChunkBytes));
+}
+
 std::vector<Chunk> cut_into_chunks(std::span<const HubKey> keys, std::uint64_t chunk_bytes,
                                    std::string_view where) {
-  if (chunk_bytes < kLeastChunkBytes || chunk_bytes > kMostChunkBytes || chunk_bytes % 64 != 0) {
-    throw UsageError(
-        fmt::format("{}: chunks of {} bytes; expected a multiple of 64 from {} to {}, for example "
-                    "32Ki",
-                    where, chunk_bytes, kLeastChunkBytes, kMostChunkBytes));
-  }
+  require_chunk_bytes(chunk_bytes, where);
   std::uint64_t count = 0;
   for (const HubKey& key : keys) count += (key.bytes() + chunk_bytes - 1) / chunk_bytes;
   if (count > kMostChunks) {

@@ -17,6 +17,7 @@ inline constexpr std::uint64_t kMostDefaultChunkBytes = 1 << 20;
 inline constexpr std::uint64_t kLeastChunkBytes = 256;
 inline constexpr std::uint64_t kMostChunkBytes = 4 << 20;
 inline constexpr std::uint64_t kMostChunks = 1 << 22;
+inline constexpr std::uint64_t kChunkStep = 64;  // so that no two chunks share a line of a cache
 
 struct Chunk {
   std::uint32_t key = 0;  // its number in the ordered keys
@@ -32,9 +33,12 @@ struct Chunk {
 // best, which was found where a chunk has one owner, and 1 MiB.
 std::uint64_t default_chunk_bytes(std::span<const HubKey> keys, std::size_t executors);
 
-// Of keys that ordered_keys() has returned. Throws a UsageError that begins with `where` unless
-// chunk_bytes is a multiple of 64, so that no two chunks share a cache line of a key, within
-// [kLeastChunkBytes, kMostChunkBytes], and there are at most kMostChunks.
+// Throws a UsageError that begins with `where` unless it is a multiple of kChunkStep within
+// [kLeastChunkBytes, kMostChunkBytes].
+void require_chunk_bytes(std::uint64_t chunk_bytes, std::string_view where);
+
+// Of keys that ordered_keys() has returned. Throws a UsageError that begins with `where` for a
+// length that require_chunk_bytes() refuses, and for more chunks than kMostChunks.
 std::vector<Chunk> cut_into_chunks(std::span<const HubKey> keys, std::uint64_t chunk_bytes,
                                    std::string_view where);
 

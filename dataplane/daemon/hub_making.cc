@@ -41,6 +41,7 @@ HubMaking::HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Cha
     std::uint64_t bytes = 0;
     for (const control::hub::HubKey& key : content.keys) bytes += key.bytes();
     Draft draft{nullptr, shape, 0};
+    draft.shape.work = content.work;
     draft.shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
     draft.model = std::make_shared<const control::hub::HubModel>(
         std::move(content.keys), content.settings, *draft.shape.plan, shape.engines,

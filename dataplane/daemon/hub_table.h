@@ -9,6 +9,7 @@
 
 #include "aggregation/optimizer_step.h"
 #include "control/hub/keys.h"
+#include "dataplane/engine/server_hub.h"
 
 namespace gradcube::dataplane {
 
@@ -16,6 +17,7 @@ struct HubTableContent {
   std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
   aggregation::OptimizerSettings settings;
   std::uint64_t chunk_bytes = 0;
+  HubWork work = HubWork::all;
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

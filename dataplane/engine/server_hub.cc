@@ -3,9 +3,26 @@
 #include <algorithm>
 
 #include "aggregation/optimizer.h"
+#include "aggregation/partial_kernels.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::dataplane {
+
+namespace {
+
+const aggregation::OptimizerKernels& optimizers_of(const ServerHubShape& shape) {
+  switch (shape.work) {
+    case HubWork::copy:
+      return aggregation::idle_optimizers();
+    case HubWork::add:
+      return aggregation::adding_optimizers(shape.kernels->instruction_set);
+    case HubWork::all:
+      break;
+  }
+  return *aggregation::optimizer_kernels_for(shape.kernels->instruction_set);
+}
+
+}  // namespace
 
 ServerHub::ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::HubModel> model,
                      const ServerHubShape& shape)
@@ -63,8 +80,8 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           model.executions()[execution],
           *shape.plan,
           shape.rank,
-          *shape.kernels,
-          *aggregation::optimizer_kernels_for(shape.kernels->instruction_set),
+          shape.work == HubWork::copy ? aggregation::idle_kernels() : *shape.kernels,
+          optimizers_of(shape),
           shape.segment_bytes,
           shape.block_bytes,
           shape.trainers,

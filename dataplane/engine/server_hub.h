@@ -26,6 +26,9 @@
 
 namespace gradcube::dataplane {
 
+// What is done with what arrives: gradcube_hub_work. All but the first is for measurements.
+enum class HubWork : std::uint8_t { all = 0, add = 1, copy = 2 };
+
 // What a hub is made of, and where. The same on all servers, but for the rank.
 struct ServerHubShape {
   // Of a lane of the job; the plan is one of its.
@@ -38,6 +41,7 @@ struct ServerHubShape {
   unsigned trainers = 1;  // of the server
   unsigned engines = 1;   // of each server
   std::optional<unsigned> numa_node;
+  HubWork work = HubWork::all;
 };
 
 class ServerHub {

@@ -67,7 +67,7 @@ void append(std::vector<char>& to, const T& value) {
 Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(number) {
   gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
   constexpr std::size_t kFirst =
-      offsetof(gradcube_hub_settings, lane) + sizeof(gradcube_hub_settings::lane);
+      offsetof(gradcube_hub_settings, work) + sizeof(gradcube_hub_settings::work);
   const std::string problem =
       read_sized(&given, kFirst, "gradcube_hub_settings", "GRADCUBE_HUB_SETTINGS_INIT", settings);
   if (!problem.empty()) refuse_hub(problem);
@@ -78,6 +78,11 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
   lane_ = settings.lane;
   chunk_bytes_ = settings.chunk_bytes;
+  if (settings.work < GRADCUBE_HUB_WORK_ALL || settings.work > GRADCUBE_HUB_WORK_COPY) {
+    refuse_hub("the work of the hub is " + std::to_string(settings.work) +
+               ": expected GRADCUBE_HUB_WORK_ALL, GRADCUBE_HUB_WORK_ADD or GRADCUBE_HUB_WORK_COPY");
+  }
+  work_ = settings.work;
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
   for (std::size_t i = 0; i < settings.key_count; ++i) {
@@ -106,7 +111,8 @@ Hub::~Hub() {
 std::vector<char> Hub::table() const {
   std::vector<char> table;
   append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
-                                 static_cast<std::uint32_t>(optimizer_.size())});
+                                 static_cast<std::uint32_t>(optimizer_.size()),
+                                 static_cast<std::uint32_t>(work_), 0});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
   for (const std::size_t place : by_name_) {
     const Key& key = keys_[place];

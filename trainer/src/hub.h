@@ -90,6 +90,7 @@ class Hub {
   std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
+  int work_ = GRADCUBE_HUB_WORK_ALL;
   std::string optimizer_;
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_

@@ -7,7 +7,9 @@
 //
 //   push_pull   every key is pushed, and the new weights are copied to the trainer
 //   push        the weights stay where they are
+//   then_pull   as push, and when all have ended the weights of all keys are pulled
 //   in_turn     as push_pull, but the keys of every trainer in another order
+//   add         as push, but no optimizer's step is taken (gradcube_hub_work)
 //   all_reduce  every key by a collective, and nothing is stepped: what the exchange costs
 //
 // Prints one JSON object: the median of the iterations' seconds and all of them.
@@ -88,6 +90,7 @@ class Trainer {
     settings.key_count = keys.size();
     settings.optimizer = settings_.optimizer.c_str();
     settings.chunk_bytes = settings_.chunk_bytes;
+    if (settings_.how == "add") settings.work = GRADCUBE_HUB_WORK_ADD;
     check(gradcube_hub_create(session_, &settings, kPatience, &hub_));
   }
 
@@ -102,7 +105,8 @@ class Trainer {
       if (!uses_hub()) {
         check(gradcube_allreduce(session_, gradients_[i], settings_.keys[i], GRADCUBE_FLOAT32,
                                  GRADCUBE_AVERAGE, &request));
-      } else if (settings_.how == "push") {
+      } else if (settings_.how == "push" || settings_.how == "then_pull" ||
+                 settings_.how == "add") {
         check(gradcube_hub_push(hub_, i, gradients_[i], GRADCUBE_HUB_RATE, &request));
       } else {
         check(gradcube_hub_push_pull(hub_, i, gradients_[i], weights_[i], GRADCUBE_HUB_RATE,
@@ -115,6 +119,11 @@ class Trainer {
       check(gradcube_wait(session_, request, kPatience));
     }
     requests_.clear();
+  }
+  void pull() {
+    for (std::size_t i = 0; i < weights_.size(); ++i) {
+      check(gradcube_hub_pull(hub_, i, weights_[i]));
+    }
   }
 
  private:
@@ -181,9 +190,11 @@ int run(std::span<const std::string> arguments) {
   settings.algorithm = arguments[4];
   settings.rounds = std::stoul(arguments[5]);
   settings.keys = parse_keys(arguments[6]);
-  const std::vector<std::string> known = {"push_pull", "push", "in_turn", "all_reduce"};
+  const std::vector<std::string> known = {"push_pull", "push", "then_pull",
+                                          "in_turn",   "add",  "all_reduce"};
   if (std::find(known.begin(), known.end(), settings.how) == known.end()) {
-    throw std::invalid_argument("HOW: expected push_pull, push, in_turn or all_reduce");
+    throw std::invalid_argument(
+        "HOW: expected push_pull, push, then_pull, in_turn, add or all_reduce");
   }
   std::deque<Trainer> trainers;
   for (const std::string& socket : arguments.subspan(7)) {
@@ -195,6 +206,9 @@ int run(std::span<const std::string> arguments) {
     const auto begin = std::chrono::steady_clock::now();
     for (Trainer& trainer : trainers) trainer.begin();
     for (Trainer& trainer : trainers) trainer.end();
+    if (settings.how == "then_pull") {
+      for (Trainer& trainer : trainers) trainer.pull();
+    }
     const std::chrono::duration<double> passed = std::chrono::steady_clock::now() - begin;
     if (round != 0) seconds.push_back(passed.count());  // the first is no steady state
   }

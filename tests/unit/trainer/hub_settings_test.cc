@@ -100,9 +100,16 @@ TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {
   expect_refused("the optimizer's text is too long");
 }
 
+TEST_F(HubSettingsTest, HaveWorkThatThereIs) {
+  for (const int work : {-1, 3}) {
+    settings_.work = work;
+    expect_refused("the work of the hub is " + std::to_string(work));
+  }
+}
+
 // What a newer header may have added is read as far as it is known.
 TEST_F(HubSettingsTest, BeginWithTheirSize) {
-  constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, lane) + sizeof(unsigned);
+  constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, work) + sizeof(int);
   for (const std::size_t size :
        {std::size_t{0}, sizeof(std::size_t), kFirst - 1, kLargestStruct + 1, SIZE_MAX}) {
     settings_.size = size;

@@ -58,6 +58,14 @@ typedef struct {
                 owners keep 16-bit weights in float32 beside it */
 } gradcube_hub_key;
 
+/* What a hub does with what is pushed. All but the first is for measurements: the weights are of no
+ * use then. `gradcube perf hub --breakdown` shows what each part takes. */
+typedef enum {
+  GRADCUBE_HUB_WORK_ALL = 0,  /* adds the gradients, and takes the optimizer's step */
+  GRADCUBE_HUB_WORK_ADD = 1,  /* adds them: their sum is in the place of the weights */
+  GRADCUBE_HUB_WORK_COPY = 2, /* sends and receives as much, and adds nothing */
+} gradcube_hub_work;
+
 /* What a hub is made of. All trainers of the job ask for the same keys, in any order, with the same
  * optimizer, chunks and lane. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
 typedef struct {
@@ -69,10 +77,11 @@ typedef struct {
    * the model. */
   size_t chunk_bytes;
   unsigned lane; /* the hub takes the algorithm of this lane of the job */
+  int work;      /* gradcube_hub_work */
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT \
-  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0 }
+  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, GRADCUBE_HUB_WORK_ALL }
 
 /* Of a push: the optimizer's own learning rate. */
 #define GRADCUBE_HUB_RATE (-1.0)

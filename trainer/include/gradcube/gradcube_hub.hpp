@@ -49,6 +49,7 @@ struct HubSettings {
   std::string optimizer = "sgd";
   std::size_t chunk_bytes = 0;
   unsigned lane = 0;
+  gradcube_hub_work work = GRADCUBE_HUB_WORK_ALL;
 };
 
 class Hub {
@@ -69,6 +70,7 @@ class Hub {
     wanted.optimizer = settings.optimizer.c_str();
     wanted.chunk_bytes = settings.chunk_bytes;
     wanted.lane = settings.lane;
+    wanted.work = settings.work;
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));

@@ -19,8 +19,8 @@ std::string bytes_of(const T& value) {
 
 inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = "sgd",
                                std::uint64_t chunk_bytes = 32768) {
-  return bytes_of(
-             shared::HubTable{chunk_bytes, keys, static_cast<std::uint32_t>(optimizer.size())}) +
+  const auto optimizer_bytes = static_cast<std::uint32_t>(optimizer.size());
+  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, 0, 0}) +
          std::string(optimizer);
 }
 

@@ -1,6 +1,8 @@
 #include "dataplane/daemon/hub_table.h"
 
 #include <algorithm>
+#include <cstddef>
+#include <cstring>
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <string>
@@ -9,6 +11,8 @@
 #include "control/base/errors.h"
 #include "tests/unit/control/message.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
+
+#include "gradcube/gradcube_hub.h"
 
 namespace gradcube::dataplane {
 namespace {
@@ -46,6 +50,20 @@ TEST(HubTable, IsReadAsItWasWritten) {
                                                {"conv", 900, DataType::float32}}));
 }
 
+TEST(HubTable, SaysWhichWorkIsDone) {
+  std::string table = good_table();
+  const auto set_work = [&table](std::uint32_t work) {
+    std::memcpy(table.data() + offsetof(shared::HubTable, work), &work, sizeof work);
+  };
+  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::all);
+  set_work(GRADCUBE_HUB_WORK_ADD);
+  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::add);
+  set_work(GRADCUBE_HUB_WORK_COPY);
+  EXPECT_EQ(read_hub_table(table, "here").work, HubWork::copy);
+  set_work(3);
+  EXPECT_THAT(refusal(table), HasSubstr("work"));
+}
+
 TEST(HubTable, IsRefusedWhereverItEndsTooEarly) {
   const std::string whole = good_table();
   ASSERT_EQ(refusal(whole), "");
@@ -77,7 +95,7 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
     EXPECT_THAT(refusal(table_begin(1) + bytes_of(shared::HubTableKey{1, bytes, 0}) + "a"),
                 HasSubstr("ends too early"))
         << bytes;
-    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U)}) + "sgd"),
+    EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0, 0}) + "sgd"),
                 HasSubstr("ends too early"))
         << bytes;
   }

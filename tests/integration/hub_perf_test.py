@@ -1,0 +1,101 @@
+"""`gradcube perf hub` measures rounds of a hub and finds wrong weights; `gradcube tune chunk` finds its best chunks."""
+
+import json
+import os
+import signal
+import tempfile
+import time
+
+from fabrics import GRID, PATIENCE, SERVERS, only_on
+from harness import Cluster, TestCase, main
+
+LENET5 = ["--network", "lenet5", "--iterations", "2"]
+MIXED = [("weight", 70_001, "float32"), ("half", 3_000, "float16"), ("brain", 5_000, "bfloat16"), ("b", 1, "float32")]
+PLANS = (["--algorithm", "ps"], ["--algorithm", "hips:ring"], ["--trainers", "2"], ["--members", "0,0 0,1"])
+
+
+class HubPerf(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", GRID)
+        cls.addClassCleanup(cls.cluster.end)
+
+    def keys_file(self, keys=MIXED):
+        file = tempfile.NamedTemporaryFile("w", suffix=".json")
+        self.addCleanup(file.close)
+        json.dump({"keys": [dict(zip(("name", "elements", "dtype"), key)) for key in keys]}, file)
+        file.flush()
+        os.chmod(file.name, 0o644)
+        return file.name
+
+    def measured(self, *arguments):
+        return self.cluster.answer("perf", "hub", "--check", *arguments)
+
+    def test_every_optimizer_has_the_right_weights_with_any_chunks(self):
+        for optimizer in ("sgd:lr=0.3", "nesterov", "adamw"):
+            with self.subTest(optimizer=optimizer):
+                report = self.measured(*LENET5, "--optimizer", optimizer, "--chunk", "auto,32Ki,4Mi")
+                self.assertEqual([row["chunk_bytes"] for row in report["results"]], [None, 32 << 10, 4 << 20])
+                self.assertEqual([row["wrong"] for row in report["results"]], [0, 0, 0])
+                self.assertEqual([row["iterations"] for row in report["results"]], [2, 2, 2])
+                self.assertEqual((report["trainers"], report["optimizer"]), (SERVERS, optimizer))
+
+    def test_keys_of_all_types_have_them_on_every_plan(self):
+        for options in PLANS:
+            with self.subTest(options=options):
+                report = self.measured("--keys", self.keys_file(), "--optimizer", "momentum", *options)
+                self.assertEqual(report["results"][0]["wrong"], 0)
+                self.assertEqual(report["keys"], len(MIXED))
+
+    def test_a_table_has_a_row_for_each_length_and_says_what_was_checked(self):
+        outcome = self.cluster.tool("perf", "hub", *LENET5, "--check", "--chunk", "64Ki,256Ki")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        lines = outcome.stdout.splitlines()
+        self.assertIn("hub of lenet5", lines[0])
+        self.assertEqual([line.split()[0] for line in lines[3:5]], ["65536", "262144"])
+        self.assertIn("every weight of every server", lines[5])
+
+    def test_a_breakdown_has_the_parts_of_a_round(self):
+        report = self.cluster.answer("perf", "hub", *LENET5, "--optimizer", "adamw", "--breakdown")
+        parts = report["breakdown"]
+        self.assertEqual(
+            [part["part"] for part in parts], ["exchange", "aggregation", "optimizer", "synchronization"]
+        )
+        self.assertAlmostEqual(sum(part["seconds"] for part in parts), report["seconds"])
+        self.assertAlmostEqual(sum(part["share"] for part in parts), 1)
+        self.assertGreater(parts[0]["seconds"], 0)
+        outcome = self.cluster.tool("perf", "hub", *LENET5, "--breakdown")
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        self.assertEqual(outcome.stdout.splitlines()[-1].split()[0], "all")
+
+    def test_the_best_chunk_is_one_of_those_that_were_measured(self):
+        keys = self.keys_file([("weight", 100_000, "float32")])
+        asked = ["tune", "chunk", "--keys", keys, "--turns", "1", "--iterations", "1"]
+        report = self.cluster.answer(*asked)
+        lengths = [row["chunk_bytes"] for row in report["results"]]
+        self.assertIn(report["best_chunk_bytes"], lengths)
+        self.assertGreaterEqual(set(lengths), {None, *(8192 << octave for octave in range(7))})
+        outcome = self.cluster.tool(*asked)
+        self.assertEqual(outcome.returncode, 0, outcome.stderr)
+        self.assertRegex(outcome.stdout.splitlines()[-1], r"^# the (best: chunk_bytes = \d+|default is as good as any)")
+        self.assertEqual(outcome.stderr, "")
+
+    def test_nothing_is_left_of_what_was_measured_or_interrupted(self):
+        process = self.cluster.start_tool("perf", "hub", "--network", "lenet5", "--iterations", "1000000")
+        limit = time.monotonic() + PATIENCE
+        while self.cluster.job(f"perf-hub-{process.pid}") is None and time.monotonic() < limit:
+            time.sleep(0.05)
+        process.send_signal(signal.SIGINT)
+        process.communicate(timeout=PATIENCE)
+        self.assertEqual(process.returncode, -signal.SIGINT)
+        self.assert_works(self.cluster)
+
+    @only_on("embedded", why="a daemon of each server has memory of its own")
+    def test_a_hub_that_the_host_cannot_hold_is_refused(self):
+        outcome = self.cluster.tool("perf", "hub", "--keys", self.keys_file([("huge", 10**12, "float32")]))
+        self.assertEqual(outcome.returncode, 1)
+        self.assertIn("are available", outcome.stderr)
+
+
+if __name__ == "__main__":
+    main()
