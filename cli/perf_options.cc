@@ -30,7 +30,7 @@ using control::UsageError;
 
 constexpr const char* kDefaultSizes = "1K,64K,1M,12.5M";
 constexpr std::uint64_t kMostFactor = 1'000'000;
-constexpr std::uint64_t kMostRank = UINT16_MAX;
+constexpr std::uint64_t kMostRoot = UINT16_MAX;
 constexpr double kShortestTimeout = 0.001;  // seconds
 constexpr double kLongestTimeout = 1e6;
 
@@ -245,7 +245,7 @@ PerfSettings settings_of(const PerfOptions& options) {
                            ? parse_operation_of(settings.type, or_else(options.op, "sum"))
                            : Operation::sum;
   settings.root = static_cast<control::Rank>(
-      control::parse_integer(or_else(options.root, "0"), "--root", 0, kMostRank));
+      control::parse_integer(or_else(options.root, "0"), "--root", 0, kMostRoot));
   settings.algorithm = options.algorithm;
   settings.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
