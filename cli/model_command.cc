@@ -35,6 +35,7 @@ void add_model(CLI::App& tool, Action& action) {
   add_model_crossover(*command, action);
   add_model_blueconnect(*command, action);
   add_model_cost(*command, action);
+  add_model_lines(*command, action);
   add_model_merge(*command, action);
   add_model_training(*command, action);
   add_model_hub(*command, action);

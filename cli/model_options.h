@@ -25,6 +25,7 @@ control::model::ModelLoad load_of(const ModelLoadOptions& options);
 void add_model_gst(CLI::App& model, Action& action);
 void add_model_crossover(CLI::App& model, Action& action);
 void add_model_blueconnect(CLI::App& model, Action& action);
+void add_model_lines(CLI::App& model, Action& action);
 void add_model_merge(CLI::App& model, Action& action);
 void add_model_hub(CLI::App& model, Action& action);
 void add_model_hierarchy(CLI::App& model, Action& action);

@@ -40,6 +40,12 @@ def at_least(row, limit):
     return row
 
 
+def within(row, share):
+    """Of a ratio that should be 1: too good is a miss as well, since the model is then wrong."""
+    row.target, row.met = f"1 +- {share:g}", abs(row.ratio - 1) <= share
+    return row
+
+
 def value_at_most(row, limit):
     row.target, row.met = f"<= {limit:g} {row.unit}", row.value <= limit
     return row

@@ -6,6 +6,7 @@
 #include <cstdint>
 #include <fmt/format.h>
 #include <fmt/ranges.h>
+#include <numeric>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -105,6 +106,55 @@ void require_stage(const std::string& refusal, unsigned factor, BlueConnectPatte
   }
 }
 
+struct FactorStage {
+  unsigned factor = 0;
+  std::uint32_t stride = 0;  // from a rank of it to the next
+  BlueConnectPattern pattern = BlueConnectPattern::ring;
+};
+
+// The innermost first. Throws for one that cannot run.
+std::vector<FactorStage> stages_of(const std::string& refusal, const std::vector<unsigned>& factors,
+                                   const std::vector<BlueConnectPattern>& patterns) {
+  std::vector<FactorStage> stages;
+  std::uint32_t stride = 1;
+  for (std::size_t i = factors.size(); i-- > 0; stride *= factors[i]) {
+    require_stage(refusal, factors[i], patterns[i]);
+    stages.push_back({factors[i], stride, patterns[i]});
+  }
+  return stages;
+}
+
+// Of stages that are the levels of the servers, by ascending level. Equally fast ones keep their
+// order.
+std::vector<FactorStage> fastest_first(const std::vector<FactorStage>& stages,
+                                       const Topology& topology, const Placement& placement) {
+  const auto bit_seconds = [&](std::size_t i) {
+    const std::uint64_t rate = topology.dimensions()[placement.dimensions()[i].level].rate_bps;
+    return rate == 0 ? 0.0 : 1.0 / static_cast<double>(rate);
+  };
+  std::vector<std::size_t> order(stages.size());
+  std::iota(order.begin(), order.end(), std::size_t{0});
+  std::stable_sort(order.begin(), order.end(),
+                   [&](std::size_t a, std::size_t b) { return bit_seconds(a) < bit_seconds(b); });
+  std::vector<FactorStage> sorted;
+  for (const std::size_t i : order) sorted.push_back(stages[i]);
+  return sorted;
+}
+
+std::vector<PlanStep> steps_of(const std::vector<FactorStage>& stages) {
+  std::vector<PlanStep> steps;
+  for (const FactorStage& stage : stages) {  // Algorithm 1, lines 7-11
+    if (stage.pattern == BlueConnectPattern::ring) {
+      steps.push_back({stage.factor, stage.stride, Pattern::ring});
+      continue;
+    }
+    for (unsigned half = stage.factor / 2; half != 0; half /= 2) {
+      steps.push_back({2, stage.stride * half, Pattern::mesh});
+    }
+  }
+  return steps;
+}
+
 bool joins_neighbours_alone(const Plan& plan) {
   const bool cabled = plan.space().cabled();
   if (cabled && !are_whole_rings(plan.topology(), plan.placement())) return false;
@@ -140,19 +190,9 @@ Plan make_blueconnect_plan(const std::string& name, const Topology& topology,
   const std::vector<unsigned> factors = factors_of(refusal, placement, stages.factors);
   const std::vector<BlueConnectPattern> patterns =
       patterns_of(refusal, factors, topology.space().cabled(), stages.patterns);
-  PlanThread thread;
-  std::uint32_t stride = 1;
-  for (std::size_t i = factors.size(); i-- > 0;) {  // Algorithm 1, lines 7-11
-    require_stage(refusal, factors[i], patterns[i]);
-    if (patterns[i] == BlueConnectPattern::ring) {
-      thread.steps.push_back({factors[i], stride, Pattern::ring});
-    } else {
-      for (unsigned half = factors[i] / 2; half != 0; half /= 2) {
-        thread.steps.push_back({2, stride * half, Pattern::mesh});
-      }
-    }
-    stride *= factors[i];
-  }
+  std::vector<FactorStage> of_plan = stages_of(refusal, factors, patterns);
+  if (stages.factors.empty()) of_plan = fastest_first(of_plan, topology, placement);
+  const PlanThread thread{1, steps_of(of_plan)};
   // Among neighbours each port sends to one other and receives from one.
   Plan plan(name, topology, placement, {thread});
   if (joins_neighbours_alone(plan)) return plan;

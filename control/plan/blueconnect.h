@@ -3,6 +3,11 @@
 // ranks, then what is left of it over p_1, and so on; the all-gathers go the same way back. There
 // is one thread.
 //
+// Factors that a name lists go from the innermost to the outermost. Where it lists none they are
+// the levels at which the servers have several digits, and these go from the fastest to the slowest
+// by the rates of the topology, which all servers know. A level without a rate is the fastest;
+// equally fast ones go from the lowest up.
+//
 // Factor 0 is the innermost: its ranks are consecutive, and so are neighbours if it divides the
 // number of digits of the lowest level. Factors are written the other way round, the outermost
 // first, as the digits of an address are: on bcube:3,2 the factors of blueconnect:3x3 are its
@@ -30,7 +35,8 @@ enum class BlueConnectPattern { ring, halving_doubling };
 
 // Both lists have the outermost stage first.
 struct BlueConnectStages {
-  // Empty: the number of digits that the servers have at each level of the topology.
+  // Empty: the number of digits that the servers have at each level of the topology, and the stages
+  // run from the fastest level to the slowest.
   std::vector<unsigned> factors;
   // One for each factor or one for all; empty: the cheaper.
   std::vector<BlueConnectPattern> patterns;

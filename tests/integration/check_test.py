@@ -88,6 +88,17 @@ class Check(TestCase):
                 self.assertEqual([port["rate_bps"] for port in server["ports"]], rates)
             self.assert_right(cluster.perf("--sizes", "0,4,1K,1M", "--iterations", "2"))
 
+    def test_blueconnect_begins_with_the_fastest_level_and_is_right(self):
+        links = ["--topology", GRID, "--rate", "level0=200mbit,level1=800mbit"]
+        with Cluster(*links) as cluster:
+            plan = cluster.answer("plan", *links, "--algorithm", "blueconnect", "--server", "0,0")
+            (server,) = plan["servers"]
+            self.assertEqual([step["level"] for step in server["threads"][0]["steps"]], [1, 0, 0, 1])
+            for kind in ("allreduce", "reduce_scatter", "reduce"):
+                with self.subTest(kind=kind):
+                    flags = ["--algorithm", "blueconnect", "--sizes", "100,1K,300K", "--iterations", "2"]
+                    self.assert_right(cluster.answer("perf", kind, "--check", *flags)["results"])
+
     def test_every_operation_is_right_on_a_star(self):
         self.check_all("star:3", ["float32", "bfloat16"], OPERATIONS)
 

@@ -2,7 +2,7 @@
 
 import json
 
-from fabrics import FABRIC, faults, some
+from fabrics import FABRIC, faults, needs_many_servers, some
 from harness import Cluster, TestCase, main, wait_until
 
 
@@ -19,6 +19,32 @@ class Torus(TestCase):
                 before = cluster.status()["counters"]["resent"]
                 self.assert_right(cluster.perf("--sizes", "1K,2M", "--iterations", "3"))
                 self.assertGreater(cluster.status()["counters"]["resent"], before)
+
+    @needs_many_servers
+    def test_algorithms_are_right_in_three_dimensions(self):
+        with Cluster("--topology", "torus:3,3", "--loss", "0.01", "--seed", str(self.seed)) as cluster:
+            for server in cluster.status()["servers"]:
+                self.assertEqual([port["level"] for port in server["ports"]], [0, 0, 1, 1, 2, 2])
+            for algorithm in ("hips:ring", "hips:mesh,ring,mesh", "ring", "blueconnect"):
+                with self.subTest(algorithm=algorithm):
+                    self.assert_right(
+                        cluster.perf("--sizes", "0,4,1K,300K", "--iterations", "1", "--algorithm", algorithm)
+                    )
+
+    def test_every_kind_is_right_with_every_pattern(self):
+        topology = "torus:3,2" if FABRIC == "embedded" else "torus:3,1"
+        with Cluster("--topology", topology, *faults("--loss", "0.01"), "--seed", str(self.seed)) as cluster:
+            last = len(cluster.sockets()) - 1
+            for algorithm in some(("hips:ring", "ring", "blueconnect", "hips:root"), 1):
+                for kind in ("reduce_scatter", "allgather", "broadcast", "reduce", "barrier"):
+                    flags = [] if kind == "barrier" else ["--sizes", "72,8129,300K"]
+                    flags += ["--root", str(last)] if kind in ("broadcast", "reduce") else []
+                    with self.subTest(algorithm=algorithm, kind=kind):
+                        answer = cluster.answer(
+                            "perf", kind, "--check", "--iterations", "1", "--algorithm", algorithm, *flags
+                        )
+                        self.assertEqual(answer["collective"], kind)
+                        self.assert_right(answer["results"])
 
     def test_status_names_the_ports_and_a_cable_that_is_down_at_both_ends(self):
         with Cluster("--topology", "torus:3,2", "--greeting", "20ms" if FABRIC == "embedded" else "80ms") as cluster:

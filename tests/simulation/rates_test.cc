@@ -71,6 +71,9 @@ INSTANTIATE_TEST_SUITE_P(
         // Level 1 carries half of the gradient in each stage, or a third if thread 0 has all.
         RatesCase{"EqualSharesOfMixedRadices", "hips:mesh", "bcube:3x2", kFastBelow, 1, 100e6},
         RatesCase{"MixedRadices", "bml", "bcube:3x2", kFastBelow, 2.0 / 3, 100e6},
+        // Level 1 goes first and leaves a quarter: 3/16 of the gradient for level 0 in each stage.
+        RatesCase{"BlueConnectFastAbove", "blueconnect", "bcube:4,2",
+                  "level0=20mbit,level1=200mbit", 3.0 / 8, 20e6},
         // A ring of three goes one way round.
         RatesCase{"Torus", "blueconnect", "torus:3,1", "100mbit", 4.0 / 3, 100e6}),
     [](const auto& info) { return std::string(info.param.name); });

@@ -170,7 +170,8 @@ TEST_F(ModelCommand, SaysWhatIsWrongAndWhatIsAccepted) {
 TEST_F(ModelCommand, NamesTheModelsAndTheirHelp) {
   expect_usage_error(
       {"model"},
-      "the models are gst, crossover, blueconnect, cost, merge, training, hub, hierarchy, figure");
+      "the models are gst, crossover, blueconnect, cost, lines, merge, training, hub, hierarchy, "
+      "figure");
   expect_usage_error({"model", "costs"},
                      "there is no command \"model costs\" (did you mean cost?)");
   expect_usage_error({"model", "dance"}, "`gradcube model --help`");

@@ -47,6 +47,57 @@ TEST(BlueConnect, TakesTheLevelsOfTheServersWhereNoFactorsAreAskedFor) {
             (std::vector<PlanStep>{{2, 1, Pattern::ring}, {2, 2, Pattern::ring}}));
 }
 
+// The rates are by level, from level 0 on.
+std::vector<PlanStep> steps_at(const std::vector<std::uint64_t>& rates, const std::string& spec,
+                               const char* name) {
+  return make_plan(name, parse_topology(spec, "test").with_rates(rates), "test").thread(0).steps;
+}
+
+TEST(BlueConnect, GoesFromTheFastestLevelToTheSlowest) {
+  const PlanStep low{5, 1, Pattern::ring};
+  const PlanStep middle{3, 5, Pattern::ring};
+  const PlanStep high{2, 15, Pattern::ring};
+  const auto steps = [](const std::vector<std::uint64_t>& rates) {
+    return steps_at(rates, "bcube:2x3x5", "blueconnect:ring");
+  };
+  EXPECT_EQ(steps({4, 4, 4}), (std::vector<PlanStep>{low, middle, high}));
+  EXPECT_EQ(steps({4, 2, 1}), (std::vector<PlanStep>{low, middle, high}));
+  EXPECT_EQ(steps({1, 2, 4}), (std::vector<PlanStep>{high, middle, low}));
+  EXPECT_EQ(steps({1, 4, 1}), (std::vector<PlanStep>{middle, low, high})) << "equal ones ascend";
+  EXPECT_EQ(steps({1, 4, 0}), (std::vector<PlanStep>{high, middle, low})) << "0 is no limit";
+}
+
+TEST(BlueConnect, GoesByTheRatesOfTheLevelsThatTheServersHave) {
+  const Topology topology = parse_topology("bcube:2x3x5", "test").with_rates({2, 9, 4});
+  const Placement two_levels =
+      Placement::grid(topology, std::vector<ServerId>{0, 1, 15, 16}, "test");
+  EXPECT_EQ(make_plan("blueconnect:ring", topology, two_levels, "test").thread(0).steps,
+            (std::vector<PlanStep>{{2, 2, Pattern::ring}, {2, 1, Pattern::ring}}));
+}
+
+TEST(BlueConnect, LeavesEachLevelItsPatternWhateverTheRatesAre) {
+  EXPECT_EQ(steps_at({1, 4}, "bcube:3x4", "blueconnect:ring,halving_doubling"),
+            (std::vector<PlanStep>{{3, 4, Pattern::ring}, {2, 2}, {2, 1}}));
+}
+
+TEST(BlueConnect, TakesFactorsInTheOrderOfTheNameWhateverTheRatesAre) {
+  EXPECT_EQ(steps_at({1, 4}, "bcube:3x4", "blueconnect:3x4,ring"),
+            (std::vector<PlanStep>{{4, 1, Pattern::ring}, {3, 4, Pattern::ring}}));
+}
+
+TEST(BlueConnect, GivesASlowLevelWhatTheFastOneHasLeftAndIsProvedThere) {
+  for (const char* spec : {"bcube:4,2", "bcube:3x4", "torus:4,2", "bcube:2x2x4"}) {
+    const Topology whole = parse_topology(spec, "test");
+    std::vector<std::uint64_t> rates(whole.levels(), 4);
+    rates[0] = 1;
+    for (const char* name : {"blueconnect", "blueconnect:ring"}) {
+      SCOPED_TRACE(std::string(name) + " on " + spec);
+      const VerifyReport report = verify(make_plan(name, whole.with_rates(rates), "test"));
+      EXPECT_EQ(report.link_pieces[0], 2 * (whole.space().radix(0) - 1));
+    }
+  }
+}
+
 TEST(BlueConnect, HalvesAFactorFromItsFarthestRanksOn) {
   const std::vector<PlanStep> steps = {{3, 1, Pattern::ring}, {2, 6}, {2, 3}};
   EXPECT_EQ(plan_of("blueconnect:4x3,halving_doubling,ring", "star:12").thread(0).steps, steps);

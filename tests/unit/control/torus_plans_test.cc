@@ -19,7 +19,7 @@ namespace {
 std::vector<Topology> small_tori() {
   std::vector<Topology> all;
   for (const char* spec : {"torus:3,1", "torus:4,1", "torus:5,1", "torus:8,1", "torus:3,2",
-                           "torus:4,2", "torus:5,2", "torus:3,3"}) {
+                           "torus:4,2", "torus:5,2", "torus:9,2", "torus:3,3", "torus:3,4"}) {
     all.push_back(parse_topology(spec, "test"));
   }
   return all;

@@ -108,6 +108,28 @@ TEST_F(Nodes, RefuseAHeapThatCannotBe) {
   EXPECT_TRUE(nodes_.at(1).idle());
 }
 
+TEST_F(Nodes, RefuseAnAlgorithmThatThereIsNotOrThatTheirServersCannotRunAndSayWhatCould) {
+  const std::vector<std::pair<std::string, std::vector<std::string>>> refused = {
+      {"bogus", {"no such algorithm", "expected bml"}},
+      {"halving_doubling", {"3 servers", "expected a power of two"}},
+      {"blueconnect:2x2", {"2x2 is not 3", "for example 3"}},
+      {"hips:mesh,mesh", {"lists 2 patterns", "expected 1"}},
+  };
+  for (const auto& [algorithm, words] : refused) {
+    TrainerRequest asks = request(1);
+    asks.options.lanes.resize(1);
+    asks.options.lanes[0].algorithm = algorithm;
+    try {
+      join(1, asks);
+      ADD_FAILURE() << "joined with " << algorithm;
+    } catch (const JoinRefused& refusal) {
+      EXPECT_EQ(refusal.code(), GRADCUBE_EINVAL);
+      expect_words(refusal.what(), words);
+    }
+  }
+  EXPECT_TRUE(nodes_.at(1).idle());
+}
+
 TEST_F(NodesWithoutTheLowest, RefuseATrainerWhoseLeaderDoesNotAnswerAndNameItsServer) {
   const TrainerId trainer = join(1);
   run_for(control::JobTiming{}.phase - milliseconds(50));

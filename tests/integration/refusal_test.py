@@ -1,0 +1,61 @@
+"""Algorithms and roots that there are not, or that the topology cannot run: one message says why and what could run."""
+
+import gradcube
+import numpy
+
+from harness import Cluster, TestCase, job, main
+
+# On nine servers of two levels: the name, why it is refused, and what could run.
+REFUSED = (
+    ("bogus", 'algorithm "bogus": there is no such algorithm', "expected bml, blueconnect"),
+    ("bml:2", "bml takes no parameters", "expected bml alone"),
+    ("halving_doubling", "on 9 servers: every step halves them", "expected a power of two of servers, or bml"),
+    ("blueconnect:3x3,halving_doubling", "3 servers cannot be halved down to one", "or the pattern ring"),
+    ("blueconnect:4x3", "the product of 4x3 is not 9", "for example 3x3"),
+    ("blueconnect:3x3,ring,ring,ring", "it lists 3 patterns", "expected 1 for all stages, or 2"),
+    ("hips:mesh,ring,mesh", "it lists 3 patterns", "expected 1 for all stages, or 2"),
+    ("hips:star", 'no stage runs the pattern "star"', "expected mesh, ring, root"),
+    ("ps:3,0", "is not a server's address", "must be 0..2"),
+)
+
+
+class Refusals(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:3,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def test_a_session_is_told_why_and_what_could_run(self):
+        path = self.cluster.sockets()[0]
+        for algorithm, why, what in REFUSED:
+            with self.subTest(algorithm=algorithm):
+                with self.assertRaises(gradcube.InvalidError) as caught:  # GRADCUBE_EINVAL of gradcube_open()
+                    gradcube.Session(path, "refused", algorithm=algorithm)
+                self.assertEqual(caught.exception.code, -1)
+                self.assert_fails(gradcube.InvalidError, caught.exception, why, what)
+        self.assertEqual(self.cluster.status()["jobs"], [])
+        self.assert_works(self.cluster, "refused")
+
+    def test_a_lane_is_told_as_well_as_a_job(self):
+        lanes = [("ring", 0), ("hips:mesh,ring,mesh", 0)]
+        with self.assertRaises(gradcube.InvalidError) as caught:
+            gradcube.Session(self.cluster.sockets()[0], "refused", lanes=lanes)
+        self.assertIn("it lists 3 patterns", str(caught.exception))
+
+    def test_perf_is_told_in_one_message(self):
+        for algorithm, why, what in REFUSED:
+            with self.subTest(algorithm=algorithm):
+                done = self.cluster.tool("perf", "allreduce", "--algorithm", algorithm, "--sizes", "1K")
+                self.assert_one_message(done, 2, why.removeprefix("algorithm "), what)
+
+    def test_a_reduce_to_a_rank_that_is_not_there_is_told_which_there_are(self):
+        with job(self.cluster, "root") as sessions:
+            with self.assertRaises(gradcube.InvalidError) as caught:
+                sessions[0].reduce(numpy.ones(9, "float32"), root=9)
+            self.assert_fails(gradcube.InvalidError, caught.exception, "invalid root 9", "0 to 8")
+        done = self.cluster.tool("perf", "reduce", "--root", "9", "--sizes", "1K")
+        self.assert_one_message(done, 2, "--root", "9")
+
+
+if __name__ == "__main__":
+    main()
