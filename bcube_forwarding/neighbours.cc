@@ -10,6 +10,16 @@
 
 namespace gradcube::bcube {
 
+namespace {
+
+constexpr std::uint32_t kBenchmarkNetwork = std::uint32_t{198} << 24 | std::uint32_t{18} << 16;
+constexpr unsigned kHostBits = 17;
+constexpr unsigned kMaxPorts = 2 * kMaxLevels;  // a torus has two for each level
+static_assert(kMaxPorts * kMaxAddressedServers <= 1U << kHostBits,
+              "every port of every server has an address of 198.18.0.0/15");
+
+}  // namespace
+
 LinkAddress embedded_link_address(unsigned port, ServerId server) {
   LinkAddress address;
   address.mac = {0x02,
@@ -18,7 +28,7 @@ LinkAddress embedded_link_address(unsigned port, ServerId server) {
                  static_cast<std::uint8_t>(server >> 16),
                  static_cast<std::uint8_t>(server >> 8),
                  static_cast<std::uint8_t>(server)};
-  address.ip = std::uint32_t{10} << 24 | (port & 0xff) << 16 | (server & 0xffff);
+  address.ip = kBenchmarkNetwork | (port * kMaxAddressedServers + server);
   return address;
 }
 
@@ -75,6 +85,12 @@ NeighbourTable::NeighbourTable(const AddressSpace& space, ServerId self)
   if (!space.contains(self)) {
     throw std::invalid_argument("server " + std::to_string(self) + " is not among the " +
                                 std::to_string(space.servers()) + " servers");
+  }
+  if (space.addresses() > kMaxAddressedServers) {
+    throw std::invalid_argument(
+        "the ports of " + std::to_string(space.addresses()) +
+        " servers have no IPv4 addresses: 198.18.0.0/15 has room for those of " +
+        std::to_string(kMaxAddressedServers));
   }
   for (unsigned port = 0; port < space.ports(); ++port) {
     const unsigned level = space.level_of_port(port);

@@ -6,7 +6,9 @@
 //     round trip, with the trainers' waiting;
 //   - buffers that the link takes kTransfer for, in frames of the cluster's MTU: as many bytes go
 //     over it each way, so bytes by median time is the rate of the payload;
-// and by the counters of the job's flows: how many segments had to be sent again.
+// and by the counters of the job's flows: how many segments had to be sent again. Greetings are
+// small: that a switch on the way takes no frames of the cluster's MTU shows here alone, if the
+// few bytes come through and the buffers do not.
 //
 // Where the host is busy, links seem slow; so it is measured, too, how long the daemons' threads
 // had no core meanwhile. That changes no judgement: nobody knows what the link does otherwise.

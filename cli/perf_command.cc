@@ -28,6 +28,7 @@
 #include "cli/perf_options.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
+#include "cli/progress_line.h"
 #include "cli/running_cluster.h"
 #include "cli/status_text.h"
 #include "cli/text_table.h"
@@ -159,8 +160,13 @@ std::string explanation(const RunDirectory& directory, const std::string& job_na
                      impairments_summary(status));
 }
 
-PerfRow measure(PerfRunner& runner, std::uint64_t count, const RunDirectory& directory,
-                const std::string& job, const control::Placement& placement) {
+PerfRow measure(PerfRunner& runner, std::uint64_t count, const PerfSettings& settings,
+                const RunDirectory& directory, const std::string& job,
+                const control::Placement& placement) {
+  const ProgressLine progress([&] {
+    return fmt::format("{} elements: {} of {} iterations", grouped(count), runner.iterations_done(),
+                       settings.warmup + settings.iterations);
+  });
   const auto before = resent_so_far(directory);
   try {
     PerfRow row = runner.run(count);
@@ -270,7 +276,7 @@ int run_perf(const PerfOptions& options) {
   std::uint64_t wrong = 0;
   if (table) print_head(cluster, settings, job);
   for (const std::uint64_t count : counts) {
-    rows.push_back(measure(runner, count, directory, job, cluster.placement()));
+    rows.push_back(measure(runner, count, settings, directory, job, cluster.placement()));
     wrong += rows.back().wrong.value_or(0);
     if (!table) continue;
     write_output(table_row(rows.back(), links_of(cluster, rows.back())));

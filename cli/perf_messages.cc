@@ -19,6 +19,7 @@
 #include "cli/perf_inputs.h"
 #include "cli/perf_report.h"
 #include "cli/perf_runner.h"
+#include "cli/progress_line.h"
 #include "cli/running_cluster.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
@@ -146,6 +147,8 @@ class Measurement {
 
 PerfRow measure(Measurement& measurement, std::uint64_t size, const RunDirectory& directory,
                 const control::Placement& placement) {
+  const ProgressLine progress(
+      [size] { return fmt::format("messages of {}", human_bytes(static_cast<double>(size))); });
   const auto before = resent_so_far(directory);
   try {
     PerfRow row = measurement.run(size);

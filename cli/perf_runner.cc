@@ -40,7 +40,8 @@ std::uint64_t seed_of(unsigned iteration, unsigned collective) {
 class Row {
  public:
   Row(const control::Plan& plan, const PerfSettings& settings,
-      const std::vector<control::Rank>& ranks, std::vector<Session>& sessions, std::uint64_t count)
+      const std::vector<control::Rank>& ranks, std::vector<Session>& sessions, std::uint64_t count,
+      std::atomic<unsigned>& iterations_done)
       : settings_(settings),
         ranks_(ranks),
         sessions_(sessions),
@@ -53,7 +54,8 @@ class Row {
         barrier_(trainers_),
         starts_(trainers_),
         ends_(trainers_),
-        buffers_(trainers_) {}
+        buffers_(trainers_),
+        iterations_done_(iterations_done) {}
 
   PerfRow measure() {
     {
@@ -103,6 +105,7 @@ class Row {
       run(trainer);
       if (!barrier_.arrive_and_wait()) return;
       if (trainer == 0 && iteration >= settings_.warmup) note_time();
+      if (trainer == 0) iterations_done_ = iteration + 1;
       if (settings_.check) check(trainer, iteration);
       if (!barrier_.arrive_and_wait()) return;
     }
@@ -233,6 +236,7 @@ class Row {
   std::vector<Clock::time_point> ends_;
   std::vector<std::vector<Memory>> buffers_;
   std::vector<double> seconds_;
+  std::atomic<unsigned>& iterations_done_;
   std::atomic<std::uint64_t> wrong_{0};
   std::mutex error_mutex_;
   std::exception_ptr error_;
@@ -285,7 +289,10 @@ PerfRunner::PerfRunner(const control::PlanChoice& choice, const std::vector<Perf
 
 PerfRow PerfRunner::run(std::uint64_t count) {
   const std::uint64_t bytes = count * carried_bytes(settings_, choice_.placement().trainers());
-  return Row(choice_.plan_of(settings_.kind, bytes), settings_, ranks_, sessions_, count).measure();
+  iterations_done_ = 0;
+  return Row(choice_.plan_of(settings_.kind, bytes), settings_, ranks_, sessions_, count,
+             iterations_done_)
+      .measure();
 }
 
 }  // namespace gradcube::cli

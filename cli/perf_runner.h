@@ -15,6 +15,7 @@
 #ifndef GRADCUBE_CLI_PERF_RUNNER_H_
 #define GRADCUBE_CLI_PERF_RUNNER_H_
 
+#include <atomic>
 #include <chrono>
 #include <cstdint>
 #include <string>
@@ -85,11 +86,15 @@ class PerfRunner {
   // or gradcube::Error when a trainer fails.
   PerfRow run(std::uint64_t count);
 
+  // How many iterations of the row have ended. Any thread.
+  unsigned iterations_done() const { return iterations_done_; }
+
  private:
   const control::PlanChoice& choice_;
   PerfSettings settings_;
   std::vector<control::Rank> ranks_;
   std::vector<Session> sessions_;  // of these ranks
+  std::atomic<unsigned> iterations_done_{0};
 };
 
 }  // namespace gradcube::cli

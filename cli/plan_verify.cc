@@ -12,6 +12,7 @@
 #include <vector>
 
 #include "cli/option_checks.h"
+#include "cli/progress_line.h"
 #include "cli/text_table.h"
 #include "control/plan/streams.h"
 #include "control/plan/verify.h"
@@ -133,6 +134,9 @@ void add_plan_verify(CLI::App& command, PlanVerifyOptions& options) {
 }
 
 std::string verified(const control::Plan& plan, const PlanVerifyOptions& options, bool as_json) {
+  const ProgressLine progress([&plan] {
+    return fmt::format("proving {} on {}", plan.algorithm(), plan.topology().spec());
+  });
   if (plan.ranks() <= kMostExact) return exact(plan, as_json);
   const auto now = std::chrono::system_clock::now().time_since_epoch().count();
   return sampled(plan, options.seed.value_or(static_cast<std::uint64_t>(now) % 1'000'000), as_json);

@@ -40,7 +40,8 @@ constexpr Help kHelp[] = {
      "host's)"},
     {"greeting",
      "How often neighbours greet each other: 10ms, 0 for never (default: 80ms, or more on large "
-     "clusters). A link is down after three without an answer"},
+     "clusters; 10ms between hosts whose pollers spin). A link is down after three without an "
+     "answer"},
     {"probing",
      "How often servers compare the paths of flows that relays pass on, where links have a rate: "
      "100ms, 0 for never (default: 100ms, or more on large clusters)"},

@@ -6,6 +6,7 @@
 #include <utility>
 
 #include "bcube_forwarding/neighbours.h"
+#include "control/jobs/wait_cause.h"
 #include "trainer/shared_layout.h"
 
 namespace gradcube::control {
@@ -209,11 +210,9 @@ void JobNode::on_event(Attempt attempt, const JobEvent& event, Instant now, JobA
   settle(now, out);
 }
 
-void JobNode::on_server_silent(bcube::ServerId server, Instant now, JobActions& out) {
+void JobNode::on_server_silent(bcube::ServerId server, bool no_way, Instant now, JobActions& out) {
   if (server == server_) return;
-  server_gone(server,
-              fmt::format("nothing is heard of the daemon on server {}", space_.text(server)), now,
-              out);
+  server_gone(server, silent_daemon(server, "", no_way, space_), now, out);
   settle(now, out);
 }
 

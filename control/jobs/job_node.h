@@ -51,8 +51,9 @@ class JobNode {
   void on_heard(bcube::ServerId server, Incarnation incarnation, Instant now, JobActions& out);
   // Whether a newer incarnation of the server was heard of.
   bool is_stale(bcube::ServerId server, Incarnation incarnation) const;
-  // Nothing was heard of it for the liveness time.
-  void on_server_silent(bcube::ServerId server, Instant now, JobActions& out);
+  // Nothing was heard of it for the liveness time. `no_way`: every path to it begins with a link
+  // that is down.
+  void on_server_silent(bcube::ServerId server, bool no_way, Instant now, JobActions& out);
   void on_time(Instant now, JobActions& out);
   std::optional<Instant> deadline() const;
 

@@ -34,9 +34,8 @@ std::optional<std::string> mute_daemon(const std::vector<PeerFacts>& peers, Inst
   }
   if (mute != nullptr) {
     const auto heard = std::chrono::duration_cast<std::chrono::milliseconds>(mute->since_heard);
-    return fmt::format("nothing is heard of the daemon on server {} for {} ms{}",
-                       space.text(mute->standing.server), heard.count(),
-                       mute->no_way ? ", and no link that is up leads there" : "");
+    return silent_daemon(mute->standing.server, fmt::format(" for {} ms", heard.count()),
+                         mute->no_way, space);
   }
   if (unanswered != nullptr) {
     return fmt::format("the daemon on server {} has not answered in time",
@@ -68,6 +67,13 @@ std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
 }
 
 }  // namespace
+
+std::string silent_daemon(bcube::ServerId server, const std::string& for_how_long, bool no_way,
+                          const bcube::AddressSpace& space) {
+  return fmt::format("nothing is heard of the daemon on server {}{}{}", space.text(server),
+                     for_how_long,
+                     no_way ? ": links are down, and no other way leads there" : "");
+}
 
 std::string explain_wait(const std::string& job, std::size_t lanes,
                          const std::vector<PeerFacts>& peers, CollectiveName collective,

@@ -24,6 +24,11 @@ struct PeerFacts {
   bool no_way = false;             // every path to it begins with a link that is down
 };
 
+// The daemon on the server is silent. `no_way`: as in PeerFacts. Links to a daemon that has ended
+// are down, too: the sentence is true of it as well, and says what else to look at.
+std::string silent_daemon(bcube::ServerId server, const std::string& for_how_long, bool no_way,
+                          const bcube::AddressSpace& space);
+
 // `peers`: all members of the job, by server; `lanes`: how many the job has. Of several trainers on
 // a server it has the pid of the one that has come least far. `silent`: as long as a
 // healthy daemon never says nothing. The first cause of these that applies: a daemon that is silent

@@ -9,6 +9,7 @@
 #include <tuple>
 #include <utility>
 
+#include "bcube_forwarding/neighbours.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
@@ -26,6 +27,8 @@ constexpr std::uint64_t kLongestProbing = 60'000'000'000;
 constexpr unsigned kFrameOverhead = 18;  // Ethernet's header and FCS
 constexpr std::uint64_t kLeastPacketMemory = 1'000'000;
 constexpr std::uint64_t kMostPacketMemory = 64'000'000'000;
+static_assert(kMaxEmbeddedServers <= bcube::kMaxAddressedServers,
+              "every port of a cluster that runs has addresses");
 
 // "0,2" or "0-3,6".
 std::vector<unsigned> parse_lcores(std::string_view text, std::string_view where) {

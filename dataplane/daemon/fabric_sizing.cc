@@ -94,20 +94,34 @@ constexpr unsigned kSegmentsPerAcknowledgement = kLimitedWindow / 4;
 constexpr std::int64_t kFramesPerAcknowledgeDelay = 8;
 constexpr std::int64_t kMostAcknowledgeDelay = 3 * kMillisecond;
 
-// --- Greetings. Three intervals find a link that is down: a quarter of a second, and far more than
-// a time slice, so that a neighbour that waits for its core is not taken for a link. All servers
-// share this host's cores, so there are at most so many greetings in a second.
+// --- Greetings. Three intervals find a link that is down. Where pollers share cores, that is a
+// quarter of a second, far more than a time slice, so that a neighbour that waits for its core is
+// not taken for a link. A poller that never waits for one need not wait so long. There are at most
+// so many greetings in a second on a host.
 constexpr std::int64_t kGreetingInterval = 80 * kMillisecond;
+constexpr std::int64_t kPinnedGreetingInterval = 10 * kMillisecond;
 constexpr std::int64_t kGreetingsPerSecond = 4000;
 
-Nanoseconds greeting_interval(const control::ClusterSettings& settings) {
+// Whether each poller has a core to itself: a server on a host of its own, whose pollers were told
+// to spin for ever. It follows from settings that all daemons have in common, as the interval is
+// part of their fingerprint; how many cores a host has is not.
+bool are_pinned(const control::ClusterSettings& settings, Payloads payloads) {
+  return payloads == Payloads::copied && settings.fabric == control::Fabric::embedded &&
+         settings.idle == control::Idle::spin;
+}
+
+Nanoseconds greeting_interval(const control::ClusterSettings& settings, Payloads payloads) {
   if (settings.greeting_ns.has_value()) return static_cast<Nanoseconds>(*settings.greeting_ns);
-  std::int64_t neighbours = 0;
+  std::int64_t greetings = 0;
   for (const control::Dimension& dimension : settings.topology.dimensions()) {
-    neighbours += dimension.radix - 1;
+    greetings += dimension.radix - 1;
   }
-  const std::int64_t greetings = neighbours * settings.topology.servers();
-  return std::max(kGreetingInterval, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
+  std::int64_t least = kPinnedGreetingInterval;
+  if (!are_pinned(settings, payloads)) {
+    greetings *= settings.topology.servers();
+    least = kGreetingInterval;
+  }
+  return std::max(least, greetings * 1000 * kMillisecond / kGreetingsPerSecond);
 }
 
 // --- Path probes. Flows live for seconds, and what their links carry is averaged over 50 ms. An
@@ -233,7 +247,7 @@ void tune_flows(const control::ClusterSettings& settings, FabricParameters& para
 
 }  // namespace
 
-FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
+FabricParameters fabric_parameters(const control::ClusterSettings& settings, Payloads payloads) {
   FabricParameters parameters;
   parameters.segment_bytes = segment_bytes(settings.topology, settings.mtu);
   protocol::CreditSettings credit;
@@ -256,7 +270,7 @@ FabricParameters fabric_parameters(const control::ClusterSettings& settings) {
     parameters.flows.acknowledgement.delay = kUnlimitedAcknowledgeDelay;
     recovery.acknowledge_delay = kUnlimitedAcknowledgeDelay;
   }
-  parameters.greeting_interval = greeting_interval(settings);
+  parameters.greeting_interval = greeting_interval(settings, payloads);
   parameters.probing_interval = probing_interval(settings);
   return parameters;
 }

@@ -31,13 +31,15 @@ struct FabricParameters {
   Nanoseconds greeting_interval = 0;  // over each link; 0: none
   Nanoseconds probing_interval = 0;   // of flows' paths; 0: none
 };
-FabricParameters fabric_parameters(const control::ClusterSettings& settings);
 
 // Where the payload of a received frame lies.
 enum class Payloads : std::uint8_t {
   referenced,  // in the memory of its sender's trainer: both run in this process
   copied,      // in a packet of this server, the only one of its process
 };
+
+FabricParameters fabric_parameters(const control::ClusterSettings& settings,
+                                   Payloads payloads = Payloads::referenced);
 
 // The packet memory of one of `pollers` pollers, which runs so many of the servers' threads. Only
 // what jobs reserve of it is ever touched.

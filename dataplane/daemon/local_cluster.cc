@@ -48,7 +48,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       events_(events),
       default_algorithm_(control::default_algorithm(topology_)),
       assignment_(assignment_of(topology_.whole(), options.lcores)),
-      parameters_(fabric_parameters(settings_)),
+      parameters_(fabric_parameters(settings_, payloads)),
       digest_(digest_of(settings_, parameters_, payloads)) {
   make_pollers(options.lcores, payloads, clock);
   share_packet_memory();

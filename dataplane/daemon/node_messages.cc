@@ -51,7 +51,9 @@ void Node::greet(control::Instant now) {
   std::vector<bcube::ServerId> silent;
   greetings_.on_time(now, out, silent);
   for (const control::NodeMessage& message : out) around_.messages.send(message, now);
-  for (const bcube::ServerId server : silent) jobs_.on_server_silent(server, now, actions_);
+  for (const bcube::ServerId server : silent) {
+    jobs_.on_server_silent(server, !engines_->reaches(server), now, actions_);
+  }
 }
 
 // Frames that have come from a neighbour since the last look are a sign of its life.

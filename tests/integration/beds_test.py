@@ -156,14 +156,15 @@ class Death(TestCase):
                 cluster.answer("down")
                 cluster.up()
 
-    def test_of_a_servers_only_link_ends_its_jobs_which_name_it(self):
+    def test_of_a_servers_only_link_ends_its_jobs_which_say_that_there_is_no_other_way(self):
         with Cluster("--topology", "star:3") as cluster:
             with cluster.start_tool("perf", "allreduce", "--sizes", "1M", "--iterations", "100000") as tool:
                 wait_until(lambda: cluster.status()["counters"]["collectives"] > 0, "the first collective")
                 cluster.answer("impair", "--down", "1")
                 _, errors = tool.communicate(timeout=60)
             self.assertEqual(tool.returncode, 1)
-            self.assertRegex(errors, r"nothing is heard of the daemon on server \[\d\]")
+            no_way = r"nothing is heard of the daemon on server \[\d\]: links are down, and no other way leads there"
+            self.assertRegex(errors, no_way)
             cluster.answer("impair", "--up")
             wait_until(lambda: not cluster.links_down(), "the link to be seen again")
             self.assert_works(cluster)

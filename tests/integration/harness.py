@@ -181,6 +181,17 @@ def alive(pid):
     return state not in "ZX"
 
 
+def command_of(pid):
+    with contextlib.suppress(OSError):
+        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
+    return b""
+
+
+def arguments_of(pid):
+    """Those with which the daemon of a test bed can be started by hand."""
+    return command_of(pid).split(b"\x00--ready-fd\x00")[0].rstrip(b"\x00").split(b"\x00")
+
+
 def wait_until(condition, what, timeout=PATIENCE):
     deadline = time.monotonic() + timeout
     while not condition():

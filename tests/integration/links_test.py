@@ -1,8 +1,9 @@
 """`gradcube check` and `gradcube paths` on a real cluster: what they say of links that are right, down, lossy and slow."""
 
 import json
+import subprocess
 
-from fabrics import CALM, faults, needs_faults
+from fabrics import CALM, faults, needs_faults, only_on
 from harness import Cluster, TestCase, main, wait_until
 
 # How fast a link is, and what is sent again, depends on what else the machine does.
@@ -53,6 +54,17 @@ class Check(TestCase):
         done = self.cluster.tool("model", "fit")
         self.assertEqual(done.returncode, 1)
         self.assertRegex(done.stderr, r"the link between \[0,0\] and \[1,0\] at level 1 is not as configured: down")
+
+    @only_on("veth", why="only there switch ports have an MTU of their own")
+    def test_names_the_mtu_where_a_switch_takes_small_frames_alone(self):
+        set_port = ["nsenter", "-t", str(self.cluster.pid()), "-n", "ip", "link", "set", "dev", "p1-0.1", "mtu"]
+        subprocess.run([*set_port, "1500"], check=True, timeout=20)
+        self.addCleanup(subprocess.run, [*set_port, "9000"], check=True, timeout=20)
+        code, report = self.check(*LENIENT, "--timeout", "3")
+        self.assertEqual(code, 1)
+        problems = {tuple(map(tuple, link["between"])): link["problem"] for link in report["links"] if link["problem"]}
+        self.assertEqual(set(problems), {((0, 0), (1, 0))}, report)
+        self.assertIn("frames of MTU 9000 do not pass, and small ones do", problems[(0, 0), (1, 0)])
 
     @needs_faults
     def test_names_links_that_lose_frames(self):

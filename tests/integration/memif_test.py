@@ -2,11 +2,10 @@
 
 import contextlib
 import os
-import pathlib
 import signal
 import subprocess
 
-from harness import Cluster, TestCase, main, wait_until
+from harness import Cluster, TestCase, arguments_of, command_of, main, wait_until
 
 SIZES = ("--sizes", "4,100K", "--iterations", "2")
 SMALL = ("--topology", "bcube:2,2")
@@ -166,17 +165,6 @@ class Death(TestCase):
         wait_until(lambda: trainers() == [0, 0, 0, 0], "all trainers to be gone")
         self.assertIn("switches 0: its daemon ended", cluster.log())
         self.assert_one_message(cluster.tool("impair", "--loss", "0.1"), 1, "a daemon of switches")
-
-
-def command_of(pid):
-    with contextlib.suppress(OSError):
-        return pathlib.Path(f"/proc/{pid}/cmdline").read_bytes()
-    return b""
-
-
-def arguments_of(pid):
-    """Those with which the daemon can be started by hand."""
-    return command_of(pid).split(b"\x00--ready-fd\x00")[0].rstrip(b"\x00").split(b"\x00")
 
 
 class RunDirectory(TestCase):

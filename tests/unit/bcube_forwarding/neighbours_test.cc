@@ -102,15 +102,33 @@ TEST(NeighbourTable, RefusesAServerOutsideTheSpace) {
   EXPECT_THROW(NeighbourTable(kSpace, 12), std::invalid_argument);
 }
 
-TEST(EmbeddedLinkAddress, CarriesPortAndServerAndIsUniquePerPort) {
-  const LinkAddress address = embedded_link_address(3, 0xabcd);
-  EXPECT_EQ(address.mac, (std::array<uint8_t, 6>{0x02, 0x47, 3, 0, 0xab, 0xcd}));
-  EXPECT_EQ(address.ip, 0x0a03abcdu);
-  std::set<std::pair<uint32_t, std::array<uint8_t, 6>>> all;
-  for (unsigned level = 0; level < 4; ++level) {
-    for (ServerId server = 0; server < 65536; server += 17) {
-      const LinkAddress one = embedded_link_address(level, server);
-      EXPECT_TRUE(all.emplace(one.ip, one.mac).second);
+TEST(NeighbourTable, RefusesASpaceWhosePortsHaveNoAddresses) {
+  const AddressSpace most(std::vector<unsigned>{64, 128});
+  EXPECT_EQ(NeighbourTable(most, 0).behind(1).size(), 127u);
+  const AddressSpace more(std::vector<unsigned>{64, 129});
+  try {
+    const NeighbourTable table(more, 0);
+    FAIL() << "it was accepted";
+  } catch (const std::invalid_argument& error) {
+    EXPECT_STREQ(error.what(),
+                 "the ports of 8256 servers have no IPv4 addresses: 198.18.0.0/15 has room for "
+                 "those of 8192");
+  }
+}
+
+TEST(EmbeddedLinkAddress, CarriesPortAndServer) {
+  const LinkAddress address = embedded_link_address(3, 0x0bcd);
+  EXPECT_EQ(address.mac, (std::array<uint8_t, 6>{0x02, 0x47, 3, 0, 0x0b, 0xcd}));
+  EXPECT_EQ(address.ip, 0xc6126bcdu);  // 198.18.107.205
+}
+
+TEST(EmbeddedLinkAddress, IsOfTheNetworkForMeasurementsAndUniquePerPort) {
+  std::set<std::uint32_t> all;
+  for (unsigned port = 0; port < 2 * kMaxLevels; ++port) {
+    for (ServerId server = 0; server < kMaxAddressedServers; ++server) {
+      const std::uint32_t ip = embedded_link_address(port, server).ip;
+      ASSERT_EQ(ip >> 17, 0xc6120000u >> 17) << port << " " << server;
+      ASSERT_TRUE(all.insert(ip).second) << port << " " << server;
     }
   }
 }

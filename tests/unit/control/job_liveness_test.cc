@@ -91,7 +91,7 @@ TEST(WaitCause, NamesASilentDaemonFirstThenTrainersThenLinks) {
   silent.no_way = true;
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),
             "collective 7 of job \"mnist\" waits: nothing is heard of the daemon on server [2] for "
-            "1200 ms, and no link that is up leads there");
+            "1200 ms: links are down, and no other way leads there");
   silent.since_heard = milliseconds(10);
   silent.standing.answered = false;
   EXPECT_EQ(explain({peer(0, 6, 6), lossy, silent}),

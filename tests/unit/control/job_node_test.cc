@@ -149,6 +149,21 @@ TEST(JobNode, GreetsTheServersOfItsJobsAndWatchesThemOnceTheyAreSetUp) {
   EXPECT_TRUE(node.watched().empty());
 }
 
+TEST(JobNode, SaysOfASilentDaemonWhetherAnyWayLeadsThere) {
+  for (const bool no_way : {false, true}) {
+    JobNode node(1, 10, kNodeSpace, {}, 1);
+    JobActions out;
+    ASSERT_TRUE(std::holds_alternative<Attempt>(
+        node.join({"mnist", 1, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+    out.clear();
+    node.on_server_silent(0, no_way, {}, out);
+    ASSERT_EQ(out.size(), 1u);
+    EXPECT_EQ(std::get<notice::Ended>(std::get<ToTrainer>(out[0]).notice).why,
+              std::string("nothing is heard of the daemon on server [0]") +
+                  (no_way ? ": links are down, and no other way leads there" : ""));
+  }
+}
+
 TEST(JobNode, AnswersAnInquiryAboutAJobThatHasEnded) {
   JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;

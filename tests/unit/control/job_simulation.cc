@@ -268,7 +268,7 @@ void JobSimulation::greet(ServerId server) {
     for (const auto& [attempt, agent] : node.control->agents()) {
       node.trainers[attempt].gone.insert(other);
     }
-    node.control->on_server_silent(other, now_, out);
+    node.control->on_server_silent(other, false, now_, out);
   }
   perform(server, std::move(out));
 }

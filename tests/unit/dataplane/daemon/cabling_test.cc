@@ -64,7 +64,7 @@ TEST(WrongText, SaysInWhatSettingsDifferIfItIsKnown) {
   EXPECT_EQ(text(wrong),
             begin +
                 "its MTU and slowest rate are the same: compare topology, absent servers, rates, "
-                "greeting interval and version");
+                "interval of greetings (greeting, or idle) and version");
   wrong.settings.mtu = 1500;
   EXPECT_EQ(text(wrong), begin + "MTU 1500 (here 9000)");
   wrong.settings.bits_per_second = 0;

@@ -194,6 +194,37 @@ TEST(FabricSizing, HasRoomForTheFullWindowsOfAllJobsThatAServerAcceptsWhereTheyA
   EXPECT_GE(packet_sizes(settings, 2, 9).segments, 64 * full);
 }
 
+TEST(FabricSizing, GreetsOftenOnlyWherePollersHaveCoresOfTheirOwn) {
+  const auto interval = [](const control::ClusterSettings& settings, Payloads payloads) {
+    return fabric_parameters(settings, payloads).greeting_interval;
+  };
+  const protocol::Nanoseconds millisecond = protocol::kMillisecond;
+  control::ClusterSettings settings = settings_of("bcube:3,2", std::nullopt, 9000);
+  EXPECT_EQ(interval(settings, Payloads::copied), 80 * millisecond) << "a poller that sleeps";
+  settings.idle = control::Idle::spin;
+  EXPECT_EQ(interval(settings, Payloads::copied), 10 * millisecond);
+  EXPECT_EQ(interval(settings, Payloads::referenced), 80 * millisecond) << "beside its trainers";
+  for (const control::Fabric bed : {control::Fabric::memif, control::Fabric::veth}) {
+    settings.fabric = bed;
+    EXPECT_EQ(interval(settings, Payloads::copied), 80 * millisecond) << "nine daemons on a host";
+  }
+  settings.greeting_ns = 20 * millisecond;
+  EXPECT_EQ(interval(settings, Payloads::copied), 20 * millisecond) << "as the settings say";
+}
+
+TEST(FabricSizing, SendsAtMostFourThousandGreetingsInASecond) {
+  control::ClusterSettings settings = settings_of("bcube:16,2", std::nullopt, 9000);
+  constexpr double kSecond = 1e9;
+  const auto interval = [&](Payloads payloads) {
+    return static_cast<double>(fabric_parameters(settings, payloads).greeting_interval);
+  };
+  EXPECT_DOUBLE_EQ(256 * 30 * kSecond / interval(Payloads::referenced), 4000);
+  settings.idle = control::Idle::spin;
+  EXPECT_DOUBLE_EQ(30 * kSecond / interval(Payloads::copied), 3000) << "every 10 ms";
+  settings.topology = control::parse_topology("star:256", "test");
+  EXPECT_DOUBLE_EQ(255 * kSecond / interval(Payloads::copied), 4000);
+}
+
 TEST(FabricSizing, MakesFabricsAsTheSettingsSay) {
   control::ClusterSettings settings = settings_of("bcube:3,2", 1'000'000'000, 9000);
   settings.delay_ns = 5'000;

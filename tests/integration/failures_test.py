@@ -1,0 +1,129 @@
+"""Links, switches and daemons that fail while collectives are under way."""
+
+import concurrent.futures
+import contextlib
+import os
+import signal
+import subprocess
+import time
+
+import gradcube
+import numpy
+
+from fabrics import CALM, FABRIC, GRID, MIDDLE, PATIENCE, SERVERS, only_on
+from harness import Cluster, TestCase, all_of, arguments_of, job, main, wait_until
+
+# At this rate a collective of so many elements takes a second and a half: a cut finds it under way.
+SLOW = ("--rate", "50mbit")
+MANY = 3_125_000
+# Seconds until trainers know of a daemon that says nothing. It takes one; where cores are shared, more.
+TOLD = 20
+
+
+def collectives(cluster):
+    return cluster.status()["counters"]["collectives"]
+
+
+class Cuts(TestCase):
+    """Of what other ways lead around."""
+
+    def test_of_a_link_and_of_a_switch_in_mid_collective_leave_its_bits_as_they_were(self):
+        generator = numpy.random.default_rng(self.seed)
+        with Cluster("--topology", GRID, *SLOW) as cluster, job(cluster, "cut") as sessions:
+            inputs = [generator.standard_normal(MANY, dtype="float32") for _ in sessions]
+            arrays = [session.alloc(MANY) for session in sessions]
+            undisturbed = self.reduce(sessions, arrays, inputs, lambda: None)
+            for cut in (("--down", "1,1:0"), ("--switch", "1/[*,1]", "--down")):
+                with self.subTest(cut=cut):
+                    relayed = cluster.status()["counters"]["relayed"]
+                    bits = self.reduce(sessions, arrays, inputs, lambda: cluster.answer("impair", *cut))
+                    self.assertEqual(bits, undisturbed)
+                    self.assertGreater(cluster.status()["counters"]["relayed"], relayed)
+                    cluster.answer("impair", "--up")
+                    wait_until(lambda: not cluster.links_down(), "the links to be seen again")
+
+    def reduce(self, sessions, arrays, inputs, strike):
+        """The bytes of the sums, the same on all; strike() meets the collective while it is under way."""
+        for array, values in zip(arrays, inputs):
+            array[:] = values
+        requests = [session.allreduce_async(array) for session, array in zip(sessions, arrays)]
+        time.sleep(0.3)
+        strike()
+        # Only some may have ended: where all have, the strike came too late to prove anything.
+        self.assertFalse(all(request.test() for request in requests))
+        self.assertEqual(all_of(lambda request: request.wait(PATIENCE), requests), [None] * len(requests))
+        (bits,) = {array.tobytes() for array in arrays}
+        return bits
+
+
+@only_on("memif", "veth", why="a server has no daemon of its own there")
+class SilentDaemon(TestCase):
+    """The daemon on [1,1] fails. All trainers of its job are told so, and another job goes on."""
+
+    def test_that_is_stopped_is_named_to_all_trainers_and_goes_on_in_the_next_job(self):
+        with Cluster("--topology", GRID, *CALM) as cluster:
+            daemon = cluster.status()["servers"][MIDDLE]["pid"]
+            stop = lambda: os.kill(daemon, signal.SIGSTOP)
+            go_on = lambda: os.kill(daemon, signal.SIGCONT)
+            self.check(cluster, stop, go_on, gradcube.PeerError)
+            self.check_next_job(cluster)
+
+    def test_that_is_killed_is_named_to_all_trainers_and_another_takes_its_place(self):
+        with Cluster("--topology", GRID, *CALM) as cluster, contextlib.ExitStack() as stack:
+            daemon = cluster.status()["servers"][MIDDLE]["pid"]
+            arguments = arguments_of(daemon)
+            kill = lambda: os.kill(daemon, signal.SIGKILL)
+            self.check(cluster, kill, lambda: None, gradcube.NoDaemonError)
+            if FABRIC == "veth":  # the namespace of the daemon went with it
+                return
+            log = stack.enter_context(open(cluster.directory / "again.log", "w"))
+            new = stack.enter_context(subprocess.Popen(arguments, stdout=log, stderr=log))
+            stack.callback(new.kill)
+            wait_until(lambda: "ports" in cluster.status()["servers"][MIDDLE], "the new daemon to be ready")
+            self.check_next_job(cluster)
+
+    def check(self, cluster, strike, mend, own_error):
+        with contextlib.ExitStack() as stack:
+            sessions = stack.enter_context(job(cluster, "struck"))
+            others = stack.enter_context(job(cluster, "beside", [0, 1], members=[0, 1]))
+            self.barrier(others)
+            before = collectives(cluster)
+            pool = stack.enter_context(concurrent.futures.ThreadPoolExecutor(SERVERS))
+            stack.callback(mend)  # before the pool waits for its threads
+            works = [pool.submit(self.reduce_until_failure, session) for session in sessions]
+            wait_until(lambda: collectives(cluster) > before, "the first collectives")
+            strike()
+            struck = time.monotonic()
+            survivors = [work for rank, work in enumerate(works) if rank != MIDDLE]
+            while not all(work.done() for work in survivors):
+                self.barrier(others)
+            for work in survivors:
+                failure, when = work.result()
+                self.assert_fails(gradcube.PeerError, failure, "nothing is heard of the daemon on server [1,1]")
+                self.assertLess(when - struck, TOLD)
+            self.barrier(others)
+            mend()
+            failure, _ = works[MIDDLE].result(PATIENCE)
+            self.assert_fails(own_error, failure)
+
+    def reduce_until_failure(self, session):
+        """All-reduces until that fails: (the failure, when it came)."""
+        array = session.alloc(1000)
+        array.fill(1)
+        while True:
+            try:
+                session.allreduce(array, op="max", timeout=PATIENCE)
+            except gradcube.Error as failure:
+                return failure, time.monotonic()
+
+    def barrier(self, sessions):
+        results = all_of(lambda session: session.barrier(timeout=PATIENCE), sessions)
+        self.assertEqual(results, [None] * len(sessions))
+
+    def check_next_job(self, cluster):
+        wait_until(lambda: not cluster.links_down(), "all links to be seen")
+        self.assert_works(cluster)
+
+
+if __name__ == "__main__":
+    main()
