@@ -14,6 +14,7 @@
 #include "cli/option_checks.h"
 #include "cli/output.h"
 #include "cli/perf_report.h"
+#include "cli/progress_line.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
@@ -54,6 +55,8 @@ PerfLinks links_of(const PerfCluster& cluster, const HubRunSettings& settings) {
 
 PerfRow measure(HubRunner& runner, std::uint64_t chunk, const RunDirectory& directory,
                 const PerfCluster& cluster, const HubRunSettings& settings) {
+  const ProgressLine progress(
+      [chunk] { return fmt::format("chunks of {} bytes", chunk_text(chunk)); });
   const auto before = resent_so_far(directory);
   PerfRow row = row_of(settings, measured(runner, {.chunk_bytes = chunk}, directory, cluster));
   const auto after = resent_so_far(directory);
@@ -111,6 +114,8 @@ std::array<HubPart, 4> measure_parts(HubRunner& runner, std::uint64_t chunk,
   std::array<std::vector<double>, 4> seconds;
   for (unsigned turn = 0; turn < kTurns; ++turn) {
     for (std::size_t i = 0; i < runs.size(); ++i) {
+      const ProgressLine progress(
+          [turn, i] { return fmt::format("turn {} of {}: {}", turn + 1, kTurns, kParts[i]); });
       seconds[i].push_back(
           control::model::median(measured(runner, runs[i], directory, cluster).seconds));
     }

@@ -7,7 +7,6 @@
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <unistd.h>
 
 #include "cli/chunk_search.h"
 #include "cli/commands.h"
@@ -15,6 +14,7 @@
 #include "cli/interrupt.h"
 #include "cli/option_checks.h"
 #include "cli/output.h"
+#include "cli/progress_line.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 
@@ -31,20 +31,18 @@ struct TuneOptions {
 // All lengths that are asked for, turn by turn.
 void measure_all(ChunkSearch& search, HubRunner& runner, const TuneOptions& options,
                  const control::RunDirectory& directory, const PerfCluster& cluster) {
-  const bool tells = isatty(STDERR_FILENO) != 0;
   while (!search.next().empty()) {
     for (unsigned turn = 0; turn < options.turns; ++turn) {
       for (const std::uint64_t chunk : search.next()) {
-        if (tells) {
-          fmt::print(stderr, "\r\033[Kturn {} of {}: chunks of {} bytes ...", turn + 1,
-                     options.turns, chunk_text(chunk));
-        }
+        const ProgressLine progress([&, turn, chunk] {
+          return fmt::format("turn {} of {}: chunks of {} bytes", turn + 1, options.turns,
+                             chunk_text(chunk));
+        });
         search.note(chunk, measured(runner, {.chunk_bytes = chunk}, directory, cluster).seconds);
       }
     }
     search.advance();
   }
-  if (tells) fmt::print(stderr, "\r\033[K");
 }
 
 std::string report_text(const ChunkSearch& search) {

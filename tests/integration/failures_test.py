@@ -4,7 +4,6 @@ import concurrent.futures
 import contextlib
 import os
 import signal
-import subprocess
 import time
 
 import gradcube
@@ -76,9 +75,7 @@ class SilentDaemon(TestCase):
             self.check(cluster, kill, lambda: None, gradcube.NoDaemonError)
             if FABRIC == "veth":  # the namespace of the daemon went with it
                 return
-            log = stack.enter_context(open(cluster.directory / "again.log", "w"))
-            new = stack.enter_context(subprocess.Popen(arguments, stdout=log, stderr=log))
-            stack.callback(new.kill)
+            stack.enter_context(cluster.daemon(arguments))
             wait_until(lambda: "ports" in cluster.status()["servers"][MIDDLE], "the new daemon to be ready")
             self.check_next_job(cluster)
 

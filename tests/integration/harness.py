@@ -71,6 +71,17 @@ class Cluster:
             text=True,
         )
 
+    @contextlib.contextmanager
+    def daemon(self, arguments):
+        """A daemon that takes the place of another, whose arguments_of() these were. It ends with the scope."""
+        with open(self.directory / "again.log", "w") as log:
+            process = subprocess.Popen(arguments, stdout=log, stderr=log)
+            try:
+                yield process
+            finally:
+                process.kill()
+                process.wait(PATIENCE)
+
     def answer(self, *arguments, timeout=PATIENCE):
         """The one JSON object that `gradcube ... --json` prints."""
         return self.parsed(self.tool(*arguments, "--json", timeout=timeout))

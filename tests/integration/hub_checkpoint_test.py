@@ -1,21 +1,27 @@
 """Jobs end, and others go on from the checkpoints of their hubs, with the same bits as if nothing had been."""
 
 import contextlib
+import os
 import pathlib
+import signal
 import tempfile
+import threading
+import time
 
 import gradcube
 import numpy
 
-from fabrics import MIDDLE, SERVERS, some
-from harness import all_of, job, main
+from fabrics import CALM, MIDDLE, PATIENCE, SERVERS, only_on, some
+from harness import all_of, arguments_of, job, main, wait_until
 from hub_keys import LATE, RATE, HubTestCase, first_weights, gradients_of
 
 ROUNDS = 5
 SAVED = 3  # of these, when the checkpoint is made
 
 
-class Checkpoints(HubTestCase):
+class CheckpointTestCase(HubTestCase):
+    """Of jobs that are trained in parts."""
+
     def setUp(self):
         super().setUp()
         folder = tempfile.TemporaryDirectory()
@@ -62,6 +68,8 @@ class Checkpoints(HubTestCase):
     def nowhere(self, _):
         return self.folder / "none.hub"
 
+
+class Checkpoints(CheckpointTestCase):
     def test_a_job_goes_on_with_the_same_bits_where_each_server_has_its_own_disk(self):
         for optimizer in some(["adam", "momentum:momentum=0.9", "sgd"], 1):
             with self.subTest(optimizer=optimizer):
@@ -138,6 +146,47 @@ class Checkpoints(HubTestCase):
         with job(self.cluster, "missing") as sessions:
             for result in all_of(lambda session: self.train(session, self.own), sessions):
                 self.assert_fails(gradcube.SystemRefusedError, result, f"rank {MIDDLE} has none")
+
+
+@only_on("memif", why="there another daemon can take the place of a server's")
+class KilledRoot(CheckpointTestCase):
+    """The daemon with all weights of a parameter server."""
+
+    FLAGS = CALM
+
+    def train_until_failure(self, session, ready):
+        hub, found = self.go_on(session, self.shared, rounds=SAVED)
+        hub.checkpoint(self.shared(session), SAVED, LATE)
+        ready.wait(LATE)
+        gradients = gradients_of(session.rank, SAVED)
+        while True:
+            try:
+                hub.push_pull("long", gradients["long"], found["long"], RATE, PATIENCE)
+            except gradcube.Error as failure:
+                return failure
+
+    def test_is_named_to_all_and_the_next_job_goes_on_from_its_checkpoint(self):
+        whole = self.run_job("whole", self.nowhere, algorithm="ps")
+        daemon = self.cluster.status()["servers"][0]["pid"]
+        arguments = arguments_of(daemon)
+        ready = threading.Barrier(SERVERS + 1)
+
+        def kill():
+            ready.wait(LATE)
+            time.sleep(0.2)  # pushes are under way
+            os.kill(daemon, signal.SIGKILL)
+
+        with job(self.cluster, "killed", algorithm="ps") as sessions:
+            tasks = [lambda session=session: self.train_until_failure(session, ready) for session in sessions]
+            root, *others, _ = all_of(lambda task: task(), [*tasks, kill])
+        self.assert_fails(gradcube.NoDaemonError, root)
+        for failure in others:
+            self.assert_fails(gradcube.PeerError, failure, "the daemon on server [0,0]")
+        with self.cluster.daemon(arguments):
+            wait_until(lambda: "ports" in self.cluster.status()["servers"][0], "the new daemon to be ready")
+            wait_until(lambda: not self.cluster.links_down(), "all links to be seen")
+            again = self.run_job("again", self.shared, algorithm="ps")
+        self.assert_same(whole + again)
 
 
 if __name__ == "__main__":

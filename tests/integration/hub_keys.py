@@ -69,9 +69,12 @@ class Oracle:
 class HubTestCase(TestCase):
     """One cluster for all tests of the class."""
 
+    FLAGS = []  # of `up`
+
     @classmethod
     def setUpClass(cls):
-        cls.cluster = Cluster("--topology", GRID, "--seed", str(int(os.environ.get("GRADCUBE_TEST_SEED", "1"))))
+        seed = str(int(os.environ.get("GRADCUBE_TEST_SEED", "1")))
+        cls.cluster = Cluster("--topology", GRID, "--seed", seed, *cls.FLAGS)
         cls.addClassCleanup(cls.cluster.end)
 
     def tearDown(self):

@@ -3,7 +3,6 @@
 import contextlib
 import os
 import signal
-import subprocess
 
 from harness import Cluster, TestCase, arguments_of, command_of, main, wait_until
 
@@ -124,9 +123,7 @@ class Death(TestCase):
                 os.kill(pid, signal.SIGKILL)
                 tool.communicate(timeout=60)
                 self.assertEqual(tool.returncode, 1)
-                log = stack.enter_context(open(cluster.directory / "again.log", "w"))
-                new = stack.enter_context(subprocess.Popen(arguments, stdout=log, stderr=log))
-                stack.callback(new.kill)
+                stack.enter_context(cluster.daemon(arguments))
                 connected = lambda: cluster.status()["switch_daemons"][0]["connected"] == 8
                 wait_until(connected, "the new daemon to connect", 20)
                 wait_until(lambda: "ports" in cluster.status()["servers"][3], "it to be ready", 20)
@@ -146,9 +143,7 @@ class Death(TestCase):
                 self.assertRegex(errors, r"server \[\d,\d\]")
                 self.check_without_switches(cluster)
 
-                log = stack.enter_context(open(cluster.directory / "again.log", "w"))
-                new = stack.enter_context(subprocess.Popen(arguments, stdout=log, stderr=log))
-                stack.callback(new.kill)
+                new = stack.enter_context(cluster.daemon(arguments))
                 connected = lambda: cluster.status()["switch_daemons"][0].get("connected") == 8
                 wait_until(connected, "the servers to connect again")
                 self.assertEqual(cluster.status()["switch_daemons"][0]["pid"], new.pid)
