@@ -2,6 +2,8 @@
 
 import contextlib
 import gc
+import pathlib
+import sys
 import tempfile
 import threading
 import weakref
@@ -11,6 +13,7 @@ import torch
 from gradcube._hub_optimizer import HubOptimizer
 
 from harness import Cluster, TestCase, all_of, job, main, wait_until
+from torch_launch import LONG
 
 LATE = 30  # seconds
 STEPS = 5
@@ -375,6 +378,20 @@ class HubOptimizers(TestCase):
             import gradcube.torch
 
             self.assertIs(gradcube.torch.HubOptimizer, HubOptimizer)
+
+
+class Launched(TestCase):
+    def test_an_optimizer_without_a_session_joins_where_it_was_started(self):
+        script = pathlib.Path(__file__).resolve().parent / "hub_launched.py"
+        with Cluster("--topology", "star:2") as cluster:
+            command = ["run", "--no-prefix", "--trainers", "2", "--", sys.executable, str(script)]
+            done = cluster.tool(*command, timeout=LONG)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            lines = done.stdout.splitlines()
+            self.assertEqual(len(lines), 4, done.stdout)
+            self.assertEqual(len(set(lines)), 1, done.stdout)
+            self.assertTrue(lines[0].startswith("of 4: "), done.stdout)
+            self.assert_works(cluster)
 
 
 if __name__ == "__main__":

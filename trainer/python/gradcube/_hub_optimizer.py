@@ -11,14 +11,14 @@ import torch
 from ._errors import AgainError, InvalidError, MismatchError, PeerError
 from ._hub import Hub
 from ._hub_settings import number_of, period_of, settings_of, unchanging, with_names, without_rate
+from ._rendezvous import launched_session
 
 _DTYPES = {torch.float32: "float32", torch.float16: "float16", torch.bfloat16: "bfloat16"}
 
 class HubOptimizer(torch.optim.Optimizer):
     """An optimizer whose state and steps are the servers': a parameter hub in the place of a local optimizer.
 
-        session = gradcube.Session(job="digits")
-        optimizer = HubOptimizer(model.named_parameters(), "sgd", session=session, lr=0.05, momentum=0.9)
+        optimizer = HubOptimizer(model.parameters(), "sgd", lr=0.05, momentum=0.9)
         for images, labels in loader:
             optimizer.zero_grad()
             loss(model(images), labels).backward()
@@ -36,7 +36,8 @@ class HubOptimizer(torch.optim.Optimizer):
     ``optimizer`` and its settings, with PyTorch's names and defaults: "sgd" (lr 0.01, momentum, dampening, nesterov,
     weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
     0.9. ``clip`` limits the magnitude of each element of the mean.
-    ``lane``, ``chunk_bytes``: as for Hub. ``timeout``: the most seconds to wait at a time; None: no limit.
+    ``session``: None: one of the job "default", at the place that `gradcube run` has given this process; free() closes
+    it. ``lane``, ``chunk_bytes``: as for Hub. ``timeout``: the most seconds to wait at a time; None: no limit.
     ``checkpoint``: the path of checkpoints, on each server's own disk or in a folder that all see. If there is one
     already, parameters and state are those of the newest that all servers have. Every ``checkpoint_every`` steps a new
     one is written while the training goes on; it counts when the next one begins, or after free() or save().
@@ -58,7 +59,7 @@ class HubOptimizer(torch.optim.Optimizer):
         params,
         optimizer="sgd",
         *,
-        session,
+        session=None,
         lane=0,
         chunk_bytes=0,
         checkpoint=None,
@@ -66,7 +67,6 @@ class HubOptimizer(torch.optim.Optimizer):
         timeout=None,
         **settings,
     ):
-        self._session = session
         self._timeout = timeout
         self._hub = None
         self._handles = []
@@ -88,6 +88,8 @@ class HubOptimizer(torch.optim.Optimizer):
         if not self._parameters:
             raise InvalidError("the optimizer has no parameter with a gradient")
         text = self._text()
+        self._own_session = launched_session() if session is None else None
+        session = self._session = self._own_session if session is None else session
         # What is pushed: arrays in memory that is shared with the daemon, and tensors over them.
         self._arrays = {
             name: session.alloc(tuple(one.shape), _DTYPES[one.dtype]) for name, one in self._parameters.items()
@@ -118,6 +120,16 @@ class HubOptimizer(torch.optim.Optimizer):
     def hub(self):
         """The gradcube.Hub: its keys have the parameters' names."""
         return self._open_hub()
+
+    @property
+    def rank(self):
+        """This trainer's, from 0 on."""
+        return self._session.rank
+
+    @property
+    def size(self):
+        """How many trainers the job has."""
+        return self._session.size
 
     @property
     def steps(self):
@@ -175,6 +187,8 @@ class HubOptimizer(torch.optim.Optimizer):
             if is_freed:
                 self._hub = None
                 self._weights = {}
+                if self._own_session is not None:
+                    self._own_session.close()
 
     # What an optimizer has.
 

@@ -47,6 +47,14 @@ def socket_path():
     return str(sockets[local * len(sockets) // processes])
 
 
+def launched_session():
+    """A session of the job "default", at the place that `gradcube run` has given this process. Elsewhere as the only
+    trainer of its server: other launchers count the processes of a host."""
+    if "GRADCUBE_SOCKET" not in os.environ or "LOCAL_WORLD_SIZE" not in os.environ:
+        return Session()
+    return Session(trainers_per_server=int(os.environ["LOCAL_WORLD_SIZE"]), local=int(os.environ["LOCAL_RANK"]))
+
+
 def _server_and_cluster(socket):
     """The number of the server behind the socket, and how many the cluster has.
 
