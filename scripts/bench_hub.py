@@ -1,9 +1,12 @@
 """Rows about the parameter hub: what an exchange with the optimizer in it costs, and where."""
 
+import os
 import pathlib
 import sys
 
 from bench_process import Cluster
+from bench_process import Failure
+from bench_process import run_json
 from bench_row import Medians
 from bench_row import against
 from bench_row import at_most
@@ -13,6 +16,9 @@ DEFAULT_CHUNK = 0  # by the model's length
 CHUNKS = (8192, 32768, 65536, 131072, 262144, 524288, 1048576, 4194304)
 JOBS = (1, 2, 4, 8)
 WORKERS = (2, 4, 8)
+# What is measured without links: so many workers, and PHub's chunks.
+WORKERS_IN_MEMORY = 8
+CHUNK = 32768
 
 
 def resnet(blocks, bottleneck):
@@ -143,6 +149,55 @@ def jobs_rows(setting):
     return rows
 
 
+def program(setting, name, *arguments):
+    """The JSON object of a program of tests/bench/hub that needs no cluster."""
+    path = pathlib.Path(setting.build) / "tests/bench/hub" / name
+    return run_json([str(path), *map(str, arguments)], 300)
+
+
+def tall_or_wide_rows(setting):
+    """Threads that own chunks against threads that share each key (PHub, section 4.5)."""
+    medians = Medians()
+    cores = len(os.sched_getaffinity(0))
+    keys = ",".join(map(str, RESNET_50))
+    ways = ("tall", "wide", "by_array")
+    for _ in range(setting.turns()):
+        for threads in {1, cores}:
+            result = program(setting, "wide_and_tall", WORKERS_IN_MEMORY, threads, CHUNK, setting.iterations(15), keys)
+            for way in ways:
+                medians.add((way, threads), result[f"{way}_seconds_median"])
+    rows = []
+    for threads in sorted({1, cores}):
+        figure = f"ResNet-50's keys in memory, {WORKERS_IN_MEMORY} workers, {threads} thread{'s' if threads > 1 else ''}:"
+        tall, wide, by_array = (medians[way, threads] for way in ways)
+        rows.append(against(f"{figure} wide", wide, "s", "tall", tall))
+        rows.append(against(f"{figure} wide, array by array", by_array, "s", "tall", tall))
+        if threads > 1:
+            rows.append(against(f"{figure} tall", tall, "s", "1 thread", medians["tall", 1]))
+    return rows
+
+
+def store_rows(setting):
+    """Stores that bypass the caches against ordinary ones, where new weights are sent (PHub, Table 4)."""
+    whole = 4 * sum(RESNET_50) // 64 * 64 + 64  # bytes of a chunk that holds the model
+    rows = []
+    for model, elements, chunk, sent, unit in (
+        ("1.3 MB", 32768, CHUNK, "by chunks", "us"),
+        ("ResNet-50", sum(RESNET_50), CHUNK, "by chunks", "s"),
+        ("ResNet-50", sum(RESNET_50), whole, "at the end", "s"),
+    ):
+        medians = Medians()
+        for _ in range(setting.turns()):
+            result = program(setting, "weight_stores", WORKERS_IN_MEMORY, chunk, setting.iterations(15), elements)
+            if "skipped" in result:
+                raise Failure(result["skipped"])
+            for side in ("cached", "streamed"):
+                medians.add(side, result[f"{side}_seconds_median"])
+        figure = f"step and sending, {model}, {WORKERS_IN_MEMORY} workers, sent {sent}: stores bypass caches"
+        rows.append(against(figure, medians["streamed"], unit, "ordinary stores", medians["cached"]))
+    return rows
+
+
 def optimizer_rows(setting):
     """AdamW where the gradients are owned, against an all-reduce and PyTorch's AdamW on every server."""
     medians = Medians()
@@ -171,5 +226,7 @@ GROUPS = [
     ("hub: root or sharded", owner_rows),
     ("hub: chunks", chunk_rows),
     ("hub: jobs at once", jobs_rows),
+    ("hub: tall or wide", tall_or_wide_rows),
+    ("hub: stores", store_rows),
     ("hub: the optimizer at the owner", optimizer_rows),
 ]

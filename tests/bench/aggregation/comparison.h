@@ -4,29 +4,16 @@
 #define GRADCUBE_TESTS_BENCH_AGGREGATION_COMPARISON_H_
 
 #include <cstddef>
-#include <cstdlib>
-#include <memory>
 #include <string>
 #include <vector>
 
+#include "tests/bench/aggregation/measuring.h"
+
 namespace gradcube::aggregation::bench {
-
-struct FreeMemory {
-  void operator()(void* memory) const { std::free(memory); }
-};
-using Memory = std::unique_ptr<std::byte, FreeMemory>;
-
-// `bytes` of touched memory that begin at a page; throws std::bad_alloc.
-Memory make_memory(std::size_t bytes);
 
 // A size that no cache holds: three times the last-level cache, within [256 MiB, 1 GiB].
 std::size_t bytes_in_memory();
 inline constexpr std::size_t kBytesInL2 = std::size_t{256} << 10;
-
-// The time this thread ran: another process on this core must not count against either side.
-double thread_seconds();
-
-double median(std::vector<double> values);
 
 struct Comparison {
   std::string figure;

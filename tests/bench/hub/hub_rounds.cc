@@ -25,11 +25,12 @@
 #include <exception>
 #include <numeric>
 #include <span>
-#include <sstream>
 #include <stdexcept>
 #include <string>
 #include <thread>
 #include <vector>
+
+#include "tests/bench/hub/parse_keys.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -146,14 +147,6 @@ class Trainer {
   std::vector<std::size_t> order_;
   std::vector<std::uint64_t> requests_;
 };
-
-std::vector<std::size_t> parse_keys(const std::string& text) {
-  std::vector<std::size_t> keys;
-  std::stringstream all(text);
-  for (std::string one; std::getline(all, one, ',');) keys.push_back(std::stoul(one));
-  if (keys.empty()) throw std::invalid_argument("KEYS: expected numbers of elements");
-  return keys;
-}
 
 // Each on a thread of its own, because it waits for the others.
 void make_hub(std::deque<Trainer>& trainers) {
