@@ -26,13 +26,15 @@ struct LinkAddress {
   bool operator==(const LinkAddress&) const = default;
 };
 
+// How many servers have addresses for all of their ports. A cluster that runs has fewer.
+inline constexpr std::uint32_t kMaxAddressedServers = 8192;
+
 // The addresses of servers' ports, which need no discovery on any fabric. The port of `server`
 // with this number has the MAC 02:47:<port>:<server, 24 bits> (locally administered, unicast) and
 // the IPv4 address 198.18.0.0 + port * kMaxAddressedServers + server. That is of 198.18.0.0/15,
 // which is set aside for measuring network devices (RFC 2544), so that no host has it for other
-// work. Both stand in frames alone; no interface is given one. Requires a server below
+// work. IPv4 addresses stand in frames alone; no interface is given one. Requires a server below
 // kMaxAddressedServers.
-inline constexpr std::uint32_t kMaxAddressedServers = 8192;
 LinkAddress embedded_link_address(unsigned port, ServerId server);
 
 // Of whoever hears it: Ethernet's and IPv4's.

@@ -21,8 +21,8 @@ struct PlanVerifyOptions {
 // --verify and --seed.
 void add_plan_verify(CLI::App& command, PlanVerifyOptions& options);
 
-// What was proved, as text or as one JSON object; a progress line tells who waits for it. Throws a control::PlanError for a plan that is no
-// all-reduce.
+// What was proved, as text or as one JSON object. Meanwhile a line on the terminal says so. Throws
+// a control::PlanError for a plan that is no all-reduce.
 std::string verified(const control::Plan& plan, const PlanVerifyOptions& options, bool json);
 
 }  // namespace gradcube::cli

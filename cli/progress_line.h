@@ -1,6 +1,6 @@
 // A line on the terminal that says what a command is doing and for how long, once that takes more
-// than a moment. It overwrites itself, and is gone when the work has ended. Nothing is written where
-// nobody watches: into files and pipes.
+// than a moment. It overwrites itself, and is gone when the work has ended. Nothing is written
+// where nobody watches: into files and pipes.
 //
 // Threads: a thread of its own writes it, as the work need not look up. Whoever makes it prints
 // nothing on the same terminal until it has ended.

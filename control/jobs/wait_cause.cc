@@ -71,8 +71,7 @@ std::optional<std::string> lossy_link(const std::vector<PeerFacts>& peers,
 std::string silent_daemon(bcube::ServerId server, const std::string& for_how_long, bool no_way,
                           const bcube::AddressSpace& space) {
   return fmt::format("nothing is heard of the daemon on server {}{}{}", space.text(server),
-                     for_how_long,
-                     no_way ? ": links are down, and no other way leads there" : "");
+                     for_how_long, no_way ? ": links are down, and no other way leads there" : "");
 }
 
 std::string explain_wait(const std::string& job, std::size_t lanes,

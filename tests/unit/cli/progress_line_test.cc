@@ -18,7 +18,7 @@ class Watched {
  public:
   explicit Watched(bool terminal) {
     if (terminal) {
-      openpty(&read_, &write_, nullptr, nullptr, nullptr);
+      EXPECT_EQ(openpty(&read_, &write_, nullptr, nullptr, nullptr), 0);
     } else {
       std::array<int, 2> ends{-1, -1};
       EXPECT_EQ(pipe(ends.data()), 0);
