@@ -328,11 +328,14 @@ def callbacks():
 
 
 def endless():
-    """Trains until something ends it; says when it has begun."""
+    """Trains until something ends it; says that it has begun, and when it was ended."""
     model = nn.parallel.DistributedDataParallel(model_of())
     train(model, 3)
     say(rank=dist.get_rank())
-    train(model, 1 << 30)
+    try:
+        train(model, 1 << 30)
+    finally:
+        say(ended=time.monotonic())
 
 
 def waiting():
