@@ -347,6 +347,19 @@ def waiting():
     works()
 
 
+def orphaned():
+    """The daemon has ended, and nobody asks anything of it: the group's thread sleeps until then."""
+    told = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    works()
+    say(rank=dist.get_rank())
+    assert told.wait(PATIENCE.total_seconds())
+    before = time.process_time()
+    time.sleep(1)
+    say(busy_seconds=time.process_time() - before)
+    refusal(works, "went away")
+
+
 def parting():
     """The last rank is done while the others still have messages for each other."""
     rank = dist.get_rank()

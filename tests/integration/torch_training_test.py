@@ -61,6 +61,16 @@ class TorchTraining(TestCase):
             self.assertIn("KeyboardInterrupt", ranks.errors(0))
             self.assertNotEqual(ranks.processes[0].returncode, 0)
 
+    def test_an_idle_rank_sleeps_when_its_daemon_has_ended(self):
+        with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, "orphaned"]) as ranks:
+            wait_until(lambda: all(ranks.said(rank, "rank") for rank in range(2)), "the first collective", LONG)
+            cluster.kill()
+            for process in ranks.processes:
+                process.send_signal(signal.SIGUSR1)
+            ranks.succeed()
+            for rank in range(2):
+                self.assertLess(ranks.said(rank, "busy_seconds")[0], 0.5)
+
     def test_torchrun_starts_an_example(self):
         # Not --standalone: of 1.13 that is port 29400 of localhost, for all that run on the host.
         launcher = [sys.executable, "-m", "torch.distributed.run", "--redirects", "1", "--tee", "1"]
