@@ -58,7 +58,7 @@ class TellsProgress(unittest.TestCase):
         self.clock.now = self.begin + seconds
 
     def iteration(self, spans, length, waits=False):
-        """Messages from one time to another; then it waits for them in their order, and ends so long after its begin."""
+        """Messages from one time to another; then it waits for them in their order. It takes so long in all."""
         self.begin = self.clock.now
         messages, works = [], []
         for begin, end in spans:

@@ -68,6 +68,7 @@ class MergedGradientState:
             self._planner.plan()
         self._is_due = False
         self._held = []  # of the next message: its buckets' numbers, buffers and futures
+        self._sent = []  # messages
         self._sizes = []  # of the buckets so far, in bytes
         self._are_known = True  # they are those of the last iteration
         self._ends = {last for _, last in self._planner.messages}
@@ -112,8 +113,9 @@ class MergedGradientState:
         else:  # the first iteration, and the one after it, when there are other buckets
             self._planner.finish_iteration(counts=False)
             self._planner.begin(self._sizes)
+        sent, self._sent = self._sent, []
         if self._observer.finish_iteration(waits=True):
-            for message in self._observer.messages_of_last():
+            for message in sent:
                 message.wait()
             self._observer.write_timeline()
 
@@ -135,7 +137,8 @@ class MergedGradientState:
         first, last = held[0][0], held[-1][0]
         begin = time.perf_counter()
         work = dist.all_reduce(memory, group=self._group, async_op=True)
-        self._observer.sent(f"bucket {first}" if first == last else f"buckets {first}-{last}", begin, work)
+        name = f"bucket {first}" if first == last else f"buckets {first}-{last}"
+        self._sent.append(self._observer.sent(name, begin, work))
         work.get_future().add_done_callback(ended)
 
     def _memory_of(self, buffers):

@@ -40,39 +40,46 @@ class Progress(typing.NamedTuple):
         )
 
 
+class _Span:
+    """Of an all-reduce. It outlives the work, which holds tensors."""
+
+    def __init__(self, begin):
+        self.begin = begin
+        self.end = None  # not yet
+        self.waited = 0.0  # seconds
+
+
 class Message:
     """An all-reduce on its way: its work, of which wait() is measured."""
 
-    def __init__(self, work, begin):
-        self.begin = begin
-        self.end = None
-        self.waited = 0.0  # seconds
+    def __init__(self, work, span):
         self._work = work
+        self._span = span
 
     def wait(self):
         begin = time.perf_counter()
         try:
             self._work.wait()
         finally:
-            self.waited += time.perf_counter() - begin
+            self._span.waited += time.perf_counter() - begin
 
 
 class _Iteration:
     def __init__(self):
-        self.messages = []
+        self.spans = []
         self.seconds = None  # since the one before it ended
         self.waits_from = None  # when the rank had nothing more to do; None: the messages know
 
     def times(self):
         """Of the iteration, its communication, and waiting for it; None where something is not known."""
-        if self.seconds is None or not self.messages or any(one.end is None for one in self.messages):
+        if self.seconds is None or not self.spans or any(one.end is None for one in self.spans):
             return None
         communication, until = 0.0, 0.0
-        for one in sorted(self.messages, key=lambda message: message.begin):
+        for one in sorted(self.spans, key=lambda span: span.begin):
             communication += max(0.0, one.end - max(one.begin, until))
             until = max(until, one.end)
         if self.waits_from is None:
-            return self.seconds, communication, sum(one.waited for one in self.messages)
+            return self.seconds, communication, sum(one.waited for one in self.spans)
         return self.seconds, communication, max(0.0, until - self.waits_from)
 
 
@@ -103,16 +110,16 @@ class Observer:
 
     def sent(self, name, begin, work):
         """The message of an all-reduce that was begun then."""
-        message, timeline = Message(work, begin), self._timeline
-        self._current.messages.append(message)
+        span, timeline = _Span(begin), self._timeline
+        self._current.spans.append(span)
 
         def ended(_):
-            message.end = time.perf_counter()
+            span.end = time.perf_counter()
             if timeline is not None:
-                timeline.add(COMMUNICATION, name, begin, message.end)
+                timeline.add(COMMUNICATION, name, begin, span.end)
 
         work.get_future().add_done_callback(ended)
-        return message
+        return Message(work, span)
 
     def finish_iteration(self, waits=False):
         """Whether write_timeline() is due, once all messages have ended. ``waits``: the rank has nothing to do until
@@ -131,10 +138,6 @@ class Observer:
             return False
         self._left -= 1
         return self._left <= 0
-
-    def messages_of_last(self):
-        """Of the iteration that has been finished last."""
-        return self._before.messages
 
     def write_timeline(self):
         """Every rank calls it."""
