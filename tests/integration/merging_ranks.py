@@ -14,6 +14,7 @@ from torch import nn
 
 import merging_hook
 import merging_need
+import merging_progress
 from merging_models import POLICIES, SlowBackward, SlowLayer, averaged_by_hand, batches, loss_of, model_of
 from merging_models import raises, same_on_all_ranks, sgd_of, weights
 
@@ -148,24 +149,6 @@ def accumulation():
     same_on_all_ranks(weights(model))
 
 
-def timeline(directory):
-    model = model_of(0)
-    optimizer = MergedGradientOptimizer(sgd_of(model), model, "synceasgd")
-    path = pathlib.Path(directory) / "trace.json"
-    for number, batch in enumerate(batches(4)):
-        if number == 1:
-            optimizer.record(path, iterations=2)
-        optimizer.zero_grad()
-        loss_of(model, batch).backward()
-        optimizer.step()
-    dist.barrier()
-    events = [event for event in json.loads(path.read_text())["traceEvents"] if event["ph"] == "X"]
-    for rank in range(dist.get_world_size()):
-        names = [event["name"] for event in events if event["pid"] == rank]
-        assert sorted(names) == sorted(2 * ["0", "2", "4", "6", "8", "9", "9, 8, 6, 4, 2, 0"]), names
-    assert all(event["dur"] >= 0 and event["ts"] >= 0 for event in events), events
-
-
 def refusals():
     model = model_of(0)
     raises(ValueError, lambda: MergedGradientOptimizer(sgd_of(model), model, "all"), "unknown policy 'all'", "optimal")
@@ -187,12 +170,13 @@ def main(directory):
     torch.set_num_threads(1)
     dist.init_process_group("gradcube")
     scenarios = [policies, in_place, planning, layers_that_rest, accumulation, clipping, refusals]
-    scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS
+    scenarios += merging_need.SCENARIOS + merging_hook.SCENARIOS + merging_progress.SCENARIOS
     for scenario in scenarios:
         scenario()
         print(json.dumps({"done": scenario.__name__}), flush=True)
-    timeline(directory)
-    print(json.dumps({"done": "timeline"}), flush=True)
+    for scenario in merging_progress.TIMELINES:
+        scenario(pathlib.Path(directory) / f"{scenario.__name__}.json")
+        print(json.dumps({"done": scenario.__name__}), flush=True)
     dist.barrier()
     os._exit(0)  # one of the groups is gloo's, whose destructor of PyTorch 1.13 hangs now and then
 

@@ -1,12 +1,16 @@
 """MergedGradientOptimizer and merged_gradient_hook over the backend of torch.distributed: what they train, send, plan,
-record and refuse."""
+record, tell and refuse; and their example."""
 
 import pathlib
+import re
+import sys
 
+from fabrics import TOOL
 from harness import Cluster, TestCase, main
-from torch_launch import Ranks
+from torch_launch import Ranks, reserved_port, run_launcher
 
 PROGRAM = pathlib.Path(__file__).resolve().parent / "merging_ranks.py"
+EXAMPLE = PROGRAM.parents[2] / "trainer" / "examples" / "merged_digits.py"
 
 
 class MergedGradients(TestCase):
@@ -47,7 +51,22 @@ class MergedGradients(TestCase):
         self.assert_done("refusals")
 
     def test_the_timeline_shows_each_layer_and_each_message_of_all_ranks(self):
-        self.assert_done("timeline")
+        self.assert_done("timeline_of_the_optimizer")
+
+    def test_costs_are_measured_again_and_planned_by_where_they_have_changed(self):
+        self.assert_done("costs_that_change")
+
+    def test_progress_tells_the_plan_and_what_was_hidden(self):
+        self.assert_done("progress_of_the_optimizer")
+
+    def test_by_need_progress_tells_what_the_next_forward_pass_has_hidden(self):
+        self.assert_done("progress_by_need")
+
+    def test_the_hook_tells_its_progress(self):
+        self.assert_done("progress_of_the_hook")
+
+    def test_the_hooks_timeline_shows_each_bucket_and_each_message_of_all_ranks(self):
+        self.assert_done("timeline_of_the_hook")
 
     def test_by_need_weights_are_the_same_to_the_bit(self):
         self.assert_done("need_trains_the_same")
@@ -84,6 +103,32 @@ class MergedGradients(TestCase):
 
     def test_the_hook_tells_why_it_fails(self):
         self.assert_done("hook_failures")
+
+
+class Example(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def test_it_trains_tells_its_progress_and_leaves_a_timeline_that_can_be_drawn(self):
+        timeline = self.cluster.directory / "trace.json"
+        picture = self.cluster.directory / "trace.svg"
+        for priority in ("ready", "need"):
+            with self.subTest(priority=priority), reserved_port() as port:
+                script = [sys.executable, EXAMPLE, "--epochs", "2", "--priority", priority, "--timeline", timeline]
+                done = run_launcher([TOOL, "run", "--port", port, "--", *script], self.cluster.environment)
+                self.assertEqual(done.returncode, 0, done.stdout)
+                self.assertRegex(done.stdout, r"epoch 2/2 .* 44 iterations, .* ms each; \d+ all-reduces in .* hidden")
+                self.assertIn("weights: bit-identical on all 4 ranks", done.stdout)
+                self.assertGreater(float(re.search(r"test accuracy: ([\d.]+)%", done.stdout)[1]), 50)
+                draw = [sys.executable, "-m", "gradcube.draw_timeline", timeline, picture]
+                drawn = run_launcher(draw, self.cluster.environment)
+                self.assertEqual(drawn.returncode, 0, drawn.stdout)
+                for words in ("rank 3", "conv1", "all-reduces"):
+                    self.assertIn(words, picture.read_text())
+                timeline.unlink()
+                picture.unlink()
 
 
 if __name__ == "__main__":

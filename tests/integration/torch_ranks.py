@@ -185,6 +185,12 @@ def refusals():
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int16)), "Short", "expected")
     refusal(lambda: dist.all_reduce(torch.ones(4, dtype=torch.int8), ops.AVG), "ReduceOp.AVG", "Char")
     refusal(lambda: dist.all_reduce(torch.eye(3).to_sparse()), "sparse", "dense")
+    # Other calls with a tensor of the device meta, PyTorch refuses itself; those with one of CUDA come here.
+    elsewhere, expected = number.to("meta"), "expected one on the CPU"
+    refusal(lambda: dist.all_to_all_single(elsewhere, number), "tensors on the device meta", expected)
+    refusal(lambda: dist._all_gather_base(torch.ones(16), elsewhere), "tensors on the device meta", expected)
+    group = dist.distributed_c10d._get_default_group()
+    refusal(lambda: group.all_reduce_on(elsewhere, 0), "tensors on the device meta", expected)
     refusal(lambda: dist.recv(number), "any rank", "src=0")
     refusal(lambda: dist.send(number, -1), "invalid rank -1", "0 to 3")
     refusal(lambda: dist.recv(number, 4), "invalid rank 4", "0 to 3")
@@ -322,11 +328,14 @@ def callbacks():
 
 
 def endless():
-    """Trains until something ends it; says when it has begun."""
+    """Trains until something ends it; says that it has begun, and when it was ended."""
     model = nn.parallel.DistributedDataParallel(model_of())
     train(model, 3)
     say(rank=dist.get_rank())
-    train(model, 1 << 30)
+    try:
+        train(model, 1 << 30)
+    finally:
+        say(ended=time.monotonic())
 
 
 def waiting():
@@ -336,6 +345,19 @@ def waiting():
     if dist.get_rank() != 0:
         time.sleep(600)
     works()
+
+
+def orphaned():
+    """The daemon has ended, and nobody asks anything of it: the group's thread sleeps until then."""
+    told = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    works()
+    say(rank=dist.get_rank())
+    assert told.wait(PATIENCE.total_seconds())
+    before = time.process_time()
+    time.sleep(1)
+    say(busy_seconds=time.process_time() - before)
+    refusal(works, "went away")
 
 
 def parting():

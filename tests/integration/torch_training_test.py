@@ -1,12 +1,17 @@
-"""DistributedDataParallel over a cluster: the same bits on all ranks and in every run, and what a death does."""
+"""DistributedDataParallel over a cluster: the same bits on all ranks and in every run, what a death does, and other
+launchers."""
 
 import pathlib
+import shutil
 import signal
 import sys
+import time
+import unittest
 
 from harness import Cluster, TestCase, main, wait_until
 from torch_launch import LONG, PROGRAM, Ranks, reserved_port, run_launcher
 
+END_SECONDS = 3  # from a rank's death to the others' errors, whatever else runs on the cores
 EXAMPLE = pathlib.Path(__file__).resolve().parents[2] / "trainer" / "examples" / "ddp_digits.py"
 
 
@@ -40,11 +45,13 @@ class TorchTraining(TestCase):
         with Ranks(self.cluster, [PROGRAM, "endless"]) as ranks:
             wait_until(lambda: self.begun(ranks), "the training to begin", LONG)
             ranks.processes[3].kill()
+            killed = time.monotonic()
             codes = ranks.wait()
             self.assertEqual(codes, [1, 1, 1, -signal.SIGKILL])
             for rank in range(3):
                 self.assertIn("RuntimeError", ranks.errors(rank))
                 self.assertIn("[1,1]", ranks.errors(rank))
+                self.assertLess(ranks.said(rank, "ended")[0] - killed, END_SECONDS)  # of the clock of the host
 
     def test_a_signal_ends_a_rank_that_waits_and_so_the_others(self):
         with Ranks(self.cluster, [PROGRAM, "waiting"]) as ranks:
@@ -54,7 +61,17 @@ class TorchTraining(TestCase):
             self.assertIn("KeyboardInterrupt", ranks.errors(0))
             self.assertNotEqual(ranks.processes[0].returncode, 0)
 
-    def test_an_example_trains_with_any_backend(self):
+    def test_an_idle_rank_sleeps_when_its_daemon_has_ended(self):
+        with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, "orphaned"]) as ranks:
+            wait_until(lambda: all(ranks.said(rank, "rank") for rank in range(2)), "the first collective", LONG)
+            cluster.kill()
+            for process in ranks.processes:
+                process.send_signal(signal.SIGUSR1)
+            ranks.succeed()
+            for rank in range(2):
+                self.assertLess(ranks.said(rank, "busy_seconds")[0], 0.05)
+
+    def test_torchrun_starts_an_example(self):
         # Not --standalone: of 1.13 that is port 29400 of localhost, for all that run on the host.
         launcher = [sys.executable, "-m", "torch.distributed.run", "--redirects", "1", "--tee", "1"]
         with reserved_port() as port:
@@ -62,6 +79,23 @@ class TorchTraining(TestCase):
             done = run_launcher([*launcher, *where, EXAMPLE, "--epochs", "2"], self.cluster.environment)
         self.assertEqual(done.returncode, 0, done.stdout)
         self.assertIn("weights: bit-identical on all 4 ranks", done.stdout)
+
+    @unittest.skipUnless(shutil.which("mpirun"), "Open MPI is not installed")
+    def test_mpirun_starts_it_by_a_shell_that_names_its_variables(self):
+        named = (
+            "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=$OMPI_COMM_WORLD_SIZE "
+            "LOCAL_RANK=$OMPI_COMM_WORLD_LOCAL_RANK LOCAL_WORLD_SIZE=$OMPI_COMM_WORLD_LOCAL_SIZE; "
+            'export RANK WORLD_SIZE LOCAL_RANK LOCAL_WORLD_SIZE; exec "$@"'
+        )
+        with reserved_port() as port:
+            exported = ["-x", "GRADCUBE_RUN", "-x", "MASTER_ADDR=127.0.0.1", "-x", f"MASTER_PORT={port}"]
+            started = ["-np", "4", "--allow-run-as-root", "--oversubscribe", *exported, "sh", "-c", named, "sh"]
+            command = ["mpirun", *started, sys.executable, EXAMPLE, "--epochs", "1"]
+            done = run_launcher(command, self.cluster.environment)
+        self.assertEqual(done.returncode, 0, done.stdout)
+        self.assertIn("weights: bit-identical on all 4 ranks", done.stdout)
+
+    def test_gloo_trains_the_same_example(self):
         picture = self.cluster.directory / "loss.png"
         with Ranks(self.cluster, [EXAMPLE, "--epochs", "1", "--backend", "gloo", "--picture", picture]) as ranks:
             # Not until all have ended: gloo's destructor of PyTorch 1.13 hangs now and then.

@@ -18,6 +18,9 @@ const char* const kStopped = "this process group was destroyed: make another one
 
 const std::string kLate = "the timeout has passed: ";
 
+// Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
+constexpr std::chrono::minutes kLongestSleep(1);
+
 thread_local const Progress* led = nullptr;  // whose progress thread this is
 
 int new_wake_fd() {
@@ -119,7 +122,7 @@ void Progress::add(Flight flight) {
   bool is_to_wake = false;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
-    const Clock::time_point never = Clock::time_point::max();  // nothing is in flight, perhaps
+    const Clock::time_point never = Clock::time_point::max();  // it does not listen
     is_to_wake = sleeps_until_.has_value() &&
                  (*sleeps_until_ == never || flight.task->deadline_ < *sleeps_until_ ||
                   !flight.refusal.empty());
@@ -212,6 +215,7 @@ bool Progress::take_arrivals() {
   sleeps_until_.reset();
   std::move(arrivals_.begin(), arrivals_.end(), std::back_inserter(flights_));
   arrivals_.clear();
+  rang_in_vain_ = std::exchange(rang_, false) && flights_.empty();
   return !stopping_;
 }
 
@@ -273,6 +277,7 @@ std::vector<Progress::TaskPointer> Progress::tasks_waiting() {
 void Progress::sleep() {
   const std::vector<TaskPointer> waiting = tasks_waiting();
   Clock::time_point until = Clock::time_point::max();
+  const bool listens = !flights_.empty() || !rang_in_vain_;
   {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_ || !arrivals_.empty()) return;
@@ -281,10 +286,12 @@ void Progress::sleep() {
     };
     for (const Flight& flight : flights_) look(flight.task);
     for (const TaskPointer& task : waiting) look(task);
+    if (listens) until = std::min(until, Clock::now() + kLongestSleep);
     sleeps_until_ = until;
   }
   pollfd descriptors[] = {{wake_fd_, POLLIN, 0}, {event_fd_, POLLIN, 0}};
-  ::poll(descriptors, flights_.empty() ? 1 : 2, milliseconds_until(until));
+  ::poll(descriptors, listens ? 2 : 1, milliseconds_until(until));
+  rang_ = descriptors[1].revents != 0;
 }
 
 void Progress::end(const Flight& flight, const std::string& failure) {

@@ -151,8 +151,8 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   std::mutex mutex_;  // guards all below
   std::vector<Flight> arrivals_;
-  // Until when the progress thread sleeps, unless a request of flights_ ends. None: it is awake,
-  // and looks at arrivals_ before it sleeps.
+  // Until when the progress thread sleeps, unless a request ends; the maximum: also if one does.
+  // None: it is awake, and looks at arrivals_ before it sleeps.
   std::optional<Clock::time_point> sleeps_until_;
   bool stopping_ = false;
   std::thread thread_;                    // the progress thread
@@ -162,6 +162,10 @@ class Progress : public std::enable_shared_from_this<Progress> {
   // Of the progress thread:
   std::vector<Flight> flights_;
   std::deque<Ending> endings_;  // to be told
+  // The session's descriptor was readable: as nothing is in flight, for a reason that lasts, such
+  // as a daemon that has ended. Then the thread does not listen to it until the next request.
+  bool rang_ = false;
+  bool rang_in_vain_ = false;
 };
 
 }  // namespace gradcube::pytorch

@@ -12,7 +12,7 @@ from ._deferred_steps import DeferredSteps
 from ._gradient_layers import Gradients, layers_of, shared_zeros
 from ._lanes import Lanes
 from ._merge_planner import MergePlanner
-from ._timeline import BACKWARD, COMMUNICATION, Timeline, check_writable
+from ._progress import Observer
 
 
 class MergedGradientOptimizer(torch.optim.Optimizer):
@@ -29,14 +29,15 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     (docs/mg-wfbp.md): "optimal", "mgwfbp", "wfbp" (each layer alone) or "synceasgd" (all in one). The first two go by
     the times of layers, which are measured from the second iteration on; until they are known, each layer travels
     alone. They are looked at again every 50 iterations, and if they have drifted by more than a tenth, messages are
-    planned anew.
+    planned anew. ``progress`` tells how it goes.
 
     ``priority`` "ready": step() waits until all gradients are averages. "need": it returns at once, and the next
     forward pass, or whoever reads a parameter, waits for that parameter's message and takes its step there. A group
     with several lanes (Options) then serves those messages first that the forward pass needs first. step() uses
     gradients up. See docs/mg-wfbp.md for what it asks of a training loop.
 
-    ``costs`` is (alpha, beta): an all-reduce of M bytes takes alpha + beta * M seconds. None: measured now.
+    ``costs`` is (alpha, beta): an all-reduce of M bytes takes alpha + beta * M seconds. None: measured now, and again
+    every 1000 iterations.
     ``group``: a process group of any backend; None: the default one. Over "gradcube" nothing is copied.
 
     When backward() returns, gradients are averages, and may be clipped or logged. Where some layer had no part in the
@@ -66,8 +67,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._deferred = DeferredSteps(optimizer, model, parameters) if priority == "need" else None
         self._synchronizes = True
         self._is_first = True  # of the iterations
-        self._timeline = None
-        self._recording = None  # path, and iterations that are left
+        self._observer = Observer(group)
         self._arrange(layers_of(model, parameters)[::-1])
         self._share(model)
         self._planner.find_costs(costs, self._allocate, sum(self._planner.sizes))
@@ -86,6 +86,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
         return self._planner.costs
 
+    @property
+    def progress(self):
+        """The plan and what iterations take, on this rank: see Progress. print(optimizer.progress) is a line of it."""
+        return self._observer.progress(self.messages)
+
     @contextlib.contextmanager
     def no_sync(self):
         """Backward passes in this scope add to the gradients, and send nothing."""
@@ -100,9 +105,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
 
         All ranks call it. Raises OSError on all if the file cannot be written.
         """
-        check_writable(path, self._group)
-        self._timeline = Timeline()
-        self._recording = [path, iterations]
+        self._observer.record(path, iterations)
 
     # What an optimizer has.
 
@@ -110,8 +113,8 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         """Waits until all gradients are averages: after the backward pass, before step()."""
         self._send_rest()
         sent, self._sent = self._sent, []
-        for work, first, last in sent:
-            work.wait()
+        for message, first, last in sent:
+            message.wait()
             self._gradients.show(first, last)
 
     def step(self, closure=None):
@@ -212,7 +215,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
         self._open = [{id(one) for one in layer.parameters} for layer in self._gradients.layers]
         self._order = []  # in which layers were ready
         self._next = 0  # of the messages
-        self._sent = []  # messages: work, first layer, last layer
+        self._sent = []  # messages, and of each its first and its last layer
 
     def _defers(self):
         """Whether step() leaves steps to be taken: after the first iteration, when layers are in their order."""
@@ -240,8 +243,7 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             return
         begin, now = self._planner.times.ready(place)
         self._order.append(place)
-        if self._timeline is not None:
-            self._timeline.add(BACKWARD, self._gradients.layers[place].name, begin, now)
+        self._observer.computed(self._gradients.layers[place].name, begin, now)
         messages = self._planner.messages
         while self._next < len(messages) and self._is_ready(*messages[self._next]):
             self._send()
@@ -269,13 +271,8 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             self._gradients.hide(first, last)  # until they are averages, or used up
         begin = time.perf_counter()
         work = self._lanes.all_reduce(memory, share)
-        self._sent.append((work, first, last))
-        if self._timeline is not None:
-            name = ", ".join(self.messages[self._next - 1])
-            timeline = self._timeline
-            work.get_future().add_done_callback(
-                lambda _: timeline.add(COMMUNICATION, name, begin, time.perf_counter())
-            )
+        names = ", ".join(layer.name for layer in self._gradients.layers[first : last + 1])
+        self._sent.append((self._observer.sent(names, begin, work), first, last))
 
     def _finish_iteration(self):
         order = self._order
@@ -285,14 +282,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
             self._is_first = False
             self._arrange_as_measured(order)
         elif due:
+            self.finish_step()  # so that nothing else is on its way
             self._planner.plan()
-        if self._recording is not None:
-            self._recording[1] -= 1
-            if self._recording[1] <= 0:
-                self.finish_step()
-                timeline, path = self._timeline, self._recording[0]
-                self._timeline = self._recording = None
-                timeline.write(path, self._group)
+        if self._observer.finish_iteration():
+            self.finish_step()
+            self._observer.write_timeline()
 
     def _arrange_as_measured(self, order):
         """Rank 0 says in which order layers were ready; those that were not come last."""

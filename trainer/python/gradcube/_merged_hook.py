@@ -10,12 +10,14 @@ out in the same way, so that ranks need not agree on which of them copies.
 """
 
 import functools
+import time
 
 import torch
 import torch.distributed as dist
 
 from ._gradient_layers import padded, shared_zeros
 from ._merge_planner import MergePlanner
+from ._progress import Observer
 
 _LONGEST = 4 << 20  # bytes of the all-reduces that costs are measured with
 
@@ -32,6 +34,7 @@ class MergedGradientState:
 
     def __init__(self, policy="optimal", costs=None, group=None):
         self._planner = MergePlanner(policy, group)
+        self._observer = Observer(group)
         self._group = group
         self._size = dist.get_world_size(group)
         self._is_due = False  # messages are to be planned before the next iteration
@@ -48,15 +51,29 @@ class MergedGradientState:
         """(alpha, beta) in seconds, and seconds per byte; None for a policy that does not need them."""
         return self._planner.costs
 
+    @property
+    def progress(self):
+        """The plan and what iterations take, on this rank: see Progress. print(state.progress) is a line of it."""
+        return self._observer.progress(self.messages)
+
+    def record(self, path, iterations=3):
+        """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
+
+        All ranks call it, between two iterations. Raises OSError on all if the file cannot be written.
+        """
+        self._observer.record(path, iterations)
+
     def _begin(self):
         if self._is_due:
             self._planner.plan()
         self._is_due = False
-        self._held = []  # the buffers of the next message, and the futures of their buckets
+        self._held = []  # of the next message: its buckets' numbers, buffers and futures
+        self._sent = []  # messages
         self._sizes = []  # of the buckets so far, in bytes
         self._are_known = True  # they are those of the last iteration
         self._ends = {last for _, last in self._planner.messages}
         self._planner.times.begin()
+        self._latest = time.perf_counter()  # when a bucket was ready
 
     def take(self, bucket):
         """The future of a bucket that is ready."""
@@ -66,11 +83,11 @@ class MergedGradientState:
         if index == 0:
             self._begin()
         self._observe(index, padded(buffer.numel(), buffer.element_size()) * buffer.element_size())
-        if self._held and self._held[0][0].dtype != buffer.dtype:
+        if self._held and self._held[0][1].dtype != buffer.dtype:
             self._send()
         buffer.div_(self._size)
         promise = torch.futures.Future()
-        self._held.append((buffer, promise))
+        self._held.append((index, buffer, promise))
         if bucket.is_last() or index in self._ends:
             self._send()
         if bucket.is_last():
@@ -78,6 +95,10 @@ class MergedGradientState:
         return promise.then(_result)
 
     def _observe(self, index, size):
+        now = time.perf_counter()
+        if index > 0:  # when the first bucket was begun, nobody tells
+            self._observer.computed(f"bucket {index}", self._latest, now)
+        self._latest = now
         self._sizes.append(size)
         expected = self._planner.sizes
         self._are_known = self._are_known and index < len(expected) and expected[index] == size
@@ -92,10 +113,15 @@ class MergedGradientState:
         else:  # the first iteration, and the one after it, when there are other buckets
             self._planner.finish_iteration(counts=False)
             self._planner.begin(self._sizes)
+        sent, self._sent = self._sent, []
+        if self._observer.finish_iteration(waits=True):
+            for message in sent:
+                message.wait()
+            self._observer.write_timeline()
 
     def _send(self):
         held, self._held = self._held, []
-        message, copies = self._message_of([buffer for buffer, _ in held])
+        memory, copies = self._memory_of([buffer for _, buffer, _ in held])
 
         def ended(future):
             result = None
@@ -105,12 +131,17 @@ class MergedGradientState:
                     buffer.copy_(place)
             except Exception as error:
                 result = error
-            for buffer, promise in held:
+            for _, buffer, promise in held:
                 promise.set_result(buffer if result is None else result)
 
-        dist.all_reduce(message, group=self._group, async_op=True).get_future().add_done_callback(ended)
+        first, last = held[0][0], held[-1][0]
+        begin = time.perf_counter()
+        work = dist.all_reduce(memory, group=self._group, async_op=True)
+        name = f"bucket {first}" if first == last else f"buckets {first}-{last}"
+        self._sent.append(self._observer.sent(name, begin, work))
+        work.get_future().add_done_callback(ended)
 
-    def _message_of(self, buffers):
+    def _memory_of(self, buffers):
         """The memory to be combined, and where buffers are copied to, if they are."""
         if len(buffers) == 1:
             return buffers[0], []
