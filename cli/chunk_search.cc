@@ -20,11 +20,13 @@ std::uint64_t halfway(std::uint64_t a, std::uint64_t b) {
 
 }  // namespace
 
-ChunkSearch::ChunkSearch(std::uint64_t model_bytes)
-    : most_(std::clamp(std::bit_ceil(std::min(model_bytes, kMostChunkBytes)), kShortest,
-                       kMostChunkBytes)) {
+ChunkSearch::ChunkSearch(std::uint64_t model_bytes) {
+  const std::uint64_t shortest = std::clamp(std::bit_ceil(model_bytes / control::hub::kMostChunks),
+                                            kShortest, kMostChunkBytes);
+  const std::uint64_t longest =
+      std::max(shortest, std::bit_ceil(std::min(model_bytes, kMostChunkBytes)));
   next_.push_back(kAuto);
-  for (std::uint64_t length = kShortest; length <= most_; length *= 2) next_.push_back(length);
+  for (std::uint64_t length = shortest; length <= longest; length *= 2) next_.push_back(length);
 }
 
 void ChunkSearch::note(std::uint64_t chunk_bytes, const std::vector<double>& seconds) {
@@ -48,6 +50,7 @@ void ChunkSearch::advance() {
   };
   if (best != lengths.begin()) add(std::prev(best)->first);
   if (std::next(best) != lengths.end()) add(std::next(best)->first);
+  if (!next_.empty()) next_.insert(next_.begin(), {kAuto, centre_});
 }
 
 std::map<std::uint64_t, double> ChunkSearch::medians() const {

@@ -1,8 +1,9 @@
 // Which length of a hub's chunks is the best: what is to be measured, and what follows from it.
 //
 // First powers of two are measured, turn by turn, so that a machine whose speed drifts slows all of
-// them alike; then the lengths halfway to the neighbours of the best, as long as one is better by
-// more than kGain. Of lengths that are no worse than that the default is preferred.
+// them alike; then, with the best and the default once more, the lengths halfway to the neighbours
+// of the best, as long as one is better by more than kGain. Of lengths that are no worse than that
+// the default is preferred.
 //
 // No I/O. One thread.
 #ifndef GRADCUBE_CLI_CHUNK_SEARCH_H_
@@ -34,7 +35,6 @@ class ChunkSearch {
   std::uint64_t best() const;
 
  private:
-  std::uint64_t most_;
   std::vector<std::uint64_t> next_;
   std::map<std::uint64_t, std::vector<double>> measured_;
   std::uint64_t centre_ = kAuto;  // the best of the lengths so far

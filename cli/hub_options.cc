@@ -49,10 +49,15 @@ void require_memory(const PerfCluster& cluster, const HubRunSettings& settings) 
   const auto trainers = static_cast<double>(cluster.trainers.size());
   const auto servers = trainers / cluster.placement().trainers_per_server();
   const auto bytes = static_cast<double>(settings.bytes());
-  const auto owned =
+  const auto stepped =
       static_cast<double>(control::hub::optimizer_bytes(settings.keys, settings.step));
+  // A root may be here, and then it has all.
+  const auto& plan = cluster.choice.plan_of(control::CollectiveKind::all_reduce, settings.bytes());
+  const double owned = plan.has_root_step()
+                           ? stepped
+                           : stepped * servers / static_cast<double>(cluster.placement().ranks());
   double needed = bytes * trainers + bytes * 2 * servers + owned;
-  if (settings.check) needed += owned;
+  if (settings.check) needed += stepped;
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(

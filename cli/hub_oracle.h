@@ -34,11 +34,6 @@ class HubOracle {
   HubOracle(std::span<const control::hub::HubKey> keys,
             const aggregation::OptimizerSettings& settings, std::uint32_t trainers);
 
-  // What it keeps of each element of a key.
-  static std::uint64_t bytes_per_element(const aggregation::OptimizerSettings& settings) {
-    return sizeof(float) * (1 + aggregation::optimizer_states(settings.rule));
-  }
-
   // Takes the step of the key's next round.
   void step(std::uint32_t key);
   // How many of the weights found differ from those of the last step.

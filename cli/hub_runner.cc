@@ -2,9 +2,11 @@
 
 #include <algorithm>
 #include <atomic>
+#include <deque>
 #include <exception>
 #include <fmt/format.h>
 #include <mutex>
+#include <poll.h>
 #include <thread>
 
 #include "cli/cancellable_barrier.h"
@@ -20,6 +22,8 @@ using Gradients = std::vector<std::vector<Buffer<std::byte>>>;
 
 // How often a trainer that waits looks whether it should stop waiting.
 constexpr auto kLookEvery = std::chrono::milliseconds(200);
+// Pushes of a trainer; a session holds 1,024 requests.
+constexpr std::size_t kMostInFlight = 256;
 
 gradcube_hub_settings settings_of(const HubRunSettings& settings, const HubRun& run,
                                   const std::vector<gradcube_hub_key>& keys) {
@@ -72,15 +76,18 @@ class Measurement {
   void guarded_work(unsigned trainer) {
     gradcube_hub* hub = nullptr;
     try {
-      hub = make(trainer);
+      make(trainer, hub);
       work(trainer, hub);
+      // gradcube_hub_free() waits for all, and looks at no signal meanwhile.
+      if (!barrier_.cancelled()) meet_job(trainer);
     } catch (...) {
       const std::scoped_lock lock(error_mutex_);
       if (!error_) error_ = std::current_exception();
       barrier_.cancel();
     }
-    // After a failure nobody waits for the others: the sessions end, too.
-    gradcube_hub_free(hub, barrier_.cancelled() ? 0 : milliseconds());
+    // After a failure the sessions are of no use. Without a job nobody is waited for.
+    if (barrier_.cancelled()) gradcube_leave(session(trainer));
+    gradcube_hub_free(hub, milliseconds());
   }
 
   int milliseconds() const { return static_cast<int>(settings_.timeout.count()); }
@@ -88,27 +95,19 @@ class Measurement {
   void require(unsigned trainer, int code) const { detail::check(code, session(trainer)); }
 
   // With its first weights.
-  gradcube_hub* make(unsigned trainer) {
+  void make(unsigned trainer, gradcube_hub*& hub) {
     std::vector<gradcube_hub_key> keys;
     for (const control::hub::HubKey& key : settings_.keys) {
       keys.push_back({key.name.c_str(), key.elements, static_cast<int>(key.type)});
     }
     const gradcube_hub_settings wanted = settings_of(settings_, run_, keys);
-    gradcube_hub* hub = nullptr;
+    meet_job(trainer);  // gradcube_hub_create() waits for all, and looks at no signal meanwhile
     require(trainer, gradcube_hub_create(session(trainer), &wanted, milliseconds(), &hub));
-    try {
-      std::vector<std::uint64_t> requests(settings_.keys.size());
-      for (std::uint32_t k = 0; k < settings_.keys.size(); ++k) {
-        std::byte* const weights = gradients_[trainer][k].data();
-        fill_weights(settings_.keys[k], k, weights);
-        require(trainer, gradcube_hub_init(hub, k, weights, &requests[k]));
-      }
-      for (const std::uint64_t request : requests) wait(trainer, request, deadline());
-    } catch (...) {
-      gradcube_hub_free(hub, 0);
-      throw;
-    }
-    return hub;
+    each_key(trainer, [&](std::size_t k, std::uint64_t& request) {
+      std::byte* const weights = gradients_[trainer][k].data();
+      fill_weights(settings_.keys[k], static_cast<std::uint32_t>(k), weights);
+      require(trainer, gradcube_hub_init(hub, k, weights, &request));
+    });
   }
 
   void work(unsigned trainer, gradcube_hub* hub) {
@@ -126,33 +125,69 @@ class Measurement {
     fill(trainer, iteration + 1);
     if (!meet(trainer)) return false;
     starts_[trainer] = Clock::now();
-    const Clock::time_point until = deadline();
-    std::vector<std::uint64_t> requests(settings_.keys.size());
-    for (std::size_t k = 0; k < requests.size(); ++k) push(trainer, hub, k, requests[k]);
-    for (const std::uint64_t request : requests) wait(trainer, request, until);
+    each_key(trainer,
+             [&](std::size_t k, std::uint64_t& request) { push(trainer, hub, k, request); });
     ends_[trainer] = Clock::now();
     if (!barrier_.arrive_and_wait()) return false;
     if (trainer == 0 && noted) seconds_.push_back(passed());
     return !checks() || check(trainer, hub);
   }
 
-  // All iterations as one.
+  // Begins something with every key, and waits for all: as many at a time as a session holds.
+  template <typename Begin>  // begin(key, request)
+  void each_key(unsigned trainer, const Begin& begin) {
+    const Clock::time_point until = deadline();
+    std::deque<std::uint64_t> requests;
+    for (std::size_t k = 0; k < settings_.keys.size(); ++k) {
+      if (requests.size() == kMostInFlight) {
+        wait(trainer, requests.front(), until);
+        requests.pop_front();
+      }
+      begin(k, requests.emplace_back());
+    }
+    for (const std::uint64_t request : requests) wait(trainer, request, until);
+  }
+
+  // All iterations as one: keys that have ended are pushed again, whatever the others do.
   void run_freely(unsigned trainer, gradcube_hub* hub) {
+    struct InFlight {
+      std::size_t key;
+      std::uint64_t request;
+    };
     fill(trainer, 1);
     if (!meet(trainer)) return;
     starts_[trainer] = Clock::now();
-    std::vector<std::uint64_t> requests(settings_.keys.size());
-    for (unsigned iteration = 0; iteration <= settings_.iterations; ++iteration) {
-      const Clock::time_point until = deadline();
-      for (std::size_t k = 0; k < requests.size(); ++k) {
-        if (iteration > 0) wait(trainer, requests[k], until);
-        if (iteration < settings_.iterations) push(trainer, hub, k, requests[k]);
+    std::deque<std::size_t> due;
+    for (std::size_t k = 0; k < settings_.keys.size(); ++k) due.push_back(k);
+    std::vector<unsigned> left(settings_.keys.size(), settings_.iterations);
+    std::vector<InFlight> in_flight;
+    Clock::time_point until = deadline();
+    while (!due.empty() || !in_flight.empty()) {
+      for (; !due.empty() && in_flight.size() < kMostInFlight; due.pop_front()) {
+        push(trainer, hub, due.front(), in_flight.emplace_back(due.front(), 0).request);
       }
+      const std::size_t ended = std::erase_if(in_flight, [&](const InFlight& one) {
+        int done = 0;
+        require(trainer, gradcube_test(session(trainer), one.request, &done));
+        if (done != 0 && --left[one.key] != 0) due.push_back(one.key);
+        return done != 0;
+      });
+      look_up();
+      if (ended != 0) until = deadline();
+      if (ended == 0) wait_for_any(trainer, in_flight.front().request, until);
     }
     ends_[trainer] = Clock::now();
     if (barrier_.arrive_and_wait() && trainer == 0) {
       seconds_.push_back(passed() / settings_.iterations);
     }
+  }
+
+  // Until a request may have ended.
+  void wait_for_any(unsigned trainer, std::uint64_t one, Clock::time_point until) const {
+    if (Clock::now() >= until) return time_out(trainer, one);
+    pollfd ends{.fd = gradcube_event_fd(session(trainer)), .events = POLLIN, .revents = 0};
+    if (ends.fd < 0) require(trainer, ends.fd);
+    ::poll(&ends, 1, static_cast<int>(kLookEvery.count()));
   }
 
   // Sums are made in what was pushed. Zeros stay zeros, so only a check needs gradients anew.
@@ -170,15 +205,17 @@ class Measurement {
 
   // All trainers, those of other processes too.
   bool meet(unsigned trainer) {
-    throw_if_interrupted();  // short iterations never get to where wait() looks
-    if (trainers_ < all_ranks_) {
-      gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
-      collective.kind = GRADCUBE_BARRIER;
-      std::uint64_t request = 0;
-      require(trainer, gradcube_submit(session(trainer), &collective, &request));
-      wait(trainer, request, deadline());
-    }
+    look_up();  // short iterations never get to where wait() does
+    if (trainers_ < all_ranks_) meet_job(trainer);
     return barrier_.arrive_and_wait();
+  }
+
+  void meet_job(unsigned trainer) {
+    gradcube_collective collective = GRADCUBE_COLLECTIVE_INIT;
+    collective.kind = GRADCUBE_BARRIER;
+    std::uint64_t request = 0;
+    require(trainer, gradcube_submit(session(trainer), &collective, &request));
+    wait(trainer, request, deadline());
   }
 
   void push(unsigned trainer, gradcube_hub* hub, std::size_t key, std::uint64_t& request) const {
@@ -191,22 +228,32 @@ class Measurement {
   void wait(unsigned trainer, std::uint64_t request, Clock::time_point until) const {
     for (;;) {
       const auto left = std::chrono::ceil<std::chrono::milliseconds>(until - Clock::now());
-      // The daemon says what a push waits for.
-      if (left.count() <= 0) return require(trainer, gradcube_wait(session(trainer), request, 0));
+      if (left.count() <= 0) return time_out(trainer, request);
       int done = 0;
       const auto slice = std::min<std::chrono::milliseconds>(left, kLookEvery);
       require(trainer,
               gradcube_poll(session(trainer), request, static_cast<int>(slice.count()), &done));
       if (done != 0) return;
-      throw_if_interrupted();
-      if (barrier_.cancelled()) {
-        throw control::SetupError("another trainer of this measurement failed");
-      }
+      look_up();
     }
   }
 
-  static void throw_if_interrupted() {
+  // Throws, unless the request has ended by now.
+  void time_out(unsigned trainer, std::uint64_t request) const {
+    const int code = gradcube_wait(session(trainer), request, 0);  // which asks the daemon
+    if (code != GRADCUBE_ETIMEDOUT) return require(trainer, code);
+    const std::string cause = cause_of_timeout(session(trainer));
+    throw control::SetupError(
+        fmt::format("a round of the hub is not done after {:g} s (--timeout){}{}",
+                    std::chrono::duration<double>(settings_.timeout).count(),
+                    cause.empty() ? "" : "; ", cause));
+  }
+
+  void look_up() const {
     if (InterruptGuard::interrupted()) throw control::SetupError("interrupted");
+    if (barrier_.cancelled()) {
+      throw control::SetupError("another trainer of this measurement failed");
+    }
   }
 
   double passed() const {

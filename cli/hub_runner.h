@@ -5,7 +5,8 @@
 //
 // An iteration: all trainers meet, each pushes every key once, and waits until all have ended: then
 // its server has the new weights of all keys. Its time is from the first start to the last end.
-// FREE-RUNNING trainers do not meet: each pushes a key again as soon as its round has ended.
+// FREE-RUNNING trainers do not meet: each pushes a key again when it sees that the key's round has
+// ended, whatever the others do. At most 256 pushes of a trainer are in flight.
 //
 // An error or an interrupt (interrupt.h) in one trainer ends the measurement for all of them: run()
 // throws it once.

@@ -165,11 +165,11 @@ class LinkCheck::Measurement {
     }
   }
 
-  // Of what takes hundreds of times as long as it should, while small frames took a moment.
+  // What it most probably is where small frames took a moment, and nothing came of large ones.
   static std::string mtu_problem(const json& status) {
     return fmt::format(
-        "frames of MTU {} do not pass, and small ones do: compare the MTUs of the interfaces and "
-        "switches between the two",
+        "small frames pass, and what frames of MTU {} carry did not come in time: unless the link "
+        "is slow or lossy, compare the MTUs of the interfaces and switches between the two",
         count_field(status, "mtu").value_or(0));
   }
 

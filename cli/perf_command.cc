@@ -294,6 +294,24 @@ int run_perf(const PerfOptions& options) {
 
 }  // namespace
 
+namespace {
+
+// What stands before the command that was meant would be lost.
+void refuse_options_before(const CLI::App& perf, Action& action) {
+  for (const CLI::Option* option : perf.get_options()) {
+    if (option->count() == 0) continue;
+    const std::string name = perf.get_subcommands().front()->get_name();
+    action = [name, option = option->get_name()]() -> int {
+      throw control::UsageError(fmt::format(
+          "{} stands before \"{}\", which has options of its own; expected them behind it", option,
+          name));
+    };
+    return;
+  }
+}
+
+}  // namespace
+
 void add_perf(CLI::App& tool, Action& action) {
   CLI::App* command = tool.add_subcommand("perf",
                                           "Measure collectives and messages on the running "
@@ -302,7 +320,7 @@ void add_perf(CLI::App& tool, Action& action) {
   add_perf_options(command, options.get());
   add_perf_hub(*command, action);
   command->callback([command, options, &action] {
-    if (!command->get_subcommands().empty()) return;
+    if (!command->get_subcommands().empty()) return refuse_options_before(*command, action);
     if (options->collective.empty()) throw CLI::RequiredError("collective");
     action = [options] { return run_perf(*options); };
   });

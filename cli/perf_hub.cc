@@ -5,6 +5,7 @@
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <optional>
 
 #include "cli/command_line.h"
@@ -104,6 +105,10 @@ ordered_json hub_row_json(std::uint64_t chunk, const PerfRow& row, const PerfLin
           {"resent", or_null(row.resent)}};
 }
 
+double mean(const std::vector<double>& seconds) {
+  return std::accumulate(seconds.begin(), seconds.end(), 0.0) / static_cast<double>(seconds.size());
+}
+
 // Of the four hubs that differ in one part each. They are measured turn by turn, so that a machine
 // whose speed drifts slows all parts alike.
 std::array<HubPart, 4> measure_parts(HubRunner& runner, std::uint64_t chunk,
@@ -116,8 +121,7 @@ std::array<HubPart, 4> measure_parts(HubRunner& runner, std::uint64_t chunk,
     for (std::size_t i = 0; i < runs.size(); ++i) {
       const ProgressLine progress(
           [turn, i] { return fmt::format("turn {} of {}: {}", turn + 1, kTurns, kParts[i]); });
-      seconds[i].push_back(
-          control::model::median(measured(runner, runs[i], directory, cluster).seconds));
+      seconds[i].push_back(mean(measured(runner, runs[i], directory, cluster).seconds));
     }
   }
   std::array<double, 4> medians{};
@@ -152,13 +156,11 @@ ordered_json parts_json(const std::array<HubPart, 4>& parts) {
   return list;
 }
 
-void print_foot(const HubRunSettings& settings, std::uint64_t wrong) {
+void print_foot(const HubRunSettings& settings, const PerfCluster& cluster) {
   if (!settings.check) return;
-  if (wrong == 0) {
-    print("# every weight of every server has the bits of the optimizer's steps\n");
-  } else {
-    print("# {} weights are WRONG\n", wrong);
-  }
+  const bool all = cluster.trainers.size() == cluster.placement().trainers();
+  print("# every weight of every server{} has the bits of the optimizer's steps\n",
+        all ? "" : " that is here");
 }
 
 int run_perf_hub(const PerfHubOptions& options) {
@@ -200,8 +202,9 @@ int run_perf_hub(const PerfHubOptions& options) {
     }
   }
   if (prints && options.hub.json) write_output(report.dump() + "\n");
-  if (table || (wrong != 0 && !options.hub.json)) print_foot(settings, wrong);
+  if (table && wrong == 0) print_foot(settings, cluster);
   flush_output();
+  if (wrong != 0) complain(fmt::format("{} weights are WRONG", wrong));
   return wrong == 0 ? 0 : kExitFailure;
 }
 

@@ -9,7 +9,7 @@
 //   aggregation      they are added
 //   optimizer        its step is taken
 //   synchronization  all trainers wait for each other at the end of an iteration; before, each
-//                    pushed a key again as soon as that key's round had ended
+//                    pushed a key again when it saw that the key's round had ended
 #ifndef GRADCUBE_CLI_PERF_HUB_H_
 #define GRADCUBE_CLI_PERF_HUB_H_
 

@@ -167,13 +167,8 @@ class Row {
   void time_out(gradcube_session* session, std::uint64_t request) {
     const int code = gradcube_wait(session, request, 0);  // which asks the daemon
     if (code != GRADCUBE_ETIMEDOUT) return detail::check(code, session);
-    constexpr std::string_view kBeforeCause = " ms: ";
-    const std::string_view text = gradcube_last_error(session);
-    const std::size_t at = text.find(kBeforeCause);
-    const std::string_view cause =
-        at == std::string_view::npos ? "" : text.substr(at + kBeforeCause.size());
     throw IterationTimeout(settings_.kind, count_ * element_bytes_, settings_.timeout,
-                           std::string(cause));
+                           cause_of_timeout(session));
   }
 
   static void throw_if_interrupted() {
@@ -250,6 +245,13 @@ std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks) {
   }
   const auto carrier = aggregation::carrier_of({settings.type, settings.operation, ranks});
   return carrier.has_value() ? aggregation::element_bytes(carrier->type) : 0;
+}
+
+std::string cause_of_timeout(gradcube_session* session) {
+  constexpr std::string_view kBeforeCause = " ms: ";
+  const std::string_view text = gradcube_last_error(session);
+  const std::size_t at = text.find(kBeforeCause);
+  return at == std::string_view::npos ? "" : std::string(text.substr(at + kBeforeCause.size()));
 }
 
 IterationTimeout::IterationTimeout(CollectiveKind kind, std::uint64_t bytes,

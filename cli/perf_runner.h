@@ -51,6 +51,10 @@ struct PerfSettings {
 // it.
 std::size_t carried_bytes(const PerfSettings& settings, control::Rank ranks);
 
+// Behind a wait of this thread's that has timed out: why, as the daemon told it; empty if it did
+// not.
+std::string cause_of_timeout(gradcube_session* session);
+
 // An iteration took longer than PerfSettings::timeout.
 class IterationTimeout : public control::SetupError {
  public:

@@ -71,8 +71,9 @@ ordered_json report_json(const ChunkSearch& search, ordered_json report) {
   return report;
 }
 
-int run_tune_chunk(const TuneOptions& options) {
+int run_tune_chunk(TuneOptions options) {
   HubRunSettings settings = hub_settings_of(options.hub);
+  const std::string job = options.hub.job = hub_job_name(options.hub, "tune");
   const control::RunDirectory directory = control::RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const PerfCluster cluster = hub_cluster(directory, options.hub, settings);
@@ -82,7 +83,6 @@ int run_tune_chunk(const TuneOptions& options) {
         "lengths on all hosts by perf hub --chunk, with the same --job",
         cluster.trainers.size() / settings.trainers, cluster.placement().ranks()));
   }
-  const std::string job = hub_job_name(options.hub, "tune");
   HubRunner runner(cluster.placement(), cluster.trainers, job, settings);
   if (!options.hub.json) {
     print("# hub of {}, {}, job {}\n", hub_text(options.hub, settings), cluster_text(cluster), job);

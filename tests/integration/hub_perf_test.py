@@ -4,10 +4,9 @@ import json
 import os
 import signal
 import tempfile
-import time
 
 from fabrics import GRID, PATIENCE, SERVERS, only_on
-from harness import Cluster, TestCase, main
+from harness import Cluster, TestCase, main, wait_until
 
 LENET5 = ["--network", "lenet5", "--iterations", "2"]
 MIXED = [("weight", 70_001, "float32"), ("half", 3_000, "float16"), ("brain", 5_000, "bfloat16"), ("b", 1, "float32")]
@@ -32,7 +31,7 @@ class HubPerf(TestCase):
         return self.cluster.answer("perf", "hub", "--check", *arguments)
 
     def test_every_optimizer_has_the_right_weights_with_any_chunks(self):
-        for optimizer in ("sgd:lr=0.3", "nesterov", "adamw"):
+        for optimizer in ("sgd:lr=0.3", "nesterov", "adam", "adamw"):
             with self.subTest(optimizer=optimizer):
                 report = self.measured(*LENET5, "--optimizer", optimizer, "--chunk", "auto,32Ki,4Mi")
                 self.assertEqual([row["chunk_bytes"] for row in report["results"]], [None, 32 << 10, 4 << 20])
@@ -80,14 +79,29 @@ class HubPerf(TestCase):
         self.assertRegex(outcome.stdout.splitlines()[-1], r"^# the (best: chunk_bytes = \d+|default is as good as any)")
         self.assertEqual(outcome.stderr, "")
 
-    def test_nothing_is_left_of_what_was_measured_or_interrupted(self):
-        process = self.cluster.start_tool("perf", "hub", "--network", "lenet5", "--iterations", "1000000")
-        limit = time.monotonic() + PATIENCE
-        while self.cluster.job(f"perf-hub-{process.pid}") is None and time.monotonic() < limit:
-            time.sleep(0.05)
-        process.send_signal(signal.SIGINT)
-        process.communicate(timeout=PATIENCE)
-        self.assertEqual(process.returncode, -signal.SIGINT)
+    def test_an_interrupt_ends_a_measurement_and_nothing_is_left_of_its_job(self):
+        for options in ([], ["--breakdown"]):
+            with self.subTest(options=options):
+                asked = ["perf", "hub", "--network", "lenet5", "--iterations", "1000000", *options]
+                with self.cluster.start_tool(*asked) as process:
+                    name = f"perf-hub-{process.pid}"
+                    wait_until(lambda: self.cluster.job(name) is not None, "the job to begin")
+                    rounds = self.cluster.status()["counters"]["tx_bytes"]
+                    wait_until(lambda: self.cluster.status()["counters"]["tx_bytes"] > rounds, "rounds")
+                    process.send_signal(signal.SIGINT)
+                    process.communicate(timeout=PATIENCE)
+                self.assertEqual(process.returncode, -signal.SIGINT)
+                wait_until(lambda: self.cluster.status()["jobs"] == [], "the job to be forgotten")
+
+    def test_a_hub_of_many_keys_is_measured(self):
+        keys = self.keys_file([(f"key{number}", 3, "float32") for number in range(1100)])
+        self.assertEqual(self.measured("--keys", keys)["results"][0]["wrong"], 0)
+        self.cluster.answer("perf", "hub", "--keys", keys, "--breakdown", "--iterations", "1")
+
+    def test_a_round_that_takes_too_long_is_told_with_the_limit(self):
+        outcome = self.cluster.tool("perf", "hub", *LENET5, "--timeout", "0.001")
+        self.assertEqual(outcome.returncode, 1)
+        self.assertRegex(outcome.stderr, r"is not done after 0\.001 s|not done within 1 ms|timed out|in time")
         self.assert_works(self.cluster)
 
     @only_on("embedded", why="a daemon of each server has memory of its own")

@@ -108,7 +108,8 @@ TEST_F(HostileHubFrames, AreOfNoHubWhereThereIsNone) {
   expect_dropped(DropReason::no_hub, segment(kGradients));
 }
 
-// With each length, so also with the right one: of that the unchanged frame is taken, once.
+// With each length, so also with the right one: of that the unchanged frame is taken, once. Before
+// the first round, in which a flow still takes the sequence numbers from 0 on.
 TEST_F(HostileHubFrames, AreDroppedForOneFieldThatDoesNotFit) {
   job_.make();
   ASSERT_FALSE(HasFatalFailure());
@@ -142,6 +143,29 @@ TEST_F(HostileHubFrames, AreDroppedForOneFieldThatDoesNotFit) {
     taken += unfitting() == before ? 1 : 0;
   }
   EXPECT_EQ(taken, 1U);
+}
+
+// Whatever sequence numbers they have: those that the flow still takes are the hub's to refuse.
+TEST_F(HostileHubFrames, OfRoundsThatHaveEndedChangeNothing) {
+  job_.make();
+  ASSERT_FALSE(HasFatalFailure());
+  expect_trained();
+  const auto unfitting = [&] {
+    return cluster_.counters().dropped[static_cast<std::size_t>(DropReason::unfitting_chunk)];
+  };
+  const std::uint64_t before = unfitting();
+  for (const std::uint32_t round : {1, 2}) {
+    for (std::uint32_t sequence = 0; sequence < 64; ++sequence) {
+      Forgery replayed = segment(kGradients);
+      replayed.transport.sequence = sequence;
+      replayed.segment.root = round;
+      replayed.payload.assign(1024, 0xee);
+      replayed.segment.length = 1024;
+      inject(replayed);
+    }
+  }
+  EXPECT_GT(unfitting(), before);
+  expect_trained();
 }
 
 TEST_F(HostileHubFrames, DoNotFitAndAreDropped) {

@@ -13,6 +13,8 @@
 #include "tests/simulation/work.h"
 #include "tests/unit/dataplane/daemon/hub_table_bytes.h"
 
+#include "gradcube/gradcube_hub.h"
+
 namespace gradcube::simulation {
 
 class HubJob {
@@ -37,9 +39,9 @@ class HubJob {
 
   // All trainers wish for it, until all have it or one is told why there is none. What is made
   // takes the time of the host, not of the cluster.
-  void make(std::uint32_t number = 1) {
+  void make(std::uint32_t number = 1, std::uint32_t work = GRADCUBE_HUB_WORK_ALL) {
     number_ = number;
-    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096);
+    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, work);
     ASSERT_LE(table.size(), kTable);
     for (const auto& trainer : trainers_) {
       std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());

@@ -67,7 +67,7 @@ void append(std::vector<char>& to, const T& value) {
 Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(number) {
   gradcube_hub_settings settings = GRADCUBE_HUB_SETTINGS_INIT;
   constexpr std::size_t kFirst =
-      offsetof(gradcube_hub_settings, work) + sizeof(gradcube_hub_settings::work);
+      offsetof(gradcube_hub_settings, lane) + sizeof(gradcube_hub_settings::lane);
   const std::string problem =
       read_sized(&given, kFirst, "gradcube_hub_settings", "GRADCUBE_HUB_SETTINGS_INIT", settings);
   if (!problem.empty()) refuse_hub(problem);
@@ -78,11 +78,11 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
   lane_ = settings.lane;
   chunk_bytes_ = settings.chunk_bytes;
-  if (settings.work < GRADCUBE_HUB_WORK_ALL || settings.work > GRADCUBE_HUB_WORK_COPY) {
+  if (settings.work > GRADCUBE_HUB_WORK_COPY) {
     refuse_hub("the work of the hub is " + std::to_string(settings.work) +
                ": expected GRADCUBE_HUB_WORK_ALL, GRADCUBE_HUB_WORK_ADD or GRADCUBE_HUB_WORK_COPY");
   }
-  work_ = settings.work;
+  work_ = static_cast<gradcube_hub_work>(settings.work);
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
   for (std::size_t i = 0; i < settings.key_count; ++i) {

@@ -53,6 +53,7 @@ class Hub {
 
   std::uint32_t number() const { return number_; }
   unsigned lane() const { return lane_; }
+  gradcube_hub_work work() const { return work_; }
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
@@ -90,7 +91,7 @@ class Hub {
   std::uint32_t number_;
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
-  int work_ = GRADCUBE_HUB_WORK_ALL;
+  gradcube_hub_work work_ = GRADCUBE_HUB_WORK_ALL;
   std::string optimizer_;
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_

@@ -55,6 +55,9 @@ CheckpointFile Session::own_file(std::uint64_t step) const {
 
 void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
   const std::string base = base_of(path);
+  if (hub.work() != GRADCUBE_HUB_WORK_ALL) {
+    throw Failure(GRADCUBE_EINVAL, "the hub is for measurements: its weights are of no use");
+  }
   if (step > kMostSteps) {
     throw Failure(GRADCUBE_EINVAL, "a checkpoint of step " + std::to_string(step) +
                                        ": expected at most " + std::to_string(kMostSteps));

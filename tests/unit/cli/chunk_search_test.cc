@@ -45,6 +45,17 @@ TEST(ChunkSearch, MeasuresNoChunksThatAreMuchLongerThanTheModel) {
   EXPECT_THAT(ChunkSearch(10).next(), ElementsAre(0, 8192));
 }
 
+TEST(ChunkSearch, MeasuresNoChunksOfWhichAHubCanHaveTooFew) {
+  EXPECT_EQ(ChunkSearch(std::uint64_t{100} << 30).next()[1], 32768u);
+}
+
+TEST(ChunkSearch, MeasuresTheBestAgainBesideWhatIsRefined) {
+  ChunkSearch search(kModel);
+  for (const std::uint64_t length : search.next()) search.note(length, {valley(65536, 1)(length)});
+  search.advance();
+  EXPECT_THAT(search.next(), ElementsAre(0, 65536, 49152, 98304));
+}
+
 TEST(ChunkSearch, LooksBetweenTheBestPowerOfTwoAndItsNeighbours) {
   const ChunkSearch search = searched(valley(190'000, 1));
   EXPECT_NEAR(static_cast<double>(search.best()), 190'000, 10'000);

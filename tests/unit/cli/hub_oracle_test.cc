@@ -81,6 +81,14 @@ TEST(HubOracle, HasTheWeightsThatStepsWithTheMeanYield) {
   }
 }
 
+TEST(HubOracle, DividesByTrainersWhoseGradientsAreZeros) {
+  const std::vector<HubKey> keys = {{"key", kElements, DataType::float32}};
+  constexpr std::uint32_t kTrainers = 512;
+  HubOracle oracle(keys, sgd(), kTrainers);
+  oracle.step(0);
+  EXPECT_EQ(oracle.count_wrong(0, trained(keys[0], kTrainers, 1).data()), 0u);
+}
+
 TEST(HubOracle, CountsEveryWeightThatDiffers) {
   const std::vector<HubKey> keys = {{"key", kElements, DataType::bfloat16}};
   HubOracle oracle(keys, sgd(), 4);

@@ -85,6 +85,8 @@ TEST_F(PerfHub, IsOneOfTheThingsThatPerfMeasures) {
   EXPECT_THAT(gradcube({"perf", "--help"}).out, HasSubstr("gradcube perf hub --help"));
   EXPECT_THAT(gradcube({"perf", "hub", "--help"}).out, HasSubstr("--breakdown"));
   expect_usage_error({"perf"}, "collective");
+  expect_usage_error({"perf", "--check", "hub"}, "--check stands before");
+  expect_usage_error({"perf", "allreduce", "hub"}, "collective stands before");
   expect_usage_error({"perf", "allreduce", "--boguz", "5"}, R"(there is no flag "--boguz")");
   expect_usage_error({"perf", "allreduce", "again"}, R"("again" is not expected)");
 }

@@ -65,7 +65,7 @@ TEST(ProgressLine, IsOnTheTerminalWhileTheWorkLastsAndGoneAfterwards) {
   const Watched terminal(true);
   {
     const ProgressLine line(at_work, milliseconds(0), terminal.output());
-    EXPECT_NE(terminal.next_text().find("\rat work ... 0 s"), std::string::npos);
+    EXPECT_NE(terminal.next_text().find("\rat work ... "), std::string::npos);
   }
   EXPECT_TRUE(terminal.text().ends_with("\r\x1b[K"));
 }

@@ -96,6 +96,7 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.hub_keys = session.hub()->keys();
       heard_.hub_optimizer = session.hub()->optimizer();
       heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
+      heard_.hub_work = session.hub()->work();
     } break;
     case FakeSession::Message::end_hub: {
       const std::scoped_lock lock(heard_mutex_);

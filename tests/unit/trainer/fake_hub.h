@@ -33,6 +33,7 @@ class FakeHub {
   void push(const shared::Submission& submission, const std::byte* values);
 
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
+  std::uint32_t work() const { return work_; }
   const std::string& optimizer() const { return optimizer_; }
   const std::vector<FakeHubKey>& keys() const { return keys_; }
   std::size_t bytes() const { return bytes_; }
@@ -40,6 +41,7 @@ class FakeHub {
 
  private:
   std::uint64_t chunk_bytes_ = 0;
+  std::uint32_t work_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
   void list_ranges();

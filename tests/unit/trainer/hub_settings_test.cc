@@ -101,15 +101,28 @@ TEST_F(HubSettingsTest, HaveAnOptimizerOfSomeLength) {
 }
 
 TEST_F(HubSettingsTest, HaveWorkThatThereIs) {
-  for (const int work : {-1, 3}) {
+  for (const std::uint64_t work : {std::uint64_t{3}, UINT64_MAX}) {
     settings_.work = work;
     expect_refused("the work of the hub is " + std::to_string(work));
   }
+  settings_.work = GRADCUBE_HUB_WORK_COPY;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_work, GRADCUBE_HUB_WORK_COPY);
+}
+
+// Callers of an older header have something else behind their struct.
+TEST_F(HubSettingsTest, HaveAllWorkWhereTheCallerKnowsOfNone) {
+  settings_.size = offsetof(gradcube_hub_settings, work);
+  settings_.work = GRADCUBE_HUB_WORK_COPY;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_work, GRADCUBE_HUB_WORK_ALL);
 }
 
 // What a newer header may have added is read as far as it is known.
 TEST_F(HubSettingsTest, BeginWithTheirSize) {
-  constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, work) + sizeof(int);
+  constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, lane) + sizeof(unsigned);
   for (const std::size_t size :
        {std::size_t{0}, sizeof(std::size_t), kFirst - 1, kLargestStruct + 1, SIZE_MAX}) {
     settings_.size = size;

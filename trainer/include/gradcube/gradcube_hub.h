@@ -67,7 +67,7 @@ typedef enum {
 } gradcube_hub_work;
 
 /* What a hub is made of. All trainers of the job ask for the same keys, in any order, with the same
- * optimizer, chunks and lane. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
+ * optimizer, chunks, lane and work. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
 typedef struct {
   size_t size; /* sizeof(gradcube_hub_settings) */
   const gradcube_hub_key* keys;
@@ -77,7 +77,7 @@ typedef struct {
    * the model. */
   size_t chunk_bytes;
   unsigned lane; /* the hub takes the algorithm of this lane of the job */
-  int work;      /* gradcube_hub_work */
+  uint64_t work; /* gradcube_hub_work */
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT \

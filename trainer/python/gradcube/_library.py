@@ -94,7 +94,7 @@ class HubSettings(ctypes.Structure):
         ("optimizer", ctypes.c_char_p),
         ("chunk_bytes", ctypes.c_size_t),
         ("lane", ctypes.c_uint),
-        ("work", ctypes.c_int),
+        ("work", ctypes.c_uint64),
     ]
 
 
