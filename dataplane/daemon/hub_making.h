@@ -28,8 +28,8 @@ struct HubWish {
 
 class HubMaking {
  public:
-  // shape: all but the plan, which is the lane's for an all-reduce of the model, and the work, which
-  // the table says. charge: of nothing yet, of the user who is to pay.
+  // shape: all but the plan, which is the lane's for an all-reduce of the model, and the work, of
+  // which the table tells. charge: of nothing yet, of the user who is to pay.
   HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
   HubMaking(const HubMaking&) = delete;
   HubMaking& operator=(const HubMaking&) = delete;
