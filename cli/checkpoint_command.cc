@@ -42,7 +42,7 @@ std::string header_json(const CheckpointHeader& header, std::uint64_t bytes) {
   const ordered_json report = {{"bytes", bytes},
                                {"step", header.step},
                                {"optimizer", control::optimizer_text(header.settings)},
-                               {"part", header.part},
+                               {"part", header.part + 1},  // as in the names of files
                                {"parts", header.parts},
                                {"keys", std::move(keys)}};
   return report.dump(-1, ' ', false, ordered_json::error_handler_t::replace) + "\n";
@@ -59,8 +59,8 @@ std::string header_text(const CheckpointHeader& header, std::uint64_t bytes) {
                    grouped(here[k]), grouped(header.steps[k])});
   }
   return fmt::format("{} after step {}, part {} of {}, {}: every checksum is right\n\n",
-                     control::optimizer_text(header.settings), grouped(header.step), header.part,
-                     header.parts, human_bytes(static_cast<double>(bytes))) +
+                     control::optimizer_text(header.settings), grouped(header.step),
+                     header.part + 1, header.parts, human_bytes(static_cast<double>(bytes))) +
          table.text();
 }
 

@@ -30,7 +30,8 @@ class ChunkSearch {
   // All of next() has been measured.
   void advance();
 
-  // The medians, by length.
+  // By length: all seconds, and their medians.
+  const std::map<std::uint64_t, std::vector<double>>& measured() const { return measured_; }
   std::map<std::uint64_t, double> medians() const;
   std::uint64_t best() const;
 

@@ -143,6 +143,7 @@ class Measurement {
         wait(trainer, requests.front(), until);
         requests.pop_front();
       }
+      look_up();
       begin(k, requests.emplace_back());
     }
     for (const std::uint64_t request : requests) wait(trainer, request, until);
@@ -193,6 +194,7 @@ class Measurement {
   // Sums are made in what was pushed. Zeros stay zeros, so only a check needs gradients anew.
   void fill(unsigned trainer, std::uint64_t round) {
     for (std::uint32_t k = 0; k < settings_.keys.size(); ++k) {
+      look_up();
       const control::hub::HubKey& key = settings_.keys[k];
       std::byte* const gradients = gradients_[trainer][k].data();
       if (checks()) {

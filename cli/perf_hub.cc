@@ -253,7 +253,7 @@ void add_perf_hub(CLI::App& perf, Action& action) {
   command
       ->add_flag("--breakdown", options->breakdown,
                  "Show what each part of a round adds: exchange, aggregation, optimizer, "
-                 "synchronization")
+                 "synchronization; in three turns of four hubs")
       ->excludes(check);
   command->footer(
       "Nothing is computed between rounds (PHub's ZeroCompute). An exchange is a round of all "

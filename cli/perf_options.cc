@@ -90,6 +90,7 @@ CollectiveKind parse_collective(const std::string& text) {
     names.emplace_back(perf_name(kind));
   }
   names.emplace_back("sendrecv");
+  names.emplace_back("hub");
   const auto meant = closest(text, names);
   throw UsageError(
       fmt::format("perf: there is no collective {}{}; expected {}", control::quoted(text),

@@ -4,6 +4,7 @@
 #include <CLI/App.hpp>
 #include <CLI/Config.hpp>
 #include <CLI/Formatter.hpp>
+#include <algorithm>
 #include <fmt/format.h>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -46,12 +47,14 @@ void measure_all(ChunkSearch& search, HubRunner& runner, const TuneOptions& opti
 }
 
 std::string report_text(const ChunkSearch& search) {
-  TextTable table({{"chunk (B)"}, {"median"}, {"of the best"}});
+  TextTable table({{"chunk (B)"}, {"min"}, {"median"}, {"max"}, {"of the best"}});
   const auto medians = search.medians();
   const double least = medians.at(search.best());
-  for (const auto& [chunk, seconds] : medians) {
-    table.add_row({chunk_text(chunk), fmt::format("{:.3f} ms", seconds * 1e3),
-                   fmt::format("{:.3f}", seconds / least)});
+  const auto milliseconds = [](double seconds) { return fmt::format("{:.3f} ms", seconds * 1e3); };
+  for (const auto& [chunk, seconds] : search.measured()) {
+    const auto [shortest, longest] = std::minmax_element(seconds.begin(), seconds.end());
+    table.add_row({chunk_text(chunk), milliseconds(*shortest), milliseconds(medians.at(chunk)),
+                   milliseconds(*longest), fmt::format("{:.3f}", medians.at(chunk) / least)});
   }
   const std::string verdict = search.best() == ChunkSearch::kAuto
                                   ? "# the default is as good as any: leave chunk_bytes at 0\n"
@@ -109,7 +112,9 @@ void add_tune_chunk(CLI::App& tune, Action& action) {
   command->footer(
       "Measures powers of two from 8 KiB on, then lengths between the best and its neighbours. "
       "\"auto\"\n"
-      "is the default, by the model's length; it is preferred to what is less than 1 % better.\n"
+      "is the default, by the model's length; it is preferred to what is less than 1 % better. "
+      "Where\n"
+      "times of one length differ by more than the lengths do, take more turns.\n"
       "Give the result to gradcube_hub_settings.chunk_bytes, or Hub(..., chunk_bytes=...).\n"
       "Examples:\n"
       "  gradcube tune chunk --network resnet50 --optimizer adamw\n"

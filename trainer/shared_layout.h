@@ -107,9 +107,9 @@ inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a 
 //
 // Of a push `root` is the key's number among those of the hub, ordered by name, count and dtype are
 // the key's, and `paths` is the hub's number. op and lane are 0. `tag` of gradients has the bits of
-// the learning rate, a double, or of kOwnRate for the optimizer's own; of weights it is 0, and of
-// what is restored how many steps the optimizer has taken. A trainer pushes a key again when its
-// last push of it has ended.
+// the learning rate, a double, or of kOwnRate for the optimizer's own; of weights a digest of their
+// bytes, by which trainers find out whether all push the same; and of what is restored how many
+// steps the optimizer has taken. A trainer pushes a key again when its last push of it has ended.
 //
 // What is restored is the key's weights, and behind them its arrays, as restored_array() says:
 // where the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it

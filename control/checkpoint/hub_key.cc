@@ -19,6 +19,9 @@ void check_key(const HubKey& key, std::string_view where) {
                            std::to_string(key.name.size()) + " bytes; expected 1 to " +
                            std::to_string(kLongestKeyName));
   }
+  if (key.name.find('\0') != std::string::npos) {
+    refuse_keys(where, "a key's name " + quoted(key.name) + " has a NUL; expected a text of C");
+  }
   if (!aggregation::has_optimizers(key.type)) {
     refuse_keys(where, "key " + quoted(key.name) + " is of " +
                            std::string(aggregation::data_type_name(key.type)) +

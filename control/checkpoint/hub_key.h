@@ -32,8 +32,9 @@ struct HubKey {
 };
 
 // The keys by the bytes of their names. Throws a UsageError that begins with `where` unless there
-// are 1 to kMostKeys of them, with names that differ and have 1 to kLongestKeyName bytes, each with
-// an element or more of a type that has optimizers, and at most kMostHubBytes together.
+// are 1 to kMostKeys of them, with names that differ and have 1 to kLongestKeyName bytes and no
+// NUL, each with an element or more of a type that has optimizers, and at most kMostHubBytes
+// together.
 std::vector<HubKey> ordered_keys(std::vector<HubKey> keys, std::string_view where);
 
 }  // namespace gradcube::control

@@ -30,6 +30,8 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
     push.kind = HubPush::Kind::restored;
     push.steps = submission.tag;
     find_arrays(push, submission.root);
+  } else {
+    push.digest = submission.tag;
   }
   hub()->board().push(submission.root, local, push);
   count_taken(seat);
@@ -56,8 +58,6 @@ const char* Session::check_push(const Seat& seat, unsigned local,
   } else if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {
     const std::size_t size = aggregation::element_bytes(key.type);
     bytes = shared::restored_array(key.elements, size, restored_arrays_of(key));
-  } else if (submission.tag != 0) {
-    return "a push of weights with a learning rate";
   }
   if (!hub()->board().may_push(submission.root, local)) {
     return "a push of a key whose last push has not ended";

@@ -38,6 +38,7 @@ class HubBoard {
     std::uint64_t request = 0;
     HubPush::Kind kind{};
     double learning_rate = 0;
+    std::uint64_t digest = 0;  // of weights
     std::uint8_t* buffer = nullptr;
     // Of what is restored. The first trainer's count.
     std::uint64_t steps = 0;

@@ -17,13 +17,21 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// Of rates that differ, one pair in 65,536 has the same; and with each round rates may change.
+// Of what differs, one pair in 65,536 has the same digest.
 std::uint16_t digest_of(const HubPush& push) {
-  if (push.kind == HubPush::Kind::weights) return 0;
-  // Where zero has a sign it loses it here: the two are the same rate.
-  const std::uint64_t bits = push.kind == HubPush::Kind::restored
-                                 ? push.steps
-                                 : std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
+  std::uint64_t bits = 0;
+  switch (push.kind) {
+    case HubPush::Kind::gradients:
+      // Where zero has a sign it loses it here: the two are the same rate.
+      bits = std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
+      break;
+    case HubPush::Kind::weights:
+      bits = push.digest;
+      break;
+    case HubPush::Kind::restored:
+      bits = push.steps;
+      break;
+  }
   return static_cast<std::uint16_t>((bits * 0x9e3779b97f4a7c15U) >> 48);
 }
 

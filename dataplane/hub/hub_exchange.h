@@ -64,6 +64,7 @@ struct HubPush {
   enum class Kind : std::uint8_t { gradients, weights, restored };
   Kind kind = Kind::gradients;
   double learning_rate = 0;  // of gradients
+  std::uint64_t digest = 0;  // of weights: of their bytes, as the trainers say
   std::uint64_t steps = 0;   // of what is restored: that the optimizer has taken
   // Of each trainer of the server: the key's values, `trainers` of them.
   std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers{};
@@ -77,8 +78,8 @@ struct HubLabel {
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
   std::uint8_t round = 0;      // of the chunk's; the low 8 bits
   HubPush::Kind kind{};
-  // Of a contribution, as far as it fits: by which learning rate its trainers want to step, or how
-  // many steps they restore.
+  // Of a contribution, as far as it fits: by which learning rate its trainers want to step, which
+  // weights they push, or how many steps they restore.
   std::uint16_t rate = 0;
 
   bool operator==(const HubLabel&) const = default;

@@ -164,6 +164,20 @@ class Refusals(HubTestCase):
         with job(self.cluster, "rates-again") as sessions:
             self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
 
+    def test_first_weights_that_differ_end_the_job_with_the_name_of_the_key(self):
+        with job(self.cluster, "weights") as sessions:
+
+            def make(session):
+                weights = first_weights()
+                if session.rank == MIDDLE:
+                    weights["odd"][-1] += 1
+                return gradcube.Hub(session, weights, bfloat16=["brain"], timeout=LATE)
+
+            for result in all_of(make, sessions):
+                self.assert_fails(gradcube.PeerError, result, '"odd"', "first weights differ")
+        with job(self.cluster, "weights-again") as sessions:
+            self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
+
     def test_a_hub_goes_when_trainers_disagree_on_a_collective_and_another_one_works(self):
         with job(self.cluster, "reset") as sessions:
 
@@ -270,6 +284,19 @@ class Death(HubTestCase):
 
 
 class Ends(HubTestCase):
+    def test_weights_that_are_shown_are_zeros_when_the_hub_was_freed(self):
+        with job(self.cluster, "shown") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            shown = [hub.weights("odd") for hub in hubs]
+            for array in shown:
+                numpy.testing.assert_array_equal(array, first_weights()["odd"])
+            self.assertEqual(all_of(lambda hub: hub.free(LATE), hubs), [None] * SERVERS)
+            for array in shown:
+                self.assertFalse(array.any())
+            self.assert_same(self.results(lambda session: self.train(session, "sgd", 1), sessions))
+        for array in shown:
+            self.assertFalse(array.any(), "also when the session was closed")
+
     def mappings(self):
         with open("/proc/self/maps", encoding="ascii") as maps:
             return sum("memfd:gradcube-hub" in line for line in maps)

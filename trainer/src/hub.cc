@@ -104,8 +104,14 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
   }
 }
 
+HubMapping::~HubMapping() { ::munmap(base_, bytes_); }
+
+void HubMapping::blank() noexcept {
+  ::mmap(base_, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+}
+
 Hub::~Hub() {
-  if (memory_ != nullptr) ::munmap(memory_, memory_bytes_);
+  if (mapping_.use_count() > 1) mapping_->blank();
 }
 
 std::vector<char> Hub::table() const {
@@ -152,8 +158,7 @@ void Hub::map_memory(int descriptor) {
   if (mapping == MAP_FAILED) {
     throw Failure(GRADCUBE_ESYSTEM, with_system_error("cannot map the hub's memory", errno));
   }
-  memory_ = static_cast<std::byte*>(mapping);
-  memory_bytes_ = bytes;
+  mapping_ = std::make_shared<HubMapping>(static_cast<std::byte*>(mapping), bytes);
   read_state();
 }
 
@@ -161,9 +166,10 @@ void Hub::read_state() {
   const auto require = [](bool right) {
     if (!right) refuse_memory();
   };
-  require(memory_bytes_ - bytes_ >= sizeof(shared::HubState));
-  const auto* state = reinterpret_cast<const shared::HubState*>(memory_ + bytes_);
-  const std::size_t room = memory_bytes_ - bytes_ - sizeof(shared::HubState);
+  const std::size_t all = mapping_->bytes();
+  require(all - bytes_ >= sizeof(shared::HubState));
+  const auto* state = reinterpret_cast<const shared::HubState*>(memory() + bytes_);
+  const std::size_t room = all - bytes_ - sizeof(shared::HubState);
   require(state->rule < aggregation::kOptimizerRules);
   require(state->ranges <= room / sizeof(shared::HubRange));
   const double* const numbers = state->settings;
@@ -196,9 +202,8 @@ void Hub::read_state() {
     owned.elements = range.elements;
     for (std::size_t a = 0; a < arrays; ++a) {
       const std::uint64_t at = range.arrays[a];
-      require(at % sizeof(float) == 0 && at <= memory_bytes_ &&
-              range.elements <= (memory_bytes_ - at) / sizeof(float));
-      owned.arrays[a] = reinterpret_cast<const float*>(memory_ + at);
+      require(at % sizeof(float) == 0 && at <= all && range.elements <= (all - at) / sizeof(float));
+      owned.arrays[a] = reinterpret_cast<const float*>(memory() + at);
     }
   }
 }

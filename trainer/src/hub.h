@@ -24,6 +24,24 @@ namespace gradcube::trainer {
 
 class HubSaving;
 
+// The daemon's memory of a hub.
+class HubMapping {
+ public:
+  HubMapping(std::byte* base, std::size_t bytes) : base_(base), bytes_(bytes) {}
+  ~HubMapping();
+  HubMapping(const HubMapping&) = delete;
+  HubMapping& operator=(const HubMapping&) = delete;
+
+  std::byte* base() const { return base_; }
+  std::size_t bytes() const { return bytes_; }
+  // From now on it reads as zeros, and takes no memory.
+  void blank() noexcept;
+
+ private:
+  std::byte* base_;
+  std::size_t bytes_;
+};
+
 class Hub {
  public:
   struct Key {
@@ -57,6 +75,7 @@ class Hub {
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
+  const Key& key(std::size_t place) const { return keys_[place]; }
   const Key& key_by_name(std::size_t number) const { return keys_[by_name_[number]]; }
   std::size_t place_by_name(std::size_t number) const { return by_name_[number]; }
   // Of all keys together, as daemons lay them out.
@@ -69,7 +88,9 @@ class Hub {
 
   // The daemon's memory of the hub. Throws Failure, also for what shared::HubState must not say.
   void map_memory(int descriptor);
-  const std::byte* weights(const Key& key) const { return memory_ + key.begin; }
+  const std::byte* weights(const Key& key) const { return memory() + key.begin; }
+  // What a caller has a pointer into: whoever keeps it when the hub has gone has zeros.
+  const std::shared_ptr<HubMapping>& mapping() const { return mapping_; }
   // By key and first element. Nothing that is read changes while none of this server's trainers has
   // a push of the key in flight.
   const std::vector<Owned>& owned() const { return owned_; }
@@ -87,6 +108,7 @@ class Hub {
 
  private:
   void read_state();
+  const std::byte* memory() const { return mapping_->base(); }
 
   std::uint32_t number_;
   unsigned lane_ = 0;
@@ -96,8 +118,7 @@ class Hub {
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_
   std::size_t bytes_ = 0;
-  std::byte* memory_ = nullptr;
-  std::size_t memory_bytes_ = 0;
+  std::shared_ptr<HubMapping> mapping_;
   aggregation::OptimizerSettings settings_;
   std::vector<Owned> owned_;
 };

@@ -146,6 +146,7 @@ class Session {
   void take_hub(const shared::Notice& notice, Descriptor weights);
   void end_push(Lock& lock, const Push& push, int code);
   int no_key(const Hub& hub, std::size_t place);
+  static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
   static std::string text_of_push(const Request& request);
 
   // session_checkpoint.cc. The first trainer of each server has the files of all of them.
@@ -229,6 +230,8 @@ class Session {
   bool hub_pending_ = false;  // it was asked for, and the daemon has not answered
   std::uint32_t hubs_ = 0;    // that were asked for
   Hub* hub_ = nullptr;        // the job's
+  // Of this and earlier hubs, into which callers have pointers.
+  std::vector<std::shared_ptr<HubMapping>> shown_;
   std::uint64_t next_number_ = 1;
   std::array<std::uint64_t, shared::kMaxLanes> submitted_{};  // by lane
   bool ring_is_open_ = true;  // false: lost, and the completion ring is no longer read

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "control/checkpoint/crc32c.h"
 #include "trainer/src/failure.h"
 #include "trainer/src/quoted.h"
 #include "trainer/src/session.h"
@@ -168,7 +169,22 @@ void Session::let_go_of(Hub& hub) {
   });
 }
 
+// Without the lock: a key may have gigabytes.
+std::uint64_t Session::tag_of(const Hub& hub, const PushWish& wish) {
+  switch (wish.kind) {
+    case shared::Kind::push_gradients:
+      return std::bit_cast<std::uint64_t>(wish.rate);
+    case shared::Kind::push_restored:
+      return wish.steps;
+    default:
+      break;
+  }
+  if (wish.key >= hub.size() || wish.buffer == nullptr) return 0;
+  return control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+}
+
 int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
+  const std::uint64_t tag = tag_of(hub, wish);
   Lock lock = enter();
   if (lost_code_ != GRADCUBE_OK) return fail(lost_code_, lost_message_);
   reap();
@@ -200,11 +216,10 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   submission.dtype = static_cast<std::uint8_t>(key.dtype);
   submission.root = key.number;
   submission.paths = hub.number();
+  submission.tag = tag;
   if (wish.kind == shared::Kind::push_gradients) {
-    submission.tag = std::bit_cast<std::uint64_t>(wish.rate);
     push.steps = key.steps + 1;
   } else if (wish.kind == shared::Kind::push_restored) {
-    submission.tag = wish.steps;
     push.steps = wish.steps;
   }
   collective.bytes = bytes;
@@ -252,7 +267,10 @@ int Session::pull(Hub& hub, std::size_t place, void* weights) {
 
 const void* Session::weights(Hub& hub, std::size_t place) {
   const Lock lock = enter();
-  if (place < hub.size()) return hub.weights(hub.key(place));
+  if (place < hub.size()) {
+    if (shown_.empty() || shown_.back() != hub.mapping()) shown_.push_back(hub.mapping());
+    return hub.weights(hub.key(place));
+  }
   no_key(hub, place);
   return nullptr;
 }

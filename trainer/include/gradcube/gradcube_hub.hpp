@@ -127,8 +127,8 @@ class Hub {
     check(gradcube_hub_pull(hub(), key, weights.data()));
   }
 
-  // The key's weights where they lie: only while no push of the key is in flight, and not after
-  // free().
+  // The key's weights where they lie: only while no push of the key is in flight. After free() they
+  // are zeros, as long as the session is there.
   template <Element T>
   std::span<const T> weights(std::size_t key) {
     expect_type<T>(key);

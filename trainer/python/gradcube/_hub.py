@@ -216,7 +216,7 @@ class Hub:
     def weights(self, name):
         """The key's weights where they lie, as an array that cannot be written to.
 
-        They change with each push of the key: read them only while none is in flight, and not after free().
+        They change with each push of the key: read them only while none is in flight. After free() they are zeros.
         """
         handle = self._open_handle()
         address = handle.session.native.gradcube_hub_weights(handle.hub, self._place(name))

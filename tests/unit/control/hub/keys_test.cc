@@ -42,6 +42,7 @@ TEST(HubKeys, AreTheSameInWhateverOrderATrainerNamesThem) {
 
 TEST(HubKeys, AreRefusedWithTheReason) {
   EXPECT_EQ(refusal({}), "keys: there are 0 keys; expected 1 to 65536");
+  EXPECT_THAT(refusal({{std::string("a\0b", 3), 1}}), testing::HasSubstr("has a NUL"));
   EXPECT_EQ(refusal({{"", 1}}), "keys: a key's name \"\" has 0 bytes; expected 1 to 255");
   EXPECT_THAT(refusal({{std::string(256, 'x'), 1}}), HasSubstr("has 256 bytes"));
   EXPECT_EQ(refusal({{"a", 0}}), "keys: key \"a\" has 0 elements; expected 1 to 70368744177664");
