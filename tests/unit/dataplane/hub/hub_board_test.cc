@@ -27,11 +27,11 @@ std::uint8_t memory[16][64];
 
 HubBoard::Push gradients(std::uint64_t request, unsigned local = 0, std::uint32_t key = 0,
                          double rate = 0.5) {
-  return {request, HubPush::Kind::gradients, rate, &memory[local][key], 0, {}};
+  return {request, HubPush::Kind::gradients, rate, 0, &memory[local][key], 0, {}};
 }
 
-HubBoard::Push weights(std::uint64_t request) {
-  return {request, HubPush::Kind::weights, 0, memory[0], 0, {}};
+HubBoard::Push weights(std::uint64_t request, std::uint64_t digest = 0) {
+  return {request, HubPush::Kind::weights, 0, digest, memory[0], 0, {}};
 }
 
 std::vector<std::uint32_t> all_pushed(HubBoard& board, std::size_t executor) {
@@ -143,7 +143,8 @@ using TwoPushes = std::pair<HubBoard::Push, HubBoard::Push>;
 TEST(HubBoard, NeverOpensTheRoundOfAKeyThatWasPushedDifferently) {
   for (const TwoPushes& pushes :
        {TwoPushes{weights(1), gradients(2)}, TwoPushes{gradients(1), weights(2)},
-        TwoPushes{gradients(1, 0, 0, 0.5), gradients(2, 1, 0, 0.25)}}) {
+        TwoPushes{gradients(1, 0, 0, 0.5), gradients(2, 1, 0, 0.25)},
+        TwoPushes{weights(1, 7), weights(2, 8)}}) {
     HubBoard board(4, 2, 1);
     board.push(3, 0, pushes.first);
     EXPECT_FALSE(board.disagreement().has_value());
