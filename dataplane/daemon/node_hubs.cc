@@ -54,8 +54,8 @@ void Node::on_hub_disagreement(Attempt attempt, const Resident& resident, const 
   if (event.hub_key >= keys.size()) return;
   const std::string why = fmt::format(
       "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
-      "found: some pushed gradients and others weights, or their learning rates or first weights "
-      "differ",
+      "found: some pushed gradients and others weights, or their learning rates differ, or their "
+      "first weights differ",
       member.request().name, keys[event.hub_key].name, space().text(server_));
   happened(attempt, control::event::TrainerAborted{why, true}, now);
 }

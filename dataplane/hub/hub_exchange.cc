@@ -265,15 +265,15 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
   }
-  if (label.kind != chunk.kind || label.rate != chunk.rate) {
-    disagree(chunk);
-    return false;
-  }
   const HubShape& shape = shape_of(chunk);
   const unsigned place =
       from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
   const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
   if (bit(arrived)) return false;
+  if (label.kind != chunk.kind || label.rate != chunk.rate) {
+    disagree(chunk);
+    return false;
+  }
   set_bit(arrived);
   ++counts_[chunk.counts + shape.counts_at[from.step] + label.position];
   const std::uint64_t landing = landing_of(chunk, from.step, place, label.position);
