@@ -98,10 +98,10 @@ class HubPerf(TestCase):
         self.assertEqual(self.measured("--keys", keys)["results"][0]["wrong"], 0)
         self.cluster.answer("perf", "hub", "--keys", keys, "--breakdown", "--iterations", "1")
 
-    def test_a_round_that_takes_too_long_is_told_with_the_limit(self):
+    def test_what_takes_longer_than_the_limit_is_told(self):
         outcome = self.cluster.tool("perf", "hub", *LENET5, "--timeout", "0.001")
         self.assertEqual(outcome.returncode, 1)
-        self.assertRegex(outcome.stderr, r"is not done after 0\.001 s|not done within 1 ms|timed out|in time")
+        self.assertIn("not done after", outcome.stderr)
         self.assert_works(self.cluster)
 
     @only_on("embedded", why="a daemon of each server has memory of its own")
