@@ -4,6 +4,7 @@ import concurrent.futures
 import contextlib
 import os
 import signal
+import subprocess
 import time
 
 import gradcube
