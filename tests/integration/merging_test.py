@@ -56,10 +56,10 @@ class MergedGradients(TestCase):
     def test_costs_are_measured_again_and_planned_by_where_they_have_changed(self):
         self.assert_done("costs_that_change")
 
-    def test_progress_tells_the_plan_and_what_was_hidden(self):
+    def test_progress_tells_the_plan_and_its_times(self):
         self.assert_done("progress_of_the_optimizer")
 
-    def test_by_need_progress_tells_what_the_next_forward_pass_has_hidden(self):
+    def test_by_need_progress_tells_them_too(self):
         self.assert_done("progress_by_need")
 
     def test_the_hook_tells_its_progress(self):
