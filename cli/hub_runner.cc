@@ -165,7 +165,8 @@ class Measurement {
     Clock::time_point until = deadline();
     while (!due.empty() || !in_flight.empty()) {
       for (; !due.empty() && in_flight.size() < kMostInFlight; due.pop_front()) {
-        push(trainer, hub, due.front(), in_flight.emplace_back(due.front(), 0).request);
+        in_flight.push_back({due.front(), 0});
+        push(trainer, hub, due.front(), in_flight.back().request);
       }
       const std::size_t ended = std::erase_if(in_flight, [&](const InFlight& one) {
         int done = 0;

@@ -21,6 +21,7 @@
 #include "cli/perf_runner.h"
 #include "cli/progress_line.h"
 #include "cli/running_cluster.h"
+#include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/units.h"
 #include "control/settings/run_directory.h"

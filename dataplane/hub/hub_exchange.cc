@@ -121,18 +121,6 @@ void HubExchange::allocate() {
   }
 }
 
-namespace {
-
-std::uint64_t landing_bytes(const HubShape& shape) {
-  std::uint64_t bytes = shape.landing_places * sizeof(std::uint32_t);
-  for (unsigned w = 0; w < control::kMaxSteps; ++w) {
-    bytes += std::uint64_t{shape.landings[w]} * (shape.slot[w] + sizeof(std::uint32_t));
-  }
-  return bytes;
-}
-
-}  // namespace
-
 // Rounds ---------------------------------------------------------------------
 
 void HubExchange::push(std::uint32_t number, const HubPush& push) {

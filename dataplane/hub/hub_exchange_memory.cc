@@ -8,6 +8,18 @@ namespace gradcube::dataplane {
 
 using aggregation::DataType;
 
+namespace {
+
+std::uint64_t landing_bytes(const HubShape& shape) {
+  std::uint64_t bytes = shape.landing_places * sizeof(std::uint32_t);
+  for (unsigned w = 0; w < control::kMaxSteps; ++w) {
+    bytes += std::uint64_t{shape.landings[w]} * (shape.slot[w] + sizeof(std::uint32_t));
+  }
+  return bytes;
+}
+
+}  // namespace
+
 HubStateShape HubExchange::state_of(const HubExchangeContext& context) {
   const control::ThreadSchedule schedule(context.plan, context.rank, context.execution.thread,
                                          kWholeChunk);

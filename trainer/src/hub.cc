@@ -107,7 +107,9 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
 HubMapping::~HubMapping() { ::munmap(base_, bytes_); }
 
 void HubMapping::blank() noexcept {
-  ::mmap(base_, bytes_, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED, -1, 0);
+  constexpr int kZeros = MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE | MAP_FIXED;
+  // Where the kernel refuses, what was shown stays.
+  [[maybe_unused]] const void* zeros = ::mmap(base_, bytes_, PROT_READ, kZeros, -1, 0);
 }
 
 Hub::~Hub() {
