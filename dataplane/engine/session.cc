@@ -253,10 +253,12 @@ const char* Session::check_buffer(const SessionRegion& region, const shared::Sub
   if (submission.count > region.bytes() / size) {
     return "a submission's buffer lies outside its heap";
   }
+  const std::uint64_t bytes = submission.count * size;
+  if (const char* violation = check_memory(region, submission.offset, bytes)) return violation;
   request.count = submission.count;
-  request.bytes = submission.count * size;
+  request.bytes = bytes;
   request.buffer = region.base() + submission.offset;
-  return check_memory(region, submission.offset, request.bytes);
+  return nullptr;
 }
 
 const char* Session::check_memory(const SessionRegion& region, std::uint64_t offset,
