@@ -33,10 +33,7 @@
 #include "cli/status_text.h"
 #include "cli/text_table.h"
 #include "control/base/errors.h"
-#include "control/plan/algorithms.h"
-#include "control/plan/auto_plans.h"
 #include "control/plan/topology.h"
-#include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
 
 namespace gradcube::cli {
