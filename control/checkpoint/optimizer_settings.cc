@@ -6,6 +6,7 @@
 #include <cmath>
 #include <limits>
 #include <string>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -40,7 +41,7 @@ bool is_positive(double value) { return value >= kLeast && value <= kMost; }
 bool is_below_1(double value) { return value >= 0 && value < 1; }
 
 constexpr std::array kSettings = {
-    Setting{"lr", &OptimizerSettings::learning_rate, kAll, is_least_0, "0 or more"},
+    Setting{"lr", &OptimizerSettings::learning_rate, kAll, is_least_0, "0 to 3.4e38"},
     Setting{"momentum", &OptimizerSettings::momentum, kMomentum,
             [](double value) { return value > 0 && value < 1; }, "more than 0 and less than 1"},
     Setting{"dampening", &OptimizerSettings::dampening, of(OptimizerRule::momentum),
@@ -48,10 +49,11 @@ constexpr std::array kSettings = {
     Setting{"beta1", &OptimizerSettings::beta1, kAdaptive, is_below_1, "0 or more and less than 1"},
     Setting{"beta2", &OptimizerSettings::beta2, kAdaptive, is_below_1, "0 or more and less than 1"},
     // 0 would divide zeros by zero.
-    Setting{"eps", &OptimizerSettings::epsilon, kAdaptive, is_positive, "more than 0"},
-    Setting{"weight-decay", &OptimizerSettings::weight_decay, kAll, is_least_0, "0 or more"},
+    Setting{"eps", &OptimizerSettings::epsilon, kAdaptive, is_positive, "1.5e-45 to 3.4e38"},
+    Setting{"weight-decay", &OptimizerSettings::weight_decay, kAll, is_least_0, "0 to 3.4e38"},
     Setting{"clip", &OptimizerSettings::clip, kAll,
-            [](double value) { return is_positive(value) || value == kNoClip; }, "more than 0"},
+            [](double value) { return is_positive(value) || value == kNoClip; },
+            "1.5e-45 to 3.4e38, or inf"},
 };
 
 [[noreturn]] void refuse_settings(std::string_view where, const std::string& what) {
@@ -130,6 +132,7 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
                                "settings: nesterov:lr=0.1,momentum=0.9");
   }
   OptimizerSettings settings = default_settings(*rule);
+  std::array<bool, kSettings.size()> given{};
   text.remove_prefix(std::min(text.size(), name.size()));
   while (!text.empty()) {
     text.remove_prefix(1);  // ':' or ','
@@ -138,6 +141,9 @@ OptimizerSettings parse_optimizer(std::string_view text, std::string_view where)
     const Setting& setting = setting_named(settings, item.substr(0, equals), where);
     const std::string_view value = equals == std::string_view::npos ? "" : item.substr(equals + 1);
     settings.*setting.value = parse_number(value, setting.name, where);
+    if (std::exchange(given[static_cast<std::size_t>(&setting - kSettings.data())], true)) {
+      refuse_settings(where, std::string(setting.name) + " is there twice; expected it once");
+    }
     text.remove_prefix(item.size());
   }
   check_settings(settings, where);

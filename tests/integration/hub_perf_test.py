@@ -11,7 +11,14 @@ from harness import Cluster, TestCase, main, wait_until
 
 LENET5 = ["--network", "lenet5", "--iterations", "2"]
 MIXED = [("weight", 70_001, "float32"), ("half", 3_000, "float16"), ("brain", 5_000, "bfloat16"), ("b", 1, "float32")]
-PLANS = (["--algorithm", "ps"], ["--algorithm", "hips:ring"], ["--trainers", "2"], ["--members", "0,0 0,1"])
+PLANS = (
+    ["--algorithm", "ps"],
+    ["--algorithm", "hips:ring"],
+    ["--algorithm", "two-level"],
+    ["--algorithm", "auto"],
+    ["--trainers", "2"],
+    ["--members", "0,0 0,1"],
+)
 
 
 class HubPerf(TestCase):

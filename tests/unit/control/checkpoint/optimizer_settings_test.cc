@@ -76,9 +76,15 @@ TEST(OptimizerSettings, RefuseNumbersOutOfBounds) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("; expected ")) << text;
   }
   EXPECT_EQ(refusal("adam:beta1=1"), "--optimizer: beta1=1; expected 0 or more and less than 1");
+  EXPECT_EQ(refusal("sgd:lr=-1"), "--optimizer: lr=-1; expected 0 to 3.4e38");
   for (const char* text : {"sgd:lr=", "sgd:lr=1x", "sgd:lr= 1", "sgd:lr"}) {
     EXPECT_THAT(refusal(text), testing::HasSubstr("is no number")) << text;
   }
+}
+
+TEST(OptimizerSettings, RefuseASettingThatIsThereTwice) {
+  EXPECT_EQ(refusal("sgd:lr=0.1,clip=1,lr=0.1"),
+            "--optimizer: lr is there twice; expected it once");
 }
 
 }  // namespace
