@@ -3,7 +3,7 @@
 namespace gradcube::dataplane {
 
 HubBoard::HubBoard(std::size_t keys, unsigned trainers, std::size_t executors)
-    : trainers_(trainers), keys_(keys), requests_(keys * trainers, kNone), pushed_(keys) {
+    : trainers_(trainers), keys_(keys), requests_(keys * trainers), pushed_(keys) {
   for (std::size_t i = 0; i < executors; ++i) executors_.emplace_back(pushed_, keys);
 }
 
@@ -24,6 +24,7 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
     key.push.arrays = push.arrays;
   }
   requests_[place(number, local)] = push.request;
+  key.pushers |= bit_of(local);
   count(1);
   if (++key.arrived < trainers_ || key.differs) return;
   key.executors_left = executors_.size();
@@ -34,7 +35,7 @@ std::optional<unsigned> HubBoard::latest(std::uint32_t number) const {
   const Key& key = keys_[number];
   if (key.arrived == 0 || key.arrived == trainers_) return std::nullopt;
   for (unsigned local = 0; local < trainers_; ++local) {
-    if (requests_[place(number, local)] == kNone) return local;
+    if (may_push(number, local)) return local;
   }
   return std::nullopt;
 }

@@ -21,6 +21,7 @@
 #include <optional>
 #include <vector>
 
+#include "control/plan/placement.h"
 #include "dataplane/hub/hub_exchange.h"
 #include "dataplane/hub/key_log.h"
 
@@ -33,7 +34,7 @@ class HubBoard {
   HubBoard(const HubBoard&) = delete;
   HubBoard& operator=(const HubBoard&) = delete;
 
-  // What one trainer pushes. `request` is its name for it.
+  // What one trainer pushes. `request` is its name for it: any number.
   struct Push {
     std::uint64_t request = 0;
     HubPush::Kind kind{};
@@ -47,7 +48,7 @@ class HubBoard {
 
   // Whether the trainer may push the key: its last push of it has ended.
   bool may_push(std::uint32_t key, unsigned local) const {
-    return requests_[place(key, local)] == kNone;
+    return (keys_[key].pushers & bit_of(local)) == 0;
   }
   void push(std::uint32_t key, unsigned local, const Push& push);
   // A trainer that the key waits for, while others of the server have pushed it.
@@ -91,11 +92,12 @@ class HubBoard {
   static std::uint64_t needs(std::size_t keys, unsigned trainers, std::size_t executors);
 
  private:
-  static constexpr std::uint64_t kNone = UINT64_MAX;
-
   struct Key {
     HubPush push;
     unsigned arrived = 0;  // trainers that have pushed
+    // Whose pushes have not ended: a bit for each trainer. Their requests cannot tell, as a trainer
+    // gives its own any number.
+    std::uint32_t pushers = 0;
     bool differs = false;  // what they have pushed
     std::size_t executors_left = 0;
   };
@@ -113,23 +115,24 @@ class HubBoard {
     in_flight_.store(in_flight() + static_cast<std::uint64_t>(std::int64_t{more}),
                      std::memory_order_relaxed);
   }
+  static std::uint32_t bit_of(unsigned local) { return std::uint32_t{1} << local; }
+  static_assert(control::kMaxLocalTrainers <= 32, "a key has a bit for each trainer");
   std::size_t place(std::uint32_t key, unsigned local) const {
     return std::size_t{key} * trainers_ + local;
   }
   template <typename End>
   void finish(std::uint32_t key, const End& end) {
     for (unsigned local = 0; local < trainers_; ++local) {
-      std::uint64_t& request = requests_[place(key, local)];
-      if (request == kNone) continue;
-      end(local, request);
-      request = kNone;
+      if (may_push(key, local)) continue;
+      end(local, requests_[place(key, local)]);
+      keys_[key].pushers &= ~bit_of(local);
       count(-1);
     }
   }
 
   unsigned trainers_;
   std::vector<Key> keys_;
-  std::vector<std::uint64_t> requests_;  // by key and trainer
+  std::vector<std::uint64_t> requests_;  // by key and trainer; of pushers alone
   KeyLog pushed_;
   std::deque<Executor> executors_;
   std::optional<std::uint32_t> disagreement_;

@@ -289,35 +289,66 @@ void read_hostile(std::span<const std::uint8_t> input) {
   }
 }
 
+namespace {
+
+void append(Bytes& bytes, unsigned local, Where where, std::uint64_t value) {
+  constexpr auto kPlaces = static_cast<unsigned>(Where::places);
+  bytes.push_back(static_cast<std::uint8_t>(local * kPlaces + static_cast<unsigned>(where)));
+  const std::size_t at = bytes.size();
+  bytes.resize(at + sizeof value);
+  std::memcpy(&bytes[at], &value, sizeof value);
+}
+
+// A trainer's submission of this number, from 1.
+void append_push(Bytes& bytes, unsigned local, const shared::Submission& push,
+                 std::uint64_t number) {
+  append(bytes, local, Where::request, push.request);
+  append(bytes, local, Where::offset, push.offset);
+  append(bytes, local, Where::count, push.count);
+  append(bytes, local, Where::dtype, push.dtype);
+  append(bytes, local, Where::kind, push.kind);
+  append(bytes, local, Where::root, push.root);
+  append(bytes, local, Where::tag, push.tag);
+  append(bytes, local, Where::paths, push.paths);
+  append(bytes, local, Where::submission_tail, number);
+}
+
+// Of one key, which the first trainer pushes a second time before the others have pushed it. The
+// pushes have the largest name that there is.
+Bytes pushes_of_the_first_trainer_twice(std::uint8_t shape, unsigned trainers) {
+  Bytes bytes = {shape};
+  const auto push = dataplane::small_push(UINT64_MAX, 0, shared::Kind::push_gradients);
+  append_push(bytes, 0, push, 1);
+  append_push(bytes, 0, push, 2);
+  for (unsigned local = 1; local < trainers; ++local) append_push(bytes, local, push, 1);
+  return bytes;
+}
+
+}  // namespace
+
 // Of each shape of session some collectives of each kind, messages and pushes to a hub, that all
-// trainers submit.
+// trainers submit, and pushes that they may not.
 std::vector<Bytes> seeds() {
   using shared::Kind;
   constexpr std::array kKinds = {Kind::all_reduce, Kind::reduce_scatter, Kind::all_gather,
                                  Kind::broadcast,  Kind::reduce,         Kind::send,
                                  Kind::receive,    Kind::barrier};
-  constexpr auto kPlaces = static_cast<unsigned>(Where::places);
   std::vector<Bytes> inputs;
   for (std::uint8_t shape = 0; shape < 2 * kMostTrainers; ++shape) {
     const unsigned trainers = 1 + shape / 2U;
+    inputs.push_back(pushes_of_the_first_trainer_twice(shape, trainers));
     for (const std::uint64_t count : {std::uint64_t{0}, std::uint64_t{16}, kHeap / 16}) {
       Bytes bytes = {shape};
-      const auto append = [&](unsigned local, Where where, std::uint64_t value) {
-        bytes.push_back(static_cast<std::uint8_t>(local * kPlaces + static_cast<unsigned>(where)));
-        const std::size_t at = bytes.size();
-        bytes.resize(at + sizeof value);
-        std::memcpy(&bytes[at], &value, sizeof value);
-      };
       for (std::uint64_t request = 1; request <= kKinds.size(); ++request) {
         for (unsigned local = 0; local < trainers; ++local) {
-          append(local, Where::request, request);
-          append(local, Where::offset, shared::kHeapOffset);
-          append(local, Where::count, count);
-          append(local, Where::dtype, request - 1);
-          append(local, Where::operation, request % aggregation::kOperations);
-          append(local, Where::kind, static_cast<std::uint64_t>(kKinds[request - 1]));
-          append(local, Where::lane, request % kLanes);
-          append(local, Where::submission_tail, request);
+          append(bytes, local, Where::request, request);
+          append(bytes, local, Where::offset, shared::kHeapOffset);
+          append(bytes, local, Where::count, count);
+          append(bytes, local, Where::dtype, request - 1);
+          append(bytes, local, Where::operation, request % aggregation::kOperations);
+          append(bytes, local, Where::kind, static_cast<std::uint64_t>(kKinds[request - 1]));
+          append(bytes, local, Where::lane, request % kLanes);
+          append(bytes, local, Where::submission_tail, request);
         }
       }
       // Of each key of the hub.
@@ -326,15 +357,7 @@ std::vector<Bytes> seeds() {
         const auto push = dataplane::small_push(
             ++request, key / 2, key % 2 == 0 ? Kind::push_weights : Kind::push_gradients);
         for (unsigned local = 0; local < trainers; ++local) {
-          append(local, Where::request, push.request);
-          append(local, Where::offset, push.offset);
-          append(local, Where::count, push.count);
-          append(local, Where::dtype, push.dtype);
-          append(local, Where::kind, push.kind);
-          append(local, Where::root, push.root);
-          append(local, Where::tag, push.tag);
-          append(local, Where::paths, push.paths);
-          append(local, Where::submission_tail, push.request);
+          append_push(bytes, local, push, request);
         }
       }
       inputs.push_back(bytes);

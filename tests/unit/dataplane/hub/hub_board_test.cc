@@ -137,6 +137,26 @@ TEST(HubBoard, LetsATrainerPushAKeyAgainWhenItsLastPushHasEnded) {
   EXPECT_FALSE(board.disagreement().has_value());
 }
 
+TEST(HubBoard, TakesAnyNumberForTheNameOfAPush) {
+  for (const std::uint64_t request : {std::uint64_t{0}, UINT64_MAX}) {
+    HubBoard board(2, 2, 1);
+    board.push(1, 0, gradients(request));
+    EXPECT_FALSE(board.may_push(1, 0)) << request;
+    EXPECT_EQ(board.latest(1), 1U) << request;
+    board.push(1, 1, gradients(request, 1));
+    EXPECT_FALSE(board.may_push(1, 1)) << request;
+    board.end(0, 1);
+    EXPECT_THAT(ends_of(board), UnorderedElementsAre(Pair(0U, request), Pair(1U, request)));
+    EXPECT_EQ(board.in_flight(), 0U) << request;
+    EXPECT_TRUE(board.may_push(1, 0)) << request;
+    board.push(1, 0, gradients(request));
+    Ends failed;
+    board.fail_all([&](unsigned local, std::uint64_t name) { failed.emplace_back(local, name); });
+    EXPECT_THAT(failed, ElementsAre(Pair(0U, request)));
+    EXPECT_EQ(board.in_flight(), 0U) << request;
+  }
+}
+
 // The first push of two trainers, and the second.
 using TwoPushes = std::pair<HubBoard::Push, HubBoard::Push>;
 
