@@ -274,8 +274,9 @@ std::optional<CollectiveRequest> Member::submitted_as(control::CollectiveName co
 }
 
 const char* Member::take_submissions() {
-  while (session_->take() == Session::Take::taken) {
-  }
+  // What ends as it is taken makes room for more: a trainer could go on for ever.
+  std::uint32_t taken = 0;
+  while (taken < shared::kRingEntries && session_->take() == Session::Take::taken) ++taken;
   return session_->violation();
 }
 

@@ -128,8 +128,9 @@ class Member {
 
   // Without engines ---------------------------------------------------------
 
-  // Takes what the trainers have submitted, before their job is complete. The violation of one, if
-  // it has made one: see violator().
+  // Takes what the trainers have submitted, before their job is complete: kRingEntries at most, so
+  // that none of them keeps this thread; the next call goes on. The violation of one, if it has
+  // made one: see violator().
   const char* take_submissions();
 
   // From now on all that has not ended, and all that comes, fails; the notice of this number says
