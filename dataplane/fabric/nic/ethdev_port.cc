@@ -268,12 +268,18 @@ void EthdevPort::push(std::uint16_t queue, Nanoseconds now) {
 
 // Drops what the device will not take in time, if so it is.
 void EthdevPort::give_up(Queue& own, Nanoseconds now) const {
-  own.stuck = own.stuck || now - own.took_at > kPatience || !has_link();
+  own.stuck = own.stuck || now - own.took_at > kPatience || is_found_without_link(own, now);
   if (!own.stuck) return;
   own.numbers.tx_dropped.add(own.waiting());
   for (; own.head != own.tail; ++own.head) {
     rte_pktmbuf_free(own.slots[own.head & own.mask]);
   }
+}
+
+bool EthdevPort::is_found_without_link(Queue& own, Nanoseconds now) const {
+  if (now - std::max(own.took_at, own.asked_at) < kLinkPatience) return false;
+  own.asked_at = now;
+  return !has_link();
 }
 
 std::uint16_t EthdevPort::transmit_room(std::uint16_t queue) const {

@@ -6,6 +6,8 @@
 // in a backlog, in order, and transmit() and receive() try again: so transmit_room() is true
 // whatever the driver can tell. A device that has no link loses what it is given, as a cable that
 // is cut does; so does one that has taken nothing for kPatience, until it takes something again.
+// Whether it has a link is asked only of a device that has taken nothing for kLinkPatience, and not
+// more often: some drivers read slow registers for the answer, or lock.
 //
 // Frames are in one packet for the engine, whatever the device makes of them:
 //
@@ -90,6 +92,8 @@ class EthdevPort final : public Port {
   static constexpr Nanoseconds kRetry = 60'000;
   // How long a device with a link may take nothing before it loses what it is given.
   static constexpr Nanoseconds kPatience = 100'000'000;
+  // How long it may take nothing before it is asked whether it has a link, each time.
+  static constexpr Nanoseconds kLinkPatience = 1'000'000;
   // How soon the device is looked at again, at least and at most.
   static constexpr Nanoseconds kShortestLook = 60'000;
   static constexpr Nanoseconds kLongestLook = 4'000'000;
@@ -148,11 +152,12 @@ class EthdevPort final : public Port {
     std::uint32_t head = 0;  // free-running
     std::uint32_t tail = 0;
     int wake_descriptor = -1;
-    bool armed = false;       // the device tells when a frame arrives
-    bool stuck = false;       // the device loses what it does not take at once
-    Nanoseconds took_at = 0;  // the device, something; or the backlog was empty
-    Nanoseconds busy_at = 0;  // something was received or sent
-    Nanoseconds pause = 0;    // between such times, smoothed
+    bool armed = false;        // the device tells when a frame arrives
+    bool stuck = false;        // the device loses what it does not take at once
+    Nanoseconds took_at = 0;   // the device, something; or the backlog was empty
+    Nanoseconds asked_at = 0;  // whether the device has a link
+    Nanoseconds busy_at = 0;   // something was received or sent
+    Nanoseconds pause = 0;     // between such times, smoothed
     EthdevPortNumbers<RelaxedCounter> numbers;
   };
 
@@ -164,6 +169,7 @@ class EthdevPort final : public Port {
   static rte_mbuf* sendable(Queue& own, rte_mbuf* packet);
   void push(std::uint16_t queue, Nanoseconds now);
   void give_up(Queue& own, Nanoseconds now) const;
+  bool is_found_without_link(Queue& own, Nanoseconds now) const;
 
   std::uint16_t device_;
   std::string name_;

@@ -64,6 +64,20 @@ class EthdevPortTest : public testing::Test {
     return burst;
   }
 
+  // Sends frames past the port until the device takes no more. They are one packet, many times.
+  void fill_device() {
+    rte_mbuf* packet = frame(100);
+    do {
+      rte_mbuf_refcnt_update(packet, 1);
+    } while (rte_eth_tx_burst(device_, 0, &packet, 1) == 1);
+    rte_pktmbuf_free(packet);  // the reference that was not taken
+    rte_pktmbuf_free(packet);  // this function's
+  }
+  void drain_device() {
+    rte_mbuf* packet = nullptr;
+    while (rte_eth_rx_burst(device_, 0, &packet, 1) == 1) rte_pktmbuf_free(packet);
+  }
+
   PacketPool frames_{{.name = "ring_frames", .count = 127, .frame_bytes = 4000, .cache = 0}};
   PacketPool headers_{{.name = "ring_headers", .count = 127, .cache = 0}};
   PacketPool copies_{
@@ -147,6 +161,28 @@ TEST_F(EthdevPortTest, DropsWhatItCannotCopyToSend) {
   EXPECT_EQ(port_->drop_counts(0).tx_no_buffer, 2u);
   EXPECT_EQ(port_->counts().sent_packets, 3u);
   for (rte_mbuf* packet : received()) rte_pktmbuf_free(packet);
+}
+
+TEST_F(EthdevPortTest, AsksWhetherThereIsALinkOnlyAfterNothingWasTakenForAWhile) {
+  start({.received = &frames_, .device = nullptr, .sent = nullptr});
+  fill_device();
+  rte_mbuf* waits = frame(100);
+  ASSERT_EQ(port_->transmit(0, &waits, 1), 1);
+  const auto dropped_after = [this](Nanoseconds time) {
+    clock_.advance(time);
+    // The port tries again, as with each receive().
+    EXPECT_EQ(port_->receive(0, nullptr, 0), 0);
+    return port_->drop_counts(0).tx_dropped;
+  };
+  ASSERT_EQ(rte_eth_dev_set_link_down(device_), 0);
+  EXPECT_EQ(dropped_after(EthdevPort::kLinkPatience - 1), 0u) << "it is not asked yet";
+  ASSERT_EQ(rte_eth_dev_set_link_up(device_), 0);
+  EXPECT_EQ(dropped_after(1), 0u) << "it is asked, and has a link";
+  ASSERT_EQ(rte_eth_dev_set_link_down(device_), 0);
+  EXPECT_EQ(dropped_after(EthdevPort::kLinkPatience - 1), 0u) << "it is not asked again so soon";
+  EXPECT_EQ(dropped_after(1), 1u);
+  ASSERT_EQ(rte_eth_dev_set_link_up(device_), 0);
+  drain_device();
 }
 
 TEST_F(EthdevPortTest, TellsWhatTheDeviceDropsAsItsDriverCountsIt) {

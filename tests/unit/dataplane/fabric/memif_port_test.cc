@@ -95,7 +95,9 @@ TEST_F(MemifTest, LosesWhatItIsGivenWithoutALink) {
   for (std::size_t i = 0; i < 100; ++i) {
     ASSERT_GT(alone->transmit_room(0), 0u);
     ASSERT_TRUE(send(*alone, chained(frame(500, i), 50)));
+    clock_.advance(EthdevPort::kLinkPatience / 4);  // by which it is known
   }
+  received(*alone);
   EXPECT_EQ(alone->drop_counts(0).tx_dropped, 100u);
 }
 
@@ -180,6 +182,7 @@ TEST_F(MemifTest, HasALinkAgainWhenItIsRestartedAfterTheOtherEndHasStartedAnew) 
     a.close();
     ASSERT_TRUE(await_link(*b, false));
     EXPECT_TRUE(send(*b, in_one_packet(frame(100)))) << "it is lost";
+    clock_.advance(EthdevPort::kLinkPatience);
     EXPECT_TRUE(received(*b).empty());
     a = end(Role::listens);
     ASSERT_TRUE(b.port->restart());
