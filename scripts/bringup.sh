@@ -319,13 +319,16 @@ bind_nics() {
   done
 }
 
-# However this ends, what this run has changed stays only if all of it has succeeded.
+# However this ends, what this run has changed stays only if all of it has succeeded. A signal may
+# come when the last command has succeeded, so the exit code does not say whether it has.
 changing=false
 finish() {
   # In a trap, `return` alone would return this code from each function: so all here return 0.
   local code=$?
-  trap '' INT TERM
-  if $changing && ((code != 0)); then
+  # Nothing stops the undoing: neither a terminal that has gone nor a reader of what is said.
+  trap '' HUP INT TERM PIPE
+  set +e
+  if $changing; then
     echo "      undoing what this run has done" >&2
     undo_after "$changes_before" || echo "      not all of it could be undone: see $state" >&2
   fi
@@ -351,7 +354,9 @@ bring_up() {
   for name in "${nics[@]}"; do check_nic "$name"; done
   check_isolation
   trap finish EXIT
+  trap 'exit 129' HUP
   trap 'exit 130' INT
+  trap 'exit 141' PIPE
   trap 'exit 143' TERM
   changing=true
   reserve_pages

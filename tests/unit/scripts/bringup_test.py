@@ -5,6 +5,7 @@ Usage: bringup_test.py SCRIPT
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import tempfile
@@ -32,14 +33,17 @@ class Bringup(unittest.TestCase):
         self.host.add_nic(SECOND, "eth2", "02:00:00:00:00:02", driver=driver, group=groups[1])
         self.host.add_routes("eth1", LOCAL_IPV6, family=6)
 
-    def bringup(self, *options, code=0, environment=None):
-        outcome = subprocess.run(
+    def run_script(self, *options, environment=None, **more):
+        return subprocess.run(
             [script, "--run-dir", str(self.run_directory), *options],
             env={**os.environ, "GRADCUBE_FAKE_HOST": str(self.host.root), "NO_COLOR": "1", **(environment or {})},
-            capture_output=True,
             text=True,
             timeout=120,
+            **more,
         )
+
+    def bringup(self, *options, code=0, environment=None):
+        outcome = self.run_script(*options, environment=environment, capture_output=True)
         self.assertEqual(outcome.returncode, code, outcome.stdout + outcome.stderr)
         return outcome.stdout + outcome.stderr
 
@@ -175,6 +179,30 @@ class Bringup(unittest.TestCase):
         self.assertEqual(self.host.driver(FIRST), "vfio-pci")
         self.assertEqual([self.host.pages(0), self.host.pages(1)], [10, 10])
         self.bringup("--undo")
+        self.assert_as_before()
+
+    def test_undoes_what_it_has_done_when_a_signal_ends_it(self):
+        self.add_nics()
+        for number in signal.SIGHUP, signal.SIGINT, signal.SIGPIPE, signal.SIGTERM:
+            # The last change of all.
+            self.host.write("signal", f"{int(number)} {SECOND} > sys/bus/pci/drivers_probe")
+            text = self.bringup("--huge-pages", "100M", "--nic", FIRST, "--nic", SECOND, code=128 + number)
+            self.assertIn("undoing what this run has done", text, number.name)
+            self.assertIn(f"give {SECOND} back to ixgbe", text, number.name)
+            self.assert_as_before()
+
+    def test_undoes_what_it_has_done_when_nobody_reads_what_it_says(self):
+        self.add_nics()
+        reader, writer = os.pipe()
+        os.close(reader)
+        self.addCleanup(os.close, writer)
+        options = ["--huge-pages", "100M", "--nic", FIRST, "--nic", SECOND]
+        self.assertEqual(self.run_script(*options, stdout=writer, stderr=writer).returncode, 141)
+        self.assert_as_before()
+        # Nor where its last words alone reach nobody.
+        self.host.write("signal", f"{int(signal.SIGHUP)} {SECOND} > sys/bus/pci/drivers_probe")
+        with open(self.host.root / "said", "w", encoding="utf-8") as said:
+            self.assertEqual(self.run_script(*options, stdout=said, stderr=writer).returncode, 129)
         self.assert_as_before()
 
     def test_keeps_what_it_could_not_undo_for_the_next_time(self):

@@ -8,9 +8,10 @@ import textwrap
 VFIO = "sys/bus/pci/drivers/vfio-pci"
 NOIOMMU = "sys/module/vfio/parameters/enable_unsafe_noiommu_mode"
 
-# What the kernel does when a value is written to a file of sysfs. `log` has every write.
+# What the kernel does when a value is written to a file of sysfs. `log` has every write. `signal` is
+# the number of a signal that the writer gets, and the write after which it does.
 KERNEL = """
-    import pathlib, shutil, sys
+    import os, pathlib, shutil, sys
     value, file = sys.argv[1], pathlib.Path(sys.argv[2])
     root = pathlib.Path(__file__).resolve().parent.parent
     pci = root / "sys/bus/pci"
@@ -35,6 +36,9 @@ KERNEL = """
         file.write_text(f"{value or '(null)'}\\n")
     else:
         file.write_text(f"{value}\\n")
+    number, _, write = (root / "signal").read_text().partition(" ")
+    if write == f"{value} > {file.relative_to(root)}":
+        os.kill(os.getppid(), int(number))
 """
 
 MODPROBE = f"""
@@ -68,6 +72,7 @@ class FakeHost:
         for folder in ("sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/class/net", "proc/net", "bin", "routes"):
             (self.root / folder).mkdir(parents=True)
         self.write("broken", "")
+        self.write("signal", "")
         self.write("proc/net/if_inet6", "")
         self.write("proc/meminfo", "MemTotal:  1000 kB\nHugepagesize:       2048 kB\n")
         for name, program in {"kernel": KERNEL, "modprobe": MODPROBE, "ip": IP}.items():
