@@ -262,7 +262,8 @@ check_nic() {
       ;;
   esac
   for interface in $(interfaces_of_pci "$pci"); do
-    use=$(use_of_interface "$interface" | head -n 1)
+    use=$(use_of_interface "$interface")
+    use=${use%%$'\n'*}
     [[ -z $use ]] ||
       refuse "--nic $name: $pci is $interface, and the kernel needs it: $use. Without it this host" \
         "may be out of reach; take its routes and addresses away first if that is what you want"

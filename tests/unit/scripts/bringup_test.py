@@ -122,6 +122,16 @@ class Bringup(unittest.TestCase):
         self.assertIn("bond0 is made of it", self.bringup("--nic", FIRST, code=2))
         self.assert_untouched()
 
+    def test_names_one_of_many_uses_of_a_nic(self):
+        self.add_nics()
+        self.host.add_routes("eth1", "".join(f"10.0.{net}.0/24 proto kernel\n" for net in range(256)))
+        for vlan in range(500):
+            self.host.write(f"sys/class/net/eth1/upper_vlan{vlan}/address", "")
+        text = self.bringup("--nic", FIRST, code=2)
+        self.assertIn("a route goes over it (10.0.0.0/24 proto)", text)
+        self.assertNotIn("vlan", text)
+        self.assert_untouched()
+
     def test_sees_the_routes_of_a_virtio_nic(self):
         self.host.add_nic(FIRST, "ens3", driver="virtio-pci", group=1)
         self.host.add_routes("ens3", "default via 10.0.0.1\n")
