@@ -10,7 +10,7 @@ source "$(dirname "${BASH_SOURCE[0]}")/pci_devices.sh"
 usage() {
   cat <<'USAGE'
 usage: ./scripts/bringup.sh [OPTION...] [-- OPTION OF gradcubed...]
-       ./scripts/bringup.sh --undo [--run-dir DIRECTORY]
+       ./scripts/bringup.sh --undo [--dry-run]
 Reserves huge pages and binds NICs to vfio-pci, as root. gradcubed takes its packet memory from huge
 pages where enough are free. NICs with vfio-pci are for `gradcubed --server ... --nics` and other
 programs of DPDK's, as testpmd; `--interfaces` uses interfaces of the kernel, and a NIC that is bound
@@ -24,9 +24,10 @@ to vfio-pci has none.
                      it read and write all of this host's memory
   --dry-run          say what would be done, and do nothing
   --undo             put drivers, huge pages, module and no-IOMMU mode back as they were
-  --run-dir DIR      where bringup.state is kept (default: gradcube's run directory, $GRADCUBE_RUN)
   --                 then become gradcubed with these options; --undo after it has ended
-If a step fails, what this run has done is undone. A second run adds to what the first has done.
+  --run-dir DIR      the run directory of that gradcubed (default: gradcubed's own)
+What --undo needs is kept in /run/gradcube-bringup, whoever starts it. If a step fails, what this run
+has done is undone. A second run adds to what the first has done.
 Exit codes: 0 success, 1 failure, 2 wrong command line or a NIC that is refused.
 Examples:
   ./scripts/bringup.sh --huge-pages 1G --nic 0000:3b:00.0 --nic 0000:3b:00.1 --dry-run
@@ -50,8 +51,11 @@ nics=()
 no_iommu=false
 dry_run=false
 undo=false
-run_directory=${GRADCUBE_RUN:-${XDG_RUNTIME_DIR:+$XDG_RUNTIME_DIR/gradcube}}
-run_directory=${run_directory:-/tmp/gradcube-$UID}
+run_directory=
+# The changes are the host's, and so is this: it outlives the login of whoever makes them, and a
+# restart of the host ends both.
+state_directory=$host_root/run/gradcube-bringup
+state=$state_directory/bringup.state
 start=false
 daemon_options=()
 
@@ -95,13 +99,14 @@ read_options() {
 check_options() {
   if $undo; then
     if ((huge_bytes > 0 || ${#nics[@]} > 0)) || $start || $no_iommu; then
-      refuse "--undo puts everything back, and takes no option but --run-dir and --dry-run"
+      refuse "--undo puts everything back, and takes no option but --dry-run"
     fi
   elif ((huge_bytes == 0 && ${#nics[@]} == 0)); then
     refuse "nothing to do: name --huge-pages, --nic or --undo; see --help"
   fi
-  [[ $run_directory == /* ]] || run_directory=$PWD/$run_directory
-  state=$run_directory/bringup.state
+  if [[ -z $run_directory ]]; then return 0; fi
+  $start || refuse "--run-dir is for the gradcubed that -- starts, and there is no --"
+  daemon_options=(--run-dir "$run_directory" "${daemon_options[@]}")
 }
 
 # ---- the state: what to put back, a line for each change, the oldest first
@@ -116,17 +121,18 @@ is_change() {
   [[ $1 != nic* || ${BASH_REMATCH[1]} =~ $pci_pattern ]]
 }
 
-# is_ours PATH: this user's, no link, and writable by nobody else.
+# is_ours PATH: root's or this user's, no link, and writable by nobody else.
 is_ours() {
-  [[ ! -L $1 && -O $1 && ! $(stat -c %A "$1") =~ ^.{5}w|^.{8}w ]]
+  [[ ! -L $1 && ! $(stat -c %A "$1") =~ ^.{5}w|^.{8}w ]] || return 1
+  [[ -O $1 || $(stat -c %u "$1") == 0 ]]
 }
 
 # What is in the state decides what root writes to sysfs, and where root writes the state must be no
 # trap: nobody else may have a hand in either.
 read_state() {
   if [[ ! -e $state && ! -L $state ]]; then return 0; fi
-  if [[ ! -f $state ]] || ! is_ours "$state" || ! is_ours "$run_directory"; then
-    die "$state is not a file that this user alone can write: nothing was changed"
+  if [[ ! -f $state ]] || ! is_ours "$state" || ! is_ours "$state_directory"; then
+    die "$state is not a file that root or this user alone can write: nothing was changed"
   fi
   local lines line
   mapfile -t lines <"$state"
@@ -365,19 +371,20 @@ bring_up() {
   bind_nics
   changing=false
   if ! $start; then return 0; fi
-  try "start $daemon ${daemon_options[*]}" exec "$daemon" --run-dir "$run_directory" \
-    "${daemon_options[@]}" 9<&-
+  try "start $daemon ${daemon_options[*]}" exec "$daemon" "${daemon_options[@]}" 9<&-
 }
 
 read_options "$@"
 check_options
 if ! $dry_run; then
   ((EUID == 0)) || [[ -n $host_root ]] || die "run it as root: drivers and huge pages are the host's"
-  [[ -d $run_directory ]] || mkdir -m 700 "$run_directory"
-  is_ours "$run_directory" ||
-    die "$run_directory is not a directory that this user alone can write: nothing was changed"
-  exec 9<"$run_directory"
-  flock -n 9 || die "another bringup.sh is at work in $run_directory"
+  # Others may look, for --dry-run.
+  [[ -d $state_directory ]] || mkdir -m 755 "$state_directory"
+  is_ours "$state_directory" ||
+    die "$state_directory is not a directory that root or this user alone can write: nothing was" \
+      "changed"
+  exec 9<"$state_directory"
+  flock -n 9 || die "another bringup.sh is at work on this host"
 fi
 read_state
 if $undo; then

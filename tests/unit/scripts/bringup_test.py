@@ -23,8 +23,8 @@ class Bringup(unittest.TestCase):
         directory = tempfile.TemporaryDirectory()
         self.addCleanup(directory.cleanup)
         self.host = FakeHost(pathlib.Path(directory.name) / "host")
-        self.run_directory = pathlib.Path(directory.name) / "run"
-        self.state = self.run_directory / "bringup.state"
+        self.state_directory = self.host.root / "run/gradcube-bringup"
+        self.state = self.state_directory / "bringup.state"
         self.host.add_node(0)
         self.host.add_node(1, pages=7)
 
@@ -35,7 +35,7 @@ class Bringup(unittest.TestCase):
 
     def run_script(self, *options, environment=None, **more):
         return subprocess.run(
-            [script, "--run-dir", str(self.run_directory), *options],
+            [script, *options],
             env={**os.environ, "GRADCUBE_FAKE_HOST": str(self.host.root), "NO_COLOR": "1", **(environment or {})},
             text=True,
             timeout=120,
@@ -95,7 +95,7 @@ class Bringup(unittest.TestCase):
         self.assertIn("would load vfio-pci", text)
         self.assertIn(f"would bind {FIRST} to vfio-pci, and take it from ixgbe", text)
         self.assert_untouched()
-        self.assertFalse(self.run_directory.exists())
+        self.assertFalse(self.state_directory.exists())
         self.bringup("--nic", FIRST)
         state, writes = self.state.read_text(), self.host.log()
         self.assertIn(f"would give {FIRST} back to ixgbe", self.bringup("--undo", "--dry-run"))
@@ -240,7 +240,7 @@ class Bringup(unittest.TestCase):
     def test_believes_only_its_own_state(self):
         self.add_nics()
         header = "gradcube bringup 1\n"
-        self.run_directory.mkdir(mode=0o700)
+        self.state_directory.mkdir(mode=0o700)
         for text in (
             "something else\n",
             header + "pages 0 2048 7; reboot\n",
@@ -264,11 +264,11 @@ class Bringup(unittest.TestCase):
 
     def test_writes_into_no_directory_of_others(self):
         self.add_nics()
-        self.run_directory.mkdir()
-        self.run_directory.chmod(0o777)
+        self.state_directory.mkdir()
+        self.state_directory.chmod(0o777)
         self.assertIn("this user alone", self.bringup("--nic", FIRST, code=1))
-        self.run_directory.rename(self.run_directory.with_name("elsewhere"))
-        self.run_directory.symlink_to("elsewhere")
+        self.state_directory.rename(self.state_directory.with_name("elsewhere"))
+        self.state_directory.symlink_to("elsewhere")
         self.assertIn("this user alone", self.bringup("--nic", FIRST, code=1))
         self.assert_untouched()
 
@@ -288,6 +288,8 @@ class Bringup(unittest.TestCase):
             (["--huge-pages", "0G"], "expected a size"),
             (["--huge-pages", "1G", "--page-size", "1G"], "no huge pages of 1048576 kB"),
             (["--undo", "--nic", FIRST], "--undo"),
+            (["--undo", "--run-dir", "/tmp"], "--run-dir is for the gradcubed"),
+            (["--huge-pages", "1G", "--run-dir", "/tmp"], "--run-dir is for the gradcubed"),
             (["--frobnicate"], "unknown option"),
         ):
             self.assertIn(told, self.bringup(*options, code=2), options)
@@ -297,10 +299,25 @@ class Bringup(unittest.TestCase):
         daemon = self.host.root / "bin" / "gradcubed"
         daemon.write_text('#!/bin/sh\nprintf "%s." "$@"\n')
         daemon.chmod(0o700)
-        options = ["--huge-pages", "100M", "--", "--server", "2,1", "--cluster", "a b"]
-        text = self.bringup(*options, environment={"GRADCUBED": str(daemon)})
-        self.assertTrue(text.endswith(f"--run-dir.{self.run_directory}.--server.2,1.--cluster.a b."), text)
+        options = ["--", "--server", "2,1", "--cluster", "a b"]
+        environment = {"GRADCUBED": str(daemon), "GRADCUBE_RUN": "/elsewhere"}
+        text = self.bringup("--huge-pages", "100M", *options, environment=environment)
+        self.assertTrue(text.endswith("\n--server.2,1.--cluster.a b."), text)
         self.assertEqual(self.host.pages(0), 50)
+        text = self.bringup("--huge-pages", "100M", "--run-dir", "here", *options, environment=environment)
+        self.assertTrue(text.endswith("\n--run-dir.here.--server.2,1.--cluster.a b."), text)
+
+    def test_undoes_in_any_login_what_was_done_in_another(self):
+        self.add_nics()
+        for name in "XDG_RUNTIME_DIR", "GRADCUBE_RUN":
+            first, second = (self.host.root / f"{name}-{login}" for login in "12")
+            first.mkdir(mode=0o700)
+            self.bringup("--huge-pages", "100M", "--nic", FIRST, environment={name: str(first)})
+            self.assertEqual(self.state_directory.stat().st_mode & 0o777, 0o755)
+            first.rmdir()
+            self.bringup("--undo", environment={name: str(second)})
+            self.assert_as_before()
+            self.assertFalse(second.exists())
 
 
 if __name__ == "__main__":

@@ -69,7 +69,8 @@ IP = """
 class FakeHost:
     def __init__(self, root):
         self.root = pathlib.Path(root)
-        for folder in ("sys/bus/pci/devices", "sys/bus/pci/drivers", "sys/class/net", "proc/net", "bin", "routes"):
+        pci = "sys/bus/pci"
+        for folder in (f"{pci}/devices", f"{pci}/drivers", "sys/class/net", "proc/net", "bin", "routes", "run"):
             (self.root / folder).mkdir(parents=True)
         self.write("broken", "")
         self.write("signal", "")
