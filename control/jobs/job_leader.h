@@ -83,6 +83,8 @@ class JobLeader {
   bool counts_on_older(bcube::ServerId server, Incarnation incarnation) const;
   // Whether this very trainer is one of the members.
   bool has(const JobEnd& agent) const;
+  // Whether it gathers trainers, and one of this server's has joined.
+  bool gathers_with(bcube::ServerId server) const;
   // Those that have joined.
   std::vector<JobEnd> agents() const;
   // Why the job ends; empty before.

@@ -94,6 +94,13 @@ void JobLeader::handle(Member* member, const JobMessage&, const Elsewhere& elsew
       {}, now, out);
 }
 
+bool JobLeader::gathers_with(bcube::ServerId server) const {
+  return phase_ == Phase::gathering &&
+         std::any_of(members_.begin(), members_.end(), [server](const Member& member) {
+           return member.server == server && member.agent.has_value();
+         });
+}
+
 void JobLeader::leave_out(Member& member) {
   member.agent.reset();
   member.join.reset();

@@ -144,12 +144,48 @@ void JobNode::dispatch_to_leader(const JobMessage& message, Instant now, JobActi
   }
   const auto& members = join->options.members;
   if (members.empty() || members.front() != server_) return;
+  begin_job(message, *join, now, out);
+}
+
+void JobNode::begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out) {
+  if (const std::string reason = too_many_for(message.from.server); !reason.empty()) {
+    const JobEnd self{server_, incarnation_, 0};
+    out.emplace_back(
+        JobMessage{self, message.from, protocol::kNoJob, message.name,
+                   Refused{fmt::format("job \"{}\" cannot start: {}", message.name, reason)}});
+    return;
+  }
   do {
     next_id_ += kIdStep;
   } while (next_id_ == protocol::kNoJob || leaders_.contains(next_id_));
-  JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join->options, space_,
+  JobLeader leader({server_, incarnation_, 0}, next_id_, message.name, join.options, space_,
                    timing_);
   leaders_.emplace(next_id_, std::move(leader)).first->second.on_message(message, now, out);
+}
+
+// Why no job begins with a trainer of this server; empty if one may.
+std::string JobNode::too_many_for(bcube::ServerId server) const {
+  if (server == server_) return "";  // join() counts these
+  unsigned all = 0;
+  unsigned with_it = 0;
+  for (const auto& [id, leader] : leaders_) {
+    if (leader.phase() != JobLeader::Phase::gathering || leader.gathers_with(server_)) continue;
+    ++all;
+    if (leader.gathers_with(server)) ++with_it;
+  }
+  if (with_it >= kMostGatheredForOne) {
+    return fmt::format(
+        "{} jobs with trainers of server {} wait for one on server {}, which is the most that it "
+        "keeps for a server: let some begin or end first",
+        with_it, space_.text(server), space_.text(server_));
+  }
+  if (all >= kMostGathered) {
+    return fmt::format(
+        "{} jobs wait for a trainer on server {}, which is the most that it keeps: let some begin "
+        "or end first",
+        all, space_.text(server_));
+  }
+  return "";
 }
 
 void JobNode::answer_seek(const JobMessage& message, JobActions& out) const {

@@ -6,6 +6,9 @@
 //     this one, is dropped;
 //   - a newer incarnation of a server means that all its former agents and leaders are gone.
 //
+// A Join of another server's trainer begins a leader here, so others could make any number of them:
+// too many are refused (kMostGathered, kMostGatheredForOne).
+//
 // An agent has one job. It is remembered for a while which agents a job that has ended here had: a
 // Join of one of them that comes late begins no other job.
 //
@@ -73,6 +76,8 @@ class JobNode {
   void dispatch(const JobMessage& message, Instant now, JobActions& out);
   void dispatch_to_leader(const JobMessage& message, Instant now, JobActions& out);
   JobLeader* leader_for(const JobMessage& message);
+  void begin_job(const JobMessage& message, const Join& join, Instant now, JobActions& out);
+  std::string too_many_for(bcube::ServerId server) const;
   void server_gone(bcube::ServerId server, const std::string& why, Instant now, JobActions& out);
   void settle(Instant now, JobActions& out);
   void forget_what_is_over(Instant now);

@@ -90,6 +90,81 @@ TEST(JobNode, RefusesMoreJobsThanItHolds) {
             "holds");
 }
 
+// A Join of a trainer on the server, in a job of its own with these members.
+JobMessage join_alone(ServerId server, unsigned number, const Servers& members) {
+  Join join = join_of();
+  join.options = options_of(members);
+  return {
+      {server, 11, number + 1}, {0, 0, 0}, protocol::kNoJob, "job" + std::to_string(number), join};
+}
+
+TEST(JobNode, GathersNoMoreForAnotherServerThanItMayHave) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  JobActions out;
+  for (unsigned i = 0; i < kMostGatheredForOne; ++i) {
+    node.on_message(join_alone(1, i, {0, 1}), {}, out);
+  }
+  EXPECT_GE(kMostGatheredForOne, kMaxJobs);
+  EXPECT_EQ(node.leaders().size(), kMostGatheredForOne);
+  EXPECT_TRUE(sent<Refused>(out).empty());
+  out.clear();
+  node.on_message(join_alone(1, kMostGatheredForOne, {0, 1}), {}, out);
+  EXPECT_EQ(node.leaders().size(), kMostGatheredForOne);
+  ASSERT_EQ(sent<Refused>(out).size(), 1u);
+  EXPECT_EQ(sent<Refused>(out)[0].text,
+            "job \"job128\" cannot start: 128 jobs with trainers of server [1] wait for one on "
+            "server [0], which is the most that it keeps for a server: let some begin or end "
+            "first");
+  out.clear();
+  node.on_message(join_alone(2, 1'000, {0, 2}), {}, out);
+  EXPECT_TRUE(sent<Refused>(out).empty()) << "another server has its own";
+  // Nor is a trainer of this server refused, nor one that joins a job that is there.
+  EXPECT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"own", 0, {1, 1}, options_of(), std::nullopt}, {}, {}, out)));
+  node.on_message(join_alone(1, 0, {0, 1}), {}, out);
+  EXPECT_TRUE(sent<Refused>(out).empty());
+}
+
+TEST(JobNode, GathersNoMoreForAllOthersThanItCanHold) {
+  const bcube::AddressSpace space(std::vector<unsigned>{8});
+  JobNode node(0, 10, space, {}, 1);
+  JobActions out;
+  for (unsigned i = 0; i < kMostGathered; ++i) {
+    const ServerId server = 1 + i % 7;
+    node.on_message(join_alone(server, i, {0, server}), {}, out);
+  }
+  EXPECT_EQ(node.leaders().size(), kMostGathered);
+  EXPECT_TRUE(sent<Refused>(out).empty());
+  node.on_message(join_alone(3, kMostGathered, {0, 3}), {}, out);
+  ASSERT_EQ(sent<Refused>(out).size(), 1u);
+  EXPECT_EQ(sent<Refused>(out)[0].text,
+            "job \"job256\" cannot start: 256 jobs wait for a trainer on server [0], which is the "
+            "most that it keeps: let some begin or end first");
+}
+
+TEST(JobNode, GathersAgainForAServerWhoseJobsHaveBegunOrEnded) {
+  JobNode node(0, 10, kNodeSpace, {}, 1);
+  JobActions out;
+  for (unsigned i = 0; i < kMostGatheredForOne; ++i) {
+    node.on_message(join_alone(1, i, {0, 1}), {}, out);
+  }
+  const JobId left = node.leaders().begin()->first;
+  const JobEnd who = node.leaders().at(left).agents().at(0);
+  const std::string name = node.leaders().at(left).name();
+  node.on_message({who, {0, 10, 0}, left, name, Leave{"left", false}}, {}, out);
+  out.clear();
+  node.on_message(join_alone(1, 500, {0, 1}), {}, out);
+  EXPECT_TRUE(sent<Refused>(out).empty()) << "one has ended";
+  node.on_message(join_alone(1, 501, {0, 1}), {}, out);
+  EXPECT_EQ(sent<Refused>(out).size(), 1u);
+  out.clear();
+  const JobOptions options = options_of({0, 1});
+  EXPECT_TRUE(std::holds_alternative<Attempt>(
+      node.join({"job500", 0, {1, 1}, options, std::nullopt}, {}, {}, out)));
+  node.on_message(join_alone(1, 501, {0, 1}), {}, out);
+  EXPECT_TRUE(sent<Refused>(out).empty()) << "one has begun";
+}
+
 TEST(JobNode, TakesATrainerInPlaceOfOneThatHasGone) {
   JobNode node(1, 10, kNodeSpace, {}, 1);
   JobActions out;
