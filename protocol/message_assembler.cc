@@ -19,20 +19,30 @@ std::optional<std::vector<std::uint8_t>> MessageAssembler::add(const MessageFrag
     ++counters_.stale;
     return std::nullopt;
   }
-  if (header.incarnation > source.incarnation) {
-    while (!source.partials.empty()) give_up(*source.partials.front());
-    source = Source{};
-    source.incarnation = header.incarnation;
-  }
-  if (source.has_delivered(header.number)) {
+  if (source.has_delivered(header)) {
     ++counters_.duplicates;
     return std::nullopt;
   }
   Partial& partial = partial_of(source, fragment, now);
   if (!takes(partial, fragment)) return std::nullopt;
-  if (partial.arrived.size() == partial.fragments) return finish(source, partial);
+  if (partial.arrived.size() == partial.fragments) return finish(partial);
   while (held_bytes_ > limits_.total_bytes) give_up(partials_.front());
   return std::nullopt;
+}
+
+void MessageAssembler::accept(const MessageFragment& fragment) {
+  Source& source = sources_[fragment.routing.source];
+  const MessageHeader& header = fragment.header;
+  if (header.incarnation > source.incarnation) {
+    const std::vector<Partials::iterator> begun = source.partials;
+    for (const Partials::iterator each : begun) {
+      if (each->incarnation < header.incarnation) give_up(*each);
+    }
+    source.incarnation = header.incarnation;
+    source.delivered = {};
+  }
+  source.delivered[source.next_delivered] = header.number;
+  source.next_delivered = (source.next_delivered + 1) % kRemembered;
 }
 
 bool MessageAssembler::is_refused(const MessageFragment& fragment) const {
@@ -41,21 +51,30 @@ bool MessageAssembler::is_refused(const MessageFragment& fragment) const {
          fragment.header.index >= fragment.header.fragments;
 }
 
-bool MessageAssembler::Source::has_delivered(std::uint32_t number) const {
-  return std::find(delivered.begin(), delivered.end(), number) != delivered.end();
+bool MessageAssembler::Source::has_delivered(const MessageHeader& header) const {
+  return header.incarnation == incarnation &&
+         std::find(delivered.begin(), delivered.end(), header.number) != delivered.end();
 }
 
 // What has arrived of the fragment's message; begins it if that is nothing.
 MessageAssembler::Partial& MessageAssembler::partial_of(Source& source,
                                                         const MessageFragment& fragment,
                                                         Nanoseconds now) {
+  const MessageHeader& header = fragment.header;
+  // What strangers begin takes no place of what the source does.
+  unsigned rivals = 0;
+  const Partial* oldest = nullptr;
   for (const Partials::iterator known : source.partials) {
-    if (known->number == fragment.header.number) return *known;
+    if (known->incarnation == header.incarnation && known->number == header.number) return *known;
+    const bool is_rival =
+        (known->incarnation == source.incarnation) == (header.incarnation == source.incarnation);
+    if (is_rival && rivals++ == 0) oldest = &*known;
   }
-  if (source.partials.size() >= limits_.per_source) give_up(*source.partials.front());
+  if (rivals >= limits_.per_source) give_up(*oldest);
   partials_.push_back({.source = fragment.routing.source,
-                       .number = fragment.header.number,
-                       .fragments = fragment.header.fragments,
+                       .incarnation = header.incarnation,
+                       .number = header.number,
+                       .fragments = header.fragments,
                        .begun = now,
                        .arrived = {}});
   source.partials.push_back(std::prev(partials_.end()));
@@ -80,14 +99,12 @@ bool MessageAssembler::takes(Partial& partial, const MessageFragment& fragment) 
   return true;
 }
 
-MessageAssembler::Bytes MessageAssembler::finish(Source& source, const Partial& partial) {
+MessageAssembler::Bytes MessageAssembler::finish(const Partial& partial) {
   Bytes message;
   message.reserve(partial.bytes);
   for (const auto& [index, bytes] : partial.arrived) {
     message.insert(message.end(), bytes.begin(), bytes.end());
   }
-  source.delivered[source.next_delivered] = partial.number;
-  source.next_delivered = (source.next_delivered + 1) % kRemembered;
   ++counters_.messages;
   forget(partial);
   return message;

@@ -4,16 +4,18 @@
 // Fragments may be lost, doubled and reordered, and may be hostile: what one source sends costs
 // bounded memory, and so does what all send.
 //
-//   - A source has at most `per_source` messages that have not arrived in full; then the oldest is
-//     given up. So is the oldest of all once `total_bytes` are held. What is not complete after
-//     `expiry` is given up with the next fragment that comes. Whoever sends messages repeats them
-//     until they are answered.
+//   - A source has at most `per_source` messages that have not arrived in full, and as many of
+//     incarnations that are not accepted; then the oldest of these is given up. So is the oldest of
+//     all once `total_bytes` are held. What is not complete after `expiry` is given up with the next
+//     fragment that comes. Whoever sends messages repeats them until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
-//   - Fragments of an older incarnation of a source than the newest heard of are dropped. What a
-//     former incarnation has begun is given up.
+//   - Fragments of an older incarnation of a source than the newest accepted are dropped. What a
+//     former incarnation has begun is given up. An incarnation is accepted with a message that its
+//     receiver has found to be right: a fragment alone may be of anyone, and would silence the
+//     source if it were believed.
 //   - Where two fragments contradict each other, the first counts.
-//   - A message that comes again is dropped if it is one of the last kRemembered of its source.
-//     Later it is delivered again: receivers must tolerate that.
+//   - A message that comes again is dropped if it is one of the last kRemembered that were accepted
+//     of its source. Later it is delivered again: receivers must tolerate that.
 //
 // Time is handed in. Single-threaded. Allocates per fragment.
 #ifndef GRADCUBE_PROTOCOL_MESSAGE_ASSEMBLER_H_
@@ -59,8 +61,11 @@ class MessageAssembler {
   explicit MessageAssembler(std::uint32_t servers, const AssemblerLimits& limits = {})
       : servers_(servers), limits_(limits) {}
 
-  // The message, if the fragment completes it. Its sender and incarnation are the fragment's.
+  // The message, if the fragment completes it. Its sender and incarnation are the fragment's, and nobody has checked them.
   std::optional<std::vector<std::uint8_t>> add(const MessageFragment& fragment, Nanoseconds now);
+  // The message that add() has just returned for this fragment is right: its incarnation is its
+  // source's from now on.
+  void accept(const MessageFragment& fragment);
 
   // Of messages that have arrived in part. Never more than `total_bytes` between two calls.
   std::size_t held_bytes() const { return held_bytes_; }
@@ -72,6 +77,7 @@ class MessageAssembler {
   // Has arrived in part.
   struct Partial {
     std::uint16_t source = 0;
+    std::uint64_t incarnation = 0;
     std::uint32_t number = 0;
     std::uint8_t fragments = 0;
     Nanoseconds begun = 0;
@@ -83,18 +89,19 @@ class MessageAssembler {
   using Partials = std::list<Partial>;
 
   struct Source {
-    std::uint64_t incarnation = 0;
-    std::vector<Partials::iterator> partials;                         // the oldest first
-    std::array<std::optional<std::uint32_t>, kRemembered> delivered;  // numbers, in a ring
+    std::uint64_t incarnation = 0;             // the newest accepted
+    std::vector<Partials::iterator> partials;  // the oldest first
+    // Of this incarnation: numbers, in a ring.
+    std::array<std::optional<std::uint32_t>, kRemembered> delivered;
     std::size_t next_delivered = 0;
 
-    bool has_delivered(std::uint32_t number) const;
+    bool has_delivered(const MessageHeader& header) const;
   };
 
   bool is_refused(const MessageFragment& fragment) const;
   Partial& partial_of(Source& source, const MessageFragment& fragment, Nanoseconds now);
   bool takes(Partial& partial, const MessageFragment& fragment);
-  Bytes finish(Source& source, const Partial& partial);
+  Bytes finish(const Partial& partial);
   void forget(const Partial& partial);
   void give_up(const Partial& partial);
 

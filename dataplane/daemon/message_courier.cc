@@ -120,6 +120,7 @@ std::optional<control::NodeMessage> MessageCourier::take_frame(const rte_mbuf& f
       message->from != fragment.routing.source) {
     return std::nullopt;
   }
+  assembler_.accept(fragment);
   return message;
 }
 

@@ -40,7 +40,7 @@ class MessagesInFrames : public testing::Test {
   // A Leave of the trainer on server `speaks` to a leader on server `to`, in a frame from `source`
   // to [0,0].
   void put_leave(bcube::ServerId source, bcube::ServerId speaks, bcube::ServerId to,
-                 std::uint32_t fingerprint) {
+                 std::uint32_t fingerprint, control::Incarnation incarnation = 1) {
     control::JobMessage leave;
     leave.from = {speaks, 1, 1};
     leave.to = {to, 1, 0};
@@ -55,7 +55,8 @@ class MessagesInFrames : public testing::Test {
     bytes.insert(bytes.end(), message.begin(), message.end());
     protocol::RoutingHeader routing;
     routing.source = static_cast<std::uint16_t>(source);
-    const protocol::MessageSplitter splitter({}, routing, 1514, 1, 1'000 + ++forged_, bytes);
+    const protocol::MessageSplitter splitter({}, routing, 1514, incarnation, 1'000 + ++forged_,
+                                             bytes);
     rte_mbuf* frame = frames_.allocate();
     auto* room = rte_pktmbuf_mtod(frame, std::uint8_t*);
     rte_pktmbuf_append(frame, static_cast<std::uint16_t>(splitter.write(0, {room, 1514})));
@@ -143,6 +144,17 @@ TEST_F(MessagesInFrames, AreHeardFromTheirSenderAlone) {
   allreduce(*cluster_, cluster_->plan(), trainers, collective_);
   put_leave(2, 2, 0, fingerprint);
   EXPECT_TRUE(anyone_is_told(trainers)) << "what it says would have been heeded";
+}
+
+TEST_F(MessagesInFrames, AreHeardThoughADaemonOfAnotherClusterHasStartedLater) {
+  make();
+  const Trainers trainers = cluster_->join_all("job", heap_for(collective_));
+  ASSERT_TRUE(cluster_->run_until([&] { return admitted(trainers); }, kSecond));
+  const std::uint32_t fingerprint = cluster_->cluster().fingerprint();
+  put_leave(2, 2, 0, fingerprint + 1, 99);
+  EXPECT_FALSE(anyone_is_told(trainers));
+  put_leave(2, 2, 0, fingerprint);
+  EXPECT_TRUE(anyone_is_told(trainers));
 }
 
 }  // namespace

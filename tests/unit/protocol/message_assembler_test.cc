@@ -28,7 +28,20 @@ class Assembler {
  public:
   explicit Assembler(const AssemblerLimits& limits = {}) : assembler_(kServers, limits) {}
 
+  // What comes in full is right, and accepted.
   std::optional<Bytes> add(const Piece& piece, Nanoseconds now = 0) {
+    auto whole = add_of_anyone(piece, now);
+    if (whole.has_value()) assembler_.accept(fragment_of(piece));
+    return whole;
+  }
+  std::optional<Bytes> add_of_anyone(const Piece& piece, Nanoseconds now = 0) {
+    return assembler_.add(fragment_of(piece), now);
+  }
+  const AssemblerCounters& counters() const { return assembler_.counters(); }
+  std::size_t held_bytes() const { return assembler_.held_bytes(); }
+
+ private:
+  static MessageFragment fragment_of(const Piece& piece) {
     MessageFragment fragment;
     fragment.routing.source = piece.source;
     fragment.header = {.incarnation = piece.incarnation,
@@ -37,12 +50,9 @@ class Assembler {
                        .fragments = piece.fragments,
                        .length = static_cast<std::uint16_t>(piece.bytes.size())};
     fragment.bytes = piece.bytes;
-    return assembler_.add(fragment, now);
+    return fragment;
   }
-  const AssemblerCounters& counters() const { return assembler_.counters(); }
-  std::size_t held_bytes() const { return assembler_.held_bytes(); }
 
- private:
   MessageAssembler assembler_;
 };
 
@@ -147,10 +157,29 @@ TEST(MessageAssembler, DropsWhatAnOlderIncarnationSent) {
   EXPECT_FALSE(assembler.add(second).has_value());
   EXPECT_FALSE(assembler.add({.incarnation = 10, .number = 2}).has_value());
   EXPECT_EQ(assembler.counters().stale, 2U);
+  EXPECT_TRUE(assembler.add({.incarnation = 11, .number = 2}).has_value());
   first.incarnation = second.incarnation = 12;
   first.number = second.number = 1;
   EXPECT_FALSE(assembler.add(first).has_value());
   EXPECT_TRUE(assembler.add(second).has_value()) << "numbers begin anew with an incarnation";
+}
+
+TEST(MessageAssembler, HearsASourceOnWhileStrangersSpeakForIt) {
+  Assembler assembler;
+  EXPECT_TRUE(assembler.add({.incarnation = 10, .number = 1}).has_value());
+  const auto sent = pieces(2, 2);
+  EXPECT_FALSE(assembler.add(sent[0]).has_value());
+  // Of a greater incarnation: more than a source may have begun, with the same numbers, too.
+  for (std::uint32_t number = 1; number <= 20; ++number) {
+    Piece stranger = pieces(number, 2)[0];
+    stranger.incarnation = UINT64_MAX;
+    EXPECT_FALSE(assembler.add_of_anyone(stranger).has_value());
+    EXPECT_TRUE(assembler.add_of_anyone({.incarnation = 99, .number = number}).has_value());
+  }
+  EXPECT_EQ(assembler.add(sent[1]), first_bytes(2)) << "what it has begun is not given up";
+  EXPECT_FALSE(assembler.add({.incarnation = 10, .number = 1}).has_value()) << "it comes again";
+  EXPECT_EQ(assembler.counters().stale, 0U);
+  EXPECT_LE(assembler.held_bytes(), 4 * (1 + MessageAssembler::kFragmentCost));
 }
 
 TEST(MessageAssembler, RefusesFragmentsThatCannotBe) {
@@ -232,7 +261,8 @@ TEST(MessageAssembler, HoldsBoundedMemoryAndStillDeliversAmidHostileFragments) {
                         .index = static_cast<std::uint8_t>(random() % 6),
                         .fragments = static_cast<std::uint8_t>(random() % 6),
                         .bytes = Bytes(random() % 2000)};
-    const auto message = assembler.add(hostile, round * kMicrosecond);
+    const auto message = round % 2 == 0 ? assembler.add(hostile, round * kMicrosecond)
+                                        : assembler.add_of_anyone(hostile, round * kMicrosecond);
     ASSERT_LE(message.value_or(Bytes()).size(), limits.message_bytes);
     ASSERT_LE(assembler.held_bytes(), limits.total_bytes);
     if (round % 1000 != 0) continue;
