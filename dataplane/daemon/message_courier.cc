@@ -56,34 +56,42 @@ void MessageCourier::send(const control::NodeMessage& message) {
 void MessageCourier::flush() {
   if (departing_.empty()) return;
   const EngineAt& at = engines_.all().front();
+  // The engine stands still meanwhile, and paths around links that are down take long to find: once
+  // for each server, and not for messages that have no frames.
   at.poller->call([&] {
-    for (const Departing& message : departing_) put(message, *at.engine);
+    std::map<bcube::ServerId, std::vector<bcube::Route>> paths;
+    for (const Departing& message : departing_) {
+      const auto [to, is_new] = paths.try_emplace(message.to);
+      if (is_new) to->second = at.engine->paths_to(message.to);
+      if (!put(message, to->second, *at.engine)) break;
+    }
   });
   departing_.clear();
 }
 
-// While the engine stands still: it knows which paths work.
-void MessageCourier::put(const Departing& message, Engine& engine) {
+// While the engine stands still. paths: that work, as far as it knows. False if the pool is empty.
+bool MessageCourier::put(const Departing& message, const std::vector<bcube::Route>& paths,
+                         Engine& engine) {
   const bcube::AddressSpace& space = engines_.space();
-  const auto paths = engine.paths_to(message.to);
   // Links that lose much only seem to be down.
   const bcube::Route route =
       paths.empty() ? bcube::shortest_route(space, engines_.server(), message.to)
                     : paths[paths.front().size() == 1 ? 0 : message.turn % paths.size()];
-  if (route.size() == 0) return;  // it is too far away
+  if (route.size() == 0) return true;  // it is too far away
   const protocol::MessageSplitter splitter(addresses_of(space, engines_.server(), route[0]),
                                            routing_of(engines_.server(), message.to, route),
                                            frames_.bytes, incarnation_, message.number,
                                            message.bytes);
   for (unsigned i = 0; i < splitter.fragments(); ++i) {
     rte_mbuf* frame = frames_.pool->allocate();
-    if (frame == nullptr) return;
+    if (frame == nullptr) return false;
     const std::size_t length =
         splitter.write(i, {rte_pktmbuf_mtod(frame, std::uint8_t*), frames_.bytes});
     frame->data_len = static_cast<std::uint16_t>(length);
     frame->pkt_len = static_cast<std::uint32_t>(length);
     engine.post(space.port_of(engines_.server(), route[0].level, route[0].digit), frame);
   }
+  return true;
 }
 
 std::optional<control::NodeMessage> MessageCourier::receive(control::Instant now,

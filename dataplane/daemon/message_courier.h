@@ -47,9 +47,9 @@ class MessageCourier {
   MessageCourier(const MessageCourier&) = delete;
   MessageCourier& operator=(const MessageCourier&) = delete;
 
-  // Leaves with the next flush(). Lost if the pool is empty then.
+  // Leaves with the next flush().
   void send(const control::NodeMessage& message);
-  // Hands what has gathered to an engine.
+  // Hands what has gathered to an engine. What the pool has no frames for is lost.
   void flush();
 
   // The next message that has come in full, after `frames` frames at most, which it counts down.
@@ -64,7 +64,7 @@ class MessageCourier {
     std::vector<std::uint8_t> bytes;
   };
 
-  void put(const Departing& message, Engine& engine);
+  bool put(const Departing& message, const std::vector<bcube::Route>& paths, Engine& engine);
   std::optional<control::NodeMessage> take_frame(const rte_mbuf& frame, control::Instant now);
 
   NodeEngines& engines_;
