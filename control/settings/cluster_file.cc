@@ -11,6 +11,7 @@
 #include <unistd.h>
 #include <vector>
 
+#include "control/base/descriptor.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 
@@ -162,25 +163,26 @@ void check_line_lengths(std::string_view text, std::string_view name) {
   }
 }
 
+[[noreturn]] void refuse_file(const std::string& path, const std::string& reason) {
+  throw UsageError(
+      fmt::format("the cluster file {} cannot be read: {}; expected the path of a TOML file",
+                  quoted(path, kLongestShownPath), reason));
+}
+
 // The text of a file; a longer one than is allowed comes back longer than is allowed.
 std::string text_of_file(const std::string& path) {
   // Without O_NONBLOCK opening a FIFO would wait for a writer.
-  const int file = open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK);
+  const Descriptor file(open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
   struct stat facts {};
-  const bool opened = file >= 0 && fstat(file, &facts) == 0;
-  const std::string reason = opened ? "it is not a regular file" : std::strerror(errno);
+  if (file.get() < 0 || fstat(file.get(), &facts) != 0) refuse_file(path, std::strerror(errno));
+  if (!S_ISREG(facts.st_mode)) refuse_file(path, "it is not a regular file");
   std::string text(kMaxFileBytes + 1, '\0');
   std::size_t size = 0;
-  ssize_t more = opened && S_ISREG(facts.st_mode) ? 1 : -1;
-  while (more > 0) {
-    more = read(file, text.data() + size, text.size() - size);
+  for (;;) {
+    const ssize_t more = read(file.get(), text.data() + size, text.size() - size);
+    if (more == 0) break;
     if (more > 0) size += static_cast<std::size_t>(more);
-  }
-  if (file >= 0) close(file);
-  if (more < 0) {
-    throw UsageError(
-        fmt::format("the cluster file {} cannot be read: {}; expected the path of a TOML file",
-                    quoted(path, kLongestShownPath), reason));
+    if (more < 0 && errno != EINTR) refuse_file(path, std::strerror(errno));
   }
   text.resize(size);
   return text;
