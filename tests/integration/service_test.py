@@ -63,6 +63,14 @@ class Unit(unittest.TestCase):
         self.assertEqual(unit["CapabilityBoundingSet"], "CAP_NET_RAW")
         self.assertEqual(unit["NoNewPrivileges"], "yes")
 
+    def test_is_started_again_however_often_it_fails_unless_it_was_asked_wrongly(self):
+        unit = settings()
+        self.assertEqual(unit["Restart"], "on-failure")
+        self.assertEqual(unit["StartLimitIntervalSec"], "0")
+        self.assertEqual(unit["RestartPreventExitStatus"], "2")
+        self.assertEqual(unit["After"], "network-online.target")
+        self.assertEqual(unit["Wants"], unit["After"])
+
     @unittest.skipUnless(may_make_ports(), "this user may not make a network namespace or become another")
     def test_starts_a_server_with_these_rights(self):
         with tempfile.TemporaryDirectory() as directory:
