@@ -23,11 +23,6 @@ namespace {
 // glibc 2.36 has this function, but declares it for C alone.
 int open_process(pid_t pid) { return static_cast<int>(syscall(SYS_pidfd_open, pid, 0)); }
 
-// In the child: the death of a parent that died before prctl() was called goes unnoticed else.
-void die_with(pid_t parent) {
-  if (prctl(PR_SET_PDEATHSIG, SIGKILL) != 0 || getppid() != parent) _exit(1);
-}
-
 void reset_signals() {
   sigset_t none;
   sigemptyset(&none);
@@ -37,12 +32,15 @@ void reset_signals() {
 
 }  // namespace
 
+// The death of a parent that died before prctl() was called goes unnoticed else.
+bool die_with(pid_t parent) { return prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent; }
+
 ChildProcess ChildProcess::start(const std::function<void()>& run) {
   const pid_t parent = getpid();
   const pid_t pid = fork();
   if (pid < 0) throw SetupError(fmt::format("cannot start a process: {}", std::strerror(errno)));
   if (pid == 0) {
-    die_with(parent);
+    if (!die_with(parent)) _exit(1);
     reset_signals();
     run();
     _exit(127);

@@ -3,7 +3,8 @@
 // start() forks. What the child runs until it executes a program may use only what POSIX allows
 // there beside other threads: no memory is allocated and nothing is locked. The kernel kills the
 // child (SIGKILL) when the thread that started it ends, however it ends. The destructor does so,
-// too, and waits.
+// too, and waits. A program with file capabilities (setcap), that the child executes, has to see to
+// it anew by die_with(): the kernel forgets it then.
 //
 // Threads: the one that started it. Errors are control::SetupError. Needs Linux 5.3 (pidfd_open).
 #ifndef GRADCUBE_DATAPLANE_BED_CHILD_PROCESS_H_
@@ -17,6 +18,10 @@
 #include "control/base/descriptor.h"
 
 namespace gradcube::dataplane {
+
+// From now on the kernel kills this process (SIGKILL) when the thread that started it ends. False
+// if it cannot, or if the parent is not this one: it has ended already.
+bool die_with(pid_t parent);
 
 class ChildProcess {
  public:

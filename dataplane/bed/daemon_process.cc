@@ -81,6 +81,8 @@ ChildProcess start(std::vector<std::string> program, const RunDirectory& directo
   if (null_device.get() < 0) throw_system_error("read /dev/null");
   program.emplace_back("--ready-fd");
   program.push_back(std::to_string(report));
+  program.emplace_back("--parent");
+  program.push_back(std::to_string(getpid()));
   const nlohmann::json failure = {{"ok", false}, {"error", "cannot run " + program.front()}};
   Child child{.own_network = own_network,
               .arguments = {},

@@ -31,8 +31,8 @@ class DaemonProcess {
 
   enum class Network { own, shared };
 
-  // program: with its arguments; "--ready-fd N" is added. directory: the daemon's own, which is
-  // made. An earlier log there is kept aside.
+  // program: with its arguments; "--ready-fd N --parent PID" is added. directory: the daemon's own,
+  // which is made. An earlier log there is kept aside.
   DaemonProcess(std::vector<std::string> program, control::RunDirectory directory, Network network);
 
   // To be called before all else. With a shared network, too: until the process waits.

@@ -29,6 +29,7 @@
 #include "control/settings/cluster_file.h"
 #include "control/settings/cluster_settings.h"
 #include "control/settings/run_directory.h"
+#include "dataplane/bed/child_process.h"
 #include "dataplane/bed/test_bed.h"
 #include "dataplane/daemon/daemon.h"
 #include "dataplane/daemon/switch_daemon.h"
@@ -131,6 +132,7 @@ struct Options {
   std::string settings;
   std::string cluster_file;
   int ready_descriptor = -1;
+  std::optional<pid_t> parent;
 };
 
 ClusterSettings settings_of(const Options& options) {
@@ -313,6 +315,9 @@ std::optional<int> read_options(int argc, char** argv, Options& options) {
   app.add_option("--ready-fd", options.ready_descriptor,
                  "a pipe that gets a line of JSON when the daemon is ready; the daemon ends if the "
                  "pipe's other end closes before that");
+  app.add_option("--parent", options.parent,
+                 "the pid of the process that starts this one: the daemon is killed when that "
+                 "ends, as a test bed's daemons are");
   app.footer(
       "examples:\n"
       "  gradcubed --all --run-dir /tmp/cube &\n"
@@ -349,6 +354,11 @@ int main(int argc, char** argv) {
 
   Starter starter(options.ready_descriptor);
   try {
+    // The bed has seen to it, but not where this file has capabilities.
+    if (options.parent.has_value() && !gradcube::dataplane::die_with(*options.parent)) {
+      throw SetupError(fmt::format(
+          "--parent {}: that process has not started this one, or has ended", *options.parent));
+    }
     raise_descriptor_limit();
     return serve(options, starter);
   } catch (const nlohmann::json::exception& error) {

@@ -7,6 +7,7 @@ import resource
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import unittest
 
@@ -16,6 +17,35 @@ import numpy
 from fabrics import TOOL
 from harness import Cluster, TestCase, alive, all_of, job, main, wait_until
 from raw_session import RawSession
+
+
+DAEMON = os.environ["GRADCUBE_DAEMON"]
+# Starts a daemon that is to end with it, and waits.
+STARTER = """
+import os, subprocess, sys
+subprocess.Popen([*sys.argv[1:], "--parent", str(os.getpid())]).wait()
+"""
+
+
+class Parent(TestCase):
+    """Of a daemon that another program starts, as a test bed does."""
+
+    def test_takes_the_daemon_with_it(self):
+        with Cluster(up=False) as cluster, open(cluster.directory / "log", "w") as log:
+            command = [sys.executable, "-c", STARTER, DAEMON, "--all", "--run-dir", str(cluster.directory)]
+            with subprocess.Popen(command, stdout=log, stderr=log) as starter:
+                wait_until((cluster.directory / "control.sock").exists, "the daemon to be ready")
+                daemon = cluster.pid()
+                starter.kill()
+            wait_until(lambda: not alive(daemon), "the daemon to end")
+
+    def test_is_the_one_that_started_it(self):
+        with Cluster(up=False) as cluster:
+            command = [DAEMON, "--all", "--run-dir", str(cluster.directory), "--parent", "1"]
+            done = subprocess.run(command, capture_output=True, text=True, timeout=60)
+            self.assertEqual(done.returncode, 1, done.stderr)
+            self.assertIn("--parent 1: that process has not started this one, or has ended", done.stderr)
+            self.assertEqual(cluster.files(), [])
 
 
 class Refused(TestCase):

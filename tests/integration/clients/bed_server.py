@@ -22,7 +22,7 @@ ETHERTYPE = 0x88B5  # for experiments
 
 def arguments():
     parser = argparse.ArgumentParser()
-    for name in ("server", "interfaces", "run-dir", "socket-dir", "settings", "ready-fd"):
+    for name in ("server", "interfaces", "run-dir", "socket-dir", "settings", "ready-fd", "parent"):
         parser.add_argument("--" + name, required=True)
     return parser.parse_args()
 

@@ -1,10 +1,12 @@
 #include <chrono>
 #include <filesystem>
 #include <fstream>
+#include <functional>
 #include <gtest/gtest.h>
 #include <poll.h>
 #include <signal.h>
 #include <string>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -61,11 +63,13 @@ TEST(ChildProcess, DiesWithTheObject) {
   EXPECT_EQ(kill(pid, 0), -1);
 }
 
-TEST(ChildProcess, DiesWithItsParentHoweverThatEnds) {
+// That a child, which does this first, ends with its parent.
+void expect_to_die_with_its_parent(const std::function<void()>& first) {
   int ends[2];
   ASSERT_EQ(pipe(ends), 0);
   ChildProcess parent = ChildProcess::start([&] {
     const ChildProcess child = ChildProcess::start([&] {
+      first();
       (void)!write(ends[1], "x", 1);
       pause();
     });
@@ -81,6 +85,24 @@ TEST(ChildProcess, DiesWithItsParentHoweverThatEnds) {
   ASSERT_EQ(poll(&event, 1, patience), 1) << "the child lives";
   EXPECT_EQ(read(ends[0], &byte, 1), 0) << "the child has closed its end";
   close(ends[0]);
+}
+
+TEST(ChildProcess, DiesWithItsParentHoweverThatEnds) {
+  expect_to_die_with_its_parent([] {});
+}
+
+TEST(ChildProcess, DiesWithItsParentAlsoWhenItHasSeenToItAnew) {
+  expect_to_die_with_its_parent([] {
+    // As the kernel does when a file with capabilities is executed.
+    prctl(PR_SET_PDEATHSIG, 0);
+    if (!die_with(getppid())) _exit(1);
+  });
+}
+
+TEST(ChildProcess, IsToldThatItsParentHasGone) {
+  ChildProcess child = ChildProcess::start([] { _exit(die_with(getpid()) ? 0 : 3); });
+  ASSERT_TRUE(child.ends_by(SteadyClock::now() + kPatience));
+  EXPECT_EQ(child.end_text(), "exit code 3");
 }
 
 TEST(RunBatch, NamesTheCommandThatFailedAndWhatToDo) {
