@@ -18,16 +18,23 @@ using nlohmann::json;
 constexpr std::size_t kMostLayers = 10'000;
 // So that the sums of all layers are exact.
 constexpr std::uint64_t kMostLayerBytes = 1'000'000'000'000;
-constexpr double kMostSeconds = 1e9;
 
 // `where` is empty, or tells the layer, as the output counts them: "layer 3: ".
 double seconds_of(const JsonFile& file, const json& object, std::string_view name,
                   std::string_view where = "") {
   const auto seconds = number_field(object, name);
-  if (!seconds || !(*seconds >= 0 && *seconds <= kMostSeconds)) {
+  if (!seconds || !(*seconds >= 0 && *seconds <= control::merge::kMostSeconds)) {
     file.refuse(fmt::format("{}\"{}\" is no time in seconds, 0 to 10^9", where, name));
   }
   return *seconds;
+}
+
+double beta_of(const JsonFile& file, const json& profile) {
+  const auto beta = number_field(profile, "beta");
+  if (!beta || !(*beta >= 0 && *beta <= control::merge::kMostSecondsPerByte)) {
+    file.refuse("\"beta\" is no time in seconds for a byte, 0 to 1");
+  }
+  return *beta;
 }
 
 Layer layer_of(const JsonFile& file, const json& layer, std::size_t index) {
@@ -53,7 +60,7 @@ Iteration read_merge_profile(const std::string& path) {
   const json profile = file.content();
   if (!profile.is_object()) file.refuse("it is no profile");
   Iteration iteration{
-      .cost = {.a = seconds_of(file, profile, "alpha"), .b = seconds_of(file, profile, "beta")},
+      .cost = {.a = seconds_of(file, profile, "alpha"), .b = beta_of(file, profile)},
       .forward_seconds = 0,
       .layers = {}};
   if (profile.contains("forward_seconds")) {

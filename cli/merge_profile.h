@@ -16,10 +16,10 @@ namespace gradcube::cli {
 //   {"alpha": seconds, "beta": seconds per byte, "forward_seconds": seconds,
 //    "layers": [{"bytes": 4000, "backward_seconds": 0.001}, ...]}
 //
-// alpha and beta are a and b of T(M) = a + bM, as `gradcube model fit` measures them. Layers go
-// from the first to the last; there are 1 to 10,000. Each has a byte at least. The forward pass
-// takes 0 where it is not given, and other fields are ignored. Throws a UsageError that names the
-// file and the field.
+// alpha and beta are a and b of T(M) = a + bM, as `gradcube model fit` measures them. Times are 0
+// to 10^9 s, and beta is 0 to 1 s per byte. Layers go from the first to the last; there are 1 to
+// 10,000. Each has a byte at least. The forward pass takes 0 where it is not given, and other
+// fields are ignored. Throws a UsageError that names the file and the field.
 control::merge::Iteration read_merge_profile(const std::string& path);
 
 // What read_merge_profile() reads as this iteration. The layers get the names, of which there are

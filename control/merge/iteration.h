@@ -21,6 +21,11 @@
 
 namespace gradcube::control::merge {
 
+// What callers allow, so that no sum of times is infinite: of a and of each part of the passes, and
+// of b.
+inline constexpr double kMostSeconds = 1e9;
+inline constexpr double kMostSecondsPerByte = 1;
+
 struct Layer {
   std::uint64_t bytes = 0;      // of its gradients, p^(l)
   double backward_seconds = 0;  // t_b^(l)

@@ -1,7 +1,6 @@
 #include "control/merge/policies.h"
 
 #include <algorithm>
-#include <limits>
 #include <tuple>
 
 namespace gradcube::control::merge {
@@ -76,14 +75,13 @@ class Algorithm1 {
 std::vector<Message> optimal(const Iteration& iteration) {
   // How the layers from one on travel best.
   struct Best {
-    double end = std::numeric_limits<double>::infinity();
+    double end = 0;
     std::size_t messages = 0;
     std::size_t last = 0;  // of the message with the layer
   };
   const std::size_t layers = iteration.layers.size();
   const std::vector<double> ready = ready_seconds(iteration);
   std::vector<Best> best(layers + 1);
-  best[layers] = {.end = 0, .messages = 0, .last = 0};
   for (std::size_t l = layers; l-- > 0;) {
     std::uint64_t bytes = 0;
     for (std::size_t m = l; m < layers; ++m) {
@@ -91,7 +89,8 @@ std::vector<Message> optimal(const Iteration& iteration) {
       const Best& above = best[m + 1];
       const double end = end_seconds(iteration.cost, bytes, ready[l], above.end);
       const std::size_t messages = above.messages + 1;
-      if (std::tie(end, messages) < std::tie(best[l].end, best[l].messages)) {
+      // The first one is always taken, so that each message has a layer, whatever the times are.
+      if (m == l || std::tie(end, messages) < std::tie(best[l].end, best[l].messages)) {
         best[l] = {.end = end, .messages = messages, .last = m};
       }
     }

@@ -1,6 +1,5 @@
 #include "trainer/src/merge_layers.h"
 
-#include <cmath>
 #include <cstdint>
 #include <string>
 #include <vector>
@@ -34,12 +33,14 @@ Policy policy_of(int policy) {
   }
 }
 
-bool is_time(double seconds) { return std::isfinite(seconds) && seconds >= 0; }
+// Not so of a NaN.
+bool is_time(double seconds, double most) { return seconds >= 0 && seconds <= most; }
 
 control::merge::Iteration iteration_of(const MessageCost& cost, const gradcube_layer* layers,
                                        std::size_t count) {
-  if (!is_time(cost.alpha) || !is_time(cost.beta)) {
-    refuse("alpha and beta are seconds and seconds per byte: finite, 0 or more");
+  if (!is_time(cost.alpha, control::merge::kMostSeconds) ||
+      !is_time(cost.beta, control::merge::kMostSecondsPerByte)) {
+    refuse("alpha and beta are seconds, 0 to 10^9, and seconds per byte, 0 to 1");
   }
   if (layers == nullptr) refuse("the pointer 'layers' is NULL");
   if (count == 0 || count > kMostLayers) {
@@ -50,9 +51,9 @@ control::merge::Iteration iteration_of(const MessageCost& cost, const gradcube_l
   iteration.layers.reserve(count);
   std::uint64_t all_bytes = 0;
   for (std::size_t l = 0; l < count; ++l) {
-    if (!is_time(layers[l].backward_seconds)) {
+    if (!is_time(layers[l].backward_seconds, control::merge::kMostSeconds)) {
       refuse("the backward_seconds of layer " + std::to_string(l) +
-             " are no time: expected a finite number, 0 or more");
+             " are no time: expected 0 to 10^9");
     }
     if (layers[l].bytes > kMostBytes - all_bytes) {
       refuse("layers 0 to " + std::to_string(l) + " have more than 2^53 bytes");

@@ -114,8 +114,10 @@ TEST_F(ModelMerge, SaysWhatIsWrongWithAProfile) {
   refuse("{", "it is no JSON");
   refuse("[]", "it is no profile");
   refuse(R"({"beta":1,"layers":[]})", "\"alpha\" is no time in seconds");
-  refuse(R"({"alpha":1,"beta":-1})", "\"beta\" is no time in seconds");
-  refuse(R"({"alpha":1,"beta":1e300})", "\"beta\" is no time in seconds");
+  refuse(R"({"alpha":1,"beta":-1})", "\"beta\" is no time in seconds for a byte");
+  refuse(R"({"alpha":1,"beta":1.001})", "\"beta\" is no time in seconds for a byte, 0 to 1");
+  refuse(R"({"alpha":1,"beta":"1"})", "\"beta\" is no time in seconds for a byte");
+  refuse(R"({"alpha":1.001e9,"beta":1})", "\"alpha\" is no time in seconds, 0 to 10^9");
   refuse(R"({"alpha":1,"beta":1,"forward_seconds":"1"})", "\"forward_seconds\" is no time");
   refuse(with_layers("[]"), "\"layers\" is no list with a layer");
   refuse(with_layers("{}"), "\"layers\" is no list with a layer");

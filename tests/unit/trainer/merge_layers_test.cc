@@ -69,6 +69,22 @@ TEST(MergeLayers, WhatIsNoTimeIsRefused) {
   EXPECT_EQ(merge(0, 0), GRADCUBE_OK);
 }
 
+TEST(MergeLayers, TimesWhoseSumsCouldBeInfiniteAreRefused) {
+  std::vector<gradcube_layer> layers(2, gradcube_layer{1'000'000, 0});
+  Numbers numbers(layers.size());
+  const auto merge = [&](double alpha, double beta) {
+    return gradcube_merge_layers(GRADCUBE_OPTIMAL, alpha, beta, layers.data(), layers.size(),
+                                 numbers.data());
+  };
+  expect_refused(merge(0, 1e308), "seconds per byte, 0 to 1");
+  expect_refused(merge(0, 1.001), "seconds per byte, 0 to 1");
+  expect_refused(merge(1.001e9, 0), "seconds, 0 to 10^9");
+  layers[1].backward_seconds = 1.001e9;
+  expect_refused(merge(0, 0), "expected 0 to 10^9");
+  layers[1].backward_seconds = 1e9;
+  EXPECT_EQ(merge(1e9, 1), GRADCUBE_OK);
+}
+
 TEST(MergeLayers, NumbersOfLayersAndBytesHaveLimits) {
   std::vector<gradcube_layer> layers(10'001, gradcube_layer{1, 0});
   Numbers numbers(layers.size());

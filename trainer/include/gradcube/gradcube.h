@@ -374,11 +374,11 @@ typedef struct {
 } gradcube_layer;
 
 /* Numbers the all-reduces of an iteration, if one of M bytes takes alpha + beta * M seconds.
- * `layers` has `count`, 1 to 10,000, from the network's first layer to its last. message_of[l]
- * becomes the number of the all-reduce with the gradients of layer l, from 0 in the order of
- * sending: that of the last layer is 0, and adjacent layers have the same number or adjacent ones.
- * Equal arguments give equal numbers on all trainers. Needs no session. After GRADCUBE_EINVAL
- * gradcube_last_error(NULL) says why. */
+ * Times are 0 to 10^9 s, and beta is 0 to 1. `layers` has `count`, 1 to 10,000, from the network's
+ * first layer to its last. message_of[l] becomes the number of the all-reduce with the gradients of
+ * layer l, from 0 in the order of sending: that of the last layer is 0, and adjacent layers have
+ * the same number or adjacent ones. Equal arguments give equal numbers on all trainers. Needs no
+ * session. After GRADCUBE_EINVAL gradcube_last_error(NULL) says why. */
 GRADCUBE_API int gradcube_merge_layers(int policy, double alpha, double beta,
                                        const gradcube_layer* layers, size_t count,
                                        size_t* message_of);

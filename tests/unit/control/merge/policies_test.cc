@@ -117,6 +117,20 @@ TEST(MergePolicies, ShowThatAlgorithm1IsNotOptimal) {
   EXPECT_EQ(seconds_of(Policy::optimal, iteration), 8);
 }
 
+TEST(MergePolicies, HaveEachLayerInOneMessageWhereTimesAreInfiniteOrNone) {
+  for (const double b : {1e308, std::numeric_limits<double>::quiet_NaN()}) {
+    const Iteration iteration{.cost = {.a = 0, .b = b}, .layers = {{1'000'000, 0}, {1'000'000, 0}}};
+    for (const Policy policy : kPolicies) {
+      std::size_t above = 2;
+      for (const Message& message : messages_of(policy, iteration)) {
+        ASSERT_EQ(message.last + 1, above) << name_of(policy);
+        above = message.first;
+      }
+      ASSERT_EQ(above, 0u) << name_of(policy);
+    }
+  }
+}
+
 TEST_F(RandomNetworks, HaveEachLayerInOneMessageUnderEveryPolicy) {
   for (int i = 0; i < 1000; ++i) {
     const Iteration iteration = draw(40);
