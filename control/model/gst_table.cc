@@ -112,6 +112,17 @@ Answer blueconnect(const Question& q) {
     return Estimate{blueconnect_tree_seconds(stages, load.bytes, load.latency_seconds),
                     "BlueConnect Eq. 9"};
   }
+  // Half of a ring of cables is not one hop away, so no stage is halved there, and Eq. 3 has no
+  // choice. All links are equal, and no stage waits for a slower one before it.
+  if (q.is_torus()) {
+    double seconds = 0;
+    double bytes = load.bytes;
+    for (const std::uint64_t n : q.topology.radices) {
+      seconds += 2 * ring_stage_seconds(n, bytes, load.latency_seconds, load.bits_per_second);
+      bytes /= static_cast<double>(n);
+    }
+    return Estimate{seconds, "BlueConnect Eq. 10"};
+  }
   stages.insert(stages.begin(), {1, load.bits_per_second});  // one learner in a node
   return Estimate{blueconnect_torus_seconds(stages, load.bytes, load.latency_seconds),
                   "BlueConnect Eq. 10"};

@@ -11,7 +11,8 @@
 //   hips:ring, hips:root
 //   blueconnect       BlueConnect with a factor for each level: its Eq. 10 with one learner in a
 //                     node on BCube and Torus, each of whose levels has its own links; its Eq. 9
-//                     with the one factor N on a star and a Fat-Tree
+//                     with the one factor N on a star and a Fat-Tree. On a Torus every stage is a
+//                     ring, as in the plan: half of a ring is not one hop away
 //   halving_doubling  recursive halving, then doubling, of all servers: for powers of two
 //   two-level         groups of n servers under one level-0 switch, then a ring, or halving and
 //                     doubling, of one of each group: BlueConnect's Eq. 7 with p_0 = n

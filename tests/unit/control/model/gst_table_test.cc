@@ -109,6 +109,8 @@ TEST(GstTable, AddsTheLatencyOfEveryMessage) {
   EXPECT_NEAR(messages("torus:4,2", "mesh"), 12, 1e-9);
   EXPECT_NEAR(messages("torus:4,2", "hips:ring"), 12, 1e-9);
   EXPECT_NEAR(messages("torus:4,2", "ring"), 30, 1e-9);
+  EXPECT_NEAR(messages("torus:4,2", "blueconnect"), 12, 1e-9) << "no stage is halved on cables";
+  EXPECT_NEAR(messages("torus:5,2", "blueconnect"), 16, 1e-9);
 }
 
 TEST(GstTable, RelatesToATransferWithoutLatency) {
