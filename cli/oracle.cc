@@ -45,7 +45,8 @@ std::size_t count_different(const void* expected, const void* found, std::size_t
 // sources of its reduce.
 class Oracle::Block {
  public:
-  Block(const Oracle& oracle, const Contribution& contribution)
+  // For blocks of no more than `wanted` elements.
+  Block(const Oracle& oracle, const Contribution& contribution, std::size_t wanted)
       : oracle_(oracle), contribution_(contribution) {
     const control::Plan& plan = oracle.plan_;
     unsigned radix = 1;
@@ -55,10 +56,14 @@ class Oracle::Block {
       }
     }
     radix = std::max(radix, oracle.trainers_per_server());
+    elements_ = std::min(std::max<std::size_t>(kBlockElements / radix, 1), wanted);
     rooms_.resize(plan.steps() + (oracle.trainers_per_server() > 1 ? 1 : 0));
-    for (auto& room : rooms_) room.resize(radix * kBlockElements * oracle.element_bytes_);
-    result_.resize(kBlockElements * oracle.element_bytes_);
+    for (auto& room : rooms_) room.resize(radix * elements_ * oracle.element_bytes_);
+    result_.resize(elements_ * oracle.element_bytes_);
   }
+
+  // That one compute() takes at most.
+  std::size_t elements() const { return elements_; }
 
   // Of elements that end at `owner`.
   const void* compute(unsigned thread, Rank owner, std::size_t first, std::size_t length) {
@@ -82,8 +87,7 @@ class Oracle::Block {
     const unsigned radix = plan.radix(thread_, steps - 1);
     std::vector<const void*> sources(radix);
     for (unsigned digit = 0; digit < radix; ++digit) {
-      std::byte* source =
-          rooms_[steps - 1].data() + digit * kBlockElements * oracle_.element_bytes_;
+      std::byte* source = rooms_[steps - 1].data() + digit * elements_ * oracle_.element_bytes_;
       partial_result(steps - 1, plan.peer(rank, thread_, steps - 1, digit), source);
       sources[digit] = source;
     }
@@ -99,7 +103,7 @@ class Oracle::Block {
     if (trainers == 1) return contribution_(server, first_, length_, out);
     std::vector<const void*> sources(trainers);
     for (unsigned local = 0; local < trainers; ++local) {
-      std::byte* source = rooms_.back().data() + local * kBlockElements * oracle_.element_bytes_;
+      std::byte* source = rooms_.back().data() + local * elements_ * oracle_.element_bytes_;
       contribution_(server * trainers + local, first_, length_, source);
       sources[local] = source;
     }
@@ -133,6 +137,7 @@ class Oracle::Block {
 
   const Oracle& oracle_;
   const Contribution& contribution_;
+  std::size_t elements_ = 0;
   std::vector<std::vector<std::byte>> rooms_;
   std::vector<std::byte> result_;
   unsigned thread_ = 0;
@@ -164,6 +169,12 @@ Oracle::Elements Oracle::defined(Rank rank) const {
       break;
   }
   return {0, collective_.count};
+}
+
+std::size_t Oracle::most_bytes(const control::Plan& plan) {
+  // Beside the steps: what the trainers of a server contribute, what travels in a ring, and the
+  // result. Reproducible: the values, and two times carriers, which have up to two words.
+  return (plan.steps() + 5) * kBlockElements * sizeof(std::uint64_t);
 }
 
 void Oracle::for_each_block(Rank rank, std::size_t begin, std::size_t end,
@@ -209,19 +220,20 @@ void Oracle::for_each_piece(unsigned thread, std::uint64_t bytes, Visit&& visit)
 // element ends is of no matter to a mesh.
 void Oracle::reduced_blocks(Rank rank, Elements part, Elements wanted,
                             const Contribution& contribution, const ExpectedBlock& check) const {
-  Block block(*this, contribution);
+  const Elements both{std::max(part.begin, wanted.begin), std::min(part.end, wanted.end)};
+  if (both.begin >= both.end) return;
+  Block block(*this, contribution, both.end - both.begin);
   const Rank server = rank / trainers_per_server();
   const Elements whole =
       is_chunk_by_chunk() ? server_chunk(server) : Elements{0, collective_.count};
   const std::uint64_t bytes = (whole.end - whole.begin) * element_bytes_;
   const auto visit = [&](unsigned thread, Rank owner, control::ByteRange range) {
     std::size_t first =
-        std::max({wanted.begin, part.begin,
-                  whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_});
-    const std::size_t last = std::min(
-        {wanted.end, part.end, whole.begin + static_cast<std::size_t>(range.end) / element_bytes_});
+        std::max(both.begin, whole.begin + static_cast<std::size_t>(range.begin) / element_bytes_);
+    const std::size_t last =
+        std::min(both.end, whole.begin + static_cast<std::size_t>(range.end) / element_bytes_);
     while (first < last) {
-      const std::size_t length = std::min(kBlockElements, last - first);
+      const std::size_t length = std::min(block.elements(), last - first);
       check(first, length, block.compute(thread, owner, first, length));
       first += length;
     }

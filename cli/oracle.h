@@ -27,8 +27,9 @@
 // Of a reproducible collective the order is of no matter: carriers of all ranks are added in the
 // order of the ranks (aggregation/reproducible.h).
 //
-// Elements are computed in blocks, so the oracle needs only some megabytes for a gradient of any
-// size. Const calls may be made by several threads at once.
+// Elements are computed in blocks, shorter ones where a step has more sources. So a call needs less
+// than two megabytes for a gradient of any size (most_bytes()), and each thread has its own. Const
+// calls may be made by several threads at once.
 #ifndef GRADCUBE_CLI_ORACLE_H_
 #define GRADCUBE_CLI_ORACLE_H_
 
@@ -68,8 +69,11 @@ struct OracleCollective {
 
 class Oracle {
  public:
-  // Blocks of this many elements at most: with every step's n sources they stay in the cache.
+  // Of all sources of a step together, in one block: so they stay in the cache.
   static constexpr std::size_t kBlockElements = 8192;
+
+  // What a call of for_each_block() takes at most, beside the caller's own.
+  static std::size_t most_bytes(const control::Plan& plan);
 
   // The plan must outlive the oracle. Throws std::invalid_argument when the kind is rank-ordered
   // and `count` is no multiple of the trainers, or the root is none of them.

@@ -20,6 +20,7 @@
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
 #include "cli/measurements.h"
+#include "cli/oracle.h"
 #include "cli/output.h"
 #include "cli/perf_cluster.h"
 #include "cli/perf_collective.h"
@@ -206,6 +207,16 @@ json report_json(const PerfCluster& cluster, const PerfSettings& settings,
   return report;
 }
 
+// What the trainers need beside their buffers to check them, each in a thread of its own.
+double bytes_of_check(const PerfCluster& cluster, const PerfSettings& settings) {
+  if (!settings.check) return 0;
+  std::size_t most = 0;
+  for (unsigned i = 0; i < cluster.choice.plans(); ++i) {
+    most = std::max(most, Oracle::most_bytes(cluster.choice.plan(i)));
+  }
+  return static_cast<double>(most) * static_cast<double>(cluster.trainers.size());
+}
+
 // Refuses what would make the kernel kill processes: all buffers are in memory at once.
 void require_memory(const PerfCluster& cluster, const PerfSettings& settings,
                     const std::vector<std::uint64_t>& sizes) {
@@ -217,15 +228,17 @@ void require_memory(const PerfCluster& cluster, const PerfSettings& settings,
                     static_cast<double>(aggregation::element_bytes(settings.type))
           : 1;
   const double needed =
-      largest * copies * settings.in_flight * static_cast<double>(cluster.trainers.size());
+      largest * copies * settings.in_flight * static_cast<double>(cluster.trainers.size()) +
+      bytes_of_check(cluster, settings);
   const auto available = available_memory();
   if (!available || needed <= static_cast<double>(*available)) return;
   throw SetupError(fmt::format(
-      "{} of {} of {} trainers{} take {}, and {} are available",
+      "{} of {} of {} trainers{}{} take {}, and {} are available",
       settings.kind == control::CollectiveKind::all_reduce ? "gradients" : "buffers",
       human_bytes(largest), cluster.trainers.size(),
       settings.in_flight > 1 ? fmt::format(", {} in flight,", settings.in_flight) : std::string(),
-      human_bytes(needed), human_bytes(static_cast<double>(*available))));
+      settings.check ? " and their check" : "", human_bytes(needed),
+      human_bytes(static_cast<double>(*available))));
 }
 
 // For `plan --why`: what it compares.

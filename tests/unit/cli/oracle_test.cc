@@ -275,6 +275,31 @@ TEST(Oracle, ExpectsTheSameOfEveryPlanWhereResultsAreReproducible) {
   }
 }
 
+// How far apart the contributions of a block lie: what room the sources of a step have.
+std::size_t room_of_sources(const char* topology_name, std::size_t count) {
+  const auto topology = control::parse_topology(topology_name, "test");
+  const auto plan = control::make_plan("mesh", topology, "test");
+  const Oracle oracle(plan, DataType::float64, Operation::sum, count);
+  std::uintptr_t lowest = UINTPTR_MAX, highest = 0;
+  oracle.for_each_block(
+      0, count,
+      [&](std::uint32_t server, std::size_t first, std::size_t length, void* out) {
+        fill_input(DataType::float64, Operation::sum, kSeed, server, first, length, out);
+        lowest = std::min(lowest, reinterpret_cast<std::uintptr_t>(out));
+        highest = std::max(highest, reinterpret_cast<std::uintptr_t>(out) + length * 8);
+      },
+      [](std::size_t, std::size_t, const void*) {});
+  return highest - lowest;
+}
+
+TEST(Oracle, TakesNoMoreMemoryForStepsOfMoreSourcesOrForLongerBuffers) {
+  const std::size_t most = Oracle::kBlockElements * sizeof(double);
+  EXPECT_LE(room_of_sources("star:200", 100'000), most);
+  EXPECT_LE(room_of_sources("star:3", 100'000), most);
+  EXPECT_GE(room_of_sources("star:3", 100'000), most / 2) << "a block is not shorter than need be";
+  EXPECT_EQ(room_of_sources("star:200", 1), 200 * sizeof(double));
+}
+
 TEST(Oracle, ThrowsWhereAnAverageOfIntegersOverflows) {
   const auto topology = control::parse_topology("bcube:3,2", "test");
   const auto plan = control::make_plan("bml", topology, "test");
