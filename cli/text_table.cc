@@ -60,6 +60,8 @@ std::string human_rate(double bits_per_second) {
 }
 
 std::string human_seconds(double seconds) {
+  // Hours say nothing then, and beyond 2^64 s there is no whole number of them.
+  if (seconds >= 1e15) return fmt::format("{:.3g} s", seconds);
   if (seconds >= 60) {
     const auto whole = static_cast<std::uint64_t>(seconds);
     if (whole >= 3600) return fmt::format("{} h {} min", whole / 3600, whole / 60 % 60);

@@ -39,7 +39,7 @@ std::string human_bytes(double bytes);
 // 200000000 -> "200 Mbit/s".
 std::string human_rate(double bits_per_second);
 
-// 0.00123 -> "1.23 ms"; from a minute on "2 min 5 s".
+// 0.00123 -> "1.23 ms"; from a minute on "2 min 5 s", and from 10^15 s on "1e+21 s".
 std::string human_seconds(double seconds);
 
 // 1234567 -> "1,234,567".
