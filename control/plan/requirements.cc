@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <bit>
+#include <cstdint>
 #include <fmt/format.h>
 #include <string>
 #include <vector>
@@ -9,21 +10,40 @@
 #include "bcube_forwarding/route.h"
 #include "control/base/errors.h"
 #include "control/plan/server_cycle.h"
+#include "control/plan/step_pattern.h"
 
 namespace gradcube::control {
+
+namespace {
+
+// Whether ring, mesh and ps run on so many: they have one step for all.
+bool are_for_one_step(std::uint32_t ranks) { return ranks <= kMaxRunnableRadix; }
+static_assert(kMaxRunnableRadix == 256, "algorithms_of_any_number() says so");
+
+// What runs on all servers of a topology of cables.
+std::string algorithms_on_cables(const Topology& topology) {
+  const bool flat = are_for_one_step(topology.servers());
+  if (bcube::diameter(topology.space()) > bcube::kMaxLevels) {
+    return flat ? "hips:ring, ring or blueconnect" : "hips:ring or blueconnect";
+  }
+  return flat ? "hips:ring, ring, blueconnect, or hips:mesh, mesh or ps, where servers relay"
+              : "hips:ring, blueconnect, or hips:mesh, where servers relay";
+}
+
+}  // namespace
 
 void require_switches(std::string_view algorithm, const Topology& topology, std::string_view why) {
   if (!topology.space().cabled()) return;
   throw UsageError(
       fmt::format("algorithm {} on topology {}: {}, and here cables join only adjacent servers; "
-                  "expected hips:ring, ring, blueconnect, or hips:mesh, mesh or ps, where servers "
-                  "relay",
-                  algorithm, topology.spec(), why));
+                  "expected {}",
+                  algorithm, topology.spec(), why, algorithms_on_cables(topology)));
 }
 
 namespace {
 
 bool ring_reaches(const Placement& placement) {
+  if (!are_for_one_step(placement.ranks())) return false;
   const std::vector<Rank> cycle = server_cycle(placement);
   for (std::size_t i = 0; i < cycle.size(); ++i) {
     const ServerId from = placement.server(cycle[i]);
@@ -46,9 +66,10 @@ std::string too_far(const Plan& plan, ServerId from, ServerId to) {
                                        : "other absent servers, or a topology with shorter ways");
   }
   return fmt::format(
-      "{}, {} hops away, and a frame takes {} at most; expected hips:ring, ring or "
-      "blueconnect:ring over all servers, where all peers are adjacent",
-      who, bcube::distance(space, from, to), bcube::kMaxLevels);
+      "{}, {} hops away, and a frame takes {} at most; expected hips:ring{} or blueconnect:ring "
+      "over all servers, where all peers are adjacent",
+      who, bcube::distance(space, from, to), bcube::kMaxLevels,
+      are_for_one_step(plan.topology().servers()) ? ", ring" : "");
 }
 
 }  // namespace
@@ -94,9 +115,15 @@ void require_grid(std::string_view algorithm, const Topology& topology,
 
 std::string_view algorithms_of_any_number(const Topology& topology, const Placement& placement) {
   const bool cabled = topology.space().cabled();
+  const bool flat = are_for_one_step(placement.ranks());
   if (placement.is_grid()) {
-    return cabled ? "ring or hips:ring, which run on any number"
-                  : "bml or hips:mesh, which run on any number";
+    if (!cabled) return "bml or hips:mesh, which run on any number";
+    return flat ? "ring or hips:ring, which run on any number"
+                : "hips:ring, which runs on any number";
+  }
+  if (!flat) {
+    return cabled ? "256 servers or fewer, and ring, where peers are close"
+                  : "256 servers or fewer, and mesh, ring or ps, which run on any of them";
   }
   return cabled ? "ring, where peers are close" : "mesh, ring or ps, which run on any servers";
 }

@@ -108,6 +108,10 @@ TEST(PartialPlans, RunOnAnyServersOrSayWhatDoes) {
   }
   const Topology eight = partial("bcube:3,2", "2,2");
   EXPECT_TRUE(names_of(fitting_plans(eight, Placement::all(eight))).contains("halving_doubling"));
+  const Topology large = partial("bcube:17,2", "16,16");
+  EXPECT_THAT(message_of<UsageError>([&] { make_plan("bml", large, "--algorithm"); }),
+              testing::EndsWith("expected 256 servers or fewer, and mesh, ring or ps, which run on "
+                                "any of them"));
   EXPECT_THAT(message_of<UsageError>([&] { make_plan("bml", eight, "--algorithm"); }),
               testing::EndsWith("expected mesh, ring or ps, which run on any servers, or "
                                 "halving_doubling, as they are a power of two"));

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <gtest/gtest.h>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -146,6 +147,33 @@ TEST(TorusPlans, RefuseAlgorithmsThatNeedSwitches) {
             "switch, and here cables join only adjacent servers; expected hips:ring, ring, "
             "blueconnect, or hips:mesh, mesh or ps, where servers relay");
   EXPECT_NE(refusal("two-level", "torus:4,2").find("expected hips:ring"), std::string::npos);
+}
+
+// What a refusal says behind "expected ".
+std::string advice_of(const std::string& text) {
+  constexpr std::string_view kExpected = "expected ";
+  const std::size_t begin = text.find(kExpected);
+  return begin == std::string::npos ? text : text.substr(begin + kExpected.size());
+}
+
+TEST(TorusPlans, AdviseOnlyAlgorithmsThatRunOnTheServersAtHand) {
+  EXPECT_EQ(advice_of(refusal("bml", "torus:18,1")), "hips:ring, ring or blueconnect");
+  EXPECT_EQ(advice_of(refusal("bml", "torus:18,2")), "hips:ring or blueconnect");
+  EXPECT_EQ(advice_of(refusal("two-level", "torus:7,3")), "hips:ring or blueconnect")
+      << "343 servers, 9 hops";
+  EXPECT_EQ(advice_of(refusal("bml", "torus:3,6")),
+            "hips:ring, blueconnect, or hips:mesh, where servers relay")
+      << "729 servers, 6 hops";
+  EXPECT_EQ(advice_of(refusal("hips:mesh", "torus:18,2")),
+            "hips:ring or blueconnect:ring over all servers, where all peers are adjacent");
+  EXPECT_EQ(advice_of(refusal("halving_doubling", "torus:3,6")),
+            "a power of two of servers, or hips:ring, which runs on any number");
+  for (const char* spec : {"torus:18,1", "torus:18,2", "torus:3,6"}) {
+    EXPECT_NO_THROW(plan_of("hips:ring", spec)) << spec;
+    EXPECT_NO_THROW(plan_of("blueconnect", spec)) << spec;
+  }
+  EXPECT_NO_THROW(plan_of("hips:mesh", "torus:3,6"));
+  EXPECT_NE(refusal("ring", "torus:3,6"), "");
 }
 
 TEST(TorusPlans, RefusePeersThatNoFrameReaches) {
