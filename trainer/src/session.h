@@ -154,6 +154,7 @@ class Session {
   CheckpointFile own_file(std::uint64_t step) const;
   void require_all(const std::vector<std::uint64_t>& words, const Failure* own,
                    const std::string& what) const;
+  void require_one_step(const std::vector<std::uint64_t>& words, std::uint64_t step) const;
   void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
 
   // session_memory.cc

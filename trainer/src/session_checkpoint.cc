@@ -49,6 +49,16 @@ void Session::require_all(const std::vector<std::uint64_t>& words, const Failure
                     " could not; that trainer's message says why");
 }
 
+void Session::require_one_step(const std::vector<std::uint64_t>& words, std::uint64_t step) const {
+  const auto other = std::find_if(words.begin(), words.end(),
+                                  [step](std::uint64_t word) { return word != step + 1; });
+  if (other == words.end()) return;
+  throw Failure(GRADCUBE_EMISMATCH,
+                "the trainers of job \"" + job_ + "\" make checkpoints of different steps: rank " +
+                    std::to_string(other - words.begin()) + " of " + std::to_string(*other - 1) +
+                    ", this one of " + std::to_string(step));
+}
+
 CheckpointFile Session::own_file(std::uint64_t step) const {
   return {step, place_.rank / trainers_, place_.size / trainers_};
 }
@@ -122,20 +132,14 @@ void Session::end_checkpoint(Hub& hub, int timeout_ms) {
     const Lock lock = enter();
     hub.saves = false;
   }
+  // Where this throws, nobody knows what the others have heard: they may remove the checkpoint
+  // before, so that this one counts. Both stay.
+  const std::vector<std::uint64_t> words =
+      gather(word_of(own.has_value() ? own->code() : GRADCUBE_OK, hub.saved_step), deadline);
   try {
-    const std::vector<std::uint64_t> words =
-        gather(word_of(own.has_value() ? own->code() : GRADCUBE_OK, hub.saved_step), deadline);
     require_all(words, own.has_value() ? &*own : nullptr,
                 "the checkpoint of job \"" + job_ + "\" was not made");
-    const auto other = std::find_if(words.begin(), words.end(),
-                                    [&](std::uint64_t word) { return word != hub.saved_step + 1; });
-    if (other != words.end()) {
-      throw Failure(GRADCUBE_EMISMATCH, "the trainers of job \"" + job_ +
-                                            "\" make checkpoints of different steps: rank " +
-                                            std::to_string(other - words.begin()) + " of " +
-                                            std::to_string(*other - 1) + ", this one of " +
-                                            std::to_string(hub.saved_step));
-    }
+    require_one_step(words, hub.saved_step);
   } catch (const Failure&) {
     if (saving != nullptr) saving->discard();
     throw;

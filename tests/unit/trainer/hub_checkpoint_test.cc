@@ -181,6 +181,20 @@ TEST_F(HubCheckpoint, ThatCannotBeWrittenLeavesTheOneBefore) {
   EXPECT_EQ(save(hub, path_, 2), GRADCUBE_OK) << "and the next one is made";
 }
 
+// Another trainer may have heard that all have the new one, and have removed its part of the one
+// before.
+TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(save(hub, path_, 1), GRADCUBE_OK);
+  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 2), GRADCUBE_OK);
+  daemon_.kill();
+  EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON);
+  EXPECT_EQ(names(), (std::set<std::string>{"model.hub.1.8-of-9", "model.hub.2.8-of-9"}));
+}
+
 TEST_F(HubCheckpoint, HasItsOrder) {
   gradcube_session* session = open("job");
   gradcube_hub* hub = create(session);

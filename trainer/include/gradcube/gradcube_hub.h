@@ -135,8 +135,11 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * the checkpoint before.
  *
  * end: waits until the files of all servers are on their disks, and removes those of the step
- * before. After GRADCUBE_OK no crash loses it. After any other result the checkpoint before it is
- * the one that counts. A collective on lane 0; after GRADCUBE_ETIMEDOUT leave the job. */
+ * before. After GRADCUBE_OK no crash loses it. Where a trainer's file could not be written, all
+ * learn it, and the checkpoint before is the one that counts. After any other failure, such as
+ * GRADCUBE_ETIMEDOUT, this trainer does not know what the others have heard: the files of both
+ * stay, and gradcube_hub_restore() finds the newest one that all have. A collective on lane 0;
+ * after GRADCUBE_ETIMEDOUT leave the job. */
 GRADCUBE_API int gradcube_hub_begin_checkpoint(gradcube_hub* hub, const char* path, uint64_t step);
 GRADCUBE_API int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms);
 
