@@ -116,6 +116,8 @@ Hub::~Hub() {
   if (mapping_.use_count() > 1) mapping_->blank();
 }
 
+void Hub::disown_saving() noexcept { [[maybe_unused]] const HubSaving* parents = saving.release(); }
+
 std::vector<char> Hub::table() const {
   std::vector<char> table;
   append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),

@@ -106,6 +106,10 @@ class Hub {
   std::uint64_t saved_step = 0;
   std::unique_ptr<HubSaving> saving;
 
+  // In a forked child, before its copy of the hub is destroyed: what is saved is the parent's, its
+  // file and the thread that writes it.
+  void disown_saving() noexcept;
+
  private:
   void read_state();
   const std::byte* memory() const { return mapping_->base(); }

@@ -1,12 +1,14 @@
 // Sessions in a child made by fork(): refused there, unharmed in the parent.
 #include <atomic>
 #include <cerrno>
+#include <filesystem>
 #include <functional>
 #include <optional>
 #include <sys/wait.h>
 #include <thread>
 #include <vector>
 
+#include "tests/unit/trainer/hub_fixture.h"
 #include "tests/unit/trainer/session_fixture.h"
 #include "trainer/shared_layout.h"
 
@@ -234,6 +236,26 @@ TEST_F(Fork, DestructorsOfTheCppBindingInAChildLeaveTheParentAlone) {
             }),
             "-1" + refusal() + "-1");
   expect_unharmed(session->handle(), buffer->data(), request.number());
+}
+
+class HubFork : public HubTest {};
+
+// The child has a copy of what knows the temporary file, and not the thread that writes it.
+TEST_F(HubFork, AChildThatFreesAHubDoesNotRemoveTheCheckpointThatItsParentWrites) {
+  namespace fs = std::filesystem;
+  const TemporaryDirectory folder;
+  gradcube_session* session = open("job");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, (folder / "model.hub").c_str(), 1), GRADCUBE_OK);
+  ASSERT_TRUE(eventually([&] { return !fs::is_empty(folder.path()); }));
+  EXPECT_EQ(in_child([&] {
+              ::alarm(kLong / 1000);  // if it waits for that thread
+              return std::to_string(gradcube_hub_free(hub, kLong));
+            }),
+            "-1");
+  EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK) << gradcube_last_error(session);
+  EXPECT_TRUE(fs::exists(folder / "model.hub.1.8-of-9"));
 }
 
 }  // namespace
