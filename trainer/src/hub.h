@@ -100,6 +100,8 @@ class Hub {
 
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
+  // Threads that save or restore it at the moment.
+  unsigned calls = 0;
   // A checkpoint that is being written, or one that another trainer of the server writes.
   bool saves = false;
   bool copies = false;  // of the memory, by a thread without the lock

@@ -149,6 +149,20 @@ class Session {
   static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
   static std::string text_of_push(const Request& request);
 
+  // While it lives the hub is not freed, though another thread asks for that: one that has given up
+  // a call, as Python's does on Ctrl-C.
+  class HubCall {
+   public:
+    HubCall(Session& session, Hub& hub);
+    ~HubCall();
+    HubCall(const HubCall&) = delete;
+    HubCall& operator=(const HubCall&) = delete;
+
+   private:
+    Session& session_;
+    Hub& hub_;
+  };
+
   // session_checkpoint.cc. The first trainer of each server has the files of all of them.
   bool has_files() const { return place_.rank % trainers_ == 0; }
   CheckpointFile own_file(std::uint64_t step) const;

@@ -38,6 +38,16 @@ std::string base_of(const char* path) {
 
 }  // namespace
 
+Session::HubCall::HubCall(Session& session, Hub& hub) : session_(session), hub_(hub) {
+  const Lock lock(session_.mutex_);
+  ++hub_.calls;
+}
+
+Session::HubCall::~HubCall() {
+  const Lock lock(session_.mutex_);
+  --hub_.calls;
+}
+
 // Throws the first failure that a rank has told; `own` is this one's.
 void Session::require_all(const std::vector<std::uint64_t>& words, const Failure* own,
                           const std::string& what) const {
@@ -64,6 +74,7 @@ CheckpointFile Session::own_file(std::uint64_t step) const {
 }
 
 void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
+  const HubCall call(*this, hub);
   const std::string base = base_of(path);
   if (hub.work() != GRADCUBE_HUB_WORK_ALL) {
     throw Failure(GRADCUBE_EINVAL, "the hub is for measurements: its weights are of no use");
@@ -107,6 +118,7 @@ void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
 
 void Session::end_checkpoint(Hub& hub, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  const HubCall call(*this, hub);
   std::unique_ptr<HubSaving> saving;
   {
     const Lock lock = enter();
@@ -149,6 +161,7 @@ void Session::end_checkpoint(Hub& hub, int timeout_ms) {
 
 std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
+  const HubCall call(*this, hub);
   const std::string base = base_of(path);
   std::optional<Failure> own;
   // The newest step here; trainers without files take what the others have.

@@ -139,6 +139,10 @@ int Session::free_hub(Hub& hub, int timeout_ms) {
     const Lock lock = enter();
     reap();
     if (lost_code_ != GRADCUBE_OK) let_go_of(hub);
+    if (hub.calls != 0) {
+      return fail(GRADCUBE_EAGAIN,
+                  "another thread saves or restores the hub: wait for that call's end first");
+    }
     if (hub.in_flight != 0) {
       return fail(GRADCUBE_EAGAIN, std::to_string(hub.in_flight) +
                                        " pushes to the hub are in flight: wait for their requests "

@@ -35,6 +35,7 @@
 //   empty-handed  a hub comes without its weights
 //   late      before a hub comes a refusal of the one before it
 //   unpushed  pushes to the hub wait until release() is called, and nothing else
+//   unheard   from the first push to the hub on, all but pushes waits until release() is called
 #ifndef GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 #define GRADCUBE_TESTS_UNIT_TRAINER_FAKE_DAEMON_H_
 

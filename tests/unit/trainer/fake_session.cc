@@ -158,6 +158,7 @@ void FakeSession::make_hub() {
 
 bool FakeSession::push(const shared::Submission& submission) {
   if (!is_push(submission)) return false;
+  was_pushed_to_ = true;
   if (hub_ == nullptr || submission.paths != last_wish_.number) {
     complete(submission.request, GRADCUBE_EINVAL);
   } else {
@@ -266,7 +267,9 @@ bool FakeSession::work(bool released) {
 void FakeSession::serve_all(bool released) {
   std::deque<shared::Submission> held;
   for (; !waiting_.empty(); waiting_.pop_front()) {
-    if (job_ == "unpushed" && is_push(waiting_.front()) && !released) {
+    const bool is_held =
+        is_push(waiting_.front()) ? job_ == "unpushed" : job_ == "unheard" && was_pushed_to_;
+    if (is_held && !released) {
       held.push_back(waiting_.front());
     } else {
       serve(waiting_.front());

@@ -94,6 +94,7 @@ class FakeSession {
   shared::Grow last_grow_{};
   shared::MakeHub last_wish_{};
   std::unique_ptr<FakeHub> hub_;
+  bool was_pushed_to_ = false;
   std::uint64_t confirmed_ = shared::kHeapOffset;
   int swapped_out_ = 0;
   int turns_waited_ = 0;

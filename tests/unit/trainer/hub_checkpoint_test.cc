@@ -6,6 +6,7 @@
 #include <iterator>
 #include <set>
 #include <string>
+#include <thread>
 #include <vector>
 
 #include "tests/unit/trainer/hub_fixture.h"
@@ -193,6 +194,21 @@ TEST_F(HubCheckpoint, WhoseEndNobodyToldLeavesBoth) {
   daemon_.kill();
   EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_ENODAEMON);
   EXPECT_EQ(names(), (std::set<std::string>{"model.hub.1.8-of-9", "model.hub.2.8-of-9"}));
+}
+
+TEST_F(HubCheckpoint, KeepsItsHubWhileAnotherThreadEndsIt) {
+  gradcube_session* session = open("unheard");
+  gradcube_hub* hub = create(session);
+  ASSERT_NE(hub, nullptr);
+  train(session, hub, 1);
+  ASSERT_EQ(gradcube_hub_begin_checkpoint(hub, path_.c_str(), 1), GRADCUBE_OK);
+  std::jthread ending([&] { EXPECT_EQ(gradcube_hub_end_checkpoint(hub, kLong), GRADCUBE_OK); });
+  ASSERT_TRUE(eventually([&] { return names().contains("model.hub.1.8-of-9"); }));
+  EXPECT_EQ(free(hub), GRADCUBE_EAGAIN);
+  expect_says(gradcube_last_error(session), "another thread");
+  daemon_.release();
+  ending.join();
+  EXPECT_EQ(free(hub), GRADCUBE_OK);
 }
 
 TEST_F(HubCheckpoint, HasItsOrder) {

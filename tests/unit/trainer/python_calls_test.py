@@ -161,6 +161,18 @@ class ThreadsTest(WithDaemon):
             self.release()
             other.join()
 
+    def test_control_c_in_a_checkpoint_keeps_the_hub_until_that_call_has_ended(self):
+        with gradcube.Session(self.socket, job="unheard") as session:
+            hub = gradcube.Hub(session, {"fc": numpy.ones(10, "float32")}, timeout=60)
+            hub.begin_checkpoint(os.path.join(self.directory.name, "model.hub"), 1)
+            threading.Timer(0.2, os.kill, (os.getpid(), signal.SIGINT)).start()
+            with self.assertRaises(KeyboardInterrupt):
+                hub.end_checkpoint()
+            with self.assertRaisesRegex(gradcube.AgainError, "another thread"):
+                hub.free(0.3)
+            self.release()
+            hub.free(60)
+
     def test_select_sees_the_end_of_requests(self):
         with gradcube.Session(self.socket, job="hold") as session:
             requests = [session.allreduce_async(session.alloc(10)) for _ in range(3)]

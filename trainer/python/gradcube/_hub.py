@@ -4,6 +4,7 @@ import collections
 import ctypes
 import os
 import threading
+import time
 
 import numpy
 
@@ -15,6 +16,7 @@ from ._request import Request, deadline_of
 _OWN_RATE = -1.0
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
+_WAIT_SECONDS = 0.1
 _MOST_AT_ONCE = 256  # of the 1024 requests that a session can have in flight
 
 
@@ -38,22 +40,29 @@ def _rate_of(rate):
     return number
 
 
-def _interruptible(handle, call):
+def _interruptible(handle, call, left_behind):
     """The code of a call of the library that waits for others, and its exception or None; Ctrl-C ends the wait.
 
     It runs in a thread of its own: signals reach Python's main thread alone, between its instructions. The thread
-    keeps the session's handle until the library's call has ended.
+    keeps the session's handle until the library's call has ended. Where that goes on after Ctrl-C, `left_behind` gets
+    the event of its end. (Not the thread: an interrupted join() of Python 3.11 takes it for one that has ended.)
     """
-    outcome = []
+    outcome, ended = [], threading.Event()
 
     def run():
-        code = call()
-        outcome.append((code, handle.failure() if code != 0 else None))
+        try:
+            code = call()
+            outcome.append((code, handle.failure() if code != 0 else None))
+        finally:
+            ended.set()
 
-    thread = threading.Thread(target=run, daemon=True)
-    thread.start()
-    while thread.is_alive():
-        thread.join(0.1)
+    threading.Thread(target=run, daemon=True).start()
+    try:
+        while not ended.wait(_WAIT_SECONDS):
+            pass
+    except BaseException:
+        left_behind.append(ended)
+        raise
     return outcome[0]
 
 
@@ -131,6 +140,7 @@ class Hub:
         milliseconds = _milliseconds(timeout)
         handle = session._open_handle()
         self._session = session
+        self._left_behind = []  # the ends of calls that Ctrl-C has left
         self._types = {name: "bfloat16" if name in bfloat16 else None for name in weights}
         self._places = {name: place for place, name in enumerate(weights)}
         self._shapes = {}
@@ -160,6 +170,7 @@ class Hub:
             lambda: handle.native.gradcube_hub_create(
                 handle.session, ctypes.byref(settings), milliseconds, ctypes.byref(hub)
             ),
+            self._left_behind,
         )
         if failure is not None:
             raise failure
@@ -243,7 +254,9 @@ class Hub:
         handle = self._open_handle()
         native = handle.session.native
         _, failure = _interruptible(
-            handle.session, lambda: native.gradcube_hub_end_checkpoint(handle.hub, milliseconds)
+            handle.session,
+            lambda: native.gradcube_hub_end_checkpoint(handle.hub, milliseconds),
+            self._left_behind,
         )
         if failure is not None:
             raise failure
@@ -262,6 +275,7 @@ class Hub:
         _, failure = _interruptible(
             handle.session,
             lambda: native.gradcube_hub_restore(handle.hub, path, milliseconds, ctypes.byref(step)),
+            self._left_behind,
         )
         if failure is not None:
             raise failure
@@ -270,11 +284,16 @@ class Hub:
     def free(self, timeout=None):
         """Waits until all trainers of the job have called it, and frees the hub.
 
-        AgainError, and nothing is freed, while pushes are in flight.
+        AgainError, and nothing is freed, while pushes are in flight, or while a call that Ctrl-C has left still saves
+        or restores the hub.
         """
-        milliseconds = _milliseconds(timeout)
         handle = self._open_handle()
-        code, failure = _interruptible(handle.session, lambda: handle.free(milliseconds))
+        deadline = deadline_of(timeout)
+        for ended in self._left_behind:
+            while not ended.wait(_WAIT_SECONDS) and (deadline is None or time.monotonic() < deadline):
+                pass
+        milliseconds = _milliseconds(None if deadline is None else max(0, deadline - time.monotonic()))
+        code, failure = _interruptible(handle.session, lambda: handle.free(milliseconds), self._left_behind)
         if code != AgainError.code:
             self._handle = None
         if failure is not None:
