@@ -173,6 +173,24 @@ class ThreadsTest(WithDaemon):
             self.release()
             hub.free(60)
 
+    def test_a_hub_that_could_not_be_restored_makes_room_for_another(self):
+        weights = {"fc": numpy.ones(10, "float32")}
+        path = os.path.join(self.directory.name, "model.hub")
+        with gradcube.Session(self.socket, job="job") as session:
+            hub = gradcube.Hub(session, weights, timeout=60)
+            hub.checkpoint(path, 1, 60)
+            hub.free(60)
+            (file,) = (one for one in os.listdir(self.directory.name) if one.startswith("model.hub"))
+            with open(os.path.join(self.directory.name, file), "r+b") as damaged:
+                damaged.seek(-8, os.SEEK_END)
+                damaged.write(b"xxxx")
+            failures = []  # which have the frame of the constructor, and so the hub that was not made
+            for _ in range(2):
+                with self.assertRaisesRegex(gradcube.InvalidError, "checksum") as caught:
+                    gradcube.Hub(session, weights, restore=path, timeout=60)
+                failures.append(caught.exception)
+            gradcube.Hub(session, weights, timeout=60).free(60)
+
     def test_select_sees_the_end_of_requests(self):
         with gradcube.Session(self.socket, job="hold") as session:
             requests = [session.allreduce_async(session.alloc(10)) for _ in range(3)]

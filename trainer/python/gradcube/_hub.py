@@ -1,6 +1,7 @@
 """Hub: gradcube_hub.h on NumPy arrays."""
 
 import collections
+import contextlib
 import ctypes
 import os
 import threading
@@ -9,7 +10,7 @@ import time
 import numpy
 
 from ._arrays import elements_of, whole_number
-from ._errors import AgainError, InvalidError
+from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._library import HubKey, HubSettings
 from ._request import Request, deadline_of
 
@@ -175,9 +176,15 @@ class Hub:
         if failure is not None:
             raise failure
         self._handle = _Handle(handle, hub.value)
-        self.step = None if path is None else self._restore(path, milliseconds)
-        if self.step is None:
-            self.set_weights(weights, timeout)
+        try:
+            self.step = None if path is None else self._restore(path, milliseconds)
+            if self.step is None:
+                self.set_weights(weights, timeout)
+        except BaseException as failure:
+            # So that the session can make another one. After Ctrl-C it waits for nobody.
+            with contextlib.suppress(Error):
+                self.free(timeout if isinstance(failure, Exception) else 0)
+            raise
 
     @property
     def names(self):
@@ -192,12 +199,20 @@ class Hub:
         """
         deadline_of(timeout)
         requests = collections.deque()
-        for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these
-            if len(requests) == _MOST_AT_ONCE:
-                requests.popleft().wait(timeout)
-            requests.append(self._push("gradcube_hub_init", name, array))
-        for request in requests:
-            request.wait(timeout)
+        try:
+            for name, array in sorted(weights.items()):  # in the order of all others, who may wait for these
+                if len(requests) == _MOST_AT_ONCE:
+                    requests.popleft().wait(timeout)
+                requests.append(self._push("gradcube_hub_init", name, array))
+            for request in requests:
+                request.wait(timeout)
+        except TimeoutError:
+            raise
+        except Error:
+            for request in requests:  # what failed one fails all: the hub can be freed when they have ended
+                with contextlib.suppress(Error):
+                    request.wait(timeout)
+            raise
 
     def push(self, name, gradients, rate=None, timeout=None):
         """One step of the key. ``rate``: its learning rate, the same on all trainers; None: the optimizer's."""
