@@ -14,6 +14,7 @@
 #include <string>
 #include <sys/socket.h>
 #include <unistd.h>
+#include <utility>
 #include <vector>
 
 #include "cli/command_line.h"
@@ -76,8 +77,17 @@ Places find_places(const RunDirectory& directory, const RunOptions& options) {
   return {std::move(cluster), placement, std::move(trainers), others_are_elsewhere};
 }
 
-std::uint16_t free_port() {
-  const control::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+// Bound, so that no other process gets the port by chance before rank 0 listens there; that one may,
+// if it reuses addresses, because nobody listens here.
+struct HeldPort {
+  control::Descriptor socket;
+  std::uint16_t number = 0;
+};
+
+HeldPort hold_port() {
+  control::Descriptor socket(::socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0));
+  const int reuse = 1;
+  setsockopt(socket.get(), SOL_SOCKET, SO_REUSEADDR, &reuse, sizeof reuse);
   sockaddr_in address{};
   address.sin_family = AF_INET;
   address.sin_addr.s_addr = htonl(INADDR_ANY);
@@ -87,17 +97,17 @@ std::uint16_t free_port() {
     throw SetupError(fmt::format("cannot find a free port for MASTER_PORT: {}; --port names one",
                                  std::strerror(errno)));
   }
-  return ntohs(address.sin_port);
+  return {std::move(socket), ntohs(address.sin_port)};
 }
 
-LaunchWorld world_of(const Places& places, const RunOptions& options) {
+LaunchWorld world_of(const Places& places, const RunOptions& options, std::uint16_t port) {
   // What is the same on all hosts is the port.
   const std::uint64_t id = places.others_are_elsewhere ? options.port : getpid();
   return {
       .servers = places.placement.ranks(),
       .trainers_per_server = places.placement.trainers_per_server(),
       .master = options.master.empty() ? kThisHost : options.master,
-      .port = options.port != 0 ? static_cast<std::uint16_t>(options.port) : free_port(),
+      .port = port,
       .run_id = fmt::format("run-{}", id),
   };
 }
@@ -169,8 +179,9 @@ int exit_code_of(const LaunchReport& report) {
 }
 
 LaunchSettings settings_of(const RunOptions& options, const std::string& file,
-                           const std::vector<std::string>& words, const Places& places) {
-  const LaunchWorld world = world_of(places, options);
+                           const std::vector<std::string>& words, const Places& places,
+                           std::uint16_t port) {
+  const LaunchWorld world = world_of(places, options, port);
   LaunchSettings settings{
       .file = file,
       .words = words,
@@ -196,7 +207,10 @@ int run_run(const RunOptions& options, const std::vector<std::string>& words) {
   try {
     const std::string file = find_command(words.front(), std::getenv("PATH"));
     const Places places = find_places(RunDirectory::from_environment(), options);
-    const LaunchSettings settings = settings_of(options, file, words, places);
+    const HeldPort port = options.port == 0 ? hold_port()
+                                            : HeldPort{control::Descriptor(),
+                                                       static_cast<std::uint16_t>(options.port)};
+    const LaunchSettings settings = settings_of(options, file, words, places, port.number);
     if (settings.tasks.size() > 1 && std::getenv("OMP_NUM_THREADS") == nullptr) {
       complain("OMP_NUM_THREADS is not set: it is 1 for each process");
     }

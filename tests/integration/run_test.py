@@ -133,6 +133,17 @@ class Run(TestCase):
         code, _, errors = self.run_it("--members", "0,0", "--", sys.executable, "-c", script)
         self.assertEqual(code, 0, errors)
 
+    def test_no_other_process_gets_the_master_port_by_chance(self):
+        script = """
+import os, socket
+try:
+    socket.socket().bind(("127.0.0.1", int(os.environ["MASTER_PORT"])))
+except OSError as error:
+    print(error.strerror)
+"""
+        code, output, errors = self.run_it("--members", "0,0", "--", sys.executable, "-c", script)
+        self.assertEqual((code, output), (0, "[0] Address already in use\n"), errors)
+
     def test_passes_lines_on_as_they_are(self):
         script = r"printf '\377\376 one\r\n\ntwo'; printf 'a warning' >&2"
         code, output, errors = self.shell(script, "--members", "0,0 0,1")
