@@ -11,6 +11,8 @@ CASES = pathlib.Path(__file__).resolve().parent / "torch_own_cases.py"
 
 
 class OwnTests(TestCase):
+    """The numbers are those of Debian 12's PyTorch, which docs/pytorch.md adds up: 111."""
+
     @classmethod
     def setUpClass(cls):
         cls.cluster = Cluster("--topology", "star:4")  # on which any servers are a job
@@ -32,13 +34,13 @@ class OwnTests(TestCase):
         return int(re.search(r"Ran (\d+) tests", done.stderr)[1]) - int(re.search(r"skipped=(\d+)", done.stderr)[1])
 
     def test_those_for_cpu_backends(self):
-        self.assertGreaterEqual(self.run_cases("gloo"), 85)
+        self.assertEqual(self.run_cases("gloo"), 98)
 
     def test_those_of_all_to_all(self):
-        self.assertGreaterEqual(self.run_cases("mpi", "-k", "all_to_all"), 12)
+        self.assertEqual(self.run_cases("mpi", "-k", "all_to_all"), 12)
 
     def test_those_of_the_backends_name(self):
-        self.assertGreaterEqual(self.run_cases("gradcube", "-k", "get_backend", "-k", "backend_group"), 1)
+        self.assertEqual(self.run_cases("gradcube", "-k", "get_backend", "-k", "backend_group"), 1)
 
 
 if __name__ == "__main__":
