@@ -212,6 +212,44 @@ def objects():
     assert got == [f"for {rank}"], got
 
 
+def without_autograd():
+    """What requires a gradient is exchanged as its values: nothing that comes out hangs in a graph."""
+    rank = dist.get_rank()
+    parameter = torch.nn.Parameter(torch.full((len(ranks()), 3), float(rank)))
+    loss = parameter.sum(1) * 2
+
+    def got(tensor, values):
+        assert tensor.grad_fn is None and not tensor.requires_grad, tensor
+        same(tensor, values)
+
+    everybody = torch.arange(float(len(ranks()))).view(-1, 1).expand(-1, 3).contiguous()
+    rows = list(torch.zeros(len(ranks()), 3))  # views that autograd would not have changed
+    dist.all_gather(rows, loss[0] + parameter[0])
+    got(torch.stack(rows), everybody * 7)
+    whole = torch.zeros(len(ranks()) * 3)
+    dist._all_gather_base(whole, parameter[0])
+    got(whole, everybody.flatten())
+    gathered = list(torch.zeros(len(ranks()), 3)) if rank == 1 else None
+    dist.gather(parameter[0], gathered, 1)
+    if rank == 1:
+        got(torch.stack(gathered), everybody)
+    mine = torch.zeros(3)
+    dist.scatter(mine, list(parameter) if rank == 1 else None, 1)
+    got(mine, torch.ones(3))
+    leaf = torch.nn.Parameter(torch.zeros(3))
+    dist.scatter(leaf, [torch.full((3,), 5.0) for _ in ranks()] if rank == 1 else None, 1)
+    got(leaf.detach(), torch.full((3,), 5.0))
+    exchanged = torch.zeros(len(ranks()), 3)
+    dist.all_to_all_single(exchanged, parameter)
+    got(exchanged, everybody)
+    dist.broadcast(leaf, 1)
+    dist.all_reduce(leaf)
+    got(leaf.detach(), torch.full((3,), 5.0 * len(ranks())))
+    mine = torch.zeros(3)
+    dist._reduce_scatter_base(mine, parameter.flatten())
+    got(mine, torch.full((3,), float(sum(ranks()))))
+
+
 def barriers():
     dist.barrier()
     dist.monitored_barrier(timeout=datetime.timedelta(seconds=60), wait_all_ranks=True)
@@ -223,7 +261,7 @@ def barriers():
 def all_calls():
     for call in (
         all_reduce, shapes, asynchronous, broadcast, reduce, all_gather, reduce_scatter, gather_and_scatter,
-        all_to_all, messages, coalesced, objects, barriers,
+        all_to_all, messages, coalesced, objects, without_autograd, barriers,
     ):  # fmt: skip
         try:
             call()

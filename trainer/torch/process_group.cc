@@ -135,12 +135,14 @@ void ProcessGroupGradcube::add_reduction(Call& call, const at::Tensor& tensor,
 }
 
 Pointer ProcessGroupGradcube::allreduce(Tensors& tensors, const c10d::AllreduceOptions& options) {
+  const at::NoGradGuard no_grad;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
   return start(std::move(call), options.timeout);
 }
 
 Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned lane) {
+  const at::NoGradGuard no_grad;
   Call call{OpType::ALLREDUCE, "gradcube:all_reduce", {tensor}, {tensor}};
   add_reduction(call, tensor, c10d::ReduceOp::SUM, GRADCUBE_ALL_REDUCE, 0, lane);
   return start(std::move(call), c10d::kUnsetTimeout);
@@ -148,6 +150,7 @@ Pointer ProcessGroupGradcube::all_reduce_on(const at::Tensor& tensor, unsigned l
 
 Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
                                                   const c10d::AllreduceCoalescedOptions& options) {
+  const at::NoGradGuard no_grad;
   Call call{OpType::ALLREDUCE_COALESCED, "gradcube:all_reduce", tensors, tensors};
   for (const at::Tensor& tensor : tensors) {
     add_reduction(call, tensor, options.reduceOp, GRADCUBE_ALL_REDUCE, 0);
@@ -156,6 +159,7 @@ Pointer ProcessGroupGradcube::allreduce_coalesced(Tensors& tensors,
 }
 
 Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions& options) {
+  const at::NoGradGuard no_grad;
   check_rank("root", options.rootRank);
   Call call{OpType::REDUCE, "gradcube:reduce", tensors, tensors};
   add_reduction(call, only_one(tensors), options.reduceOp, GRADCUBE_REDUCE,
@@ -164,6 +168,7 @@ Pointer ProcessGroupGradcube::reduce(Tensors& tensors, const c10d::ReduceOptions
 }
 
 Pointer ProcessGroupGradcube::broadcast(Tensors& tensors, const c10d::BroadcastOptions& options) {
+  const at::NoGradGuard no_grad;
   check_rank("root", options.rootRank);
   Call call{OpType::BROADCAST, "gradcube:broadcast", tensors, tensors};
   const bool is_root = options.rootRank == rank_;
@@ -201,6 +206,7 @@ void ProcessGroupGradcube::add_gathering(Call& call, const Tensors& outputs,
 
 Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
                                         const c10d::AllgatherOptions& options) {
+  const at::NoGradGuard no_grad;
   const Tensors& list = only_one(outputs);
   Call call{OpType::ALLGATHER, "gradcube:all_gather", inputs, list};
   add_gathering(call, list, only_one(inputs));
@@ -209,6 +215,7 @@ Pointer ProcessGroupGradcube::allgather(TensorLists& outputs, Tensors& inputs,
 
 Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors& inputs,
                                                   const c10d::AllgatherOptions& options) {
+  const at::NoGradGuard no_grad;
   Call call{OpType::ALLGATHER_COALESCED, "gradcube:all_gather", inputs, {}};
   if (outputs.size() != static_cast<std::size_t>(size_)) {
     throw std::runtime_error("all_gather_coalesced has " + std::to_string(outputs.size()) +
@@ -226,6 +233,7 @@ Pointer ProcessGroupGradcube::allgather_coalesced(TensorLists& outputs, Tensors&
 
 Pointer ProcessGroupGradcube::_allgather_base(at::Tensor& output, at::Tensor& input,
                                               const c10d::AllgatherOptions& options) {
+  const at::NoGradGuard no_grad;
   check_memory(input);
   check_whole(output, input, size_);
   Call call{OpType::_ALLGATHER_BASE, "gradcube:all_gather", {input}, {output}};
@@ -258,6 +266,7 @@ void ProcessGroupGradcube::add_scattering(Call& call, const at::Tensor& output,
 
 Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inputs,
                                              const c10d::ReduceScatterOptions& options) {
+  const at::NoGradGuard no_grad;
   const Tensors& list = only_one(inputs);
   Call call{OpType::REDUCE_SCATTER, "gradcube:reduce_scatter", list, outputs};
   add_scattering(call, only_one(outputs), list, options.reduceOp);
@@ -266,6 +275,7 @@ Pointer ProcessGroupGradcube::reduce_scatter(Tensors& outputs, TensorLists& inpu
 
 Pointer ProcessGroupGradcube::_reduce_scatter_base(at::Tensor& output, at::Tensor& input,
                                                    const c10d::ReduceScatterOptions& options) {
+  const at::NoGradGuard no_grad;
   check_memory(output);
   check_whole(input, output, size_);
   Call call{OpType::_REDUCE_SCATTER_BASE, "gradcube:reduce_scatter", {input}, {output}};

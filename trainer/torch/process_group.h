@@ -15,6 +15,9 @@
 // all_to_all takes its tag before it looks at what may be wrong on one rank alone. So a rank whose
 // call is refused has the same tag as the others in the next one.
 //
+// Tensors are exchanged as values: every call runs without autograd, so copies of what requires a
+// gradient are none of its operations.
+//
 // Threads. Any thread may call; the session's end is looked for on one thread of the group
 // (progress.h). The destructor leaves the job. It releases Python's interpreter lock while it waits
 // for that thread.

@@ -84,6 +84,7 @@ void ProcessGroupGradcube::add_receive(Call& call, const at::Tensor& tensor, int
 }
 
 Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
+  const at::NoGradGuard no_grad;
   check_company(size_);
   check_rank("rank", to);
   Call call{OpType::SEND, "gradcube:send", tensors, tensors};
@@ -92,6 +93,7 @@ Pointer ProcessGroupGradcube::send(Tensors& tensors, int to, int tag) {
 }
 
 Pointer ProcessGroupGradcube::recv(Tensors& tensors, int from, int tag) {
+  const at::NoGradGuard no_grad;
   check_company(size_);
   check_rank("rank", from);
   Call call{OpType::RECV, "gradcube:recv", {}, tensors};
@@ -108,6 +110,7 @@ Pointer ProcessGroupGradcube::recvAnysource(Tensors& /*tensors*/, int /*tag*/) {
 
 Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
                                      const c10d::GatherOptions& options) {
+  const at::NoGradGuard no_grad;
   const std::uint64_t tag = next_tag();
   const at::Tensor& input = only_one(inputs);
   check_rank("root", options.rootRank);
@@ -129,6 +132,7 @@ Pointer ProcessGroupGradcube::gather(TensorLists& outputs, Tensors& inputs,
 
 Pointer ProcessGroupGradcube::scatter(Tensors& outputs, TensorLists& inputs,
                                       const c10d::ScatterOptions& options) {
+  const at::NoGradGuard no_grad;
   const std::uint64_t tag = next_tag();
   const at::Tensor& output = only_one(outputs);
   check_rank("root", options.rootRank);
@@ -169,6 +173,7 @@ void ProcessGroupGradcube::add_exchange(Call& call, const Tensors& outputs, cons
 
 Pointer ProcessGroupGradcube::alltoall(Tensors& outputs, Tensors& inputs,
                                        const c10d::AllToAllOptions& options) {
+  const at::NoGradGuard no_grad;
   const std::uint64_t tag = next_tag();
   Call call{OpType::ALLTOALL, "gradcube:all_to_all", inputs, outputs};
   add_exchange(call, outputs, inputs, tag);
@@ -179,6 +184,7 @@ Pointer ProcessGroupGradcube::alltoall_base(at::Tensor& output, at::Tensor& inpu
                                             std::vector<std::int64_t>& output_splits,
                                             std::vector<std::int64_t>& input_splits,
                                             const c10d::AllToAllOptions& options) {
+  const at::NoGradGuard no_grad;
   const std::uint64_t tag = next_tag();
   check_memory(output);
   check_memory(input);
