@@ -237,9 +237,11 @@ def lateness():
 
 def forks():
     """A forked child is refused with a sentence; its parent goes on."""
+    begun = dist.all_reduce(torch.ones(3), async_op=True)
     child = os.fork()
     if child == 0:
         try:
+            refusal(begun.wait, f"belongs to process {os.getppid()}")
             refusal(lambda: dist.all_reduce(torch.ones(3)), f"belongs to process {os.getppid()}")
             if dist.get_rank() == 0:  # PyTorch's store would wait for a thread that the child does not have
                 dist.distributed_c10d._get_default_group().close()

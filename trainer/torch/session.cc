@@ -52,7 +52,7 @@ void Session::release(void* block) {
 
 bool Session::is_in_place(const void* buffer, std::size_t bytes) const {
   if (bytes == 0) return true;
-  if (copies_always_) return false;
+  if (copies_always_ || !is_own()) return false;
   const auto begin = reinterpret_cast<std::uintptr_t>(buffer);
   const std::lock_guard<std::mutex> lock(mutex_);
   auto block = blocks_.upper_bound(begin);

@@ -72,6 +72,8 @@ bool GradcubeWork::wait(std::chrono::milliseconds timeout) {
   constexpr std::chrono::hours kForever(24 * 365);
   const bool is_limited = timeout > kNoTimeout;
   const auto progress = progress_.lock();
+  // First of all: another thread may have held the work's mutex at the fork.
+  if (progress != nullptr) progress->check_process();
   if (progress != nullptr && !isCompleted()) progress->hand_over();
   if (is_limited && !has_ended_within(timeout)) {
     const auto task = task_.lock();
