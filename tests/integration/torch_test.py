@@ -118,6 +118,10 @@ class Places(TestCase):
         with Ranks(self.cluster, [PROGRAM, "parting"]) as ranks:
             ranks.succeed()
 
+    def test_a_rank_whose_script_ends_first_does_not_end_what_the_others_still_do(self):
+        with Ranks(self.cluster, [PROGRAM, "undestroyed"]) as ranks:
+            ranks.succeed()
+
     def test_servers_behind_absent_ones_are_a_job_of_their_own(self):
         with Cluster("--topology", "star:4", "--absent", "1") as cluster:
             with Ranks(cluster, [PROGRAM, "places"], sockets=cluster.sockets()[1:]) as ranks:

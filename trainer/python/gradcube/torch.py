@@ -20,7 +20,7 @@ backend was not built, `from gradcube._hub_optimizer import HubOptimizer`. Its e
 
 Importing this module changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, and before it waits a moment for
-ranks that still need this one; monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated
+ranks that still need this one, as the end of a script does; monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated
 in shared memory.
 """
 
@@ -249,13 +249,20 @@ def _close_what_is_destroyed():
             Leaving.together([_groups[one] for one in destroyed if one in _groups])
         for one in destroyed:
             one.close()
+            _groups.pop(one, None)
 
     _replace("destroy_process_group", destroy_process_group)
 
 
 @atexit.register
 def _close_all():
-    """Before the interpreter ends: a group's thread may run callbacks that need it."""
+    """Before the interpreter ends: a group's thread may run callbacks that need it.
+
+    As destroy_process_group(), which not every script calls: unless an exception has ended this one, of which the
+    others are to learn.
+    """
+    if not hasattr(sys, "last_type"):
+        Leaving.together(list(_groups.values()))
     for group in list(_groups):
         group.close()
 
