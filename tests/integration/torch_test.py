@@ -21,13 +21,16 @@ class Scenarios(TestCase):
         cls.cluster = Cluster("--topology", "bcube:2,2")
         cls.addClassCleanup(cls.cluster.end)
         with Ranks(cls.cluster, [PROGRAM, *SCENARIOS]) as ranks:
-            ranks.wait()
+            cls.codes = ranks.wait()
             cls.done = [ranks.said(rank, "done") for rank in range(4)]
             cls.errors = ranks.everything()
 
     def assert_done(self, scenario):
         for rank, done in enumerate(self.done):
             self.assertIn(scenario, done, f"rank {rank}\n{self.errors}")
+
+    def test_every_rank_ends_well(self):
+        self.assertEqual(self.codes, [0] * 4, self.errors)
 
     def test_every_call_equals_its_reference(self):
         self.assert_done("collectives")
