@@ -345,20 +345,6 @@ class HubOptimizers(TestCase):
 
         self.together(refuse)
 
-    def test_a_trainer_that_leaves_ends_the_step_of_all_others_with_its_name(self):
-        def train(session):
-            model = model_of(session.rank)
-            optimizer = HubOptimizer(model.parameters(), session=session, timeout=LATE)
-            if session.rank == 3:
-                session.close()
-                return None
-            loss_of(model, batch_of(session.rank, 0)).backward()
-            optimizer.step()
-
-        with job(self.cluster, "deserted") as sessions:
-            for failure in all_of(train, sessions)[:3]:
-                self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]")
-
     def test_an_optimizer_that_nobody_has_any_more_pushes_nothing(self):
         def train(session):
             model = model_of(session.rank)

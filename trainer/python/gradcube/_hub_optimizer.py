@@ -8,7 +8,7 @@ import weakref
 
 import torch
 
-from ._errors import AgainError, InvalidError, MismatchError, PeerError
+from ._errors import AgainError, Error, InvalidError, TimeoutError
 from ._hub import Hub
 from ._hub_settings import number_of, period_of, settings_of, unchanging, with_names, without_rate
 from ._rendezvous import launched_session
@@ -173,8 +173,12 @@ class HubOptimizer(torch.optim.Optimizer):
             handle.remove()
         self._handles = []
         while self._in_flight:  # of an iteration without step()
-            with contextlib.suppress(InvalidError, MismatchError, PeerError):
+            try:
                 self._in_flight[0][1].wait(timeout)
+            except TimeoutError:
+                raise  # it still uses its memory
+            except Error:
+                pass  # it has ended, whatever the reason
             self._in_flight.popleft()
         self._end_saving(timeout)
         is_freed = True

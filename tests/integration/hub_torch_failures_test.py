@@ -1,0 +1,55 @@
+"""HubOptimizer where trainers leave or abort: what the others learn, and that the optimizer can be freed."""
+
+import gradcube
+import torch
+from gradcube._hub_optimizer import HubOptimizer
+
+from harness import Cluster, TestCase, all_of, job, main
+
+LATE = 30  # seconds
+
+
+def optimizer_of(session):
+    """Of two parameters, of which the backward pass reaches one: step() pushes the other."""
+    first, second = (torch.nn.Parameter(torch.ones(1000)) for _ in range(2))
+    return HubOptimizer([first, second], session=session, timeout=LATE), first
+
+
+class Failures(TestCase):
+    @classmethod
+    def setUpClass(cls):
+        torch.set_num_threads(1)
+        cls.cluster = Cluster("--topology", "bcube:2,2")
+        cls.addClassCleanup(cls.cluster.end)
+
+    def test_a_trainer_that_leaves_ends_the_step_of_all_others_with_its_name(self):
+        def train(session):
+            optimizer, reached = optimizer_of(session)
+            if session.rank == 3:
+                session.close()
+                return None
+            reached.sum().backward()
+            optimizer.step()
+
+        with job(self.cluster, "deserted") as sessions:
+            for failure in all_of(train, sessions)[:3]:
+                self.assert_fails(gradcube.PeerError, failure, "deserted", "[1,1]")
+
+    def test_an_optimizer_whose_pushes_were_aborted_can_be_freed(self):
+        def train(session):
+            optimizer, reached = optimizer_of(session)
+            reached.sum().backward()
+            if session.rank != 3:
+                return optimizer.step()
+            session.abort()
+            with self.assertRaises(gradcube.AbortedError):
+                optimizer.free(LATE)
+            with self.assertRaisesRegex(gradcube.InvalidError, "freed"):
+                optimizer.free(LATE)
+
+        with job(self.cluster, "aborted") as sessions:
+            self.assertIsNone(all_of(train, sessions)[3])
+
+
+if __name__ == "__main__":
+    main()
