@@ -138,8 +138,9 @@ def accumulation():
     first, second, third = batches(3)
     optimizer.zero_grad()
     with optimizer.no_sync():
-        loss_of(model, first).backward()
-        loss_of(model, second).backward()
+        with optimizer.no_sync():
+            loss_of(model, first).backward()
+        loss_of(model, second).backward()  # the outer scope goes on
     (loss_of(other, first) + loss_of(other, second)).backward()
     assert torch.allclose(gradients(model), gradients(other), atol=1e-5)
     loss_of(model, third).backward()

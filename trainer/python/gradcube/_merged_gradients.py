@@ -94,11 +94,11 @@ class MergedGradientOptimizer(torch.optim.Optimizer):
     @contextlib.contextmanager
     def no_sync(self):
         """Backward passes in this scope add to the gradients, and send nothing."""
-        self._synchronizes = False
+        before, self._synchronizes = self._synchronizes, False
         try:
             yield
         finally:
-            self._synchronizes = True
+            self._synchronizes = before
 
     def record(self, path, iterations=3):
         """Writes what all ranks do in the next iterations to a file of rank 0's, in Chrome's trace format.
