@@ -16,6 +16,7 @@
 #include "cli/text_table.h"
 #include "control/base/errors.h"
 #include "control/base/printable.h"
+#include "control/hub/aggregator_plan.h"
 #include "control/hub/binding.h"
 #include "control/hub/optimizer_settings.h"
 #include "control/training/networks.h"
@@ -43,17 +44,39 @@ std::vector<control::hub::HubKey> keys_of_network(const std::string& name) {
   return control::hub::ordered_keys(std::move(keys), "--network");
 }
 
+// What a round is to the links.
+constexpr auto kRound = control::CollectiveKind::all_reduce;
+
+// The hub's plans, of which the length of the model decides.
+control::PlanChoice choice_of(const PerfCluster& cluster, const HubRunSettings& settings) {
+  if (!settings.aggregator.has_value()) return cluster.choice;
+  return control::hub::aggregated(cluster.topology(), cluster.placement(), *settings.aggregator,
+                                  "--aggregator");
+}
+
+const control::Plan& plan_of(const control::PlanChoice& choice, const HubRunSettings& settings) {
+  return choice.plan_of(kRound, settings.bytes());
+}
+
+std::string all_but(const control::Topology& topology, control::ServerId server) {
+  std::string members;
+  for (const control::ServerId each : topology.space().server_list()) {
+    if (each != server) members += topology.space().text(each) + " ";
+  }
+  return members;
+}
+
 // Of all servers that are here. The model is float32 where it is stepped, and each server has the
 // whole in the gradients' type; what waits to be added is at most another one.
-void require_memory(const PerfCluster& cluster, const HubRunSettings& settings) {
+void require_memory(const PerfCluster& cluster, const HubRunSettings& settings,
+                    const control::PlanChoice& choice) {
   const auto trainers = static_cast<double>(cluster.trainers.size());
   const auto servers = trainers / cluster.placement().trainers_per_server();
   const auto bytes = static_cast<double>(settings.bytes());
   const auto stepped =
       static_cast<double>(control::hub::optimizer_bytes(settings.keys, settings.step));
   // A root may be here, and then it has all.
-  const auto& plan = cluster.choice.plan_of(control::CollectiveKind::all_reduce, settings.bytes());
-  const double owned = plan.has_root_step()
+  const double owned = plan_of(choice, settings).has_root_step()
                            ? stepped
                            : stepped * servers / static_cast<double>(cluster.placement().ranks());
   double needed = bytes * trainers + bytes * 2 * servers + owned;
@@ -94,6 +117,11 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
       ->add_option("--members", options.members,
                    "The servers of the job, in one argument: \"0,0 0,1 0,2\" (default: all)")
       ->check(not_empty());
+  command
+      ->add_option("--aggregator", options.aggregator,
+                   "A server without trainers that makes all sums and steps: 2,2 (default: none; "
+                   "the job's servers do)")
+      ->check(not_empty());
   command->add_option("--trainers", options.run.trainers, "Trainers of the job on each server")
       ->capture_default_str()
       ->check(whole_number_in(1, control::kMaxLocalTrainers));
@@ -124,12 +152,24 @@ HubRunSettings hub_settings_of(const HubOptions& options) {
 
 PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions& options,
                         HubRunSettings& settings) {
-  PerfCluster cluster = read_perf_cluster(
-      directory, {options.members, options.algorithm, settings.trainers, options.job});
+  std::string members = options.members;
+  if (!options.aggregator.empty()) {
+    const control::Topology topology = running_cluster(directory).topology;
+    settings.aggregator = control::parse_server(topology, options.aggregator, "--aggregator");
+    if (members.empty()) members = all_but(topology, *settings.aggregator);
+    // As the servers tell it to the aggregator.
+    settings.step.learning_rate = static_cast<float>(settings.step.learning_rate);
+  }
+  PerfCluster cluster =
+      read_perf_cluster(directory, {members, options.algorithm, settings.trainers, options.job});
   settings.members = cluster.members;
   settings.algorithm = cluster.algorithm;
-  require_memory(cluster, settings);
+  require_memory(cluster, settings, choice_of(cluster, settings));
   return cluster;
+}
+
+PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings) {
+  return cluster.links(plan_of(choice_of(cluster, settings), settings), kRound);
 }
 
 std::string hub_job_name(const HubOptions& options, const std::string& command) {
@@ -144,8 +184,7 @@ std::string hub_text(const HubOptions& options, const HubRunSettings& settings) 
 
 nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,
                                 const HubRunSettings& settings) {
-  const std::string algorithm =
-      cluster.choice.plan_of(control::CollectiveKind::all_reduce, settings.bytes()).algorithm();
+  const std::string algorithm = plan_of(choice_of(cluster, settings), settings).algorithm();
   nlohmann::ordered_json report = {{"topology", control::topology_json(cluster.topology())},
                                    {"rate_bps", cluster.running.rate_bps},
                                    {"algorithm", algorithm},
@@ -154,6 +193,7 @@ nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& op
                                    {"bytes", settings.bytes()},
                                    {"optimizer", settings.optimizer}};
   if (options.keys.empty()) report["network"] = options.network;
+  if (!options.aggregator.empty()) report["aggregator"] = options.aggregator;
   return report;
 }
 

@@ -21,6 +21,7 @@ struct HubOptions {
   std::string optimizer = "sgd";
   std::string algorithm;
   std::string members;
+  std::string aggregator;
   std::string job;
   double timeout_seconds = 60;
   bool json = false;
@@ -37,6 +38,9 @@ HubRunSettings hub_settings_of(const HubOptions& options);
 // SetupError where this host has not the memory for gradients, weights and the optimizer's state.
 PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions& options,
                         HubRunSettings& settings);
+
+// What a round does to the links: an all-reduce of the model by the hub's plan.
+PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings);
 
 std::string hub_job_name(const HubOptions& options, const std::string& command);
 

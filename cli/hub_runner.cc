@@ -33,6 +33,7 @@ gradcube_hub_settings settings_of(const HubRunSettings& settings, const HubRun& 
   wanted.optimizer = settings.optimizer.c_str();
   wanted.chunk_bytes = run.chunk_bytes;
   wanted.work = run.work;
+  if (settings.aggregator.has_value()) wanted.aggregator = *settings.aggregator;
   return wanted;
 }
 

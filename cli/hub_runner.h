@@ -32,9 +32,10 @@ struct HubRunSettings {
   std::vector<control::hub::HubKey> keys;  // as ordered_keys() returns them
   std::string optimizer;                   // as it was written, and what it says
   aggregation::OptimizerSettings step;
-  std::string algorithm;                   // asked of the daemon; empty: the cluster's default
-  std::vector<control::ServerId> members;  // the servers of the job; empty: all
-  unsigned trainers = 1;                   // on each server
+  std::string algorithm;                        // asked of the daemon; empty: the cluster's default
+  std::vector<control::ServerId> members;       // the servers of the job; empty: all
+  std::optional<control::ServerId> aggregator;  // of the hub, if it has one
+  unsigned trainers = 1;                        // on each server
   unsigned iterations = 5;
   unsigned warmup = 1;  // iterations that are made, and not reported
   bool check = false;

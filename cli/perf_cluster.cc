@@ -36,9 +36,13 @@ std::string PerfCluster::unusual_algorithm() const {
 }
 
 PerfLinks PerfCluster::links(control::CollectiveKind kind, std::uint64_t bytes) const {
+  return links(choice.plan_of(kind, bytes), kind);
+}
+
+PerfLinks PerfCluster::links(const control::Plan& plan, control::CollectiveKind kind) const {
   PerfLinks links{
       .ranks = placement().trainers(), .busiest_share = std::nullopt, .rate_bps = std::nullopt};
-  if (const auto busiest = busiest_link(choice.plan_of(kind, bytes), kind)) {
+  if (const auto busiest = busiest_link(plan, kind)) {
     links.busiest_share = busiest->share;
     if (running.rates.limited()) {
       links.rate_bps = static_cast<double>(running.rates.of(busiest->level));

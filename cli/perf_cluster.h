@@ -40,6 +40,8 @@ struct PerfCluster {
   std::string unusual_algorithm() const;
   // The links as a collective of so many bytes on them uses them.
   PerfLinks links(control::CollectiveKind kind, std::uint64_t bytes) const;
+  // The same of another plan.
+  PerfLinks links(const control::Plan& plan, control::CollectiveKind kind) const;
 };
 
 // Asks the daemon. Throws UsageError for what the cluster cannot do, and SetupError where daemons

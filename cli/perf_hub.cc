@@ -50,10 +50,6 @@ PerfRow row_of(const HubRunSettings& settings, HubTimes times) {
   return row;
 }
 
-PerfLinks links_of(const PerfCluster& cluster, const HubRunSettings& settings) {
-  return cluster.links(control::CollectiveKind::all_reduce, settings.bytes());
-}
-
 PerfRow measure(HubRunner& runner, std::uint64_t chunk, const RunDirectory& directory,
                 const PerfCluster& cluster, const HubRunSettings& settings) {
   const ProgressLine progress(
@@ -191,7 +187,7 @@ int run_perf_hub(const PerfHubOptions& options) {
     if (table) write_output(parts_text(parts));
   } else {
     report["results"] = ordered_json::array();
-    const PerfLinks links = links_of(cluster, settings);
+    const PerfLinks links = hub_links(cluster, settings);
     for (const std::uint64_t chunk : chunks) {
       const PerfRow row = measure(runner, chunk, directory, cluster, settings);
       wrong += row.wrong.value_or(0);

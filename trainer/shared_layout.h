@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 9;
+inline constexpr std::uint32_t kLayoutVersion = 10;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -268,14 +268,16 @@ struct EndHub {
   std::uint32_t number;
 };
 
+inline constexpr std::uint32_t kNoAggregator = UINT32_MAX;
+
 // A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
 // its name behind it. Nothing is aligned. The text is control/checkpoint/optimizer_settings.h's.
 struct HubTable {
   std::uint64_t chunk_bytes;
   std::uint32_t keys;
   std::uint32_t optimizer_bytes;
-  std::uint32_t work;  // gradcube_hub_work
-  std::uint32_t reserved;
+  std::uint32_t work;        // gradcube_hub_work
+  std::uint32_t aggregator;  // a server without trainers of the job, or kNoAggregator
 };
 
 struct HubTableKey {

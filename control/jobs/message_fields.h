@@ -262,6 +262,59 @@ void fields(Form& form, Of<Form, StatusPart>& status) {
 }
 
 template <typename Form>
+void fields(Form& form, Of<Form, HubName>& hub) {
+  form.number(hub.job);
+  form.check(hub.job != protocol::kNoJob);
+  form.number(hub.number);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, HubCall>& call) {
+  fields(form, call.hub);
+  form.number(call.epoch);
+  job_name_field(form, call.job);
+  servers_field(form, call.members);
+  form.check(!call.members.empty());
+  form.number(call.trainers);
+  form.check(call.trainers >= 1 && call.trainers <= shared::kMaxLocalTrainers);
+  form.number(call.weight);
+  form.check(call.weight >= 1 && call.weight <= shared::kMostWeight);
+  form.number(call.window);
+  form.number(call.user);
+  form.number(call.table_bytes);
+  form.check(call.table_bytes >= 1 && call.table_bytes <= shared::kMostHubTableBytes);
+  form.flag(call.stands);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, HubAsk>& ask) {
+  fields(form, ask.hub);
+  form.number(ask.part);
+  form.check(ask.part <= shared::kMostHubTableBytes / kHubPartBytes);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, HubPart>& part) {
+  fields(form, part.hub);
+  form.number(part.part);
+  form.check(part.part <= shared::kMostHubTableBytes / kHubPartBytes);
+  form.name(part.bytes, kHubPartBytes);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, HubState>& state) {
+  fields(form, state.hub);
+  form.choice(state.stage, HubState::Stage::failed);
+  form.number(state.code);
+  text_field(form, state.why);
+}
+
+template <typename Form>
+void fields(Form& form, Of<Form, HubEnd>& end) {
+  fields(form, end.hub);
+}
+
+template <typename Form>
 void fields(Form& form, Of<Form, JobEnd>& end) {
   form.server(end.server);
   form.number(end.incarnation);

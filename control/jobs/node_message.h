@@ -9,8 +9,10 @@
 #include <cstdint>
 #include <string>
 #include <variant>
+#include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/hub_messages.h"
 #include "control/jobs/job_messages.h"
 
 namespace gradcube::control {
@@ -46,10 +48,14 @@ struct NodeMessage {
   bcube::ServerId from = 0;
   bcube::ServerId to = 0;
   // The place in this list is the body's number in the byte form.
-  std::variant<Greeting, JobMessage, StatusAsk, StatusPart> body;
+  std::variant<Greeting, JobMessage, StatusAsk, StatusPart, HubCall, HubAsk, HubPart, HubState,
+               HubEnd>
+      body;
 
   bool operator==(const NodeMessage&) const = default;
 };
+
+using NodeMessages = std::vector<NodeMessage>;
 
 }  // namespace gradcube::control
 

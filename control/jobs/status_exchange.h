@@ -36,8 +36,6 @@
 
 namespace gradcube::control {
 
-using NodeMessages = std::vector<NodeMessage>;
-
 inline constexpr std::size_t kLongestStatus = std::size_t{kMostStatusParts} * kStatusPartBytes;
 
 class StatusAsker {

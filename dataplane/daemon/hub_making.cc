@@ -8,7 +8,7 @@
 
 #include "control/base/errors.h"
 #include "control/base/units.h"
-#include "dataplane/daemon/hub_table.h"
+#include "control/hub/aggregator_plan.h"
 #include "protocol/wire.h"
 
 namespace gradcube::dataplane {
@@ -33,19 +33,18 @@ std::future<Outcome> failed(std::exception_ptr why) {
 
 }  // namespace
 
-HubMaking::HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge)
+HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge)
     : wish_(std::move(wish)), charge_(std::move(charge)) {
-  draft_ = std::async(std::launch::async, [this, shape] {
+  draft_ = std::async(std::launch::async, [this, design] {
     const std::string name = name_of(wish_);
     HubTableContent content = read_hub_table(wish_.table, name);
-    std::uint64_t bytes = 0;
-    for (const control::hub::HubKey& key : content.keys) bytes += key.bytes();
-    Draft draft{nullptr, shape, 0};
-    draft.shape.work = content.work;
-    draft.shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
+    Draft draft{nullptr, design.shape, 0};
+    ServerHubShape& shape = draft.shape;
+    shape.work = content.work;
+    choose_plan(shape, design.topology, content);
     draft.model = std::make_shared<const control::hub::HubModel>(
-        std::move(content.keys), content.settings, *draft.shape.plan, shape.engines,
-        content.chunk_bytes, name);
+        std::move(content.keys), content.settings, *shape.plan, shape.engines, content.chunk_bytes,
+        name);
     if (draft.model->executions().size() > protocol::kMaxHubThreads) {
       throw control::UsageError(
           fmt::format("{}: its plan and {} engines make {} executors: expected at most {}", name,
@@ -54,6 +53,29 @@ HubMaking::HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Cha
     draft.needs = ServerHub::needs(*draft.model, draft.shape);
     return draft;
   });
+}
+
+void HubMaking::choose_plan(ServerHubShape& shape, const control::Topology* topology,
+                            const HubTableContent& content) const {
+  if (shape.plan != nullptr) {
+    if (content.aggregator != shape.aggregator) {
+      throw control::UsageError(name_of(wish_) + ": its table names another aggregator");
+    }
+    return;
+  }
+  if (!content.aggregator.has_value()) {
+    std::uint64_t bytes = 0;
+    for (const control::hub::HubKey& key : content.keys) bytes += key.bytes();
+    shape.plan = &shape.choice->plan_of(control::CollectiveKind::all_reduce, bytes);
+    return;
+  }
+  const control::Placement& members = shape.choice->placement();
+  const control::ServerId server = members.server(shape.rank);
+  shape.aggregator = content.aggregator;
+  shape.choice = std::make_shared<const control::PlanChoice>(
+      control::hub::aggregated(*topology, members, *content.aggregator, name_of(wish_)));
+  shape.plan = &shape.choice->plan(0);
+  shape.rank = shape.choice->placement().rank(server).value();
 }
 
 bool HubMaking::go_on() {

@@ -13,6 +13,8 @@
 #include <memory>
 #include <string>
 
+#include "control/plan/topology.h"
+#include "dataplane/daemon/hub_table.h"
 #include "dataplane/engine/memory_quota.h"
 #include "dataplane/engine/server_hub.h"
 
@@ -26,11 +28,19 @@ struct HubWish {
   std::string table;  // shared::HubTable, copied
 };
 
+// What is known of a hub before its table was read. Where the shape has no plan yet, the table
+// decides: it is that of its aggregator, which topology is for, or the lane's for an all-reduce of
+// the model.
+struct HubDesign {
+  ServerHubShape shape;
+  const control::Topology* topology = nullptr;  // outlives the making
+};
+
 class HubMaking {
  public:
-  // shape: all but the plan, which is the lane's for an all-reduce of the model, and the work, of
-  // which the table tells. charge: of nothing yet, of the user who is to pay.
-  HubMaking(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
+  // design: without the work, of which the table tells. charge: of nothing yet, of the user who is
+  // to pay.
+  HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
   HubMaking(const HubMaking&) = delete;
   HubMaking& operator=(const HubMaking&) = delete;
 
@@ -43,6 +53,9 @@ class HubMaking {
   bool is_idle() const;
 
  private:
+  void choose_plan(ServerHubShape& shape, const control::Topology* topology,
+                   const HubTableContent& content) const;
+
   struct Draft {
     std::shared_ptr<const control::hub::HubModel> model;
     ServerHubShape shape;

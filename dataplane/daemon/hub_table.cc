@@ -52,6 +52,7 @@ HubTableContent read_hub_table(std::string_view bytes, std::string_view where) {
     reader.refuse("work that there is not");
   }
   content.work = static_cast<HubWork>(table.work);
+  if (table.aggregator != shared::kNoAggregator) content.aggregator = table.aggregator;
   content.settings = control::hub::parse_optimizer(optimizer, where);
   // What a key takes at least bounds how many there can be: no number is believed.
   for (std::uint32_t i = 0; i < table.keys; ++i) {

@@ -4,10 +4,12 @@
 #define GRADCUBE_DATAPLANE_DAEMON_HUB_TABLE_H_
 
 #include <cstdint>
+#include <optional>
 #include <string_view>
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
+#include "bcube_forwarding/address.h"
 #include "control/hub/keys.h"
 #include "dataplane/engine/server_hub.h"
 
@@ -18,6 +20,7 @@ struct HubTableContent {
   aggregation::OptimizerSettings settings;
   std::uint64_t chunk_bytes = 0;
   HubWork work = HubWork::all;
+  std::optional<bcube::ServerId> aggregator;  // any number
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

@@ -199,6 +199,15 @@ std::string describe_overflow(const control::JobDescriptor& job, const EngineEve
       wider_integers ? "int64 or " : "");
 }
 
+std::string describe_hub_disagreement(const std::string& job, const std::string& key,
+                                      const std::string& server) {
+  return fmt::format(
+      "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
+      "found: some pushed gradients and others weights, or their learning rates differ, or their "
+      "first weights differ",
+      job, key, server);
+}
+
 std::string describe_common(const std::optional<control::LaneNumbers>& common) {
   if (!common.has_value()) {
     return "; which collectives ended on all of the others could not be found out";

@@ -124,6 +124,10 @@ std::string describe_place(const EngineEvent& event, const LanePlans& plans,
 std::string describe_overflow(const control::JobDescriptor& job, const EngineEvent& event,
                               const LanePlans& plans, const bcube::AddressSpace& space);
 
+// Of trainers that have pushed a key of their hub differently, as `server` has found.
+std::string describe_hub_disagreement(const std::string& job, const std::string& key,
+                                      const std::string& server);
+
 // How a job's end divides its collectives, for the trainers that remain: "; collective 7 was the
 // last that ended alike on all of the others": well, or failed with a disagreement.
 std::string describe_common(const std::optional<control::LaneNumbers>& common);

@@ -48,7 +48,34 @@ Doorbells make_doorbells() {
   return {ends[0], ends[1]};
 }
 
+// The pollers that the session of a server's engines wakes.
+struct Pollers {
+  std::vector<Doorbell*> listeners;
+  Doorbell* leader = nullptr;
+};
+
+Pollers pollers_of(const NodeEngines& engines) {
+  Pollers pollers;
+  for (const EngineAt& at : engines.all()) {
+    if (at.leader) pollers.leader = &at.poller->doorbell();
+    if (!at.leader) pollers.listeners.push_back(&at.poller->doorbell());
+  }
+  if (pollers.listeners.empty()) pollers.leader = nullptr;
+  return pollers;
+}
+
 }  // namespace
+
+Member::Member(const control::JoinRequest& request, const std::string& server,
+               const NodeEngines& engines)
+    : request_(request), engines_(engines) {
+  std::vector<std::uint32_t> flows;
+  for (const EngineAt& at : engines_.all()) flows.push_back(at.engine->check({}, 0));
+  offer_ = offer_packets(request_.name, server, flows, engines_);
+  window_ = offer_.window;
+  const Pollers pollers = pollers_of(engines_);
+  session_ = std::make_unique<Session>(pollers.listeners, pollers.leader);
+}
 
 Member::Member(const control::JoinRequest& request, const std::string& server,
                std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
@@ -69,16 +96,10 @@ Member::Member(const control::JoinRequest& request, const std::string& server,
   window_ = offer_.window;
   const Doorbells doorbells = make_doorbells();
   locals_[local] = Local{request_.trainer, doorbells.trainer};
-  std::vector<Doorbell*> listeners;
-  Doorbell* leader = nullptr;
-  for (const EngineAt& at : engines_.all()) {
-    if (at.leader) leader = &at.poller->doorbell();
-    if (!at.leader) listeners.push_back(&at.poller->doorbell());
-  }
-  if (listeners.empty()) leader = nullptr;
-  session_ =
-      std::make_unique<Session>(std::move(region), doorbells.daemon,
-                                shape_of(plans_, request_.options), listeners, leader, local);
+  const Pollers pollers = pollers_of(engines_);
+  session_ = std::make_unique<Session>(std::move(region), doorbells.daemon,
+                                       shape_of(plans_, request_.options), pollers.listeners,
+                                       pollers.leader, local);
 }
 
 Member::~Member() {

@@ -1,5 +1,6 @@
 // What a node has of a job: its trainers, mostly one, with their session, and what the node's
-// engines hold of it. A trainer is named by its number among them.
+// engines hold of it. A trainer is named by its number among them. Where the server aggregates the
+// job's hub and has no trainers of the job (hub_guest.h), there are none, and no lanes.
 //
 // Ownership: owns the session and its parts at the engines. When the trainers have gone and the
 // engines have let go, release() hands both over: packets may still point into the session.
@@ -18,6 +19,7 @@
 #include "aggregation/kernels.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/join_request.h"
+#include "control/plan/topology.h"
 #include "dataplane/daemon/departed_sessions.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member_hub.h"
@@ -36,6 +38,9 @@ class Member {
   Member(const control::JoinRequest& request, const std::string& server,
          std::shared_ptr<SessionRegion> region, LanePlans plans, const NodeEngines& engines,
          unsigned local = 0);
+  // Without trainers. Throws as the other one does.
+  Member(const control::JoinRequest& request, const std::string& server,
+         const NodeEngines& engines);
   ~Member();
   Member(const Member&) = delete;
   Member& operator=(const Member&) = delete;
@@ -105,12 +110,18 @@ class Member {
   // Hub ---------------------------------------------------------------------
 
   // A trainer wishes for a hub, or its server needs the job's no more. While it is attached.
-  void ask_hub(unsigned local, HubWish wish);
+  void ask_hub(unsigned local, HubWish wish, const control::Topology& topology);
+  // Of a member without trainers: makes what it has of the hub. An answer follows from work_hub(),
+  // as if to trainer 0. shape: with its plan.
+  void host_hub(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge);
   // The trainer has wished for one, and was not answered yet.
   bool waits_for_hub(unsigned local) const { return hub_.waits(local); }
   void end_hub(std::uint32_t number);
-  // To be called about every 20 ms: answers to trainers.
-  std::vector<HubAnswer> work_hub();
+  // To be called about every 20 ms: answers to trainers. is_whole: as of MemberHub.
+  std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
+  // There is no hub, and those who wait for it are told so.
+  void refuse_hub(std::int32_t code, const std::string& why) { take_hub_off(code, why, 0); }
+  const HubWish& hub_wish() const { return hub_.wish(); }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
   // Null if there is none.
@@ -149,6 +160,7 @@ class Member {
   void release(DepartedSessions& departed);
 
  private:
+  void complete(ServerHubShape& shape) const;
   void use_hub(const std::shared_ptr<ServerHub>& hub);
   void take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice);
 

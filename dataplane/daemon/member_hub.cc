@@ -24,7 +24,7 @@ bool same(const HubWish& a, const HubWish& b) {
 
 }  // namespace
 
-void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
+void MemberHub::ask(unsigned local, HubWish wish, const HubDesign& design,
                     MemoryQuota::Charge charge) {
   const bool exists = making_ != nullptr || hub_ != nullptr;
   if (wish.number == wish_.number && !exists && code_ != GRADCUBE_OK) {
@@ -49,14 +49,14 @@ void MemberHub::ask(unsigned local, HubWish wish, const ServerHubShape& shape,
   answer_all(GRADCUBE_EINVAL, fmt::format("hub {} of the job is over", wish_.number));
   drop();
   waiting_.push_back(local);
-  make(std::move(wish), shape, std::move(charge));
+  make(std::move(wish), design, std::move(charge));
 }
 
-void MemberHub::make(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge) {
+void MemberHub::make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge) {
   code_ = GRADCUBE_OK;
   wish_ = wish;
   try {
-    making_ = std::make_unique<HubMaking>(std::move(wish), shape, std::move(charge));
+    making_ = std::make_unique<HubMaking>(std::move(wish), design, std::move(charge));
   } catch (const std::system_error& error) {  // there is no thread
     answer_all(GRADCUBE_ESYSTEM, fmt::format("job \"{}\": its hub on server {} cannot be made: {}",
                                              wish_.job, wish_.server, error.what()));
@@ -78,7 +78,7 @@ void MemberHub::refuse(unsigned local, std::uint32_t number, std::int32_t code, 
 }
 
 std::vector<HubAnswer> MemberHub::work(
-    const std::function<void(const std::shared_ptr<ServerHub>&)>& use) {
+    const std::function<void(const std::shared_ptr<ServerHub>&)>& use, const IsWhole& is_whole) {
   std::erase_if(dropped_, [](const auto& each) { return each->is_idle(); });
   if (making_ != nullptr && making_->go_on()) {
     try {
@@ -92,7 +92,7 @@ std::vector<HubAnswer> MemberHub::work(
     }
     making_.reset();
   }
-  if (hub_ != nullptr) answer_all(GRADCUBE_OK, "");
+  if (hub_ != nullptr && (!is_whole || is_whole(*hub_))) answer_all(GRADCUBE_OK, "");
   return std::exchange(answers_, {});
 }
 

@@ -30,12 +30,15 @@ struct HubAnswer {
 
 class MemberHub {
  public:
-  // A trainer wishes for a hub; an answer follows from work(). shape and charge: as of HubMaking.
-  void ask(unsigned local, HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
+  // A trainer wishes for a hub; an answer follows from work(). design and charge: as of HubMaking.
+  void ask(unsigned local, HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
   void refuse(unsigned local, std::uint32_t number, std::int32_t code, std::string text);
   // To be called about every 20 ms: what is to be told. use: gives a new hub to the engines, and
-  // throws a std::exception if they cannot have it.
-  std::vector<HubAnswer> work(const std::function<void(const std::shared_ptr<ServerHub>&)>& use);
+  // throws a std::exception if they cannot have it. is_whole: whether others have what a hub needs
+  // of them; before, nobody is told that it is there. Null: no hub needs any.
+  using IsWhole = std::function<bool(const ServerHub&)>;
+  std::vector<HubAnswer> work(const std::function<void(const std::shared_ptr<ServerHub>&)>& use,
+                              const IsWhole& is_whole = nullptr);
   // There is none any more, and who waits for one is told so by the next work().
   void end(std::int32_t code, const std::string& text);
 
@@ -49,7 +52,7 @@ class MemberHub {
   std::vector<std::unique_ptr<HubMaking>> take_dropped();
 
  private:
-  void make(HubWish wish, const ServerHubShape& shape, MemoryQuota::Charge charge);
+  void make(HubWish wish, const HubDesign& design, MemoryQuota::Charge charge);
   void drop();
   void answer_all(std::int32_t code, const std::string& text);
 

@@ -36,28 +36,42 @@ PacketReservation reserve_packets(const HubWish& wish, PacketShare& share, std::
 
 }  // namespace
 
-void Member::ask_hub(unsigned local, HubWish wish) {
+void Member::ask_hub(unsigned local, HubWish wish, const control::Topology& topology) {
   if (wish.lane >= plans_.size() || parts_.empty()) {
     hub_.refuse(local, wish.number, GRADCUBE_EINVAL,
                 parts_.empty() ? "the job does not run on this server"
                                : fmt::format("the job has no lane {}", wish.lane));
     return;
   }
-  const EngineSettings& settings = parts_.front().at.engine->settings();
+  const bcube::ServerId server = parts_.front().at.engine->settings().server;
   const std::shared_ptr<const control::PlanChoice>& choice = plans_[wish.lane].choice;
-  const ServerHubShape shape{.choice = choice,
-                             .rank = choice->placement().rank(settings.server).value(),
-                             .kernels = kernels_,
-                             .segment_bytes = settings.segment_bytes,
-                             .block_bytes = settings.block_bytes,
-                             .trainers = trainers(),
-                             .engines = settings.engines,
-                             .numa_node = engines_.numa_node()};
-  hub_.ask(local, std::move(wish), shape, session_->region(local).charge().another());
+  ServerHubShape shape;
+  shape.choice = choice;
+  shape.rank = choice->placement().rank(server).value();
+  shape.trainers = trainers();
+  shape.all_trainers = request_.options.all_trainers();
+  complete(shape);
+  hub_.ask(local, std::move(wish), {shape, &topology}, session_->region(local).charge().another());
 }
 
-std::vector<HubAnswer> Member::work_hub() {
-  return hub_.work([this](const std::shared_ptr<ServerHub>& hub) { use_hub(hub); });
+void Member::host_hub(HubWish wish, ServerHubShape shape, MemoryQuota::Charge charge) {
+  if (parts_.empty()) throw control::SetupError("the server has no engines");
+  complete(shape);
+  hub_.ask(0, std::move(wish), {shape, nullptr}, std::move(charge));
+}
+
+// By the engines of this server.
+void Member::complete(ServerHubShape& shape) const {
+  const EngineSettings& settings = parts_.front().at.engine->settings();
+  shape.kernels = kernels_;
+  shape.segment_bytes = settings.segment_bytes;
+  shape.block_bytes = settings.block_bytes;
+  shape.engines = settings.engines;
+  shape.numa_node = engines_.numa_node();
+}
+
+std::vector<HubAnswer> Member::work_hub(const MemberHub::IsWhole& is_whole) {
+  return hub_.work([this](const std::shared_ptr<ServerHub>& hub) { use_hub(hub); }, is_whole);
 }
 
 void Member::use_hub(const std::shared_ptr<ServerHub>& hub) {

@@ -35,7 +35,8 @@ Node::Node(bcube::ServerId server, control::Incarnation incarnation, const NodeS
       around_(around),
       engines_(std::move(engines)),
       jobs_(server, incarnation, space(), around.timing.jobs, id_seed(server, incarnation)),
-      greetings_(server, incarnation, around.timing.greetings) {
+      greetings_(server, incarnation, around.timing.greetings),
+      guests_(server, around.topology, around.kernels, *engines_, around.departed, around.quota) {
   if (around.frames.pool == nullptr) return;
   courier_ = std::make_unique<MessageCourier>(*engines_, incarnation, around.frames);
 }
@@ -104,7 +105,12 @@ void Node::inquire(TrainerId trainer, std::uint64_t request, control::Collective
 
 void Node::on_event(const EngineEvent& event, control::Instant now) {
   Resident* resident = resident_of(event.job);
-  if (resident == nullptr || !resident->descriptor.has_value()) return;
+  if (resident == nullptr) {
+    control::NodeMessages out;
+    guests_.on_event(event, out);
+    return send(out, now);
+  }
+  if (!resident->descriptor.has_value()) return;
   const Attempt attempt =
       std::find_if(residents_.begin(), residents_.end(), [&](const auto& entry) {
         return &entry.second == resident;
@@ -165,7 +171,7 @@ bool Node::work(control::Instant now) {
     for (const control::JobAction& action : std::exchange(actions_, {}))
       try_to_carry_out(action, now);
   }
-  forget_the_gone();
+  forget_the_gone(now);
   set_peers(now);
   return true;
 }
@@ -204,9 +210,12 @@ void Node::look(control::Instant now) {
     const char* violation = member.ended() ? member.fail_submissions() : member.take_submissions();
     if (violation != nullptr) violators.push_back({attempt, member.violator(), violation});
   }
-  answer_hubs();
+  answer_hubs(now);
+  control::NodeMessages out;
+  for (const std::string& line : guests_.look(now, out)) record(line);
+  send(out, now);
   for (const auto& [attempt, local, violation] : violators) evict(attempt, local, violation, now);
-  forget_the_gone();
+  forget_the_gone(now);
 }
 
 // When a collective has ended, what links lost before that explains nothing any more.
@@ -242,15 +251,18 @@ void Node::evict(Attempt attempt, unsigned local, const std::string& violation,
 }
 
 // Trainers have gone for good when no command about them can come any more.
-void Node::forget_the_gone() {
-  std::erase_if(residents_, [this](auto& entry) {
+void Node::forget_the_gone(control::Instant now) {
+  control::NodeMessages ends;
+  std::erase_if(residents_, [&](auto& entry) {
     auto& [attempt, resident] = entry;
     const control::JobAgent* agent = jobs_.agent(attempt);
     const bool over = agent == nullptr || agent->is_ending();
     if (!resident.gone || !over || resident.member->attached()) return false;
+    if (resident.caller.has_value()) resident.caller->end(ends);
     resident.member->release(around_.departed);
     return true;
   });
+  send(ends, now);
 }
 
 Node::Resident* Node::find(Attempt attempt) {
@@ -290,7 +302,8 @@ void Node::record(const std::string& line) {
 }
 
 bool Node::knows(protocol::JobId job) const {
-  return std::any_of(residents_.begin(), residents_.end(),
+  return guests_.knows(job) ||
+         std::any_of(residents_.begin(), residents_.end(),
                      [job](const auto& entry) { return entry.second.job == job; });
 }
 

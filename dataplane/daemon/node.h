@@ -29,9 +29,11 @@
 #include <vector>
 
 #include "control/jobs/greetings.h"
+#include "control/jobs/hub_caller.h"
 #include "control/jobs/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/plan/topology.h"
+#include "dataplane/daemon/hub_guests.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
 #include "dataplane/daemon/message_courier.h"
@@ -71,6 +73,7 @@ struct NodeSurroundings {
   NodeTiming timing;
   MessageFrames frames;  // to nodes of other processes; without a pool there are none
   unsigned servers_per_core;
+  MemoryQuota* const& quota;  // of users; null: there is none
 };
 
 class Node {
@@ -123,11 +126,11 @@ class Node {
   void look(control::Instant now);
 
   // It has nothing of any job.
-  bool idle() const { return residents_.empty() && jobs_.idle(); }
+  bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
   unsigned trainers() const;
-  // Whether it still has a trainer of this job, or what one has left behind.
+  // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;
   std::uint64_t trainer_bytes() const;  // shared heaps, as far as they take memory
   // The daemon's mapping of a trainer's region: for a trainer that lives in this process, in
@@ -146,6 +149,8 @@ class Node {
     std::optional<control::CollectiveName> asked;  // by the newest command::Hold
     std::string why_ended;                         // empty before
     std::string last_report;  // the last explanation, while nothing has completed since
+    // Of its hub's aggregator, if this is the job's first server.
+    std::optional<control::HubCaller> caller;
     // By trainer: what it has asked about and has not heard of yet.
     std::map<unsigned, std::pair<std::uint64_t, control::CollectiveName>> asking;
     // How far it had come when its collectives last made progress, and what its neighbours'
@@ -183,8 +188,15 @@ class Node {
                        const TrainerRequest& request, const std::shared_ptr<SessionRegion>& region,
                        control::Instant now);
 
+  // node_aggregators.cc
+  void on_hub_message(const control::NodeMessage& message, control::Instant now);
+  void send(const control::NodeMessages& messages, control::Instant now);
+  bool calls_aggregator(const Resident& resident, const ServerHub* hub) const;
+  static bool has_aggregator(const Resident& resident);
+  void call_aggregator(Attempt attempt, Resident& resident, control::Instant now);
+
   // node_hubs.cc
-  void answer_hubs();
+  void answer_hubs(control::Instant now);
   void on_hub_disagreement(Attempt attempt, const Resident& resident, const EngineEvent& event,
                            control::Instant now);
 
@@ -205,7 +217,7 @@ class Node {
     for (auto& [attempt, resident] : residents_) resident.member->give_back_packets();
     around_.departed.reap();
   }
-  void forget_the_gone();
+  void forget_the_gone(control::Instant now);
   // The trainers of a job that stay, or one of them.
   void notify(Attempt attempt, const shared::Notice& notice);
   void notify(Attempt attempt, unsigned local, const shared::Notice& notice);
@@ -221,6 +233,7 @@ class Node {
   std::unique_ptr<MessageCourier> courier_;  // null: there are no other processes
   control::JobNode jobs_;
   control::Greetings greetings_;
+  HubGuests guests_;
   control::JobActions actions_;  // to be carried out
   std::map<Attempt, Resident> residents_;
   // Since the last work(). An agent may be over without an action: then nobody is greeted for it.

@@ -53,6 +53,9 @@ class NodeGroup {
   // first add(); by default each has its own.
   void set_servers_per_core(unsigned servers) { servers_per_core_ = servers; }
 
+  // What users may use of the host's memory. By default they may use all. It outlives the nodes.
+  void set_quota(MemoryQuota& quota) { quota_ = &quota; }
+
   bool carries_messages() const { return frames_.pool != nullptr; }
 
   // There is no node of this server yet.
@@ -108,6 +111,7 @@ class NodeGroup {
   MessageFrames frames_;
   unsigned servers_per_core_ = 1;
   bool carries_all_ = false;
+  MemoryQuota* quota_ = nullptr;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory
   WaitTimes waits_;
 };

@@ -1,7 +1,5 @@
 // Hubs, as trainers ask a node for them.
 
-#include <fmt/format.h>
-
 #include "dataplane/daemon/node.h"
 #include "dataplane/daemon/session_messages.h"
 
@@ -20,11 +18,13 @@ bool Node::ask_hub(TrainerId trainer, const shared::MakeHub& wish) {
     return false;
   }
   const auto* table = reinterpret_cast<const char*>(region.base() + wish.offset);
-  member.ask_hub(trainer.local, {.job = member.request().name,
-                                 .server = space().text(server_),
-                                 .number = wish.number,
-                                 .lane = wish.lane,
-                                 .table = std::string(table, wish.bytes)});
+  member.ask_hub(trainer.local,
+                 {.job = member.request().name,
+                  .server = space().text(server_),
+                  .number = wish.number,
+                  .lane = wish.lane,
+                  .table = std::string(table, wish.bytes)},
+                 around_.topology);
   return true;
 }
 
@@ -33,9 +33,13 @@ void Node::end_hub(TrainerId trainer, std::uint32_t number) {
   if (resident != nullptr && resident->member->attached()) resident->member->end_hub(number);
 }
 
-void Node::answer_hubs() {
+void Node::answer_hubs(control::Instant now) {
   for (auto& [attempt, resident] : residents_) {
-    for (const HubAnswer& answer : resident.member->work_hub()) {
+    call_aggregator(attempt, resident, now);
+    const auto is_whole = [&, &resident = resident](const ServerHub& hub) {
+      return !calls_aggregator(resident, &hub) || has_aggregator(resident);
+    };
+    for (const HubAnswer& answer : resident.member->work_hub(is_whole)) {
       if (around_.channel == nullptr || !resident.member->stays(answer.local)) continue;
       shared::Notice notice = make_notice(shared::MessageType::hub_made, answer.code, answer.text);
       notice.number = answer.number;
@@ -52,11 +56,8 @@ void Node::on_hub_disagreement(Attempt attempt, const Resident& resident, const 
   if (member.hub() == nullptr) return;
   const auto& keys = member.hub()->model().keys();
   if (event.hub_key >= keys.size()) return;
-  const std::string why = fmt::format(
-      "job \"{}\": the trainers have pushed key \"{}\" of their hub differently, as server {} has "
-      "found: some pushed gradients and others weights, or their learning rates differ, or their "
-      "first weights differ",
-      member.request().name, keys[event.hub_key].name, space().text(server_));
+  const std::string why = describe_hub_disagreement(member.request().name, keys[event.hub_key].name,
+                                                    space().text(server_));
   happened(attempt, control::event::TrainerAborted{why, true}, now);
 }
 

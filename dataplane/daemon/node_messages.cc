@@ -16,6 +16,9 @@ void Node::on_message(const control::NodeMessage& message, control::Instant now)
     return;
   }
   const auto* told = std::get_if<control::JobMessage>(&message.body);
+  const bool of_status = std::holds_alternative<control::StatusAsk>(message.body) ||
+                         std::holds_alternative<control::StatusPart>(message.body);
+  if (told == nullptr && !of_status) return on_hub_message(message, now);
   if (told == nullptr) {
     if (around_.status != nullptr) around_.status->on_status_message(message, now);
     return;

@@ -60,6 +60,7 @@ SessionServer::SessionServer(ControlLoop& loop, NodeGroup& nodes, const Attended
     loop_.add(each.descriptor(), [this, &each, at = server] { accept(each, at); });
   }
   nodes_.set_channel(this);
+  nodes_.set_quota(quota_);
 }
 
 SessionServer::~SessionServer() {

@@ -146,7 +146,7 @@ unsigned Engine::take_requests() {
     unsigned taken = 0;
     if (job->is_leader() && job->state == EngineJob::State::running) taken = take_submissions(*job);
     if (job->moves() && job->seen != job->session().published()) taken += begin_published(*job);
-    if (job->moves() && job->is_leader()) taken += job->mailroom()->work();
+    if (job->moves() && job->mailroom() != nullptr) taken += job->mailroom()->work();
     if (taken != 0) watch_.record_work(*job);
     all_taken += taken;
   }
@@ -203,7 +203,7 @@ unsigned Engine::finish_collectives() {
 unsigned Engine::complete(EngineJob& job) {
   Session& session = job.session();
   const std::uint64_t before = session.completions();
-  if (job.is_leader()) job.mailroom()->publish_ends();
+  if (job.mailroom() != nullptr) job.mailroom()->publish_ends();
   for (unsigned lane = 0; lane < session.lanes(); ++lane) {
     const LaneCut& cut = job.cuts[lane];
     if (cut.through > session.completed(lane)) {

@@ -94,7 +94,7 @@ class EngineJob {
       for (Flow& flow : channel.flows()) function(flow);
     });
   }
-  // Of the leader engine alone; else null.
+  // Of the leader engine alone, and where there are trainers; else null.
   Mailroom* mailroom() { return mailroom_.get(); }
   void set_mailroom(std::unique_ptr<Mailroom> mailroom) { mailroom_ = std::move(mailroom); }
 

@@ -58,8 +58,9 @@ std::uint32_t Engine::check(const LanePlans& lanes, std::uint64_t region_bytes) 
       for (unsigned w = 0; w < schedule.steps(); ++w) flows += 2 * schedule.step(w).peers;
     }
   }
-  // Mail needs a window once: no receiver holds any of it, so it all comes back.
-  return flows + (runs(0) ? 1 : 0);
+  // Mail, which needs trainers, needs a window once: no receiver holds any of it, so it all comes
+  // back.
+  return flows + (runs(0) && !lanes.empty() ? 1 : 0);
 }
 
 std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
@@ -85,7 +86,7 @@ std::unique_ptr<EngineJob> Engine::prepare(protocol::JobId id, Session& session,
       job->executors().emplace_back(context, lane, thread - choice.first_thread(plan), *job);
     }
   }
-  if (job->is_leader()) {
+  if (job->is_leader() && !lanes.empty()) {
     job->set_mailroom(std::make_unique<Mailroom>(*job, lanes[0].choice->placement(),
                                                  settings_.server, settings_.segment_bytes,
                                                  job->window(), settings_.flows));
@@ -103,7 +104,7 @@ void Engine::attach(EngineJob& job, std::uint16_t epoch, const RankOrder& ranks)
       add_flow(flow);
     }
   }
-  if (job.is_leader()) {
+  if (job.mailroom() != nullptr) {
     job.mailroom()->set_opener([this, &job](MailChannel& channel) { open_channel(job, channel); });
   }
   add_flows(job);
@@ -282,7 +283,7 @@ void Engine::add_flows(EngineJob& job) {
       ports_[flow->port_in]->add_incoming(job, rank, *flow);
     }
   }
-  if (!job.is_leader()) return;
+  if (job.mailroom() == nullptr) return;
   // What they have in flight goes on after a reset.
   job.mailroom()->for_each_channel([&](MailChannel& channel) {
     for (Flow& flow : channel.flows()) {

@@ -216,7 +216,7 @@ Flow* Engine::find_flow(const ParsedFrame& frame) {
 Flow* Engine::find_mail_flow(const ParsedFrame& frame) {
   if (frame.transport.thread != protocol::kMailThread) return nullptr;
   EngineJob* job = find_job(frame.transport.job);
-  if (job == nullptr || !job->is_leader() || frame.routing.source == settings_.server ||
+  if (job == nullptr || job->mailroom() == nullptr || frame.routing.source == settings_.server ||
       job->mailroom()->channel_to(frame.routing.source) == nullptr) {
     return nullptr;
   }

@@ -21,13 +21,15 @@ constexpr unsigned kFirstKind = static_cast<unsigned>(HubKind::gradients);
 static_assert(static_cast<unsigned>(HubKind::restored) ==
               kFirstKind + static_cast<unsigned>(HubPush::Kind::restored));
 
-// In a segment header the number of the chunk stands for that of the collective, the position for
-// the count, and what is left is shared by the round and the learning rate.
+// In a segment header the number of the chunk stands for that of the collective. The other fields
+// share the position, the round and the digest: position 16 and digest 16 bits, digest 8 and round
+// 8 bits, digest 8 bits.
 CollectiveSignature signature_of(const HubLabel& label) {
-  return {static_cast<std::uint8_t>(label.rate >> 8), label.position,
-          static_cast<std::uint16_t>(label.round | (label.rate & 0xffU) << 8),
+  return {static_cast<std::uint8_t>(label.digest >> 24), label.digest << 16 | label.position,
+          static_cast<std::uint16_t>(label.round | (label.digest >> 16 & 0xffU) << 8),
           static_cast<std::uint8_t>(kFirstKind + static_cast<unsigned>(label.kind)), label.chunk};
 }
+static_assert(HubShape::kMostPositions == 1U << 16);
 
 std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
   const unsigned kind = signature.kind - kFirstKind;
@@ -35,9 +37,10 @@ std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
   HubLabel label;
   label.kind = static_cast<HubPush::Kind>(kind);
   label.chunk = signature.collective;
-  label.position = signature.count;
+  label.position = signature.count & 0xffffU;
   label.round = static_cast<std::uint8_t>(signature.root);
-  label.rate = static_cast<std::uint16_t>(signature.type_and_operation << 8 | signature.root >> 8);
+  label.digest = signature.count >> 16 | std::uint32_t{signature.root} >> 8 << 16 |
+                 std::uint32_t{signature.type_and_operation} << 24;
   return label;
 }
 

@@ -75,7 +75,6 @@ std::uint64_t ServerHub::needs(const control::hub::HubModel& model, const Server
 // Without memory.
 HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
                                          const ServerHubShape& shape, std::size_t execution) {
-  const auto trainers = shape.trainers * static_cast<unsigned>(shape.plan->placement().ranks());
   return {model,
           model.executions()[execution],
           *shape.plan,
@@ -85,7 +84,8 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           shape.segment_bytes,
           shape.block_bytes,
           shape.trainers,
-          trainers,
+          shape.all_trainers,
+          shape.aggregator.has_value(),
           nullptr,
           nullptr};
 }

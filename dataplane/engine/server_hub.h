@@ -17,6 +17,7 @@
 #include <optional>
 #include <vector>
 
+#include "bcube_forwarding/address.h"
 #include "control/hub/hub_model.h"
 #include "control/plan/plan_choice.h"
 #include "dataplane/engine/hub_memory.h"
@@ -29,17 +30,20 @@ namespace gradcube::dataplane {
 // What is done with what arrives: gradcube_hub_work. All but the first is for measurements.
 enum class HubWork : std::uint8_t { all = 0, add = 1, copy = 2 };
 
-// What a hub is made of, and where. The same on all servers, but for the rank.
+// What a hub is made of, and where. The same on all servers, but for the rank and the trainers.
 struct ServerHubShape {
-  // Of a lane of the job; the plan is one of its.
+  // Of a lane of the job, or where the hub has an aggregator its own; the plan is one of its.
   std::shared_ptr<const control::PlanChoice> choice;
   const control::Plan* plan = nullptr;
   control::Rank rank = 0;  // the server's, in the plan
+  // The plan's root, if it has no trainers of the job.
+  std::optional<bcube::ServerId> aggregator;
   const aggregation::Kernels* kernels = nullptr;
   std::uint32_t segment_bytes = 0;
   std::uint32_t block_bytes = 0;
-  unsigned trainers = 1;  // of the server
-  unsigned engines = 1;   // of each server
+  unsigned trainers = 1;           // of the server; none of an aggregator
+  std::uint32_t all_trainers = 1;  // of the job
+  unsigned engines = 1;            // of each server
   std::optional<unsigned> numa_node;
   HubWork work = HubWork::all;
 };

@@ -36,6 +36,13 @@ Session::Session(std::shared_ptr<SessionRegion> region, int doorbell, const Sess
   seat(local, std::move(region), doorbell);
 }
 
+Session::Session(std::vector<Doorbell*> listeners, Doorbell* leader)
+    : ranks_(0),
+      reproducible_(false),
+      listeners_(std::move(listeners)),
+      leader_(leader),
+      mail_(0, 0) {}
+
 Session::~Session() {
   for_each_seated([](const Seat& seat) {
     if (seat.doorbell >= 0) close(seat.doorbell);

@@ -74,6 +74,8 @@ class Session {
   // the leader engine's poller, if there are others.
   Session(std::shared_ptr<SessionRegion> region, int doorbell, const SessionShape& shape,
           std::vector<Doorbell*> listeners, Doorbell* leader = nullptr, unsigned local = 0);
+  // Of a server that has none of the job's trainers: its hub's aggregator. Nothing is ever taken.
+  Session(std::vector<Doorbell*> listeners, Doorbell* leader);
   ~Session();
   Session(const Session&) = delete;
   Session& operator=(const Session&) = delete;

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <cmath>
+#include <limits>
 
 #include "aggregation/optimizer_step.h"
 #include "dataplane/engine/session.h"
@@ -26,6 +27,10 @@ Session::Take Session::take_push(Seat& seat, unsigned local, const shared::Submi
     const double rate = std::bit_cast<double>(submission.tag);
     push.kind = HubPush::Kind::gradients;
     push.learning_rate = rate == shared::kOwnRate ? hub()->model().settings().learning_rate : rate;
+    // As frames tell it: so all trainers have the same, those of one server, too.
+    if (hub()->shape().aggregator.has_value()) {
+      push.learning_rate = static_cast<float>(push.learning_rate);
+    }
   } else if (restored) {
     push.kind = HubPush::Kind::restored;
     push.steps = submission.tag;
@@ -52,7 +57,9 @@ const char* Session::check_push(const Seat& seat, unsigned local,
   std::uint64_t bytes = key.bytes();
   if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_gradients)) {
     const double rate = std::bit_cast<double>(submission.tag);
-    if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0)) {
+    const bool is_told = hub()->shape().aggregator.has_value();
+    const double most = is_told ? std::numeric_limits<float>::max() : rate;
+    if (rate != shared::kOwnRate && !(std::isfinite(rate) && rate >= 0 && rate <= most)) {
       return "a push without a valid learning rate";
     }
   } else if (submission.kind == static_cast<std::uint8_t>(shared::Kind::push_restored)) {

@@ -17,24 +17,6 @@ namespace {
 
 constexpr std::uint32_t kNone = UINT32_MAX;
 
-// Of what differs, one pair in 65,536 has the same digest.
-std::uint16_t digest_of(const HubPush& push) {
-  std::uint64_t bits = 0;
-  switch (push.kind) {
-    case HubPush::Kind::gradients:
-      // Where zero has a sign it loses it here: the two are the same rate.
-      bits = std::bit_cast<std::uint64_t>(push.learning_rate + 0.0);
-      break;
-    case HubPush::Kind::weights:
-      bits = push.digest;
-      break;
-    case HubPush::Kind::restored:
-      bits = push.steps;
-      break;
-  }
-  return static_cast<std::uint16_t>((bits * 0x9e3779b97f4a7c15U) >> 48);
-}
-
 }  // namespace
 
 HubExchange::HubExchange(const HubExchangeContext& context)
@@ -123,6 +105,27 @@ void HubExchange::allocate() {
 
 // Rounds ---------------------------------------------------------------------
 
+// Of what differs, one pair in 2^32 has the same digest.
+std::uint32_t HubExchange::digest_of(const HubPush& push) const {
+  std::uint64_t bits = 0;
+  switch (push.kind) {
+    case HubPush::Kind::gradients: {
+      // Where zero has a sign it loses it here: the two are the same rate.
+      const double rate = push.learning_rate + 0.0;
+      if (context_.rates_are_told) return std::bit_cast<std::uint32_t>(static_cast<float>(rate));
+      bits = std::bit_cast<std::uint64_t>(rate);
+      break;
+    }
+    case HubPush::Kind::weights:
+      bits = push.digest;
+      break;
+    case HubPush::Kind::restored:
+      bits = push.steps;
+      break;
+  }
+  return static_cast<std::uint32_t>((bits * 0x9e3779b97f4a7c15U) >> 32);
+}
+
 void HubExchange::push(std::uint32_t number, const HubPush& push) {
   KeyState& key = keys_[number];
   key.push = push;
@@ -151,14 +154,14 @@ bool HubExchange::begin(std::uint64_t bytes) {
 
 void HubExchange::begin_chunk(ChunkState& chunk) {
   const HubPush& push = keys_[place_of(chunk).key].push;
-  const std::uint16_t rate = digest_of(push);
+  const std::uint32_t digest = digest_of(push);
   ++chunk.pushes;
   std::fill_n(bits_.begin() + first_word(chunk.bits + shape_of(chunk).gathering_bits),
               (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
   chunk.results = 0;
   if (chunk.opened != chunk.pushes) {
-    open_round(chunk, push.kind, rate);
-  } else if (chunk.kind != push.kind || chunk.rate != rate) {
+    open_round(chunk, push.kind, digest);
+  } else if (chunk.kind != push.kind || chunk.digest != digest) {
     return disagree(chunk);  // nothing goes out: others would take it for what they have pushed
   }
   chunk.pushed = true;
@@ -188,11 +191,11 @@ void HubExchange::count_step(KeyState& key) {
 }
 
 // Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
-void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint16_t rate) {
+void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint32_t digest) {
   const HubShape& shape = shape_of(chunk);
   ++chunk.opened;
   chunk.kind = kind;
-  chunk.rate = rate;
+  chunk.digest = digest;
   chunk.pushed = false;
   chunk.reductions = 0;
   std::fill_n(bits_.begin() + first_word(chunk.bits), shape.gathering_bits / kWordBits, 0);
@@ -248,7 +251,7 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
 bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                                     const std::uint8_t* payload, std::uint32_t bytes) {
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
-    open_round(chunk, label.kind, label.rate);
+    open_round(chunk, label.kind, label.digest);
     if (context_.trainers == 0) open_without_trainers(chunk);
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
@@ -258,7 +261,7 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
       from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
   const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
   if (bit(arrived)) return false;
-  if (label.kind != chunk.kind || label.rate != chunk.rate) {
+  if (label.kind != chunk.kind || label.digest != chunk.digest) {
     disagree(chunk);
     return false;
   }
@@ -282,10 +285,15 @@ void HubExchange::open_without_trainers(ChunkState& chunk) {
   KeyState& key = keys_[place_of(chunk).key];
   ++chunk.pushes;
   chunk.pushed = true;
-  if (chunk.pushes <= key.rounds) return;  // another chunk of the key was the first
+  if (chunk.pushes <= key.rounds) {
+    // Another chunk of the key was the first. The key's numbers are those that it came with.
+    if (chunk.kind != key.push.kind || chunk.digest != key.digest) disagree(chunk);
+    return;
+  }
   key.rounds = chunk.pushes;
   key.push.kind = chunk.kind;
-  key.push.learning_rate = learning_rate_;
+  key.digest = chunk.digest;
+  key.push.learning_rate = std::bit_cast<float>(chunk.digest);
   count_step(key);
 }
 

@@ -78,9 +78,10 @@ struct HubLabel {
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
   std::uint8_t round = 0;      // of the chunk's; the low 8 bits
   HubPush::Kind kind{};
-  // Of a contribution, as far as it fits: by which learning rate its trainers want to step, which
-  // weights they push, or how many steps they restore.
-  std::uint16_t rate = 0;
+  // Of a contribution, in 32 bits: by which learning rate its trainers want to step, which weights
+  // they push, or how many steps they restore. Where the root has no trainers, the rate itself, as
+  // a float.
+  std::uint32_t digest = 0;
 
   bool operator==(const HubLabel&) const = default;
 };
@@ -109,6 +110,7 @@ struct HubExchangeContext {
   std::uint32_t block_bytes;
   unsigned trainers;      // of this server
   std::uint32_t divisor;  // all trainers, whose mean is taken
+  bool rates_are_told;    // the root has no trainers: rates are floats, and labels have them
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
   float* state;           // what state_of() says: zeros
 };
@@ -136,8 +138,6 @@ class HubExchange {
   std::uint64_t memory() const;
   static std::uint64_t needs(const HubExchangeContext& context);
 
-  // Of a server without trainers: the learning rate of the rounds to come.
-  void set_learning_rate(double rate) { learning_rate_ = rate; }
   // The trainers' next push of a key whose round has ended here. Its chunks begin with begin().
   void push(std::uint32_t key, const HubPush& push);
   // Begins chunks of what was pushed, key by key, until about so many bytes are worked off: a key
@@ -199,7 +199,7 @@ class HubExchange {
     std::uint32_t reductions = 0;  // of the last round opened, that are done
     std::uint32_t results = 0;     // of the last round pushed, that are here
     HubPush::Kind kind{};          // of the last round opened
-    std::uint16_t rate = 0;        // the same
+    std::uint32_t digest = 0;      // the same
     HubPush::Kind spread_kind{};   // of the last round whose results go out
     bool pushed = false;           // the last round opened
   };
@@ -212,6 +212,7 @@ class HubExchange {
     std::uint32_t left = 0;         // of these, whose round has not ended
     std::uint32_t begun = 0;        // of these, in the round that was pushed last
     std::uint32_t rounds = 0;       // that were opened; where there are no trainers
+    std::uint32_t digest = 0;       // of the last of these
   };
   // Keys in the order in which they came, each at most once.
   struct KeyRing {
@@ -291,7 +292,8 @@ class HubExchange {
   void disagree(const ChunkState& chunk);
   void count_step(KeyState& key);
   void begin_chunk(ChunkState& chunk);
-  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint16_t rate);
+  std::uint32_t digest_of(const HubPush& push) const;
+  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint32_t digest);
   bool may_open(const ChunkState& chunk) const;
   void open_without_trainers(ChunkState& chunk);
   void reset_sends(const ChunkState& chunk, Stage stage);
@@ -347,7 +349,6 @@ class HubExchange {
   HubStateShape state_;
   // Of what is owned: 16-bit weights in float32, and the optimizer's state; null where not needed.
   std::array<float*, kHubArrays> arrays_{};
-  double learning_rate_ = 0;  // where no trainer says it
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
   KeyRing beginning_;  // keys with chunks that have not begun

@@ -106,7 +106,7 @@ std::optional<HubLabel> HubExchange::next(const HubStream& to) {
   --stream.segments;
   if (stream.sent[index] == stream.ready[index]) pop(index);
   if (to.stage == Stage::aggregation) {
-    return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind, chunk.rate};
+    return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind, chunk.digest};
   }
   return HubLabel{chunk.number, position, on_wire(chunk.spread), chunk.spread_kind, 0};
 }

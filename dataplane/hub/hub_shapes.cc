@@ -1,6 +1,9 @@
 #include "dataplane/hub/hub_shapes.h"
 
 #include <algorithm>
+#include <fmt/format.h>
+
+#include "control/base/errors.h"
 
 namespace gradcube::dataplane {
 
@@ -36,6 +39,12 @@ HubShape::HubShape(const control::ThreadSchedule& schedule, std::uint64_t chunk_
   for (unsigned w = 0; w < schedule.steps(); ++w) {
     const control::ScheduleStep& step = schedule.step(w);
     length[w] = static_cast<std::uint32_t>(layout.end(Stage::aggregation, w));
+    if (length[w] > kMostPositions) {
+      throw control::UsageError(
+          fmt::format("chunks of {} bytes make {} segments in a step: expected at most {}: make "
+                      "shorter chunks, or take a larger MTU",
+                      chunk_bytes, length[w], kMostPositions));
+    }
     const unsigned sources = step.sources_in(Stage::aggregation).count();
     reduced_at[w] = gathering_bits;
     arrived_at[w] = gathering_bits + (step.sums ? length[w] : 0);

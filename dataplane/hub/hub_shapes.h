@@ -18,7 +18,11 @@ namespace gradcube::dataplane {
 inline constexpr control::PartRange kWholeChunk{0, 1, 1};
 
 struct HubShape {
-  // bytes: of the chunk. What has a root and what has rings are shapes like others.
+  // A position has 16 bits in a frame.
+  static constexpr std::uint32_t kMostPositions = 1 << 16;
+
+  // bytes: of the chunk. What has a root and what has rings are shapes like others. Throws a
+  // control::UsageError where a stream would have more positions.
   HubShape(const control::ThreadSchedule& schedule, std::uint64_t chunk_bytes,
            std::uint32_t segment_bytes, std::uint32_t block_bytes);
 

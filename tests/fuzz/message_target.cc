@@ -41,6 +41,7 @@ void read_hostile(std::span<const std::uint8_t> input) {
                 part->text.size() <= kStatusPartBytes,
             "a status has few parts");
   }
+  if (const auto* call = std::get_if<HubCall>(&message->body)) require_members(call->members);
   const auto* job_message = std::get_if<JobMessage>(&message->body);
   if (job_message == nullptr) return;
   if (const auto* join = std::get_if<Join>(&job_message->body)) {
@@ -78,6 +79,14 @@ std::vector<Bytes> seeds() {
   std::vector<Bytes> inputs = {encode_message({1, 2, Greeting{10, true}}, space()),
                                encode_message({1, 2, StatusAsk{10, 3}}, space()),
                                encode_message({1, 2, StatusPart{10, 3, 4, "{}"}}, space())};
+  const HubName hub{7, 1};
+  const HubCall call{hub, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
+  const HubState state{hub, HubState::Stage::failed, -5, "no memory"};
+  inputs.push_back(encode_message({1, 2, call}, space()));
+  inputs.push_back(encode_message({1, 2, HubAsk{hub, 1}}, space()));
+  inputs.push_back(encode_message({1, 2, HubPart{hub, 1, "table"}}, space()));
+  inputs.push_back(encode_message({1, 2, state}, space()));
+  inputs.push_back(encode_message({1, 2, HubEnd{hub}}, space()));
   for (const JobBody& body : bodies) {
     const NodeMessage message{1, 2, JobMessage{{1, 10, 1}, {2, 20, 0}, 7, "job", body}};
     inputs.push_back(encode_message(message, space()));

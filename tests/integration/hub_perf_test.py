@@ -18,6 +18,8 @@ PLANS = (
     ["--algorithm", "auto"],
     ["--trainers", "2"],
     ["--members", "0,0 0,1"],
+    ["--aggregator", "2,2"],
+    ["--aggregator", "0,0", "--members", "0,1 2,2", "--trainers", "2"],
 )
 
 

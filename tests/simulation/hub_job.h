@@ -20,16 +20,22 @@ namespace gradcube::simulation {
 class HubJob {
  public:
   HubJob(SimulatedCluster& cluster, std::vector<control::hub::HubKey> keys,
-         const std::string& optimizer, const std::string& algorithm = "")
-      : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer) {
+         const std::string& optimizer, const std::string& algorithm = "",
+         std::uint32_t aggregator = shared::kNoAggregator)
+      : cluster_(cluster), keys_(std::move(keys)), optimizer_(optimizer), aggregator_(aggregator) {
     for (const control::hub::HubKey& key : keys_) {
       offsets_.push_back(heap_end_);
       heap_end_ += (key.bytes() + 63) / 64 * 64;
     }
     weights_ = heap_end_ - shared::kHeapOffset - kTable;
+    std::vector<bcube::ServerId> members;
     for (bcube::ServerId server = 0; server < cluster.servers(); ++server) {
+      if (server != aggregator_) members.push_back(server);
+    }
+    for (const bcube::ServerId server : members) {
       dataplane::TrainerRequest request{"hub", 1000 + server, 1000,
                                         heap_end_ - shared::kHeapOffset};
+      request.options.members = members;
       request.options.lanes = {{algorithm, 0}};
       trainers_.push_back(cluster.join(server, request));
     }
@@ -41,7 +47,7 @@ class HubJob {
   // takes the time of the host, not of the cluster.
   void make(std::uint32_t number = 1, std::uint32_t work = GRADCUBE_HUB_WORK_ALL) {
     number_ = number;
-    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, work);
+    const std::string table = dataplane::hub_table(keys_, optimizer_, 4096, work, aggregator_);
     ASSERT_LE(table.size(), kTable);
     for (const auto& trainer : trainers_) {
       std::memcpy(trainer->at(shared::kHeapOffset), table.data(), table.size());
@@ -133,6 +139,7 @@ class HubJob {
   SimulatedCluster& cluster_;
   std::vector<control::hub::HubKey> keys_;  // in the order of their names
   std::string optimizer_;
+  std::uint32_t aggregator_;
   std::vector<std::uint64_t> offsets_;  // of each key, in the heap
   std::uint64_t heap_end_ = shared::kHeapOffset + kTable;
   std::uint64_t weights_ = 0;  // bytes

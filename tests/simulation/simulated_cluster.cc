@@ -185,6 +185,7 @@ bool SimulatedCluster::any_trainer_rings() {
   for (const EngineAt& at : cluster_->engines()) {
     for (dataplane::EngineJob* job : at.engine->jobs()) {
       const dataplane::Session& session = job->session();
+      if (session.trainers() == 0) continue;  // it aggregates a hub
       const bool asked = session.region(0).header().daemon_asleep.load() != 0;
       if (job->is_leader() && asked && session.has_submission()) return true;
     }

@@ -83,6 +83,13 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
                ": expected GRADCUBE_HUB_WORK_ALL, GRADCUBE_HUB_WORK_ADD or GRADCUBE_HUB_WORK_COPY");
   }
   work_ = static_cast<gradcube_hub_work>(settings.work);
+  if (settings.aggregator != GRADCUBE_HUB_NO_AGGREGATOR) {
+    if (settings.aggregator >= shared::kNoAggregator) {
+      refuse_hub("the aggregator of the hub is " + std::to_string(settings.aggregator) +
+                 ": expected the number of a server, or GRADCUBE_HUB_NO_AGGREGATOR");
+    }
+    aggregator_ = static_cast<std::uint32_t>(settings.aggregator);
+  }
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
   for (std::size_t i = 0; i < settings.key_count; ++i) {
@@ -122,7 +129,7 @@ std::vector<char> Hub::table() const {
   std::vector<char> table;
   append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
                                  static_cast<std::uint32_t>(optimizer_.size()),
-                                 static_cast<std::uint32_t>(work_), 0});
+                                 static_cast<std::uint32_t>(work_), aggregator_});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
   for (const std::size_t place : by_name_) {
     const Key& key = keys_[place];

@@ -17,6 +17,7 @@
 #include <vector>
 
 #include "aggregation/optimizer_step.h"
+#include "trainer/shared_layout.h"
 
 #include "gradcube/gradcube_hub.h"
 
@@ -72,6 +73,7 @@ class Hub {
   std::uint32_t number() const { return number_; }
   unsigned lane() const { return lane_; }
   gradcube_hub_work work() const { return work_; }
+  bool has_aggregator() const { return aggregator_ != shared::kNoAggregator; }
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
@@ -120,6 +122,7 @@ class Hub {
   unsigned lane_ = 0;
   std::size_t chunk_bytes_ = 0;
   gradcube_hub_work work_ = GRADCUBE_HUB_WORK_ALL;
+  std::uint32_t aggregator_ = shared::kNoAggregator;
   std::string optimizer_;
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_

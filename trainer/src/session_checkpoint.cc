@@ -26,6 +26,15 @@ std::uint64_t word_of(int code, std::uint64_t step) {
 }
 bool is_failure(std::uint64_t word) { return static_cast<std::int64_t>(word) < 0; }
 
+// Where the weights and the optimizer's state are at a server without trainers, nobody here could
+// write them.
+void require_own_state(const Hub& hub) {
+  if (!hub.has_aggregator()) return;
+  throw Failure(GRADCUBE_EINVAL,
+                "the hub has an aggregator: it has no checkpoints; keep its weights yourself, and "
+                "begin with them (gradcube_hub_init())");
+}
+
 std::string base_of(const char* path) {
   if (path == nullptr) throw Failure(GRADCUBE_EINVAL, "the path of the checkpoint is NULL");
   const std::string base = path;
@@ -76,6 +85,7 @@ CheckpointFile Session::own_file(std::uint64_t step) const {
 void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
   const HubCall call(*this, hub);
   const std::string base = base_of(path);
+  require_own_state(hub);
   if (hub.work() != GRADCUBE_HUB_WORK_ALL) {
     throw Failure(GRADCUBE_EINVAL, "the hub is for measurements: its weights are of no use");
   }
@@ -163,6 +173,7 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
   const HubCall call(*this, hub);
   const std::string base = base_of(path);
+  require_own_state(hub);
   std::optional<Failure> own;
   // The newest step here; trainers without files take what the others have.
   std::uint64_t step = kMostSteps;

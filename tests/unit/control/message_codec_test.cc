@@ -256,6 +256,32 @@ TEST(MessageCodec, PartsOfAStatusAreBounded) {
   }
 }
 
+TEST(MessageCodec, CallsOfHubsAreBounded) {
+  const HubCall good{{7, 1}, 0, "job", {1, 2}, 1, 1, 8, 1000, 100, false};
+  const auto taken = [](const HubCall& call) { return !encoded({1, 2, call}).empty(); };
+  EXPECT_TRUE(taken(good));
+  const std::vector<std::function<void(HubCall&)>> spoilers = {
+      [](HubCall& call) { call.hub.job = protocol::kNoJob; },
+      [](HubCall& call) { call.job = ""; },
+      [](HubCall& call) { call.members = {}; },
+      [](HubCall& call) {
+        call.members = {2, 1};
+      },
+      [](HubCall& call) { call.trainers = 0; },
+      [](HubCall& call) { call.trainers = 17; },
+      [](HubCall& call) { call.weight = 0; },
+      [](HubCall& call) { call.table_bytes = 0; },
+      [](HubCall& call) { call.table_bytes = (1 << 25) + 1; },
+  };
+  for (std::size_t i = 0; i < spoilers.size(); ++i) {
+    HubCall call = good;
+    spoilers[i](call);
+    EXPECT_FALSE(taken(call)) << i;
+  }
+  EXPECT_TRUE(encoded({1, 2, HubPart{{7, 1}, 0, std::string(kHubPartBytes + 1, 'x')}}).empty());
+  EXPECT_FALSE(encoded({1, 2, HubPart{{7, 1}, 0, std::string(kHubPartBytes, 'x')}}).empty());
+}
+
 TEST(MessageCodec, TextsAreCutAndNeverRefused) {
   const std::string longest(kLongestText, 'x');
   EXPECT_EQ(decoded(encoded(with(Refused{longest}))), with(Refused{longest}));

@@ -20,22 +20,51 @@ class Maker {
     } while (message.to == message.from);
     if (kind == 0) {
       message.body = Greeting{random_(), flag()};
-    } else if (kind == kMessageKinds - 2) {
-      message.body = StatusAsk{random_(), below(kMostStatusParts)};
-    } else if (kind == kMessageKinds - 1) {
-      const std::uint32_t parts = 1 + below(kMostStatusParts);
-      message.body = StatusPart{random_(), below(parts), parts, std::string(below(500), '\xff')};
+    } else if (kind > kJobBodies) {
+      set_other(message, kind - kJobBodies);
     } else {
       message.body = JobMessage{{message.from, random_(), few()},
                                 {message.to, random_(), few()},
                                 word(),
                                 name(),
-                                body(kind - 1, std::make_index_sequence<kMessageKinds - 3>())};
+                                body(kind - 1, std::make_index_sequence<kJobBodies>())};
     }
     return message;
   }
 
  private:
+  static constexpr std::size_t kJobBodies = std::variant_size_v<JobBody>;
+
+  // Of those behind the job message, from 1 on.
+  void set_other(NodeMessage& message, std::size_t which) {
+    const HubName hub{word(), word()};
+    const std::uint32_t parts = 1 + below(kMostStatusParts);
+    switch (which) {
+      case 1:
+        message.body = StatusAsk{random_(), below(kMostStatusParts)};
+        return;
+      case 2:
+        message.body = StatusPart{random_(), below(parts), parts, std::string(below(500), '\xff')};
+        return;
+      case 3:
+        message.body = HubCall{hub,        word(),        name(),
+                               {server()}, 1 + below(16), 1 + below(1000),
+                               word(),     word(),        1 + below(1 << 25),
+                               flag()};
+        return;
+      case 4:
+        message.body = HubAsk{hub, below(2048)};
+        return;
+      case 5:
+        message.body = HubPart{hub, below(2048), std::string(below(500), '\xff')};
+        return;
+      case 6:
+        message.body = HubState{hub, static_cast<HubState::Stage>(below(3)), code(), text()};
+        return;
+      default:
+        message.body = HubEnd{hub};
+    }
+  }
   std::uint32_t below(std::uint32_t bound) { return static_cast<std::uint32_t>(random_() % bound); }
   bool flag() { return below(2) == 0; }
   std::uint32_t word() { return static_cast<std::uint32_t>(random_()) | 1; }

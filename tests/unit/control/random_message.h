@@ -10,11 +10,13 @@
 
 namespace gradcube::control {
 
-// How many kinds there are: a greeting, the two of statuses, and each body of a job message.
-inline constexpr std::size_t kMessageKinds = 3 + std::variant_size_v<JobBody>;
+// How many kinds there are: each body of a message between nodes, and in the place of a job message
+// each of its bodies.
+inline constexpr std::size_t kMessageKinds =
+    std::variant_size_v<decltype(NodeMessage::body)> - 1 + std::variant_size_v<JobBody>;
 
-// The kind 0 is a greeting, the last two ask for a status and tell it, the others are job messages
-// with the bodies in their order.
+// The kind 0 is a greeting; then come job messages with the bodies in their order, and then the
+// others in theirs.
 NodeMessage random_message(std::size_t kind, std::mt19937_64& random,
                            const bcube::AddressSpace& space);
 

@@ -97,6 +97,7 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.hub_optimizer = session.hub()->optimizer();
       heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
       heard_.hub_work = session.hub()->work();
+      heard_.hub_aggregator = session.hub()->aggregator();
     } break;
     case FakeSession::Message::end_hub: {
       const std::scoped_lock lock(heard_mutex_);

@@ -120,6 +120,17 @@ TEST_F(HubSettingsTest, HaveAllWorkWhereTheCallerKnowsOfNone) {
   EXPECT_EQ(daemon_.heard().hub_work, GRADCUBE_HUB_WORK_ALL);
 }
 
+TEST_F(HubSettingsTest, HaveAnAggregatorThatIsTheNumberOfAServer) {
+  for (const std::uint64_t aggregator : {std::uint64_t{UINT32_MAX}, UINT64_MAX - 1}) {
+    settings_.aggregator = aggregator;
+    expect_refused("the aggregator of the hub is " + std::to_string(aggregator));
+  }
+  settings_.aggregator = 7;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_aggregator, 7U);
+}
+
 // What a newer header may have added is read as far as it is known.
 TEST_F(HubSettingsTest, BeginWithTheirSize) {
   constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, lane) + sizeof(unsigned);

@@ -66,8 +66,11 @@ typedef enum {
   GRADCUBE_HUB_WORK_COPY = 2, /* sends and receives as much, and adds nothing */
 } gradcube_hub_work;
 
+/* The trainers' own servers make the sums. */
+#define GRADCUBE_HUB_NO_AGGREGATOR UINT64_MAX
+
 /* What a hub is made of. All trainers of the job ask for the same keys, in any order, with the same
- * optimizer, chunks, lane and work. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
+ * optimizer, chunks, lane, work and aggregator. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
 typedef struct {
   size_t size; /* sizeof(gradcube_hub_settings) */
   const gradcube_hub_key* keys;
@@ -78,10 +81,17 @@ typedef struct {
   size_t chunk_bytes;
   unsigned lane; /* the hub takes the algorithm of this lane of the job */
   uint64_t work; /* gradcube_hub_work */
+  /* The number of a server that has none of the job's trainers: all keys, weights and states are
+   * its, and learning rates are rounded to float. Such a hub has no checkpoints. Or
+   * GRADCUBE_HUB_NO_AGGREGATOR. */
+  uint64_t aggregator;
 } gradcube_hub_settings;
 
-#define GRADCUBE_HUB_SETTINGS_INIT \
-  { sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, GRADCUBE_HUB_WORK_ALL }
+#define GRADCUBE_HUB_SETTINGS_INIT                                              \
+  {                                                                             \
+    sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, GRADCUBE_HUB_WORK_ALL, \
+        GRADCUBE_HUB_NO_AGGREGATOR                                              \
+  }
 
 /* Of a push: the optimizer's own learning rate. */
 #define GRADCUBE_HUB_RATE (-1.0)

@@ -50,6 +50,7 @@ struct HubSettings {
   std::size_t chunk_bytes = 0;
   unsigned lane = 0;
   gradcube_hub_work work = GRADCUBE_HUB_WORK_ALL;
+  std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
 };
 
 class Hub {
@@ -71,6 +72,7 @@ class Hub {
     wanted.chunk_bytes = settings.chunk_bytes;
     wanted.lane = settings.lane;
     wanted.work = settings.work;
+    wanted.aggregator = settings.aggregator;
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));

@@ -15,6 +15,8 @@ from ._library import HubKey, HubSettings
 from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
+_NO_AGGREGATOR = (1 << 64) - 1
+_MOST_SERVER = (1 << 16) - 1
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
 _WAIT_SECONDS = 0.1
@@ -112,6 +114,8 @@ class Hub:
     ``optimizer``: with its settings, such as "momentum:lr=0.1,momentum=0.9" (docs/hub.md).
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
+    ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
+    None: the trainers' servers have them. Such a hub has no checkpoints.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile.
@@ -134,6 +138,7 @@ class Hub:
         *,
         chunk_bytes=0,
         lane=0,
+        aggregator=None,
         bfloat16=(),
         restore=None,
         timeout=None,
@@ -163,6 +168,7 @@ class Hub:
             optimizer=optimizer.encode(errors="replace"),
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
+            aggregator=_NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER),
         )
         hub = ctypes.c_void_p()
         path = None if restore is None else _path_of(restore)

@@ -95,6 +95,7 @@ class HubSettings(ctypes.Structure):
         ("chunk_bytes", ctypes.c_size_t),
         ("lane", ctypes.c_uint),
         ("work", ctypes.c_uint64),
+        ("aggregator", ctypes.c_uint64),
     ]
 
 

@@ -47,7 +47,7 @@ class MemberHubs : public testing::Test {
     return hub_table({{"large", elements, aggregation::DataType::float32}});
   }
   void ask(unsigned local, const HubWish& wish) {
-    member_.ask(local, wish, small_hub_shape(2), MemoryQuota::Charge(quota_, kUser));
+    member_.ask(local, wish, {small_hub_shape(2)}, MemoryQuota::Charge(quota_, kUser));
   }
   // What is told now, without waiting.
   std::vector<HubAnswer> work() {

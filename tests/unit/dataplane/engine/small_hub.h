@@ -32,6 +32,7 @@ inline ServerHubShape small_hub_shape(unsigned trainers = 1, control::Rank rank 
   shape.segment_bytes = control::kUnitBytes;
   shape.block_bytes = UINT32_MAX;
   shape.trainers = trainers;
+  shape.all_trainers = 2 * trainers;
   shape.rank = rank;
   return shape;
 }

@@ -82,11 +82,11 @@ TEST(HubDisagreement, OfLearningRatesIsFoundWhereContributionsWithDifferentOnesC
       SCOPED_TRACE(protocol::seed_trace(seed));
       HubRun run = run_on(place, seed);
       run.rate = [](unsigned rank, unsigned round) { return rank == 1 && round == 1 ? 0.5 : 0.25; };
-      std::map<std::pair<const HubExchange*, std::uint32_t>, std::set<std::uint16_t>> rates;
+      std::map<std::pair<const HubExchange*, std::uint32_t>, std::set<std::uint32_t>> rates;
       run.before = [&](const HubRun::Arrival& arrival) {
         const HubLabel& label = arrival.label;
         if (arrival.from.stage != control::Stage::aggregation || label.round != 2) return;
-        rates[{&arrival.exchange, label.chunk}].insert(label.rate);
+        rates[{&arrival.exchange, label.chunk}].insert(label.digest);
       };
       run.run(3, small_number);
       for (const auto& [where, labelled] : rates) {

@@ -118,6 +118,21 @@ TEST(HubExchange, TrainsAtARootThatHasNoTrainers) {
   expect_trained(run, 4, "a root alone");
 }
 
+// It is told by frames, as a float, with which rate its trainers step.
+TEST(HubExchange, StepsAtARootWithoutTrainersWithTheRateThatTheyName) {
+  aggregation::OptimizerSettings settings = settings_of(OptimizerRule::sgd);
+  settings.learning_rate = 99;
+  HubRun run({.plan = control::plan_of("ps", "star:3"),
+              .keys = {{"one", 300, DataType::float32}},
+              .optimizer = settings,
+              .root_trains = false});
+  run.rate = [](unsigned, unsigned round) { return round == 1 ? 0.5 : 0.1; };
+  run.run(3, [](unsigned, unsigned, std::uint32_t, std::uint64_t, unsigned round) {
+    return round == 0 ? 8.0F : 2.0F;
+  });
+  EXPECT_EQ(run.weights(1, 0), std::vector<float>(300, 8.0F - 0.5F * 2.0F - 0.1F * 2.0F));
+}
+
 TEST(HubExchange, GivesTheSameBitsInEveryOrder) {
   for (const Place& place : kPlaces) {
     std::vector<std::vector<std::uint8_t>> weights;

@@ -72,12 +72,12 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.block_bytes,
                                     trainers(rank),
                                     all_trainers(),
+                                    !settings_.root_trains,
                                     server.weights.data(),
                                     nullptr};
       server.needed += HubExchange::needs(context);
       context.state = server.states.emplace_back(HubExchange::state_of(context).elements()).data();
       server.exchanges.emplace_back(context);
-      server.exchanges.back().set_learning_rate(settings_.optimizer.learning_rate);
     }
   }
 }

@@ -1,0 +1,163 @@
+// Hubs that a server without trainers aggregates, under a virtual clock.
+
+#include <cstring>
+#include <string>
+#include <vector>
+
+#include "tests/simulation/hub_job.h"
+
+#include "gradcube/gradcube.h"
+
+namespace gradcube::simulation {
+namespace {
+
+constexpr unsigned kSteps = 4;
+
+std::vector<control::hub::HubKey> small_keys() {
+  constexpr auto kType = aggregation::DataType::float32;
+  return {{"bias", 10, kType}, {"conv", 9'000, kType}, {"fc", 3'001, kType}};
+}
+
+float value_of(unsigned rank, std::uint32_t key, std::uint64_t element, unsigned round) {
+  const std::uint64_t mixed =
+      (rank * 31 + key * 7 + element * 13 + round * 101 + 1) * 0x9e3779b97f4a7c15U;
+  return static_cast<float>(static_cast<double>(mixed >> 40) / 1e7 - 0.8);
+}
+
+void push_first(HubJob& job) {
+  job.push_all(shared::Kind::push_weights, [](unsigned, std::uint32_t key, std::uint64_t element) {
+    return value_of(0, key, element, 0);
+  });
+}
+
+std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t aggregator,
+                                  const char* loss, std::uint64_t seed) {
+  SimulationSettings settings =
+      settings_of({{"topology", topology}, {"loss", loss}, {"mtu", "1500"}});
+  settings.seed = seed;
+  SimulatedCluster cluster(settings);
+  HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregator);
+  job.make();
+  if (testing::Test::HasFatalFailure()) return {};
+  push_first(job);
+  for (unsigned round = 1; round < kSteps; ++round) {
+    job.push_all(shared::Kind::push_gradients,
+                 [round](unsigned rank, std::uint32_t key, std::uint64_t element) {
+                   return value_of(rank, key, element, round);
+                 });
+  }
+  const std::vector<std::uint8_t> weights = job.weights(*job.trainers()[0]);
+  for (const auto& trainer : job.trainers()) EXPECT_EQ(job.weights(*trainer), weights);
+  // Whether they free the hub or just leave, the aggregator is told that it is over.
+  if (seed % 2 == 0) job.end();
+  leave_all(cluster, job.trainers());
+  EXPECT_TRUE(
+      cluster.run_until([&] { return cluster.nodes().at(aggregator).idle(); }, 3 * kSecond));
+  return weights;
+}
+
+// Over relays, too; and at the job's first server as at its last.
+TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
+  for (const auto& [topology, aggregator] :
+       {std::pair("star:4", 3U), std::pair("star:4", 0U), std::pair("bcube:2,2", 3U)}) {
+    const std::vector<std::uint8_t> weights = trained(topology, aggregator, "0", 1);
+    for (const std::uint64_t seed : {2U, 3U}) {
+      EXPECT_EQ(trained(topology, aggregator, "0.05", seed), weights)
+          << topology << ", aggregator " << aggregator << ", seed " << seed;
+    }
+  }
+}
+
+// All that is pushed ends, and who is gone is named.
+TEST(HubAggregators, AreNamedToAllTrainersWhenTheyDie) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
+  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  push_first(job);
+  cluster.kill(3);
+  const std::int64_t killed = cluster.now();
+  for (const auto& trainer : job.trainers()) {
+    job.push(*trainer, 1, shared::Kind::push_gradients,
+             [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
+  EXPECT_LT(cluster.now() - killed, 4 * kSecond);
+  for (const auto& trainer : job.trainers()) {
+    const std::vector<shared::Completion> ends = trainer->take_completions();
+    ASSERT_EQ(ends.size(), 1U);
+    EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
+    bool named = false;
+    for (const Told& told : cluster.told(*trainer)) {
+      named = named || std::string(told.notice.text).find("server [3]") != std::string::npos;
+    }
+    EXPECT_TRUE(named) << "at server " << trainer->server();
+  }
+  leave_all(cluster, job.trainers());
+}
+
+// What a new daemon has is not what the old one had.
+TEST(HubAggregators, ThatComeBackAreNotTakenForThoseThatWere) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
+  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  push_first(job);
+  cluster.kill(3);
+  cluster.start_anew(3);
+  for (const auto& trainer : job.trainers()) {
+    job.push(*trainer, 1, shared::Kind::push_gradients,
+             [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
+  for (const auto& trainer : job.trainers()) {
+    ASSERT_EQ(trainer->take_completions().at(0).code, GRADCUBE_EPEER);
+    bool named = false;
+    for (const Told& told : cluster.told(*trainer)) {
+      named = named || std::string(told.notice.text).find("started anew") != std::string::npos;
+    }
+    EXPECT_TRUE(named);
+  }
+  leave_all(cluster, job.trainers());
+}
+
+// Their trainers gone, they free what they have: nobody tells them.
+TEST(HubAggregators, KeepNothingOfAJobThatHasDied) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
+  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  push_first(job);
+  cluster.kill(0);  // the caller
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
+  job.trainers().erase(job.trainers().begin());
+  leave_all(cluster, job.trainers());
+  EXPECT_TRUE(cluster.run_until([&] { return cluster.nodes().at(3).idle(); }, 60 * kSecond));
+}
+
+TEST(HubAggregators, TellTrainersWhichKeyTheyHavePushedDifferently) {
+  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
+  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
+  job.make();
+  ASSERT_FALSE(HasFatalFailure());
+  push_first(job);
+  for (const auto& trainer : job.trainers()) {
+    job.push(
+        *trainer, 2, shared::Kind::push_gradients,
+        [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; },
+        trainer->rank() == 1 ? 0.25 : shared::kOwnRate);
+  }
+  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
+  for (const auto& trainer : job.trainers()) {
+    ASSERT_EQ(trainer->take_completions().at(0).code, GRADCUBE_EPEER);
+    bool explained = false;
+    for (const Told& told : cluster.told(*trainer)) {
+      explained = explained || std::string(told.notice.text).find("\"fc\"") != std::string::npos;
+    }
+    EXPECT_TRUE(explained) << "at server " << trainer->server();
+  }
+  leave_all(cluster, job.trainers());
+}
+
+}  // namespace
+}  // namespace gradcube::simulation
