@@ -77,7 +77,7 @@ inline std::vector<Plan> fitting_plans(const Topology& topology, const Placement
     try {
       plans.push_back(make_plan(algorithm, topology, placement, "test"));
     } catch (const UsageError&) {
-      // It does not fit: topology_test.cc has what each of them requires.
+      // It does not fit: algorithms_test.cc and the tests of each say what it requires.
     }
   }
   return plans;
