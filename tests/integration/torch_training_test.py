@@ -1,6 +1,7 @@
 """DistributedDataParallel over a cluster: the same bits on all ranks and in every run, what a death does, and other
 launchers."""
 
+import os
 import pathlib
 import shutil
 import signal
@@ -70,6 +71,18 @@ class TorchTraining(TestCase):
             ranks.succeed()
             for rank in range(2):
                 self.assertLess(ranks.said(rank, "busy_seconds")[0], 0.05)
+
+    def test_a_daemon_that_says_nothing_is_asked_once_for_all_that_is_late(self):
+        with Cluster("--topology", "star:2") as cluster, Ranks(cluster, [PROGRAM, "silent"]) as ranks:
+            wait_until(lambda: all(ranks.said(rank, "rank") for rank in range(2)), "the first collective", LONG)
+            daemon = cluster.status()["pid"]
+            os.kill(daemon, signal.SIGSTOP)
+            try:
+                for process in ranks.processes:
+                    process.send_signal(signal.SIGUSR1)
+                ranks.succeed()
+            finally:
+                os.kill(daemon, signal.SIGCONT)
 
     def test_torchrun_starts_an_example(self):
         # Not --standalone: of 1.13 that is port 29400 of localhost, for all that run on the host.

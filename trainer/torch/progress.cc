@@ -18,6 +18,9 @@ const char* const kStopped = "this process group was destroyed: make another one
 
 const std::string kLate = "the timeout has passed: ";
 
+// An inquiry that takes longer was not answered by the daemon.
+constexpr std::chrono::milliseconds kAnswered(100);
+
 // Of the progress thread, while it listens for ends. Requests with later deadlines do not wake it.
 constexpr std::chrono::minutes kLongestSleep(1);
 
@@ -250,12 +253,20 @@ bool Progress::is_late(const Task& task, Clock::time_point now) {
 
 void Progress::look_for_timeouts() {
   const Clock::time_point now = Clock::now();
+  std::string silence;  // why the daemon, which says nothing, is not asked again now
   // Asks the daemon why. What ended just now is over; else the request stays in flight.
   const auto has_ended = [&](const Flight& flight) {
     if (!is_late(*flight.task, now)) return false;
+    if (!silence.empty()) {
+      add_ending(flight.task, silence);
+      return false;
+    }
+    const Clock::time_point asked = Clock::now();
     const int code = gradcube_wait(session_->get(), flight.request, 0);
     if (code == GRADCUBE_ETIMEDOUT) {
-      add_ending(flight.task, kLate + session_->last_error());
+      const std::string why = kLate + session_->last_error();
+      if (Clock::now() - asked > kAnswered) silence = why;
+      add_ending(flight.task, why);
       return false;
     }
     end(flight, code == GRADCUBE_OK ? shortage_of(flight.task->requests_[flight.place])

@@ -1,0 +1,37 @@
+"""Scenarios of torch_ranks.py with a daemon that says nothing."""
+
+import datetime
+import json
+import os
+import signal
+import threading
+
+import torch
+import torch.distributed as dist
+
+LONG = 240  # seconds
+MOMENT = datetime.timedelta(seconds=1)
+
+
+def failure_of(call):
+    try:
+        call()
+    except RuntimeError as error:
+        return str(error)
+    return None
+
+
+def silent():
+    """All that is late when the daemon says nothing fails with one inquiry's answer, not after one each."""
+    told = threading.Event()
+    signal.signal(signal.SIGUSR1, lambda *_: told.set())
+    group = dist.new_group(timeout=MOMENT)
+    dist.all_reduce(torch.ones(1), group=group)
+    dist.barrier()
+    print(json.dumps({"rank": dist.get_rank()}), flush=True)
+    assert told.wait(LONG)
+    works = [dist.all_reduce(torch.ones(1), group=group, async_op=True) for _ in range(20)]
+    failures = {failure_of(work.wait) for work in works}
+    # Those that were late a moment before the others have had an inquiry of their own.
+    assert len(failures) < len(works) / 2 and all("did not say why" in str(each) for each in failures), failures
+    os._exit(0)  # leaving would wait for the daemon
