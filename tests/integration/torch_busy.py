@@ -1,4 +1,4 @@
-"""Scenarios of torch_ranks.py with a daemon that says nothing."""
+"""Scenarios of torch_ranks.py with much in flight at a time, and with a daemon that says nothing."""
 
 import datetime
 import json
@@ -9,6 +9,7 @@ import threading
 import torch
 import torch.distributed as dist
 
+MANY = 1100  # more than a session takes at a time
 LONG = 240  # seconds
 MOMENT = datetime.timedelta(seconds=1)
 
@@ -35,3 +36,15 @@ def silent():
     # Those that were late a moment before the others have had an inquiry of their own.
     assert len(failures) < len(works) / 2 and all("did not say why" in str(each) for each in failures), failures
     os._exit(0)  # leaving would wait for the daemon
+
+
+def many_messages():
+    """Pairs of ranks send more than a session takes before they receive: there is room for the receives."""
+    other = dist.get_rank() ^ 1
+    sends = [dist.isend(torch.full((1,), float(i)), other) for i in range(MANY)]
+    got = [torch.zeros(1) for _ in range(MANY)]
+    receives = [dist.irecv(one, other) for one in got]
+    for work in sends + receives:
+        work.wait()
+    assert [int(one) for one in got] == list(range(MANY))
+    dist.barrier()

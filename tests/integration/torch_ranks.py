@@ -18,7 +18,7 @@ import torch.distributed as dist
 from torch import nn
 
 import torch_collectives
-from torch_busy import silent  # noqa: F401
+from torch_busy import many_messages, silent  # noqa: F401
 from torch_missed import (  # noqa: F401
     abandoned_barriers, interrupted_barriers, missed_barriers, sequence_numbers, wrong_lists,
 )  # fmt: skip

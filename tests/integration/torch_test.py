@@ -9,7 +9,8 @@ from torch_launch import LONG, PROGRAM, Ranks
 
 SCENARIOS = [
     "collectives", "shared", "groups", "kinds_of_models", "refusals", "disagreements", "forks", "lateness", "callbacks",
-    "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "again",
+    "missed_barriers", "interrupted_barriers", "abandoned_barriers", "wrong_lists", "sequence_numbers", "many_messages",
+    "again",
 ]  # fmt: skip
 
 
@@ -73,6 +74,9 @@ class Scenarios(TestCase):
 
     def test_callbacks_of_futures_may_wait_for_what_they_begin(self):
         self.assert_done("callbacks")
+
+    def test_more_messages_than_fit_may_be_sent_before_they_are_received(self):
+        self.assert_done("many_messages")
 
     def test_groups_can_follow_each_other_in_one_process(self):
         self.assert_done("again")

@@ -18,6 +18,9 @@ const char* const kStopped = "this process group was destroyed: make another one
 
 const std::string kLate = "the timeout has passed: ";
 
+// Of each kind: a third of what a session takes.
+constexpr unsigned kMostInFlight = 1024 / 3;
+
 // An inquiry that takes longer was not answered by the daemon.
 constexpr std::chrono::milliseconds kAnswered(100);
 
@@ -94,22 +97,35 @@ void Progress::submit(const TaskPointer& task) {
     const std::lock_guard<std::mutex> lock(mutex_);
     if (stopping_) throw std::runtime_error(kStopped);
   }
-  if (waiting_.empty() && start_requests(task)) return;
-  waiting_.push_back(task);
+  bool waits = false;
+  for (std::size_t place = 0; place < task->requests_.size(); ++place) {
+    std::deque<Waiting>& waiting = waiting_[kind_of(task->requests_[place])];
+    if (waiting.empty() && start_request(task, place)) continue;
+    waiting.push_back({task, place});
+    waits = true;
+  }
+  if (!waits) return;
   some_wait_ = true;
   wake();  // all that was in flight may have ended just now
 }
 
-// False: the library takes no more at the moment.
-bool Progress::start_requests(const TaskPointer& task) {
-  while (task->submitted_ < task->requests_.size()) {
-    Flight flight{task, task->submitted_, 0, ""};
-    const int code = submit_one(task->requests_[task->submitted_], flight.request);
-    if (code == GRADCUBE_EAGAIN) return false;
-    if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
-    ++task->submitted_;
-    add(std::move(flight));
-  }
+std::size_t Progress::kind_of(const Request& request) {
+  const auto* message = std::get_if<Message>(&request);
+  if (message == nullptr) return kCollectives;
+  return message->message.direction == GRADCUBE_RECEIVE ? kReceives : kSends;
+}
+
+// False: there is no room at the moment.
+bool Progress::start_request(const TaskPointer& task, std::size_t place) {
+  Request& request = task->requests_[place];
+  std::atomic<unsigned>& in_flight = in_flight_[kind_of(request)];
+  if (in_flight >= kMostInFlight) return false;
+  Flight flight{task, place, 0, ""};
+  const int code = submit_one(request, flight.request);
+  if (code == GRADCUBE_EAGAIN) return false;
+  if (code != GRADCUBE_OK) flight.refusal = session_->last_error();
+  ++in_flight;
+  add(std::move(flight));
   return true;
 }
 
@@ -202,8 +218,8 @@ void Progress::run() {
   while (take_arrivals()) {
     look_for_ends();
     if (!tell_endings()) return retire();
-    start_waiting();
     look_for_timeouts();
+    start_waiting();
     if (!tell_endings()) return retire();
     sleep();
   }
@@ -241,8 +257,14 @@ void Progress::look_for_ends() {
 void Progress::start_waiting() {
   if (!some_wait_) return;
   const std::lock_guard<std::mutex> order(order_);
-  while (!waiting_.empty() && start_requests(waiting_.front())) waiting_.pop_front();
-  some_wait_ = !waiting_.empty();
+  bool some_wait = false;
+  for (std::deque<Waiting>& waiting : waiting_) {
+    while (!waiting.empty() && start_request(waiting.front().task, waiting.front().place)) {
+      waiting.pop_front();
+    }
+    some_wait = some_wait || !waiting.empty();
+  }
+  some_wait_ = some_wait;
 }
 
 bool Progress::is_late(const Task& task, Clock::time_point now) {
@@ -281,8 +303,12 @@ void Progress::look_for_timeouts() {
 
 std::vector<Progress::TaskPointer> Progress::tasks_waiting() {
   if (!some_wait_) return {};
+  std::vector<TaskPointer> tasks;
   const std::lock_guard<std::mutex> order(order_);
-  return {waiting_.begin(), waiting_.end()};
+  for (const std::deque<Waiting>& waiting : waiting_) {
+    for (const Waiting& one : waiting) tasks.push_back(one.task);
+  }
+  return tasks;
 }
 
 void Progress::sleep() {
@@ -307,6 +333,7 @@ void Progress::sleep() {
 
 void Progress::end(const Flight& flight, const std::string& failure) {
   Task& task = *flight.task;
+  --in_flight_[kind_of(task.requests_[flight.place])];
   --task.open_;
   if (!failure.empty() || task.open_ == 0) add_ending(flight.task, failure);
 }
@@ -333,10 +360,10 @@ void Progress::retire() {
 
 void Progress::fail_all() {
   session_->leave();
-  std::deque<TaskPointer> waiting;
+  const std::vector<TaskPointer> waiting = tasks_waiting();
   {
     const std::lock_guard<std::mutex> order(order_);
-    waiting.swap(waiting_);
+    for (std::deque<Waiting>& each : waiting_) each.clear();
   }
   take_arrivals();
   for (const Flight& flight : flights_) add_ending(flight.task, kStopped);

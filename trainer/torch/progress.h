@@ -9,7 +9,10 @@
 // Threads. Any thread submits, and the order of submissions is that in which they take a mutex: the
 // caller's thread copies what has to be staged. The progress thread alone looks for ends. It sleeps
 // on the session's event descriptor, calls Task::ended with no lock held, and never takes Python's
-// interpreter lock; what `ended` runs may. More than the library takes at a time waits here.
+// interpreter lock; what `ended` runs may.
+//
+// More than kMostInFlight sends, receives or collectives wait here, each kind in its own order: so
+// sends that wait for their receives leave room for those.
 //
 // What `ended` runs may submit another task and wait for its end, as PyTorch's PowerSGD hook does.
 // So with the submission, or before it waits, the thread gives its role to a new one: it runs
@@ -21,6 +24,7 @@
 #define GRADCUBE_TRAINER_TORCH_PROGRESS_H_
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <chrono>
 #include <cstddef>
@@ -70,7 +74,6 @@ class Task {
   friend class Progress;
 
   std::vector<Request> requests_;  // does not grow: the library writes to them
-  std::size_t submitted_ = 0;      // guarded by Progress::order_
   Clock::time_point deadline_;     // guarded by Progress::mutex_
   // Of the progress thread:
   std::size_t open_ = 0;  // requests that have not ended; set before the task is submitted
@@ -110,6 +113,12 @@ class Progress : public std::enable_shared_from_this<Progress> {
     std::string refusal;
   };
   using TaskPointer = std::shared_ptr<Task>;
+  // A request that waits for room.
+  struct Waiting {
+    TaskPointer task;
+    std::size_t place = 0;
+  };
+  static constexpr std::size_t kSends = 0, kReceives = 1, kCollectives = 2, kKinds = 3;
   struct Ending {
     TaskPointer task;
     std::string failure;
@@ -118,7 +127,7 @@ class Progress : public std::enable_shared_from_this<Progress> {
   explicit Progress(std::shared_ptr<Session> session);
 
   // With order_ held:
-  bool start_requests(const TaskPointer& task);
+  bool start_request(const TaskPointer& task, std::size_t place);
   int submit_one(Request& request, std::uint64_t& number);
   void add(Flight flight);
 
@@ -139,13 +148,15 @@ class Progress : public std::enable_shared_from_this<Progress> {
 
   void wake();
   void join_retired();  // with mutex_ held
+  static std::size_t kind_of(const Request& request);
 
   const std::shared_ptr<Session> session_;
   const int event_fd_;
   const int wake_fd_;
 
-  std::mutex order_;                 // held while requests are submitted; taken before mutex_
-  std::deque<TaskPointer> waiting_;  // guarded by order_
+  std::mutex order_;  // held while requests are submitted; taken before mutex_
+  std::array<std::deque<Waiting>, kKinds> waiting_;  // guarded by order_
+  std::array<std::atomic<unsigned>, kKinds> in_flight_{};
   // Whether there are any: a thread that copies a tensor holds order_ for long.
   std::atomic<bool> some_wait_{false};
 
