@@ -19,6 +19,7 @@
 #include "control/hub/aggregator_plan.h"
 #include "control/hub/binding.h"
 #include "control/hub/optimizer_settings.h"
+#include "control/plan/algorithms.h"
 #include "control/training/networks.h"
 
 namespace gradcube::cli {
@@ -140,6 +141,7 @@ void add_hub_options(CLI::App* command, HubOptions& options) {
 }
 
 HubRunSettings hub_settings_of(const HubOptions& options) {
+  if (!options.algorithm.empty()) control::require_algorithm(options.algorithm, "--algorithm");
   HubRunSettings settings = options.run;
   settings.step = control::hub::parse_optimizer(options.optimizer, "--optimizer");
   settings.optimizer = options.optimizer;

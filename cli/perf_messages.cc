@@ -180,29 +180,35 @@ bool measures_messages(const PerfOptions& options) {
   return letters == "sendrecv";
 }
 
-MessageEnds message_ends_of(const PerfOptions& options, const control::Placement& placement) {
+AskedEnds asked_ends_of(const PerfOptions& options) {
   refuse("--dtype", !options.dtype.empty());
   refuse("--op", !options.op.empty());
   refuse("--root", !options.root.empty());
   refuse("--algorithm", !options.algorithm.empty());
   refuse("--members", !options.members.empty());
   refuse("--reproducible", options.settings.reproducible);
-  const std::uint32_t trainers = placement.trainers();
-  const auto rank = [&](const std::string& text, std::string_view flag, Rank otherwise) {
-    if (text.empty()) return otherwise;
-    const auto number = control::parse_integer(text, flag, 0, kMostRank);
-    if (number < trainers) return static_cast<Rank>(number);
-    throw UsageError(
-        fmt::format("{}: there is no rank {}; expected 0 to {}", flag, number, trainers - 1));
+  const auto rank = [](const std::string& text, std::string_view flag) {
+    return static_cast<Rank>(control::parse_integer(text, flag, 0, kMostRank));
   };
-  MessageEnds ends;
-  ends.from = rank(options.from, "--from", 0);
-  ends.to = rank(options.to, "--to", trainers - 1);
+  AskedEnds ends;
+  if (!options.from.empty()) ends.from = rank(options.from, "--from");
+  if (!options.to.empty()) ends.to = rank(options.to, "--to");
   if (!options.paths.empty()) {
     ends.paths =
         static_cast<unsigned>(control::parse_integer(options.paths, "--paths", 1, kMostPaths));
   }
   return ends;
+}
+
+MessageEnds message_ends_of(const AskedEnds& asked, const control::Placement& placement) {
+  const Rank last = placement.trainers() - 1;
+  const auto require = [last](Rank rank, std::string_view flag) {
+    if (rank <= last) return rank;
+    throw UsageError(fmt::format("{}: there is no rank {}; expected 0 to {}", flag, rank, last));
+  };
+  return {.from = require(asked.from, "--from"),
+          .to = require(asked.to.value_or(last), "--to"),
+          .paths = asked.paths};
 }
 
 void require_way(const control::Topology& topology, const control::Placement& placement,
@@ -247,12 +253,14 @@ int run_perf_messages(const PerfOptions& options) {
   settings.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));
   const std::vector<std::uint64_t> sizes = sizes_of(options);
+  // What no cluster has is refused before one is asked.
+  const AskedEnds asked = asked_ends_of(options);
   const RunDirectory directory = RunDirectory::from_environment();
   const InterruptGuard interrupt;
   const RunningCluster running = running_cluster(directory);
   const auto placement =
       control::Placement::all(running.topology).with_trainers(settings.trainers, "--trainers");
-  const MessageEnds ends = message_ends_of(options, placement);
+  const MessageEnds ends = message_ends_of(asked, placement);
   require_way(running.topology, placement, ends);
   require_daemons(running, placement);
   const std::vector<PerfTrainer> trainers = trainers_of(running, placement);

@@ -20,6 +20,17 @@ namespace gradcube::cli {
 // Whether the command line asks for this, in any spelling: "sendrecv", "send-recv".
 bool measures_messages(const PerfOptions& options);
 
+// What the command line says. Without a receiver it is the last rank.
+struct AskedEnds {
+  control::Rank from = 0;
+  std::optional<control::Rank> to;
+  unsigned paths = 0;  // at most; 0: by length
+};
+
+// Throws UsageError: a rank or paths that no cluster has, or an option that says nothing about
+// messages.
+AskedEnds asked_ends_of(const PerfOptions& options);
+
 // Between which ranks, and over how many paths at most (0: by length).
 struct MessageEnds {
   control::Rank from = 0;
@@ -27,8 +38,8 @@ struct MessageEnds {
   unsigned paths = 0;
 };
 
-// Throws UsageError: a rank that there is not, or an option that says nothing about messages.
-MessageEnds message_ends_of(const PerfOptions& options, const control::Placement& placement);
+// Throws UsageError: a rank that there is not.
+MessageEnds message_ends_of(const AskedEnds& asked, const control::Placement& placement);
 
 // Throws UsageError where the two are farther apart than a frame may go.
 void require_way(const control::Topology& topology, const control::Placement& placement,

@@ -19,6 +19,7 @@
 #include "control/base/errors.h"
 #include "control/base/printable.h"
 #include "control/base/units.h"
+#include "control/plan/algorithms.h"
 
 namespace gradcube::cli {
 namespace {
@@ -247,6 +248,7 @@ PerfSettings settings_of(const PerfOptions& options) {
                            : Operation::sum;
   settings.root = static_cast<control::Rank>(
       control::parse_integer(or_else(options.root, "0"), "--root", 0, kMostRank));
+  if (!options.algorithm.empty()) control::require_algorithm(options.algorithm, "--algorithm");
   settings.algorithm = options.algorithm;
   settings.timeout =
       std::chrono::milliseconds(static_cast<std::int64_t>(options.timeout_seconds * 1e3));

@@ -5,6 +5,7 @@
 #include <fmt/ranges.h>
 #include <limits>
 #include <optional>
+#include <utility>
 
 #include "control/base/errors.h"
 #include "control/base/printable.h"
@@ -114,6 +115,25 @@ constexpr Algorithm kAlgorithms[] = {
     {"ring", make_alone<make_ring_plan>, "ring"},
     {"two-level", make_alone<make_two_level_plan>, "two-level"}};
 
+Request request_of(std::string_view algorithm, std::string_view where) {
+  std::string what = fmt::format("{} {}", where, quoted(algorithm));
+  if (algorithm.size() > kMostNameBytes) {
+    throw UsageError(
+        fmt::format("{}: the name has {} bytes; expected at most {}, as no job can ask "
+                    "for a longer one",
+                    what, algorithm.size(), kMostNameBytes));
+  }
+  return split(algorithm, std::move(what));
+}
+
+const Algorithm& algorithm_of(const Request& request) {
+  for (const Algorithm& known : kAlgorithms) {
+    if (known.name == request.name) return known;
+  }
+  throw UsageError(fmt::format("{}: there is no such algorithm; expected {}, or {}", request.what,
+                               fmt::join(algorithm_names(), ", "), kAuto));
+}
+
 // Of those that run on servers that form no grid.
 std::string_view fastest_on_any_servers(const Topology& topology, const Placement& placement) {
   constexpr double kBytes = 64e6;
@@ -153,17 +173,15 @@ std::vector<std::string> algorithm_names() {
   return names;
 }
 
+void require_algorithm(std::string_view algorithm, std::string_view where) {
+  const Request request = request_of(algorithm, where);
+  if (request.name != kAuto) algorithm_of(request);
+}
+
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where) {
-  const Request request = split(algorithm, fmt::format("{} {}", where, quoted(algorithm)));
-  const auto* known =
-      std::find_if(std::begin(kAlgorithms), std::end(kAlgorithms),
-                   [&](const Algorithm& each) { return each.name == request.name; });
-  if (known == std::end(kAlgorithms)) {
-    throw UsageError(fmt::format("{}: there is no such algorithm; expected {}, or {}", request.what,
-                                 fmt::join(algorithm_names(), ", "), kAuto));
-  }
-  Plan plan = known->make(request, topology, placement);
+  const Request request = request_of(algorithm, where);
+  Plan plan = algorithm_of(request).make(request, topology, placement);
   require_reach(plan);
   return plan;
 }

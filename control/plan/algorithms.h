@@ -1,12 +1,13 @@
 // The algorithms that can make a plan, by name.
 //
 // A name may have parameters behind a colon, separated by commas: "hips:mesh,mesh". All of it is
-// the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. There
-// it has at most 55 bytes (trainer/shared_layout.h, kAlgorithmNameBytes), enough for a parameter of
-// four letters for each of 7 levels, or for "blueconnect:4x4,halving_doubling,halving_doubling".
+// the algorithm's name wherever one travels: in a job's options, on the wire and in the plan. It
+// has at most 55 bytes, enough for a parameter of four letters for each of 7 levels, or for
+// "blueconnect:4x4,halving_doubling,halving_doubling".
 #ifndef GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 #define GRADCUBE_CONTROL_PLAN_ALGORITHMS_H_
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -16,6 +17,9 @@
 #include "control/plan/topology.h"
 
 namespace gradcube::control {
+
+// What a job's options have room for (trainer/shared_layout.h, kAlgorithmNameBytes).
+inline constexpr std::size_t kMostNameBytes = 55;
 
 // What a job on these servers gets that asks for none: bml, and hips:ring where cables join the
 // servers. Where they form no grid it is the one of ring, mesh and halving_doubling that takes the
@@ -30,7 +34,11 @@ inline constexpr std::string_view kDefaults =
 // parameter can have.
 std::vector<std::string> algorithm_names();
 
-// Throws a UsageError when there is no such algorithm or parameter (naming those there are) or it
+// Throws a UsageError for a name that no servers run: one that is too long, or of no algorithm, of
+// which `auto` is one. What stands behind the colon is not read.
+void require_algorithm(std::string_view algorithm, std::string_view where);
+
+// Throws a UsageError as require_algorithm() does, when there is no such parameter (naming those there are) or it
 // does not fit the topology and the placement. `where` begins the message: "--algorithm". `auto` is
 // a choice of plans and none of these: make_choice() (auto_plans.h) takes its name, too.
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,

@@ -106,6 +106,7 @@ std::vector<std::shared_ptr<const Plan>> candidate_plans(const Topology& topolog
 
 PlanChoice make_choice(std::string_view algorithm, const Topology& topology,
                        const Placement& placement, std::string_view where) {
+  require_algorithm(algorithm, where);
   if (const auto costs = auto_costs(algorithm, topology, where)) {
     return PlanChoice(candidate_plans(topology, placement, where),
                       cost_parameters(topology, *costs));

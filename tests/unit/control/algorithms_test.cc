@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "control/base/errors.h"
+#include "control/plan/auto_plans.h"
 #include "tests/unit/control/message.h"
 #include "tests/unit/control/plans.h"
 #include "tests/unit/control/topologies.h"
@@ -75,6 +76,35 @@ TEST(Algorithms, HaveNamesThatTravelWithAParameterForEachLevel) {
   for (unsigned level = 1; level < kMaxDimensions; ++level) name += ",mesh";
   EXPECT_LT(name.size(), shared::kAlgorithmNameBytes);
   EXPECT_EQ(plan_of(name, "bcube:2,7").algorithm(), name);
+}
+
+TEST(Algorithms, RefuseNamesThatNoJobCanAskFor) {
+  static_assert(kMostNameBytes == shared::kAlgorithmNameBytes - 1);
+  const Topology topology = parse_topology("bcube:2,3", "test");
+  const Placement all = Placement::all(topology);
+  const auto name_of = [](std::size_t bytes) {
+    return "auto:1us," + std::string(bytes - 11, '0') + "us";
+  };
+  EXPECT_NO_THROW(make_choice(name_of(55), topology, all, "test"));
+  const std::string reason = "the name has 56 bytes; expected at most 55";
+  EXPECT_NE(
+      message_of<UsageError>([&] { make_choice(name_of(56), topology, all, "test"); }).find(reason),
+      std::string::npos);
+  const std::string longer = "blueconnect:2x2x2,halving_doubling,halving_doubling,ring";
+  EXPECT_NE(refusal(longer, "bcube:2,3").find(reason), std::string::npos);
+}
+
+TEST(Algorithms, AreKnownByNameBeforeThereAreServers) {
+  for (const std::string& name : algorithm_names()) EXPECT_NO_THROW(require_algorithm(name, "x"));
+  for (const char* name : {"auto", "auto:1us,2us", "ps:9,9", "hips:bogus"}) {
+    EXPECT_NO_THROW(require_algorithm(name, "test")) << name;
+  }
+  EXPECT_EQ(message_of<UsageError>([] {
+              require_algorithm("bogus:mesh", "test");
+            }).find("test \"bogus:mesh\": there is no such algorithm; expected bml, "),
+            0u);
+  EXPECT_THROW(require_algorithm("", "test"), UsageError);
+  EXPECT_THROW(require_algorithm(std::string(56, 'x'), "test"), UsageError);
 }
 
 TEST(HalvingDoubling, HalvesTheRanksFromTheFarthestOn) {
