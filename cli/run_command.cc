@@ -77,8 +77,8 @@ Places find_places(const RunDirectory& directory, const RunOptions& options) {
   return {std::move(cluster), placement, std::move(trainers), others_are_elsewhere};
 }
 
-// Bound, so that no other process gets the port by chance before rank 0 listens there; that one may,
-// if it reuses addresses, because nobody listens here.
+// Bound, so that no other process gets the port by chance before rank 0 listens there; that one
+// may, if it reuses addresses, because nobody listens here.
 struct HeldPort {
   control::Descriptor socket;
   std::uint16_t number = 0;

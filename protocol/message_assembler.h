@@ -6,8 +6,8 @@
 //
 //   - A source has at most `per_source` messages that have not arrived in full, and as many of
 //     incarnations that are not accepted; then the oldest of these is given up. So is the oldest of
-//     all once `total_bytes` are held. What is not complete after `expiry` is given up with the next
-//     fragment that comes. Whoever sends messages repeats them until they are answered.
+//     all once `total_bytes` are held. What is not complete after `expiry` is given up with the
+//     next fragment that comes. Whoever sends messages repeats them until they are answered.
 //   - Besides, some 250 bytes are kept for each server heard of.
 //   - Fragments of an older incarnation of a source than the newest accepted are dropped. What a
 //     former incarnation has begun is given up. An incarnation is accepted with a message that its
@@ -61,7 +61,8 @@ class MessageAssembler {
   explicit MessageAssembler(std::uint32_t servers, const AssemblerLimits& limits = {})
       : servers_(servers), limits_(limits) {}
 
-  // The message, if the fragment completes it. Its sender and incarnation are the fragment's, and nobody has checked them.
+  // The message, if the fragment completes it. Nobody has checked its sender and incarnation, which
+  // are the fragment's.
   std::optional<std::vector<std::uint8_t>> add(const MessageFragment& fragment, Nanoseconds now);
   // The message that add() has just returned for this fragment is right: its incarnation is its
   // source's from now on.

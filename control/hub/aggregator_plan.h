@@ -1,5 +1,5 @@
-// How a hub is exchanged whose sums are made at a server that has none of the job's trainers: PHub's
-// PBox (section 3.3), a root beside the workers.
+// How a hub is exchanged whose sums are made at a server that has none of the job's trainers:
+// PHub's PBox (section 3.3), a root beside the workers.
 #ifndef GRADCUBE_CONTROL_HUB_AGGREGATOR_PLAN_H_
 #define GRADCUBE_CONTROL_HUB_AGGREGATOR_PLAN_H_
 
@@ -12,8 +12,8 @@
 namespace gradcube::control::hub {
 
 // The plan of `ps` over the servers of `members` and the aggregator, which is its root. The
-// placement has one rank for each of them. Throws a UsageError that begins with `where` for a server
-// that there is not, one of the members, and where `ps` does not run.
+// placement has one rank for each of them. Throws a UsageError that begins with `where` for a
+// server that there is not, one of the members, and where `ps` does not run.
 PlanChoice aggregated(const Topology& topology, const Placement& members, ServerId aggregator,
                       std::string_view where);
 

@@ -6,7 +6,8 @@
 //   HubEnd, once, when the caller's hub is gone
 //
 // The caller repeats its call for as long as there is the hub: so each hears that the other lives.
-// Messages may be lost, doubled and reordered; who hears nothing for kHubSilence has lost the other.
+// Messages may be lost, doubled and reordered. Who hears nothing for kHubSilence has lost the
+// other.
 //
 // Plain data, and hostile until message_codec.h has read it.
 #ifndef GRADCUBE_CONTROL_JOBS_HUB_MESSAGES_H_

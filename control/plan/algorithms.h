@@ -38,9 +38,9 @@ std::vector<std::string> algorithm_names();
 // which `auto` is one. What stands behind the colon is not read.
 void require_algorithm(std::string_view algorithm, std::string_view where);
 
-// Throws a UsageError as require_algorithm() does, when there is no such parameter (naming those there are) or it
-// does not fit the topology and the placement. `where` begins the message: "--algorithm". `auto` is
-// a choice of plans and none of these: make_choice() (auto_plans.h) takes its name, too.
+// Throws a UsageError as require_algorithm() does, when there is no such parameter (naming those
+// there are), or it does not fit the topology and the placement. `where` begins the message:
+// "--algorithm". `auto` is no such name: make_choice() (auto_plans.h) takes it, too.
 Plan make_plan(std::string_view algorithm, const Topology& topology, const Placement& placement,
                std::string_view where);
 

@@ -17,8 +17,8 @@ namespace gradcube::dataplane {
 control::ClusterSettings server_settings(control::ClusterSettings settings, bcube::ServerId server,
                                          const std::vector<unsigned>& cores);
 
-// The program and its arguments, without --ready-fd and --parent. settings: of the server. ports: the arguments
-// that tell it of its ports. directory: of the cluster, which gets the trainers' socket.
+// The program and its arguments, without --ready-fd and --parent. settings: of the server. ports:
+// those that tell it of its ports. directory: of the cluster, which gets the trainers' socket.
 std::vector<std::string> server_program(const std::string& executable,
                                         const control::ClusterSettings& settings,
                                         bcube::ServerId server,

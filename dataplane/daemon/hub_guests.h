@@ -1,7 +1,7 @@
-// The hubs that a node aggregates for jobs that have no trainers on its server: PHub's PBox. Each is
-// a member of its job without trainers and without lanes, which other servers' hubs send to. It is
-// there from the call of the job's first server (control/jobs/hub_messages.h) until its end, and is
-// gone when nothing is heard of the caller any more.
+// The hubs that a node aggregates for jobs that have no trainers on its server: PHub's PBox. Each
+// is a member of its job without trainers and without lanes, which other servers' hubs send to. It
+// is there from the call of the job's first server (control/jobs/hub_messages.h) until its end, and
+// is gone when nothing is heard of the caller any more.
 //
 // Errors: what a caller asks for and cannot have is told to it, with a sentence. Threads: the
 // control thread.

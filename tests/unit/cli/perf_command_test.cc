@@ -1,5 +1,5 @@
-// `gradcube perf` where no cluster runs: a command line that no cluster can run ends with 2, and one
-// that some cluster could with 1.
+// `gradcube perf` where no cluster runs: a command line that no cluster can run ends with 2, and
+// one that some cluster could with 1.
 #include <gtest/gtest.h>
 #include <string>
 

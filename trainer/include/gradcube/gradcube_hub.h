@@ -108,9 +108,10 @@ GRADCUBE_API int gradcube_hub_create(gradcube_session* session,
  * everything. A collective on lane 0. Fails with GRADCUBE_EAGAIN, and frees nothing, while pushes
  * of this trainer are in flight, or as many requests as there can be, unless it has left the job;
  * and while another thread is in a call that saves or restores the hub. In all other cases the hub
- * is freed, also where the result is an error: another trainer has gone, or did not come in time. A trainer that just leaves may keep others from the last weights. Free
- * hubs before gradcube_close(), which does not free them; after gradcube_leave() nothing is waited
- * for. NULL is allowed. */
+ * is freed, also where the result is an error: another trainer has gone, or did not come in time. A
+ * trainer that just leaves may keep others from the last weights. Free hubs before
+ * gradcube_close(), which does not free them; after gradcube_leave() nothing is waited for. NULL is
+ * allowed. */
 GRADCUBE_API int gradcube_hub_free(gradcube_hub* hub, int timeout_ms);
 
 /* Each starts a round of the key and returns at once. `key` is the place in settings.keys. `rate`
