@@ -1,5 +1,6 @@
 """The optimizers' kernels beside PyTorch's: 1,000 steps of random gradients, each from the same
 state. argv[1] is the binary optimizer_steps."""
+import contextlib
 import os
 import subprocess
 import sys
@@ -62,7 +63,8 @@ class Steps:
         return numpy.frombuffer(data, dtype=kind)
 
     def close(self):
-        self.process.stdin.close()
+        with contextlib.suppress(BrokenPipeError):  # what nobody has read
+            self.process.stdin.close()
         self.process.stdout.close()
         self.process.wait()
 

@@ -4,6 +4,7 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <set>
 #include <string>
@@ -108,8 +109,11 @@ TEST(PartialPlans, RunOnAnyServersOrSayWhatDoes) {
   }
   const Topology eight = partial("bcube:3,2", "2,2");
   EXPECT_TRUE(names_of(fitting_plans(eight, Placement::all(eight))).contains("halving_doubling"));
-  const Topology large = partial("bcube:17,2", "16,16");
-  EXPECT_THAT(message_of<UsageError>([&] { make_plan("bml", large, "--algorithm"); }),
+  const Topology large = parse_topology("bcube:17,2", "test");
+  std::vector<ServerId> all_but_one(17 * 17 - 1);
+  std::iota(all_but_one.begin(), all_but_one.end(), ServerId{0});
+  const Placement most = Placement::of(large, all_but_one, "test");
+  EXPECT_THAT(message_of<UsageError>([&] { make_plan("bml", large, most, "--algorithm"); }),
               testing::EndsWith("expected 256 servers or fewer, and mesh, ring or ps, which run on "
                                 "any of them"));
   EXPECT_THAT(message_of<UsageError>([&] { make_plan("bml", eight, "--algorithm"); }),

@@ -39,6 +39,8 @@ class Bringup(unittest.TestCase):
             env={**os.environ, "GRADCUBE_FAKE_HOST": str(self.host.root), "NO_COLOR": "1", **(environment or {})},
             text=True,
             timeout=120,
+            # Under nohup it would be ignored, and then a shell cannot heed it.
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_DFL),
             **more,
         )
 

@@ -109,7 +109,7 @@ TEST_F(Checkpoint, IsRefusedWhereAHeaderWithTheRightChecksumMakesNoSense) {
   EXPECT_THAT(refusal_of(48, 4 | (std::uint64_t{3} << 32)), HasSubstr("makes no sense"));
   EXPECT_THAT(refusal_of(56, UINT64_MAX), HasSubstr("it ends within its lists"));
   EXPECT_THAT(refusal_of(56, 2), HasSubstr("bytes behind its lists"));
-  EXPECT_THAT(refusal_of(64, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 or more"));
+  EXPECT_THAT(refusal_of(64, 0x7ff8000000000000), HasSubstr("lr=nan; expected 0 to 3.4e38"));
   EXPECT_THAT(refusal_of(128, 2), HasSubstr("a range beyond its key"));
   EXPECT_THAT(refusal_of(136, kMostKeySteps + 1), HasSubstr("makes no sense: a key's steps"));
   EXPECT_EQ(refusal_of(136, kMostKeySteps), "");

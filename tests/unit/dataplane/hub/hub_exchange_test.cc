@@ -120,7 +120,7 @@ TEST(HubExchange, TrainsAtARootThatHasNoTrainers) {
 
 // It is told by frames, as a float, with which rate its trainers step.
 TEST(HubExchange, StepsAtARootWithoutTrainersWithTheRateThatTheyName) {
-  aggregation::OptimizerSettings settings = settings_of(OptimizerRule::sgd);
+  aggregation::OptimizerSettings settings;
   settings.learning_rate = 99;
   HubRun run({.plan = control::plan_of("ps", "star:3"),
               .keys = {{"one", 300, DataType::float32}},
