@@ -68,95 +68,75 @@ TEST(HubAggregators, GiveTheSameWeightsWhateverIsLost) {
   }
 }
 
-// All that is pushed ends, and who is gone is named.
-TEST(HubAggregators, AreNamedToAllTrainersWhenTheyDie) {
-  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
-  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
-  job.make();
-  ASSERT_FALSE(HasFatalFailure());
-  push_first(job);
-  cluster.kill(3);
-  const std::int64_t killed = cluster.now();
-  for (const auto& trainer : job.trainers()) {
-    job.push(*trainer, 1, shared::Kind::push_gradients,
-             [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
+// A hub that server 3 aggregates, with its first weights.
+class HubAggregatorFailures : public testing::Test {
+ protected:
+  static constexpr bcube::ServerId kAggregator = 3;
+
+  void SetUp() override {
+    job_.make();
+    if (!HasFatalFailure()) push_first(job_);
   }
-  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
-  EXPECT_LT(cluster.now() - killed, 4 * kSecond);
-  for (const auto& trainer : job.trainers()) {
-    const std::vector<shared::Completion> ends = trainer->take_completions();
-    ASSERT_EQ(ends.size(), 1U);
-    EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
-    bool named = false;
-    for (const Told& told : cluster.told(*trainer)) {
-      named = named || std::string(told.notice.text).find("server [3]") != std::string::npos;
+  void TearDown() override { leave_all(cluster_, job_.trainers()); }
+
+  // All trainers push the key; the trainer of rank 1 perhaps with another learning rate.
+  void push(std::uint32_t key, double rate_of_one = shared::kOwnRate) {
+    for (const auto& trainer : job_.trainers()) {
+      job_.push(
+          *trainer, key, shared::Kind::push_gradients,
+          [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; },
+          trainer->rank() == 1 ? rate_of_one : shared::kOwnRate);
     }
-    EXPECT_TRUE(named) << "at server " << trainer->server();
   }
-  leave_all(cluster, job.trainers());
+  // All that is pushed ends with the job, and every trainer is told these words.
+  void expect_ended(const std::string& words) {
+    EXPECT_TRUE(cluster_.run_until([&] { return all_idle(job_.trainers()); }, 60 * kSecond));
+    for (const auto& trainer : job_.trainers()) {
+      const std::vector<shared::Completion> ends = trainer->take_completions();
+      ASSERT_EQ(ends.size(), 1U);
+      EXPECT_EQ(ends[0].code, GRADCUBE_EPEER);
+      bool named = false;
+      for (const Told& told : cluster_.told(*trainer)) {
+        named = named || std::string(told.notice.text).find(words) != std::string::npos;
+      }
+      EXPECT_TRUE(named) << "no " << words << " at server " << trainer->server();
+    }
+  }
+
+  SimulatedCluster cluster_{settings_of({{"topology", "star:4"}})};
+  HubJob job_{cluster_, small_keys(), "sgd:lr=0.5", "", kAggregator};
+};
+
+TEST_F(HubAggregatorFailures, NameTheAggregatorToAllTrainersWhenItDies) {
+  cluster_.kill(kAggregator);
+  const std::int64_t killed = cluster_.now();
+  push(1);
+  expect_ended("server [3]");
+  EXPECT_LT(cluster_.now() - killed, 4 * kSecond);
 }
 
 // What a new daemon has is not what the old one had.
-TEST(HubAggregators, ThatComeBackAreNotTakenForThoseThatWere) {
-  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
-  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
-  job.make();
-  ASSERT_FALSE(HasFatalFailure());
-  push_first(job);
-  cluster.kill(3);
-  cluster.start_anew(3);
-  for (const auto& trainer : job.trainers()) {
-    job.push(*trainer, 1, shared::Kind::push_gradients,
-             [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; });
-  }
-  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
-  for (const auto& trainer : job.trainers()) {
-    ASSERT_EQ(trainer->take_completions().at(0).code, GRADCUBE_EPEER);
-    bool named = false;
-    for (const Told& told : cluster.told(*trainer)) {
-      named = named || std::string(told.notice.text).find("started anew") != std::string::npos;
-    }
-    EXPECT_TRUE(named);
-  }
-  leave_all(cluster, job.trainers());
+TEST_F(HubAggregatorFailures, TellOfAnAggregatorThatWasStartedAnew) {
+  cluster_.kill(kAggregator);
+  cluster_.start_anew(kAggregator);
+  push(1);
+  expect_ended("started anew");
 }
 
-// Their trainers gone, they free what they have: nobody tells them.
-TEST(HubAggregators, KeepNothingOfAJobThatHasDied) {
-  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
-  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
-  job.make();
-  ASSERT_FALSE(HasFatalFailure());
-  push_first(job);
-  cluster.kill(0);  // the caller
-  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
-  job.trainers().erase(job.trainers().begin());
-  leave_all(cluster, job.trainers());
-  EXPECT_TRUE(cluster.run_until([&] { return cluster.nodes().at(3).idle(); }, 60 * kSecond));
+// Its caller gone, it frees what it has: nobody tells it.
+TEST_F(HubAggregatorFailures, LeaveNothingOfAJobThatHasDied) {
+  cluster_.kill(0);
+  EXPECT_TRUE(cluster_.run_until([&] { return all_idle(job_.trainers()); }, 60 * kSecond));
+  job_.trainers().erase(job_.trainers().begin());
+  leave_all(cluster_, job_.trainers());
+  job_.trainers().clear();
+  EXPECT_TRUE(
+      cluster_.run_until([&] { return cluster_.nodes().at(kAggregator).idle(); }, 60 * kSecond));
 }
 
-TEST(HubAggregators, TellTrainersWhichKeyTheyHavePushedDifferently) {
-  SimulatedCluster cluster(settings_of({{"topology", "star:4"}}));
-  HubJob job(cluster, small_keys(), "sgd:lr=0.5", "", 3);
-  job.make();
-  ASSERT_FALSE(HasFatalFailure());
-  push_first(job);
-  for (const auto& trainer : job.trainers()) {
-    job.push(
-        *trainer, 2, shared::Kind::push_gradients,
-        [](unsigned, std::uint32_t, std::uint64_t) { return 1.0F; },
-        trainer->rank() == 1 ? 0.25 : shared::kOwnRate);
-  }
-  EXPECT_TRUE(cluster.run_until([&] { return all_idle(job.trainers()); }, 60 * kSecond));
-  for (const auto& trainer : job.trainers()) {
-    ASSERT_EQ(trainer->take_completions().at(0).code, GRADCUBE_EPEER);
-    bool explained = false;
-    for (const Told& told : cluster.told(*trainer)) {
-      explained = explained || std::string(told.notice.text).find("\"fc\"") != std::string::npos;
-    }
-    EXPECT_TRUE(explained) << "at server " << trainer->server();
-  }
-  leave_all(cluster, job.trainers());
+TEST_F(HubAggregatorFailures, TellTrainersWhichKeyTheyHavePushedDifferently) {
+  push(2, 0.25);
+  expect_ended("\"fc\"");
 }
 
 }  // namespace
