@@ -168,7 +168,9 @@ class Hub:
             optimizer=optimizer.encode(errors="replace"),
             chunk_bytes=whole_number(chunk_bytes, "chunk_bytes", 0, _MOST_BYTES),
             lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
-            aggregator=_NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER),
+            aggregator=(
+                _NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER)
+            ),
         )
         hub = ctypes.c_void_p()
         path = None if restore is None else _path_of(restore)

@@ -20,8 +20,8 @@ backend was not built, `from gradcube._hub_optimizer import HubOptimizer`. Its e
 
 Importing this module changes torch.distributed in these places, for groups of this backend alone:
 destroy_process_group() leaves the job, also if a model still refers to the group, and before it waits a moment for
-ranks that still need this one, as the end of a script does; monitored_barrier() is allowed; and the buckets of DistributedDataParallel are allocated
-in shared memory.
+ranks that still need this one, as the end of a script does; monitored_barrier() is allowed; and the buckets of
+DistributedDataParallel are allocated in shared memory.
 """
 
 import atexit
