@@ -119,8 +119,11 @@ class Member {
   void end_hub(std::uint32_t number);
   // To be called about every 20 ms: answers to trainers. is_whole: as of MemberHub.
   std::vector<HubAnswer> work_hub(const MemberHub::IsWhole& is_whole = nullptr);
-  // There is no hub, and those who wait for it are told so.
-  void refuse_hub(std::int32_t code, const std::string& why) { take_hub_off(code, why, 0); }
+  // Its hub cannot be, for what others lack: trainers of this server are told so.
+  void refuse_hub(std::int32_t code, const std::string& why) {
+    take_hub_off_engines(code, 0);
+    hub_.fail(code, why);
+  }
   const HubWish& hub_wish() const { return hub_.wish(); }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
@@ -163,6 +166,7 @@ class Member {
   void complete(ServerHubShape& shape) const;
   void use_hub(const std::shared_ptr<ServerHub>& hub);
   void take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice);
+  void take_hub_off_engines(std::int32_t code, std::uint32_t notice);
 
   struct Local {
     control::TrainerInfo info;

@@ -97,10 +97,14 @@ std::vector<HubAnswer> MemberHub::work(
 }
 
 void MemberHub::end(std::int32_t code, const std::string& text) {
+  fail(code, text);
+  code_ = GRADCUBE_OK;
+}
+
+void MemberHub::fail(std::int32_t code, const std::string& text) {
   drop();
   hub_.reset();
   answer_all(code, text);
-  code_ = GRADCUBE_OK;
 }
 
 void MemberHub::drop() {

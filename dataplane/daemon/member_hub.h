@@ -41,6 +41,8 @@ class MemberHub {
                               const IsWhole& is_whole = nullptr);
   // There is none any more, and who waits for one is told so by the next work().
   void end(std::int32_t code, const std::string& text);
+  // It cannot be, as others have not what it needs of them. Also told to those that ask later.
+  void fail(std::int32_t code, const std::string& text);
 
   // Whether the trainer has asked, and was not answered.
   bool waits(unsigned local) const;

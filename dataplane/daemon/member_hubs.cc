@@ -127,14 +127,17 @@ void Member::end_hub(std::uint32_t number) {
 }
 
 void Member::take_hub_off(std::int32_t code, const std::string& why, std::uint32_t notice) {
-  if (hub_.hub() != nullptr) {
-    on_each(parts_, [](const Part& part) { part.at.engine->detach_hub(*part.job); });
-    // Now no engine works in the trainers' buffers any more, and they may have them back.
-    on_each(parts_, [&](const Part& part) {
-      if (part.job->is_leader()) session_->end_hub(code, notice);
-    });
-  }
+  take_hub_off_engines(code, notice);
   hub_.end(code, why);
+}
+
+void Member::take_hub_off_engines(std::int32_t code, std::uint32_t notice) {
+  if (hub_.hub() == nullptr) return;
+  on_each(parts_, [](const Part& part) { part.at.engine->detach_hub(*part.job); });
+  // Now no engine works in the trainers' buffers any more, and they may have them back.
+  on_each(parts_, [&](const Part& part) {
+    if (part.job->is_leader()) session_->end_hub(code, notice);
+  });
 }
 
 }  // namespace gradcube::dataplane

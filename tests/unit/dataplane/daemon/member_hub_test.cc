@@ -51,10 +51,12 @@ class MemberHubs : public testing::Test {
   }
   // What is told now, without waiting.
   std::vector<HubAnswer> work() {
-    return member_.work([this](const std::shared_ptr<ServerHub>& hub) {
-      ++used_;
-      if (use) use(hub);
-    });
+    return member_.work(
+        [this](const std::shared_ptr<ServerHub>& hub) {
+          ++used_;
+          if (use) use(hub);
+        },
+        is_whole);
   }
   // The next that is told: what is made takes its time.
   std::vector<HubAnswer> answers() {
@@ -77,6 +79,7 @@ class MemberHubs : public testing::Test {
   }
 
   std::function<void(const std::shared_ptr<ServerHub>&)> use;
+  MemberHub::IsWhole is_whole;
   MemoryQuota quota_{kQuota};
   MemberHub member_;
   unsigned used_ = 0;
@@ -159,6 +162,29 @@ TEST_F(MemberHubs, AreOverWhenTheyHaveEndedAndCanBeFollowedByOthers) {
   const std::vector<HubAnswer> told = answers();
   EXPECT_EQ(told[0].code, GRADCUBE_OK) << told[0].text;
   EXPECT_EQ(member_.hub()->number(), 4U);
+}
+
+TEST_F(MemberHubs, AreToldOnlyWhenOthersHaveWhatTheyNeedOfThem) {
+  bool whole = false;
+  is_whole = [&whole](const ServerHub&) { return whole; };
+  ask(0, wish());
+  while (used_ == 0) EXPECT_THAT(work(), IsEmpty());
+  for (int i = 0; i < 100; ++i) EXPECT_THAT(work(), IsEmpty());
+  whole = true;
+  const std::vector<HubAnswer> told = work();
+  ASSERT_EQ(told.size(), 1U);
+  EXPECT_EQ(told[0].code, GRADCUBE_OK);
+}
+
+TEST_F(MemberHubs, ThatCannotBeForOthersAreToldAlsoToWhoAsksLater) {
+  is_whole = [](const ServerHub&) { return false; };
+  ask(0, wish());
+  while (used_ == 0) EXPECT_THAT(work(), IsEmpty());
+  member_.fail(GRADCUBE_ENOMEM, "server [2] has not the memory");
+  expect_one_refused(GRADCUBE_ENOMEM, "has not the memory");
+  EXPECT_EQ(member_.hub(), nullptr);
+  ask(1, wish());
+  expect_one_refused(GRADCUBE_ENOMEM, "has not the memory");
 }
 
 TEST_F(MemberHubs, ThatEndWhileTheyAreMadeAreToldToThoseWhoWait) {
