@@ -179,9 +179,11 @@ std::string hub_job_name(const HubOptions& options, const std::string& command) 
 }
 
 std::string hub_text(const HubOptions& options, const HubRunSettings& settings) {
-  return fmt::format("{}: {} keys, {}, {}", options.keys.empty() ? options.network : options.keys,
-                     settings.keys.size(), human_bytes(static_cast<double>(settings.bytes())),
-                     settings.optimizer);
+  return fmt::format(
+      "{}: {} keys, {}, {}{}", options.keys.empty() ? options.network : options.keys,
+      settings.keys.size(), human_bytes(static_cast<double>(settings.bytes())), settings.optimizer,
+      options.aggregator.empty() ? ""
+                                 : fmt::format(", aggregated by server {}", options.aggregator));
 }
 
 nlohmann::ordered_json hub_json(const PerfCluster& cluster, const HubOptions& options,

@@ -44,7 +44,7 @@ PerfLinks hub_links(const PerfCluster& cluster, const HubRunSettings& settings);
 
 std::string hub_job_name(const HubOptions& options, const std::string& command);
 
-// "resnet50: 161 keys, 102 MB, sgd".
+// "resnet50: 161 keys, 102 MB, sgd", and who aggregates it, if one does.
 std::string hub_text(const HubOptions& options, const HubRunSettings& settings);
 
 // What JSON reports of both commands begin with.

@@ -13,12 +13,12 @@ PlanChoice aggregated(const Topology& topology, const Placement& members, Server
                       std::string_view where) {
   const AddressSpace& space = topology.space();
   if (!space.contains(aggregator)) {
-    throw UsageError(fmt::format("{}: its aggregator: there is no server {} in {}", where,
+    throw UsageError(fmt::format("{}: the aggregator: there is no server {} in {}", where,
                                  aggregator, topology.spec()));
   }
   if (members.rank(aggregator).has_value()) {
     throw UsageError(
-        fmt::format("{}: its aggregator, server {}, has trainers of the job: expected a server "
+        fmt::format("{}: the aggregator, server {}, has trainers of the job: expected a server "
                     "that has none; with one that has, take the algorithm ps",
                     where, space.text(aggregator)));
   }

@@ -180,8 +180,6 @@ std::vector<std::string> HubGuests::look(Instant now, NodeMessages& out) {
         fail(guest, answer.code, answer.text);
       } else {
         guest.fetch.set_state(HubState::Stage::stands);
-        log.push_back(fmt::format("server {} aggregates hub {} of job \"{}\"",
-                                  topology_.space().text(server_), call.hub.number, call.job));
       }
       guest.fetch.tell(out);
       break;  // there is one, and a member that has failed is gone

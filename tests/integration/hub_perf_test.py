@@ -63,6 +63,8 @@ class HubPerf(TestCase):
         self.assertIn("hub of lenet5", lines[0])
         self.assertEqual([line.split()[0] for line in lines[3:5]], ["65536", "262144"])
         self.assertIn("every weight of every server", lines[5])
+        outcome = self.cluster.tool("perf", "hub", *LENET5, "--aggregator", "2,2")
+        self.assertIn("aggregated by server 2,2, bcube:3,2, 8 of 9 servers", outcome.stdout.splitlines()[0])
 
     def test_a_breakdown_has_the_parts_of_a_round(self):
         report = self.cluster.answer("perf", "hub", *LENET5, "--optimizer", "adamw", "--breakdown")

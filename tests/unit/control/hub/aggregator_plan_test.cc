@@ -54,9 +54,9 @@ TEST(AggregatorPlan, IsForAnyServersThatARelayReaches) {
 }
 
 TEST(AggregatorPlan, RefusesAServerThatIsNotThereOrHasTrainers) {
-  EXPECT_EQ(refusal({0, 1}, 9), "the hub: its aggregator: there is no server 9 in bcube:3,2");
+  EXPECT_EQ(refusal({0, 1}, 9), "the hub: the aggregator: there is no server 9 in bcube:3,2");
   EXPECT_EQ(refusal({0, 1}, 1),
-            "the hub: its aggregator, server [0,1], has trainers of the job: expected a server "
+            "the hub: the aggregator, server [0,1], has trainers of the job: expected a server "
             "that has none; with one that has, take the algorithm ps");
 }
 
