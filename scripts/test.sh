@@ -7,7 +7,7 @@ cd "$source_root"
 
 usage() {
   cat <<'USAGE'
-usage: ./scripts/test.sh [--quick]
+usage: ./scripts/test.sh [--quick] [--minutes N]
 Installs the Debian packages that are missing, then:
   1. checks the sources: format (clang-format), width of lines, direction of includes
      (check_includes.py), shell scripts (shellcheck)
@@ -15,37 +15,48 @@ Installs the Debian packages that are missing, then:
   3. runs clang-tidy over each source alone (.clang-tidy)
   4. builds with clang++, warnings as errors and no assertions, as in a release, in
      build-test-clang/, and runs all tests but most of those with live clusters
-  5. builds with AddressSanitizer and UndefinedBehaviorSanitizer in build-test-address/, and runs
-     the unit tests, part of the simulation, and a live cluster
-  6. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
+  5. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
      live cluster
+  6. builds with AddressSanitizer and UndefinedBehaviorSanitizer in build-test-address/, and runs
+     the unit tests, part of the simulation, and a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
 only if every stage passed something and none failed.
-  --quick   1 and 2 only
+  --quick       1 and 2 only
+  --minutes N   of 3 to 6 only what will have ended by then, as far as the time of the first build
+                tells; the last lines name what was left out
 USAGE
 }
 
 quick=false
-for argument in "$@"; do
-  case $argument in
+minutes=
+while (($# > 0)); do
+  case $1 in
     --quick) quick=true ;;
+    --minutes)
+      [[ ${2:-} =~ ^[1-9][0-9]{0,4}$ ]] || misuse "--minutes \"${2:-}\": expected 1 to 99999"
+      minutes=$2
+      shift
+      ;;
     -h | --help)
       usage
       exit 0
       ;;
-    *) misuse "there is no option \"$argument\"" ;;
+    *) misuse "there is no option \"$1\"" ;;
   esac
+  shift
 done
 
 passed=0
 failed=0
 failures=()
+left_out=()
 
 # However this ends, it ends with the line that says how.
 finish() {
   local code=$?
   if ((code != 0 && failed == 0)); then failed=1; fi
   if ((${#failures[@]} > 0)); then printf 'failed: %s\n' "${failures[@]}"; fi
+  if ((${#left_out[@]} > 0)); then printf 'left out for want of time: %s\n' "${left_out[@]}"; fi
   echo "$passed passed, $failed failed"
   if ((failed > 0 && code == 0)); then code=1; fi
   exit "$code"
@@ -138,6 +149,17 @@ sanitized_tree() {
     -Dtests=enabled "${together[@]}"
 }
 
+# has_time PERCENT STAGE STEPS: whether a stage of so many steps, which takes so much of the time of
+# the first build, will end in time. It is left out else.
+first_build=0  # seconds
+has_time() {
+  [[ -n $minutes ]] || return 0
+  ((SECONDS + first_build * $1 / 100 <= minutes * 60)) && return 0
+  left_out+=("$2")
+  steps_total=$((steps_total - $3))
+  return 1
+}
+
 packages=("${build_packages[@]}" "${training_packages[@]}" "${test_packages[@]}")
 steps_total=4
 if ! $quick; then
@@ -157,17 +179,21 @@ check shellcheck -x .ci/run scripts/*.sh tests/nics/init tests/unit/aggregation/
 step "building with g++, warnings as errors"
 CXX='ccache g++' configure_tree build-test -Dwerror=true -Db_ndebug=false \
   -Dtests=enabled -Dbenches=auto -Dheaders=true "${together[@]}"
+first_build=$SECONDS
 build_tree build-test
+first_build=$((SECONDS - first_build))
 step "testing"
 test_tree build-test
 
-if ! $quick; then
+if ! $quick && has_time 120 "clang-tidy" 1; then
   step "running clang-tidy"
   CXX=g++ configure_tree build-tidy -Db_ndebug=false
   check check_with_clang_tidy
+fi
 
-  # The release that users run has no assertions, so between the two compilers both forms are built
-  # without a warning, and tested.
+# The release that users run has no assertions, so between the two compilers both forms are built
+# without a warning, and tested.
+if ! $quick && has_time 100 "clang++" 2; then
   step "building with clang++, warnings as errors"
   CXX='ccache clang++' configure_tree build-test-clang -Dwerror=true -Dtests=enabled \
     "${together[@]}"
@@ -176,14 +202,9 @@ if ! $quick; then
   step "testing clang's build"
   GRADCUBE_SIMULATION_SEEDS=100 test_tree build-test-clang --no-suite embedded --no-suite memif \
     --no-suite veth
+fi
 
-  step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
-  sanitized_tree build-test-address address,undefined
-  build_tree build-test-address
-  step "testing with AddressSanitizer and UndefinedBehaviorSanitizer"
-  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100 \
-    test_tree build-test-address --timeout-multiplier 5
-
+if ! $quick && has_time 75 "ThreadSanitizer" 1; then
   # Builds only what these tests need.
   step "building and testing with ThreadSanitizer"
   sanitized_tree build-test-thread thread
@@ -191,6 +212,15 @@ if ! $quick; then
   if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
   test_tree build-test-thread --suite threads --timeout-multiplier 5
   under=()
+fi
+
+if ! $quick && has_time 320 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
+  step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
+  sanitized_tree build-test-address address,undefined
+  build_tree build-test-address
+  step "testing with AddressSanitizer and UndefinedBehaviorSanitizer"
+  UBSAN_OPTIONS=halt_on_error=1:print_stacktrace=1 GRADCUBE_SIMULATION_SEEDS=100 \
+    test_tree build-test-address --timeout-multiplier 5
 fi
 
 step_done

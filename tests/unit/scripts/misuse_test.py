@@ -32,6 +32,8 @@ class Misuse(unittest.TestCase):
 
     def test_a_word_too_many_is_named(self):
         self.expect("test.sh", ["unit"], 'there is no option "unit"')
+        self.expect("test.sh", ["--minutes", "0"], '--minutes "0": expected 1 to 99999')
+        self.expect("test.sh", ["--minutes"], '--minutes "": expected 1 to 99999')
         self.expect("quickstart.sh", ["--rate", "1gbit", "fast"], '"fast" is no option of gradcube up')
         self.expect("quickstart.sh", ["--json", "--mtu"], "--mtu: the value is missing")
 
