@@ -12,11 +12,11 @@ Installs the Debian packages that are missing, then:
   1. checks the sources: format (clang-format), width of lines, direction of includes
      (check_includes.py), shell scripts (shellcheck)
   2. builds with g++, warnings as errors and assertions on, in build-test/, and runs all tests
-  3. runs clang-tidy over each source alone (.clang-tidy)
-  4. builds with clang++, warnings as errors and no assertions, as in a release, in
-     build-test-clang/, and runs all tests but most of those with live clusters
-  5. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
+  3. builds with ThreadSanitizer in build-test-thread/, and runs the tests that have threads, and a
      live cluster
+  4. runs clang-tidy over each source alone (.clang-tidy)
+  5. builds with clang++, warnings as errors and no assertions, as in a release, in
+     build-test-clang/, and runs all tests but most of those with live clusters
   6. builds with AddressSanitizer and UndefinedBehaviorSanitizer in build-test-address/, and runs
      the unit tests, part of the simulation, and a live cluster
 The last lines name what failed, and the last of all is "N passed, N failed". The exit code is 0
@@ -185,7 +185,17 @@ first_build=$((SECONDS - first_build))
 step "testing"
 test_tree build-test
 
-if ! $quick && has_time 120 "clang-tidy" 1; then
+if ! $quick && has_time 90 "ThreadSanitizer" 1; then
+  # Builds only what these tests need.
+  step "building and testing with ThreadSanitizer"
+  sanitized_tree build-test-thread thread
+  # g++ 12's ThreadSanitizer finds no room for itself where the kernel randomises addresses widely.
+  if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
+  test_tree build-test-thread --suite threads --timeout-multiplier 5
+  under=()
+fi
+
+if ! $quick && has_time 150 "clang-tidy" 1; then
   step "running clang-tidy"
   CXX=g++ configure_tree build-tidy -Db_ndebug=false
   check check_with_clang_tidy
@@ -204,17 +214,7 @@ if ! $quick && has_time 100 "clang++" 2; then
     --no-suite veth
 fi
 
-if ! $quick && has_time 75 "ThreadSanitizer" 1; then
-  # Builds only what these tests need.
-  step "building and testing with ThreadSanitizer"
-  sanitized_tree build-test-thread thread
-  # g++ 12's ThreadSanitizer finds no room for itself where the kernel randomises addresses widely.
-  if setarch --addr-no-randomize true 2>/dev/null; then under=(setarch --addr-no-randomize); fi
-  test_tree build-test-thread --suite threads --timeout-multiplier 5
-  under=()
-fi
-
-if ! $quick && has_time 320 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
+if ! $quick && has_time 390 "AddressSanitizer and UndefinedBehaviorSanitizer" 2; then
   step "building with AddressSanitizer and UndefinedBehaviorSanitizer"
   sanitized_tree build-test-address address,undefined
   build_tree build-test-address
