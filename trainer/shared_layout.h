@@ -39,7 +39,7 @@
 
 namespace gradcube::shared {
 
-inline constexpr std::uint32_t kLayoutVersion = 10;
+inline constexpr std::uint32_t kLayoutVersion = 11;
 inline constexpr std::uint64_t kMagic = 0x4542554344415247;  // "GRADCUBE", little-endian
 // What one side can do beyond the version that both speak, one bit each. Each side sends its own
 // bits and uses what both have. No bit is defined yet.
@@ -87,10 +87,13 @@ enum class Kind : std::uint8_t {
   push_gradients = 8,
   push_weights = 9,
   push_restored = 10,
+  push_saved = 11,
+  push_loaded = 12,
 };
 inline constexpr unsigned kKinds = 6;  // of collectives
 inline constexpr double kOwnRate = -1;
-inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a push
+inline constexpr std::uint64_t kMostLoadedSteps = 0xfffffffe;  // of a key with an aggregator
+inline constexpr std::uint32_t kHubLane = UINT32_MAX;          // of an Inquiry about a push
 
 // One collective. The buffer is [offset, offset + elements * element size) from the region's start,
 // wholly inside the heap's confirmed part, its offset a multiple of kBufferAlignment. `elements` is
@@ -114,6 +117,13 @@ inline constexpr std::uint32_t kHubLane = UINT32_MAX;  // of an Inquiry about a 
 // What is restored is the key's weights, and behind them its arrays, as restored_array() says:
 // where the weights have 16 bits, these as float32; then the optimizer's. Each server takes what it
 // owns (HubRange) from its first trainer; what else is in the buffer does not matter.
+//
+// A hub with an aggregator is saved and loaded by planes of its keys instead
+// (control/checkpoint/hub_planes.h), one by each push: `op` is the plane, and the buffer as long as
+// gradients. Of what is saved `tag` is 0, what is in the buffer does not matter, and at the end the
+// plane is in the place of the key's weights. Of what is loaded one trainer has the plane in its
+// buffer, the first of its server; its `tag` is one more than the steps that the optimizer has
+// taken, and that of all others is 0.
 //
 // In a reproducible job dtype and op are those of the trainer's call, and an element of a reduction
 // has the size of what carries it (aggregation/reproducible.h).

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "control/checkpoint/hub_planes.h"
 #include "control/plan/service_order.h"
 #include "dataplane/engine/guarded_memory.h"
 #include "dataplane/engine/port_queue.h"
@@ -16,10 +17,40 @@ constexpr std::uint64_t kMostTold = 255;  // that a frame can tell
 // Of what is pushed, between two looks at the ports: some ten microseconds.
 constexpr std::uint64_t kBytesAtOnce = std::uint64_t{1} << 18;
 
-// HubKind has those of HubPush in their order.
+// HubKind has the first three of HubPush in their order.
 constexpr unsigned kFirstKind = static_cast<unsigned>(HubKind::gradients);
+constexpr unsigned kSaved = static_cast<unsigned>(HubKind::saved);
+constexpr unsigned kLoaded = static_cast<unsigned>(HubKind::loaded);
 static_assert(static_cast<unsigned>(HubKind::restored) ==
               kFirstKind + static_cast<unsigned>(HubPush::Kind::restored));
+static_assert(kSaved + control::kMostHubPlanes <= kLoaded);
+
+std::uint8_t number_of_kind(const HubLabel& label) {
+  switch (label.kind) {
+    case HubPush::Kind::saved:
+      return static_cast<std::uint8_t>(kSaved + label.plane);
+    case HubPush::Kind::loaded:
+      return static_cast<std::uint8_t>(kLoaded + label.plane);
+    default:
+      return static_cast<std::uint8_t>(kFirstKind + static_cast<unsigned>(label.kind));
+  }
+}
+
+// Of a number that came in a frame. False: it is none.
+bool read_kind(unsigned number, HubLabel& label) {
+  const auto is_plane_of = [number](unsigned first) {
+    return number >= first && number < first + control::kMostHubPlanes;
+  };
+  if (is_plane_of(kSaved) || is_plane_of(kLoaded)) {
+    label.kind = is_plane_of(kSaved) ? HubPush::Kind::saved : HubPush::Kind::loaded;
+    label.plane = static_cast<std::uint8_t>(number - (is_plane_of(kSaved) ? kSaved : kLoaded));
+    return true;
+  }
+  const unsigned kind = number - kFirstKind;
+  if (kind > static_cast<unsigned>(HubPush::Kind::restored)) return false;
+  label.kind = static_cast<HubPush::Kind>(kind);
+  return true;
+}
 
 // In a segment header the number of the chunk stands for that of the collective. The other fields
 // share the position, the round and the digest: position 16 and digest 16 bits, digest 8 and round
@@ -27,15 +58,13 @@ static_assert(static_cast<unsigned>(HubKind::restored) ==
 CollectiveSignature signature_of(const HubLabel& label) {
   return {static_cast<std::uint8_t>(label.digest >> 24), label.digest << 16 | label.position,
           static_cast<std::uint16_t>(label.round | (label.digest >> 16 & 0xffU) << 8),
-          static_cast<std::uint8_t>(kFirstKind + static_cast<unsigned>(label.kind)), label.chunk};
+          number_of_kind(label), label.chunk};
 }
 static_assert(HubShape::kMostPositions == 1U << 16);
 
 std::optional<HubLabel> label_of(const CollectiveSignature& signature) {
-  const unsigned kind = signature.kind - kFirstKind;
-  if (kind > static_cast<unsigned>(HubPush::Kind::restored)) return std::nullopt;
   HubLabel label;
-  label.kind = static_cast<HubPush::Kind>(kind);
+  if (!read_kind(signature.kind, label)) return std::nullopt;
   label.chunk = signature.collective;
   label.position = signature.count & 0xffffU;
   label.round = static_cast<std::uint8_t>(signature.root);

@@ -123,7 +123,7 @@ Session::Take Session::take(unsigned local) {
     return take_mail(seat, local, submission);
   }
   if (submission.kind >= static_cast<std::uint8_t>(shared::Kind::push_gradients) &&
-      submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_restored)) {
+      submission.kind <= static_cast<std::uint8_t>(shared::Kind::push_loaded)) {
     return take_push(seat, local, submission);
   }
   CollectiveRequest request;

@@ -217,6 +217,8 @@ class Session {
   Take take_push(Seat& seat, unsigned local, const shared::Submission& submission);
   const char* check_push(const Seat& seat, unsigned local,
                          const shared::Submission& submission) const;
+  const char* check_saved(shared::Kind kind, std::uint64_t tag) const;
+  unsigned planes_of(const control::hub::HubKey& key) const;
   std::uint64_t restored_arrays_of(const control::hub::HubKey& key) const;
   void find_arrays(HubBoard::Push& push, std::uint32_t number) const;
   static void complete(Seat& seat, std::uint64_t request, std::int32_t code, std::uint32_t notice);

@@ -11,10 +11,11 @@ void HubBoard::push(std::uint32_t number, unsigned local, const Push& push) {
   Key& key = keys_[number];
   if (key.arrived == 0) {
     key.push.kind = push.kind;
+    key.push.plane = push.plane;
     key.push.learning_rate = push.learning_rate;
     key.push.digest = push.digest;
-  } else if (key.push.kind != push.kind || key.push.learning_rate != push.learning_rate ||
-             key.push.digest != push.digest) {
+  } else if (key.push.kind != push.kind || key.push.plane != push.plane ||
+             key.push.learning_rate != push.learning_rate || key.push.digest != push.digest) {
     key.differs = true;
     if (!disagreement_.has_value()) disagreement_ = number;
   }

@@ -41,9 +41,10 @@ class HubBoard {
     double learning_rate = 0;
     std::uint64_t digest = 0;  // of weights
     std::uint8_t* buffer = nullptr;
-    // Of what is restored. The first trainer's count.
+    // Of what is restored or loaded. The first trainer's count.
     std::uint64_t steps = 0;
     std::array<const float*, kHubArrays> arrays{};
+    std::uint8_t plane = 0;  // of what is saved or loaded
   };
 
   // Whether the trainer may push the key: its last push of it has ended.

@@ -122,6 +122,10 @@ std::uint32_t HubExchange::digest_of(const HubPush& push) const {
     case HubPush::Kind::restored:
       bits = push.steps;
       break;
+    case HubPush::Kind::saved:
+      break;
+    case HubPush::Kind::loaded:
+      return static_cast<std::uint32_t>(push.steps);
   }
   return static_cast<std::uint32_t>((bits * 0x9e3779b97f4a7c15U) >> 32);
 }
@@ -160,8 +164,8 @@ void HubExchange::begin_chunk(ChunkState& chunk) {
               (shape_of(chunk).bits - shape_of(chunk).gathering_bits) / kWordBits, 0);
   chunk.results = 0;
   if (chunk.opened != chunk.pushes) {
-    open_round(chunk, push.kind, digest);
-  } else if (chunk.kind != push.kind || chunk.digest != digest) {
+    open_round(chunk, push.kind, push.plane, digest);
+  } else if (chunk.kind != push.kind || chunk.plane != push.plane || chunk.digest != digest) {
     return disagree(chunk);  // nothing goes out: others would take it for what they have pushed
   }
   chunk.pushed = true;
@@ -182,20 +186,32 @@ void HubExchange::disagree(const ChunkState& chunk) {
 
 // The optimizer's numbers are those of all chunks of a key.
 void HubExchange::count_step(KeyState& key) {
-  if (key.push.kind != HubPush::Kind::gradients) {
-    key.steps = key.push.kind == HubPush::Kind::restored ? key.push.steps : 0;
-    return;
+  switch (key.push.kind) {
+    case HubPush::Kind::gradients:
+      key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
+                                                ++key.steps, context_.divisor);
+      break;
+    case HubPush::Kind::weights:
+      key.steps = 0;
+      break;
+    case HubPush::Kind::restored:
+      key.steps = key.push.steps;
+      break;
+    case HubPush::Kind::saved:
+    case HubPush::Kind::loaded:  // load_plane() knows them
+      break;
   }
-  key.numbers = aggregation::optimizer_step(context_.model.settings(), key.push.learning_rate,
-                                            ++key.steps, context_.divisor);
 }
 
 // Forgets what the aggregation of the round before has left. All of it has been used: see Rounds.
-void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint32_t digest) {
+void HubExchange::open_round(ChunkState& chunk, HubPush::Kind kind, std::uint8_t plane,
+                             std::uint32_t digest) {
   const HubShape& shape = shape_of(chunk);
   ++chunk.opened;
   chunk.kind = kind;
+  chunk.plane = plane;
   chunk.digest = digest;
+  chunk.loader = 0;
   chunk.pushed = false;
   chunk.reductions = 0;
   std::fill_n(bits_.begin() + first_word(chunk.bits), shape.gathering_bits / kWordBits, 0);
@@ -243,7 +259,7 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
       layout_of(chunk).part_received(schedule_, from.stage, from.step, from.offset, label.position);
   const SegmentRange range =
       layout_of(chunk).segment(schedule_, from.step, part.offset, part.position);
-  if (range.bytes != bytes) return false;
+  if (range.bytes != bytes || !may_come(chunk, label)) return false;
   return from.stage == Stage::aggregation ? take_contribution(chunk, from, label, payload, bytes)
                                           : take_result(chunk, from, label, payload, range);
 }
@@ -251,7 +267,8 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
 bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                                     const std::uint8_t* payload, std::uint32_t bytes) {
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
-    open_round(chunk, label.kind, label.digest);
+    const bool is_loaded = label.kind == HubPush::Kind::loaded;
+    open_round(chunk, label.kind, label.plane, is_loaded ? 0 : label.digest);
     if (context_.trainers == 0) open_without_trainers(chunk);
   } else if (label.round != on_wire(chunk.opened) || chunk.opened == 0) {
     return false;
@@ -261,7 +278,7 @@ bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, co
       from.offset - schedule_.step(from.step).sources_in(Stage::aggregation).first;
   const std::uint64_t arrived = chunk.bits + shape.arrived_bit(from.step, place, label.position);
   if (bit(arrived)) return false;
-  if (label.kind != chunk.kind || label.digest != chunk.digest) {
+  if (!fits(chunk, from, label)) {
     disagree(chunk);
     return false;
   }
@@ -287,11 +304,15 @@ void HubExchange::open_without_trainers(ChunkState& chunk) {
   chunk.pushed = true;
   if (chunk.pushes <= key.rounds) {
     // Another chunk of the key was the first. The key's numbers are those that it came with.
-    if (chunk.kind != key.push.kind || chunk.digest != key.digest) disagree(chunk);
+    if (chunk.kind != key.push.kind || chunk.plane != key.push.plane ||
+        chunk.digest != key.digest) {
+      disagree(chunk);
+    }
     return;
   }
   key.rounds = chunk.pushes;
   key.push.kind = chunk.kind;
+  key.push.plane = chunk.plane;
   key.digest = chunk.digest;
   key.push.learning_rate = std::bit_cast<float>(chunk.digest);
   count_step(key);
@@ -300,7 +321,8 @@ void HubExchange::open_without_trainers(ChunkState& chunk) {
 bool HubExchange::take_result(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                               const std::uint8_t* payload, const SegmentRange& range) {
   if (chunk.ended == chunk.pushes || label.round != on_wire(chunk.pushes)) return false;
-  if (label.kind != keys_[place_of(chunk).key].push.kind) return false;
+  const HubPush& push = keys_[place_of(chunk).key].push;
+  if (label.kind != push.kind || label.plane != push.plane) return false;
   const unsigned place = from.offset - schedule_.step(from.step).sources_in(Stage::broadcast).first;
   const std::uint64_t here =
       chunk.bits + shape_of(chunk).result_bit(from.step, place, label.position);

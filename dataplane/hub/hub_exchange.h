@@ -61,11 +61,19 @@ struct HubPush {
   // optimizer's state begins from zero: all trainers push the same ones. What is restored is the
   // weights and the state that a server owned when they were saved: of both each server takes what
   // it owns from its first trainer, and nothing else in the buffers matters.
-  enum class Kind : std::uint8_t { gradients, weights, restored };
+  //
+  // A root without trainers saves and loads by planes (control/checkpoint/hub_planes.h), one in a
+  // round: of what is saved all servers get the plane in the place of the key's weights, and what
+  // is in the buffers does not matter; of what is loaded the root takes the plane from the one
+  // trainer that has it. Plane 0, the weights, comes last.
+  enum class Kind : std::uint8_t { gradients, weights, restored, saved, loaded };
   Kind kind = Kind::gradients;
+  std::uint8_t plane = 0;    // of what is saved or loaded
   double learning_rate = 0;  // of gradients
   std::uint64_t digest = 0;  // of weights: of their bytes, as the trainers say
-  std::uint64_t steps = 0;   // of what is restored: that the optimizer has taken
+  // Of what is restored: that the optimizer has taken. Of what is loaded one more, in 32 bits, at
+  // the trainer that has it; 0 at others.
+  std::uint64_t steps = 0;
   // Of each trainer of the server: the key's values, `trainers` of them.
   std::array<std::uint8_t*, control::kMaxLocalTrainers> buffers{};
   // Of what is restored: the arrays of the whole key (hub_state.h).
@@ -78,9 +86,10 @@ struct HubLabel {
   std::uint32_t position = 0;  // in its stream, over all rounds of a ring
   std::uint8_t round = 0;      // of the chunk's; the low 8 bits
   HubPush::Kind kind{};
+  std::uint8_t plane = 0;
   // Of a contribution, in 32 bits: by which learning rate its trainers want to step, which weights
   // they push, or how many steps they restore. Where the root has no trainers, the rate itself, as
-  // a float.
+  // a float; and of what is loaded the steps, as HubPush has them.
   std::uint32_t digest = 0;
 
   bool operator==(const HubLabel&) const = default;
@@ -110,7 +119,9 @@ struct HubExchangeContext {
   std::uint32_t block_bytes;
   unsigned trainers;      // of this server
   std::uint32_t divisor;  // all trainers, whose mean is taken
-  bool rates_are_told;    // the root has no trainers: rates are floats, and labels have them
+  // The root has no trainers: rates are floats, and labels have them; and planes are saved and
+  // loaded.
+  bool rates_are_told;
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
   float* state;           // what state_of() says: zeros
 };
@@ -198,10 +209,13 @@ class HubExchange {
     std::uint32_t ended = 0;
     std::uint32_t reductions = 0;  // of the last round opened, that are done
     std::uint32_t results = 0;     // of the last round pushed, that are here
-    HubPush::Kind kind{};          // of the last round opened
-    std::uint32_t digest = 0;      // the same
-    HubPush::Kind spread_kind{};   // of the last round whose results go out
-    bool pushed = false;           // the last round opened
+    std::uint32_t digest = 0;      // of the last round opened
+    HubPush::Kind kind{};          // the same
+    std::uint8_t plane = 0;        // the same
+    std::uint8_t spread_plane = 0;
+    HubPush::Kind spread_kind{};  // of the last round whose results go out
+    bool pushed = false;          // the last round opened
+    std::uint16_t loader = 0;     // who has what is loaded in it: the offset
   };
   struct KeyState {
     HubPush push;
@@ -293,7 +307,7 @@ class HubExchange {
   void count_step(KeyState& key);
   void begin_chunk(ChunkState& chunk);
   std::uint32_t digest_of(const HubPush& push) const;
-  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint32_t digest);
+  void open_round(ChunkState& chunk, HubPush::Kind kind, std::uint8_t plane, std::uint32_t digest);
   bool may_open(const ChunkState& chunk) const;
   void open_without_trainers(ChunkState& chunk);
   void reset_sends(const ChunkState& chunk, Stage stage);
@@ -315,6 +329,17 @@ class HubExchange {
   void step(ChunkState& chunk, unsigned sources, control::SegmentRange range);
   void assign(const ChunkState& chunk, const void* values, control::SegmentRange range);
   void restore(const ChunkState& chunk, control::SegmentRange range);
+  // hub_exchange_planes.cc
+  bool may_come(const ChunkState& chunk, const HubLabel& label) const;
+  bool fits(ChunkState& chunk, const HubStream& from, const HubLabel& label);
+  void save_plane(const ChunkState& chunk, control::SegmentRange range);
+  void load_plane(ChunkState& chunk, unsigned w, std::uint32_t position,
+                  control::SegmentRange range);
+  const std::uint8_t* spread_values(const ChunkState& chunk, const HubLabel& label) const;
+  std::uint64_t state_at(const ChunkState& chunk, control::SegmentRange range) const {
+    return chunk.state +
+           (range.begin - shape_of(chunk).owned.begin) / aggregation::element_bytes(type_of(chunk));
+  }
   HubOwnedRange owned_of(const ChunkState& chunk) const;
 
   bool has_result(const ChunkState& chunk, unsigned w, std::uint32_t position) const;

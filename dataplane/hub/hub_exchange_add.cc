@@ -91,6 +91,8 @@ void HubExchange::give_back(const ChunkState& chunk, unsigned w, std::uint32_t p
 void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position, SegmentRange range,
                           bool is_last) {
   const unsigned sources = find_sources(chunk, w, position, range);
+  if (chunk.kind == HubPush::Kind::saved) return save_plane(chunk, range);
+  if (chunk.kind == HubPush::Kind::loaded) return load_plane(chunk, w, position, range);
   if (chunk.kind != HubPush::Kind::gradients) {
     // All have the same, or only this server has what is right.
     const bool has_own = context_.trainers != 0;
@@ -145,7 +147,7 @@ void HubExchange::add_local(const ChunkState& chunk) {
 void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range) {
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
-  const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
+  const std::uint64_t state = state_at(chunk, range);
   std::uint8_t* weights = weights_of(chunk) + range.begin;
   const bool whole = type == DataType::float32;
   const aggregation::OptimizerArrays arrays = {
@@ -162,7 +164,7 @@ void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range) 
 void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRange range) {
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
-  const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
+  const std::uint64_t state = state_at(chunk, range);
   std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
   if (chunk.kind == HubPush::Kind::restored) return restore(chunk, range);
   for (std::size_t i = 1; i < kHubArrays; ++i) {
@@ -177,7 +179,7 @@ void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRan
 
 void HubExchange::restore(const ChunkState& chunk, SegmentRange range) {
   const std::size_t size = aggregation::element_bytes(type_of(chunk));
-  const std::uint64_t state = chunk.state + (range.begin - shape_of(chunk).owned.begin) / size;
+  const std::uint64_t state = state_at(chunk, range);
   const std::uint64_t element = place_of(chunk).first_element + range.begin / size;
   for (std::size_t i = 0; i < kHubArrays; ++i) {
     const float* from = keys_[place_of(chunk).key].push.arrays[i];

@@ -81,6 +81,7 @@ void HubExchange::advance_results(ChunkState& chunk, unsigned w) {
   if (chunk.spread != chunk.pushes) {  // the first one of the round: see Rounds
     chunk.spread = chunk.pushes;
     chunk.spread_kind = keys_[place_of(chunk).key].push.kind;
+    chunk.spread_plane = keys_[place_of(chunk).key].push.plane;
     reset_sends(chunk, Stage::broadcast);
   }
   for (unsigned u = 0; u <= w; ++u) advance(chunk, Stage::broadcast, u);
@@ -106,9 +107,11 @@ std::optional<HubLabel> HubExchange::next(const HubStream& to) {
   --stream.segments;
   if (stream.sent[index] == stream.ready[index]) pop(index);
   if (to.stage == Stage::aggregation) {
-    return HubLabel{chunk.number, position, on_wire(chunk.opened), chunk.kind, chunk.digest};
+    return HubLabel{chunk.number, position,    on_wire(chunk.opened),
+                    chunk.kind,   chunk.plane, chunk.digest};
   }
-  return HubLabel{chunk.number, position, on_wire(chunk.spread), chunk.spread_kind, 0};
+  return HubLabel{chunk.number,      position,           on_wire(chunk.spread),
+                  chunk.spread_kind, chunk.spread_plane, 0};
 }
 
 HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) const {
@@ -118,7 +121,7 @@ HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) cons
   const SegmentRange range =
       layout_of(chunk).segment(schedule_, to.step, part.offset, part.position);
   const std::uint8_t* values =
-      to.stage == Stage::aggregation ? own_values(chunk) : weights_of(chunk);
+      to.stage == Stage::aggregation ? own_values(chunk) : spread_values(chunk, label);
   return {label, values + range.begin, range.bytes};
 }
 

@@ -123,7 +123,10 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
     push.kind = round == 0 ? HubPush::Kind::weights : HubPush::Kind::gradients;
     if (kind) push.kind = kind(rank, round);
     push.learning_rate = rate ? rate(rank, round) : settings_.optimizer.learning_rate;
-    if (push.kind == HubPush::Kind::restored) {
+    if (push.kind == HubPush::Kind::saved || push.kind == HubPush::Kind::loaded) {
+      push.plane = static_cast<std::uint8_t>(plane(round));
+    }
+    if (push.kind == HubPush::Kind::restored || push.kind == HubPush::Kind::loaded) {
       push.steps = steps ? steps(rank) : 0;
       if (arrays) push.arrays = arrays(rank, key);
     }
@@ -134,6 +137,8 @@ bool HubRun::push_one(unsigned rank, unsigned rounds, const Value& value, const 
         write_value(of.type, push.buffers[t], element, value(rank, t, key, element, round));
       }
     }
+    const std::uint8_t* given = bytes ? bytes(rank, key, round) : nullptr;
+    if (given != nullptr) std::memcpy(push.buffers[0], given, of.bytes());
     ++server.pushed[key];
     server.parts[key] = 0;
     for (std::size_t e = 0; e < server.exchanges.size(); ++e) {

@@ -55,9 +55,12 @@ class HubRun {
 
   // What a rank's trainers push in a round, if not the usual.
   std::function<HubPush::Kind(unsigned rank, unsigned round)> kind = {};
+  // Of what is saved or loaded: the plane; and what a rank's first trainer has in its buffer.
+  std::function<unsigned(unsigned round)> plane = {};
+  std::function<const std::uint8_t*(unsigned rank, std::uint32_t key, unsigned round)> bytes = {};
   // With which learning rate, if not the optimizer's.
   std::function<double(unsigned rank, unsigned round)> rate = {};
-  // Of what is restored: the arrays of a key at a rank, and the steps.
+  // Of what is restored: the arrays of a key at a rank. Of that and of what is loaded: the steps.
   std::function<std::array<const float*, kHubArrays>(unsigned rank, std::uint32_t key)> arrays = {};
   std::function<std::uint64_t(unsigned rank)> steps = {};
   bool disagrees(unsigned rank) const;

@@ -1,0 +1,87 @@
+// What a root without trainers saves and loads: planes of keys (control/checkpoint/hub_planes.h).
+
+#include <cstring>
+
+#include "aggregation/optimizer_step.h"
+#include "control/checkpoint/hub_planes.h"
+#include "dataplane/hub/hub_exchange.h"
+
+namespace gradcube::dataplane {
+
+using aggregation::DataType;
+using control::SegmentRange;
+
+// A hostile label: planes that there are not, or of a hub that has none.
+bool HubExchange::may_come(const ChunkState& chunk, const HubLabel& label) const {
+  if (label.kind != HubPush::Kind::saved && label.kind != HubPush::Kind::loaded) {
+    return label.plane == 0;
+  }
+  const std::size_t states = aggregation::optimizer_states(context_.model.settings().rule);
+  return context_.rates_are_told && label.plane < control::hub_planes(type_of(chunk), states);
+}
+
+// Whether a contribution is of what the others contribute. Of what is loaded one trainer has the
+// plane, and no other.
+bool HubExchange::fits(ChunkState& chunk, const HubStream& from, const HubLabel& label) {
+  if (label.kind != chunk.kind || label.plane != chunk.plane) return false;
+  if (chunk.kind != HubPush::Kind::loaded) return label.digest == chunk.digest;
+  if (label.digest == 0) return chunk.loader != from.offset;
+  if (chunk.digest == 0) {
+    chunk.digest = label.digest;
+    chunk.loader = static_cast<std::uint16_t>(from.offset);
+  }
+  return label.digest == chunk.digest && chunk.loader == from.offset;
+}
+
+// Puts it where results are sent from, unless it is there.
+void HubExchange::save_plane(const ChunkState& chunk, SegmentRange range) {
+  const DataType type = type_of(chunk);
+  if (type == DataType::float32 || context_.trainers != 0) return;
+  const std::uint64_t elements = range.bytes / aggregation::element_bytes(type);
+  const std::uint64_t state = state_at(chunk, range);
+  std::uint8_t* to = weights_of(chunk) + range.begin;
+  if (chunk.plane != 0) {
+    const float* array = arrays_[control::array_of_plane(type, chunk.plane)] + state;
+    return control::read_halves(array, chunk.plane, elements, to);
+  }
+  for (std::uint64_t i = 0; i < elements; ++i) {
+    const float value = arrays_[0][state + i];
+    const std::uint16_t rounded = type == DataType::float16
+                                      ? aggregation::float32_to_float16(value)
+                                      : aggregation::float32_to_bfloat16(value);
+    std::memcpy(to + i * sizeof(rounded), &rounded, sizeof(rounded));
+  }
+}
+
+void HubExchange::load_plane(ChunkState& chunk, unsigned w, std::uint32_t position,
+                             SegmentRange range) {
+  if (context_.trainers != 0) return;
+  if (chunk.digest == 0) return disagree(chunk);  // nobody has it
+  const unsigned first = schedule_.step(w).sources_in(control::Stage::aggregation).first;
+  const std::uint8_t* values = contribution(chunk, w, chunk.loader - first, position);
+  const DataType type = type_of(chunk);
+  keys_[place_of(chunk).key].steps = chunk.digest - 1;
+  if (chunk.plane == 0) {
+    std::memcpy(weights_of(chunk) + range.begin, values, range.bytes);
+    return;
+  }
+  float* array = arrays_[control::array_of_plane(type, chunk.plane)] + state_at(chunk, range);
+  if (type == DataType::float32) {
+    std::memcpy(array, values, range.bytes);
+  } else {
+    control::write_halves(array, chunk.plane, range.bytes / aggregation::element_bytes(type),
+                          values);
+  }
+}
+
+// Where the chunk's results begin: the weights, but of float32 an array of state where it lies.
+const std::uint8_t* HubExchange::spread_values(const ChunkState& chunk,
+                                               const HubLabel& label) const {
+  if (label.plane == 0 || context_.trainers != 0 || type_of(chunk) != DataType::float32) {
+    return weights_of(chunk);
+  }
+  const float* array = arrays_[control::array_of_plane(DataType::float32, label.plane)];
+  return reinterpret_cast<const std::uint8_t*>(array + chunk.state) - shape_of(chunk).owned.begin;
+}
+
+}  // namespace gradcube::dataplane
