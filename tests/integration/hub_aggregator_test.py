@@ -1,17 +1,22 @@
-"""A server without trainers aggregates a job's hub; when it dies, trainers are told its name."""
+"""A server without trainers aggregates a job's hub, and its trainers keep checkpoints of what it has. When it dies, they
+are told its name, and another job goes on."""
 
+import contextlib
 import os
 import signal
+import threading
 
 import gradcube
 import numpy
 
-from fabrics import CALM, PATIENCE, SERVERS, needs_faults, only_on
+from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_faults, only_on, some
 from harness import Cluster, TestCase, all_of, job, main
+from hub_checkpoints import ROUNDS, SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, HubTestCase, gradients_of
 
 MEMBERS = list(range(SERVERS - 1))
 AGGREGATOR = SERVERS - 1
+LAST = f"[{RADIX - 1},{RADIX - 1}]"  # its address
 
 
 class Rounds(HubTestCase):
@@ -61,19 +66,100 @@ class Rounds(HubTestCase):
                     self.assertIsInstance(failure, gradcube.InvalidError)
                     self.assertIn(words, str(failure))
 
-    def test_checkpoints_are_refused(self):
-        with self.members("checkpoint") as sessions:
-
-            def save(session):
-                hub = self.hub_of(session)
-                with self.assertRaisesRegex(gradcube.InvalidError, "has an aggregator: it has no checkpoints"):
-                    hub.checkpoint("model.hub", 1)
-                hub.free(LATE)
-
-            self.results(save, sessions)
-
     def members(self, name):
         return job(self.cluster, name, MEMBERS, members=MEMBERS)
+
+
+class Checkpoints(CheckpointTestCase):
+    FLAGS = CALM
+
+    def test_a_job_goes_on_from_the_one_file_that_rank_0_writes(self):
+        for optimizer in some(["adam", "momentum:momentum=0.9", "sgd"], 1):
+            with self.subTest(optimizer=optimizer):
+                options = {"optimizer": optimizer, "aggregator": AGGREGATOR}
+                whole = self.run_job("whole", self.nowhere, MEMBERS, **options)
+                self.assert_same(self.run_job("first", self.own, MEMBERS, rounds=SAVED, save=True, **options))
+                files = [str(file.relative_to(self.folder)) for file in self.folder.rglob("model.hub.*")]
+                self.assertEqual(files, [f"0/model.hub.{SAVED}.1-of-1"])
+                self.assert_same(whole + self.run_job("second", self.own, MEMBERS, **options))
+                (self.folder / files[0]).unlink()
+
+    def test_training_goes_on_after_a_checkpoint_as_if_there_had_been_none(self):
+        whole = self.run_job("whole", self.nowhere, MEMBERS, aggregator=AGGREGATOR)
+
+        def train(session):
+            hub, found = self.go_on(session, self.shared, rounds=SAVED, aggregator=AGGREGATOR)
+            hub.begin_checkpoint(self.shared(session), SAVED)
+            for name, array in found.items():
+                numpy.testing.assert_array_equal(hub.weights(name), array, name)
+            for number in range(SAVED, ROUNDS):
+                gradients = gradients_of(session.rank, number)
+                for name in sorted(hub.names):
+                    hub.push_pull(name, gradients[name], found[name], RATE, LATE)
+            hub.end_checkpoint(LATE)
+            hub.free(LATE)
+            return found
+
+        with job(self.cluster, "parts", MEMBERS, members=MEMBERS) as sessions:
+            self.assert_same(whole + self.results(train, sessions))
+        second = self.run_job("second", self.shared, MEMBERS, aggregator=AGGREGATOR)
+        self.assert_same(whole + second)
+
+    def test_jobs_with_and_without_an_aggregator_go_on_from_each_others_files(self):
+        whole = self.run_job("whole", self.nowhere, MEMBERS, aggregator=AGGREGATOR)
+        for first, second in ((AGGREGATOR, None), (None, AGGREGATOR)):
+            with self.subTest(first=first):
+                self.run_job("first", self.shared, MEMBERS, aggregator=first, rounds=SAVED, save=True)
+                self.assert_same(whole + self.run_job("second", self.shared, MEMBERS, aggregator=second))
+                for file in self.folder.iterdir():
+                    file.unlink()
+
+    def test_of_a_server_with_several_trainers_the_first_ones_count(self):
+        def run(name, path, **options):
+            with contextlib.ExitStack() as stack:
+                sessions = [
+                    stack.enter_context(
+                        gradcube.Session(socket, name, trainers_per_server=2, local=local, members=MEMBERS)
+                    )
+                    for socket in self.cluster.sockets()[:AGGREGATOR]
+                    for local in range(2)
+                ]
+                return self.results(
+                    lambda session: self.train(session, path, aggregator=AGGREGATOR, **options), sessions
+                )
+
+        whole = run("whole", self.nowhere)
+        run("first", self.own, rounds=SAVED, save=True)
+        self.assert_same(whole + run("second", self.own))
+
+
+@only_on("memif", "veth", why="a server has no daemon of its own there")
+class ResumedJob(CheckpointTestCase):
+    FLAGS = CALM
+
+    def test_goes_on_from_its_checkpoint_without_the_aggregator_that_was_killed(self):
+        whole = self.run_job("whole", self.nowhere, MEMBERS, aggregator=AGGREGATOR)
+        daemon = self.cluster.status()["servers"][AGGREGATOR]["pid"]
+        saved = threading.Barrier(len(MEMBERS) + 1)
+
+        def train(session):
+            hub, found = self.go_on(session, self.shared, rounds=SAVED, aggregator=AGGREGATOR)
+            hub.checkpoint(self.shared(session), SAVED, LATE)
+            saved.wait(LATE)
+            gradients = gradients_of(session.rank, SAVED)
+            while True:
+                hub.push_pull("long", gradients["long"], found["long"], RATE, PATIENCE)
+
+        def kill():
+            saved.wait(LATE)
+            os.kill(daemon, signal.SIGKILL)
+
+        with job(self.cluster, "killed", MEMBERS, members=MEMBERS) as sessions:
+            tasks = [lambda session=session: train(session) for session in sessions]
+            *failures, _ = all_of(lambda task: task(), [*tasks, kill])
+        for failure in failures:
+            self.assert_fails(gradcube.PeerError, failure, f"the daemon on server {LAST}")
+        self.assert_same(whole + self.run_job("again", self.shared, MEMBERS))
 
 
 @only_on("memif", "veth", why="a server has no daemon of its own there")

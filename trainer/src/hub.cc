@@ -152,6 +152,15 @@ std::uint64_t Hub::digest() const {
   return digest;
 }
 
+std::vector<Hub::Owned> Hub::to_restore() const {
+  if (!has_aggregator()) return owned_;
+  std::vector<Owned> all;
+  for (std::size_t number = 0; number < size(); ++number) {
+    all.push_back({static_cast<std::uint32_t>(number), 0, key_by_name(number).elements, {}});
+  }
+  return all;
+}
+
 std::size_t Hub::bytes_to_restore(const Key& key) const {
   const std::size_t size = element_size(key.dtype);
   const std::size_t states = aggregation::optimizer_states(settings_.rule);

@@ -97,9 +97,14 @@ class Hub {
   // a push of the key in flight.
   const std::vector<Owned>& owned() const { return owned_; }
   const aggregation::OptimizerSettings& optimizer() const { return settings_; }
+  // What this server's first trainer restores: what it owns; of a hub with an aggregator all, in
+  // arrays that are null.
+  std::vector<Owned> to_restore() const;
   // Of what is pushed of a key that is restored.
   std::size_t bytes_to_restore(const Key& key) const;
 
+  // How long it may take to save what an aggregator has.
+  int timeout_ms = -1;
   // Pushes whose end was not reported.
   unsigned in_flight = 0;
   // Threads that save or restore it at the moment.

@@ -83,11 +83,12 @@ bool find_newest(const std::vector<CheckpointFile>& files, const CheckpointFile&
 
 HubParts::HubParts(const Hub& hub, const std::string& base, const CheckpointFile& own)
     : hub_(hub),
+      wanted_(hub.to_restore()),
       arrays_(1 + aggregation::optimizer_states(hub.optimizer().rule)),
       values_(arrays_) {
   try {
     choose(base, own);
-    if (found_ != elements_of(hub.owned())) {
+    if (found_ != elements_of(wanted_)) {
       throw Failure(GRADCUBE_ESYSTEM,
                     "checkpoint " + quoted(base) + " of step " + std::to_string(own.step) +
                         ": this server owns other parts of the model than when it was written, "
@@ -126,11 +127,11 @@ void HubParts::choose(const std::string& base, const CheckpointFile& own) {
 bool HubParts::add(const std::string& path) {
   const control::CheckpointReader reader = open_file(path);
   reader.require_same_hub(checkpoint_keys(hub_), hub_.optimizer().rule);
-  const std::uint64_t found = in_both(hub_.owned(), reader.header().ranges);
+  const std::uint64_t found = in_both(wanted_, reader.header().ranges);
   if (steps_.empty()) steps_ = reader.header().steps;
   if (found != 0) paths_.push_back(path);
   found_ += found;
-  return found_ == elements_of(hub_.owned());
+  return found_ == elements_of(wanted_);
 }
 
 void HubParts::open() {
@@ -160,12 +161,12 @@ void HubParts::take(const Hub::Key& key, const CheckpointRange& range, std::byte
   const auto type = static_cast<DataType>(key.dtype);
   const std::size_t size = aggregation::element_bytes(type);
   const std::size_t first_array = size == sizeof(float) ? 1 : 0;
-  const std::vector<Hub::Owned>& all = hub_.owned();
-  auto owned = std::partition_point(all.begin(), all.end(), [&range](const Hub::Owned& each) {
-    return std::pair(each.key, each.first_element + each.elements) <=
-           std::pair(range.key, range.first_element);
-  });
-  for (; owned != all.end() && owned->key == range.key &&
+  auto owned =
+      std::partition_point(wanted_.begin(), wanted_.end(), [&range](const Hub::Owned& each) {
+        return std::pair(each.key, each.first_element + each.elements) <=
+               std::pair(range.key, range.first_element);
+      });
+  for (; owned != wanted_.end() && owned->key == range.key &&
          owned->first_element < range.first_element + range.elements;
        ++owned) {
     intersect(*owned, range, [&](std::uint64_t first, std::uint64_t count) {

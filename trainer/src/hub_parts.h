@@ -33,7 +33,7 @@ class HubParts {
 
   // How many steps the optimizer had taken of the key, by name.
   std::uint64_t steps(std::size_t number) const { return steps_[number]; }
-  // Puts what the server owns of the key into what is pushed (shared::restored_array()). Keys
+  // Puts what is restored here (Hub::to_restore()) of the key into what is pushed (shared::restored_array()). Keys
   // ascend from call to call. Throws Failure.
   void read_key(std::size_t number, std::byte* to);
 
@@ -49,6 +49,7 @@ class HubParts {
   void take(const Hub::Key& key, const control::CheckpointRange& range, std::byte* to) const;
 
   const Hub& hub_;
+  std::vector<Hub::Owned> wanted_;
   std::size_t arrays_;  // of a range
   std::vector<std::uint64_t> steps_;
   std::vector<std::string> paths_;

@@ -18,8 +18,20 @@ std::vector<control::HubKey> checkpoint_keys(const Hub& hub) {
   return keys;
 }
 
-HubSaving::HubSaving(const Hub& hub, std::string base, const CheckpointFile& file)
-    : base_(std::move(base)), file_(file) {
+HubCopy copy_of_owned(const Hub& hub) {
+  HubCopy copy;
+  const std::size_t arrays = 1 + aggregation::optimizer_states(hub.optimizer().rule);
+  for (const Hub::Owned& owned : hub.owned()) {
+    copy.ranges.push_back({owned.key, owned.first_element, owned.elements});
+    for (std::size_t i = 0; i < arrays; ++i) {
+      copy.arrays.emplace_back(owned.arrays[i], owned.arrays[i] + owned.elements);
+    }
+  }
+  return copy;
+}
+
+HubSaving::HubSaving(const Hub& hub, HubCopy copy, std::string base, const CheckpointFile& file)
+    : base_(std::move(base)), file_(file), arrays_(std::move(copy.arrays)) {
   header_.settings = hub.optimizer();
   header_.step = file.step;
   header_.part = file.part;
@@ -28,12 +40,7 @@ HubSaving::HubSaving(const Hub& hub, std::string base, const CheckpointFile& fil
   for (std::size_t number = 0; number < hub.size(); ++number) {
     header_.steps.push_back(hub.key_by_name(number).steps);
   }
-  for (const Hub::Owned& owned : hub.owned()) {
-    header_.ranges.push_back({owned.key, owned.first_element, owned.elements});
-    for (std::size_t i = 0; i < header_.arrays(); ++i) {
-      arrays_.emplace_back(owned.arrays[i], owned.arrays[i] + owned.elements);
-    }
-  }
+  header_.ranges = std::move(copy.ranges);
   writing_ = std::async(std::launch::async, [this] {
     auto writer = std::make_unique<control::CheckpointWriter>(path_of(base_, file_), header_);
     for (const std::vector<float>& array : arrays_) writer->write(array);

@@ -1,13 +1,15 @@
-// One server's part of a checkpoint, from the copy of what it owns until its file is there.
+// One server's part of a checkpoint, from the copy of what it owns until its file is there. Of a hub
+// with an aggregator there is one part, which rank 0 has.
 //
-// Construction copies the weights and the state that the server owns; a thread of its own writes
-// them while the training goes on. Then, when all servers have theirs, one of:
+// A thread of its own writes the copy while the training goes on. Then, when all servers have
+// theirs, one of:
 //
 //   publish()   gives the file its name, durably;  then all_done() or discard()
 //
 // The destructor waits for the thread, and removes what was not published.
 //
-// One thread at a time. No push of the hub by this server's trainers is in flight at construction.
+// One thread at a time. No push of the hub by this server's trainers is in flight while it is
+// copied.
 #ifndef GRADCUBE_TRAINER_SRC_HUB_SAVING_H_
 #define GRADCUBE_TRAINER_SRC_HUB_SAVING_H_
 
@@ -16,6 +18,7 @@
 #include <string>
 #include <vector>
 
+#include "control/checkpoint/checkpoint_header.h"
 #include "control/checkpoint/checkpoint_writer.h"
 #include "trainer/src/checkpoint_files.h"
 #include "trainer/src/deadline.h"
@@ -23,10 +26,19 @@
 
 namespace gradcube::trainer {
 
+// Ranges of keys, and of each its weights and the optimizer's arrays.
+struct HubCopy {
+  std::vector<control::CheckpointRange> ranges;
+  std::vector<std::vector<float>> arrays;
+};
+
+// Of what this server owns.
+HubCopy copy_of_owned(const Hub& hub);
+
 class HubSaving {
  public:
-  // Throws std::bad_alloc; std::system_error when there is no thread.
-  HubSaving(const Hub& hub, std::string base, const CheckpointFile& file);
+  // Throws std::system_error when there is no thread.
+  HubSaving(const Hub& hub, HubCopy copy, std::string base, const CheckpointFile& file);
   HubSaving(const HubSaving&) = delete;
   HubSaving& operator=(const HubSaving&) = delete;
 

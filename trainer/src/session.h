@@ -63,6 +63,8 @@
 namespace gradcube::trainer {
 
 class HubParts;
+class PlanePushes;
+struct HubCopy;
 
 class Session {
  public:
@@ -93,7 +95,9 @@ class Session {
     const void* buffer = nullptr;
     void* weights = nullptr;  // where the new ones are wanted; null: nowhere
     double rate = 0;          // of gradients
-    std::uint64_t steps = 0;  // of what is restored
+    std::uint64_t steps = 0;  // of what is restored, or loaded
+    unsigned plane = 0;       // of what is saved or loaded
+    bool has_plane = false;   // of what is loaded: whether it is in the buffer
   };
   int push(Hub& hub, const PushWish& wish, std::uint64_t& number);
   int pull(Hub& hub, std::size_t key, void* weights);
@@ -147,6 +151,7 @@ class Session {
   void end_push(Lock& lock, const Push& push, int code);
   int no_key(const Hub& hub, std::size_t place);
   static std::uint64_t tag_of(const Hub& hub, const PushWish& wish);
+  static std::uint64_t steps_after(const Hub::Key& key, const PushWish& wish);
   static std::string text_of_push(const Request& request);
 
   // While it lives the hub is not freed, though another thread asks for that: one that has given up
@@ -163,13 +168,24 @@ class Session {
     Hub& hub_;
   };
 
-  // session_checkpoint.cc. The first trainer of each server has the files of all of them.
-  bool has_files() const { return place_.rank % trainers_ == 0; }
-  CheckpointFile own_file(std::uint64_t step) const;
+  // session_checkpoint.cc. The first trainer of each server has the files of all of them; of a hub
+  // with an aggregator rank 0 has the one file.
+  bool has_files(const Hub& hub) const {
+    return hub.has_aggregator() ? place_.rank == 0 : place_.rank % trainers_ == 0;
+  }
+  CheckpointFile own_file(const Hub& hub, std::uint64_t step) const;
   void require_all(const std::vector<std::uint64_t>& words, const Failure* own,
                    const std::string& what) const;
   void require_one_step(const std::vector<std::uint64_t>& words, std::uint64_t step) const;
+  HubParts take_parts(const Hub& hub, const std::string& base, std::uint64_t step) const;
   void push_restored(Hub& hub, HubParts* parts, const Deadline& deadline);
+
+  // session_planes.cc: of a hub with an aggregator. has_files: as above.
+  std::optional<HubCopy> save_planes(Hub& hub, const Deadline& deadline);
+  void load_planes(Hub& hub, HubParts* parts, const Deadline& deadline);
+  void push_planes(Hub& hub, const PlanePushes& pushes, const Deadline& deadline);
+  void push_plane(Hub& hub, const PlanePushes& pushes, unsigned plane, std::size_t first,
+                  const std::vector<std::byte*>& blocks, const Deadline& deadline);
 
   // session_memory.cc
   void* allocate(Lock& lock, std::size_t bytes);

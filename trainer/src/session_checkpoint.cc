@@ -26,15 +26,6 @@ std::uint64_t word_of(int code, std::uint64_t step) {
 }
 bool is_failure(std::uint64_t word) { return static_cast<std::int64_t>(word) < 0; }
 
-// Where the weights and the optimizer's state are at a server without trainers, nobody here could
-// write them.
-void require_own_state(const Hub& hub) {
-  if (!hub.has_aggregator()) return;
-  throw Failure(GRADCUBE_EINVAL,
-                "the hub has an aggregator: it has no checkpoints; keep its weights yourself, and "
-                "begin with them (gradcube_hub_init())");
-}
-
 std::string base_of(const char* path) {
   if (path == nullptr) throw Failure(GRADCUBE_EINVAL, "the path of the checkpoint is NULL");
   const std::string base = path;
@@ -78,14 +69,14 @@ void Session::require_one_step(const std::vector<std::uint64_t>& words, std::uin
                     ", this one of " + std::to_string(step));
 }
 
-CheckpointFile Session::own_file(std::uint64_t step) const {
+CheckpointFile Session::own_file(const Hub& hub, std::uint64_t step) const {
+  if (hub.has_aggregator()) return {step, 0, 1};
   return {step, place_.rank / trainers_, place_.size / trainers_};
 }
 
 void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
   const HubCall call(*this, hub);
   const std::string base = base_of(path);
-  require_own_state(hub);
   if (hub.work() != GRADCUBE_HUB_WORK_ALL) {
     throw Failure(GRADCUBE_EINVAL, "the hub is for measurements: its weights are of no use");
   }
@@ -118,7 +109,15 @@ void Session::begin_checkpoint(Hub& hub, const char* path, std::uint64_t step) {
     hub.saving = std::move(saving);
   };
   try {
-    if (has_files()) saving = std::make_unique<HubSaving>(hub, base, own_file(step));
+    std::optional<HubCopy> copy;
+    if (hub.has_aggregator()) {
+      copy = save_planes(hub, Deadline::in_milliseconds(hub.timeout_ms));
+    } else if (has_files(hub)) {
+      copy = copy_of_owned(hub);
+    }
+    if (copy.has_value()) {
+      saving = std::make_unique<HubSaving>(hub, std::move(*copy), base, own_file(hub, step));
+    }
   } catch (...) {
     done(false);
     throw;
@@ -173,13 +172,12 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   const Deadline deadline = Deadline::in_milliseconds(timeout_ms);
   const HubCall call(*this, hub);
   const std::string base = base_of(path);
-  require_own_state(hub);
   std::optional<Failure> own;
   // The newest step here; trainers without files take what the others have.
   std::uint64_t step = kMostSteps;
   bool any = true;
   try {
-    if (has_files()) any = find_newest(checkpoint_files(base), own_file(0), step);
+    if (has_files(hub)) any = find_newest(checkpoint_files(base), own_file(hub, 0), step);
   } catch (const Failure& failure) {
     own = failure;
   }
@@ -203,14 +201,33 @@ std::uint64_t Session::restore(Hub& hub, const char* path, int timeout_ms) {
   step = *least - 1;
   std::optional<HubParts> parts;
   try {
-    if (has_files()) parts.emplace(hub, base, own_file(step));
+    if (has_files(hub)) parts.emplace(take_parts(hub, base, step));
   } catch (const Failure& failure) {
     own = failure;
   }
   words = gather(word_of(own.has_value() ? own->code() : GRADCUBE_OK, step), deadline);
   require_all(words, own.has_value() ? &*own : nullptr, what);
-  push_restored(hub, parts.has_value() ? &*parts : nullptr, deadline);
+  HubParts* const own_parts = parts.has_value() ? &*parts : nullptr;
+  if (hub.has_aggregator()) {
+    load_planes(hub, own_parts, deadline);
+  } else {
+    push_restored(hub, own_parts, deadline);
+  }
   return step;
+}
+
+HubParts Session::take_parts(const Hub& hub, const std::string& base, std::uint64_t step) const {
+  HubParts parts(hub, base, own_file(hub, step));
+  for (std::size_t number = 0; hub.has_aggregator() && number < hub.size(); ++number) {
+    if (parts.steps(number) <= shared::kMostLoadedSteps) continue;
+    throw Failure(GRADCUBE_EINVAL, "checkpoint " + quoted(base) + " of step " +
+                                       std::to_string(step) + ": key " +
+                                       quoted(hub.key_by_name(number).name) + " has taken " +
+                                       std::to_string(parts.steps(number)) +
+                                       " steps; a hub with an aggregator takes at most " +
+                                       std::to_string(shared::kMostLoadedSteps));
+  }
+  return parts;
 }
 
 // parts: null where another trainer of the server has them, whose word counts.

@@ -78,6 +78,7 @@ std::unique_ptr<Hub> Session::make_hub(const gradcube_hub_settings& settings, in
       std::find_if(codes.begin(), codes.end(), [](std::uint64_t each) { return each != 0; });
   if (failed == codes.end()) {
     const Lock lock = enter();
+    hub->timeout_ms = timeout_ms;
     hub_ = hub.get();
     return hub;
   }
@@ -180,11 +181,26 @@ std::uint64_t Session::tag_of(const Hub& hub, const PushWish& wish) {
       return std::bit_cast<std::uint64_t>(wish.rate);
     case shared::Kind::push_restored:
       return wish.steps;
+    case shared::Kind::push_saved:
+      return 0;
+    case shared::Kind::push_loaded:
+      return wish.has_plane ? wish.steps + 1 : 0;
     default:
       break;
   }
   if (wish.key >= hub.size() || wish.buffer == nullptr) return 0;
   return control::crc32c({static_cast<const std::uint8_t*>(wish.buffer), hub.key(wish.key).bytes});
+}
+
+std::uint64_t Session::steps_after(const Hub::Key& key, const PushWish& wish) {
+  switch (wish.kind) {
+    case shared::Kind::push_gradients:
+      return key.steps + 1;
+    case shared::Kind::push_saved:
+      return key.steps;
+    default:
+      return wish.steps;  // 0 of weights
+  }
 }
 
 int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
@@ -199,7 +215,7 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
     return fail(GRADCUBE_EINVAL, "the learning rate is " + std::to_string(wish.rate) +
                                      ": expected a finite number, 0 or more, or GRADCUBE_HUB_RATE");
   }
-  if (key.pushed || hub.copies) {
+  if (key.pushed || (hub.copies && wish.kind != shared::Kind::push_saved)) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) + " of the hub is being " +
                                      (key.pushed ? "pushed: wait for its request first"
                                                  : "copied for a checkpoint by another thread"));
@@ -221,11 +237,8 @@ int Session::push(Hub& hub, const PushWish& wish, std::uint64_t& number) {
   submission.root = key.number;
   submission.paths = hub.number();
   submission.tag = tag;
-  if (wish.kind == shared::Kind::push_gradients) {
-    push.steps = key.steps + 1;
-  } else if (wish.kind == shared::Kind::push_restored) {
-    push.steps = wish.steps;
-  }
+  submission.op = static_cast<std::uint8_t>(wish.plane);
+  push.steps = steps_after(key, wish);
   collective.bytes = bytes;
   collective.carried_bytes = bytes;
   collective.buffer = static_cast<std::byte*>(const_cast<void*>(wish.buffer));
@@ -260,7 +273,7 @@ int Session::pull(Hub& hub, std::size_t place, void* weights) {
   if (place >= hub.size()) return no_key(hub, place);
   if (weights == nullptr) return fail(GRADCUBE_EINVAL, "the pointer 'weights' is NULL");
   const Hub::Key& key = hub.key(place);
-  if (key.pushed) {
+  if (key.pushed || (hub.copies && hub.has_aggregator())) {
     return fail(GRADCUBE_EAGAIN, "key " + quoted(key.name) +
                                      " of the hub is being pushed: wait for its request first");
   }
