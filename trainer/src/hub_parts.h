@@ -33,8 +33,8 @@ class HubParts {
 
   // How many steps the optimizer had taken of the key, by name.
   std::uint64_t steps(std::size_t number) const { return steps_[number]; }
-  // Puts what is restored here (Hub::to_restore()) of the key into what is pushed (shared::restored_array()). Keys
-  // ascend from call to call. Throws Failure.
+  // Puts what is restored here of the key (Hub::to_restore()) into what is pushed
+  // (shared::restored_array()). Keys ascend from call to call. Throws Failure.
   void read_key(std::size_t number, std::byte* to);
 
  private:

@@ -1,5 +1,5 @@
-// One server's part of a checkpoint, from the copy of what it owns until its file is there. Of a hub
-// with an aggregator there is one part, which rank 0 has.
+// One server's part of a checkpoint, from the copy of what it owns until its file is there. Of a
+// hub with an aggregator there is one part, which rank 0 has.
 //
 // A thread of its own writes the copy while the training goes on. Then, when all servers have
 // theirs, one of:

@@ -82,8 +82,7 @@ typedef struct {
   unsigned lane; /* the hub takes the algorithm of this lane of the job */
   uint64_t work; /* gradcube_hub_work */
   /* The number of a server that has none of the job's trainers: all keys, weights and states are
-   * its, and learning rates are rounded to float. Such a hub has no checkpoints. Or
-   * GRADCUBE_HUB_NO_AGGREGATOR. */
+   * its, and learning rates are rounded to float. Or GRADCUBE_HUB_NO_AGGREGATOR. */
   uint64_t aggregator;
 } gradcube_hub_settings;
 
@@ -145,6 +144,12 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * the same pushes. GRADCUBE_EAGAIN while pushes of this trainer are in flight, or before the end of
  * the checkpoint before.
  *
+ * With an aggregator there is one file, of all, which rank 0 writes: what the aggregator has comes
+ * to the trainers first. Begin waits for that as long as gradcube_hub_create() could wait. It takes
+ * as long as a push of all keys for the weights and for each array of state, of 16-bit keys twice
+ * as many and one more; meanwhile the keys count as being pushed. After GRADCUBE_ETIMEDOUT leave
+ * the job.
+ *
  * end: waits until the files of all servers are on their disks, and removes those of the step
  * before. After GRADCUBE_OK no crash loses it. Where a trainer's file could not be written, all
  * learn it, and the checkpoint before is the one that counts. After any other failure, such as
@@ -160,7 +165,8 @@ GRADCUBE_API int gradcube_hub_end_checkpoint(gradcube_hub* hub, int timeout_ms);
 /* Takes back the newest checkpoint that all servers have, in place of gradcube_hub_init(). All
  * trainers of the job call it, and it is done when all have the weights; *step is the checkpoint's.
  * The keys and the kind of optimizer are those of the checkpoint; its settings may be others. A job
- * of other servers, or with another algorithm, needs the files of all parts in one folder.
+ * of other servers, or with another algorithm or another aggregator than none, needs the files of
+ * all parts in one folder. With an aggregator rank 0 alone looks for files.
  *
  * A file that is damaged, of another model, or missing fails on all trainers, and nothing has
  * changed. A collective on lane 0, three times; after GRADCUBE_ETIMEDOUT leave the job. */

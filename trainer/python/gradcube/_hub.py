@@ -115,7 +115,7 @@ class Hub:
     ``chunk_bytes``: what is sent, added and stepped as one; 0: by the length of the model.
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
-    None: the trainers' servers have them. Such a hub has no checkpoints.
+    None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile.

@@ -50,9 +50,9 @@ class SessionHub : public testing::Test {
   // That a session with a hub and this push in flight takes the change of it for no push.
   static void expect_violation(const std::string& reason,
                                const std::function<void(shared::Submission&)>& change,
-                               std::uint32_t in_flight = 1) {
+                               std::uint32_t in_flight = 1,
+                               const std::shared_ptr<ServerHub>& hub = small_hub()) {
     TestSession session(1, kPushHeap);
-    const std::shared_ptr<ServerHub> hub = small_hub();
     session->set_hub(*hub);
     std::uint64_t submitted = 0;
     submit(session, submitted, small_push(1, in_flight));
@@ -143,6 +143,42 @@ TEST_F(SessionHub, RefusesLearningRatesThatAreNone) {
       entry.tag = std::bit_cast<std::uint64_t>(rate);
     });
   }
+}
+
+constexpr bcube::ServerId kAggregator = 1;
+
+TEST_F(SessionHub, TakesPlanesOfKeysThatAnAggregatorHas) {
+  const std::shared_ptr<ServerHub> hub = small_hub(1, 1, 0, kAggregator);
+  session_->set_hub(*hub);
+  take(small_push(7, 0, shared::Kind::push_saved));
+  shared::Submission loaded = small_push(8, 1, shared::Kind::push_loaded);
+  loaded.tag = shared::kMostLoadedSteps + 1;
+  take(loaded);
+  EXPECT_EQ(hub->board().pushed(0).kind, HubPush::Kind::saved);
+  EXPECT_EQ(hub->board().pushed(1).kind, HubPush::Kind::loaded);
+  EXPECT_EQ(hub->board().pushed(1).steps, shared::kMostLoadedSteps + 1);
+}
+
+TEST_F(SessionHub, RefusesPlanesThatThereAreNot) {
+  const auto expect_refused = [](const std::string& reason, shared::Kind kind,
+                                 std::optional<bcube::ServerId> aggregator, unsigned plane,
+                                 std::uint64_t tag) {
+    const auto change = [&](shared::Submission& entry) {
+      entry.kind = static_cast<std::uint8_t>(kind);
+      entry.op = static_cast<std::uint8_t>(plane);
+      entry.tag = tag;
+    };
+    expect_violation(reason, change, 1, small_hub(1, 1, 0, aggregator));
+  };
+  using Kind = shared::Kind;
+  expect_refused("does not save or restore so", Kind::push_saved, {}, 0, 0);
+  expect_refused("does not save or restore so", Kind::push_loaded, {}, 0, 0);
+  expect_refused("does not save or restore so", Kind::push_restored, kAggregator, 0, 0);
+  expect_refused("fields that pushes have not", Kind::push_weights, kAggregator, 1, 0);
+  // Of sgd and float32 there are the weights alone.
+  expect_refused("fields that pushes have not", Kind::push_saved, kAggregator, 1, 0);
+  expect_refused("more steps", Kind::push_saved, kAggregator, 0, 1);
+  expect_refused("more steps", Kind::push_loaded, kAggregator, 0, shared::kMostLoadedSteps + 2);
 }
 
 TEST_F(SessionHub, RefusesMemoryThatIsNotConfirmed) {

@@ -38,8 +38,10 @@ inline ServerHubShape small_hub_shape(unsigned trainers = 1, control::Rank rank 
 }
 
 inline std::shared_ptr<ServerHub> small_hub(std::uint32_t number = 1, unsigned trainers = 1,
-                                            control::Rank rank = 0) {
-  const ServerHubShape shape = small_hub_shape(trainers, rank);
+                                            control::Rank rank = 0,
+                                            std::optional<bcube::ServerId> aggregator = {}) {
+  ServerHubShape shape = small_hub_shape(trainers, rank);
+  shape.aggregator = aggregator;
   auto model =
       std::make_shared<control::hub::HubModel>(control::hub::ordered_keys(small_keys(), "test"),
                                                control::hub::parse_optimizer("sgd:lr=0.5", "test"),

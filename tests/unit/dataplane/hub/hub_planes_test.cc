@@ -34,8 +34,8 @@ unsigned planes_of(const HubRunSettings& settings) {
                              aggregation::optimizer_states(settings.optimizer.rule));
 }
 
-// Rounds 0 to kRoundsBefore have weights and gradients, then come the planes, the last one first, and
-// then gradients again.
+// Rounds 0 to kRoundsBefore have weights and gradients, then come the planes, the last one first,
+// and then gradients again.
 struct Saving {
   unsigned planes;
 
