@@ -22,6 +22,12 @@ const aggregation::OptimizerKernels& optimizers_of(const ServerHubShape& shape) 
   return *aggregation::optimizer_kernels_for(shape.kernels->instruction_set);
 }
 
+// Whose gradients are stepped with at once.
+std::uint32_t divisor_of(const ServerHubShape& shape) {
+  const std::uint32_t servers = shape.plan->ranks() - 1;  // that have trainers
+  return shape.staleness.has_value() ? shape.all_trainers / servers : shape.all_trainers;
+}
+
 }  // namespace
 
 ServerHub::ServerHub(std::uint32_t number, std::shared_ptr<const control::hub::HubModel> model,
@@ -84,8 +90,9 @@ HubExchangeContext ServerHub::context_of(const control::hub::HubModel& model,
           shape.segment_bytes,
           shape.block_bytes,
           shape.trainers,
-          shape.all_trainers,
+          divisor_of(shape),
           shape.aggregator.has_value(),
+          shape.staleness,
           nullptr,
           nullptr};
 }

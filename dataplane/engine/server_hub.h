@@ -38,6 +38,8 @@ struct ServerHubShape {
   control::Rank rank = 0;  // the server's, in the plan
   // The plan's root, if it has no trainers of the job.
   std::optional<bcube::ServerId> aggregator;
+  // Of an asynchronous hub, which has an aggregator: HubExchangeContext's.
+  std::optional<std::uint32_t> staleness;
   const aggregation::Kernels* kernels = nullptr;
   std::uint32_t segment_bytes = 0;
   std::uint32_t block_bytes = 0;

@@ -86,6 +86,9 @@ void HubExchange::allocate() {
           static_cast<std::uint32_t>(std::distance(slots.begin(), slots.find(shape.slot[w])));
     }
   }
+  if (context_.staleness.has_value() && context_.trainers == 0) {
+    stale_.emplace(*context_.staleness, chunks_.size(), schedule_.step(0).peers, landing);
+  }
   state_ = state_of(context_);
   float* next = context_.state;
   for (std::size_t i = 0; i < kHubArrays; ++i) {
@@ -95,7 +98,7 @@ void HubExchange::allocate() {
   }
   sends_.resize(control::kStages * first_peer_[schedule_.steps()]);
   woken_.reserve(sends_.size());
-  for (SendStream& stream : sends_) {
+  for (HubSendStream& stream : sends_) {
     stream.ready.resize(chunks_.size());
     stream.sent.resize(chunks_.size());
     stream.queue.resize(chunks_.size());
@@ -226,11 +229,7 @@ bool HubExchange::may_open(const ChunkState& chunk) const {
 
 void HubExchange::reset_sends(const ChunkState& chunk, Stage stage) {
   const std::size_t index = index_[chunk.number];
-  for_each_send(stage, [index](SendStream& stream) {
-    stream.segments -= stream.ready[index] - stream.sent[index];
-    stream.ready[index] = 0;
-    stream.sent[index] = 0;
-  });
+  for_each_send(stage, [index](HubSendStream& stream) { stream.reset(index); });
 }
 
 bool HubExchange::all_sent(const ChunkState& chunk, Stage stage) const {
@@ -239,7 +238,7 @@ bool HubExchange::all_sent(const ChunkState& chunk, Stage stage) const {
   for (unsigned w = 0; w < schedule_.steps(); ++w) {
     const control::Offsets& targets = schedule_.step(w).targets_in(stage);
     for (unsigned r = targets.first; r < targets.end; ++r) {
-      const SendStream& stream = sends_[number_of({stage, w, r})];
+      const HubSendStream& stream = sends_[number_of({stage, w, r})];
       all = all && stream.sent[index] == shape_of(chunk).length[w];
     }
   }
@@ -266,6 +265,12 @@ bool HubExchange::arrive(const HubStream& from, const HubLabel& label, const std
 
 bool HubExchange::take_contribution(ChunkState& chunk, const HubStream& from, const HubLabel& label,
                                     const std::uint8_t* payload, std::uint32_t bytes) {
+  if (stale_.has_value()) {
+    if (label.kind == HubPush::Kind::gradients) {
+      return take_alone(chunk, from, label, payload, bytes);
+    }
+    if (!is_together(chunk, from, label)) return false;
+  }
   if (label.round == on_wire(chunk.opened + 1) && may_open(chunk)) {
     const bool is_loaded = label.kind == HubPush::Kind::loaded;
     open_round(chunk, label.kind, label.plane, is_loaded ? 0 : label.digest);

@@ -49,9 +49,11 @@
 #include "control/hub/hub_model.h"
 #include "control/plan/collective_layout.h"
 #include "control/plan/thread_schedule.h"
+#include "dataplane/hub/hub_queues.h"
 #include "dataplane/hub/hub_shapes.h"
 #include "dataplane/hub/hub_state.h"
 #include "dataplane/hub/landing_slots.h"
+#include "dataplane/hub/stale_peers.h"
 
 namespace gradcube::dataplane {
 
@@ -122,6 +124,9 @@ struct HubExchangeContext {
   // The root has no trainers: rates are floats, and labels have them; and planes are saved and
   // loaded.
   bool rates_are_told;
+  // The same, and each server's gradients are stepped with alone, at most so many rounds ahead of
+  // the slowest one's (stale_peers.h).
+  std::optional<std::uint32_t> staleness;
   std::uint8_t* weights;  // model.bytes() of them; the same of all executors of the server
   float* state;           // what state_of() says: zeros
 };
@@ -228,30 +233,6 @@ class HubExchange {
     std::uint32_t rounds = 0;       // that were opened; where there are no trainers
     std::uint32_t digest = 0;       // of the last of these
   };
-  // Keys in the order in which they came, each at most once.
-  struct KeyRing {
-    std::vector<std::uint32_t> keys;
-    std::uint32_t first = 0;
-    std::uint32_t count = 0;
-
-    void add(std::uint32_t key) { keys[(first + count++) % keys.size()] = key; }
-    void remove_first() {
-      first = (first + 1) % static_cast<std::uint32_t>(keys.size());
-      --count;
-    }
-  };
-  // To one peer in one stage and step.
-  struct SendStream {
-    std::vector<std::uint32_t> ready;  // by chunk: the positions below can be sent
-    std::vector<std::uint32_t> sent;   // by chunk: the positions below have been taken
-    std::vector<std::uint32_t> queue;  // a ring of all chunks with more ready than sent
-    std::vector<bool> queued;          // by chunk
-    std::uint32_t first = 0;
-    std::uint32_t queued_chunks = 0;
-    std::uint64_t segments = 0;  // that are ready and have not been taken
-    bool woken = false;          // it is in woken_
-  };
-
   const HubShape& shape_of(const ChunkState& chunk) const { return shapes_[chunk.shape]; }
   const control::CollectiveLayout& layout_of(const ChunkState& chunk) const {
     return shapes_[chunk.shape].layout;
@@ -276,6 +257,9 @@ class HubExchange {
   }
   bool bit(std::uint64_t at) const { return (bits_[at / kWordBits] >> (at % kWordBits) & 1) != 0; }
   void set_bit(std::uint64_t at) { bits_[at / kWordBits] |= std::uint64_t{1} << (at % kWordBits); }
+  void clear_bit(std::uint64_t at) {
+    bits_[at / kWordBits] &= ~(std::uint64_t{1} << (at % kWordBits));
+  }
   static std::uint8_t on_wire(std::uint32_t round) { return static_cast<std::uint8_t>(round); }
   static std::ptrdiff_t first_word(std::uint64_t at) {
     return static_cast<std::ptrdiff_t>(at / kWordBits);
@@ -326,7 +310,8 @@ class HubExchange {
   unsigned find_sources(ChunkState& chunk, unsigned w, std::uint32_t position,
                         control::SegmentRange range);
   void add_local(const ChunkState& chunk);
-  void step(ChunkState& chunk, unsigned sources, control::SegmentRange range);
+  void step(ChunkState& chunk, unsigned sources, control::SegmentRange range,
+            const aggregation::OptimizerStep& numbers);
   void assign(const ChunkState& chunk, const void* values, control::SegmentRange range);
   void restore(const ChunkState& chunk, control::SegmentRange range);
   // hub_exchange_planes.cc
@@ -336,6 +321,21 @@ class HubExchange {
   void load_plane(ChunkState& chunk, unsigned w, std::uint32_t position,
                   control::SegmentRange range);
   const std::uint8_t* spread_values(const ChunkState& chunk, const HubLabel& label) const;
+  // hub_exchange_stale.cc
+  bool take_alone(ChunkState& chunk, const HubStream& from, const HubLabel& label,
+                  const std::uint8_t* payload, std::uint32_t bytes);
+  bool may_open_alone(const ChunkState& chunk, unsigned offset) const;
+  void open_alone(ChunkState& chunk, unsigned offset, std::uint32_t digest);
+  void forget_results(ChunkState& chunk, unsigned offset);
+  control::SegmentRange range_of(const ChunkState& chunk, unsigned offset,
+                                 std::uint32_t position) const;
+  void step_alone(ChunkState& chunk, unsigned offset, std::uint32_t position);
+  void step_with_held(ChunkState& chunk);
+  bool is_together(ChunkState& chunk, const HubStream& from, const HubLabel& label);
+  unsigned place_of_source(unsigned offset) const;
+  const StalePeers::Peer* alone(const ChunkState& chunk, const HubStream& to) const;
+  const std::uint8_t* stale_result(const ChunkState& chunk, unsigned offset,
+                                   std::uint32_t position) const;
   std::uint64_t state_at(const ChunkState& chunk, control::SegmentRange range) const {
     return chunk.state +
            (range.begin - shape_of(chunk).owned.begin) / aggregation::element_bytes(type_of(chunk));
@@ -346,6 +346,7 @@ class HubExchange {
   bool is_ready(const ChunkState& chunk, const HubStream& to, std::uint32_t position) const;
   // Looks which more positions of a step's streams can be sent now.
   void advance(ChunkState& chunk, Stage stage, unsigned w);
+  void advance_to(ChunkState& chunk, const HubStream& to);
   // After a result of step w, or this server's own.
   void advance_results(ChunkState& chunk, unsigned w);
 
@@ -358,7 +359,7 @@ class HubExchange {
   std::vector<ChunkState> chunks_;                                // by number
   std::vector<KeyState> keys_;                                    // by key
   std::vector<std::uint32_t> index_;                              // in chunks_, by number
-  std::vector<SendStream> sends_;                                 // by number_of()
+  std::vector<HubSendStream> sends_;                              // by number_of()
   std::vector<std::uint32_t> woken_;                              // streams that have become longer
   std::array<std::size_t, control::kMaxSteps + 1> first_peer_{};  // of each step
   std::vector<std::uint64_t> bits_;
@@ -374,10 +375,11 @@ class HubExchange {
   HubStateShape state_;
   // Of what is owned: 16-bit weights in float32, and the optimizer's state; null where not needed.
   std::array<float*, kHubArrays> arrays_{};
+  std::optional<StalePeers> stale_;  // of an asynchronous hub's root
   std::optional<std::uint32_t> disagreement_;
   std::vector<const void*> sources_;
-  KeyRing beginning_;  // keys with chunks that have not begun
-  KeyRing ended_;
+  HubKeyRing beginning_;  // keys with chunks that have not begun
+  HubKeyRing ended_;
   std::uint32_t pushed_ = 0;  // keys whose push has not ended
 };
 

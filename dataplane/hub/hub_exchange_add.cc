@@ -99,7 +99,7 @@ void HubExchange::combine(ChunkState& chunk, unsigned w, std::uint32_t position,
     if (is_last) assign(chunk, has_own ? own_values(chunk) + range.begin : sources_[0], range);
     return;
   }
-  if (is_last) return step(chunk, sources, range);
+  if (is_last) return step(chunk, sources, range, keys_[place_of(chunk).key].numbers);
   const DataType type = type_of(chunk);
   const std::size_t count = range.bytes / aggregation::element_bytes(type);
   context_.kernels.reduce(type, aggregation::Operation::sum)(own_values(chunk) + range.begin,
@@ -144,7 +144,8 @@ void HubExchange::add_local(const ChunkState& chunk) {
 }
 
 // PHub, section 3.2.2: what aggregates a chunk optimizes it.
-void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range) {
+void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range,
+                       const aggregation::OptimizerStep& numbers) {
   const DataType type = type_of(chunk);
   const std::size_t size = aggregation::element_bytes(type);
   const std::uint64_t state = state_at(chunk, range);
@@ -158,7 +159,7 @@ void HubExchange::step(ChunkState& chunk, unsigned sources, SegmentRange range) 
   const aggregation::OptimizerForm form =
       aggregation::optimizer_form(context_.model.settings(), context_.divisor);
   context_.optimizers.optimize(type, form)(arrays, sources_.data(), sources, range.bytes / size,
-                                           keys_[place_of(chunk).key].numbers);
+                                           numbers);
 }
 
 void HubExchange::assign(const ChunkState& chunk, const void* values, SegmentRange range) {

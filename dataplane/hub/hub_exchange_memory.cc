@@ -74,6 +74,9 @@ std::uint64_t HubExchange::needs(const HubExchangeContext& context) {
                                 .first->second;
     bytes += sizeof(ChunkState) + streams * 3 * sizeof(std::uint32_t) + shape.bits / 8 +
              shape.counts * sizeof(std::uint16_t) + landing_bytes(shape);
+    if (context.staleness.has_value() && context.trainers == 0) {
+      bytes += StalePeers::needs(1, schedule.step(0).peers, shape.landing_places);
+    }
   }
   return bytes;
 }
@@ -84,7 +87,8 @@ std::uint64_t HubExchange::memory() const {
                         bytes(counts_) + bytes(landed_) + bytes(beginning_.keys) +
                         bytes(ended_.keys);
   for (const LandingSlots& pool : pools_) total += pool.bytes();
-  for (const SendStream& stream : sends_) {
+  if (stale_.has_value()) total += stale_->memory();
+  for (const HubSendStream& stream : sends_) {
     total += bytes(stream.ready) + bytes(stream.sent) + bytes(stream.queue);
   }
   return total;

@@ -42,6 +42,9 @@ bool HubExchange::is_ready(const ChunkState& chunk, const HubStream& to,
                            std::uint32_t position) const {
   const HubShape& shape = shape_of(chunk);
   const unsigned w = to.step;
+  if (alone(chunk, to) != nullptr) {
+    return stale_->stepped(landing_of(chunk, w, place_of_source(to.offset), position));
+  }
   const std::uint32_t round = shape.layout.round_length(w);
   if (to.stage == Stage::aggregation) {
     if (position >= round) {
@@ -54,26 +57,27 @@ bool HubExchange::is_ready(const ChunkState& chunk, const HubStream& to,
 }
 
 void HubExchange::advance(ChunkState& chunk, Stage stage, unsigned w) {
-  const std::uint32_t index = index_[chunk.number];
   const control::Offsets& targets = schedule_.step(w).targets_in(stage);
-  for (unsigned r = targets.first; r < targets.end; ++r) {
-    const HubStream to = {stage, w, r};
-    const std::size_t number = number_of(to);
-    SendStream& stream = sends_[number];
-    std::uint32_t& ready = stream.ready[index];
-    const std::uint32_t before = ready;
-    while (ready < shape_of(chunk).length[w] && is_ready(chunk, to, ready)) {
-      ++ready;
-      ++stream.segments;
-    }
-    if (ready != before && !stream.woken) {
-      stream.woken = true;
-      woken_.push_back(static_cast<std::uint32_t>(number));
-    }
-    if (ready == stream.sent[index] || stream.queued[index]) continue;
-    stream.queued[index] = true;
-    stream.queue[(stream.first + stream.queued_chunks++) % stream.queue.size()] = index;
+  for (unsigned r = targets.first; r < targets.end; ++r) advance_to(chunk, {stage, w, r});
+}
+
+void HubExchange::advance_to(ChunkState& chunk, const HubStream& to) {
+  const std::uint32_t index = index_[chunk.number];
+  const std::size_t number = number_of(to);
+  HubSendStream& stream = sends_[number];
+  std::uint32_t& ready = stream.ready[index];
+  const std::uint32_t before = ready;
+  while (ready < shape_of(chunk).length[to.step] && is_ready(chunk, to, ready)) {
+    ++ready;
+    ++stream.segments;
   }
+  if (ready != before && !stream.woken) {
+    stream.woken = true;
+    woken_.push_back(static_cast<std::uint32_t>(number));
+  }
+  if (ready == stream.sent[index] || stream.queued[index]) return;
+  stream.queued[index] = true;
+  stream.queue[(stream.first + stream.queued_chunks++) % stream.queue.size()] = index;
 }
 
 // What comes back in a step goes out in those before it, and in a ring in the same one, too.
@@ -88,7 +92,7 @@ void HubExchange::advance_results(ChunkState& chunk, unsigned w) {
 }
 
 std::optional<HubLabel> HubExchange::next(const HubStream& to) {
-  SendStream& stream = sends_[number_of(to)];
+  HubSendStream& stream = sends_[number_of(to)];
   const auto pop = [&stream](std::uint32_t index) {
     stream.queued[index] = false;
     stream.first = (stream.first + 1) % static_cast<std::uint32_t>(stream.queue.size());
@@ -110,6 +114,9 @@ std::optional<HubLabel> HubExchange::next(const HubStream& to) {
     return HubLabel{chunk.number, position,    on_wire(chunk.opened),
                     chunk.kind,   chunk.plane, chunk.digest};
   }
+  if (const StalePeers::Peer* peer = alone(chunk, to); peer != nullptr) {
+    return HubLabel{chunk.number, position, on_wire(peer->opened), HubPush::Kind::gradients, 0, 0};
+  }
   return HubLabel{chunk.number,      position,           on_wire(chunk.spread),
                   chunk.spread_kind, chunk.spread_plane, 0};
 }
@@ -120,6 +127,9 @@ HubSegment HubExchange::segment(const HubStream& to, const HubLabel& label) cons
       layout_of(chunk).part_sent(schedule_, to.stage, to.step, to.offset, label.position);
   const SegmentRange range =
       layout_of(chunk).segment(schedule_, to.step, part.offset, part.position);
+  if (stale_.has_value() && label.kind == HubPush::Kind::gradients) {
+    return {label, stale_result(chunk, to.offset, label.position), range.bytes};
+  }
   const std::uint8_t* values =
       to.stage == Stage::aggregation ? own_values(chunk) : spread_values(chunk, label);
   return {label, values + range.begin, range.bytes};

@@ -47,6 +47,7 @@ class HugeArray {
   bool empty() const { return size_ == 0; }
   std::size_t size() const { return size_; }
   T* data() { return values_; }
+  const T* data() const { return values_; }
   T& operator[](std::size_t place) { return values_[place]; }
   const T& operator[](std::size_t place) const { return values_[place]; }
 

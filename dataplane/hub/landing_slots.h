@@ -28,6 +28,9 @@ class LandingSlots {
   }
   void give_back(std::uint32_t slot) { free_.push_back(slot); }
   std::uint8_t* at(std::uint32_t slot) { return memory_.data() + std::size_t{slot} * slot_bytes_; }
+  const std::uint8_t* at(std::uint32_t slot) const {
+    return memory_.data() + std::size_t{slot} * slot_bytes_;
+  }
 
   std::uint64_t bytes() const { return memory_.size() + free_.capacity() * sizeof(std::uint32_t); }
 

@@ -71,8 +71,9 @@ HubRun::HubRun(HubRunSettings settings)
                                     settings_.segment_bytes,
                                     settings_.block_bytes,
                                     trainers(rank),
-                                    all_trainers(),
+                                    settings_.staleness ? settings_.trainers : all_trainers(),
                                     !settings_.root_trains,
+                                    settings_.staleness,
                                     server.weights.data(),
                                     nullptr};
       server.needed += HubExchange::needs(context);

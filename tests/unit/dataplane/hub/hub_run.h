@@ -21,6 +21,7 @@ struct HubRunSettings {
   aggregation::OptimizerSettings optimizer{};
   unsigned trainers = 1;    // of each server that has any
   bool root_trains = true;  // whether rank 0 has any
+  std::optional<std::uint32_t> staleness = {};
   unsigned lcores = 1;
   std::uint64_t chunk_bytes = 1024;
   std::uint32_t segment_bytes = 256;
