@@ -279,6 +279,7 @@ struct EndHub {
 };
 
 inline constexpr std::uint32_t kNoAggregator = UINT32_MAX;
+inline constexpr std::uint32_t kSynchronous = UINT32_MAX;
 
 // A hub's table: this, `optimizer_bytes` of text, and `keys` times a HubTableKey with the bytes of
 // its name behind it. Nothing is aligned. The text is control/checkpoint/optimizer_settings.h's.
@@ -288,6 +289,10 @@ struct HubTable {
   std::uint32_t optimizer_bytes;
   std::uint32_t work;        // gradcube_hub_work
   std::uint32_t aggregator;  // a server without trainers of the job, or kNoAggregator
+  // With an aggregator: how many rounds a server may be ahead of the slowest one, or kSynchronous
+  // for rounds that all servers have together.
+  std::uint32_t staleness;
+  std::uint32_t reserved;  // 0
 };
 
 struct HubTableKey {

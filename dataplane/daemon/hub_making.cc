@@ -41,6 +41,7 @@ HubMaking::HubMaking(HubWish wish, const HubDesign& design, MemoryQuota::Charge 
     Draft draft{nullptr, design.shape, 0};
     ServerHubShape& shape = draft.shape;
     shape.work = content.work;
+    shape.staleness = content.staleness;
     choose_plan(shape, design.topology, content);
     draft.model = std::make_shared<const control::hub::HubModel>(
         std::move(content.keys), content.settings, *shape.plan, shape.engines, content.chunk_bytes,

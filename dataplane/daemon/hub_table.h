@@ -21,6 +21,7 @@ struct HubTableContent {
   std::uint64_t chunk_bytes = 0;
   HubWork work = HubWork::all;
   std::optional<bcube::ServerId> aggregator;  // any number
+  std::optional<std::uint32_t> staleness;     // of a hub with an aggregator
 };
 
 // Throws control::UsageError, with a message that begins with `where`.

@@ -12,7 +12,7 @@ import numpy
 from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_faults, only_on, some
 from harness import Cluster, TestCase, all_of, job, main
 from hub_checkpoints import ROUNDS, SAVED, CheckpointTestCase
-from hub_keys import LATE, RATE, HubTestCase, gradients_of
+from hub_keys import LATE, RATE, HubTestCase, as_floats, first_weights, gradients_of
 
 MEMBERS = list(range(SERVERS - 1))
 AGGREGATOR = SERVERS - 1
@@ -131,6 +131,106 @@ class Checkpoints(CheckpointTestCase):
         whole = run("whole", self.nowhere)
         run("first", self.own, rounds=SAVED, save=True)
         self.assert_same(whole + run("second", self.own))
+
+
+class Asynchronous(CheckpointTestCase):
+    FLAGS = CALM
+    STALENESS = 2
+
+    def hub_of(self, session, optimizer="sgd", **options):
+        return super().hub_of(session, optimizer, **{"aggregator": AGGREGATOR, "staleness": self.STALENESS, **options})
+
+    def push(self, session, hub, number):
+        gradients = gradients_of(session.rank, number)
+        return [hub.push_async(name, gradients[name], RATE) for name in self.order(session, number)]
+
+    def push_all(self, session, hub, rounds):
+        for number in rounds:
+            for request in self.push(session, hub, number):
+                request.wait(LATE)
+
+    def after_steps_of_all(self, rounds):
+        """Of sgd, whose steps add up in any order."""
+        weights = first_weights()
+        return {
+            name: as_floats(name, array) - RATE * sum(
+                as_floats(name, gradients_of(rank, number)[name]) for number in range(rounds) for rank in MEMBERS
+            )
+            for name, array in weights.items()
+        }
+
+    def assert_has_steps_of_all(self, results, rounds):
+        self.assert_same(results)
+        expected = self.after_steps_of_all(rounds)
+        for name, array in results[0].items():
+            close = {"half": 2e-2, "brain": 0.2}.get(name, 1e-4)
+            numpy.testing.assert_allclose(as_floats(name, array), expected[name], close, close, err_msg=name)
+
+    def save_and_show(self, session, hub):
+        """The weights that all trainers have after a checkpoint."""
+        hub.checkpoint(self.shared(session), ROUNDS, LATE)
+        return {name: hub.weights(name).copy() for name in hub.names}
+
+    def test_a_trainer_is_ahead_of_the_slowest_one_by_no_more_than_the_staleness(self):
+        slow = MEMBERS[1]
+        ahead = threading.Barrier(len(MEMBERS))
+
+        def train(session):
+            hub = self.hub_of(session)
+            if session.rank == slow:
+                ahead.wait(LATE)
+                self.push_all(session, hub, range(ROUNDS))
+            else:
+                self.push_all(session, hub, range(self.STALENESS + 1))
+                too_far = self.push(session, hub, self.STALENESS + 1)
+                with self.assertRaises(gradcube.TimeoutError):
+                    too_far[0].wait(0.3)
+                ahead.wait(LATE)
+                for request in too_far:
+                    request.wait(LATE)
+                self.push_all(session, hub, range(self.STALENESS + 2, ROUNDS))
+            found = self.save_and_show(session, hub)
+            hub.free(LATE)
+            return found
+
+        with job(self.cluster, "slow", MEMBERS, members=MEMBERS) as sessions:
+            self.assert_has_steps_of_all(self.results(train, sessions), ROUNDS)
+
+    def test_a_job_goes_on_from_its_checkpoint(self):
+        def train(session, last):
+            hub = self.hub_of(session, restore=self.shared(session))
+            self.push_all(session, hub, range(hub.step or 0, last))
+            hub.checkpoint(self.shared(session), last, LATE)
+            found = {name: hub.weights(name).copy() for name in hub.names}
+            hub.free(LATE)
+            return found
+
+        for last in (SAVED, ROUNDS):
+            with job(self.cluster, f"until-{last}", MEMBERS, members=MEMBERS) as sessions:
+                self.assert_has_steps_of_all(self.results(lambda session: train(session, last), sessions), last)
+
+    @needs_faults
+    def test_each_gradient_is_stepped_with_once_when_frames_are_lost(self):
+        self.assertEqual(self.cluster.tool("impair", "--loss", "0.02").returncode, 0)
+        self.addCleanup(self.cluster.tool, "impair", "--loss", "0")
+
+        def train(session):
+            hub = self.hub_of(session)
+            self.push_all(session, hub, range(ROUNDS))
+            found = self.save_and_show(session, hub)
+            hub.free(LATE)
+            return found
+
+        with job(self.cluster, "faults", MEMBERS, members=MEMBERS) as sessions:
+            self.assert_has_steps_of_all(self.results(train, sessions), ROUNDS)
+
+    def test_trainers_of_another_staleness_are_told_so(self):
+        with job(self.cluster, "mismatch", MEMBERS, members=MEMBERS) as sessions:
+            failures = all_of(
+                lambda session: self.hub_of(session, staleness=1 if session.rank == 0 else None), sessions
+            )
+        for failure in failures:
+            self.assertIsInstance(failure, gradcube.MismatchError)
 
 
 @only_on("memif", "veth", why="a server has no daemon of its own there")

@@ -90,6 +90,15 @@ Hub::Hub(const gradcube_hub_settings& given, std::uint32_t number) : number_(num
     }
     aggregator_ = static_cast<std::uint32_t>(settings.aggregator);
   }
+  if (settings.staleness != GRADCUBE_HUB_SYNCHRONOUS) {
+    if (!has_aggregator()) refuse_hub("only a hub with an aggregator can be asynchronous");
+    if (settings.staleness >= shared::kSynchronous) {
+      refuse_hub("the staleness of the hub is " + std::to_string(settings.staleness) +
+                 ": expected at most " + std::to_string(shared::kSynchronous - 1) +
+                 ", or GRADCUBE_HUB_SYNCHRONOUS");
+    }
+    staleness_ = static_cast<std::uint32_t>(settings.staleness);
+  }
   optimizer_ = settings.optimizer == nullptr ? "sgd" : settings.optimizer;
   if (optimizer_.size() > kLongestOptimizer) refuse_hub("the optimizer's text is too long");
   for (std::size_t i = 0; i < settings.key_count; ++i) {
@@ -129,7 +138,7 @@ std::vector<char> Hub::table() const {
   std::vector<char> table;
   append(table, shared::HubTable{chunk_bytes_, static_cast<std::uint32_t>(keys_.size()),
                                  static_cast<std::uint32_t>(optimizer_.size()),
-                                 static_cast<std::uint32_t>(work_), aggregator_});
+                                 static_cast<std::uint32_t>(work_), aggregator_, staleness_, 0});
   table.insert(table.end(), optimizer_.begin(), optimizer_.end());
   for (const std::size_t place : by_name_) {
     const Key& key = keys_[place];

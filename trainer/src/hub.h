@@ -74,6 +74,7 @@ class Hub {
   unsigned lane() const { return lane_; }
   gradcube_hub_work work() const { return work_; }
   bool has_aggregator() const { return aggregator_ != shared::kNoAggregator; }
+  bool is_asynchronous() const { return staleness_ != shared::kSynchronous; }
   std::size_t size() const { return keys_.size(); }
   // By the trainer's own list.
   Key& key(std::size_t place) { return keys_[place]; }
@@ -128,6 +129,7 @@ class Hub {
   std::size_t chunk_bytes_ = 0;
   gradcube_hub_work work_ = GRADCUBE_HUB_WORK_ALL;
   std::uint32_t aggregator_ = shared::kNoAggregator;
+  std::uint32_t staleness_ = shared::kSynchronous;
   std::string optimizer_;
   std::vector<Key> keys_;
   std::vector<std::size_t> by_name_;  // places in keys_

@@ -101,6 +101,8 @@ class PlanesLoaded final : public PlanePushes {
 }  // namespace
 
 std::optional<HubCopy> Session::save_planes(Hub& hub, const Deadline& deadline) {
+  // The aggregator saves nothing before all trainers have pushed as often.
+  if (hub.is_asynchronous()) gather(0, deadline);
   std::optional<HubCopy> copy;
   if (has_files(hub)) copy.emplace();
   push_planes(hub, PlanesSaved(hub, copy.has_value() ? &*copy : nullptr), deadline);

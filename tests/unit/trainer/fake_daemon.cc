@@ -98,6 +98,7 @@ void FakeDaemon::hear(FakeSession& session) {
       heard_.hub_chunk_bytes = session.hub()->chunk_bytes();
       heard_.hub_work = session.hub()->work();
       heard_.hub_aggregator = session.hub()->aggregator();
+      heard_.hub_staleness = session.hub()->staleness();
     } break;
     case FakeSession::Message::end_hub: {
       const std::scoped_lock lock(heard_mutex_);

@@ -83,6 +83,7 @@ struct Heard {
   std::uint64_t hub_chunk_bytes = 0;
   std::uint32_t hub_work = 0;
   std::uint32_t hub_aggregator = 0;
+  std::uint32_t hub_staleness = 0;
   int hub_ends = 0;
   int seals = 0;                     // of its memory when it said that it had mapped it
   std::uint64_t resident_bytes = 0;  // of its memory when it last reported some

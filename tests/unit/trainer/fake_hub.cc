@@ -33,6 +33,7 @@ FakeHub::FakeHub(const std::byte* table, std::size_t bytes) {
   chunk_bytes_ = begin.chunk_bytes;
   work_ = begin.work;
   aggregator_ = begin.aggregator;
+  staleness_ = begin.staleness;
   optimizer_ = take_text(at, begin.optimizer_bytes);
   for (std::uint32_t i = 0; i < begin.keys; ++i) {
     const auto given = take<shared::HubTableKey>(at);

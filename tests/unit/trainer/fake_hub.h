@@ -35,6 +35,7 @@ class FakeHub {
   std::uint64_t chunk_bytes() const { return chunk_bytes_; }
   std::uint32_t work() const { return work_; }
   std::uint32_t aggregator() const { return aggregator_; }
+  std::uint32_t staleness() const { return staleness_; }
   const std::string& optimizer() const { return optimizer_; }
   const std::vector<FakeHubKey>& keys() const { return keys_; }
   std::size_t bytes() const { return bytes_; }
@@ -44,6 +45,7 @@ class FakeHub {
   std::uint64_t chunk_bytes_ = 0;
   std::uint32_t work_ = 0;
   std::uint32_t aggregator_ = 0;
+  std::uint32_t staleness_ = 0;
   std::string optimizer_;
   std::vector<FakeHubKey> keys_;
   void list_ranges();

@@ -131,6 +131,20 @@ TEST_F(HubSettingsTest, HaveAnAggregatorThatIsTheNumberOfAServer) {
   EXPECT_EQ(daemon_.heard().hub_aggregator, 7U);
 }
 
+TEST_F(HubSettingsTest, HaveAStalenessWithAnAggregatorAlone) {
+  settings_.staleness = 2;
+  expect_refused("only a hub with an aggregator can be asynchronous");
+  settings_.aggregator = 7;
+  for (const std::uint64_t staleness : {std::uint64_t{UINT32_MAX}, UINT64_MAX - 1}) {
+    settings_.staleness = staleness;
+    expect_refused("the staleness of the hub is " + std::to_string(staleness));
+  }
+  settings_.staleness = 2;
+  ASSERT_NE(create(session_), nullptr);
+  ASSERT_TRUE(eventually([&] { return !daemon_.heard().hub_keys.empty(); }));
+  EXPECT_EQ(daemon_.heard().hub_staleness, 2U);
+}
+
 // What a newer header may have added is read as far as it is known.
 TEST_F(HubSettingsTest, BeginWithTheirSize) {
   constexpr std::size_t kFirst = offsetof(gradcube_hub_settings, lane) + sizeof(unsigned);

@@ -69,8 +69,11 @@ typedef enum {
 /* The trainers' own servers make the sums. */
 #define GRADCUBE_HUB_NO_AGGREGATOR UINT64_MAX
 
-/* What a hub is made of. All trainers of the job ask for the same keys, in any order, with the same
- * optimizer, chunks, lane, work and aggregator. Begin with GRADCUBE_HUB_SETTINGS_INIT. */
+/* Rounds are of all trainers together. */
+#define GRADCUBE_HUB_SYNCHRONOUS UINT64_MAX
+
+/* What a hub is made of. All trainers of the job ask for the same: of the keys in any order. Begin
+ * with GRADCUBE_HUB_SETTINGS_INIT. */
 typedef struct {
   size_t size; /* sizeof(gradcube_hub_settings) */
   const gradcube_hub_key* keys;
@@ -84,12 +87,18 @@ typedef struct {
   /* The number of a server that has none of the job's trainers: all keys, weights and states are
    * its, and learning rates are rounded to float. Or GRADCUBE_HUB_NO_AGGREGATOR. */
   uint64_t aggregator;
+  /* Of an asynchronous hub, which has an aggregator: each server's gradients are stepped with by
+   * themselves, as they come, and the push ends with the weights after that step. It waits for
+   * others only where their pushes of the key are more than `staleness` behind those before this
+   * one. Trainers have different weights, and no two runs the same ones. 0 to 2^32 - 2, or
+   * GRADCUBE_HUB_SYNCHRONOUS. */
+  uint64_t staleness;
 } gradcube_hub_settings;
 
 #define GRADCUBE_HUB_SETTINGS_INIT                                              \
   {                                                                             \
     sizeof(gradcube_hub_settings), NULL, 0, "sgd", 0, 0, GRADCUBE_HUB_WORK_ALL, \
-        GRADCUBE_HUB_NO_AGGREGATOR                                              \
+        GRADCUBE_HUB_NO_AGGREGATOR, GRADCUBE_HUB_SYNCHRONOUS                    \
   }
 
 /* Of a push: the optimizer's own learning rate. */
@@ -147,8 +156,8 @@ GRADCUBE_API const void* gradcube_hub_weights(gradcube_hub* hub, size_t key);
  * With an aggregator there is one file, of all, which rank 0 writes: what the aggregator has comes
  * to the trainers first. Begin waits for that as long as gradcube_hub_create() could wait. It takes
  * as long as a push of all keys for the weights and for each array of state, of 16-bit keys twice
- * as many and one more; meanwhile the keys count as being pushed. After GRADCUBE_ETIMEDOUT leave
- * the job.
+ * as many and one more; meanwhile the keys count as being pushed. Of an asynchronous hub begin is
+ * also a collective on lane 0. After GRADCUBE_ETIMEDOUT leave the job.
  *
  * end: waits until the files of all servers are on their disks, and removes those of the step
  * before. After GRADCUBE_OK no crash loses it. Where a trainer's file could not be written, all

@@ -51,6 +51,7 @@ struct HubSettings {
   unsigned lane = 0;
   gradcube_hub_work work = GRADCUBE_HUB_WORK_ALL;
   std::uint64_t aggregator = GRADCUBE_HUB_NO_AGGREGATOR;
+  std::uint64_t staleness = GRADCUBE_HUB_SYNCHRONOUS;
 };
 
 class Hub {
@@ -73,6 +74,7 @@ class Hub {
     wanted.lane = settings.lane;
     wanted.work = settings.work;
     wanted.aggregator = settings.aggregator;
+    wanted.staleness = settings.staleness;
     made_->session = session.session_;
     check(
         gradcube_hub_create(session.handle(), &wanted, detail::milliseconds(timeout), &made_->hub));

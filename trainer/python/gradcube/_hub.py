@@ -16,7 +16,9 @@ from ._request import Request, deadline_of
 
 _OWN_RATE = -1.0
 _NO_AGGREGATOR = (1 << 64) - 1
+_SYNCHRONOUS = (1 << 64) - 1
 _MOST_SERVER = (1 << 16) - 1
+_MOST_STALENESS = (1 << 32) - 2
 _MOST_BYTES = 1 << 62
 _NO_STEP = (1 << 64) - 1
 _WAIT_SECONDS = 0.1
@@ -116,6 +118,9 @@ class Hub:
     ``lane``: whose algorithm the hub takes.
     ``aggregator``: the number of a server without trainers of the job, which has all weights and the optimizer's state;
     None: the trainers' servers have them. Of such a hub rank 0 writes and reads the one file of a checkpoint.
+    ``staleness``: with an aggregator: a number makes the hub asynchronous. Each server's gradients are stepped with by
+    themselves, and a push waits for others only where theirs of the key are more than ``staleness`` behind those
+    before it. None: all trainers' gradients make one step.
 
     Blocks, at most ``timeout`` seconds, until all trainers of the job have made it and its weights are there. Nothing
     else may be submitted to lane 0 meanwhile.
@@ -139,6 +144,7 @@ class Hub:
         chunk_bytes=0,
         lane=0,
         aggregator=None,
+        staleness=None,
         bfloat16=(),
         restore=None,
         timeout=None,
@@ -170,6 +176,9 @@ class Hub:
             lane=whole_number(lane, "lane", 0, (1 << 32) - 1),
             aggregator=(
                 _NO_AGGREGATOR if aggregator is None else whole_number(aggregator, "aggregator", 0, _MOST_SERVER)
+            ),
+            staleness=(
+                _SYNCHRONOUS if staleness is None else whole_number(staleness, "staleness", 0, _MOST_STALENESS)
             ),
         )
         hub = ctypes.c_void_p()

@@ -37,8 +37,8 @@ class HubOptimizer(torch.optim.Optimizer):
     weight_decay), "adam" and "adamw" (lr, betas, eps, weight_decay). "momentum" and "nesterov" are "sgd" with momentum
     0.9. ``clip`` limits the magnitude of each element of the mean.
     ``session``: None: one of the job "default", at the place that `gradcube run` has given this process; free() closes
-    it. ``lane``, ``chunk_bytes``, ``aggregator``: as for Hub. ``timeout``: the most seconds to wait at a time; None: no
-    limit.
+    it. ``lane``, ``chunk_bytes``, ``aggregator``, ``staleness``: as for Hub. ``timeout``: the most seconds to wait at a
+    time; None: no limit.
     ``checkpoint``: the path of checkpoints, on each server's own disk or in a folder that all see. If there is one
     already, parameters and state are those of the newest that all servers have. Every ``checkpoint_every`` steps a new
     one is written while the training goes on; it counts when the next one begins, or after free() or save().
@@ -64,6 +64,7 @@ class HubOptimizer(torch.optim.Optimizer):
         lane=0,
         chunk_bytes=0,
         aggregator=None,
+        staleness=None,
         checkpoint=None,
         checkpoint_every=None,
         timeout=None,
@@ -107,6 +108,7 @@ class HubOptimizer(torch.optim.Optimizer):
             chunk_bytes=chunk_bytes,
             lane=lane,
             aggregator=aggregator,
+            staleness=staleness,
             bfloat16=[name for name, one in self._parameters.items() if one.dtype == torch.bfloat16],
             restore=checkpoint,
             timeout=timeout,

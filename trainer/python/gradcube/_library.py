@@ -96,6 +96,7 @@ class HubSettings(ctypes.Structure):
         ("lane", ctypes.c_uint),
         ("work", ctypes.c_uint64),
         ("aggregator", ctypes.c_uint64),
+        ("staleness", ctypes.c_uint64),
     ]
 
 

@@ -21,7 +21,8 @@ inline std::string table_begin(std::uint32_t keys, std::string_view optimizer = 
                                std::uint64_t chunk_bytes = 32768, std::uint32_t work = 0,
                                std::uint32_t aggregator = shared::kNoAggregator) {
   const auto optimizer_bytes = static_cast<std::uint32_t>(optimizer.size());
-  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, work, aggregator}) +
+  return bytes_of(shared::HubTable{chunk_bytes, keys, optimizer_bytes, work, aggregator,
+                                   shared::kSynchronous, 0}) +
          std::string(optimizer);
 }
 

@@ -64,6 +64,20 @@ TEST(HubTable, SaysWhichWorkIsDone) {
   EXPECT_THAT(refusal(table), HasSubstr("work"));
 }
 
+TEST(HubTable, SaysHowStaleAnAggregatorsHubMayBe) {
+  std::string table = good_table();
+  const auto set = [&table](std::size_t field, std::uint32_t value) {
+    std::memcpy(table.data() + field, &value, sizeof value);
+  };
+  EXPECT_EQ(read_hub_table(table, "here").staleness, std::nullopt);
+  set(offsetof(shared::HubTable, staleness), 3);
+  EXPECT_THAT(refusal(table), HasSubstr("a staleness without an aggregator"));
+  set(offsetof(shared::HubTable, aggregator), 8);
+  EXPECT_EQ(read_hub_table(table, "here").staleness, 3U);
+  set(offsetof(shared::HubTable, reserved), 1);
+  EXPECT_THAT(refusal(table), HasSubstr("not zero"));
+}
+
 TEST(HubTable, IsRefusedWhereverItEndsTooEarly) {
   const std::string whole = good_table();
   ASSERT_EQ(refusal(whole), "");
@@ -96,7 +110,7 @@ TEST(HubTable, IsRefusedWithLengthsThatLie) {
                 HasSubstr("ends too early"))
         << bytes;
     EXPECT_THAT(refusal(bytes_of(shared::HubTable{32768, 1, std::max(bytes, 4U), 0,
-                                                  shared::kNoAggregator}) +
+                                                  shared::kNoAggregator, shared::kSynchronous, 0}) +
                         "sgd"),
                 HasSubstr("ends too early"))
         << bytes;
