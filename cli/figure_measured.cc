@@ -60,6 +60,7 @@ MeasuredRun read_measured(const std::string& path) {
     file.refuse("servers of its topology are absent");
   }
   const std::string topology = topology_text(field(report, "topology"));
+  if (topology.empty()) file.refuse("it does not say on which topology it was measured");
   MeasuredRun run{.topology = topology,
                   .algorithm = text_field(report, "algorithm").value_or(default_of(topology)),
                   .bits_per_second = rate_of(report),

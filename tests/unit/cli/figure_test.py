@@ -97,6 +97,7 @@ class Numbers(Figure):
             perf_report(members=[[0, 1]]): "a part of the servers",
             perf_report(reproducible=True): "a reproducible job",
             perf_report(trainers_per_server=4): "several trainers on a server",
+            perf_report(topology={}): "on which topology",
             perf_report(results=[]): "no result",
             perf_report(results=[{"bytes": -1, "seconds_median": 1}]): "without a time",
             perf_report(results=[{"bytes": 8, "seconds_median": "1"}]): "without a time",
