@@ -121,6 +121,7 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["memory"]["users"] = users_of(servers);
   status["servers"] = servers_json(settings.topology.space(), servers);
   status["jobs"] = merged_jobs(joined(servers, "jobs"));
+  status["hubs"] = joined(servers, "hubs");
   status["flows"] = joined(servers, "flows");
   status["counters"] = sum_of(servers, "counters");
   return status;

@@ -7,7 +7,6 @@
 
 #include "control/base/errors.h"
 #include "control/hub/aggregator_plan.h"
-#include "dataplane/daemon/job_report.h"
 
 #include "gradcube/gradcube.h"
 
@@ -201,6 +200,31 @@ std::vector<std::string> HubGuests::look(Instant now, NodeMessages& out) {
 bool HubGuests::knows(protocol::JobId job) const {
   return std::any_of(guests_.begin(), guests_.end(),
                      [job](const auto& entry) { return entry.first.job == job; });
+}
+
+std::vector<HubFacts> HubGuests::facts() const {
+  std::vector<HubFacts> all;
+  for (const auto& [name, guest] : guests_) {
+    const HubCall& call = guest.fetch.call();
+    HubFacts& facts = all.emplace_back();
+    facts.job = call.job;
+    facts.id = name.job;
+    facts.number = name.number;
+    facts.aggregator = server_;
+    facts.stage = guest.fetch.state().stage;
+    facts.why = guest.fetch.state().why;
+    facts.members = call.members;
+    facts.trainers = call.trainers;
+    facts.uid = call.user;
+    if (guest.member == nullptr) continue;
+    facts.reserved_bytes = guest.member->reserved_bytes();
+    const ServerHub* hub = guest.member->hub();
+    if (hub == nullptr) continue;
+    facts.keys = hub->model().keys().size();
+    facts.weights_bytes = hub->model().bytes();
+    facts.memory_bytes = hub->charged();
+  }
+  return all;
 }
 
 }  // namespace gradcube::dataplane

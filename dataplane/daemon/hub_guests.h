@@ -18,6 +18,7 @@
 #include "control/jobs/hub_fetch.h"
 #include "control/plan/topology.h"
 #include "dataplane/daemon/departed_sessions.h"
+#include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
 #include "dataplane/daemon/node_engines.h"
 #include "dataplane/engine/event_queue.h"
@@ -51,6 +52,8 @@ class HubGuests {
 
   bool empty() const { return guests_.empty(); }
   bool knows(protocol::JobId job) const;
+  // For `status`: by job and number.
+  std::vector<HubFacts> facts() const;
 
  private:
   struct Guest {

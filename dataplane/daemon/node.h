@@ -129,6 +129,8 @@ class Node {
   bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
+  // The hubs that it aggregates for jobs of other servers, for `status`.
+  std::vector<HubFacts> hubs() const { return guests_.facts(); }
   unsigned trainers() const;
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;

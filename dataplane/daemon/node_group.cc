@@ -125,6 +125,15 @@ std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
   return jobs;
 }
 
+std::vector<HubFacts> NodeGroup::hubs() const {
+  std::vector<HubFacts> hubs;
+  for (const auto& [server, node] : nodes_) {
+    const std::vector<HubFacts> own = node->hubs();
+    hubs.insert(hubs.end(), own.begin(), own.end());
+  }
+  return hubs;
+}
+
 std::uint64_t NodeGroup::trainer_bytes() const {
   std::uint64_t bytes = departed_.resident_bytes();
   for (const auto& [server, node] : nodes_) bytes += node->trainer_bytes();
@@ -134,6 +143,7 @@ std::uint64_t NodeGroup::trainer_bytes() const {
 std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
+    for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
     for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.job;
   }
   return names;

@@ -86,6 +86,8 @@ class NodeGroup {
   // No node has anything of a job, and no message is under way.
   bool idle() const;
   std::vector<JobFacts> jobs(control::Instant now) const;
+  // Those that servers aggregate for jobs without trainers there; by server.
+  std::vector<HubFacts> hubs() const;
   // To be called about every tenth of a second: notes which jobs wait for a trainer, so that jobs()
   // can say since when.
   void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
