@@ -30,6 +30,8 @@ HubGuests::HubGuests(bcube::ServerId server, const control::Topology& topology,
 
 HubGuests::~HubGuests() {
   for (auto& [name, guest] : guests_) drop(guest);
+  // Who takes a server away does not wait for its threads.
+  departed_.add(std::move(given_up_));
 }
 
 std::string HubGuests::name_of(const HubCall& call) const {
@@ -70,6 +72,11 @@ void HubGuests::on_call(const NodeMessage& message, const HubCall& call, Instant
   if (guests_.size() >= kMost || table_bytes() + call.table_bytes > kMostTableBytes) {
     return refuse(GRADCUBE_EAGAIN,
                   fmt::format("{}, aggregates too many hubs: try again later", name_of(call)));
+  }
+  if (given_up_.size() >= kMostGivenUp) {
+    return refuse(GRADCUBE_EAGAIN,
+                  fmt::format("{}, is still making {} hubs that nobody waits for: try again later",
+                              name_of(call), given_up_.size()));
   }
   Guest& guest = guests_.emplace(call.hub, Guest{{message, call, now}, nullptr}).first->second;
   guest.fetch.on_call(now, out);
@@ -129,14 +136,17 @@ void HubGuests::begin(Guest& guest) const {
       quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
 }
 
-void HubGuests::fail(Guest& guest, std::int32_t code, const std::string& why) const {
+void HubGuests::fail(Guest& guest, std::int32_t code, const std::string& why) {
   drop(guest);
   guest.fetch.set_state(HubState::Stage::failed, code, why);
 }
 
-void HubGuests::drop(Guest& guest) const {
+void HubGuests::drop(Guest& guest) {
   if (guest.member == nullptr) return;
   if (guest.member->attached()) guest.member->detach();
+  for (std::unique_ptr<HubMaking>& making : guest.member->take_dropped_hubs()) {
+    given_up_.push_back(std::move(making));
+  }
   guest.member->release(departed_);
   guest.member.reset();
 }
@@ -159,6 +169,7 @@ void HubGuests::on_event(const EngineEvent& event, NodeMessages& out) {
 
 std::vector<std::string> HubGuests::look(Instant now, NodeMessages& out) {
   std::vector<std::string> log;
+  std::erase_if(given_up_, [](const auto& making) { return making->is_idle(); });
   for (auto& [name, guest] : guests_) {
     const HubCall& call = guest.fetch.call();
     const bool is_new = guest.fetch.state().stage == HubState::Stage::making;
