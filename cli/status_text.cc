@@ -317,6 +317,12 @@ std::string status_summary(const json& status) {
     line("absent", fmt::format("{}; a job on all servers runs {} if it asks for no algorithm",
                                absent, cell_text(status, "algorithm")));
   }
+  const std::string aggregators = addresses_text(items(status, "aggregators"));
+  if (!aggregators.empty()) {
+    line("aggregators", fmt::format("{}, which take no trainers; a job on all others runs {} if it "
+                                    "asks for no algorithm",
+                                    aggregators, cell_text(status, "algorithm")));
+  }
   const auto uptime = number_field(status, "uptime_seconds");
   const auto pid = count_field(status, "pid");
   line("daemon",

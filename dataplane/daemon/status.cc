@@ -264,6 +264,7 @@ Json status_json(const StatusSources& sources) {
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
+  status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
   status["algorithm"] = sources.cluster.default_algorithm();
   status["fabric"] = sources.embedded != nullptr                 ? "embedded"
                      : settings.fabric == control::Fabric::memif ? "memif"
