@@ -78,27 +78,31 @@ std::vector<TimedSize> measure(const RunningCluster& cluster, std::string_view a
   return points;
 }
 
-std::vector<control::ServerId> first_neighbours(const control::Topology& topology, unsigned level) {
-  for (const auto& round : control::neighbour_rounds(topology)) {
+// Of those that take trainers.
+std::vector<control::ServerId> first_neighbours(const RunningCluster& cluster, unsigned level) {
+  for (const auto& round : control::neighbour_rounds(cluster.topology)) {
     for (const control::NeighbourLink& link : round) {
+      if (control::is_aggregator(cluster.aggregators, link.first) ||
+          control::is_aggregator(cluster.aggregators, link.second)) {
+        continue;
+      }
       if (link.level == level) return {link.first, link.second};
     }
   }
   throw control::SetupError(
-      fmt::format("model fit: so many servers are absent that none are neighbours at level {}; "
-                  "expected two that are on every level",
+      fmt::format("model fit: so many servers are absent, or take no trainers, that none are "
+                  "neighbours at level {}; expected two that are on every level",
                   level));
 }
 
 // The plans that all servers are measured by: such as may be the fastest for small buffers, and
 // differ in what they count. One with a root is as fast as that server alone.
 std::vector<std::shared_ptr<const control::Plan>> plans_to_measure(
-    const control::Topology& topology) {
+    const control::Topology& topology, const control::Placement& placement) {
   const auto parameters = control::cost_parameters(topology, {});
   std::vector<std::shared_ptr<const control::Plan>> plans;
   std::vector<std::pair<double, double>> counts;
-  for (const auto& plan :
-       control::candidate_plans(topology, control::Placement::all(topology), "model fit")) {
+  for (const auto& plan : control::candidate_plans(topology, placement, "model fit")) {
     if (plan->has_root_step()) continue;
     const control::PlanCost cost(*plan);
     const std::pair count{cost.latency_of_nothing(parameters), cost.messages_on_a_core(1)};
@@ -119,7 +123,7 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
   std::vector<LevelFit> fits;
   for (unsigned level = 0; level < cluster.topology.levels(); ++level) {
     show_progress(cluster, level);
-    const std::vector<control::ServerId> pair = first_neighbours(cluster.topology, level);
+    const std::vector<control::ServerId> pair = first_neighbours(cluster, level);
     const auto placement = control::Placement::of(cluster.topology, pair, "model fit");
     const auto points =
         measure(cluster, control::default_algorithm(cluster.topology, placement), pair,
@@ -134,9 +138,10 @@ std::vector<LevelFit> fit_levels(const RunningCluster& cluster, unsigned iterati
 
 // The plans take turns: what disturbs a while of the measurement disturbs all of them.
 std::vector<TimedPlan> measure_plans(const RunningCluster& cluster, unsigned iterations) {
-  const std::vector<control::ServerId> all = cluster.topology.space().server_list();
+  const std::vector<control::ServerId> all =
+      control::trainers_servers(cluster.topology, cluster.aggregators);
   constexpr std::uint64_t kSmallest[] = {kElements[0]};
-  const auto plans = plans_to_measure(cluster.topology);
+  const auto plans = plans_to_measure(cluster.topology, placement_of(cluster, {}, "model fit"));
   std::vector<std::vector<double>> seconds(plans.size());
   show_progress(cluster, cluster.topology.levels());
   for (unsigned turn = 0; turn < kTurns; ++turn) {

@@ -59,10 +59,12 @@ const control::Plan& plan_of(const control::PlanChoice& choice, const HubRunSett
   return choice.plan_of(kRound, settings.bytes());
 }
 
-std::string all_but(const control::Topology& topology, control::ServerId server) {
+// Those that take trainers.
+std::string all_but(const RunningCluster& cluster, control::ServerId server) {
   std::string members;
-  for (const control::ServerId each : topology.space().server_list()) {
-    if (each != server) members += topology.space().text(each) + " ";
+  for (const control::ServerId each :
+       control::trainers_servers(cluster.topology, cluster.aggregators)) {
+    if (each != server) members += cluster.topology.space().text(each) + " ";
   }
   return members;
 }
@@ -156,9 +158,10 @@ PerfCluster hub_cluster(const control::RunDirectory& directory, const HubOptions
                         HubRunSettings& settings) {
   std::string members = options.members;
   if (!options.aggregator.empty()) {
-    const control::Topology topology = running_cluster(directory).topology;
-    settings.aggregator = control::parse_server(topology, options.aggregator, "--aggregator");
-    if (members.empty()) members = all_but(topology, *settings.aggregator);
+    const RunningCluster running = running_cluster(directory);
+    settings.aggregator =
+        control::parse_server(running.topology, options.aggregator, "--aggregator");
+    if (members.empty()) members = all_but(running, *settings.aggregator);
     // As the servers tell it to the aggregator.
     settings.step.learning_rate = static_cast<float>(settings.step.learning_rate);
   }

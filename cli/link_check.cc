@@ -104,6 +104,14 @@ std::string reported_problem(const json& status, const RunningCluster& cluster,
   return "";
 }
 
+std::string left_out_for(const RunningCluster& cluster, const NeighbourLink& link) {
+  for (const control::ServerId server : {link.first, link.second}) {
+    if (!control::is_aggregator(cluster.aggregators, server)) continue;
+    return fmt::format("not measured: {} takes no trainers", cluster.topology.space().text(server));
+  }
+  return "";
+}
+
 std::string link_job_name(const std::string& job, const NeighbourLink& link) {
   return fmt::format("{}-{}-{}-{}", job, link.level, link.first, link.second);
 }
@@ -232,8 +240,9 @@ void LinkCheck::run_at_once(const json& status, const NeighbourLink* links, std:
     results.push_back({.link = link,
                        .configured_bps = static_cast<double>(cluster_.rates.of(link.level)),
                        .figures = std::nullopt,
-                       .problem = reported_problem(status, cluster_, link)});
-    if (!results.back().problem.empty()) continue;
+                       .problem = reported_problem(status, cluster_, link),
+                       .left_out = left_out_for(cluster_, link)});
+    if (!results.back().problem.empty() || !results.back().left_out.empty()) continue;
     measured.push_back(
         {results.size() - 1, std::make_unique<Measurement>(cluster_, settings_, link)});
   }

@@ -16,7 +16,8 @@
 // The measurements of a round (control/plan/neighbour_rounds.h) run at the same time, at most
 // kMostAtOnce of them, as a daemon holds only so many jobs. Where one of the servers is on another
 // host, the same command has to run there. A link is not measured if the daemon already says what
-// is wrong with it: if it is down, its frames would take other paths.
+// is wrong with it: if it is down, its frames would take other paths. Nor is one to an aggregator,
+// which takes no trainers (control/settings/server_roles.h): the daemon's word is all there is.
 #ifndef GRADCUBE_CLI_LINK_CHECK_H_
 #define GRADCUBE_CLI_LINK_CHECK_H_
 
@@ -57,7 +58,9 @@ struct LinkResult {
   control::NeighbourLink link;
   double configured_bps = 0;           // 0: not limited
   std::optional<LinkFigures> figures;  // nothing if it was not, or could not be measured
-  std::string problem;                 // empty: it is as configured
+  std::string problem;                 // empty: it is as configured, or was left out
+  // Why it was not measured, if that is no problem: one of its servers takes no trainers.
+  std::string left_out;
 };
 
 // What is wrong with these figures of a link of this rate; empty if nothing is.
@@ -68,6 +71,9 @@ std::string problem_of(const LinkFigures& figures, double configured_bps,
 // cabled or set wrongly. Empty if nothing.
 std::string reported_problem(const nlohmann::json& status, const RunningCluster& cluster,
                              const control::NeighbourLink& link);
+
+// Why no trainers can measure this link, as LinkResult has it; empty if they can.
+std::string left_out_for(const RunningCluster& cluster, const control::NeighbourLink& link);
 
 // The name of the job that measures a link. A trainer can give it to a job if `job` has at most
 // kLongestLinkCheckJob characters.

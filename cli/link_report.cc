@@ -13,6 +13,11 @@ namespace {
 constexpr std::size_t kLongestProblem = 300;
 constexpr double kBusy = 0.1;  // of the time: how long a thread waits for a core on a busy host
 
+std::string verdict_on(const LinkResult& result) {
+  if (!result.problem.empty()) return control::printable(result.problem, kLongestProblem);
+  return result.left_out.empty() ? "ok" : result.left_out;
+}
+
 std::string table_of(const control::AddressSpace& space, const std::vector<LinkResult>& results,
                      bool only_problems) {
   TextTable table({{"level"},
@@ -39,8 +44,7 @@ std::string table_of(const control::AddressSpace& space, const std::vector<LinkR
     } else {
       row.insert(row.end(), 5, "-");
     }
-    row.push_back(result.problem.empty() ? "ok"
-                                         : control::printable(result.problem, kLongestProblem));
+    row.push_back(verdict_on(result));
     table.add_row(std::move(row));
   }
   return table.empty() ? "" : table.text() + "\n";
@@ -79,6 +83,13 @@ std::string named(const control::Topology& topology) {
   return fmt::format("{} ({})", topology.spec(), control::servers_text(topology));
 }
 
+// Those of which nothing was found, because nothing was measured.
+std::size_t left_out_of(const std::vector<LinkResult>& results) {
+  return static_cast<std::size_t>(std::count_if(
+      results.begin(), results.end(),
+      [](const LinkResult& result) { return result.problem.empty() && !result.left_out.empty(); }));
+}
+
 std::size_t problems_of(const std::vector<LinkResult>& results) {
   return static_cast<std::size_t>(
       std::count_if(results.begin(), results.end(),
@@ -107,17 +118,23 @@ std::string links_text(const control::Topology& topology, const std::vector<Link
   std::string text = table_of(topology.space(), results, !all && results.size() > kMostLinks);
   for (unsigned level = 0; level < topology.levels(); ++level) text += level_line(level, results);
   const std::size_t problems = problems_of(results);
+  const std::size_t left_out = left_out_of(results);
+  const std::size_t judged = results.size() - left_out;
+  const std::string others =
+      left_out == 0 ? ""
+                    : fmt::format("; {} more, of servers that take no trainers, {} not measured",
+                                  left_out, left_out == 1 ? "was" : "were");
   const bool no_rate = std::none_of(results.begin(), results.end(),
                                     [](const LinkResult& each) { return each.configured_bps > 0; });
   if (problems == 0) {
-    return text +
-           fmt::format(
-               "all {} links of {} are as configured{}\n", results.size(), named(topology),
-               no_rate ? "; no rate is configured, so how fast they are was not judged" : "");
+    return text + fmt::format(
+                      "all {} links of {} are as configured{}{}\n", judged, named(topology),
+                      no_rate ? "; no rate is configured, so how fast they are was not judged" : "",
+                      others);
   }
   return text +
-         fmt::format("{} of {} links of {} {} not as configured\n", problems, results.size(),
-                     named(topology), problems == 1 ? "is" : "are") +
+         fmt::format("{} of {} links of {} {} not as configured{}\n", problems, judged,
+                     named(topology), problems == 1 ? "is" : "are", others) +
          core_line(results);
 }
 

@@ -55,9 +55,8 @@ PerfCluster read_perf_cluster(const RunDirectory& directory, const PerfJob& job)
   RunningCluster running = running_cluster(directory);
   const control::Topology& topology = running.topology;
   std::vector<control::ServerId> members = members_of(topology, job.members);
-  const auto servers = members.empty() ? control::Placement::all(topology)
-                                       : control::Placement::of(topology, members, "--members");
-  const auto placement = servers.with_trainers(job.trainers, "--trainers");
+  const auto placement =
+      placement_of(running, members, "--members").with_trainers(job.trainers, "--trainers");
   std::string asked = with_fitted_costs(job.algorithm, directory, running.key, running.topology,
                                         running.servers_per_core);
   const std::string algorithm =

@@ -259,7 +259,7 @@ int run_perf_messages(const PerfOptions& options) {
   const InterruptGuard interrupt;
   const RunningCluster running = running_cluster(directory);
   const auto placement =
-      control::Placement::all(running.topology).with_trainers(settings.trainers, "--trainers");
+      placement_of(running, {}, "").with_trainers(settings.trainers, "--trainers");
   const MessageEnds ends = message_ends_of(asked, placement);
   require_way(running.topology, placement, ends);
   require_daemons(running, placement);

@@ -61,9 +61,7 @@ Places find_places(const RunDirectory& directory, const RunOptions& options) {
   RunningCluster cluster = running_cluster(directory);
   const auto members = members_of(cluster.topology, options.members);
   const auto placement =
-      (members.empty() ? control::Placement::all(cluster.topology)
-                       : control::Placement::of(cluster.topology, members, "--members"))
-          .with_trainers(options.trainers, "--trainers");
+      placement_of(cluster, members, "--members").with_trainers(options.trainers, "--trainers");
   require_daemons(cluster, placement);
   std::vector<PerfTrainer> trainers = trainers_of(cluster, placement);
   if (trainers.empty()) throw SetupError("none of the servers is on this host");

@@ -29,12 +29,21 @@ control::Topology topology_of(const json& topology) {
                                kWhere);
 }
 
+control::Aggregators aggregators_of(const control::Topology& topology, const json& addresses) {
+  constexpr std::string_view kWhere = "the daemon's aggregators";
+  std::string text;
+  for (const json& address : addresses) text += address_text(address) + ' ';
+  return control::parse_aggregators(topology, text, kWhere);
+}
+
 }  // namespace
 
 RunningCluster read_running_cluster(const json& status) {
   const json rate_bps = field(status, "rate_bps");
   const auto rates = control::link_rates_from_json(rate_bps, "the daemon's status:");
-  RunningCluster cluster{.topology = rates.on(topology_of(field(status, "topology"))),
+  const control::Topology topology = topology_of(field(status, "topology"));
+  RunningCluster cluster{.topology = rates.on(topology),
+                         .aggregators = aggregators_of(topology, items(status, "aggregators")),
                          .rates = rates,
                          .rate_bps = rate_bps,
                          .sockets = {},
@@ -58,6 +67,16 @@ RunningCluster read_running_cluster(const json& status) {
   cluster.servers_per_core =
       static_cast<unsigned>(std::max<std::size_t>(1, (cluster.sockets.size() + cores - 1) / cores));
   return cluster;
+}
+
+control::Placement placement_of(const RunningCluster& cluster,
+                                const std::vector<control::ServerId>& members,
+                                std::string_view where) {
+  if (members.empty()) {
+    return control::place_on_trainers_servers(cluster.topology, cluster.aggregators);
+  }
+  control::require_trainers_servers(cluster.topology, cluster.aggregators, members, where);
+  return control::Placement::of(cluster.topology, members, where);
 }
 
 RunningCluster running_cluster(const control::RunDirectory& directory) {

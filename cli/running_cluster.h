@@ -6,6 +6,7 @@
 #include <map>
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "cli/perf_runner.h"
@@ -13,13 +14,15 @@
 #include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
 #include "control/settings/run_directory.h"
+#include "control/settings/server_roles.h"
 
 #include "gradcube/gradcube.hpp"
 
 namespace gradcube::cli {
 
 struct RunningCluster {
-  control::Topology topology;  // with its rates
+  control::Topology topology;        // with its rates
+  control::Aggregators aggregators;  // servers that take no trainers
   control::LinkRates rates;
   nlohmann::json rate_bps;                           // as the status has them
   std::map<control::ServerId, std::string> sockets;  // of the servers that are on this host
@@ -33,6 +36,12 @@ struct RunningCluster {
 
 // Throws a UsageError on a status that no daemon could have written.
 RunningCluster read_running_cluster(const nlohmann::json& status);
+
+// Of a job on these servers; on all that take trainers where none is named. Throws a UsageError
+// that begins with `where`.
+control::Placement placement_of(const RunningCluster& cluster,
+                                const std::vector<control::ServerId>& members,
+                                std::string_view where);
 
 // Asks the daemon. Throws a SetupError where none runs.
 RunningCluster running_cluster(const control::RunDirectory& directory);

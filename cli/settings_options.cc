@@ -16,6 +16,9 @@ constexpr Help kHelp[] = {
     {"absent",
      "Addresses that have no server: \"3,1 3,2\". Nobody is started there, and nobody waits for "
      "them"},
+    {"aggregators",
+     "Servers that take no trainers, and are there to aggregate hubs: \"2,2\". Jobs on all servers "
+     "are on the others"},
     {"fabric",
      "embedded: all servers and switches in one process; memif: a daemon per server, with emulated "
      "switches between them; veth: a daemon per server, with the kernel's links and bridges (needs "

@@ -8,6 +8,8 @@
 #include <string_view>
 #include <vector>
 
+#include "cli/flow_text.h"
+#include "cli/hub_text.h"
 #include "cli/job_text.h"
 #include "cli/json_fields.h"
 #include "cli/text_table.h"
@@ -19,7 +21,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr std::size_t kFewFlows = 40;
 constexpr std::size_t kLongestSentence = 400;
 
 // Of all links, or of each level's.
@@ -274,53 +275,6 @@ std::string number_down(const json& links) {
   return down > 0 ? fmt::format(" ({} down)", down) : "";
 }
 
-std::string flows_text(const json& status, bool all_flows) {
-  const json& flows = items(status, "flows");
-  if (flows.empty()) return "";
-  if (flows.size() > kFewFlows && !all_flows) {
-    return fmt::format("\nflows: {}; `gradcube status --flows` lists them\n", flows.size());
-  }
-  TextTable table({{"flow: job"},
-                   {"server"},
-                   {"thread"},
-                   {"stage", Align::left},
-                   {"peer"},
-                   {"sent"},
-                   {"resent"},
-                   {"probes"},
-                   {"timeouts"},
-                   {"in flight"},
-                   {"srtt us"},
-                   {"credit"}});
-  for (const json& flow : flows) {
-    table.add_row(
-        {cell_text(flow, "job"), address_text(field(flow, "server")), cell_text(flow, "thread"),
-         cell_text(flow, "stage"), address_text(field(flow, "peer")), cell_text(flow, "sent"),
-         cell_text(flow, "resent"), cell_text(flow, "probes"), cell_text(flow, "timeouts"),
-         cell_text(flow, "in_flight"), cell_text(flow, "srtt_us"), cell_text(flow, "credit")});
-  }
-  return fmt::format("\n{}", table.text());
-}
-
-void add_counters(const json& counters, const std::string& prefix, TextTable* table) {
-  for (const auto& [key, value] : counters.items()) {
-    const std::string name = prefix.empty() ? key : prefix + ": " + key;
-    if (value.is_object()) {
-      add_counters(value, name, table);
-    } else {
-      table->add_row({name, cell_text(counters, key)});
-    }
-  }
-}
-
-std::string counters_text(const json& status) {
-  const json& counters = field(status, "counters");
-  if (!counters.is_object() || counters.empty()) return "";
-  TextTable table({{"counter", Align::left}, {"value"}});
-  add_counters(counters, "", &table);
-  return fmt::format("\n{}", table.text());
-}
-
 }  // namespace
 
 std::string impairments_summary(const json& status) {
@@ -363,6 +317,12 @@ std::string status_summary(const json& status) {
     line("absent", fmt::format("{}; a job on all servers runs {} if it asks for no algorithm",
                                absent, cell_text(status, "algorithm")));
   }
+  const std::string aggregators = addresses_text(items(status, "aggregators"));
+  if (!aggregators.empty()) {
+    line("aggregators", fmt::format("{}, which take no trainers; a job on all others runs {} if it "
+                                    "asks for no algorithm",
+                                    aggregators, cell_text(status, "algorithm")));
+  }
   const auto uptime = number_field(status, "uptime_seconds");
   const auto pid = count_field(status, "pid");
   line("daemon",
@@ -392,8 +352,8 @@ std::string status_text(const json& status, const StatusView& view) {
   return status_summary(status) + impaired_links_text(status) +
          (view.rates ? rates_text(status, view.before) : servers_text(status)) +
          silent_text(status) + links_down_text(status) + wrong_ports_text(status) +
-         switches_text(status) + jobs_text(status) + flows_text(status, view.all_flows) +
-         counters_text(status);
+         switches_text(status) + jobs_text(status) + hubs_text(status) +
+         flows_text(status, view.all_flows) + counters_text(status);
 }
 
 }  // namespace gradcube::cli

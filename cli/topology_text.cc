@@ -26,13 +26,15 @@ std::string topology_text(const json& topology) {
   return kind && !radices.empty() ? fmt::format("{}:{}", *kind, radices) : "";
 }
 
-std::string absent_text(const json& topology) {
+std::string addresses_text(const json& addresses) {
   std::string text;
-  for (const json& address : items(topology, "absent")) {
+  for (const json& address : addresses) {
     text += (text.empty() ? "" : " ") + address_text(address);
   }
   return text;
 }
+
+std::string absent_text(const json& topology) { return addresses_text(items(topology, "absent")); }
 
 std::string servers_count_text(const json& topology) {
   const std::size_t absent = items(topology, "absent").size();

@@ -13,6 +13,9 @@ namespace gradcube::cli {
 // what --topology takes. Empty when it cannot be told.
 std::string topology_text(const nlohmann::json& topology);
 
+// "[3,1] [3,2]" of a list of addresses; empty if it is.
+std::string addresses_text(const nlohmann::json& addresses);
+
 // Of the addresses that have no server: "[3,1] [3,2]". Empty if there are none.
 std::string absent_text(const nlohmann::json& topology);
 

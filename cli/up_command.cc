@@ -52,7 +52,9 @@ ClusterSettings settings_of(const UpOptions& options) {
   control::validate(settings);
   // A topology without a plan must be refused here, before anything is started.
   const control::Topology topology = settings.rated_topology();
-  control::make_plan(control::default_algorithm(topology), topology, "--topology");
+  const auto placement = control::place_on_trainers_servers(topology, settings.aggregators);
+  control::make_plan(control::default_algorithm(topology, placement), topology, placement,
+                     "--topology");
   return settings;
 }
 
@@ -207,6 +209,7 @@ void add_up(CLI::App& tool, Action& action) {
       "  gradcube up --topology bcube:3,2 --fabric memif --rate 200mbit   a daemon per server\n"
       "  gradcube up --topology bcube:3,2 --fabric veth --rate 100mbit    the same on real links\n"
       "  gradcube up --topology bcube:4,2 --absent \"3,1 3,2 3,3\"           13 of 16 servers\n"
+      "  gradcube up --topology star:9 --aggregators 8                     8 workers and a PBox\n"
       "  gradcube up --cluster cluster.toml --seed 7");
   command->callback([options, &action] { action = [options] { return run_up(*options); }; });
 }

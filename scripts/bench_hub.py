@@ -99,6 +99,27 @@ def worker_rows(setting):
     return rows
 
 
+def aggregator_rows(setting):
+    """A server without trainers that owns all, PHub's PBox, beside owners among the workers (PHub, section 4.4)."""
+    workers = 8
+    members = ("--members", " ".join(map(str, range(workers))))
+    sides = {
+        "PBox": ("--aggregator", str(workers)),
+        "sharded": (*members, "--algorithm", "mesh"),
+        "root": (*members, "--algorithm", "ps"),
+    }
+    medians = Medians()
+    with Cluster(setting.build, topology=f"star:{workers + 1}") as cluster:
+        for _ in range(setting.turns()):
+            for side, options in sides.items():
+                medians.add(side, cluster.perf_hub(RESNET_18, setting.iterations(15), *options)["seconds_median"])
+    figure = f"ResNet-18's keys, {workers} workers, no rate: a server without workers owns all,"
+    return [
+        against(figure, medians["PBox"], "s", "sharded over the workers", medians["sharded"]),
+        against(figure, medians["PBox"], "s", "one of the workers as root", medians["root"]),
+    ]
+
+
 def owner_rows(setting):
     """All chunks at a root, or a piece of each at every server, on links of the same rate."""
     medians = Medians()
@@ -223,6 +244,7 @@ def optimizer_rows(setting):
 GROUPS = [
     ("hub: the exchange", exchange_rows),
     ("hub: workers", worker_rows),
+    ("hub: an aggregator", aggregator_rows),
     ("hub: root or sharded", owner_rows),
     ("hub: chunks", chunk_rows),
     ("hub: jobs at once", jobs_rows),

@@ -220,3 +220,11 @@ class Cluster:
         """What tests/bench/hub/hub_rounds.cc prints; of several jobs at once that of the first."""
         given = [how, optimizer, str(chunk), algorithm, str(count), ",".join(map(str, keys)), *self._sockets()]
         return json.loads(run_all([[str(self._hub / "hub_rounds"), f"hub-{n}", *given] for n in range(jobs)], 300))
+
+    def perf_hub(self, keys, count, *options):
+        """The result of `gradcube perf hub` for keys of so many elements: whole rounds, in which nothing is computed."""
+        path = pathlib.Path(self._directory) / "keys.json"
+        named = [{"name": f"key{n}", "elements": elements, "dtype": "float32"} for n, elements in enumerate(keys)]
+        path.write_text(json.dumps({"keys": named}), encoding="utf-8")
+        flags = ["--keys", str(path), "--iterations", str(count), *options]
+        return self._json(300, "perf", "hub", *flags)["results"][0]

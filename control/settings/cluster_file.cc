@@ -23,7 +23,12 @@ constexpr std::size_t kLongestLine = 4096;
 constexpr std::size_t kLongestShownPath = 200;  // in messages
 constexpr std::size_t kLongestDescription = 200;
 
-constexpr std::string_view kAbsent = "absent";
+// Of [topology]: lists of addresses, which have commas of their own.
+constexpr std::string_view kAddresses[] = {"absent", "aggregators"};
+
+bool lists_addresses(std::string_view key) {
+  return std::find(std::begin(kAddresses), std::end(kAddresses), key) != std::end(kAddresses);
+}
 
 using Keys = std::vector<std::string_view>;
 struct Section {
@@ -33,7 +38,7 @@ struct Section {
 
 const std::vector<Section>& sections() {
   static const std::vector<Section> all = {
-      {"topology", {"spec", "kind", "n", "k", "h", "absent"}},
+      {"topology", {"spec", "kind", "n", "k", "h", "absent", "aggregators"}},
       {"link", {"fabric", "rate", "mtu", "delay", "queue", "ecn-threshold", "greeting", "probing"}},
       {"impair", {"loss", "duplicate", "reorder", "corrupt", "seed"}},
       {"engine", {"packet-memory", "lcores", "idle", "trainer-memory"}},
@@ -100,7 +105,7 @@ class Reader {
         if (item.is_array()) refuse(item.source(), "a list in a list is not accepted");
         items.push_back(text_of(key, item));
       }
-      return fmt::format("{}", fmt::join(items, key.str() == kAbsent ? " " : ","));
+      return fmt::format("{}", fmt::join(items, lists_addresses(key.str()) ? " " : ","));
     }
     refuse(key.source(),
            fmt::format("\"{}\" must be a number, a text in quotes or a list of these", key.str()));
@@ -122,7 +127,9 @@ class Reader {
       const std::string text = text_of(found->first, found->second);
       const std::string_view key = name;
       if (key == "spec") {
-        if (table.size() > (table.contains(kAbsent) ? 2 : 1))
+        if (std::any_of(table.begin(), table.end(), [](const auto& entry) {
+              return entry.first.str() != "spec" && !lists_addresses(entry.first.str());
+            }))
           refuse(source, "give the topology as spec, or as kind and its numbers, not both");
         spec = text;
       } else if (key == "kind") {
@@ -137,10 +144,11 @@ class Reader {
       }
     }
     if (!table.empty()) apply_setting(settings_, "topology", spec, at(source) + ": topology");
-    const auto absent = table.find(kAbsent);
-    if (absent != table.end()) {
-      const std::string where = at(absent->first.source()) + ": topology.absent";
-      apply_setting(settings_, kAbsent, text_of(absent->first, absent->second), where);
+    for (const std::string_view name : kAddresses) {
+      const auto list = table.find(name);
+      if (list == table.end()) continue;
+      const std::string where = fmt::format("{}: topology.{}", at(list->first.source()), name);
+      apply_setting(settings_, name, text_of(list->first, list->second), where);
     }
   }
 

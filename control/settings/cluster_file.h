@@ -4,6 +4,7 @@
 //     spec = "bcube:3,2"          # or "bcube:4x3x2"; or: kind = "bcube", n = 3, k = 2 (of a star n
 //                                 # alone, of a torus n and h)
 //     absent = ["2,1", "2,2"]     # addresses that have no server; or "2,1 2,2"
+//     aggregators = ["2,0"]       # servers that take no trainers
 //     [link]
 //     rate = "200mbit"            # or "level0=10gbit,level1=1gbit"; also: fabric, mtu, delay,
 //                                 # queue, ecn-threshold, greeting, probing

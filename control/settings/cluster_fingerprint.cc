@@ -13,6 +13,8 @@ std::string agreement_text(const ClusterSettings& settings, const DaemonChoices&
       choices.checksums ? "yes" : "no");
   const std::string absent = settings.topology.absent_text();
   if (!absent.empty()) text += " absent " + absent;
+  const std::string aggregators = aggregators_text(settings.topology, settings.aggregators);
+  if (!aggregators.empty()) text += " aggregators " + aggregators;
   return text;
 }
 

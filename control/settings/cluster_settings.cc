@@ -91,10 +91,17 @@ void apply_probability(ClusterSettings& s, std::string_view text, std::string_vi
 }
 
 constexpr Setting kSettings[] = {
-    {"topology", [](ClusterSettings& s, std::string_view text,
-                    std::string_view where) { s.topology = parse_topology(text, where); }},
+    {"topology",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.topology = parse_topology(text, where);
+       s.aggregators.clear();
+     }},
     {"absent", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.topology = parse_absent(s.topology, text, where); }},
+    {"aggregators",
+     [](ClusterSettings& s, std::string_view text, std::string_view where) {
+       s.aggregators = parse_aggregators(s.topology, text, where);
+     }},
     {"fabric", [](ClusterSettings& s, std::string_view text,
                   std::string_view where) { s.fabric = parse_fabric(text, where); }},
     {"rate", [](ClusterSettings& s, std::string_view text,
@@ -239,6 +246,7 @@ void validate(const ClusterSettings& s) {
           fmt::format("{} has {} servers; expected at most {}: the embedded fabric runs them "
                       "all in one process (`gradcube plan` takes any topology)",
                       s.topology.spec(), s.topology.servers(), kMaxEmbeddedServers));
+  validate_aggregators(s.topology, s.aggregators);
   require(s.mtu >= kMinMtu && s.mtu <= kMaxMtu,
           fmt::format("the MTU is {}; expected {}..{}", s.mtu, kMinMtu, kMaxMtu));
   s.rates.validate(s.topology);
@@ -282,6 +290,7 @@ void validate(const ClusterSettings& s) {
 nlohmann::ordered_json to_json(const ClusterSettings& s) {
   return {{"topology", s.topology.spec()},
           {"absent", s.topology.absent_text()},
+          {"aggregators", aggregators_text(s.topology, s.aggregators)},
           {"fabric", fabric_name(s.fabric)},
           {"rate_bps", to_json(s.rates)},
           {"mtu", s.mtu},
@@ -307,6 +316,8 @@ ClusterSettings settings_from_json(const nlohmann::ordered_json& json) {
   try {
     s.topology = parse_topology(json.at("topology").get<std::string>(), kWhere);
     s.topology = parse_absent(s.topology, json.at("absent").get<std::string>(), kWhere);
+    s.aggregators =
+        parse_aggregators(s.topology, json.at("aggregators").get<std::string>(), kWhere);
     s.fabric = parse_fabric(json.at("fabric").get<std::string>(), kWhere);
     s.rates = link_rates_from_json(json.at("rate_bps"), kWhere);
     s.mtu = small(whole(json, "mtu"));

@@ -15,6 +15,7 @@
 
 #include "control/plan/topology.h"
 #include "control/settings/link_rates.h"
+#include "control/settings/server_roles.h"
 
 namespace gradcube::control {
 
@@ -38,6 +39,7 @@ inline constexpr unsigned kMaxMtu = 9000;
 
 struct ClusterSettings {
   Topology topology = parse_topology("bcube:3,2", "topology");
+  Aggregators aggregators;  // servers that take no trainers
   Fabric fabric = Fabric::embedded;
   LinkRates rates;
   unsigned mtu = kMaxMtu;     // bytes of IP packet per frame
@@ -68,9 +70,10 @@ struct ClusterSettings {
   bool operator==(const ClusterSettings&) const = default;
 };
 
-// topology, absent, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate, reorder,
-// corrupt, seed, packet-memory, lcores, idle, trainer-memory, greeting, probing. absent is of the
-// topology: a setting of that makes it whole.
+// topology, absent, aggregators, fabric, rate, mtu, delay, queue, ecn-threshold, loss, duplicate,
+// reorder, corrupt, seed, packet-memory, lcores, idle, trainer-memory, greeting, probing. absent
+// and aggregators are of the topology: a setting of that makes it whole, and all its servers take
+// trainers.
 std::vector<std::string_view> setting_names();
 
 // Reads one setting. Throws a UsageError when the text is not accepted, or when there is no setting

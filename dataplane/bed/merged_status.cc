@@ -105,6 +105,7 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
     return first == servers.end() ? Json() : first->status.value(key, Json());
   };
   Json status = std::move(head);
+  status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
   status["fabric"] = control::fabric_name(settings.fabric);
   status["rate_bps"] = control::to_json(settings.rates);
   status["mtu"] = settings.mtu;
@@ -121,6 +122,7 @@ Json merged_status(Json head, const control::ClusterSettings& settings, const Js
   status["memory"]["users"] = users_of(servers);
   status["servers"] = servers_json(settings.topology.space(), servers);
   status["jobs"] = merged_jobs(joined(servers, "jobs"));
+  status["hubs"] = joined(servers, "hubs");
   status["flows"] = joined(servers, "flows");
   status["counters"] = sum_of(servers, "counters");
   return status;

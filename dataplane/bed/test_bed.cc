@@ -172,11 +172,14 @@ Json TestBed::status() {
          .ended = !end.empty()});
   }
   const std::chrono::duration<double> uptime = SteadyClock::now() - started_;
-  const Json head = {{"version", version_},
-                     {"pid", getpid()},
-                     {"uptime_seconds", uptime.count()},
-                     {"topology", control::topology_json(settings_.topology)},
-                     {"algorithm", control::default_algorithm(settings_.rated_topology())}};
+  const control::Topology rated = settings_.rated_topology();
+  const Json head = {
+      {"version", version_},
+      {"pid", getpid()},
+      {"uptime_seconds", uptime.count()},
+      {"topology", control::topology_json(settings_.topology)},
+      {"algorithm", control::default_algorithm(
+                        rated, control::place_on_trainers_servers(rated, settings_.aggregators))}};
   return merged_status(head, settings_, network_->report(), reports);
 }
 

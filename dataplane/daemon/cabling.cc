@@ -27,8 +27,8 @@ std::string differences(const protocol::SettingsDigest& own,
                         rate_text(own.bits_per_second));
   }
   if (!text.empty()) return text.substr(2);
-  return "its MTU and slowest rate are the same: compare topology, absent servers, rates, interval "
-         "of greetings (greeting, or idle) and version";
+  return "its MTU and slowest rate are the same: compare topology, absent servers, aggregators, "
+         "rates, interval of greetings (greeting, or idle) and version";
 }
 
 // Whose cables are crossed, as far as it shows: one of the two is on the switch that the other's

@@ -27,6 +27,10 @@ class DepartedSessions {
            std::vector<std::unique_ptr<HubMaking>> makings) {
     departed_.push_back({std::move(session), std::move(jobs), std::move(makings)});
   }
+  // Of no session.
+  void add(std::vector<std::unique_ptr<HubMaking>> makings) {
+    departed_.push_back({nullptr, {}, std::move(makings)});
+  }
 
   // Frees those that no packet points into any more.
   void reap() {
@@ -38,10 +42,14 @@ class DepartedSessions {
     });
   }
 
+  bool empty() const { return departed_.empty(); }
+
   // Of their regions, as far as they take memory.
   std::uint64_t resident_bytes() const {
     std::uint64_t bytes = 0;
-    for (const Departed& each : departed_) bytes += each.session->resident_bytes();
+    for (const Departed& each : departed_) {
+      if (each.session != nullptr) bytes += each.session->resident_bytes();
+    }
     return bytes;
   }
 

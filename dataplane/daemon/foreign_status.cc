@@ -43,6 +43,11 @@ const Json& form_of_status() {
                     "messages_waiting": "count", "messages_begun": "count",
                     "messages_done": "count"}],
       "collectives": "count", "waiting_for": ["address"], "waiting_ms": "count?"}],
+    "hubs": [{
+      "job": "text", "id": "count", "number": "count", "address": "address", "state": "text",
+      "why": "text", "members": ["address"], "trainers_per_server": "count", "uid": "count",
+      "keys": "count", "weights_bytes": "count", "memory_bytes": "count",
+      "packets_reserved_bytes": "count"}],
     "flows": [{
       "job": "text", "server": "address", "lane": "count", "thread": "count", "stage": "text",
       "peer": "address", "srtt_us": "number", "*": "count"}],

@@ -7,7 +7,6 @@
 
 #include "control/base/errors.h"
 #include "control/hub/aggregator_plan.h"
-#include "dataplane/daemon/job_report.h"
 
 #include "gradcube/gradcube.h"
 
@@ -31,6 +30,8 @@ HubGuests::HubGuests(bcube::ServerId server, const control::Topology& topology,
 
 HubGuests::~HubGuests() {
   for (auto& [name, guest] : guests_) drop(guest);
+  // Who takes a server away does not wait for its threads.
+  departed_.add(std::move(given_up_));
 }
 
 std::string HubGuests::name_of(const HubCall& call) const {
@@ -71,6 +72,11 @@ void HubGuests::on_call(const NodeMessage& message, const HubCall& call, Instant
   if (guests_.size() >= kMost || table_bytes() + call.table_bytes > kMostTableBytes) {
     return refuse(GRADCUBE_EAGAIN,
                   fmt::format("{}, aggregates too many hubs: try again later", name_of(call)));
+  }
+  if (given_up_.size() >= kMostGivenUp) {
+    return refuse(GRADCUBE_EAGAIN,
+                  fmt::format("{}, is still making {} hubs that nobody waits for: try again later",
+                              name_of(call), given_up_.size()));
   }
   Guest& guest = guests_.emplace(call.hub, Guest{{message, call, now}, nullptr}).first->second;
   guest.fetch.on_call(now, out);
@@ -130,14 +136,17 @@ void HubGuests::begin(Guest& guest) const {
       quota_ == nullptr ? MemoryQuota::Charge() : MemoryQuota::Charge(*quota_, call.user));
 }
 
-void HubGuests::fail(Guest& guest, std::int32_t code, const std::string& why) const {
+void HubGuests::fail(Guest& guest, std::int32_t code, const std::string& why) {
   drop(guest);
   guest.fetch.set_state(HubState::Stage::failed, code, why);
 }
 
-void HubGuests::drop(Guest& guest) const {
+void HubGuests::drop(Guest& guest) {
   if (guest.member == nullptr) return;
   if (guest.member->attached()) guest.member->detach();
+  for (std::unique_ptr<HubMaking>& making : guest.member->take_dropped_hubs()) {
+    given_up_.push_back(std::move(making));
+  }
   guest.member->release(departed_);
   guest.member.reset();
 }
@@ -160,6 +169,7 @@ void HubGuests::on_event(const EngineEvent& event, NodeMessages& out) {
 
 std::vector<std::string> HubGuests::look(Instant now, NodeMessages& out) {
   std::vector<std::string> log;
+  std::erase_if(given_up_, [](const auto& making) { return making->is_idle(); });
   for (auto& [name, guest] : guests_) {
     const HubCall& call = guest.fetch.call();
     const bool is_new = guest.fetch.state().stage == HubState::Stage::making;
@@ -201,6 +211,31 @@ std::vector<std::string> HubGuests::look(Instant now, NodeMessages& out) {
 bool HubGuests::knows(protocol::JobId job) const {
   return std::any_of(guests_.begin(), guests_.end(),
                      [job](const auto& entry) { return entry.first.job == job; });
+}
+
+std::vector<HubFacts> HubGuests::facts() const {
+  std::vector<HubFacts> all;
+  for (const auto& [name, guest] : guests_) {
+    const HubCall& call = guest.fetch.call();
+    HubFacts& facts = all.emplace_back();
+    facts.job = call.job;
+    facts.id = name.job;
+    facts.number = name.number;
+    facts.aggregator = server_;
+    facts.stage = guest.fetch.state().stage;
+    facts.why = guest.fetch.state().why;
+    facts.members = call.members;
+    facts.trainers = call.trainers;
+    facts.uid = call.user;
+    if (guest.member == nullptr) continue;
+    facts.reserved_bytes = guest.member->reserved_bytes();
+    const ServerHub* hub = guest.member->hub();
+    if (hub == nullptr) continue;
+    facts.keys = hub->model().keys().size();
+    facts.weights_bytes = hub->model().bytes();
+    facts.memory_bytes = hub->charged();
+  }
+  return all;
 }
 
 }  // namespace gradcube::dataplane

@@ -27,9 +27,11 @@ std::string_view default_algorithm_of(const std::vector<bcube::ServerId>& member
 }  // namespace
 
 control::JobOptions completed(control::JobOptions options, const control::Topology& topology,
-                              unsigned servers_per_core) {
+                              unsigned servers_per_core, const control::Aggregators& aggregators) {
   if (options.lanes.empty()) options.lanes.emplace_back();
-  if (options.members.empty()) options.members = topology.space().server_list();
+  if (options.members.empty()) {
+    options.members = control::trainers_servers(topology, aggregators);
+  }
   std::string_view by_default;  // found once: it takes time where the members form no grid
   for (control::LaneOptions& lane : options.lanes) {
     if (lane.algorithm.empty()) {

@@ -78,6 +78,18 @@ std::string_view state_name(JobState state) {
   return "aborted";
 }
 
+std::string_view stage_name(control::HubState::Stage stage) {
+  switch (stage) {
+    case control::HubState::Stage::making:
+      return "making";
+    case control::HubState::Stage::stands:
+      return "running";
+    case control::HubState::Stage::failed:
+      break;
+  }
+  return "failed";
+}
+
 std::uint64_t JobFacts::Trainer::submitted() const { return sum(counts.published); }
 
 std::uint64_t JobFacts::Trainer::completed() const { return sum(counts.completed); }

@@ -1,5 +1,5 @@
-// What the daemon tells people about its jobs: the facts that `gradcube status` shows, and the
-// messages about a disagreement or an overflow.
+// What the daemon tells people about its jobs, and the hubs that it aggregates for others: the facts
+// that `gradcube status` shows, and the messages about a disagreement or an overflow.
 //
 // Pure functions of what the nodes hand in. Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "bcube_forwarding/address.h"
+#include "control/jobs/hub_messages.h"
 #include "control/jobs/job_actions.h"
 #include "control/jobs/job_options.h"
 #include "dataplane/engine/engine.h"
@@ -81,6 +82,25 @@ struct JobFacts {
   std::vector<bcube::ServerId> waiting_for;
   std::int64_t waiting_ms = 0;  // how long they have waited, to a tenth of a second
 };
+
+// A hub that a server without trainers of the job aggregates, as `status` of that server shows it.
+struct HubFacts {
+  std::string job;
+  protocol::JobId id = protocol::kNoJob;
+  std::uint32_t number = 0;  // 1, 2, 3, ... among the hubs of the job
+  bcube::ServerId aggregator = 0;
+  control::HubState::Stage stage{};
+  std::string why;                       // it has failed
+  std::vector<bcube::ServerId> members;  // the job's servers, ascending: the first one calls
+  std::uint32_t trainers = 1;            // on each
+  std::uint32_t uid = 0;                 // whose memory it counts as
+  // All of these are 0 until it is made.
+  std::uint64_t keys = 0;
+  std::uint64_t weights_bytes = 0;
+  std::uint64_t memory_bytes = 0;    // all that counts as the user's: weights, state, what waits
+  std::uint64_t reserved_bytes = 0;  // of packet memory
+};
+std::string_view stage_name(control::HubState::Stage stage);
 
 // Everything but waiting_ms. Of the trainers that have joined at `servers` (ascending), the nodes
 // of this process; of other servers nothing is known.

@@ -46,7 +46,8 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
       servers_(all_of(options.servers, space())),
       kernels_(kernels),
       events_(events),
-      default_algorithm_(control::default_algorithm(topology_)),
+      default_algorithm_(control::default_algorithm(
+          topology_, control::place_on_trainers_servers(topology_, settings_.aggregators))),
       assignment_(assignment_of(topology_.whole(), options.lcores)),
       parameters_(fabric_parameters(settings_, payloads)),
       digest_(digest_of(settings_, parameters_, payloads)) {
@@ -54,6 +55,7 @@ LocalCluster::LocalCluster(const LocalClusterOptions& options, Payloads payloads
   share_packet_memory();
   nodes_ = std::make_unique<NodeGroup>(topology_, kernels_, options.timing, settings_.seed);
   nodes_->set_servers_per_core(servers_per_core());
+  nodes_->set_aggregators(settings_.aggregators);
 }
 
 LocalCluster::~LocalCluster() = default;

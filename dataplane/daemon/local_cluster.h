@@ -47,7 +47,7 @@ class LocalCluster {
 
   // With its links' rates.
   const control::Topology& topology() const { return topology_; }
-  // Of a job on all servers.
+  // Of a job on all servers that take trainers.
   std::string_view default_algorithm() const { return default_algorithm_; }
   const aggregation::Kernels& kernels() const { return kernels_; }
   NodeGroup& nodes() { return *nodes_; }

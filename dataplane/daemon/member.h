@@ -125,6 +125,9 @@ class Member {
     hub_.fail(code, why);
   }
   const HubWish& hub_wish() const { return hub_.wish(); }
+  // What still runs for hubs that nobody waits for: to be kept until each is_idle(). release()
+  // hands over what was not taken.
+  std::vector<std::unique_ptr<HubMaking>> take_dropped_hubs() { return hub_.take_dropped(); }
   // What a push of the key waits for, in words: "key ... waits for ...".
   std::string why_pushed(std::uint64_t key) const;
   // Null if there is none.

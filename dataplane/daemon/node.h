@@ -33,6 +33,7 @@
 #include "control/jobs/job_node.h"
 #include "control/jobs/wait_cause.h"
 #include "control/plan/topology.h"
+#include "control/settings/server_roles.h"
 #include "dataplane/daemon/hub_guests.h"
 #include "dataplane/daemon/job_report.h"
 #include "dataplane/daemon/member.h"
@@ -74,6 +75,7 @@ struct NodeSurroundings {
   MessageFrames frames;  // to nodes of other processes; without a pool there are none
   unsigned servers_per_core;
   MemoryQuota* const& quota;  // of users; null: there is none
+  const control::Aggregators& aggregators;
 };
 
 class Node {
@@ -129,6 +131,8 @@ class Node {
   bool idle() const { return residents_.empty() && guests_.empty() && jobs_.idle(); }
   // What its trainers do, for `status`: those that have not left.
   std::vector<MemberFacts> facts() const;
+  // The hubs that it aggregates for jobs of other servers, for `status`.
+  std::vector<HubFacts> hubs() const { return guests_.facts(); }
   unsigned trainers() const;
   // Whether it still has a trainer of this job, what one has left behind, or the job's hub.
   bool knows(protocol::JobId job) const;

@@ -11,9 +11,10 @@ NodeGroup::NodeGroup(const control::Topology& topology, const aggregation::Kerne
 
 Node& NodeGroup::add(bcube::ServerId server, control::Incarnation incarnation,
                      std::unique_ptr<NodeEngines> engines) {
-  const NodeSurroundings around{
-      topology_,         kernels_, messages_, departed_, channel_,          status_channel_, here_,
-      greet_each_other_, logged_,  timing_,   frames_,   servers_per_core_, quota_};
+  const NodeSurroundings around{topology_, kernels_,        messages_, departed_,
+                                channel_,  status_channel_, here_,     greet_each_other_,
+                                logged_,   timing_,         frames_,   servers_per_core_,
+                                quota_,    aggregators_};
   here_.insert(server);
   auto node = std::make_unique<Node>(server, incarnation, around, std::move(engines));
   return *nodes_.emplace(server, std::move(node)).first->second;
@@ -125,6 +126,15 @@ std::vector<JobFacts> NodeGroup::jobs(control::Instant now) const {
   return jobs;
 }
 
+std::vector<HubFacts> NodeGroup::hubs() const {
+  std::vector<HubFacts> hubs;
+  for (const auto& [server, node] : nodes_) {
+    const std::vector<HubFacts> own = node->hubs();
+    hubs.insert(hubs.end(), own.begin(), own.end());
+  }
+  return hubs;
+}
+
 std::uint64_t NodeGroup::trainer_bytes() const {
   std::uint64_t bytes = departed_.resident_bytes();
   for (const auto& [server, node] : nodes_) bytes += node->trainer_bytes();
@@ -134,6 +144,7 @@ std::uint64_t NodeGroup::trainer_bytes() const {
 std::map<protocol::JobId, std::string> NodeGroup::job_names() const {
   std::map<protocol::JobId, std::string> names;
   for (const auto& [server, node] : nodes_) {
+    for (const HubFacts& hub : node->hubs()) names[hub.id] = hub.job;
     for (const MemberFacts& trainer : node->facts()) names[trainer.id] = trainer.job;
   }
   return names;

@@ -18,6 +18,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "dataplane/daemon/node.h"
@@ -53,6 +54,9 @@ class NodeGroup {
   // first add(); by default each has its own.
   void set_servers_per_core(unsigned servers) { servers_per_core_ = servers; }
 
+  // The servers that take no trainers. By default there are none.
+  void set_aggregators(control::Aggregators aggregators) { aggregators_ = std::move(aggregators); }
+
   // What users may use of the host's memory. By default they may use all. It outlives the nodes.
   void set_quota(MemoryQuota& quota) { quota_ = &quota; }
 
@@ -86,6 +90,8 @@ class NodeGroup {
   // No node has anything of a job, and no message is under way.
   bool idle() const;
   std::vector<JobFacts> jobs(control::Instant now) const;
+  // Those that servers aggregate for jobs without trainers there; by server.
+  std::vector<HubFacts> hubs() const;
   // To be called about every tenth of a second: notes which jobs wait for a trainer, so that jobs()
   // can say since when.
   void note_waits(control::Instant now) { waits_.note(jobs(now), now); }
@@ -110,6 +116,7 @@ class NodeGroup {
   bool greet_each_other_ = true;
   MessageFrames frames_;
   unsigned servers_per_core_ = 1;
+  control::Aggregators aggregators_;
   bool carries_all_ = false;
   MemoryQuota* quota_ = nullptr;
   std::uint32_t faults_found_ = 0;  // by the last look(): see GuardedMemory

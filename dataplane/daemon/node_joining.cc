@@ -59,13 +59,35 @@ std::optional<unsigned> wished_place(const TrainerRequest& request,
   return by_rank;
 }
 
+// Throws JoinRefused where a trainer asks for a server that takes none.
+void require_servers_with_trainers(const std::string& job, bcube::ServerId server,
+                                   const control::JobOptions& options,
+                                   const control::Topology& topology,
+                                   const control::Aggregators& aggregators) {
+  if (control::is_aggregator(aggregators, server)) {
+    throw JoinRefused(
+        GRADCUBE_EJOB,
+        fmt::format("job \"{}\": server {} is an aggregator of this cluster (setting aggregators), "
+                    "which takes no trainers: expected another server",
+                    job, topology.space().text(server)));
+  }
+  try {
+    control::require_trainers_servers(topology, aggregators, options.members,
+                                      fmt::format("job \"{}\": members", job));
+  } catch (const control::UsageError& error) {
+    throw JoinRefused(GRADCUBE_EJOB, error.what());
+  }
+}
+
 }  // namespace
 
 TrainerId Node::join(const TrainerRequest& request, control::Instant now) {
   const std::shared_ptr<SessionRegion> region =
       request.region != nullptr ? request.region : make_own_region(request.heap_bytes);
   const control::JobOptions options =
-      completed(request.options, around_.topology, around_.servers_per_core);
+      completed(request.options, around_.topology, around_.servers_per_core, around_.aggregators);
+  require_servers_with_trainers(request.job, server_, options, around_.topology,
+                                around_.aggregators);
   auto* group = group_of(request.job);
   // A job with one trainer per server has no room for a second: job control says so.
   const bool shared =

@@ -221,6 +221,32 @@ Json jobs_json(const StatusSources& sources) {
   return jobs;
 }
 
+// Those that a server aggregates for jobs without trainers there.
+Json hubs_json(const StatusSources& sources) {
+  const bcube::AddressSpace& space = sources.cluster.topology().space();
+  Json hubs = Json::array();
+  for (const HubFacts& hub : sources.cluster.nodes().hubs()) {
+    Json members = Json::array();
+    for (const bcube::ServerId server : hub.members) {
+      members.push_back(control::address_json(space, server));
+    }
+    hubs.push_back({{"job", hub.job},
+                    {"id", hub.id},
+                    {"number", hub.number},
+                    {"address", control::address_json(space, hub.aggregator)},
+                    {"state", stage_name(hub.stage)},
+                    {"why", hub.why},
+                    {"members", std::move(members)},
+                    {"trainers_per_server", hub.trainers},
+                    {"uid", hub.uid},
+                    {"keys", hub.keys},
+                    {"weights_bytes", hub.weights_bytes},
+                    {"memory_bytes", hub.memory_bytes},
+                    {"packets_reserved_bytes", hub.reserved_bytes}});
+  }
+  return hubs;
+}
+
 }  // namespace
 
 Json status_json(const StatusSources& sources) {
@@ -238,6 +264,7 @@ Json status_json(const StatusSources& sources) {
   status["pid"] = getpid();
   status["uptime_seconds"] = sources.uptime_seconds;
   status["topology"] = control::topology_json(settings.topology);
+  status["aggregators"] = control::aggregators_json(settings.topology, settings.aggregators);
   status["algorithm"] = sources.cluster.default_algorithm();
   status["fabric"] = sources.embedded != nullptr                 ? "embedded"
                      : settings.fabric == control::Fabric::memif ? "memif"
@@ -269,6 +296,7 @@ Json status_json(const StatusSources& sources) {
   status["switches"] =
       sources.embedded == nullptr ? Json::array() : switches_json(*sources.embedded);
   status["jobs"] = jobs_json(sources);
+  status["hubs"] = hubs_json(sources);
   status["flows"] = flows_json(sources, engines);
   status["counters"] = engine_counters_json(engines);
   return status;

@@ -34,11 +34,37 @@ void require_one(const Json& chosen, std::string_view which, const char* what) {
                                         control::quoted(which)));
 }
 
-Json job_view(const Json& job) {
+// Its numbers and words.
+Json plain_view(const Json& object) {
   Json view = Json::object();
-  for (const auto& [key, value] : job.items()) {
+  for (const auto& [key, value] : object.items()) {
     if (!value.is_structured()) view[key] = value;
   }
+  return view;
+}
+
+// Views of these, or of those of one name; "#" and the id tell apart what has the same.
+template <typename View>
+Json by_name(const Json& list, const char* key, std::string_view which, const View& view_of) {
+  Json views = Json::object();
+  for (const Json& one : list) {
+    std::string name = one[key].get<std::string>();
+    if (!which.empty() && which != name) continue;
+    if (views.contains(name)) name += fmt::format("#{}", one["id"].get<std::uint64_t>());
+    views[name] = view_of(one);
+  }
+  return views;
+}
+
+Json hub_view(const Json& hub) {
+  Json view = plain_view(hub);
+  view["aggregator"] = name_of(hub["address"]);
+  view["servers"] = hub["members"].size();
+  return view;
+}
+
+Json job_view(const Json& job) {
+  Json view = plain_view(job);
   view["servers"] = job["members"].size();
   view["trainers"] = job["trainers"].size();
   view["waiting_for"] = names_of(job["waiting_for"]);
@@ -48,10 +74,7 @@ Json job_view(const Json& job) {
 }  // namespace
 
 Json status_view(const Json& status) {
-  Json view = Json::object();
-  for (const auto& [key, value] : status.items()) {
-    if (!value.is_structured()) view[key] = value;
-  }
+  Json view = plain_view(status);
   view["topology"] = status["topology"];
   view["rate_bps"] = status["rate_bps"];
   for (const auto& [key, value] : status["memory"].items()) {
@@ -72,6 +95,7 @@ Json status_view(const Json& status) {
   view["links_wrong"] = wrong;
   view["jobs"] = status["jobs"].size();
   view["trainers"] = trainers;
+  view["hubs"] = status["hubs"].size();
   return view;
 }
 
@@ -91,15 +115,15 @@ Json links_view(const Json& status, std::string_view which) {
 }
 
 Json jobs_view(const Json& status, std::string_view which) {
-  Json jobs = Json::object();
-  for (const Json& job : status["jobs"]) {
-    std::string name = job["name"].get<std::string>();
-    if (!which.empty() && which != name) continue;
-    if (jobs.contains(name)) name += fmt::format("#{}", job["id"].get<std::uint64_t>());
-    jobs[name] = job_view(job);
-  }
+  Json jobs = by_name(status["jobs"], "name", which, job_view);
   require_one(jobs, which, "job");
   return jobs;
+}
+
+Json hubs_view(const Json& status, std::string_view which) {
+  Json hubs = by_name(status["hubs"], "job", which, hub_view);
+  require_one(hubs, which, "hub of job");
+  return hubs;
 }
 
 StatusTelemetry::StatusTelemetry(TelemetryServer& server, std::function<Json()> status,
@@ -111,6 +135,8 @@ StatusTelemetry::StatusTelemetry(TelemetryServer& server, std::function<Json()> 
              [this](std::string_view which) { return links_view(recent(), which); });
   server.add("/gradcube/jobs", "all jobs, or those of one name",
              [this](std::string_view which) { return jobs_view(recent(), which); });
+  server.add("/gradcube/hubs", "hubs that servers aggregate for jobs of others, or one job's",
+             [this](std::string_view which) { return hubs_view(recent(), which); });
   server.add("/gradcube/counters", "the sums of all engines' counters; no parameter",
              [this](std::string_view) { return recent()["counters"]; });
 }

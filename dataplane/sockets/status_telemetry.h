@@ -1,4 +1,4 @@
-// The telemetry commands /gradcube/status, links, jobs and counters: parts of what `gradcube
+// The telemetry commands /gradcube/status, links, jobs, hubs and counters: parts of what `gradcube
 // status --json` shows, under the names of docs/counters.md.
 //
 // A status is asked for when a client asks, and then serves all requests of the next 100 ms:
@@ -18,8 +18,8 @@
 
 namespace gradcube::dataplane {
 
-// What is one number or word, the topology and the rates, and how many servers, links and jobs
-// there are.
+// What is one number or word, the topology and the rates, and how many servers, links, jobs
+// and hubs there are.
 nlohmann::ordered_json status_view(const nlohmann::ordered_json& status);
 
 // The ports of the servers that are here by name: "2-1:0" is port 0 of server [2,1]. which: one
@@ -28,6 +28,9 @@ nlohmann::ordered_json links_view(const nlohmann::ordered_json& status, std::str
 
 // Jobs by name, with "#" and its id where two have the same. which: one, or empty for all.
 nlohmann::ordered_json jobs_view(const nlohmann::ordered_json& status, std::string_view which);
+
+// The hubs that servers aggregate for jobs of others, by the job's name, as jobs_view() has jobs.
+nlohmann::ordered_json hubs_view(const nlohmann::ordered_json& status, std::string_view which);
 
 class StatusTelemetry {
  public:

@@ -10,7 +10,7 @@ import gradcube
 import numpy
 
 from fabrics import CALM, PATIENCE, RADIX, SERVERS, needs_faults, only_on, some
-from harness import Cluster, TestCase, all_of, job, main
+from harness import Cluster, TestCase, all_of, job, main, wait_until
 from hub_checkpoints import ROUNDS, SAVED, CheckpointTestCase
 from hub_keys import LATE, RATE, HubTestCase, as_floats, first_weights, gradients_of
 
@@ -57,6 +57,23 @@ class Rounds(HubTestCase):
             with self.members("faults") as sessions:
                 results += self.results(lambda session: self.train(session, "momentum:momentum=0.9"), sessions)
         self.assert_same(results)
+
+    def test_status_shows_the_hub_at_the_server_that_aggregates_it(self):
+        with self.members("shown") as sessions:
+            hubs = self.results(self.hub_of, sessions)
+            status = self.cluster.status()
+            (shown,) = status["hubs"]
+            self.assertEqual((shown["job"], shown["state"], shown["why"]), ("shown", "running", ""))
+            self.assertEqual(shown["address"], status["servers"][AGGREGATOR]["address"])
+            self.assertEqual(shown["members"], [status["servers"][server]["address"] for server in MEMBERS])
+            self.assertEqual(shown["keys"], len(hubs[0].names))
+            users = {user["uid"]: user["bytes"] for user in status["memory"]["users"]}
+            self.assertGreater(shown["memory_bytes"], shown["weights_bytes"])
+            self.assertGreaterEqual(users[os.getuid()], shown["memory_bytes"])
+            text = self.cluster.tool("status").stdout
+            self.assertRegex(text, r"hubs that are aggregated for jobs of other servers\n.*\nshown +\d+ +\[")
+            self.results(lambda hub: hub.free(LATE), hubs)
+        wait_until(lambda: self.cluster.status()["hubs"] == [], "the hub to be freed")
 
     def test_an_aggregator_that_there_cannot_be_is_refused_on_all(self):
         for aggregator, words in ((SERVERS, "there is no server"), (0, "has trainers of the job")):

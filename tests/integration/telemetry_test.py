@@ -22,7 +22,7 @@ class Telemetry(TestCase):
         with Cluster("--topology", "bcube:3,2", "--rate", "1gbit") as cluster, TelemetryClient(cluster.directory) as client:
             self.assertEqual(client.greeting["pid"], cluster.pid())
             commands = client.ask("/")
-            for name in "status", "links", "jobs", "counters":
+            for name in "status", "links", "jobs", "hubs", "counters":
                 self.assertIn(f"/gradcube/{name}", commands)
                 self.assertTrue(client.ask(f"/help,/gradcube/{name}")[f"/gradcube/{name}"])
 

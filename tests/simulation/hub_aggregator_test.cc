@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "dataplane/daemon/job_report.h"
 #include "tests/simulation/hub_job.h"
 
 #include "gradcube/gradcube.h"
@@ -30,6 +31,23 @@ void push_first(HubJob& job) {
   });
 }
 
+// The status of the aggregator shows the hub, and no other server's does.
+void expect_shown(SimulatedCluster& cluster, std::uint32_t aggregator) {
+  const std::vector<dataplane::HubFacts> hubs = cluster.nodes().hubs();
+  ASSERT_EQ(hubs.size(), 1U);
+  EXPECT_EQ(hubs[0].aggregator, aggregator);
+  EXPECT_EQ(hubs[0].job, "hub");
+  EXPECT_EQ(dataplane::stage_name(hubs[0].stage), "running");
+  EXPECT_EQ(hubs[0].members.size(), cluster.servers() - 1);
+  EXPECT_EQ(hubs[0].keys, small_keys().size());
+  std::uint64_t elements = 0;
+  for (const control::hub::HubKey& key : small_keys()) elements += key.elements;
+  EXPECT_GE(hubs[0].weights_bytes, 4 * elements);
+  EXPECT_GT(hubs[0].memory_bytes, 3 * hubs[0].weights_bytes) << "Adam's state is here alone";
+  EXPECT_GT(hubs[0].reserved_bytes, 0U);
+  EXPECT_EQ(cluster.nodes().job_names().at(hubs[0].id), "hub") << "by which flows are shown";
+}
+
 std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t aggregator,
                                   const char* loss, std::uint64_t seed) {
   SimulationSettings settings =
@@ -39,6 +57,7 @@ std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t agg
   HubJob job(cluster, small_keys(), "adam:lr=0.01", "", aggregator);
   job.make();
   if (testing::Test::HasFatalFailure()) return {};
+  expect_shown(cluster, aggregator);
   push_first(job);
   for (unsigned round = 1; round < kSteps; ++round) {
     job.push_all(shared::Kind::push_gradients,
@@ -53,6 +72,7 @@ std::vector<std::uint8_t> trained(const std::string& topology, std::uint32_t agg
   leave_all(cluster, job.trainers());
   EXPECT_TRUE(
       cluster.run_until([&] { return cluster.nodes().at(aggregator).idle(); }, 3 * kSecond));
+  EXPECT_TRUE(cluster.nodes().hubs().empty());
   return weights;
 }
 

@@ -69,8 +69,16 @@ TEST(LinkCheck, AsksThePortOfATorusThatLeadsToTheNeighbour) {
 }
 
 std::vector<LinkResult> two_results() {
-  return {{.link = {0, 0, 1}, .configured_bps = kRate, .figures = right_figures(), .problem = ""},
-          {.link = {1, 0, 2}, .configured_bps = 0, .figures = std::nullopt, .problem = "down"}};
+  return {{.link = {0, 0, 1},
+           .configured_bps = kRate,
+           .figures = right_figures(),
+           .problem = "",
+           .left_out = ""},
+          {.link = {1, 0, 2},
+           .configured_bps = 0,
+           .figures = std::nullopt,
+           .problem = "down",
+           .left_out = ""}};
 }
 
 control::Topology topology() { return control::parse_topology("bcube:2,2", "the test"); }
@@ -179,6 +187,34 @@ TEST(LinkReport, SaysThatLinksWithoutARateAreNotJudgedByTheirSpeed) {
   EXPECT_TRUE(links_text(topology(), results, false)
                   .ends_with("are as configured; no rate is configured, so how fast they are was "
                              "not judged\n"));
+}
+
+TEST(LinkReport, SaysWhichLinksNoTrainersCanMeasure) {
+  std::vector<LinkResult> results = two_results();
+  results[1].problem.clear();
+  results[1].left_out = "not measured: [1,0] takes no trainers";
+  const std::string text = links_text(topology(), results, false);
+  EXPECT_NE(text.find(" -  not measured: [1,0] takes no trainers\n"), std::string::npos) << text;
+  EXPECT_TRUE(
+      text.ends_with("all 1 links of bcube:2,2 are as configured; 1 more, of servers that "
+                     "take no trainers, was not measured\n"))
+      << text;
+  EXPECT_EQ(links_json(topology(), results)["ok"], true);
+  results[1].problem = "down: [0,0] does not hear [1,0]";
+  EXPECT_NE(links_text(topology(), results, false).find(" -  down: [0,0]"), std::string::npos);
+  EXPECT_EQ(links_json(topology(), results)["ok"], false);
+}
+
+TEST(LinkCheck, LeavesOutTheLinksOfAggregators) {
+  json status = a_status();
+  EXPECT_EQ(left_out_for(read_running_cluster(status), {0, 0, 1}), "");
+  status["aggregators"] = json::parse("[[0,1]]");
+  const RunningCluster cluster = read_running_cluster(status);
+  EXPECT_EQ(left_out_for(cluster, {0, 0, 1}), "not measured: [0,1] takes no trainers");
+  EXPECT_EQ(left_out_for(cluster, {1, 0, 2}), "");
+  EXPECT_EQ(placement_of(cluster, {}, "test").ranks(), 3U);
+  EXPECT_EQ(placement_of(cluster, {0, 2}, "test").ranks(), 2U);
+  EXPECT_THROW(placement_of(cluster, {0, 1}, "test"), control::UsageError);
 }
 
 TEST(LinkReport, SaysThatTheCoresWereBusyIfThatMayBeWhyLinksAreSlow) {

@@ -53,6 +53,16 @@ TEST(StatusText, ShowsServersSwitchesJobsFlowsCountersAndMemory) {
                           HasSubstr("31.25"), HasSubstr("dropped: bad_crc")));
 }
 
+TEST(StatusText, SaysWhichServersTakeNoTrainers) {
+  json status = whole_status();
+  EXPECT_THAT(status_text(status, {}), Not(HasSubstr("aggregators")));
+  status["aggregators"] = {{0, 1}, {2, 2}};
+  status["algorithm"] = "mesh";
+  EXPECT_THAT(status_text(status, {}),
+              HasSubstr("aggregators   [0,1] [2,2], which take no trainers; a job on all others "
+                        "runs mesh if it asks"));
+}
+
 TEST(StatusText, SaysWhoIsAbsentAndWhatJobsRunThere) {
   json status = whole_status();
   EXPECT_THAT(status_text(status, {}), Not(HasSubstr("absent")));

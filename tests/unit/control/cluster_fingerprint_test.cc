@@ -33,6 +33,7 @@ TEST(ClusterFingerprint, DiffersWithAllThatDaemonsMustHaveInCommon) {
       [](Daemon& d) {
         d.settings.topology = d.settings.topology.without({7, 8});
       },
+      [](Daemon& d) { d.settings.aggregators = {8}; },
       [](Daemon& d) { d.settings.mtu = 1500; },
       [](Daemon& d) { d.settings.rates = LinkRates(1'000'000'000); },
       [](Daemon& d) {

@@ -29,10 +29,11 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
       {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
       {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"},
-      {"absent", "3,3"}};
+      {"absent", "3,3"},         {"aggregators", "3,2"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
+  EXPECT_EQ(settings.aggregators, Aggregators{14});
   EXPECT_EQ(settings.rates, LinkRates(1'000'000'000));
   EXPECT_EQ(settings.mtu, 1500u);
   EXPECT_EQ(settings.delay_ns, 50'000);
@@ -64,7 +65,7 @@ TEST(ClusterSettings, RefuseAnUnknownNameAndBadLcores) {
   ClusterSettings settings;
   EXPECT_NE(message_of<UsageError>([&] {
               apply_setting(settings, "speed", "1", "--speed");
-            }).find("expected topology, absent, fabric, rate, mtu"),
+            }).find("expected topology, absent, aggregators, fabric, rate"),
             std::string::npos);
   for (const char* text : {"", ",", "0,", "x", "0,0", "3-1", "0-3,2", "1024", "-1", "1-"}) {
     EXPECT_THROW(apply_setting(settings, "lcores", text, "--lcores"), UsageError) << text;
@@ -120,6 +121,36 @@ TEST(ClusterSettings, TakeServersOutOfTheTopologyThatStandsThere) {
             std::string::npos);
   EXPECT_NE(file_refusal("[topology]\nabsent = [\"2,2\"]\n").find("needs spec or kind"),
             std::string::npos);
+}
+
+TEST(ClusterSettings, NameServersThatTakeNoTrainersOfTheTopologyThatStandsThere) {
+  ClusterSettings settings;
+  apply_setting(settings, "topology", "star:9", "--topology");
+  apply_setting(settings, "aggregators", "8", "--aggregators");
+  EXPECT_EQ(settings.aggregators, Aggregators{8});
+  EXPECT_EQ(settings_from_json(to_json(settings)), settings);
+  apply_setting(settings, "absent", "8", "--absent");
+  EXPECT_NE(message_of<UsageError>([&] { validate(settings); }).find("server [8] is absent"),
+            std::string::npos);
+  apply_setting(settings, "topology", "star:9", "--topology");
+  EXPECT_TRUE(settings.aggregators.empty());
+  const std::string_view file =
+      "[topology]\naggregators = [\"2,1\", \"2,2\"]\nabsent = [\"2,0\"]\nspec = \"bcube:3,2\"\n";
+  EXPECT_EQ(parse_cluster_file(file, "c.toml").aggregators, (Aggregators{7, 8}));
+  EXPECT_EQ(
+      parse_cluster_file("[topology]\naggregators = \"3\"\nkind = \"star\"\nn = 4\n", "c.toml")
+          .aggregators,
+      Aggregators{3});
+  EXPECT_NE(file_refusal("[topology]\nspec = \"bcube:3,2\"\naggregators = [\"2,3\"]\n")
+                .find("c.toml, line 3: topology.aggregators"),
+            std::string::npos);
+  EXPECT_NE(
+      file_refusal("[topology]\nspec = \"bcube:3,2\"\nabsent = \"2,2\"\naggregators = \"2,2\"\n")
+          .find("c.toml, line 4: topology.aggregators"),
+      std::string::npos);
+  EXPECT_NE(
+      file_refusal("[topology]\nspec = \"star:4\"\nn = 4\naggregators = \"3\"\n").find("not both"),
+      std::string::npos);
 }
 
 TEST(ClusterSettings, RefuseForVethWhatItsSwitchesDoNot) {

@@ -63,8 +63,8 @@ TEST(WrongText, SaysInWhatSettingsDifferIfItIsKnown) {
       "another cluster: ";
   EXPECT_EQ(text(wrong),
             begin +
-                "its MTU and slowest rate are the same: compare topology, absent servers, rates, "
-                "interval of greetings (greeting, or idle) and version");
+                "its MTU and slowest rate are the same: compare topology, absent servers, "
+                "aggregators, rates, interval of greetings (greeting, or idle) and version");
   wrong.settings.mtu = 1500;
   EXPECT_EQ(text(wrong), begin + "MTU 1500 (here 9000)");
   wrong.settings.bits_per_second = 0;

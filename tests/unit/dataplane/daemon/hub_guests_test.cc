@@ -94,6 +94,31 @@ TEST_F(HubGuestsTest, HaveNothingOfAHubThatStoodAtAFormerDaemon) {
   EXPECT_TRUE(guests_.empty());
 }
 
+TEST_F(HubGuestsTest, ShowWhoCallsAndWhatHasComeOfIt) {
+  HubCall call = call_of(3, 8);
+  call.trainers = 2;
+  call.user = 1000;
+  EXPECT_TRUE(asks(answer_to(call)));
+  ASSERT_EQ(guests_.facts().size(), 1U);
+  HubFacts facts = guests_.facts()[0];
+  EXPECT_EQ(facts.job, "mnist");
+  EXPECT_EQ(facts.id, 8U);
+  EXPECT_EQ(facts.number, 3U);
+  EXPECT_EQ(facts.aggregator, kAggregating);
+  EXPECT_EQ(facts.members, (std::vector<bcube::ServerId>{0, 1}));
+  EXPECT_EQ(facts.trainers, 2U);
+  EXPECT_EQ(facts.uid, 1000U);
+  EXPECT_EQ(stage_name(facts.stage), "making");
+  EXPECT_EQ(facts.why, "");
+  EXPECT_FALSE(answer_to(control::HubPart{{8, 3}, 0, table()}).has_value());
+  look();
+  facts = guests_.facts().at(0);
+  EXPECT_EQ(stage_name(facts.stage), "failed");
+  EXPECT_THAT(facts.why, HasSubstr("server [3]"));
+  EXPECT_FALSE(answer_to(control::HubEnd{{8, 3}}).has_value());
+  EXPECT_TRUE(guests_.facts().empty());
+}
+
 // The end of the one before was lost.
 TEST_F(HubGuestsTest, HaveOneHubOfAJobAtATimeTheNewest) {
   EXPECT_TRUE(asks(answer_to(call_of(1))));

@@ -24,6 +24,20 @@ TEST(JobPlans, CompleteWhatATrainerLeftOut) {
   EXPECT_EQ(options.members, (std::vector<bcube::ServerId>{0, 1, 2, 3}));
 }
 
+TEST(JobPlans, OfAJobThatNamesNoMembersAreOnThoseThatTakeTrainers) {
+  const control::JobOptions on_star = completed({}, kStar, 1, {2});
+  EXPECT_EQ(on_star.members, (std::vector<bcube::ServerId>{0, 1, 3}));
+  EXPECT_EQ(on_star.lanes[0].algorithm, "bml") << "under one switch any servers form a grid";
+  const control::Topology nine = control::parse_topology("bcube:3,2", "test");
+  const control::JobOptions on_eight = completed({}, nine, 1, {8});
+  EXPECT_EQ(on_eight.members.size(), 8u);
+  EXPECT_NE(on_eight.lanes[0].algorithm, "bml") << "which needs a grid";
+  EXPECT_NO_THROW(make_plans(on_eight, nine));
+  control::JobOptions named;
+  named.members = {0, 1};
+  EXPECT_EQ(completed(named, nine, 1, {8}).members, named.members);
+}
+
 TEST(JobPlans, SayOfAutoHowManyServersShareACore) {
   EXPECT_EQ(algorithm_of("auto", 1), "auto");
   EXPECT_EQ(algorithm_of("auto", 2), control::completed_auto("auto", 2));

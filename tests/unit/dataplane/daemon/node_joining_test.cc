@@ -46,6 +46,32 @@ TEST_F(Nodes, AdmitTrainersByTheRanksThatTheyAskFor) {
   EXPECT_EQ(nodes_.jobs(now_)[0].state, JobState::running);
 }
 
+TEST_F(Nodes, TakeNoTrainersWhereTheyAreAggregatorsAndJobsOnAllServersAreOnTheOthers) {
+  nodes_.set_aggregators({2});
+  const auto refusal_of = [&](bcube::ServerId server, const TrainerRequest& asks) {
+    try {
+      join(server, asks);
+    } catch (const JoinRefused& refused) {
+      EXPECT_EQ(refused.code(), GRADCUBE_EJOB);
+      return std::string(refused.what());
+    }
+    return std::string();
+  };
+  expect_words(refusal_of(2, request(2)),
+               {"job \"mnist\"", "server [2] is an aggregator", "takes no trainers"});
+  TrainerRequest asks = request(0);
+  asks.options.members = {0, 2};
+  expect_words(refusal_of(0, asks), {"members", "server [2] is an aggregator"});
+  EXPECT_TRUE(nodes_.idle());
+  const std::vector<TrainerId> trainers = {join(0), join(1)};
+  run_for(milliseconds(100));
+  for (const TrainerId trainer : trainers) {
+    ASSERT_TRUE(told(trainer).admitted.has_value());
+    EXPECT_EQ(told(trainer).admitted->size, 2u);
+  }
+  EXPECT_EQ(nodes_.jobs(now_).at(0).state, JobState::running);
+}
+
 TEST_F(Nodes, RefuseATrainerThatWantsReproducibleResultsWhereOthersDoNot) {
   join(0);
   TrainerRequest asks = request(1);

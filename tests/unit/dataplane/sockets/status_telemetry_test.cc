@@ -44,6 +44,13 @@ Json status() {
            {{{"address", {2, 0}}, {"trainers", 1}, {"ports", {port(0, 10), port(1, 20)}}},
             {{"address", {2, 1}}, {"trainers", 2}, {"ports", {port(0, 30, {{2, 0}}), bad}}}}},
           {"jobs", {job, twin, other}},
+          {"hubs",
+           {{{"job", "digits"},
+             {"id", 9},
+             {"address", {2, 1}},
+             {"state", "running"},
+             {"members", {{2, 0}, {1, 0}}},
+             {"memory_bytes", 640}}}},
           {"counters", {{"segments_sent", 5}, {"dropped", {{"wrong_checksum", 1}}}}}};
 }
 
@@ -51,7 +58,7 @@ TEST(StatusView, HasNumbersAndWordsAndCounts) {
   EXPECT_EQ(status_view(status()).dump(),
             R"({"version":"1","rate_bps":100,"mtu":9000,"topology":{"kind":"bcube","n":3},)"
             R"("pool_bytes":12,"servers":2,"links":4,"links_down":1,"links_wrong":1,)"
-            R"("jobs":3,"trainers":3})");
+            R"("jobs":3,"trainers":3,"hubs":1})");
 }
 
 TEST(LinksView, NamesPortsByServerAndNumber) {
@@ -77,6 +84,17 @@ TEST(JobsView, NamesJobsAndTellsTwinsApart) {
             R"({"digits":{"name":"digits","id":7,"state":"running","waiting_ms":null,"servers":2,)"
             R"("trainers":1,"waiting_for":["2-1"]}})");
   EXPECT_THROW(jobs_view(status(), "nobody"), control::UsageError);
+}
+
+TEST(HubsView, NamesHubsByTheirJobs) {
+  EXPECT_EQ(hubs_view(status(), "").dump(),
+            R"({"digits":{"job":"digits","id":9,"state":"running","memory_bytes":640,)"
+            R"("aggregator":"2-1","servers":2}})");
+  Json twins = status();
+  twins["hubs"].push_back(twins["hubs"][0]);
+  twins["hubs"][1]["id"] = 10;
+  EXPECT_EQ(hubs_view(twins, "digits")["digits#10"]["id"], 10);
+  EXPECT_THROW(hubs_view(status(), "mnist"), control::UsageError);
 }
 
 TEST(StatusTelemetry, TakesOneStatusForAllWhoAskWithinATenthOfASecond) {

@@ -1,0 +1,77 @@
+#include "control/settings/server_roles.h"
+
+#include <algorithm>
+#include <fmt/format.h>
+#include <nlohmann/json.hpp>
+
+#include "control/base/errors.h"
+
+namespace gradcube::control {
+
+Aggregators parse_aggregators(const Topology& topology, std::string_view text,
+                              std::string_view where) {
+  Aggregators aggregators;
+  while (!text.empty()) {
+    const std::string_view item = text.substr(0, text.find_first_of(" ;"));
+    text.remove_prefix(std::min(item.size() + 1, text.size()));
+    if (!item.empty()) aggregators.push_back(parse_server(topology, item, where));
+  }
+  std::sort(aggregators.begin(), aggregators.end());
+  aggregators.erase(std::unique(aggregators.begin(), aggregators.end()), aggregators.end());
+  return aggregators;
+}
+
+std::string aggregators_text(const Topology& topology, const Aggregators& aggregators) {
+  std::string text;
+  for (const ServerId server : aggregators) {
+    const std::string address = topology.space().text(server);  // "[2,1]"
+    text += (text.empty() ? "" : " ") + address.substr(1, address.size() - 2);
+  }
+  return text;
+}
+
+nlohmann::ordered_json aggregators_json(const Topology& topology, const Aggregators& aggregators) {
+  auto list = nlohmann::ordered_json::array();
+  for (const ServerId server : aggregators) list.push_back(address_json(topology.space(), server));
+  return list;
+}
+
+void validate_aggregators(const Topology& topology, const Aggregators& aggregators) {
+  for (const ServerId server : aggregators) {
+    if (topology.space().contains(server)) continue;
+    throw UsageError(fmt::format("aggregators: server {} is absent or no address (topology {})",
+                                 topology.space().text(server), topology.spec()));
+  }
+  if (!aggregators.empty() && aggregators.size() >= topology.servers()) {
+    throw UsageError(fmt::format(
+        "aggregators: all {} servers are named; expected one that takes trainers, at least",
+        topology.servers()));
+  }
+}
+
+bool is_aggregator(const Aggregators& aggregators, ServerId server) {
+  return std::binary_search(aggregators.begin(), aggregators.end(), server);
+}
+
+std::vector<ServerId> trainers_servers(const Topology& topology, const Aggregators& aggregators) {
+  std::vector<ServerId> servers = topology.space().server_list();
+  std::erase_if(servers, [&](ServerId server) { return is_aggregator(aggregators, server); });
+  return servers;
+}
+
+// All servers of a whole topology are placed without a list of them.
+Placement place_on_trainers_servers(const Topology& topology, const Aggregators& aggregators) {
+  if (aggregators.empty()) return Placement::all(topology);
+  return Placement::of(topology, trainers_servers(topology, aggregators), "aggregators");
+}
+
+void require_trainers_servers(const Topology& topology, const Aggregators& aggregators,
+                              const std::vector<ServerId>& members, std::string_view where) {
+  for (const ServerId server : members) {
+    if (!is_aggregator(aggregators, server)) continue;
+    throw UsageError(fmt::format("{}: server {} is an aggregator, which takes no trainers", where,
+                                 topology.space().text(server)));
+  }
+}
+
+}  // namespace gradcube::control
