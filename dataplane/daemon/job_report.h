@@ -1,5 +1,5 @@
-// What the daemon tells people about its jobs, and the hubs that it aggregates for others: the facts
-// that `gradcube status` shows, and the messages about a disagreement or an overflow.
+// What the daemon tells people about its jobs, and the hubs that it aggregates for others: the
+// facts that `gradcube status` shows, and the messages about a disagreement or an overflow.
 //
 // Pure functions of what the nodes hand in. Threads: the control thread.
 #ifndef GRADCUBE_DATAPLANE_DAEMON_JOB_REPORT_H_
