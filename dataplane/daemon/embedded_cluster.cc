@@ -6,7 +6,7 @@ namespace gradcube::dataplane {
 
 EmbeddedCluster::EmbeddedCluster(const EmbeddedClusterOptions& options, Clock& clock,
                                  const aggregation::Kernels& kernels, EventSink& events)
-    : LocalCluster(options, Payloads::referenced, clock, kernels, events) {
+    : LocalCluster(options, Payloads::referenced, Steering::certain, clock, kernels, events) {
   make_fabric();
   nodes().set_greet_each_other(options.nodes_greet_each_other);
   if (options.messages_pass_the_fabric) {

@@ -34,9 +34,16 @@ void check_ports(std::string_view option, std::vector<std::string> names,
 
 }  // namespace
 
+Steering steering_of_ports(const control::ClusterSettings& settings,
+                           const std::vector<std::string>& nics) {
+  const bool are_ethdevs = settings.fabric == control::Fabric::memif || !nics.empty();
+  return are_ethdevs ? Steering::uncertain : Steering::certain;
+}
+
 InterfaceCluster::InterfaceCluster(const InterfaceClusterOptions& options, Clock& clock,
                                    const aggregation::Kernels& kernels, EventSink& events)
-    : LocalCluster(options, Payloads::copied, clock, kernels, events),
+    : LocalCluster(options, Payloads::copied, steering_of_ports(options.settings, options.nics),
+                   clock, kernels, events),
       message_frames_(message_pool(options.settings.mtu)) {
   if (options.settings.fabric == control::Fabric::memif) {
     make_memif(options, clock);

@@ -28,6 +28,10 @@ struct InterfaceClusterOptions : LocalClusterOptions {
   control::RunDirectory switches{""};
 };
 
+// Of such a server's ports. nics: as above.
+Steering steering_of_ports(const control::ClusterSettings& settings,
+                           const std::vector<std::string>& nics);
+
 class InterfaceCluster final : public LocalCluster {
  public:
   // options.servers is one server. Throws control::UsageError or SetupError.
