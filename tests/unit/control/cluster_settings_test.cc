@@ -29,7 +29,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
       {"corrupt", "0.03"},       {"seed", "42"},        {"lcores", "0-2,5"},
       {"packet-memory", "2G"},   {"idle", "spin"},      {"trainer-memory", "8G"},
       {"greeting", "10ms"},      {"probing", "50ms"},   {"fabric", "embedded"},
-      {"absent", "3,3"}};
+      {"absent", "3,3"},         {"server-lcores", "2"}};
   for (const auto& [name, text] : flags) apply_setting(settings, name, text, "flag");
   EXPECT_EQ(std::size(flags), setting_names().size());
   EXPECT_EQ(settings.topology.spec(), "bcube:4,2");
@@ -44,6 +44,7 @@ TEST(ClusterSettings, AreReadByTheNamesOfTheFlags) {
   EXPECT_EQ(settings.corrupt, 0.03);
   EXPECT_EQ(settings.seed, 42u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 1, 2, 5}));
+  EXPECT_EQ(settings.server_lcores, 2u);
   EXPECT_EQ(settings.packet_memory_bytes, 2'000'000'000u);
   EXPECT_EQ(settings.greeting_ns, 10'000'000u);
   EXPECT_EQ(settings.probing_ns, 50'000'000u);
@@ -220,6 +221,7 @@ seed = 7
 [engine]
 packet-memory = "100M"
 lcores = [0, 2]
+server-lcores = 2
 idle = "spin"
 trainer-memory = "8G"
 )",
@@ -233,6 +235,7 @@ trainer-memory = "8G"
   EXPECT_EQ(settings.seed, 7u);
   EXPECT_EQ(settings.packet_memory_bytes, 100'000'000u);
   EXPECT_EQ(settings.lcores, (std::vector<unsigned>{0, 2}));
+  EXPECT_EQ(settings.server_lcores, 2u);
   EXPECT_EQ(settings.idle, Idle::spin);
   EXPECT_EQ(settings.trainer_memory_bytes, 8'000'000'000u);
 }
