@@ -178,7 +178,7 @@ std::vector<EnginePlace> LocalCluster::places(bcube::ServerId server,
 }
 
 void LocalCluster::start_node(bcube::ServerId server, control::Incarnation incarnation) {
-  auto engines = std::make_unique<NodeEngines>(space(), server, fabric().ports(server),
+  auto engines = std::make_unique<NodeEngines>(space(), server, ports_of(server),
                                                parameters_.credit, places(server, incarnation),
                                                events_, nodes_->carries_messages(), steering_);
   if (checksums_demanded_) {

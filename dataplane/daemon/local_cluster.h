@@ -88,6 +88,8 @@ class LocalCluster {
   // Takes all nodes out and frees all packets: those on their way may still point into the
   // trainers' memory, which goes with the nodes' group.
   void end_traffic();
+  // Those that the engines of a server get.
+  virtual std::vector<Port*> ports_of(bcube::ServerId server) { return fabric().ports(server); }
   // From now on all frames carry a checksum and are refused without.
   void demand_checksums();
   // Nodes that are started from now on tell whoever hears their ports which they are.

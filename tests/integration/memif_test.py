@@ -209,6 +209,10 @@ class TwoLcoresOfEachServer(TestCase):
             self.assertEqual(done.returncode, 2, done.stderr)
             self.assertIn("lcores: there are 1, and server-lcores is 2", done.stderr + other.log())
 
+    def test_are_no_more_than_there_are(self):
+        with Cluster(*SMALL, "--server-lcores", "2", "--lcores", CORES[0], up=False) as cluster:
+            self.assert_one_message(cluster.tool("up", *cluster.flags), 2, "server-lcores", "there are 1")
+
     def test_connect_again_when_a_daemon_was_killed(self):
         with Cluster(*SMALL, *TWO_LCORES) as cluster:
             pid = next(p for p in cluster.processes() if b"\x00--server\x001,1\x00" in command_of(p))
