@@ -211,7 +211,9 @@ class TwoLcoresOfEachServer(TestCase):
 
     def test_are_no_more_than_there_are(self):
         with Cluster(*SMALL, "--server-lcores", "2", "--lcores", CORES[0], up=False) as cluster:
-            self.assert_one_message(cluster.tool("up", *cluster.flags), 2, "server-lcores", "there are 1")
+            done = cluster.tool("up", *cluster.flags)
+            self.assertEqual(done.returncode, 2, done.stderr)
+            self.assertIn("server-lcores: each server is to run on 2 lcores, and there are 1", done.stderr)
 
     def test_connect_again_when_a_daemon_was_killed(self):
         with Cluster(*SMALL, *TWO_LCORES) as cluster:
