@@ -29,6 +29,25 @@ const std::uint8_t* payload_of(const rte_mbuf* packet, const ParsedFrame& frame)
   return nullptr;
 }
 
+// The same; null, and counted, also if the frame's checksum is wrong.
+template <bool kDemandChecksum>
+const std::uint8_t* checked_payload_of(const rte_mbuf* packet, const ParsedFrame& frame,
+                                       EngineCounters& counters) {
+  const std::uint8_t* payload = payload_of(packet, frame);
+  if (payload == nullptr) {
+    counters.drop(DropReason::scattered_payload);
+    return nullptr;
+  }
+  if constexpr (kDemandChecksum) {
+    const std::uint8_t* head = rte_pktmbuf_mtod(packet, const std::uint8_t*);
+    if (!protocol::crc_is_right({head, frame.header_bytes}, {payload, frame.payload_bytes})) {
+      ++counters.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
+      return nullptr;
+    }
+  }
+  return payload;
+}
+
 }  // namespace
 
 unsigned Engine::receive(PortQueue& in) {
@@ -107,17 +126,8 @@ bool Engine::receive_packet(rte_mbuf* packet) {
   if (frame.type > protocol::FrameType::probe) {
     return receive_unsegmented(packet, frame, head);
   }
-  const std::uint8_t* payload = payload_of(packet, frame);
-  if (payload == nullptr) {
-    counters_.drop(DropReason::scattered_payload);
-    return false;
-  }
-  if constexpr (kDemandChecksum) {
-    if (!protocol::crc_is_right(head.first(frame.header_bytes), {payload, frame.payload_bytes})) {
-      ++counters_.malformed[static_cast<std::size_t>(FrameError::bad_crc)];
-      return false;
-    }
-  }
+  const std::uint8_t* payload = checked_payload_of<kDemandChecksum>(packet, frame, counters_);
+  if (payload == nullptr) return false;
   Flow* flow = find_flow(frame);
   if (flow == nullptr) return false;
   if (frame.congestion_marked) ++counters_.congestion_marks;
